@@ -1,0 +1,207 @@
+//! Loads whose truth is known, for the tests of `weigh` (`weigh run -- burner …`).
+//!
+//! Times of CPU are ended by the kernel's own clock of the process or thread,
+//! so neither the machine's speed nor a debug build changes them. What the
+//! program did is known to the test; what `weigh` says must match it.
+//!
+//! There is no Rust `main`: the runtime in front of it ignores SIGPIPE, opens
+//! /dev/null over closed descriptors 0 to 2 and reads /proc/self/maps. Each
+//! would falsify `state` (what was inherited?) or the count of bytes read.
+//!
+//! Exit codes: 0 done, 1 failed, 2 bad usage, 3 cannot be had here (`reuse-pid`,
+//! `signal`), 143 `spawn-sleepers` after SIGTERM.
+
+#![cfg_attr(not(test), no_main)]
+// In a test build the harness brings its own `main`, and ours has no caller.
+#![cfg_attr(test, allow(dead_code))]
+// The bans keep the library's readings behind `host`; a load has no such door.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod arguments;
+mod files;
+mod memory;
+mod process;
+mod processor;
+mod sleepers;
+mod state;
+
+use std::ffi::{CStr, OsStr, OsString};
+use std::fmt::Display;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+
+use arguments::Arguments;
+
+const USAGE: &str = "\
+usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400MiB
+
+  cpu DUR                 use DUR of CPU in total, the program's start included
+  threads N DUR           N threads use DUR of CPU each, at once
+  children N DUR [--ignore-sigchld] [--at-once K]
+                          N forked children use DUR of CPU each, K at a time (1)
+  daemon DUR              a double-forked grandchild uses DUR of CPU; returns at once
+  reuse-pid DUR           two children use DUR of CPU each under one pid, one after
+                          the other; prints `reused PID` (root; 20ms or more, so
+                          that the start times in /proc differ)
+  touch SIZE DUR [--after DUR] [--linger DUR]
+                          hold SIZE of touched 4 KiB pages for DUR
+  shared SIZE N DUR       N children share SIZE of the parent's memory for DUR
+  write PATH SIZE N       N children in turn append SIZE bytes in total
+  read PATH SIZE N        N children in turn read the first SIZE bytes in total
+  fds N DUR               hold N descriptors of /dev/null for DUR
+  thread-forks N DUR      N threads fork one child each that sleeps DUR
+  spawn-sleepers N DUR [--tree]
+                          N children sleep DUR; --tree: in chains of 10; SIGTERM
+                          ends them all
+  named NAME DUR          sleep DUR under the thread name NAME (15 bytes, taken raw)
+  sleep DUR               sleep
+  exit CODE               exit with CODE
+  signal NUM              die of signal NUM, without a core dump
+  state                   print what was inherited, as one line of JSON
+";
+
+/// Why a load did not run to its end.
+enum Failure {
+    /// The command line is wrong.
+    Usage(String),
+    /// A call failed that should not have.
+    Failed(String),
+    /// This machine or user cannot provide what the load needs.
+    CannotBeHad(String),
+}
+
+/// Says which call failed, and on what.
+fn failed(what: impl Display, why: io::Error) -> Failure {
+    Failure::Failed(format!("{what}: {why}"))
+}
+
+/// The entry point that the C library calls.
+///
+/// # Safety
+///
+/// `argv` must hold `argc` C strings, as the C library guarantees for `main`.
+#[cfg_attr(not(test), unsafe(export_name = "main"))]
+unsafe extern "C" fn start(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
+    let words = (1..usize::try_from(argc).unwrap_or(0)).map(|index| {
+        // SAFETY: index is below argc, so the pointer is there and its string ends with NUL.
+        let word = unsafe { CStr::from_ptr(*argv.add(index)) };
+        OsStr::from_bytes(word.to_bytes()).to_owned()
+    });
+    match run(words.collect()) {
+        Ok(code) => code,
+        Err(Failure::Usage(what)) => {
+            eprintln!("burner: {what} (`burner help` lists the loads)");
+            2
+        }
+        Err(Failure::Failed(what)) => {
+            eprintln!("burner: {what}");
+            1
+        }
+        Err(Failure::CannotBeHad(what)) => {
+            eprintln!("burner: {what}");
+            3
+        }
+    }
+}
+
+/// Runs the load that the words ask for and returns the exit code.
+fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
+    let mut rest = Arguments::new(words);
+    let load = rest.word("LOAD")?;
+    match load.to_str() {
+        Some("cpu") => {
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            process::burn_process(duration);
+        }
+        Some("threads") => {
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            processor::threads(count, duration)?;
+        }
+        Some("children") => {
+            let ignore_sigchld = rest.flag("--ignore-sigchld");
+            let at_once = rest.option("--at-once", Arguments::count)?.unwrap_or(1);
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            processor::children(count, duration, at_once, ignore_sigchld)?;
+        }
+        Some("daemon") => {
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            processor::daemon(duration)?;
+        }
+        Some("reuse-pid") => {
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            println!("reused {}", processor::reuse_pid(duration)?);
+        }
+        Some("touch") => {
+            let after = rest.option("--after", Arguments::duration)?.unwrap_or_default();
+            let linger = rest.option("--linger", Arguments::duration)?.unwrap_or_default();
+            let (size, duration) = (rest.size("SIZE")?, rest.duration("DUR")?);
+            rest.end()?;
+            memory::touch(size, duration, after, linger)?;
+        }
+        Some("shared") => {
+            let (size, count) = (rest.size("SIZE")?, rest.count("N")?);
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            memory::shared(size, count, duration)?;
+        }
+        Some(direction @ ("write" | "read")) => {
+            let path = rest.word("PATH")?;
+            let (size, count) = (rest.size("SIZE")?, rest.count("N")?);
+            rest.end()?;
+            if direction == "write" {
+                files::write(path.as_ref(), size, count)?;
+            } else {
+                files::read(path.as_ref(), size, count)?;
+            }
+        }
+        Some("fds") => {
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            files::hold_descriptors(count, duration)?;
+        }
+        Some("thread-forks") => {
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            sleepers::thread_forks(count, duration)?;
+        }
+        Some("spawn-sleepers") => {
+            let tree = rest.flag("--tree");
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            return sleepers::spawn(count, duration, tree);
+        }
+        Some("named") => {
+            let (name, duration) = (rest.word("NAME")?, rest.duration("DUR")?);
+            rest.end()?;
+            sleepers::named(&name, duration)?;
+        }
+        Some("sleep") => {
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            process::sleep(duration);
+        }
+        Some("exit") => {
+            let code = rest.byte("CODE")?;
+            rest.end()?;
+            return Ok(code.into());
+        }
+        Some("signal") => {
+            let number = rest.byte("NUM")?;
+            rest.end()?;
+            return Err(process::die_of(number.into()));
+        }
+        Some("state") => {
+            rest.end()?;
+            println!("{}", state::as_json()?);
+        }
+        Some("help" | "--help" | "-h") => print!("{USAGE}"),
+        _ => return Err(Failure::Usage(format!("there is no load `{}`", load.display()))),
+    }
+    Ok(0)
+}

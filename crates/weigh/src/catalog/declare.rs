@@ -1,0 +1,69 @@
+//! The `metrics!` macro: one line makes a field, its column and its page in the reference.
+
+/// Declares a group of metrics: a struct whose fields are all `Option`, and its
+/// catalogue entries.
+///
+/// ```ignore
+/// metrics! {
+///     /// Traffic through one InfiniBand port.
+///     pub struct Traffic in IbPort / "infiniband" {
+///         /// Data received, headers included.
+///         received: Counter u64 Bytes, "Received", from "counters/port_rcv_data × 4";
+///     }
+/// }
+/// ```
+macro_rules! metrics {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident in $scope:ident / $group:literal {
+            $(
+                $(#[doc = $help:literal])+
+                $field:ident : $kind:ident $type:ident $unit:ident, $label:literal, from $source:literal;
+            )+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq)]
+        pub struct $name {
+            $( $(#[doc = $help])+ pub $field: Option<$type>, )+
+        }
+
+        impl $crate::catalog::Row for $name {
+            const SCOPE: $crate::catalog::Scope = $crate::catalog::Scope::$scope;
+            const GROUP: &'static str = $group;
+            const METRICS: &'static [$crate::catalog::Metric] = &[ $(
+                $crate::catalog::Metric {
+                    scope: $crate::catalog::Scope::$scope,
+                    group: $group,
+                    field: stringify!($field),
+                    kind: $crate::catalog::Kind::$kind,
+                    unit: $crate::catalog::Unit::$unit,
+                    stored: <$type as $crate::catalog::Stored>::TYPE,
+                    label: $label,
+                    help: concat!($($help),+).trim_ascii(),
+                    source: $source,
+                },
+            )+ ];
+
+            fn put_each(&self, mut put: impl FnMut(usize, Option<$crate::catalog::Value>)) {
+                let mut place = 0;
+                $(
+                    put(place, self.$field.map($crate::catalog::Stored::value));
+                    place += 1;
+                )+
+                debug_assert_eq!(place, Self::METRICS.len());
+            }
+
+            fn from_each(mut get: impl FnMut(usize) -> Option<$crate::catalog::Value>) -> Self {
+                let mut next = 0..;
+                $(
+                    let $field = next.next().and_then(&mut get)
+                        .and_then(<$type as $crate::catalog::Stored>::from_value);
+                )+
+                Self { $($field),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use metrics;

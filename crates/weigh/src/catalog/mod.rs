@@ -1,0 +1,178 @@
+//! What can be measured: every metric is declared once, with [`metrics!`], and
+//! everything else (columns, units, names for other tools, the reference page)
+//! is derived from that declaration.
+
+mod declare;
+mod names;
+
+pub(crate) use declare::metrics;
+
+/// One thing that is measured: where it belongs, what it counts and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Metric {
+    /// What kind of thing a row is about.
+    pub scope: Scope,
+    /// The family of metrics inside the scope; one collector owns it.
+    pub group: &'static str,
+    /// The name inside the group.
+    pub field: &'static str,
+    /// Whether the value is a level or a running total.
+    pub kind: Kind,
+    /// The base unit of the stored value.
+    pub unit: Unit,
+    /// How the value is stored.
+    pub stored: Type,
+    /// A few words for a chart or a table head.
+    pub label: &'static str,
+    /// A sentence for people.
+    pub help: &'static str,
+    /// The file and field the kernel gives it in.
+    pub source: &'static str,
+}
+
+/// Whether a value is a level or a running total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A level at the time of the sample.
+    Gauge,
+    /// A total that only grows; rates are derived when it is read.
+    Counter,
+}
+
+impl Kind {
+    /// The kind in one lower-case word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+        }
+    }
+}
+
+/// The base unit of a stored value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes; people see KiB, MiB, GiB.
+    Bytes,
+    /// Seconds.
+    Seconds,
+    /// A plain number of things.
+    One,
+}
+
+impl Unit {
+    /// The word that ends a column's name; empty for plain numbers.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Unit::Bytes => "bytes",
+            Unit::Seconds => "seconds",
+            Unit::One => "",
+        }
+    }
+
+    /// The unit as people say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::One => "1",
+            other => other.suffix(),
+        }
+    }
+}
+
+/// What kind of thing a row of measurements is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// The whole machine.
+    Node,
+    /// One CPU of the machine.
+    Cpu,
+    /// The run as a whole.
+    Run,
+    /// One process of the run.
+    Process,
+    /// weigh itself.
+    Own,
+}
+
+impl Scope {
+    /// Every scope, in the order tables are listed.
+    pub const ALL: [Scope; 5] =
+        [Scope::Node, Scope::Cpu, Scope::Run, Scope::Process, Scope::Own];
+
+    /// The scope's name, which is also its file's name in a recording.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scope::Node => "node",
+            Scope::Cpu => "cpu",
+            Scope::Run => "run",
+            Scope::Process => "process",
+            Scope::Own => "own",
+        }
+    }
+}
+
+/// How a value is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// A whole number.
+    U64,
+    /// A real number.
+    F64,
+    /// One of a few words, stored as its place in the list.
+    Symbol(&'static [&'static str]),
+}
+
+/// One stored value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    U64(u64),
+    /// A real number.
+    F64(f64),
+    /// The place of a word in its type's list.
+    Symbol(u8),
+}
+
+/// A Rust type that a metric's field may have.
+pub trait Stored: Copy {
+    /// How it is stored.
+    const TYPE: Type;
+    /// The value to store.
+    fn value(self) -> Value;
+    /// The value read back; `None` when it is of another type.
+    fn from_value(value: Value) -> Option<Self>;
+}
+
+impl Stored for u64 {
+    const TYPE: Type = Type::U64;
+    fn value(self) -> Value {
+        Value::U64(self)
+    }
+    fn from_value(value: Value) -> Option<u64> {
+        if let Value::U64(number) = value { Some(number) } else { None }
+    }
+}
+
+impl Stored for f64 {
+    const TYPE: Type = Type::F64;
+    fn value(self) -> Value {
+        Value::F64(self)
+    }
+    fn from_value(value: Value) -> Option<f64> {
+        if let Value::F64(number) = value { Some(number) } else { None }
+    }
+}
+
+/// A group of metrics that are measured together: what [`metrics!`] makes.
+pub trait Row: Sized + Copy {
+    /// What its rows are about.
+    const SCOPE: Scope;
+    /// The family name its columns share.
+    const GROUP: &'static str;
+    /// The declared metrics, in the order of the fields.
+    const METRICS: &'static [Metric];
+    /// Hands each field to `put`, in the order of [`Row::METRICS`].
+    fn put_each(&self, put: impl FnMut(usize, Option<Value>));
+    /// Builds a row from its fields, asked for in the order of [`Row::METRICS`].
+    fn from_each(get: impl FnMut(usize) -> Option<Value>) -> Self;
+}

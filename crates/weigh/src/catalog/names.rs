@@ -1,0 +1,48 @@
+//! The names a metric has in other places, all derived from its declaration.
+
+use super::{Kind, Metric, Unit};
+
+impl Metric {
+    /// The dotted name: `process.cpu.user`.
+    pub fn name(&self) -> String {
+        format!("{}.{}.{}", self.scope.name(), self.group, self.field)
+    }
+
+    /// The column in its scope's table: `cpu_user_seconds`.
+    pub fn column(&self) -> String {
+        match self.unit {
+            Unit::One => format!("{}_{}", self.group, self.field),
+            unit => format!("{}_{}_{}", self.group, self.field, unit.suffix()),
+        }
+    }
+
+    /// The Prometheus name: `weigh_process_cpu_user_seconds_total`.
+    pub fn prometheus(&self) -> String {
+        let total = if self.kind == Kind::Counter { "_total" } else { "" };
+        format!("weigh_{}_{}{total}", self.scope.name(), self.column())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Scope, Stored};
+    use super::*;
+
+    #[test]
+    fn every_other_name_follows_from_the_declaration() {
+        let metric = Metric {
+            scope: Scope::Process,
+            group: "cpu",
+            field: "user",
+            kind: Kind::Counter,
+            unit: Unit::Seconds,
+            stored: f64::TYPE,
+            label: "User time",
+            help: "Time in user mode.",
+            source: "stat",
+        };
+        assert_eq!(metric.name(), "process.cpu.user");
+        assert_eq!(metric.column(), "cpu_user_seconds");
+        assert_eq!(metric.prometheus(), "weigh_process_cpu_user_seconds_total");
+    }
+}

@@ -1,0 +1,153 @@
+//! How much memory a tree of processes really has: PSS and USS.
+//!
+//! Source: `/proc/PID/smaps_rollup`, readable by the process's owner. It costs
+//! the target (see [`Budget`]), so it is read in passes: all processes of the
+//! tree together, because a page that one maps changes the share of the others
+//! and a sum of old and new shares would be the truth of no moment.
+//!
+//! A pass is made when something changed and the budget allows it, and beyond
+//! the budget when the tree may have reached a new peak, or a phase has ended.
+
+use std::time::Duration;
+
+use super::budget::Budget;
+use super::process::{Process, ProcessMemory, Tools};
+use crate::host::{self, Host, ProcPath};
+use crate::parse::smaps;
+use crate::sample::{Entity, Tick};
+
+/// Growth that makes a new peak worth a pass: a twentieth, and at least this.
+const LEAST_GROWTH: u64 = 1 << 20;
+
+/// When to read PSS and USS, and what came of it.
+pub struct Footprint {
+    budget: Budget,
+    /// The resident sum at the last pass.
+    last: Option<u64>,
+    /// The largest sum of PSS so far.
+    peak: u64,
+    changed: bool,
+    wanted: bool,
+}
+
+impl Footprint {
+    /// Passes within this share of one core.
+    pub fn within(share: f64) -> Footprint {
+        Footprint { budget: Budget::of(share), last: None, peak: 0, changed: true, wanted: false }
+    }
+
+    /// Somebody came, went, grew or shrank: the shares are not what they were.
+    pub fn note_change(&mut self) {
+        self.changed = true;
+    }
+
+    /// The next tick shall have a pass, whatever the budget says.
+    pub fn want(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Whether a pass is due for a tree with this resident sum.
+    fn is_due(&self, now: Duration, resident: u64) -> bool {
+        if !self.changed {
+            return false;
+        }
+        if self.budget.allows(now) {
+            return true;
+        }
+        // A sum of PSS is never above the resident sum, so only this can be a new peak.
+        let grown = self.last.is_none_or(|last| resident > last + (last / 20).max(LEAST_GROWTH));
+        let urgent = self.wanted || (grown && resident > self.peak);
+        urgent && self.budget.allows_urgent(now)
+    }
+
+    /// Makes a pass over the tree if one is due.
+    ///
+    /// Returns the first process that may not be read, for the record.
+    pub fn pass(
+        &mut self,
+        host: &Host,
+        processes: &[Process],
+        tools: &mut Tools,
+        tick: &mut Tick,
+    ) -> Option<host::Error> {
+        let resident = processes.iter().map(|process| process.resident).sum();
+        if processes.is_empty() || !self.is_due(tick.at, resident) {
+            return None;
+        }
+        let before = host::clock::thread_cpu();
+        let mut refused = None;
+        let mut sum = 0;
+        for process in processes {
+            let path = ProcPath::new(process.id.pid, "smaps_rollup");
+            match host.proc.read(path.as_c_str(), &mut tools.buffer) {
+                Ok(bytes) => {
+                    // Empty for a zombie: it has no memory to speak of.
+                    let Ok(rollup) = smaps::parse(bytes) else { continue };
+                    sum += rollup.pss;
+                    let row = ProcessMemory {
+                        pss: Some(rollup.pss),
+                        uss: Some(rollup.private),
+                        ..ProcessMemory::default()
+                    };
+                    tick.put(Entity::Process(process.id), &row);
+                }
+                Err(error) if error.is_denied() => refused = refused.or(Some(error)),
+                Err(_) => {}
+            }
+        }
+        let cost = host::clock::thread_cpu().saturating_sub(before);
+        self.budget.spend(tick.at + cost, cost);
+        self.peak = self.peak.max(sum);
+        self.last = Some(resident);
+        self.changed = false;
+        self.wanted = false;
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+    const MIB: u64 = 1 << 20;
+
+    /// After a pass at one second that cost 20 ms and saw 100 MiB.
+    fn after_a_pass() -> Footprint {
+        let mut footprint = Footprint::within(0.005);
+        footprint.budget.spend(1000 * MS, 20 * MS);
+        footprint.last = Some(100 * MIB);
+        footprint.peak = 100 * MIB;
+        footprint.changed = false;
+        footprint
+    }
+
+    #[test]
+    fn a_tree_that_stands_still_is_not_read_again() {
+        assert!(!after_a_pass().is_due(Duration::from_secs(1000), 100 * MIB));
+    }
+
+    #[test]
+    fn small_changes_wait_for_the_budget() {
+        let mut footprint = after_a_pass();
+        footprint.note_change();
+        assert!(!footprint.is_due(3000 * MS, 101 * MIB));
+        assert!(footprint.is_due(4001 * MS, 101 * MIB));
+    }
+
+    #[test]
+    fn a_new_peak_does_not_wait() {
+        let mut footprint = after_a_pass();
+        footprint.note_change();
+        assert!(footprint.is_due(1300 * MS, 106 * MIB));
+        assert!(!footprint.is_due(1100 * MS, 106 * MIB), "but gives the target a rest");
+    }
+
+    #[test]
+    fn growth_below_the_known_peak_is_no_peak() {
+        let mut footprint = after_a_pass();
+        footprint.peak = 500 * MIB;
+        footprint.note_change();
+        assert!(!footprint.is_due(1300 * MS, 300 * MIB));
+    }
+}

@@ -1,0 +1,148 @@
+//! Collectors: one file for each source, each owning its groups of metrics.
+//!
+//! A collector is asked once what it can do here ([`Probe`]) and then once a
+//! tick. When it fails it loses its values ([`Fault::Skip`]) or its place
+//! ([`Fault::Retire`]); the run never notices.
+
+pub mod budget;
+pub mod cpu;
+pub mod footprint;
+pub mod members;
+pub mod memory;
+pub mod own;
+pub mod process;
+pub mod processes;
+pub mod task_clock;
+
+use crate::catalog::{Metric, Row};
+use crate::host::{self, Host};
+use crate::sample::Tick;
+use crate::settings::Settings;
+
+/// Something that is asked for values once a tick.
+pub trait Collector {
+    /// Puts what it knows now into the tick.
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault>;
+}
+
+/// What went wrong in a collector.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// Nothing this time; ask again at the next tick.
+    #[error("{0}")]
+    Skip(String),
+    /// Nothing any more.
+    #[error("{0}")]
+    Retire(String),
+}
+
+impl From<host::Error> for Fault {
+    /// What is gone or refused stays so; anything else may pass.
+    fn from(error: host::Error) -> Fault {
+        if error.is_gone() || error.is_denied() {
+            Fault::Retire(error.to_string())
+        } else {
+            Fault::Skip(error.to_string())
+        }
+    }
+}
+
+/// What a source can do on this machine.
+pub enum Probe {
+    /// It works.
+    Ready,
+    /// This machine has no such thing.
+    Absent {
+        /// Why.
+        why: String,
+    },
+    /// It is there, and this user may not.
+    Denied {
+        /// Why not.
+        why: String,
+        /// What to type to change it.
+        hint: String,
+    },
+}
+
+/// One source of metrics, as `--collect`, `--skip` and `weigh doctor` know it.
+pub struct Source {
+    /// Its name.
+    pub name: &'static str,
+    /// What it measures, in a few words.
+    pub about: &'static str,
+    /// The groups of metrics it owns.
+    pub groups: &'static [&'static [Metric]],
+    /// What it can do here.
+    pub probe: fn(&Host) -> Probe,
+    /// The collector, for sources that need to know nothing of the run.
+    pub collector: Option<fn(&Settings) -> Box<dyn Collector>>,
+    /// Whether it must be asked for by name.
+    pub on_request: bool,
+}
+
+/// Every source there is. A new one is a line here and a file beside this one.
+pub const SOURCES: &[Source] = &[
+    processes::SOURCE,
+    task_clock::SOURCE,
+    cpu::SOURCE,
+    cpu::PER_CPU,
+    memory::SOURCE,
+    own::SOURCE,
+];
+
+/// Every metric there is, in the order of its tables.
+pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
+    SOURCES.iter().flat_map(|source| source.groups).copied().flatten()
+}
+
+/// Puts a failed parse beside its file's name.
+fn malformed(dir: &host::Dir, file: &std::ffi::CStr) -> impl Fn(crate::parse::Malformed) -> Fault {
+    let path = dir.path(file);
+    move |source| Fault::from(host::Error::Parse { path: path.clone(), source })
+}
+
+/// The answer of a probe that only has to read one file.
+fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
+    match dir.read(file, &mut Vec::new()) {
+        Ok(_) => Probe::Ready,
+        Err(error) if error.is_denied() => Probe::Denied {
+            why: error.to_string(),
+            hint: "run weigh outside the container or sandbox that hides it".to_owned(),
+        },
+        Err(error) => Probe::Absent { why: error.to_string() },
+    }
+}
+
+/// The groups that a set of sources fills.
+pub fn groups(sources: &[&'static Source]) -> Vec<&'static [Metric]> {
+    sources.iter().flat_map(|source| source.groups).copied().collect()
+}
+
+/// A group's metrics, for a source's list.
+const fn group<R: Row>() -> &'static [Metric] {
+    R::METRICS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_metrics_share_a_column_or_a_name() {
+        let mut columns = HashSet::new();
+        for metric in catalogue() {
+            assert!(columns.insert((metric.scope, metric.column())), "{}", metric.name());
+        }
+    }
+
+    #[test]
+    fn every_metric_explains_itself() {
+        for metric in catalogue() {
+            assert!(metric.help.ends_with('.'), "{}: {}", metric.name(), metric.help);
+            assert!(!metric.label.is_empty() && !metric.source.is_empty(), "{}", metric.name());
+        }
+    }
+}

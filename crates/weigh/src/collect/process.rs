@@ -1,0 +1,382 @@
+//! What one process uses.
+//!
+//! Source: `/proc/PID/{schedstat,stat,status,io,fd}`. `stat`, `status` and
+//! `schedstat` can be read by everybody who can see the process; `io` and the
+//! number of open files only by its owner.
+//!
+//! What surprised us: `schedstat` (2 µs) covers the main thread only, so it tells
+//! that a process did not run only while it has one thread; and the context
+//! switches in `status` are the main thread's too.
+
+use std::time::Duration;
+
+use crate::catalog::{Stored, Type, Value, metrics};
+use crate::host::{self, Descriptors, Host, Kept, ProcPath};
+use crate::parse::{self, io::Io, stat::Stat};
+use crate::sample::{Entity, ProcessId, Program, Tick};
+
+metrics! {
+    /// CPU time of one process since it started.
+    pub struct ProcessCpu in Process / "cpu" {
+        /// Time in user mode, all threads.
+        user: Counter f64 Seconds, "User time", from "/proc/PID/stat utime";
+        /// Time in the kernel, all threads.
+        system: Counter f64 Seconds, "System time", from "/proc/PID/stat stime";
+        /// User time of the children it has waited for, and of theirs.
+        children_user: Counter f64 Seconds, "User time of children", from "/proc/PID/stat cutime";
+        /// System time of the children it has waited for, and of theirs.
+        children_system: Counter f64 Seconds, "System time of children", from "/proc/PID/stat cstime";
+    }
+}
+
+metrics! {
+    /// Memory of one process.
+    pub struct ProcessMemory in Process / "memory" {
+        /// Resident memory, shared pages counted in full.
+        rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss";
+        /// The most resident memory it ever had.
+        peak: Gauge u64 Bytes, "Peak resident", from "/proc/PID/status VmHWM";
+        /// Resident memory, each shared page divided by the number of its users.
+        pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss";
+        /// Resident memory that is its alone.
+        uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty";
+        /// Memory in swap.
+        swap: Gauge u64 Bytes, "Swapped", from "/proc/PID/status VmSwap";
+    }
+}
+
+metrics! {
+    /// I/O of one process and of the children it has waited for.
+    pub struct ProcessIo in Process / "io" {
+        /// Bytes that read calls returned, from anything: files, pipes, sockets, terminals.
+        read: Counter u64 Bytes, "Read", from "/proc/PID/io rchar";
+        /// Bytes handed to write calls.
+        written: Counter u64 Bytes, "Written", from "/proc/PID/io wchar";
+        /// Calls that read.
+        read_calls: Counter u64 One, "Read calls", from "/proc/PID/io syscr";
+        /// Calls that write.
+        write_calls: Counter u64 One, "Write calls", from "/proc/PID/io syscw";
+        /// Bytes fetched from storage.
+        storage_read: Counter u64 Bytes, "Read from storage", from "/proc/PID/io read_bytes";
+        /// Bytes sent to storage.
+        storage_written: Counter u64 Bytes, "Written to storage", from "/proc/PID/io write_bytes";
+    }
+}
+
+metrics! {
+    /// Page faults and context switches of one process.
+    pub struct ProcessEvents in Process / "events" {
+        /// Page faults that needed no I/O.
+        faults_minor: Counter u64 One, "Minor faults", from "/proc/PID/stat minflt";
+        /// Page faults that read from storage.
+        faults_major: Counter u64 One, "Major faults", from "/proc/PID/stat majflt";
+        /// Page faults of the children it has waited for.
+        children_faults: Counter u64 One, "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
+        /// Times the main thread gave up the CPU.
+        switches_voluntary: Counter u64 One, "Voluntary switches", from "/proc/PID/status voluntary_ctxt_switches";
+        /// Times the CPU was taken from the main thread.
+        switches_involuntary: Counter u64 One, "Involuntary switches", from "/proc/PID/status nonvoluntary_ctxt_switches";
+    }
+}
+
+metrics! {
+    /// State of one process.
+    pub struct ProcessState in Process / "state" {
+        /// Threads.
+        threads: Gauge u64 One, "Threads", from "/proc/PID/stat num_threads";
+        /// Open files.
+        files_open: Gauge u64 One, "Open files", from "/proc/PID/fd";
+        /// What it was doing.
+        doing: Gauge Doing One, "State", from "/proc/PID/stat state";
+    }
+}
+
+/// What a process is doing, as the kernel's letter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doing(u8);
+
+const STATES: [&str; 9] = [
+    "running", "sleeping", "waiting for disk", "zombie", "stopped", "traced", "dead", "idle",
+    "parked",
+];
+const LETTERS: [u8; 9] = *b"RSDZTtXIP";
+
+impl Doing {
+    fn of(letter: u8) -> Option<Doing> {
+        LETTERS.iter().position(|known| *known == letter).map(|place| Doing(place as u8))
+    }
+}
+
+impl Stored for Doing {
+    const TYPE: Type = Type::Symbol(&STATES);
+    fn value(self) -> Value {
+        Value::Symbol(self.0)
+    }
+    fn from_value(value: Value) -> Option<Doing> {
+        if let Value::Symbol(place) = value { Some(Doing(place)) } else { None }
+    }
+}
+
+/// How often a process that runs has its `status` read although its memory stands still.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+/// What became of a process since the last look.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Look {
+    /// It did not run: nothing can have changed.
+    Asleep,
+    /// It ran, and its row is in the tick.
+    Ran,
+    /// It is not there any more.
+    Gone,
+}
+
+/// Buffers and constants that all processes share.
+pub struct Tools {
+    /// What files are read into.
+    pub buffer: Vec<u8>,
+    /// How many descriptors may be kept.
+    pub descriptors: Descriptors,
+    /// Whether the size of `/proc/PID/fd` is the number of open files (Linux 6.2).
+    pub counts_files: bool,
+}
+
+impl Tools {
+    /// Tools for this machine, with at most so many descriptors kept.
+    pub fn new(host: &Host, descriptors: usize) -> Tools {
+        let counts_files = host.proc.size(c"self/fd").is_ok_and(|size| size > 0);
+        Tools {
+            buffer: Vec::new(),
+            descriptors: Descriptors::at_most(descriptors),
+            counts_files,
+        }
+    }
+}
+
+/// A process of the run, with the files it is read from.
+pub struct Process {
+    /// Which one.
+    pub id: ProcessId,
+    /// Resident memory at the last look, in bytes.
+    pub resident: u64,
+    /// Page faults of waited-for children at the last look.
+    pub children_faults: u64,
+    /// Why its I/O cannot be read, once.
+    pub denied: Option<host::Error>,
+    stat: Kept,
+    schedstat: Kept,
+    io: Kept,
+    io_denied: bool,
+    /// CPU time of the main thread at the last look, in nanoseconds.
+    ran: Option<u64>,
+    threads: u32,
+    faults: u64,
+    status_read: Option<Duration>,
+    name: [u8; 16],
+}
+
+impl Process {
+    /// A process that has not been looked at yet.
+    pub fn new(id: ProcessId, tools: &Tools) -> Process {
+        Process {
+            id,
+            resident: 0,
+            children_faults: 0,
+            denied: None,
+            stat: Kept::new(&tools.descriptors),
+            schedstat: Kept::new(&tools.descriptors),
+            io: Kept::new(&tools.descriptors),
+            io_denied: false,
+            ran: None,
+            threads: 0,
+            faults: 0,
+            status_read: None,
+            name: [0; 16],
+        }
+    }
+
+    /// Reads what has changed since the last look into the tick.
+    ///
+    /// `renamed` is called when the process has become another program.
+    pub fn look(
+        &mut self,
+        host: &Host,
+        tools: &mut Tools,
+        tick: &mut Tick,
+        renamed: impl FnOnce(),
+    ) -> Look {
+        let pid = self.id.pid;
+        if self.threads <= 1 {
+            let path = || ProcPath::new(pid, "schedstat");
+            match self.schedstat.read(&host.proc, path, &mut tools.buffer) {
+                Err(error) if error.is_gone() => {
+                    // Without kept descriptors a missing file may be a kernel without
+                    // schedstat; `stat` below decides.
+                    if error.errno() == Some(libc::ESRCH) {
+                        return Look::Gone;
+                    }
+                }
+                Err(_) => {}
+                Ok(bytes) => {
+                    let ran = parse::schedstat::parse(bytes).ok().map(|stat| stat.running_ns);
+                    if ran.is_some() && ran == self.ran {
+                        return Look::Asleep;
+                    }
+                    self.ran = ran;
+                }
+            }
+        }
+        let path = || ProcPath::new(pid, "stat");
+        let stat = self.stat.read(&host.proc, path, &mut tools.buffer);
+        let Some(stat) = stat.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
+            return Look::Gone;
+        };
+        // Without a kept descriptor the pid may be somebody else's by now.
+        if stat.started != self.id.started {
+            return Look::Gone;
+        }
+        let faults = stat.minor_faults + stat.major_faults;
+        let resident = stat.resident_pages * host.page_size;
+        let entity = Entity::Process(self.id);
+        put_stat(host, tick, entity, &stat);
+        if self.note_name(stat.name) {
+            renamed();
+        }
+        let status_due = self.status_read.is_none_or(|then| tick.at >= then + STATUS_EVERY)
+            || faults != self.faults
+            || resident != self.resident;
+        self.threads = stat.threads;
+        self.children_faults = stat.children_minor_faults + stat.children_major_faults;
+        self.faults = faults;
+        self.resident = resident;
+        let zombie = stat.state == b'Z';
+        self.read_io(host, tools, tick);
+        if !zombie {
+            self.count_files(host, tools, tick);
+            if status_due {
+                self.read_status(host, tools, tick);
+            }
+        }
+        Look::Ran
+    }
+
+    /// Whether the name differs from the last one seen; the first one counts as known.
+    fn note_name(&mut self, name: &[u8]) -> bool {
+        let mut now = [0; 16];
+        for (place, byte) in now.iter_mut().zip(name) {
+            *place = *byte;
+        }
+        let changed = self.name != now;
+        std::mem::replace(&mut self.name, now) != [0; 16] && changed
+    }
+
+    fn read_io(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+        if self.io_denied {
+            return;
+        }
+        let pid = self.id.pid;
+        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut tools.buffer) {
+            Ok(bytes) => {
+                if let Ok(io) = parse::io::parse(bytes) {
+                    tick.put(Entity::Process(self.id), &io_row(&io));
+                }
+            }
+            Err(error) => {
+                self.io_denied = error.is_denied();
+                if self.io_denied {
+                    self.denied = Some(error);
+                }
+            }
+        }
+    }
+
+    fn count_files(&mut self, host: &Host, tools: &Tools, tick: &mut Tick) {
+        // Not ours to look into, and the kernel says so the same way for both.
+        if self.io_denied {
+            return;
+        }
+        let path = ProcPath::new(self.id.pid, "fd");
+        let count = if tools.counts_files {
+            host.proc.size(path.as_c_str())
+        } else {
+            host.proc.count(path.as_c_str())
+        };
+        if let Ok(count) = count {
+            let row = ProcessState { files_open: Some(count), ..ProcessState::default() };
+            tick.put(Entity::Process(self.id), &row);
+        }
+    }
+
+    fn read_status(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+        self.status_read = Some(tick.at);
+        let path = ProcPath::new(self.id.pid, "status");
+        let Ok(bytes) = host.proc.read(path.as_c_str(), &mut tools.buffer) else { return };
+        let Ok(status) = parse::status::parse(bytes) else { return };
+        let entity = Entity::Process(self.id);
+        let memory = ProcessMemory {
+            peak: status.resident_peak,
+            swap: status.swap,
+            ..ProcessMemory::default()
+        };
+        tick.put(entity, &memory);
+        let events = ProcessEvents {
+            switches_voluntary: status.voluntary_switches,
+            switches_involuntary: status.involuntary_switches,
+            ..ProcessEvents::default()
+        };
+        tick.put(entity, &events);
+    }
+}
+
+fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>) {
+    tick.put(
+        entity,
+        &ProcessCpu {
+            user: Some(host.seconds(stat.user_ticks)),
+            system: Some(host.seconds(stat.system_ticks)),
+            children_user: Some(host.seconds(stat.children_user_ticks)),
+            children_system: Some(host.seconds(stat.children_system_ticks)),
+        },
+    );
+    // A zombie has given its memory back; what it had is not known from here.
+    let rss = (stat.state != b'Z').then_some(stat.resident_pages * host.page_size);
+    tick.put(entity, &ProcessMemory { rss, ..ProcessMemory::default() });
+    tick.put(
+        entity,
+        &ProcessEvents {
+            faults_minor: Some(stat.minor_faults),
+            faults_major: Some(stat.major_faults),
+            children_faults: Some(stat.children_minor_faults + stat.children_major_faults),
+            ..ProcessEvents::default()
+        },
+    );
+    let threads = Some(u64::from(stat.threads));
+    let doing = Doing::of(stat.state);
+    tick.put(entity, &ProcessState { threads, doing, files_open: None });
+}
+
+fn io_row(io: &Io) -> ProcessIo {
+    ProcessIo {
+        read: Some(io.read_bytes),
+        written: Some(io.written_bytes),
+        read_calls: Some(io.read_calls),
+        write_calls: Some(io.write_calls),
+        storage_read: Some(io.storage_read_bytes),
+        storage_written: Some(io.storage_written_bytes),
+    }
+}
+
+/// What a process runs: its name, and its arguments when they are wanted.
+pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> Program {
+    let read = |file, buffer: &mut Vec<u8>| {
+        host.proc.read(ProcPath::new(pid, file).as_c_str(), buffer).map(<[u8]>::to_vec).ok()
+    };
+    let name = read("comm", buffer).unwrap_or_default();
+    // The kernel ends the name with one newline; it may hold others.
+    let name = name.strip_suffix(b"\n").unwrap_or(&name).to_vec();
+    let arguments = arguments.then(|| read("cmdline", buffer)).flatten().map(|line| {
+        let line = line.strip_suffix(&[0]).unwrap_or(&line);
+        line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    });
+    Program { name, arguments }
+}

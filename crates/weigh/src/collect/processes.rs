@@ -1,0 +1,225 @@
+//! All processes of the run: who they are, and what each uses.
+//!
+//! Ties together who belongs ([`super::members`]), what one uses
+//! ([`super::process`]) and the expensive part ([`super::footprint`]).
+
+use std::collections::HashSet;
+
+use super::footprint::Footprint;
+use super::members::{Members, Newcomer};
+use super::process::{
+    self, Look, Process, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, Tools,
+};
+use super::{Collector, Fault, Probe, Source, group, readable};
+use crate::host::{Host, ProcPath};
+use crate::parse;
+use crate::sample::{Change, ProcessId, Tick};
+use crate::settings::Settings;
+
+pub(super) const SOURCE: Source = Source {
+    name: "process",
+    about: "CPU, memory, I/O, faults, switches, threads and files of each process of the run",
+    groups: &[
+        group::<ProcessCpu>(),
+        group::<ProcessMemory>(),
+        group::<ProcessIo>(),
+        group::<ProcessEvents>(),
+        group::<ProcessState>(),
+    ],
+    probe,
+    collector: None,
+    on_request: false,
+};
+
+fn probe(host: &Host) -> Probe {
+    match readable(&host.proc, c"self/smaps_rollup") {
+        // Linux 4.14 brought it; without it everything but PSS and USS is there.
+        Probe::Absent { why } => Probe::Denied {
+            why: format!("no PSS and USS: {why}"),
+            hint: "use Linux 4.14 or newer".to_owned(),
+        },
+        other => other,
+    }
+}
+
+/// Every process of the run.
+pub struct Processes {
+    members: Members,
+    list: Vec<Process>,
+    footprint: Footprint,
+    tools: Tools,
+    newcomers: Vec<Newcomer>,
+    arguments: bool,
+    /// What could not be read, the first of each kind, until somebody asks.
+    refusals: Vec<String>,
+    refused: HashSet<&'static str>,
+    unseen: bool,
+}
+
+impl Processes {
+    /// Takes note of the machine before the run begins.
+    pub fn before_run(host: &Host, settings: &Settings) -> Processes {
+        Processes {
+            members: Members::before_run(host, std::process::id()),
+            list: Vec::new(),
+            footprint: Footprint::within(settings.budget),
+            tools: Tools::new(host, 0),
+            newcomers: Vec::new(),
+            arguments: settings.command_lines,
+            refusals: Vec::new(),
+            refused: HashSet::new(),
+            unseen: false,
+        }
+    }
+
+    /// Follows the command's first process, with at most so many descriptors kept open.
+    pub fn begin(&mut self, host: &Host, root: u32, descriptors: usize) -> ProcessId {
+        self.tools = Tools::new(host, descriptors);
+        self.members.begin(host, root);
+        let started = self.started(host, root).unwrap_or(0);
+        let id = ProcessId { pid: root, started };
+        self.list.push(Process::new(id, &self.tools));
+        id
+    }
+
+    /// The processes that were alive at the last look.
+    pub fn alive(&self) -> impl Iterator<Item = ProcessId> {
+        self.list.iter().map(|process| process.id)
+    }
+
+    /// Whether this pid was somebody else's child before the run began.
+    pub fn is_foreign(&self, pid: u32) -> bool {
+        self.members.is_foreign(pid)
+    }
+
+    /// Makes the next tick read PSS and USS of everybody.
+    pub fn want_footprint(&mut self) {
+        self.footprint.want();
+        self.footprint.note_change();
+    }
+
+    /// What could not be read since the last question, a sentence each.
+    pub fn refusals(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// Whether processes are known to have come and gone between two looks.
+    pub fn some_went_unseen(&self) -> bool {
+        self.unseen
+    }
+
+    /// Reads a child of weigh's for the last time, between its end and its reaping.
+    ///
+    /// Returns who it was; somebody never seen before is introduced.
+    pub fn last_look(&mut self, host: &Host, pid: u32, tick: &mut Tick) -> ProcessId {
+        let started = self.started(host, pid).unwrap_or(0);
+        let known = self.list.iter().position(|process| process.id.pid == pid);
+        let mut process = match known {
+            Some(place) => self.list.remove(place),
+            None => {
+                let id = ProcessId { pid, started };
+                self.unseen = true;
+                introduce(host, self.arguments, &mut self.tools, tick, id, std::process::id());
+                Process::new(id, &self.tools)
+            }
+        };
+        process.look(host, &mut self.tools, tick, || {});
+        self.footprint.note_change();
+        process.id
+    }
+
+    /// A process has been looked at for the last time.
+    pub fn forget(&mut self, pid: u32) {
+        self.list.retain(|process| process.id.pid != pid);
+        self.footprint.note_change();
+    }
+
+    fn started(&mut self, host: &Host, pid: u32) -> Option<u64> {
+        let path = ProcPath::new(pid, "stat");
+        let bytes = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok()?;
+        parse::stat::parse(bytes).ok().map(|stat| stat.started)
+    }
+
+    fn refuse(&mut self, what: &'static str, why: String) {
+        if self.refused.insert(what) {
+            self.refusals.push(why);
+        }
+    }
+
+    fn take_in_newcomers(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let mut newcomers = std::mem::take(&mut self.newcomers);
+        newcomers.clear();
+        let looked = self.members.look(host, &mut newcomers);
+        for newcomer in &newcomers {
+            if self.list.iter().any(|process| process.id == newcomer.id) {
+                continue;
+            }
+            introduce(host, self.arguments, &mut self.tools, tick, newcomer.id, newcomer.parent);
+            self.list.push(Process::new(newcomer.id, &self.tools));
+            self.footprint.note_change();
+        }
+        self.newcomers = newcomers;
+        Ok(looked?)
+    }
+}
+
+fn introduce(
+    host: &Host,
+    arguments: bool,
+    tools: &mut Tools,
+    tick: &mut Tick,
+    id: ProcessId,
+    parent: u32,
+) {
+    let program = process::program(host, id.pid, arguments, &mut tools.buffer);
+    tick.changes.push(Change::Came { id, parent, program });
+}
+
+impl Collector for Processes {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        self.take_in_newcomers(host, tick)?;
+        let (tools, footprint, arguments) = (&mut self.tools, &mut self.footprint, self.arguments);
+        let before = self.list.len();
+        let mut children_ended = false;
+        let mut denied = None;
+        // In order of birth: a parent's account of its children is read before theirs, so
+        // time that moves from one to the other between two reads is never seen twice.
+        self.list.retain_mut(|process| {
+            let (resident, children) = (process.resident, process.children_faults);
+            let mut renamed = false;
+            match process.look(host, tools, tick, || renamed = true) {
+                Look::Gone => {
+                    tick.changes.push(Change::Went { id: process.id });
+                    return false;
+                }
+                Look::Asleep => return true,
+                Look::Ran => {}
+            }
+            if renamed {
+                let program =
+                    process::program(host, process.id.pid, arguments, &mut tools.buffer);
+                tick.changes.push(Change::Became { id: process.id, program });
+            }
+            if process.resident != resident {
+                footprint.note_change();
+            }
+            children_ended |= process.children_faults != children;
+            denied = process.denied.take().or(denied.take());
+            true
+        });
+        let went = before - self.list.len();
+        if went > 0 {
+            self.footprint.note_change();
+        }
+        // Somebody waited for children, and nobody whom we knew has gone.
+        self.unseen |= children_ended && went == 0;
+        if let Some(error) = denied {
+            self.refuse("io", format!("I/O and open files: {error}"));
+        }
+        let refused = self.footprint.pass(host, &self.list, &mut self.tools, tick);
+        if let Some(error) = refused {
+            self.refuse("smaps", format!("PSS and USS: {error}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! Directories of the machine, and files in them that are read again and again.
+//!
+//! A kept descriptor saves the path look-up (`io`: 9.4 → 3.5 µs) and makes pid
+//! reuse harmless: after its process died it answers ESRCH for ever, even when
+//! the pid lives again. Descriptors are limited, so keeping one is asked for.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
+use rustix::io::Errno;
+
+use super::Error;
+
+/// A directory that files are opened in, by paths relative to it.
+#[derive(Debug, Clone)]
+pub struct Dir {
+    fd: Arc<OwnedFd>,
+    path: PathBuf,
+    /// Every path that was opened, when somebody wants to know (`capture-host`).
+    opened: Option<Arc<Mutex<BTreeSet<PathBuf>>>>,
+}
+
+impl Dir {
+    /// Opens a directory.
+    pub fn open(path: &Path) -> Result<Dir, Error> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|errno| Error::Read { path: path.to_owned(), source: errno.into() })?;
+        Ok(Dir { fd: Arc::new(fd), path: path.to_owned(), opened: None })
+    }
+
+    /// The same directory, which from now on remembers what is opened in it.
+    pub fn remembering(mut self, opened: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Dir {
+        self.opened = Some(Arc::clone(opened));
+        self
+    }
+
+    /// The path of a file in this directory, for messages.
+    pub fn path(&self, file: &CStr) -> PathBuf {
+        self.path.join(file.to_string_lossy().as_ref())
+    }
+
+    /// An error about a file in this directory.
+    fn error(&self, file: &CStr, errno: Errno) -> Error {
+        Error::Read { path: self.path(file), source: errno.into() }
+    }
+
+    fn open_file(&self, file: &CStr) -> Result<OwnedFd, Error> {
+        if let Some(opened) = &self.opened
+            && let Ok(mut opened) = opened.lock()
+        {
+            opened.insert(self.path(file));
+        }
+        rustix::fs::openat(&self.fd, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| self.error(file, errno))
+    }
+
+    /// Reads a whole file into `buffer`, which grows only when it is too small.
+    pub fn read<'b>(&self, file: &CStr, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        let fd = self.open_file(file)?;
+        read_whole(&fd, buffer).map_err(|errno| self.error(file, errno))
+    }
+
+    /// The number that `stat` calls the file's size.
+    pub fn size(&self, file: &CStr) -> Result<u64, Error> {
+        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty())
+            .map(|stat| stat.st_size as u64)
+            .map_err(|errno| self.error(file, errno))
+    }
+
+    /// Calls `visit` with the name and inode of every entry of this directory.
+    pub fn entries(
+        &self,
+        buffer: &mut Vec<MaybeUninit<u8>>,
+        mut visit: impl FnMut(&CStr, u64),
+    ) -> Result<(), Error> {
+        let failed = |errno: Errno| Error::Read { path: self.path.clone(), source: errno.into() };
+        rustix::fs::seek(&self.fd, SeekFrom::Start(0)).map_err(failed)?;
+        buffer.resize(32 * 1024, MaybeUninit::uninit());
+        let mut entries = RawDir::new(self.fd.as_fd(), buffer);
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(failed)?;
+            visit(entry.file_name(), entry.ino());
+        }
+        Ok(())
+    }
+
+    /// How many entries a subdirectory has, `.` and `..` left out.
+    pub fn count(&self, subdirectory: &CStr) -> Result<u64, Error> {
+        let fd = self.open_file(subdirectory)?;
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(fd, &mut buffer);
+        let mut count = 0;
+        while let Some(entry) = entries.next() {
+            entry.map_err(|errno| self.error(subdirectory, errno))?;
+            count += 1u64;
+        }
+        Ok(count.saturating_sub(2))
+    }
+}
+
+/// How many descriptors may still be kept open.
+#[derive(Debug, Clone)]
+pub struct Descriptors(Rc<Cell<usize>>);
+
+impl Descriptors {
+    /// At most this many.
+    pub fn at_most(count: usize) -> Descriptors {
+        Descriptors(Rc::new(Cell::new(count)))
+    }
+
+    /// Takes one, if there is one.
+    fn take(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    fn give_back(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+/// A file that is read again and again, kept open as long as descriptors last.
+#[derive(Debug)]
+pub struct Kept {
+    fd: Option<OwnedFd>,
+    allowance: Descriptors,
+}
+
+impl Kept {
+    /// Nothing opened yet.
+    pub fn new(allowance: &Descriptors) -> Kept {
+        Kept { fd: None, allowance: allowance.clone() }
+    }
+
+    /// Reads the whole file, opening it when it is not open.
+    ///
+    /// `path` is only called when the file has to be opened or an error named.
+    pub fn read<'b>(
+        &mut self,
+        dir: &Dir,
+        path: impl Fn() -> ProcPath,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], Error> {
+        if let Some(fd) = &self.fd {
+            return read_whole(fd, buffer).map_err(|errno| dir.error(path().as_c_str(), errno));
+        }
+        let path = path();
+        let fd = dir.open_file(path.as_c_str())?;
+        let bytes =
+            read_whole(&fd, buffer).map_err(|errno| dir.error(path.as_c_str(), errno))?;
+        if self.allowance.take() {
+            self.fd = Some(fd);
+        }
+        Ok(bytes)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if self.fd.is_some() {
+            self.allowance.give_back();
+        }
+    }
+}
+
+/// `PID/file`, made without allocating: it is needed for every process that is met.
+#[derive(Debug, Clone, Copy)]
+pub struct ProcPath {
+    bytes: [u8; 32],
+}
+
+impl ProcPath {
+    /// The path of `file` of one process; `file` is a name of at most 20 bytes.
+    pub fn new(pid: u32, file: &str) -> ProcPath {
+        let mut digits = [0u8; 10];
+        let mut first = digits.len();
+        let mut rest = pid;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        // The last byte stays zero and ends the string.
+        let mut bytes = [0u8; 32];
+        let name = std::iter::once(b'/').chain(file.bytes());
+        for (place, byte) in bytes[..31].iter_mut().zip(digits[first..].iter().copied().chain(name))
+        {
+            *place = byte;
+        }
+        ProcPath { bytes }
+    }
+
+    /// The path as the kernel wants it.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+}
+
+/// Reads a file from its beginning; files in `/proc` answer in one go when the buffer is large enough.
+fn read_whole<'b>(fd: &OwnedFd, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Errno> {
+    if buffer.len() < 4096 {
+        buffer.resize(4096, 0);
+    }
+    let mut filled = 0;
+    loop {
+        let count = match rustix::io::pread(fd, &mut buffer[filled..], filled as u64) {
+            Ok(count) => count,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        };
+        filled += count;
+        // Less than there was room for: that was all of it, as these files are made
+        // up whole. Saves the second call that would only say "end of file".
+        if count == 0 || filled < buffer.len() {
+            return Ok(&buffer[..filled]);
+        }
+        buffer.resize(buffer.len() * 2, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    #[test]
+    fn a_proc_path_is_the_pid_and_the_name() {
+        assert_eq!(ProcPath::new(1, "stat").as_c_str(), c"1/stat");
+        assert_eq!(ProcPath::new(4_294_967_295, "smaps_rollup").as_c_str(), c"4294967295/smaps_rollup");
+    }
+
+    #[test]
+    fn a_file_larger_than_the_buffer_is_read_whole() {
+        let long = "x".repeat(10_000);
+        let fake = FakeHost::new().proc("stat", &long);
+        let mut buffer = Vec::new();
+        assert_eq!(fake.host().proc.read(c"stat", &mut buffer).unwrap().len(), 10_000);
+    }
+
+    #[test]
+    fn a_kept_file_is_read_anew_each_time_and_without_descriptors_opened_each_time() {
+        for allowed in [1, 0] {
+            let fake = FakeHost::new().proc("7/io", "one");
+            let host = fake.host();
+            let mut kept = Kept::new(&Descriptors::at_most(allowed));
+            let mut buffer = Vec::new();
+            let path = || ProcPath::new(7, "io");
+            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"one");
+            fake.set_proc("7/io", "two");
+            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"two");
+            assert_eq!(kept.fd.is_some(), allowed == 1);
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_file() {
+        let fake = FakeHost::new();
+        let error = fake.host().proc.read(c"7/io", &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("proc/7/io: No such file"), "{error}");
+        assert!(error.is_gone());
+    }
+}

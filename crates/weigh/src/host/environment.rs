@@ -1,0 +1,18 @@
+//! Environment variables, asked for by name. The environment is never recorded.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The variable by which a command finds the recording it runs in.
+pub const RUN_VARIABLE: &str = "WEIGH_RUN";
+
+/// The recording this process runs in, if it is part of a run.
+pub fn running_recording() -> Option<PathBuf> {
+    variable(RUN_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// One variable of this process's environment.
+#[expect(clippy::disallowed_methods, reason = "this is the door")]
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}

@@ -1,0 +1,96 @@
+//! The only door to the machine: files under a root, clocks, system calls.
+//!
+//! Nothing else in the library opens `/proc`, asks for the time or makes a
+//! system call, so a test can put another machine behind the door
+//! (`FakeHost`), and `--host-root` can point at one.
+
+pub mod child;
+pub mod clock;
+mod dir;
+pub mod environment;
+pub mod facts;
+#[cfg(test)]
+pub mod fake;
+pub mod own;
+pub mod perf;
+pub mod signals;
+pub mod wait;
+
+use std::path::{Path, PathBuf};
+
+pub use clock::Clock;
+pub use dir::{Descriptors, Dir, Kept, ProcPath};
+
+/// A file of the machine that could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// It was read and is not what it should be.
+    #[error("{}: {source}", path.display())]
+    Parse {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::parse::Malformed,
+    },
+}
+
+impl Error {
+    /// What the kernel said, if it was the kernel.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Error::Read { source, .. } => source.raw_os_error(),
+            Error::Parse { .. } => None,
+        }
+    }
+
+    /// Whether the thing that was asked about is simply not there (any more).
+    pub fn is_gone(&self) -> bool {
+        matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH | libc::ENODEV))
+    }
+
+    /// Whether the kernel refused.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.errno(), Some(libc::EACCES | libc::EPERM))
+    }
+}
+
+/// The machine: its `/proc` and `/sys`, its clock and its constants.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// `/proc`, or what stands in for it.
+    pub proc: Dir,
+    /// `/sys`, or what stands in for it.
+    pub sys: Dir,
+    /// The monotonic clock.
+    pub clock: Clock,
+    /// Bytes in a page.
+    pub page_size: u64,
+    /// Clock ticks in a second, the unit of CPU times in `/proc`.
+    pub ticks_per_second: u64,
+}
+
+impl Host {
+    /// The machine whose file system begins at `root` (`/` for this one).
+    pub fn at(root: &Path) -> Result<Host, Error> {
+        Ok(Host {
+            proc: Dir::open(&root.join("proc"))?,
+            sys: Dir::open(&root.join("sys"))?,
+            clock: Clock::Monotonic,
+            page_size: rustix::param::page_size() as u64,
+            ticks_per_second: rustix::param::clock_ticks_per_second(),
+        })
+    }
+
+    /// CPU time in seconds from a number of clock ticks.
+    pub fn seconds(&self, ticks: u64) -> f64 {
+        ticks as f64 / self.ticks_per_second as f64
+    }
+}

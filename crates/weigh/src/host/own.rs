@@ -1,0 +1,133 @@
+//! What weigh asks of the kernel for itself, and what it uses.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
+
+use super::{Error, Host};
+use crate::parse::{self, io::Io};
+
+/// Becomes the parent of descendants whose own parent has ended, so that none is lost.
+pub fn become_subreaper() -> std::io::Result<()> {
+    // SAFETY: prctl with this option takes one number.
+    let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Raises the soft limit of open files to the hard one and says how many there may be.
+///
+/// Called after the command has been forked: its limits are its own.
+pub fn raise_open_files() -> usize {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let in_force = match rustix::process::setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    in_force.map_or(1 << 20, |count| count as usize)
+}
+
+/// Lets go of the streams that are the command's: stdin, stdout and whatever was passed on.
+///
+/// A pipe reads as closed only when its last holder lets go. If weigh kept its
+/// copies, a command that closes its output early would leave its reader waiting.
+pub fn let_go_of_streams(keep_stderr: bool) -> std::io::Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    if !keep_stderr {
+        rustix::stdio::dup2_stderr(&null)?;
+    }
+    for fd in inherited_descriptors()? {
+        // SAFETY: these came from our parent, are above stderr and without close-on-exec:
+        // everything weigh opens itself is close-on-exec, so nobody in here uses them.
+        unsafe { libc::close(fd) };
+    }
+    Ok(())
+}
+
+/// Descriptors above stderr that an exec would pass on.
+fn inherited_descriptors() -> std::io::Result<Vec<i32>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir: OwnedFd = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
+    let mut inherited = Vec::new();
+    let own = dir.as_raw_fd();
+    for entry in rustix::fs::Dir::new(dir)? {
+        let Some(fd) = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // SAFETY: F_GETFD only asks; a descriptor that is gone answers with an error.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        if fd > 2 && fd != own && flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
+            inherited.push(fd);
+        }
+    }
+    Ok(inherited)
+}
+
+/// CPU time of weigh itself, user and system.
+pub fn cpu() -> (Duration, Duration) {
+    // SAFETY: all zeros is a valid rusage, and getrusage fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+    (time(usage.ru_utime), time(usage.ru_stime))
+}
+
+/// I/O of the children that this process has reaped.
+///
+/// `/proc/self/io` holds the process's own I/O and that of every child it
+/// reaped; `/proc/self/task/TID/io` a thread's own. The difference is the
+/// children's, to the byte, as long as none of our threads has ended.
+pub fn reaped_io(host: &Host) -> Result<Io, Error> {
+    let mut buffer = Vec::new();
+    let mut own = Vec::new();
+    let tasks = super::Dir::open(std::path::Path::new("/proc/self/task"))?;
+    let mut names = Vec::new();
+    tasks.entries(&mut Vec::new(), |name, _| {
+        if name.to_bytes().first().is_some_and(u8::is_ascii_digit) {
+            names.push(name.to_owned());
+        }
+    })?;
+    // Our own reads count as soon as they return: the ones between a thread's
+    // figure and the process's are known, one call and its length each.
+    let this_thread = rustix::thread::gettid().as_raw_nonzero().get().to_string();
+    names.sort_by_key(|name| name.to_bytes() != this_thread.as_bytes());
+    let mut since = 0;
+    for name in &names {
+        let mut path = name.to_bytes().to_vec();
+        path.extend_from_slice(b"/io\0");
+        let path = std::ffi::CString::from_vec_with_nul(path).unwrap_or_default();
+        let bytes = tasks.read(&path, &mut buffer)?;
+        since += bytes.len() as u64;
+        own.push(parse_io(bytes)?);
+    }
+    let mut all = parse_io(host.proc.read(c"self/io", &mut buffer)?)?;
+    for thread in own {
+        all = less(all, thread);
+    }
+    let ours = Io { read_bytes: since, read_calls: names.len() as u64, ..Io::default() };
+    Ok(less(all, ours))
+}
+
+fn parse_io(bytes: &[u8]) -> Result<Io, Error> {
+    parse::io::parse(bytes)
+        .map_err(|source| Error::Parse { path: "/proc/self/io".into(), source })
+}
+
+fn less(all: Io, part: Io) -> Io {
+    Io {
+        read_bytes: all.read_bytes.saturating_sub(part.read_bytes),
+        written_bytes: all.written_bytes.saturating_sub(part.written_bytes),
+        read_calls: all.read_calls.saturating_sub(part.read_calls),
+        write_calls: all.write_calls.saturating_sub(part.write_calls),
+        storage_read_bytes: all.storage_read_bytes.saturating_sub(part.storage_read_bytes),
+        storage_written_bytes: all.storage_written_bytes.saturating_sub(part.storage_written_bytes),
+        cancelled_bytes: all.cancelled_bytes.saturating_sub(part.cancelled_bytes),
+    }
+}

@@ -1,0 +1,143 @@
+//! What the kernel says of a child that ended.
+//!
+//! `waitid` with WNOWAIT looks without reaping: the zombie's `stat` and `io`
+//! can still be read. `wait4` then reaps, and its rusage holds the exact
+//! account of the child and of every descendant that was waited for.
+
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use libc::c_int;
+use serde::{Deserialize, Serialize};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// It exited with this code.
+    Code(i32),
+    /// This signal killed it.
+    Signal(i32),
+}
+
+impl End {
+    /// The exit code a shell would give: the code, or 128 and the signal.
+    pub fn exit_code(self) -> i32 {
+        match self {
+            End::Code(code) => code,
+            End::Signal(number) => 128 + number,
+        }
+    }
+}
+
+/// What a process and its waited-for descendants used, as `wait4` tells it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in user mode, in seconds.
+    pub user_seconds: f64,
+    /// CPU time in the kernel, in seconds.
+    pub system_seconds: f64,
+    /// The largest resident size that any one of them had, in bytes.
+    pub largest_rss_bytes: u64,
+    /// Page faults that needed no I/O.
+    pub minor_faults: u64,
+    /// Page faults that read from storage.
+    pub major_faults: u64,
+    /// Times it gave up the CPU by itself.
+    pub voluntary_switches: u64,
+    /// Times the CPU was taken from it.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    /// All CPU time, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        self.user_seconds + self.system_seconds
+    }
+
+    /// Adds what another process used; the largest size stays the largest of one.
+    pub fn add(&mut self, other: &Usage) {
+        self.user_seconds += other.user_seconds;
+        self.system_seconds += other.system_seconds;
+        self.largest_rss_bytes = self.largest_rss_bytes.max(other.largest_rss_bytes);
+        self.minor_faults += other.minor_faults;
+        self.major_faults += other.major_faults;
+        self.voluntary_switches += other.voluntary_switches;
+        self.involuntary_switches += other.involuntary_switches;
+    }
+}
+
+impl From<&libc::rusage> for Usage {
+    fn from(usage: &libc::rusage) -> Usage {
+        Usage {
+            user_seconds: seconds(usage.ru_utime),
+            system_seconds: seconds(usage.ru_stime),
+            largest_rss_bytes: usage.ru_maxrss as u64 * 1024,
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+}
+
+fn seconds(time: libc::timeval) -> f64 {
+    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000).as_secs_f64()
+}
+
+/// A child that has ended and is not reaped yet, if there is one.
+pub fn next_dead() -> Option<u32> {
+    look(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)
+        // SAFETY: for a child that ended the kernel filled in the pid.
+        .map(|found| unsafe { found.si_pid() } as u32)
+}
+
+/// The signal that stopped this child since the last question, if one did.
+pub fn newly_stopped(pid: u32) -> Option<c_int> {
+    look(libc::P_PID, pid, libc::WSTOPPED)
+        // SAFETY: for a child that stopped the kernel filled in the status.
+        .map(|found| unsafe { found.si_status() })
+}
+
+fn look(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t> {
+    // SAFETY: an all-zero siginfo is valid; the kernel leaves it so when it finds nobody.
+    let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `found` is ours and large enough.
+    let result = unsafe { libc::waitid(kind, id, &mut found, options | libc::WNOHANG) };
+    // SAFETY: the field is valid in every siginfo that waitid fills, and zero otherwise.
+    (result == 0 && unsafe { found.si_pid() } != 0).then_some(found)
+}
+
+/// Reaps a child that has ended.
+pub fn reap(pid: u32) -> Option<(End, Usage)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: both places are ours; all zeros is a valid rusage.
+    let (reaped, usage) = unsafe {
+        let reaped = libc::wait4(pid as libc::pid_t, &mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (reaped, usage.assume_init())
+    };
+    if reaped != pid as libc::pid_t {
+        return None;
+    }
+    let end = if libc::WIFSIGNALED(status) {
+        End::Signal(libc::WTERMSIG(status))
+    } else {
+        End::Code(libc::WEXITSTATUS(status))
+    };
+    Some((end, Usage::from(&usage)))
+}
+
+/// Whether this process still has children, dead or alive.
+pub fn has_children() -> bool {
+    // SAFETY: a null siginfo is allowed.
+    let result = unsafe {
+        libc::waitid(
+            libc::P_ALL,
+            0,
+            std::ptr::null_mut(),
+            libc::WEXITED | libc::WNOHANG | libc::WNOWAIT,
+        )
+    };
+    result == 0
+}

@@ -1,0 +1,110 @@
+//! What a process has read and written: `/proc/<pid>/io`.
+//!
+//! Seven lines (proc_pid_io(5)), on kernels built with CONFIG_TASK_IO_ACCOUNTING.
+//! Readable by the owner of the process and by root only: it takes the same
+//! permission as attaching a debugger.
+//!
+//! What surprises: all threads are in the sum, and so are children that have
+//! ended and were waited for. `rchar` and `wchar` count what passed through
+//! read() and write(), page cache, pipes and terminals included; `read_bytes` and
+//! `write_bytes` count storage, and a write counts when the page becomes dirty,
+//! not when it reaches the disk. Files used through mmap are in the latter only.
+
+use super::Malformed;
+use super::fields::{Cursor, only_number};
+
+/// What one process has read and written since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Io {
+    /// Bytes returned by read() and its relatives, wherever they came from (`rchar`).
+    pub read_bytes: u64,
+    /// Bytes handed to write() and its relatives, wherever they went (`wchar`).
+    pub written_bytes: u64,
+    /// How often the process called read() or a relative (`syscr`).
+    pub read_calls: u64,
+    /// How often the process called write() or a relative (`syscw`).
+    pub write_calls: u64,
+    /// Bytes fetched from storage (`read_bytes`).
+    pub storage_read_bytes: u64,
+    /// Bytes on their way to storage (`write_bytes`).
+    pub storage_written_bytes: u64,
+    /// Bytes counted as written whose file was cut before they got there (`cancelled_write_bytes`).
+    pub cancelled_bytes: u64,
+}
+
+/// Reads the bytes of `/proc/<pid>/io`.
+pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
+    let mut lines = Cursor::new(bytes);
+    // The order is the kernel's (do_io_accounting) since the file exists, 2.6.20.
+    Ok(Io {
+        read_bytes: value(&mut lines, b"rchar:", "rchar")?,
+        written_bytes: value(&mut lines, b"wchar:", "wchar")?,
+        read_calls: value(&mut lines, b"syscr:", "syscr")?,
+        write_calls: value(&mut lines, b"syscw:", "syscw")?,
+        storage_read_bytes: value(&mut lines, b"read_bytes:", "read_bytes")?,
+        storage_written_bytes: value(&mut lines, b"write_bytes:", "write_bytes")?,
+        cancelled_bytes: value(&mut lines, b"cancelled_write_bytes:", "cancelled_write_bytes")?,
+    })
+}
+
+#[inline]
+fn value(lines: &mut Cursor<'_>, key: &[u8], field: &'static str) -> Result<u64, Malformed> {
+    let line = lines.line()?.ok_or(Malformed(field))?;
+    only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::*;
+
+    const SOLVER: &[u8] = b"rchar: 7274\nwchar: 298\nsyscr: 12\nsyscw: 1\nread_bytes: 8192\n\
+        write_bytes: 4096\ncancelled_write_bytes: 512\n";
+
+    #[test]
+    fn calls_and_storage_are_told_apart() {
+        let expected = Io {
+            read_bytes: 7274,
+            written_bytes: 298,
+            read_calls: 12,
+            write_calls: 1,
+            storage_read_bytes: 8192,
+            storage_written_bytes: 4096,
+            cancelled_bytes: 512,
+        };
+        assert_eq!(parse(SOLVER), Ok(expected));
+    }
+
+    #[test]
+    fn a_missing_line_is_named() {
+        assert_eq!(parse(b""), Err(Malformed("rchar")));
+        assert_eq!(parse(b"rchar: 1\nsyscr: 2\n"), Err(Malformed("wchar")));
+        assert_eq!(parse(b"rchar: -1\n"), Err(Malformed("rchar")));
+    }
+
+    #[test]
+    fn a_cut_file_is_refused() {
+        cut_at_every_byte(SOLVER, parse, |_, _| false);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_procfs_crate_reads_the_same() {
+        use procfs::{FromRead, process::Io as Theirs};
+        let bytes = of_this_kernel("/proc/self/io");
+        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+        assert_eq!((ours.read_bytes, ours.written_bytes), (theirs.rchar, theirs.wchar));
+        assert_eq!((ours.read_calls, ours.write_calls), (theirs.syscr, theirs.syscw));
+        assert_eq!(ours.storage_read_bytes, theirs.read_bytes);
+        assert_eq!(ours.storage_written_bytes, theirs.write_bytes);
+        assert_eq!(ours.cancelled_bytes, theirs.cancelled_write_bytes);
+    }
+}

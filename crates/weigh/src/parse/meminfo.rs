@@ -1,0 +1,142 @@
+//! How much memory the machine has and how it is used: `/proc/meminfo`.
+//!
+//! About fifty lines `Key: value kB` (proc_meminfo(5)), readable by every user.
+//!
+//! What surprises: free memory is not what is left for programs, since caches give
+//! way when memory is wanted; `available` is (3.14). `cached` contains `shared`, which does
+//! not give way. Inside a container it is still the whole machine, unless lxcfs
+//! lies over the file; the container's limit is in its cgroup.
+
+use super::Malformed;
+use super::fields::{Cursor, kilobytes};
+
+/// The memory of the whole machine, in bytes; `None` is a line this kernel does not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Meminfo {
+    /// Memory the kernel can give out (`MemTotal`): a little less than what is built in.
+    pub total: u64,
+    /// Memory not used for anything (`MemFree`).
+    pub free: u64,
+    /// Memory that programs could get without swapping, by the kernel's estimate (`MemAvailable`).
+    pub available: Option<u64>,
+    /// Cache of raw block devices (`Buffers`).
+    pub buffers: Option<u64>,
+    /// Cache of files, `shared` included (`Cached`).
+    pub cached: Option<u64>,
+    /// Shared memory and tmpfs (`Shmem`).
+    pub shared: Option<u64>,
+    /// Kernel structures that give way when memory is wanted (`SReclaimable`).
+    pub slab_reclaimable: Option<u64>,
+    /// Swap space there is (`SwapTotal`).
+    pub swap_total: Option<u64>,
+    /// Swap space not in use (`SwapFree`).
+    pub swap_free: Option<u64>,
+}
+
+/// Reads the bytes of `/proc/meminfo`.
+pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
+    let (mut total, mut free) = (None, None);
+    let (mut available, mut buffers, mut cached, mut shared) = (None, None, None, None);
+    let (mut slab_reclaimable, mut swap_total, mut swap_free) = (None, None, None);
+
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+        let (slot, field) = match &line[..colon] {
+            b"MemTotal" => (&mut total, "MemTotal"),
+            b"MemFree" => (&mut free, "MemFree"),
+            b"MemAvailable" => (&mut available, "MemAvailable"),
+            b"Buffers" => (&mut buffers, "Buffers"),
+            b"Cached" => (&mut cached, "Cached"),
+            b"Shmem" => (&mut shared, "Shmem"),
+            b"SReclaimable" => (&mut slab_reclaimable, "SReclaimable"),
+            b"SwapTotal" => (&mut swap_total, "SwapTotal"),
+            b"SwapFree" => (&mut swap_free, "SwapFree"),
+            _ => continue,
+        };
+        *slot = Some(kilobytes(&line[colon + 1..], field)?);
+    }
+
+    Ok(Meminfo {
+        total: total.ok_or(Malformed("MemTotal"))?,
+        free: free.ok_or(Malformed("MemFree"))?,
+        available,
+        buffers,
+        cached,
+        shared,
+        slab_reclaimable,
+        swap_total,
+        swap_free,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::*;
+
+    const NODE: &[u8] = b"MemTotal:       24682416 kB\nMemFree:        24052052 kB\n\
+        MemAvailable:   24375816 kB\nBuffers:            2792 kB\nCached:           524948 kB\n\
+        SwapCached:            0 kB\nSwapTotal:       1048576 kB\nSwapFree:        1000000 kB\n\
+        Shmem:             12776 kB\nSReclaimable:      31648 kB\nHugePages_Total:       0\n";
+
+    #[test]
+    fn kilobytes_become_bytes() {
+        let expected = Meminfo {
+            total: 24_682_416 * 1024,
+            free: 24_052_052 * 1024,
+            available: Some(24_375_816 * 1024),
+            buffers: Some(2792 * 1024),
+            cached: Some(524_948 * 1024),
+            shared: Some(12_776 * 1024),
+            slab_reclaimable: Some(31_648 * 1024),
+            swap_total: Some(1_048_576 * 1024),
+            swap_free: Some(1_000_000 * 1024),
+        };
+        assert_eq!(parse(NODE), Ok(expected));
+    }
+
+    #[test]
+    fn an_old_kernel_has_no_estimate_of_what_is_available() {
+        let old = parse(b"MemTotal: 4 kB\nMemFree: 3 kB\n").unwrap();
+        assert_eq!((old.total, old.free, old.available), (4096, 3072, None));
+        assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(Malformed("MemFree")));
+        assert_eq!(parse(b""), Err(Malformed("MemTotal")));
+    }
+
+    #[test]
+    fn a_cut_file_loses_values_but_changes_none() {
+        cut_at_every_byte(NODE, parse, |part, whole| {
+            (part.total, part.free) == (whole.total, whole.free)
+                && lost_or_same(&part.available, &whole.available)
+                && lost_or_same(&part.buffers, &whole.buffers)
+                && lost_or_same(&part.cached, &whole.cached)
+                && lost_or_same(&part.shared, &whole.shared)
+                && lost_or_same(&part.slab_reclaimable, &whole.slab_reclaimable)
+                && lost_or_same(&part.swap_total, &whole.swap_total)
+                && lost_or_same(&part.swap_free, &whole.swap_free)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(NODE)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_procfs_crate_reads_the_same() {
+        use procfs::{FromRead, Meminfo as Theirs};
+        let bytes = of_this_kernel("/proc/meminfo");
+        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+        assert_eq!((ours.total, ours.free), (theirs.mem_total, theirs.mem_free));
+        assert_eq!(ours.available, theirs.mem_available);
+        assert_eq!((ours.buffers, ours.cached), (Some(theirs.buffers), Some(theirs.cached)));
+        assert_eq!((ours.shared, ours.slab_reclaimable), (theirs.shmem, theirs.s_reclaimable));
+        assert_eq!(ours.swap_total, Some(theirs.swap_total));
+        assert_eq!(ours.swap_free, Some(theirs.swap_free));
+    }
+}

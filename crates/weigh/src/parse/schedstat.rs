@@ -1,0 +1,66 @@
+//! Time on and time waiting for a CPU, to the nanosecond: `/proc/<pid>/schedstat`.
+//!
+//! Three numbers on one line (the kernel's Documentation/scheduler/sched-stats),
+//! readable by every user.
+//!
+//! What surprises: under `/proc/<pid>` it is the main thread alone; the others
+//! have theirs under `task/<tid>/schedstat`. A kernel that has the file but neither
+//! CONFIG_SCHEDSTATS nor delay accounting switched on writes three zeros.
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// How long one thread ran and how long it waited for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedstat {
+    /// Nanoseconds spent on a CPU.
+    pub running_ns: u64,
+    /// Nanoseconds spent ready to run while no CPU was free for it.
+    pub waiting_ns: u64,
+    /// How many times it was given a CPU.
+    pub slices: u64,
+}
+
+/// Reads the bytes of `/proc/<pid>/schedstat` or `/proc/<pid>/task/<tid>/schedstat`.
+pub fn parse(bytes: &[u8]) -> Result<Schedstat, Malformed> {
+    let mut columns = Cursor::new(bytes);
+    Ok(Schedstat {
+        running_ns: columns.number("running time")?,
+        waiting_ns: columns.number("waiting time")?,
+        slices: columns.number("time slices")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::*;
+
+    const THREAD: &[u8] = b"965338 1207 31\n";
+
+    #[test]
+    fn the_three_numbers_are_run_wait_and_slices() {
+        let expected = Schedstat { running_ns: 965_338, waiting_ns: 1207, slices: 31 };
+        assert_eq!(parse(THREAD), Ok(expected));
+    }
+
+    #[test]
+    fn the_error_names_the_column() {
+        assert_eq!(parse(b"12\n"), Err(Malformed("waiting time")));
+        assert_eq!(parse(b"12 x 3\n"), Err(Malformed("waiting time")));
+    }
+
+    #[test]
+    fn a_cut_line_is_refused() {
+        cut_at_every_byte(THREAD, parse, |_, _| false);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(THREAD)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! How much memory is really a process's own: `/proc/<pid>/smaps_rollup`.
+//!
+//! One header line and about twenty lines `Key: value kB` (proc_pid_smaps(5)), since
+//! Linux 4.14. Readable by the owner and root only, and dear: the kernel walks all
+//! page tables of the process, so it takes longer the more memory is in use.
+//!
+//! What surprises: huge pages from hugetlbfs are in `Private_Hugetlb` but in
+//! neither `Rss` nor `Pss`, so `private` can exceed `rss`. Of a process without
+//! memory (zombie, kernel thread) the file opens, and reading it fails with ESRCH, "No
+//! such process", or gives nothing.
+
+use super::Malformed;
+use super::fields::{Cursor, kilobytes};
+
+/// The memory of one process, split by who else uses it. All in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rollup {
+    /// Memory in use, shared pages counted in full.
+    pub rss: u64,
+    /// Memory in use, shared pages divided by the number of processes that share them.
+    pub pss: u64,
+    /// Memory that no other process uses: what would be free if this one ended.
+    pub private: u64,
+    /// Memory that other processes use as well.
+    pub shared: u64,
+    /// Anonymous memory that is in swap.
+    pub swap: Option<u64>,
+    /// Swap divided by the number of processes that share it.
+    pub swap_pss: Option<u64>,
+}
+
+/// Reads the bytes of `/proc/<pid>/smaps_rollup`.
+pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
+    if bytes.is_empty() {
+        return Err(Malformed("empty"));
+    }
+    let (mut rss, mut pss, mut swap, mut swap_pss) = (None, None, None, None);
+    let (mut private_clean, mut private_dirty, mut private_huge) = (None, None, None);
+    let (mut shared_clean, mut shared_dirty) = (None, None);
+
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
+        let (slot, field) = match &line[..colon] {
+            b"Rss" => (&mut rss, "Rss"),
+            b"Pss" => (&mut pss, "Pss"),
+            b"Private_Clean" => (&mut private_clean, "Private_Clean"),
+            b"Private_Dirty" => (&mut private_dirty, "Private_Dirty"),
+            b"Private_Hugetlb" => (&mut private_huge, "Private_Hugetlb"),
+            b"Shared_Clean" => (&mut shared_clean, "Shared_Clean"),
+            b"Shared_Dirty" => (&mut shared_dirty, "Shared_Dirty"),
+            b"Swap" => (&mut swap, "Swap"),
+            b"SwapPss" => (&mut swap_pss, "SwapPss"),
+            _ => continue,
+        };
+        *slot = Some(kilobytes(&line[colon + 1..], field)?);
+    }
+
+    let private_clean: u64 = private_clean.ok_or(Malformed("Private_Clean"))?;
+    let private_dirty = private_dirty.ok_or(Malformed("Private_Dirty"))?;
+    let shared_clean: u64 = shared_clean.ok_or(Malformed("Shared_Clean"))?;
+    let shared_dirty = shared_dirty.ok_or(Malformed("Shared_Dirty"))?;
+    Ok(Rollup {
+        rss: rss.ok_or(Malformed("Rss"))?,
+        pss: pss.ok_or(Malformed("Pss"))?,
+        // No line for huge pages means that this kernel has none (CONFIG_HUGETLB_PAGE).
+        private: private_clean
+            .saturating_add(private_dirty)
+            .saturating_add(private_huge.unwrap_or(0)),
+        shared: shared_clean.saturating_add(shared_dirty),
+        swap,
+        swap_pss,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::*;
+
+    const SOLVER: &[u8] = b"563b0df7e000-7ffd60d21000 ---p 00000000 00:00 0    [rollup]\n\
+        Rss:                1608 kB\nPss:                 472 kB\nPss_Dirty:           112 kB\n\
+        Shared_Clean:       1452 kB\nShared_Dirty:          3 kB\nPrivate_Clean:        44 kB\n\
+        Private_Dirty:       112 kB\nReferenced:         1608 kB\nShared_Hugetlb:        0 kB\n\
+        Private_Hugetlb:       0 kB\nSwap:                 10 kB\nSwapPss:               5 kB\n\
+        Locked:                0 kB\n";
+
+    #[test]
+    fn private_and_shared_are_sums() {
+        let expected = Rollup {
+            rss: 1608 * 1024,
+            pss: 472 * 1024,
+            private: (44 + 112) * 1024,
+            shared: (1452 + 3) * 1024,
+            swap: Some(10 * 1024),
+            swap_pss: Some(5 * 1024),
+        };
+        assert_eq!(parse(SOLVER), Ok(expected));
+    }
+
+    #[test]
+    fn huge_pages_are_private_and_swap_may_be_missing() {
+        let huge = b"Rss: 1 kB\nPss: 1 kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\n\
+            Private_Clean: 0 kB\nPrivate_Dirty: 1 kB\nPrivate_Hugetlb: 2048 kB\n";
+        let rollup = parse(huge).unwrap();
+        assert_eq!(rollup.private, 2049 * 1024);
+        assert_eq!((rollup.swap, rollup.swap_pss), (None, None));
+    }
+
+    #[test]
+    fn a_process_without_memory_is_said_to_be_empty() {
+        assert_eq!(parse(b""), Err(Malformed("empty")));
+    }
+
+    #[test]
+    fn a_missing_line_is_named() {
+        assert_eq!(parse(b"Rss: 1 kB\n"), Err(Malformed("Private_Clean")));
+    }
+
+    #[test]
+    fn a_cut_file_loses_values_but_changes_none() {
+        cut_at_every_byte(SOLVER, parse, |part, whole| {
+            let whole_but_swap = Rollup { swap: part.swap, swap_pss: part.swap_pss, ..*whole };
+            *part == whole_but_swap
+                && lost_or_same(&part.swap, &whole.swap)
+                && lost_or_same(&part.swap_pss, &whole.swap_pss)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_procfs_crate_reads_the_same() {
+        use procfs::{FromRead, process::SmapsRollup};
+        let bytes = of_this_kernel("/proc/self/smaps_rollup");
+        let ours = parse(&bytes).unwrap();
+        let theirs = SmapsRollup::from_read(&bytes[..]).unwrap();
+        let theirs = &theirs.memory_map_rollup.0[0].extension.map;
+        assert_eq!((ours.rss, ours.pss), (theirs["Rss"], theirs["Pss"]));
+        let private = theirs["Private_Clean"] + theirs["Private_Dirty"];
+        assert_eq!(ours.private, private + theirs.get("Private_Hugetlb").copied().unwrap_or(0));
+        assert_eq!(ours.shared, theirs["Shared_Clean"] + theirs["Shared_Dirty"]);
+        assert_eq!(ours.swap, theirs.get("Swap").copied());
+        assert_eq!(ours.swap_pss, theirs.get("SwapPss").copied());
+    }
+}

@@ -1,0 +1,211 @@
+//! One process at one moment: `/proc/<pid>/stat`, and `/proc/<pid>/task/<tid>/stat`.
+//!
+//! One line of 52 columns (proc_pid_stat(5)), readable by every user; with
+//! `hidepid` the processes of other users are not there at all. Read to column 24.
+//!
+//! What surprises: the name is whatever the process calls itself, parentheses,
+//! spaces and newlines included, so columns are counted from the last `)`. The
+//! name holds at most 15 bytes (63 for kernel workers).
+
+use super::Malformed;
+use super::fields::{Cursor, find, find_last};
+
+/// What a process is and what it has used so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat<'a> {
+    /// The process id, as the reader's pid namespace counts.
+    pub pid: u32,
+    /// The short name of the program, cut by the kernel at 15 bytes; any bytes but NUL.
+    pub name: &'a [u8],
+    /// The state as one letter: `R` running, `S` sleeping, `D` waiting for a device, `Z` zombie.
+    pub state: u8,
+    /// The process id of the parent, 0 if it has none that the reader can see.
+    pub parent: u32,
+    /// Page faults answered without reading from storage.
+    pub minor_faults: u64,
+    /// Minor faults of children that have ended and were waited for.
+    pub children_minor_faults: u64,
+    /// Page faults that had to wait for storage.
+    pub major_faults: u64,
+    /// Major faults of children that have ended and were waited for.
+    pub children_major_faults: u64,
+    /// CPU time in the program's own code, in clock ticks (usually 1/100 s).
+    pub user_ticks: u64,
+    /// CPU time in the kernel on the program's behalf, in clock ticks.
+    pub system_ticks: u64,
+    /// User time of children that have ended and were waited for, in clock ticks.
+    pub children_user_ticks: u64,
+    /// System time of children that have ended and were waited for, in clock ticks.
+    pub children_system_ticks: u64,
+    /// How many threads the process has.
+    pub threads: u32,
+    /// When the process started, in clock ticks since boot; with the pid it names a process.
+    pub started: u64,
+    /// Memory in use, in pages; the kernel batches this count, so it may lag by some pages.
+    pub resident_pages: u64,
+}
+
+/// Reads the bytes of `/proc/<pid>/stat`.
+pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
+    let open = find(bytes, b'(').ok_or(Malformed("comm"))?;
+    let close = find_last(bytes, b')').filter(|&close| close > open).ok_or(Malformed("comm"))?;
+    let pid = Cursor::new(&bytes[..open]).number32("pid")?;
+    let name = &bytes[open + 1..close];
+
+    let mut columns = Cursor::new(&bytes[close + 1..]);
+    columns.must_pass(b' ', "state")?;
+    let state = columns.byte("state")?;
+    columns.must_pass(b' ', "state")?;
+    let parent = columns.number32("ppid")?;
+    for skipped in ["pgrp", "session", "tty_nr", "tpgid", "flags"] {
+        columns.skip_column(skipped)?;
+    }
+    let minor_faults = columns.number("minflt")?;
+    let children_minor_faults = columns.number("cminflt")?;
+    let major_faults = columns.number("majflt")?;
+    let children_major_faults = columns.number("cmajflt")?;
+    let user_ticks = columns.number("utime")?;
+    let system_ticks = columns.number("stime")?;
+    let children_user_ticks = signed_ticks(&mut columns, "cutime")?;
+    let children_system_ticks = signed_ticks(&mut columns, "cstime")?;
+    for skipped in ["priority", "nice"] {
+        columns.skip_column(skipped)?;
+    }
+    let threads = columns.number32("num_threads")?;
+    columns.skip_column("itrealvalue")?;
+    let started = columns.number("starttime")?;
+    columns.skip_column("vsize")?;
+    let resident_pages = columns.number("rss")?;
+
+    Ok(Stat {
+        pid,
+        name,
+        state,
+        parent,
+        minor_faults,
+        children_minor_faults,
+        major_faults,
+        children_major_faults,
+        user_ticks,
+        system_ticks,
+        children_user_ticks,
+        children_system_ticks,
+        threads,
+        started,
+        resident_pages,
+    })
+}
+
+/// cutime and cstime, the only ticks that proc_pid_stat(5) prints with a sign.
+///
+/// Children cannot have used less than no time: a negative sum says that the
+/// kernel lost count of the children, and all other columns of the process are
+/// still good. It reads as 0, so that the process is not lost with it.
+fn signed_ticks(columns: &mut Cursor<'_>, field: &'static str) -> Result<u64, Malformed> {
+    let mut ahead = *columns;
+    ahead.must_pass(b' ', field)?;
+    if !ahead.passes(b'-') {
+        return columns.number(field);
+    }
+    ahead.digits(field)?;
+    columns.skip_column(field)?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::*;
+
+    const SOLVER: &[u8] = b"4182 (solver) S 4100 4182 4100 34816 4182 4194304 1520 77 3 1 \
+        9021 412 15 6 20 0 8 0 105005 313344000 35811 18446744073709551615 94811637415936 \
+        94811637435817 140726227827040 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n";
+
+    const NASTY: &[u8] = b"7 (a) R 1 (\n) ) Z 1 -1 -1 0 -1 4 5 6 7 8 9 10 -11 -12 20 0 1 0 42 0 \
+        0 18446744073709551615 0 0\n";
+
+    #[test]
+    fn columns_land_in_their_fields() {
+        let expected = Stat {
+            pid: 4182,
+            name: b"solver",
+            state: b'S',
+            parent: 4100,
+            minor_faults: 1520,
+            children_minor_faults: 77,
+            major_faults: 3,
+            children_major_faults: 1,
+            user_ticks: 9021,
+            system_ticks: 412,
+            children_user_ticks: 15,
+            children_system_ticks: 6,
+            threads: 8,
+            started: 105005,
+            resident_pages: 35811,
+        };
+        assert_eq!(parse(SOLVER), Ok(expected));
+    }
+
+    #[test]
+    fn a_name_may_hold_parentheses_spaces_and_newlines() {
+        let stat = parse(NASTY).unwrap();
+        assert_eq!(stat.name, b"a) R 1 (\n) ");
+        assert_eq!((stat.pid, stat.state, stat.parent, stat.started), (7, b'Z', 1, 42));
+    }
+
+    #[test]
+    fn negative_time_of_children_reads_as_none() {
+        let stat = parse(NASTY).unwrap();
+        assert_eq!((stat.children_user_ticks, stat.children_system_ticks), (0, 0));
+        assert_eq!(stat.system_ticks, 10);
+    }
+
+    #[test]
+    fn the_error_names_the_column() {
+        assert_eq!(parse(b""), Err(Malformed("comm")));
+        assert_eq!(parse(b"1 )x("), Err(Malformed("comm")));
+        assert_eq!(parse(b"x (a) R 1 "), Err(Malformed("pid")));
+        assert_eq!(parse(b"1 (a) R -1 "), Err(Malformed("ppid")));
+        assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(Malformed("utime")));
+    }
+
+    #[test]
+    fn a_cut_line_is_refused_or_reads_the_same() {
+        cut_at_every_byte(SOLVER, parse, |part, whole| part == whole);
+        // A cut in the name's own ")" looks like a finished name, but then the columns are missing.
+        cut_at_every_byte(NASTY, parse, |part, whole| part == whole);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop_oneof![mangled(SOLVER), mangled(NASTY)]) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_procfs_crate_reads_the_same() {
+        use procfs::{FromRead, process::Stat as Theirs};
+        let bytes = of_this_kernel("/proc/self/stat");
+        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+        assert_eq!(i64::from(ours.pid), i64::from(theirs.pid));
+        assert_eq!(ours.name, theirs.comm.as_bytes());
+        assert_eq!(char::from(ours.state), theirs.state);
+        assert_eq!(i64::from(ours.parent), i64::from(theirs.ppid));
+        assert_eq!(
+            (ours.minor_faults, ours.children_minor_faults),
+            (theirs.minflt, theirs.cminflt)
+        );
+        assert_eq!(
+            (ours.major_faults, ours.children_major_faults),
+            (theirs.majflt, theirs.cmajflt)
+        );
+        assert_eq!((ours.user_ticks, ours.system_ticks), (theirs.utime, theirs.stime));
+        assert_eq!(i64::try_from(ours.children_user_ticks).unwrap(), theirs.cutime);
+        assert_eq!(i64::try_from(ours.children_system_ticks).unwrap(), theirs.cstime);
+        assert_eq!(i64::from(ours.threads), theirs.num_threads);
+        assert_eq!((ours.started, ours.resident_pages), (theirs.starttime, theirs.rss));
+    }
+}

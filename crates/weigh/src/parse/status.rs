@@ -1,0 +1,129 @@
+//! What `stat` leaves out: peak memory, swap and context switches, from `/proc/<pid>/status`.
+//!
+//! Lines `Key:\tvalue` (proc_pid_status(5)), readable by every user. Only four of
+//! about sixty lines are looked at.
+//!
+//! What surprises: a zombie and a kernel thread have no memory and therefore no
+//! `Vm` lines. A newline in the process name is written as `\n`, so no process
+//! can forge a line of its own. The context switches are those of the main thread
+//! alone; the other threads have theirs under `task/<tid>/status`.
+
+use super::Malformed;
+use super::fields::{Cursor, kilobytes, only_number};
+
+/// Peak memory, swap and context switches of one process or thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// The most memory that was in use at once, in bytes; `None` for a zombie or kernel thread.
+    pub resident_peak: Option<u64>,
+    /// Anonymous memory that is in swap, in bytes; `None` also on kernels before 2.6.34.
+    pub swap: Option<u64>,
+    /// How often the main thread gave up the CPU because it had to wait.
+    pub voluntary_switches: Option<u64>,
+    /// How often the main thread was taken off the CPU while it wanted to go on.
+    pub involuntary_switches: Option<u64>,
+}
+
+/// Reads the bytes of `/proc/<pid>/status`.
+pub fn parse(bytes: &[u8]) -> Result<Status, Malformed> {
+    if bytes.is_empty() {
+        return Err(Malformed("empty"));
+    }
+    let mut status = Status::default();
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        // The first letter sorts out most lines before any key is compared.
+        match line[0] {
+            b'V' => {
+                if let Some(value) = line.strip_prefix(b"VmHWM:") {
+                    status.resident_peak = Some(kilobytes(value, "VmHWM")?);
+                } else if let Some(value) = line.strip_prefix(b"VmSwap:") {
+                    status.swap = Some(kilobytes(value, "VmSwap")?);
+                }
+            }
+            b'v' => {
+                if let Some(value) = line.strip_prefix(b"voluntary_ctxt_switches:") {
+                    status.voluntary_switches =
+                        Some(only_number(value, "voluntary_ctxt_switches")?);
+                }
+            }
+            b'n' => {
+                if let Some(value) = line.strip_prefix(b"nonvoluntary_ctxt_switches:") {
+                    status.involuntary_switches =
+                        Some(only_number(value, "nonvoluntary_ctxt_switches")?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::*;
+
+    const SOLVER: &[u8] = b"Name:\tsol\\nVmHWM:\t1 kB\nUmask:\t0022\nState:\tS (sleeping)\n\
+        VmPeak:\t  306000 kB\nVmHWM:\t  164812 kB\nVmRSS:\t  160000 kB\nVmSwap:\t      12 kB\n\
+        Threads:\t8\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t17\n";
+
+    #[test]
+    fn kilobytes_become_bytes() {
+        let status = parse(SOLVER).unwrap();
+        assert_eq!(status.resident_peak, Some(164_812 * 1024));
+        assert_eq!(status.swap, Some(12 * 1024));
+        assert_eq!(status.voluntary_switches, Some(150));
+        assert_eq!(status.involuntary_switches, Some(17));
+    }
+
+    #[test]
+    fn a_zombie_has_switches_but_no_memory() {
+        let zombie = b"Name:\tsolver\nState:\tZ (zombie)\nThreads:\t1\n\
+            voluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t0\n";
+        let expected = Status {
+            voluntary_switches: Some(3),
+            involuntary_switches: Some(0),
+            ..Status::default()
+        };
+        assert_eq!(parse(zombie), Ok(expected));
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_an_error_not_a_missing_value() {
+        assert_eq!(parse(b"VmHWM:\tmuch kB\n"), Err(Malformed("VmHWM")));
+        assert_eq!(parse(b"VmSwap:\t1 2 kB\n"), Err(Malformed("VmSwap")));
+        assert_eq!(parse(b""), Err(Malformed("empty")));
+    }
+
+    #[test]
+    fn a_cut_file_loses_values_but_changes_none() {
+        cut_at_every_byte(SOLVER, parse, |part, whole| {
+            lost_or_same(&part.resident_peak, &whole.resident_peak)
+                && lost_or_same(&part.swap, &whole.swap)
+                && lost_or_same(&part.voluntary_switches, &whole.voluntary_switches)
+                && lost_or_same(&part.involuntary_switches, &whole.involuntary_switches)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_procfs_crate_reads_the_same() {
+        use procfs::{FromRead, process::Status as Theirs};
+        let bytes = of_this_kernel("/proc/self/status");
+        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+        assert!(ours.resident_peak.is_some());
+        assert_eq!(ours.resident_peak, theirs.vmhwm.map(|kib| kib * 1024));
+        assert_eq!(ours.swap, theirs.vmswap.map(|kib| kib * 1024));
+        assert_eq!(ours.voluntary_switches, theirs.voluntary_ctxt_switches);
+        assert_eq!(ours.involuntary_switches, theirs.nonvoluntary_ctxt_switches);
+    }
+}

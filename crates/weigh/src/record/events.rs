@@ -1,0 +1,238 @@
+//! What happened during a run: one JSON object on a line for each.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::wait::{End, Usage};
+use crate::parse::io::Io;
+use crate::sample::{Change, ProcessId, Program};
+
+/// Something that happened, and when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Entry {
+    /// An event at a moment of the run.
+    pub fn new(at: Duration, event: Event) -> Entry {
+        Entry { seconds: at.as_secs_f64(), event }
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A process of the run was seen for the first time.
+    ProcessStart {
+        /// Its pid.
+        pid: u32,
+        /// Clock ticks from boot to its start.
+        started: u64,
+        /// The process that started it, or took it over.
+        parent: u32,
+        /// Its name.
+        name: String,
+        /// Its arguments, if they are recorded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<Vec<String>>,
+    },
+    /// A process became another program.
+    ProcessExec {
+        /// Its pid.
+        pid: u32,
+        /// Clock ticks from boot to its start.
+        started: u64,
+        /// Its name now.
+        name: String,
+        /// Its arguments now, if they are recorded.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        command: Option<Vec<String>>,
+    },
+    /// A process ended.
+    ProcessExit {
+        /// Its pid.
+        pid: u32,
+        /// Clock ticks from boot to its start.
+        started: u64,
+        /// How; null when its parent reaped it and only that it is gone is known.
+        end: Option<End>,
+        /// What it and its waited-for children used; null like `end`.
+        usage: Option<Usage>,
+    },
+    /// A phase began.
+    PhaseStart {
+        /// Tells phases of the same name apart.
+        id: String,
+        /// Its name.
+        name: String,
+        /// The phase around it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent: Option<String>,
+    },
+    /// A phase ended.
+    PhaseEnd {
+        /// Which one.
+        id: String,
+        /// What its command used, when it had one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// How its command ended, when it had one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        end: Option<End>,
+    },
+    /// Somebody marked this moment.
+    Mark {
+        /// With these words.
+        text: String,
+    },
+    /// Something could not be measured or written.
+    Fault {
+        /// What: a collector's name, or `recording`.
+        source: String,
+        /// Why.
+        why: String,
+    },
+    /// The command ended; the exact account of the run.
+    RunEnd(RunEnd),
+}
+
+/// The exact account of a run at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEnd {
+    /// How the command ended.
+    pub end: End,
+    /// From exec to exit, in seconds.
+    pub duration_seconds: f64,
+    /// What everything that weigh reaped used, from `wait4`.
+    pub reaped: Usage,
+    /// CPU time of every process of the run, from the perf task clock.
+    pub task_clock_seconds: Option<f64>,
+    /// I/O of everything that weigh reaped.
+    pub io: Option<Io>,
+    /// Processes that outlived the command.
+    pub left: Vec<u32>,
+    /// Whether processes are known to have come and gone between two ticks.
+    pub some_unseen: bool,
+    /// CPU time of weigh itself, in seconds.
+    pub monitor_cpu_seconds: f64,
+}
+
+impl From<&Change> for Event {
+    fn from(change: &Change) -> Event {
+        match change {
+            Change::Came { id: ProcessId { pid, started }, parent, program } => {
+                Event::ProcessStart {
+                    pid: *pid,
+                    started: *started,
+                    parent: *parent,
+                    name: text(&program.name),
+                    command: arguments(program),
+                }
+            }
+            Change::Became { id: ProcessId { pid, started }, program } => Event::ProcessExec {
+                pid: *pid,
+                started: *started,
+                name: text(&program.name),
+                command: arguments(program),
+            },
+            Change::Went { id: ProcessId { pid, started } } => {
+                Event::ProcessExit { pid: *pid, started: *started, end: None, usage: None }
+            }
+        }
+    }
+}
+
+fn arguments(program: &Program) -> Option<Vec<String>> {
+    program.arguments.as_ref().map(|arguments| command(arguments))
+}
+
+/// A command line as text: bytes that are not are shown as `\xNN`, secrets as `***`.
+pub fn command<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<String> {
+    let mut hide_next = false;
+    arguments
+        .iter()
+        .map(|argument| {
+            let argument = text(argument.as_ref());
+            if std::mem::take(&mut hide_next) && !argument.starts_with('-') {
+                return "***".to_owned();
+            }
+            match argument.split_once('=') {
+                Some((name, _)) if sounds_secret(name) => format!("{name}=***"),
+                None if argument.starts_with('-') && sounds_secret(&argument) => {
+                    hide_next = true;
+                    argument
+                }
+                _ => without_password(argument),
+            }
+        })
+        .collect()
+}
+
+/// Whether something of this name should not be written down.
+fn sounds_secret(name: &str) -> bool {
+    const WORDS: [&str; 7] =
+        ["password", "passwd", "secret", "token", "apikey", "accesskey", "credential"];
+    let name: String =
+        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// `https://user:password@host` without the password.
+fn without_password(argument: String) -> String {
+    let Some((scheme, rest)) = argument.split_once("://") else { return argument };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?.0, host))) {
+        Some((user, host)) => {
+            format!("{scheme}://{user}:***@{host}{}", &rest[authority.len()..])
+        }
+        None => argument,
+    }
+}
+
+/// Bytes as text, with what is not text shown as `\xNN`.
+pub fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_text_are_shown_as_numbers() {
+        assert_eq!(text(b"caf\xC3\xA9 \xFF\xFE"), "café \\xFF\\xFE");
+    }
+
+    #[test]
+    fn arguments_that_look_like_secrets_are_masked() {
+        let masked = |line: &str| command(&line.split(' ').collect::<Vec<_>>()).join(" ");
+        assert_eq!(masked("psql --password=hunter2 db"), "psql --password=*** db");
+        assert_eq!(masked("app --api-key abc --fast"), "app --api-key *** --fast");
+        assert_eq!(masked("AWS_SECRET_ACCESS_KEY=abc"), "AWS_SECRET_ACCESS_KEY=***");
+        assert_eq!(masked("git clone https://me:pw@host/x"), "git clone https://me:***@host/x");
+        assert_eq!(masked("train --tokens-per-batch"), "train --tokens-per-batch");
+        assert_eq!(masked("train --epochs=3 -v"), "train --epochs=3 -v");
+    }
+
+    #[test]
+    fn an_event_is_one_flat_line_of_json() {
+        let entry = Entry::new(Duration::from_millis(1500), Event::Mark { text: "a\nb".into() });
+        let line = serde_json::to_string(&entry).unwrap();
+        assert_eq!(line, r#"{"seconds":1.5,"event":"mark","text":"a\nb"}"#);
+        assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry);
+    }
+}

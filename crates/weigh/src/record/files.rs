@@ -1,0 +1,125 @@
+//! Directories and files of a recording: private to the user, never half written.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::Error;
+
+/// Where recordings go when nothing else is said.
+pub const DEFAULT_DIRECTORY: &str = "weigh-runs";
+
+/// The name of a run's directory: its time and its name, safe for every file system.
+pub fn directory_name(started: Timestamp, name: &str) -> String {
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._+-".contains(c) { c } else { '_' })
+        .take(40)
+        .collect();
+    format!("{}-{name}", started.strftime("%Y-%m-%dT%H-%M-%S.%3fZ"))
+}
+
+/// Makes a directory that only its owner may enter, with its parents.
+///
+/// One that exists is taken when it is empty.
+pub fn create_directory(path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::file(path, source);
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
+    match std::fs::read_dir(path).map_err(failed)?.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::Occupied { path: path.to_owned() }),
+    }
+}
+
+/// Whether files can be made in a directory: a read-only one may exist and be empty.
+pub fn check_writable(directory: &Path) -> Result<(), Error> {
+    let probe = directory.join(".weigh");
+    create_file(&probe)?;
+    std::fs::remove_file(&probe).map_err(|source| Error::file(&probe, source))
+}
+
+/// Opens a new file that only its owner may read.
+pub fn create_file(path: &Path) -> Result<File, Error> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|source| Error::file(path, source))
+}
+
+/// Writes a file under another name first, so that it is there whole or not at all.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let partial = partial_name(path);
+    let written = create_file(&partial).and_then(|mut file| {
+        let failed = |source| Error::file(&partial, source);
+        file.write_all(content).map_err(failed)?;
+        file.sync_data().map_err(failed)
+    });
+    let renamed = written.and_then(|()| {
+        std::fs::rename(&partial, path).map_err(|source| Error::file(path, source))
+    });
+    if renamed.is_err() {
+        // Nothing more can be done about a file that cannot be removed either.
+        let _ = std::fs::remove_file(&partial);
+    }
+    renamed
+}
+
+/// The name a file has until it is whole.
+pub fn partial_name(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    path.with_file_name(name)
+}
+
+/// Removes a recording that has nothing in it because the command never began.
+pub fn discard(directory: &Path) {
+    // What is left of a run that did not happen is a nuisance at worst.
+    let _ = std::fs::remove_dir_all(directory);
+    // The directory around it, when it was made for this run alone.
+    if let Some(parent) = directory.parent().filter(|parent| parent.ends_with(DEFAULT_DIRECTORY)) {
+        let _ = std::fs::remove_dir(parent);
+    }
+}
+
+/// The recordings in a directory, newest first.
+pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let listed = std::fs::read_dir(directory).map_err(|source| Error::file(directory, source))?;
+    let mut found: Vec<PathBuf> = listed
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.join("run.json").is_file())
+        .collect();
+    // Names begin with the time.
+    found.sort_unstable_by(|one, other| other.file_name().cmp(&one.file_name()));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_name_is_safe_whatever_the_run_is_called() {
+        let name = directory_name(Timestamp::UNIX_EPOCH, "../a b\n(c)");
+        assert_eq!(name, "1970-01-01T00-00-00.000Z-.._a_b__c_");
+    }
+
+    #[test]
+    fn a_recording_is_private_and_never_goes_into_somebody_elses_directory() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        create_directory(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        create_directory(&path).expect("an empty one is taken");
+        write_whole(&path.join("x"), b"1").unwrap();
+        assert_eq!(path.join("x").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(matches!(create_directory(&path), Err(Error::Occupied { .. })));
+    }
+}

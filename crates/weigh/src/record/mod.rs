@@ -1,0 +1,84 @@
+//! The recording: a directory that survives SIGKILL, a full disk and a lost node.
+//!
+//! ```text
+//! run.json               written first: what runs, where, how it is measured
+//! events.jsonl           who came and went, phases, marks, faults; a line at a time
+//! <host>/<scope>.arrows  one Arrow IPC stream for each scope, a batch at a time
+//! summary.json           written at the end; can always be made again
+//! inbox                  a named pipe while the run lasts: `weigh phase`, `weigh mark`
+//! ```
+//!
+//! One writer for each file; a reader takes every complete line and batch and
+//! ignores a torn tail.
+#![allow(clippy::disallowed_methods, reason = "a recording is the user's files, not the machine")]
+
+pub mod events;
+pub mod files;
+pub mod inbox;
+pub mod manifest;
+mod reader;
+mod stream;
+mod writer;
+
+use std::path::{Path, PathBuf};
+
+pub use events::{Entry, Event};
+pub use manifest::Manifest;
+pub use reader::{Moment, Recording};
+pub use writer::Writer;
+
+/// The version of the recording's format.
+pub const FORMAT: u32 = 1;
+
+/// A recording that could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: not a recording's file: {why}", path.display())]
+    Malformed {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The directory holds something already.
+    #[error("{} is not empty", path.display())]
+    Occupied {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A newer weigh wrote it.
+    #[error("{}: format {found}, and this weigh reads up to {FORMAT}", path.display())]
+    Newer {
+        /// Which one.
+        path: PathBuf,
+        /// The format it has.
+        found: u32,
+    },
+}
+
+impl Error {
+    fn file(path: &Path, source: std::io::Error) -> Error {
+        Error::File { path: path.to_owned(), source }
+    }
+
+    fn malformed(path: &Path, why: impl ToString) -> Error {
+        Error::Malformed { path: path.to_owned(), why: why.to_string() }
+    }
+
+    /// Whether there was simply no room.
+    pub fn is_full(&self) -> bool {
+        let full = |source: &std::io::Error| {
+            matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+        };
+        matches!(self, Error::File { source, .. } if full(source))
+    }
+}

@@ -1,0 +1,254 @@
+//! Reading a recording: a finished one, a torn one, one that is still growing.
+//!
+//! Recordings may come from strangers. Before Arrow sees a stream its frames are
+//! walked once: every length must fit into the file, and the walk ends at the
+//! first frame that is not whole.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+
+use super::stream::decode;
+use super::{Entry, Error, FORMAT, Manifest};
+use crate::catalog::{Metric, Scope};
+use crate::sample::{Table, Tick};
+
+/// A recorded run.
+#[derive(Debug)]
+pub struct Recording {
+    directory: PathBuf,
+    manifest: Manifest,
+    entries: Vec<Entry>,
+    torn: u64,
+}
+
+/// A moment of a run that is read again.
+#[derive(Debug)]
+pub enum Moment<'a> {
+    /// Something was measured.
+    Tick(&'a Tick),
+    /// Something happened.
+    Event(&'a Entry),
+}
+
+impl Recording {
+    /// Opens the recording in a directory.
+    pub fn open(directory: &Path) -> Result<Recording, Error> {
+        let path = directory.join("run.json");
+        let bytes = std::fs::read(&path).map_err(|source| Error::file(&path, source))?;
+        let manifest: Manifest =
+            serde_json::from_slice(&bytes).map_err(|error| Error::malformed(&path, error))?;
+        if manifest.weigh.format > FORMAT {
+            return Err(Error::Newer { path, found: manifest.weigh.format });
+        }
+        let (entries, torn) = read_events(&directory.join("events.jsonl"))?;
+        Ok(Recording { directory: directory.to_owned(), manifest, entries, torn })
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What was known when the run began.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Everything that happened, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Bytes at the end of its files that are not whole and were left out.
+    pub fn torn_bytes(&self) -> u64 {
+        let streams = self.streams().filter_map(|(_, path)| Batches::open(&path).ok());
+        self.torn + streams.map(|batches| batches.torn).sum::<u64>()
+    }
+
+    /// Goes through the run once more, moment by moment.
+    ///
+    /// Memory does not grow with the recording: one batch of each scope is held.
+    pub fn replay(
+        &self,
+        groups: &[&'static [Metric]],
+        mut each: impl FnMut(Moment<'_>),
+    ) -> Result<(), Error> {
+        let started = Duration::from_nanos(self.manifest.started.as_nanosecond().max(0) as u64);
+        let mut cursors = Vec::new();
+        for (scope, path) in self.streams() {
+            let shape = Table::new(scope, groups);
+            // Its first rows may not have reached the disk.
+            if path.exists() && !shape.metrics().is_empty() {
+                let mut cursor = Cursor::open(&path, shape, started)?;
+                cursor.refill()?;
+                cursors.push(cursor);
+            }
+        }
+        let mut tick = Tick::new(groups);
+        let mut entries = self.entries.iter().peekable();
+        while let Some(at) = cursors.iter().filter_map(Cursor::time).min() {
+            while let Some(entry) = entries.next_if(|entry| entry.seconds < at.as_secs_f64()) {
+                each(Moment::Event(entry));
+            }
+            tick.begin(at);
+            for cursor in &mut cursors {
+                while cursor.time() == Some(at) {
+                    cursor.move_row_to(&mut tick);
+                    cursor.refill()?;
+                }
+            }
+            each(Moment::Tick(&tick));
+        }
+        entries.for_each(|entry| each(Moment::Event(entry)));
+        Ok(())
+    }
+
+    fn streams(&self) -> impl Iterator<Item = (Scope, PathBuf)> {
+        let host = self.directory.join(host_directory(&self.manifest.host.name));
+        Scope::ALL.into_iter().map(move |scope| {
+            let path = host.join(format!("{}.arrows", scope.name()));
+            (scope, path)
+        })
+    }
+}
+
+/// The name of a host's directory: its host name, as far as a path can hold it.
+pub fn host_directory(host: &str) -> String {
+    let name: String = host
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .collect();
+    if name.trim_matches('.').is_empty() { "host".to_owned() } else { name }
+}
+
+/// The whole lines of the events, and how many bytes were left over.
+fn read_events(path: &Path) -> Result<(Vec<Entry>, u64), Error> {
+    let failed = |source| Error::file(path, source);
+    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    let mut entries = Vec::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let count = file.read_until(b'\n', &mut line).map_err(failed)?;
+        if count == 0 {
+            return Ok((entries, 0));
+        }
+        match serde_json::from_slice(&line) {
+            Ok(entry) => entries.push(entry),
+            Err(_) if line.last() != Some(&b'\n') => return Ok((entries, count as u64)),
+            // An event that a later weigh has invented: not ours to understand.
+            Err(error) if error.is_data() => {}
+            Err(error) => return Err(Error::malformed(path, error)),
+        }
+    }
+}
+
+/// The whole batches of one stream.
+pub struct Batches {
+    path: PathBuf,
+    reader: Option<StreamReader<BufReader<std::io::Take<File>>>>,
+    /// Bytes at the end that are not whole.
+    pub torn: u64,
+}
+
+impl Batches {
+    /// Opens a stream and finds out how much of it is whole.
+    pub fn open(path: &Path) -> Result<Batches, Error> {
+        let failed = |source| Error::file(path, source);
+        let mut file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let whole = whole_frames(&mut file, length).map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        // Without even a schema there is nothing to read, which is not an error.
+        let reader = if whole == 0 {
+            None
+        } else {
+            let reader = StreamReader::try_new(BufReader::new(file.take(whole)), None);
+            Some(reader.map_err(|error| Error::malformed(path, error))?)
+        };
+        Ok(Batches { path: path.to_owned(), reader, torn: length - whole })
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.as_mut()?.next()?;
+        Some(batch.map_err(|error| Error::malformed(&self.path, error)))
+    }
+}
+
+/// How many bytes from the beginning are whole Arrow frames.
+fn whole_frames(file: &mut File, length: u64) -> std::io::Result<u64> {
+    let mut file = BufReader::new(file);
+    let mut end = 0;
+    loop {
+        // A marker and the length of the frame's head.
+        let mut prefix = [0; 8];
+        if length - end < 8 {
+            return Ok(end);
+        }
+        file.read_exact(&mut prefix)?;
+        let [m0, m1, m2, m3, l0, l1, l2, l3] = prefix;
+        let head_length = u32::from_le_bytes([l0, l1, l2, l3]);
+        if [m0, m1, m2, m3] != [0xff; 4] || u64::from(head_length) > length - end - 8 {
+            return Ok(end);
+        }
+        let mut head = vec![0; head_length as usize];
+        file.read_exact(&mut head)?;
+        let Ok(message) = arrow_ipc::root_as_message(&head) else { return Ok(end) };
+        let after_head = end + 8 + u64::from(head_length);
+        match u64::try_from(message.bodyLength()) {
+            Ok(body) if body <= length - after_head => {
+                file.seek_relative(body as i64)?;
+                end = after_head + body;
+            }
+            _ => return Ok(end),
+        }
+    }
+}
+
+/// A place in one stream.
+struct Cursor {
+    batches: Batches,
+    table: Table,
+    row: usize,
+    started: Duration,
+}
+
+impl Cursor {
+    fn open(path: &Path, table: Table, started: Duration) -> Result<Cursor, Error> {
+        Ok(Cursor { batches: Batches::open(path)?, table, row: 0, started })
+    }
+
+    /// The time of the next row.
+    fn time(&self) -> Option<Duration> {
+        self.table.times().get(self.row).copied()
+    }
+
+    /// Reads the next batch when the last one is used up.
+    fn refill(&mut self) -> Result<(), Error> {
+        while self.row >= self.table.len() {
+            self.table.clear();
+            self.row = 0;
+            let Some(batch) = self.batches.next() else { return Ok(()) };
+            let path = &self.batches.path;
+            decode(&batch?, self.started, &mut self.table)
+                .ok_or_else(|| Error::malformed(path, "a key column is missing"))?;
+        }
+        Ok(())
+    }
+
+    fn move_row_to(&mut self, tick: &mut Tick) {
+        if let Some(table) = tick.table_mut(self.table.scope()) {
+            table.append_row(&self.table, self.row);
+        }
+        self.row += 1;
+    }
+}

@@ -1,0 +1,205 @@
+//! Tables to Arrow IPC streams and back.
+//!
+//! Each column carries its unit, kind, label, help and source in the field's
+//! metadata, so the file explains itself to every tool that reads Arrow.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray,
+    TimestampNanosecondArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+
+use crate::catalog::{Metric, Scope, Type, Value};
+use crate::sample::{Cells, Column, Entity, ProcessId, Table};
+
+/// Makes batches of one table, ready to be written one after the other.
+pub struct Encoder {
+    schema: Arc<Schema>,
+    writer: StreamWriter<Vec<u8>>,
+    header: Vec<u8>,
+    started: Duration,
+}
+
+impl Encoder {
+    /// An encoder for tables like this one, of a run that began at this wall-clock time.
+    pub fn new(table: &Table, started: Duration) -> Result<Encoder, ArrowError> {
+        let schema = Arc::new(schema(table, started));
+        // 8 is the least that Arrow allows; 64 would triple the size of small batches.
+        let options = IpcWriteOptions::try_new(8, false, arrow_ipc::MetadataVersion::V5)?
+            .try_with_compression(Some(CompressionType::ZSTD))?;
+        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options)?;
+        let header = std::mem::take(writer.get_mut());
+        Ok(Encoder { schema, writer, header, started })
+    }
+
+    /// The bytes that a stream begins with.
+    pub fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    /// The bytes of one more batch.
+    pub fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
+        self.writer.get_mut().clear();
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.arrays(table))?;
+        self.writer.write(&batch)?;
+        Ok(self.writer.get_ref())
+    }
+
+    fn arrays(&self, table: &Table) -> Vec<ArrayRef> {
+        let times = table.times().iter().map(|at| (self.started + *at).as_nanos() as i64);
+        let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(times)];
+        arrays.extend(keys(table));
+        let columns = table.metrics().iter().zip(table.columns());
+        arrays.extend(columns.map(|(metric, column)| array(metric, column)));
+        arrays
+    }
+}
+
+fn keys(table: &Table) -> Vec<ArrayRef> {
+    let entities = table.entities().iter();
+    match table.scope() {
+        Scope::Node | Scope::Run | Scope::Own => Vec::new(),
+        Scope::Cpu => {
+            let cpus = entities.map(|entity| match entity {
+                Entity::Cpu(cpu) => Some(*cpu),
+                _ => None,
+            });
+            vec![Arc::new(UInt32Array::from_iter(cpus))]
+        }
+        Scope::Process => {
+            let ids = entities.map(|entity| match entity {
+                Entity::Process(id) => Some(*id),
+                _ => None,
+            });
+            vec![
+                Arc::new(UInt32Array::from_iter(ids.clone().map(|id| Some(id?.pid)))),
+                Arc::new(UInt64Array::from_iter(ids.map(|id| Some(id?.started)))),
+            ]
+        }
+    }
+}
+
+fn array(metric: &Metric, column: &Column) -> ArrayRef {
+    let nulls = NullBuffer::new(BooleanBuffer::from(column.present.as_slice()));
+    let nulls = (nulls.null_count() > 0).then_some(nulls);
+    match (&column.cells, metric.stored) {
+        (Cells::U64(cells), _) => {
+            Arc::new(UInt64Array::new(ScalarBuffer::from(cells.clone()), nulls))
+        }
+        (Cells::F64(cells), _) => {
+            Arc::new(Float64Array::new(ScalarBuffer::from(cells.clone()), nulls))
+        }
+        (Cells::Symbol(cells), stored) => {
+            let words = if let Type::Symbol(words) = stored { words } else { &[] };
+            let keys = UInt8Array::new(ScalarBuffer::from(cells.clone()), nulls);
+            let words: ArrayRef = Arc::new(StringArray::from_iter_values(words));
+            Arc::new(DictionaryArray::<UInt8Type>::new(keys, words))
+        }
+    }
+}
+
+fn schema(table: &Table, started: Duration) -> Schema {
+    let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
+    let mut fields = vec![Field::new("time", time, false)];
+    match table.scope() {
+        Scope::Node | Scope::Run | Scope::Own => {}
+        Scope::Cpu => fields.push(Field::new("cpu", DataType::UInt32, true)),
+        Scope::Process => {
+            fields.push(Field::new("pid", DataType::UInt32, true));
+            fields.push(Field::new("started", DataType::UInt64, true));
+        }
+    }
+    fields.extend(table.metrics().iter().map(|metric| field(metric)));
+    let metadata = HashMap::from([
+        ("weigh.scope".to_owned(), table.scope().name().to_owned()),
+        ("weigh.format".to_owned(), super::FORMAT.to_string()),
+        ("weigh.started_ns".to_owned(), started.as_nanos().to_string()),
+    ]);
+    Schema::new_with_metadata(fields, metadata)
+}
+
+fn field(metric: &Metric) -> Field {
+    let data = match metric.stored {
+        Type::U64 => DataType::UInt64,
+        Type::F64 => DataType::Float64,
+        Type::Symbol(_) => {
+            DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
+        }
+    };
+    let metadata = [
+        ("name", metric.name()),
+        ("unit", metric.unit.name().to_owned()),
+        ("kind", metric.kind.name().to_owned()),
+        ("label", metric.label.to_owned()),
+        ("help", metric.help.to_owned()),
+        ("source", metric.source.to_owned()),
+    ];
+    Field::new(metric.column(), data, true)
+        .with_metadata(metadata.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+}
+
+/// Adds the rows of a batch to a table; columns the table does not have are passed over.
+pub fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Option<()> {
+    let times = batch.column_by_name("time")?.as_primitive_opt::<TimestampNanosecondType>()?;
+    let entities = entities(batch, table.scope())?;
+    let columns: Vec<Option<&ArrayRef>> =
+        table.metrics().iter().map(|metric| batch.column_by_name(&metric.column())).collect();
+    for row in 0..batch.num_rows() {
+        let at = Duration::from_nanos(u64::try_from(times.value(row)).ok()?).saturating_sub(started);
+        let entity = entities(row)?;
+        table.begin_row(at, entity);
+        for (column, array) in columns.iter().enumerate() {
+            if let Some(value) = array.and_then(|array| value(array, row, table.metrics()[column]))
+            {
+                table.set_last(column, value);
+            }
+        }
+    }
+    Some(())
+}
+
+fn entities(batch: &RecordBatch, scope: Scope) -> Option<Box<dyn Fn(usize) -> Option<Entity> + '_>> {
+    let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+    Some(match scope {
+        Scope::Node | Scope::Run | Scope::Own => Box::new(|_| Some(Entity::Single)),
+        Scope::Cpu => {
+            let cpus = numbers("cpu")?;
+            Box::new(|row| Some(Entity::Cpu(cpus.value(row))))
+        }
+        Scope::Process => {
+            let pids = numbers("pid")?;
+            let started = batch.column_by_name("started")?.as_primitive_opt::<UInt64Type>()?;
+            Box::new(|row| {
+                let id = ProcessId { pid: pids.value(row), started: started.value(row) };
+                Some(Entity::Process(id))
+            })
+        }
+    })
+}
+
+fn value(array: &ArrayRef, row: usize, metric: &Metric) -> Option<Value> {
+    if array.is_null(row) {
+        return None;
+    }
+    match metric.stored {
+        Type::U64 => array.as_primitive_opt::<UInt64Type>().map(|a| Value::U64(a.value(row))),
+        Type::F64 => array.as_primitive_opt::<Float64Type>().map(|a| Value::F64(a.value(row))),
+        Type::Symbol(words) => {
+            let symbols = array.as_any().downcast_ref::<DictionaryArray<UInt8Type>>()?;
+            let known = symbols.values().as_string_opt::<i32>()?;
+            let key = usize::from(symbols.keys().value(row));
+            let word = (key < known.len()).then(|| known.value(key))?;
+            words.iter().position(|w| *w == word).map(|place| Value::Symbol(place as u8))
+        }
+    }
+}

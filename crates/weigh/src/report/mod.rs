@@ -1,0 +1,3 @@
+//! A summary for people.
+
+pub mod text;

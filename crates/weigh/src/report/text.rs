@@ -1,0 +1,1 @@
+//! The summary as a few lines of text.

@@ -1,0 +1,171 @@
+//! `weigh run`: start a command, watch it to its end, account for all it used.
+//!
+//! [`run`] takes over the process it is called in: it becomes a child subreaper,
+//! takes the signals, and lets go of the streams that are the command's.
+
+mod monitor;
+mod schedule;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::collect::processes::Processes;
+use crate::collect::{self};
+use crate::host::child::{self, Inherited};
+use crate::host::environment::RUN_VARIABLE;
+use crate::host::facts::Facts;
+use crate::host::perf::TaskClock;
+use crate::host::signals::Signals;
+use crate::host::wait::End;
+use crate::host::{self, Host, clock, own};
+use crate::record::inbox::Inbox;
+use crate::record::manifest::Manifest;
+use crate::record::{self, Writer, events, files};
+use crate::sample::Tick;
+use crate::settings::{self, Destination, Settings};
+use crate::summary::Summary;
+use monitor::Monitor;
+
+/// Why a run did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The settings do not fit.
+    #[error(transparent)]
+    Settings(#[from] settings::Error),
+    /// The command cannot be run.
+    #[error(transparent)]
+    Command(#[from] child::Error),
+    /// The machine cannot be looked at.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// The recording cannot be where it should be.
+    #[error(transparent)]
+    Recording(#[from] record::Error),
+    /// The kernel refused something that cannot be done without.
+    #[error("{what}: {source}")]
+    System {
+        /// What was refused.
+        what: &'static str,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the command ended.
+    pub end: End,
+    /// What it used.
+    pub summary: Summary,
+    /// Where it is recorded.
+    pub recording: Option<PathBuf>,
+    /// What went wrong with the recording, if anything did.
+    pub warnings: Vec<String>,
+}
+
+/// What the calling process brings into a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller {
+    /// What it got from whoever started it.
+    pub inherited: Inherited,
+    /// Whether it wants to write to stderr after the run.
+    pub keeps_stderr: bool,
+}
+
+/// Runs a command and weighs it.
+///
+/// Must be called while the process has one thread. Nothing has been started
+/// when it fails.
+pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<Outcome, Error> {
+    settings.check()?;
+    let Some(program) = command.first() else {
+        return Err(child::Error::NotFound { program: String::new() }.into());
+    };
+    child::find(program)?;
+    let host = Host::at(&settings.host_root)?;
+    let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+    let sources = settings.sources();
+    let mut tick = Tick::new(&collect::groups(&sources));
+    let mut manifest =
+        Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    let mut warnings = Vec::new();
+    let directory = prepare(settings, &manifest, &mut warnings)?;
+    let collects = |name: &str| sources.iter().any(|source| source.name == name);
+
+    let mut processes = collects("process").then(|| Processes::before_run(&host, settings));
+    let (signals, mask) =
+        Signals::take().map_err(|source| Error::System { what: "signals", source })?;
+    own::become_subreaper().map_err(|source| Error::System { what: "child subreaper", source })?;
+    let absolute = directory.as_deref().and_then(|path| std::path::absolute(path).ok());
+    let variables: Vec<_> =
+        absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
+    let waiting = child::fork(command, &variables, caller.inherited, &mask)?;
+
+    // From here on a child is waiting: whatever fails now is a warning, not the end.
+    let root = waiting.pid;
+    let task_clock = collects("task-clock").then(|| TaskClock::on_exec(root));
+    if let Err(error) = own::let_go_of_streams(caller.keeps_stderr) {
+        warnings.push(format!("cannot let go of the command's streams: {error}"));
+    }
+    let descriptors = own::raise_open_files();
+    let main = processes.as_mut().map(|processes| {
+        // Some stay for the recording, for libraries and for chance.
+        processes.begin(&host, root, descriptors.saturating_sub(64))
+    });
+    manifest.pid = root;
+    manifest.process_started = main.map_or(0, |main| main.started);
+    let begin = host.clock.now();
+    manifest.started =
+        jiff::Timestamp::from_nanosecond(clock::wall().as_nanos() as i128).unwrap_or_default();
+    tick.begin(std::time::Duration::ZERO);
+    let writer = directory.as_deref().and_then(|directory| {
+        Writer::create(directory, &manifest, &tick)
+            .map_err(|error| warnings.push(format!("not recorded: {error}")))
+            .ok()
+    });
+    let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
+    let mut monitor =
+        Monitor::new(host, begin, settings, &manifest, tick, processes, writer, signals, root);
+    monitor.take_task_clock(task_clock);
+    monitor.take_inbox(inbox);
+
+    match monitor.start(waiting) {
+        Ok(()) => {}
+        Err(error) => {
+            drop(monitor);
+            directory.as_deref().map(files::discard);
+            return Err(error.into());
+        }
+    }
+    monitor.watch();
+    Ok(monitor.finish(warnings))
+}
+
+/// Makes the directory of the recording.
+///
+/// One that was asked for must be had, or the run does not begin; the default one
+/// is worth a warning, and so is a disk without room.
+fn prepare(
+    settings: &Settings,
+    manifest: &Manifest,
+    warnings: &mut Vec<String>,
+) -> Result<Option<PathBuf>, Error> {
+    let (directory, asked_for) = match &settings.destination {
+        Destination::Nowhere => return Ok(None),
+        Destination::Directory(path) => (path.clone(), true),
+        Destination::Here => {
+            let name = files::directory_name(manifest.started, &manifest.name);
+            (Path::new(files::DEFAULT_DIRECTORY).join(name), false)
+        }
+    };
+    match files::create_directory(&directory).and_then(|()| files::check_writable(&directory)) {
+        Ok(()) => Ok(Some(directory)),
+        Err(error) if asked_for && !error.is_full() => Err(error.into()),
+        Err(error) => {
+            warnings.push(format!("not recorded: {error}"));
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! One tick: what was measured, of whom, at one moment.
+
+mod table;
+
+pub use table::{Cells, Column, Table};
+
+use std::time::Duration;
+
+use crate::catalog::{Row, Scope};
+
+/// A process: its pid together with its start time, because a pid alone is used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessId {
+    /// The process id as weigh's own `/proc` shows it.
+    pub pid: u32,
+    /// Clock ticks between boot and the process's start (`/proc/PID/stat`, field 22).
+    pub started: u64,
+}
+
+/// Whom a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Entity {
+    /// The only one of its scope: the machine, the run, or weigh itself.
+    Single,
+    /// One CPU, by its number.
+    Cpu(u32),
+    /// One process.
+    Process(ProcessId),
+}
+
+/// Somebody came, changed or went.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A process of the run was seen for the first time.
+    Came {
+        /// Which one.
+        id: ProcessId,
+        /// The process that started it, or that took it over.
+        parent: u32,
+        /// Its name and command line.
+        program: Program,
+    },
+    /// A process became another program.
+    Became {
+        /// Which one.
+        id: ProcessId,
+        /// What it is now.
+        program: Program,
+    },
+    /// A process ended, and this is all that is known of its end: its parent reaped it.
+    Went {
+        /// Which one.
+        id: ProcessId,
+    },
+}
+
+/// What a process runs: bytes, because neither need be text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Program {
+    /// The kernel's name for it, at most 15 bytes.
+    pub name: Vec<u8>,
+    /// Its arguments; `None` when they cannot be read or are not wanted.
+    pub arguments: Option<Vec<Vec<u8>>>,
+}
+
+/// Everything that was measured at one moment, a table for each scope.
+#[derive(Debug, Clone)]
+pub struct Tick {
+    /// When, since the run began.
+    pub at: Duration,
+    /// Who came and went since the last tick.
+    pub changes: Vec<Change>,
+    tables: Vec<Table>,
+}
+
+impl Tick {
+    /// An empty tick whose tables have the columns of these groups.
+    pub fn new(groups: &[&'static [crate::catalog::Metric]]) -> Tick {
+        let tables = Scope::ALL
+            .into_iter()
+            .map(|scope| Table::new(scope, groups))
+            .filter(|table| !table.metrics().is_empty())
+            .collect();
+        Tick { at: Duration::ZERO, changes: Vec::new(), tables }
+    }
+
+    /// Forgets the rows, keeps the memory, and begins again at another moment.
+    pub fn begin(&mut self, at: Duration) {
+        self.at = at;
+        self.changes.clear();
+        self.tables.iter_mut().for_each(Table::clear);
+    }
+
+    /// Adds one group of values about one entity.
+    ///
+    /// A scope that is not collected has no table, and the values are dropped.
+    pub fn put<R: Row>(&mut self, entity: Entity, row: &R) {
+        if let Some(table) = self.tables.iter_mut().find(|table| table.scope() == R::SCOPE) {
+            table.put(self.at, entity, row);
+        }
+    }
+
+    /// The tables, one for each collected scope.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The table of one scope, if it is collected.
+    pub fn table(&self, scope: Scope) -> Option<&Table> {
+        self.tables.iter().find(|table| table.scope() == scope)
+    }
+
+    /// The tables, to be filled from a recording.
+    pub(crate) fn table_mut(&mut self, scope: Scope) -> Option<&mut Table> {
+        self.tables.iter_mut().find(|table| table.scope() == scope)
+    }
+}

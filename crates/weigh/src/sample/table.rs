@@ -1,0 +1,286 @@
+//! Rows in columns, with room that is kept from tick to tick.
+//!
+//! The same shape serves one tick (filled by collectors, read by the summary) and
+//! a batch of ticks (filled by [`Table::append`], written to disk).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::Entity;
+use crate::catalog::{Metric, Row, Scope, Type, Value};
+
+/// The rows of one scope.
+#[derive(Debug, Clone)]
+pub struct Table {
+    scope: Scope,
+    metrics: Vec<&'static Metric>,
+    times: Vec<Duration>,
+    entities: Vec<Entity>,
+    columns: Vec<Column>,
+    /// Where an entity's row of this tick is, so that several groups share one row.
+    places: HashMap<Entity, usize>,
+}
+
+/// The values of one metric, a place for each row.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Whether the row has a value.
+    pub present: Vec<bool>,
+    /// The values; a row without one holds a zero that nobody may read.
+    pub cells: Cells,
+}
+
+/// The values of a column, by how they are stored.
+#[derive(Debug, Clone)]
+pub enum Cells {
+    /// Whole numbers.
+    U64(Vec<u64>),
+    /// Real numbers.
+    F64(Vec<f64>),
+    /// Places in a list of words.
+    Symbol(Vec<u8>),
+}
+
+impl Column {
+    fn new(stored: Type) -> Column {
+        let cells = match stored {
+            Type::U64 => Cells::U64(Vec::new()),
+            Type::F64 => Cells::F64(Vec::new()),
+            Type::Symbol(_) => Cells::Symbol(Vec::new()),
+        };
+        Column { present: Vec::new(), cells }
+    }
+
+    fn clear(&mut self) {
+        self.present.clear();
+        match &mut self.cells {
+            Cells::U64(cells) => cells.clear(),
+            Cells::F64(cells) => cells.clear(),
+            Cells::Symbol(cells) => cells.clear(),
+        }
+    }
+
+    fn grow(&mut self) {
+        self.present.push(false);
+        match &mut self.cells {
+            Cells::U64(cells) => cells.push(0),
+            Cells::F64(cells) => cells.push(0.0),
+            Cells::Symbol(cells) => cells.push(0),
+        }
+    }
+
+    fn set(&mut self, place: usize, value: Value) {
+        match (&mut self.cells, value) {
+            (Cells::U64(cells), Value::U64(value)) => cells[place] = value,
+            (Cells::F64(cells), Value::F64(value)) => cells[place] = value,
+            (Cells::Symbol(cells), Value::Symbol(value)) => cells[place] = value,
+            // A recording whose column has another type than ours: not our value.
+            _ => return,
+        }
+        self.present[place] = true;
+    }
+
+    fn get(&self, place: usize) -> Option<Value> {
+        self.present[place].then(|| match &self.cells {
+            Cells::U64(cells) => Value::U64(cells[place]),
+            Cells::F64(cells) => Value::F64(cells[place]),
+            Cells::Symbol(cells) => Value::Symbol(cells[place]),
+        })
+    }
+
+    fn append(&mut self, other: &Column) {
+        self.present.extend_from_slice(&other.present);
+        match (&mut self.cells, &other.cells) {
+            (Cells::U64(mine), Cells::U64(theirs)) => mine.extend_from_slice(theirs),
+            (Cells::F64(mine), Cells::F64(theirs)) => mine.extend_from_slice(theirs),
+            (Cells::Symbol(mine), Cells::Symbol(theirs)) => mine.extend_from_slice(theirs),
+            _ => debug_assert!(false, "tables of one scope have the same columns"),
+        }
+    }
+}
+
+impl Table {
+    /// An empty table with the columns that these groups have in this scope.
+    pub fn new(scope: Scope, groups: &[&'static [Metric]]) -> Table {
+        let metrics: Vec<&'static Metric> =
+            groups.iter().copied().flatten().filter(|metric| metric.scope == scope).collect();
+        let columns = metrics.iter().map(|metric| Column::new(metric.stored)).collect();
+        Table {
+            scope,
+            metrics,
+            times: Vec::new(),
+            entities: Vec::new(),
+            columns,
+            places: HashMap::new(),
+        }
+    }
+
+    /// What the rows are about.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The metric of each column.
+    pub fn metrics(&self) -> &[&'static Metric] {
+        &self.metrics
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// When each row was measured, since the run began.
+    pub fn times(&self) -> &[Duration] {
+        &self.times
+    }
+
+    /// Whom each row is about.
+    pub fn entities(&self) -> &[Entity] {
+        &self.entities
+    }
+
+    /// The columns, in the order of [`Table::metrics`].
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Forgets the rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.times.clear();
+        self.entities.clear();
+        self.places.clear();
+        self.columns.iter_mut().for_each(Column::clear);
+    }
+
+    /// Adds one group of values to the row of an entity.
+    pub fn put<R: Row>(&mut self, at: Duration, entity: Entity, row: &R) {
+        let Some(first) = self.first_column::<R>() else { return };
+        let place = self.place(at, entity);
+        row.put_each(|column, value| {
+            if let Some(value) = value {
+                self.columns[first + column].set(place, value);
+            }
+        });
+    }
+
+    /// One group of values of a row.
+    pub fn get<R: Row>(&self, place: usize) -> R {
+        let first = self.first_column::<R>();
+        R::from_each(|column| self.columns.get(first? + column)?.get(place))
+    }
+
+    /// Begins a row of its own, as a recording has it.
+    pub(crate) fn begin_row(&mut self, at: Duration, entity: Entity) {
+        self.times.push(at);
+        self.entities.push(entity);
+        self.columns.iter_mut().for_each(Column::grow);
+    }
+
+    /// Sets one value of the last row.
+    pub(crate) fn set_last(&mut self, column: usize, value: Value) {
+        if let Some(last) = self.times.len().checked_sub(1) {
+            self.columns[column].set(last, value);
+        }
+    }
+
+    /// Adds one row of another table of the same scope.
+    pub(crate) fn append_row(&mut self, other: &Table, place: usize) {
+        self.begin_row(other.times[place], other.entities[place]);
+        for (column, theirs) in other.columns.iter().enumerate() {
+            if let Some(value) = theirs.get(place) {
+                self.set_last(column, value);
+            }
+        }
+    }
+
+    /// The row of an entity in this tick, made when it is not there yet.
+    fn place(&mut self, at: Duration, entity: Entity) -> usize {
+        // Collectors write all groups of an entity one after the other.
+        if let Some(last) = self.entities.last()
+            && *last == entity
+        {
+            return self.entities.len() - 1;
+        }
+        let next = self.entities.len();
+        let place = *self.places.entry(entity).or_insert(next);
+        if place == next {
+            self.begin_row(at, entity);
+        }
+        place
+    }
+
+    /// Adds all rows of another table of the same scope.
+    pub fn append(&mut self, other: &Table) {
+        self.times.extend_from_slice(&other.times);
+        self.entities.extend_from_slice(&other.entities);
+        for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
+            mine.append(theirs);
+        }
+    }
+
+    fn first_column<R: Row>(&self) -> Option<usize> {
+        self.metrics.iter().position(|metric| metric.group == R::GROUP && metric.scope == R::SCOPE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::metrics;
+    use crate::sample::ProcessId;
+
+    metrics! {
+        /// For the tests.
+        pub struct First in Process / "first" {
+            /// One.
+            one: Gauge u64 One, "One", from "here";
+            /// Two.
+            two: Counter f64 Seconds, "Two", from "here";
+        }
+    }
+    metrics! {
+        /// For the tests.
+        pub struct Second in Process / "second" {
+            /// Three.
+            three: Gauge u64 Bytes, "Three", from "here";
+        }
+    }
+
+    fn process(pid: u32) -> Entity {
+        Entity::Process(ProcessId { pid, started: 7 })
+    }
+
+    #[test]
+    fn groups_of_one_entity_share_a_row_and_missing_stays_missing() {
+        let mut table = Table::new(Scope::Process, &[First::METRICS, Second::METRICS]);
+        let at = Duration::from_secs(1);
+        table.put(at, process(1), &First { one: Some(1), two: None });
+        table.put(at, process(2), &First { one: None, two: Some(0.5) });
+        table.put(at, process(1), &Second { three: Some(3) });
+        assert_eq!(table.len(), 2);
+        assert_eq!(table.get::<First>(0), First { one: Some(1), two: None });
+        assert_eq!(table.get::<Second>(0), Second { three: Some(3) });
+        assert_eq!(table.get::<First>(1), First { one: None, two: Some(0.5) });
+        assert_eq!(table.get::<Second>(1), Second { three: None });
+    }
+
+    #[test]
+    fn a_batch_keeps_the_rows_of_every_tick_apart() {
+        let mut tick = Table::new(Scope::Process, &[First::METRICS]);
+        let mut batch = tick.clone();
+        for second in 1..=2 {
+            tick.clear();
+            let row = First { one: Some(second), two: None };
+            tick.put(Duration::from_secs(second), process(1), &row);
+            batch.append(&tick);
+        }
+        assert_eq!(batch.times(), [Duration::from_secs(1), Duration::from_secs(2)]);
+        assert_eq!(batch.get::<First>(1).one, Some(2));
+    }
+}

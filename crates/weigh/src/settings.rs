@@ -1,0 +1,181 @@
+//! What to measure and how: the only configuration type.
+//!
+//! Flags, the configuration file and (later) Python keywords all fill it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::collect::{SOURCES, Source};
+
+/// The shortest interval between two ticks.
+pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Why settings do not fit.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The interval is too short.
+    #[error("an interval of {0:?} is too short; the shortest is {SHORTEST_INTERVAL:?}")]
+    Interval(Duration),
+    /// The budget is not a share.
+    #[error("a budget of {0} is not a share of one core; write it like 0.5%, up to 100%")]
+    Budget(f64),
+    /// There is no such collector.
+    #[error("there is no collector \"{name}\"; there are {}", known())]
+    Collector {
+        /// As it was written.
+        name: String,
+    },
+    /// The number of cores is not one.
+    #[error("{0} is not a number of cores")]
+    ExpectedCores(f64),
+}
+
+fn known() -> String {
+    SOURCES.iter().map(|source| source.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Where a run is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Destination {
+    /// A new directory under `weigh-runs/` here.
+    #[default]
+    Here,
+    /// This directory, which must be new or empty.
+    Directory(PathBuf),
+    /// Nowhere.
+    Nowhere,
+}
+
+/// What to measure and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Time between two ticks.
+    pub interval: Duration,
+    /// Where the run is recorded.
+    pub destination: Destination,
+    /// What the run is called; the program's name when there is none.
+    pub name: Option<String>,
+    /// Words that tell this run from others.
+    pub labels: BTreeMap<String, String>,
+    /// Collectors to use, when not all that are on by default.
+    pub collect: Option<Vec<String>>,
+    /// Collectors to leave out.
+    pub skip: Vec<String>,
+    /// Share of one core that expensive reads may take.
+    pub budget: f64,
+    /// Cores the run should have kept busy, when not all it may use.
+    pub expected_cores: Option<f64>,
+    /// Whether to wait for descendants that outlive the command.
+    pub wait_all: bool,
+    /// Whether each CPU of the machine is recorded, too.
+    pub per_cpu: bool,
+    /// Whether command lines are recorded.
+    pub command_lines: bool,
+    /// Where the machine's `/proc` and `/sys` are.
+    pub host_root: PathBuf,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            interval: Duration::from_secs(1),
+            destination: Destination::default(),
+            name: None,
+            labels: BTreeMap::new(),
+            collect: None,
+            skip: Vec::new(),
+            budget: 0.005,
+            expected_cores: None,
+            wait_all: false,
+            per_cpu: false,
+            command_lines: true,
+            host_root: PathBuf::from("/"),
+        }
+    }
+}
+
+impl Settings {
+    /// Checks what can be checked without touching the machine.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.interval < SHORTEST_INTERVAL {
+            return Err(Error::Interval(self.interval));
+        }
+        if !(0.0..=1.0).contains(&self.budget) {
+            return Err(Error::Budget(self.budget));
+        }
+        if let Some(cores) = self.expected_cores
+            && !(cores > 0.0 && cores.is_finite())
+        {
+            return Err(Error::ExpectedCores(cores));
+        }
+        let named = self.collect.iter().flatten().chain(&self.skip);
+        for name in named {
+            if !SOURCES.iter().any(|source| source.name == name) {
+                return Err(Error::Collector { name: name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The sources these settings ask for.
+    ///
+    /// What weigh itself uses is always among them: no figure without its cost.
+    pub fn sources(&self) -> Vec<&'static Source> {
+        SOURCES.iter().filter(|source| source.name == "own" || self.wants(source)).collect()
+    }
+
+    fn wants(&self, source: &Source) -> bool {
+        if self.skip.iter().any(|name| name == source.name) {
+            return false;
+        }
+        let asked = source.name == "percpu" && self.per_cpu;
+        match &self.collect {
+            Some(names) => asked || names.iter().any(|name| name == source.name),
+            None => asked || !source.on_request,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(settings: &Settings) -> Vec<&str> {
+        settings.sources().iter().map(|source| source.name).collect()
+    }
+
+    #[test]
+    fn per_cpu_is_only_collected_when_asked_for() {
+        assert_eq!(names(&Settings::default()), ["process", "task-clock", "cpu", "memory", "own"]);
+        let each = Settings { per_cpu: true, ..Settings::default() };
+        assert!(names(&each).contains(&"percpu"));
+    }
+
+    #[test]
+    fn collect_and_skip_choose_by_name_and_own_cost_stays() {
+        let only = Settings { collect: Some(vec!["cpu".into()]), ..Settings::default() };
+        assert_eq!(names(&only), ["cpu", "own"]);
+        let without = Settings { skip: vec!["memory".into(), "own".into()], ..Settings::default() };
+        assert_eq!(names(&without), ["process", "task-clock", "cpu", "own"]);
+    }
+
+    #[test]
+    fn an_unknown_collector_is_refused_with_the_known_ones() {
+        let wrong = Settings { skip: vec!["gpus".into()], ..Settings::default() };
+        let error = wrong.check().unwrap_err().to_string();
+        assert!(error.contains("\"gpus\"") && error.contains("task-clock"), "{error}");
+    }
+
+    #[test]
+    fn nonsense_numbers_are_refused() {
+        for wrong in [
+            Settings { interval: Duration::from_micros(10), ..Settings::default() },
+            Settings { budget: 1.5, ..Settings::default() },
+            Settings { budget: f64::NAN, ..Settings::default() },
+            Settings { expected_cores: Some(0.0), ..Settings::default() },
+        ] {
+            assert!(wrong.check().is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What is kept of a run while it goes by: enough for the summary, and no more.
+//!
+//! Memory grows with the processes that are alive, not with the time.
+
+use super::curve::{Mean, Peak, Rate};
+use super::tree::Tree;
+use super::{Left, Monitor, Phase, Processes, Run, Summary, figures, findings};
+use crate::catalog::Scope;
+use crate::collect::cpu::NodeCpu;
+use crate::collect::memory::NodeMemory;
+use crate::collect::own::{OwnCost, OwnTicks};
+use crate::collect::task_clock::RunCpu;
+use crate::host::wait::{End, Usage};
+use crate::record::events::RunEnd;
+use crate::record::{Entry, Event, Manifest};
+use crate::sample::{ProcessId, Tick};
+
+/// Everything the summary needs to know.
+pub struct Accumulator {
+    pub(super) manifest: Manifest,
+    pub(super) tree: Tree,
+    /// CPU time of the run over time.
+    pub(super) cores: Rate,
+    pub(super) main_cores: Rate,
+    /// The run's task clock as last read.
+    pub(super) clock: Option<f64>,
+    /// What was reaped so far.
+    pub(super) reaped: Usage,
+    pub(super) node: Node,
+    pub(super) end: Option<RunEnd>,
+    /// The last moment anything is known of.
+    pub(super) last: f64,
+    pub(super) faults: Vec<(String, String)>,
+    summed: f64,
+    monitor: Monitor,
+    phases: Vec<Phase>,
+}
+
+/// The whole machine.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    first: Option<(f64, f64)>,
+    last: Option<(f64, f64)>,
+    pub(super) busy: Rate,
+    pub(super) used: Peak,
+    pub(super) used_mean: Mean,
+}
+
+impl Node {
+    /// CPU time used on the machine between the first and the last look, and all there was.
+    pub(super) fn cpu(&self) -> Option<(f64, f64)> {
+        let ((busy, all), (busy_before, all_before)) = (self.last?, self.first?);
+        (all > all_before).then_some((busy - busy_before, all - all_before))
+    }
+
+    fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
+        if let Some((busy, all)) = busy_and_all(cpu) {
+            self.first = self.first.or(Some((busy, all)));
+            self.last = Some((busy, all));
+            self.busy.see(busy, at);
+        }
+        if let (Some(total), Some(available)) = (memory.total, memory.available) {
+            let used = total.saturating_sub(available) as f64;
+            self.used.see(used, at);
+            self.used_mean.see(used, at);
+        }
+    }
+}
+
+fn busy_and_all(cpu: &NodeCpu) -> Option<(f64, f64)> {
+    let busy = cpu.user? + cpu.nice? + cpu.system? + cpu.interrupts.unwrap_or(0.0);
+    // Time that a hypervisor gave to others was neither used here nor idle.
+    let all = busy + cpu.idle? + cpu.iowait.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
+    Some((busy, all))
+}
+
+impl Accumulator {
+    /// Nothing has happened yet.
+    pub fn new(manifest: &Manifest) -> Accumulator {
+        let main = ProcessId { pid: manifest.pid, started: manifest.process_started };
+        Accumulator {
+            manifest: manifest.clone(),
+            tree: Tree::of(main),
+            cores: Rate::default(),
+            main_cores: Rate::default(),
+            clock: None,
+            reaped: Usage::default(),
+            node: Node::default(),
+            end: None,
+            last: 0.0,
+            faults: Vec::new(),
+            summed: 0.0,
+            monitor: Monitor::default(),
+            phases: Vec::new(),
+        }
+    }
+
+    /// Takes in what was measured at one moment.
+    pub fn tick(&mut self, tick: &Tick) {
+        let at = tick.at.as_secs_f64();
+        self.last = self.last.max(at);
+        if let Some(table) = tick.table(Scope::Process) {
+            self.tree.rows(table, at);
+        }
+        if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
+            self.node.see(&table.get(0), &table.get(0), at);
+        }
+        if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
+            self.clock = table.get::<RunCpu>(0).time.or(self.clock);
+        }
+        // Only a whole tick has a row of weigh's own: everybody was looked at.
+        if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty()) {
+            self.tree.looked_at_everybody();
+            self.own(&table.get(0), &table.get(0));
+            self.rates(at);
+        }
+    }
+
+    fn own(&mut self, cost: &OwnCost, ticks: &OwnTicks) {
+        if let (Some(user), Some(system)) = (cost.user, cost.system) {
+            self.monitor.cpu_seconds = user + system;
+        }
+        self.monitor.memory_peak_bytes = cost.memory_peak.max(self.monitor.memory_peak_bytes);
+        self.monitor.ticks = ticks.taken.unwrap_or(self.monitor.ticks);
+        self.monitor.ticks_missed = ticks.missed.unwrap_or(self.monitor.ticks_missed);
+    }
+
+    fn rates(&mut self, at: f64) {
+        // Without the kernel's count: who is alive with whom they waited for, and who was
+        // reaped. Time of those whom nobody waits for is lost on the way; what was there
+        // does not become less.
+        let sum = self.tree.cpu_of_alive() + self.reaped.cpu_seconds();
+        self.summed = self.summed.max(sum);
+        self.cores.see(self.clock.unwrap_or(self.summed), at);
+        if let Some(main) = self.tree.main_cpu() {
+            self.main_cores.see(main, at);
+        }
+    }
+
+    /// Takes in something that happened.
+    pub fn event(&mut self, entry: &Entry) {
+        let at = entry.seconds;
+        match &entry.event {
+            Event::ProcessStart { pid, started, name, .. }
+            | Event::ProcessExec { pid, started, name, .. } => {
+                self.tree.named(ProcessId { pid: *pid, started: *started }, name);
+            }
+            Event::ProcessExit { pid, started, usage, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.tree.ended(id, usage.map(|usage| usage.largest_rss_bytes), at);
+                if let Some(usage) = usage {
+                    self.reaped.add(usage);
+                }
+            }
+            Event::PhaseStart { id, name, parent } => self.phases.push(Phase {
+                id: id.clone(),
+                name: name.clone(),
+                parent: parent.clone(),
+                start_seconds: at,
+                duration_seconds: None,
+                cpu_time_seconds: None,
+                largest_process_bytes: None,
+            }),
+            Event::PhaseEnd { id, usage, .. } => {
+                if let Some(phase) = self.phases.iter_mut().rfind(|phase| phase.id == *id) {
+                    phase.duration_seconds = Some((at - phase.start_seconds).max(0.0));
+                    phase.cpu_time_seconds = usage.map(|usage| usage.cpu_seconds());
+                    phase.largest_process_bytes = usage.map(|usage| usage.largest_rss_bytes);
+                }
+            }
+            Event::Mark { .. } => {}
+            Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
+            Event::RunEnd(end) => {
+                self.end = Some(end.clone());
+                self.last = self.last.max(at);
+            }
+        }
+    }
+
+    /// How long the run was, as far as it is known.
+    pub(super) fn duration(&self) -> f64 {
+        self.end.as_ref().map_or(self.last, |end| end.duration_seconds)
+    }
+
+    /// Why something of this source is missing.
+    pub(super) fn reason(&self, source: &str) -> Option<&str> {
+        self.faults.iter().find(|(from, _)| from == source).map(|(_, why)| why.as_str())
+    }
+
+    /// The summary of all that was taken in.
+    pub fn finish(self) -> Summary {
+        let duration = self.duration();
+        let mut summary = Summary {
+            weigh: self.manifest.weigh.clone(),
+            run: self.run(duration),
+            host: self.manifest.host.clone(),
+            job: self.manifest.job.clone(),
+            figures: figures::of_run(&self),
+            parts: figures::of_parts(&self),
+            tools: Vec::new(),
+            processes: self.processes(),
+            gpus: Vec::new(),
+            nodes: Vec::new(),
+            phases: self.phases.clone(),
+            monitor: self.monitor(duration),
+            findings: Vec::new(),
+        };
+        summary.findings = findings::of(&summary, self.manifest.expected_cores);
+        summary
+    }
+
+    fn run(&self, duration: f64) -> Run {
+        let manifest = &self.manifest;
+        let end = self.end.as_ref();
+        let ended = jiff::SignedDuration::try_from_secs_f64(duration)
+            .ok()
+            .and_then(|duration| manifest.started.checked_add(duration).ok());
+        Run {
+            id: manifest.id.clone(),
+            name: manifest.name.clone(),
+            command: manifest.command.clone(),
+            started: manifest.started,
+            ended: end.and(ended),
+            duration_seconds: duration,
+            exit_code: end.map(|end| end.end.exit_code()),
+            signal: end.and_then(|end| match end.end {
+                End::Signal(number) => Some(number),
+                End::Code(_) => None,
+            }),
+            labels: manifest.labels.clone(),
+            complete: end.is_some(),
+        }
+    }
+
+    fn processes(&self) -> Processes {
+        let left = self.end.iter().flat_map(|end| &end.left);
+        Processes {
+            total: self.tree.total.max(1),
+            peak: self.tree.most.max(1),
+            some_unseen: self.end.as_ref().is_some_and(|end| end.some_unseen),
+            left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
+        }
+    }
+
+    fn monitor(&self, duration: f64) -> Monitor {
+        let mut monitor = self.monitor.clone();
+        if let Some(end) = &self.end {
+            monitor.cpu_seconds = end.monitor_cpu_seconds;
+        }
+        monitor.cost_ratio = (duration > 0.0).then(|| monitor.cpu_seconds / duration);
+        monitor.faults = self.faults.iter().map(|(from, why)| format!("{from}: {why}")).collect();
+        monitor
+    }
+}

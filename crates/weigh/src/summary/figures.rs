@@ -1,0 +1,328 @@
+//! The figures of a run, each with its method, bounds and source.
+
+use super::accumulate::Accumulator;
+use super::curve::Peak;
+use super::figure::{Figure, Figures, Method};
+use super::tree::Levels;
+use super::{Part, Parts};
+use crate::parse::io::Io;
+
+const NOT_COLLECTED: &str = "the process collector was left out";
+const NOT_SEEN: &str = "no process of the run could be read";
+const SHORT: &str = "what lasted less than a tick may not have been seen";
+const UNSEEN: &str = "processes came and went between two ticks, and their sizes may add up";
+const NO_END: &str = "the end of the run is not recorded";
+/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
+const CLOCK_TICK: f64 = 0.01;
+
+/// Everything about the run as a whole.
+pub fn of_run(run: &Accumulator) -> Figures {
+    let mut figures = Figures::new();
+    let mut put = |name: &str, figure: Figure| {
+        figures.insert(name.to_owned(), figure);
+    };
+    let cpu = cpu_time(run);
+    put("cpu_cores_mean", cores_mean(run, &cpu));
+    put("cpu_cores_peak", cores_peak(run, &cpu));
+    let (user, system) = user_and_system(run, &cpu);
+    put("cpu_user_seconds", user);
+    put("cpu_system_seconds", system);
+    put("cpu_time_seconds", cpu);
+    put("memory_peak_bytes", memory_peak(run));
+    let levels = &run.tree.combined;
+    put("memory_rss_peak_bytes", level(run, levels.rss, "/proc/PID/stat rss, summed"));
+    put("memory_pss_peak_bytes", level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
+    put("memory_uss_peak_bytes", level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
+    put("memory_mean_bytes", memory_mean(run));
+    put("swap_peak_bytes", level(run, levels.swap, "/proc/PID/status VmSwap, summed"));
+    put("threads_peak", level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
+    put("files_open_peak", level(run, levels.files, "/proc/PID/fd, summed"));
+    put("io_read_bytes", io(run, |io| io.read_bytes));
+    put("io_written_bytes", io(run, |io| io.written_bytes));
+    put("io_read_calls", io(run, |io| io.read_calls));
+    put("io_write_calls", io(run, |io| io.write_calls));
+    put("io_storage_read_bytes", io(run, |io| io.storage_read_bytes));
+    put("io_storage_written_bytes", io(run, |io| io.storage_written_bytes));
+    let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
+    let reaped = reaped(run);
+    put("page_faults_major", counted(run, reaped.major_faults, alive(|e| e.faults_major)));
+    put("page_faults_minor", counted(run, reaped.minor_faults, alive(|e| e.faults_minor)));
+    let voluntary = alive(|e| e.switches_voluntary);
+    put("context_switches_voluntary", counted(run, reaped.voluntary_switches, voluntary));
+    let involuntary = alive(|e| e.switches_involuntary);
+    put("context_switches_involuntary", counted(run, reaped.involuntary_switches, involuntary));
+    figures
+}
+
+type Alive = crate::collect::process::ProcessEvents;
+
+fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
+    run.end.as_ref().map_or(run.reaped, |end| end.reaped)
+}
+
+/// All CPU time: the kernel's count, or what was reaped and what is still alive.
+fn cpu_time(run: &Accumulator) -> Figure {
+    let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
+    let Some(end) = &run.end else {
+        let value = run.clock.unwrap_or(waited);
+        return Figure::sampled(value, "the last tick").because(NO_END);
+    };
+    match end.task_clock_seconds {
+        // Each can only miss something, never count it twice: a program with more rights than
+        // its user leaves the task clock, a child nobody waits for never reaches wait4.
+        Some(clock) => Figure::exact(clock.max(waited), "wait4, perf task-clock"),
+        None => {
+            let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
+            let figure = Figure::between(waited, Method::Exact, waited, None, "wait4");
+            figure.because(&format!("children nobody waits for are not in it; {why}"))
+        }
+    }
+}
+
+/// The kernel splits the exact sum by what it found running at its clock ticks.
+fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
+    let reaped = reaped(run);
+    let total = reaped.cpu_seconds();
+    let (Some(value), true) = (cpu.value, total > 0.0) else {
+        let unknown = Figure::unknown("wait4", NO_END);
+        return (unknown.clone(), unknown);
+    };
+    let missing = (value - total).max(0.0);
+    let figure = |part: f64| {
+        let scaled = part * (value / total).max(1.0);
+        let upper = (part + missing).max(scaled);
+        let mut figure = Figure::between(
+            scaled,
+            Method::Estimated,
+            part,
+            Some(upper),
+            "wait4, split by the kernel's clock ticks",
+        );
+        figure.reason = cpu.upper.is_none().then(|| cpu.reason.clone()).flatten();
+        figure
+    };
+    (figure(reaped.user_seconds), figure(reaped.system_seconds))
+}
+
+fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
+    let duration = run.duration();
+    let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
+        return Figure::unknown("CPU time / duration", "the run has no duration");
+    };
+    let mut figure = cpu.clone();
+    figure.value = Some(value / duration);
+    figure.lower = cpu.lower.map(|bound| bound / duration);
+    figure.upper = cpu.upper.map(|bound| bound / duration);
+    figure.source = "CPU time / duration".to_owned();
+    figure
+}
+
+fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
+    let mean = cpu.value.map(|value| value / run.duration()).filter(|mean| mean.is_finite());
+    let source =
+        if run.clock.is_some() { "perf task-clock between ticks" } else { "/proc/PID/stat" };
+    match (run.cores.peak.value, mean) {
+        // A peak below the mean only says that no tick fell into the busy part.
+        (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
+            Figure::sampled(peak, source).at(run.cores.peak.at).because(SHORT)
+        }
+        (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
+        (_, None) => Figure::unknown(source, "the run was too short for a rate"),
+    }
+}
+
+/// The most memory the tree had at once.
+///
+/// Not below: the largest sum of proportional shares, nor the largest single
+/// process. Not above: the largest sizes that processes alive together ever had.
+fn memory_peak(run: &Accumulator) -> Figure {
+    let tree = &run.tree;
+    let mut lower = tree.largest;
+    if let Some(pss) = tree.combined.pss.value
+        && lower.value.is_none_or(|largest| pss > largest)
+    {
+        lower = tree.combined.pss;
+    }
+    let Some(value) = lower.value else {
+        return Figure::unknown("VmHWM, ru_maxrss, smaps_rollup", missing(run, NOT_SEEN));
+    };
+    let unseen = run.end.as_ref().is_none_or(|end| end.some_unseen);
+    if tree.total <= 1 && !unseen {
+        return Figure::exact(value, "VmHWM, ru_maxrss").at(lower.at);
+    }
+    let source = "smaps_rollup, VmHWM, ru_maxrss";
+    let upper = tree.ceiling.value.filter(|_| !unseen).map(|upper| upper.max(value));
+    let figure = Figure::between(value, Method::Sampled, value, upper, source).at(lower.at);
+    match upper {
+        Some(_) => figure,
+        None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
+    }
+}
+
+fn memory_mean(run: &Accumulator) -> Figure {
+    let source = "/proc/PID/smaps_rollup, or stat, over time";
+    match run.tree.mean.until(run.duration()) {
+        Some(mean) => Figure::between(mean, Method::Sampled, 0.0, run.tree.ceiling.value, source)
+            .because(SHORT),
+        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+    }
+}
+
+fn level(run: &Accumulator, peak: Peak, source: &str) -> Figure {
+    match peak.value {
+        Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
+        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+    }
+}
+
+/// Why nothing is known of the processes.
+fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
+    if run.manifest.collectors.iter().any(|name| name == "process") {
+        run.reason("process").unwrap_or(otherwise)
+    } else {
+        NOT_COLLECTED
+    }
+}
+
+fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
+    let alive = run.tree.sum_of_alive(|io, _| {
+        Some(of(&Io {
+            read_bytes: io.read?,
+            written_bytes: io.written?,
+            read_calls: io.read_calls?,
+            write_calls: io.write_calls?,
+            storage_read_bytes: io.storage_read?,
+            storage_written_bytes: io.storage_written?,
+            cancelled_bytes: 0,
+        }))
+    });
+    match &run.end {
+        Some(end) => match &end.io {
+            Some(reaped) => {
+                complete_or_more(run, of(reaped) as f64 + alive, "/proc/self/io of the reaper")
+            }
+            None => Figure::unknown("/proc/self/io", run.reason("io").unwrap_or(NOT_SEEN)),
+        },
+        None if alive > 0.0 => Figure::sampled(alive, "/proc/PID/io").because(NO_END),
+        None => Figure::unknown("/proc/PID/io", NO_END),
+    }
+}
+
+fn counted(run: &Accumulator, reaped: u64, alive: f64) -> Figure {
+    if run.end.is_none() {
+        return Figure::unknown("wait4", NO_END);
+    }
+    complete_or_more(run, reaped as f64 + alive, "wait4")
+}
+
+/// A count that is exact, unless the task clock has seen children that nobody waited for.
+fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
+    let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
+    let lost = run.end.as_ref().and_then(|end| end.task_clock_seconds).map(|clock| clock - waited);
+    // The two clocks start and stop a little apart.
+    let slack = 0.005 + waited * 0.01;
+    match lost {
+        Some(lost) if lost > slack => Figure::sampled(value, source)
+            .because("children that nobody waited for are not in it"),
+        Some(_) => Figure::exact(value, source),
+        None => Figure::between(value, Method::Exact, value, None, source)
+            .because("children that nobody waited for, if there were any, are not in it"),
+    }
+}
+
+/// The same figures for the main process, the others, all of them, and the machine.
+pub fn of_parts(run: &Accumulator) -> Parts {
+    let all = of_run(run);
+    let main = main_cpu(run);
+    let others = descendants_cpu(&main, &all);
+    let named = |name: &str| all.get(name).cloned().unwrap_or_default();
+    let mut parts = Parts {
+        main: part(run, &run.tree.main_levels, main),
+        descendants: part(run, &run.tree.descendants, others),
+        combined: part(run, &run.tree.combined, named("cpu_time_seconds")),
+        system: system(run),
+    };
+    for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
+        parts.combined.figures.insert(name.to_owned(), named(name));
+    }
+    if let Some(peak) = run.main_cores.peak.value {
+        let figure = Figure::sampled(peak, "/proc/PID/stat").at(run.main_cores.peak.at);
+        parts.main.figures.insert("cpu_cores_peak".to_owned(), figure.because(SHORT));
+    }
+    parts
+}
+
+fn main_cpu(run: &Accumulator) -> Figure {
+    let source = "/proc/PID/stat";
+    match run.tree.main_cpu() {
+        Some(value) if run.end.is_some() => {
+            // User and system are each cut off at a clock tick.
+            let upper = value + 2.0 * CLOCK_TICK;
+            Figure::between(value, Method::Exact, value, Some(upper), source)
+        }
+        Some(value) => Figure::sampled(value, source).because(NO_END),
+        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+    }
+}
+
+fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
+    let source = "all less the main process";
+    let Some((all, value)) = all.get("cpu_time_seconds").zip(main.value) else {
+        return Figure::unknown(source, main.reason.as_deref().unwrap_or(NOT_SEEN));
+    };
+    let less = |bound: Option<f64>, by: Option<f64>| Some((bound? - by?).max(0.0));
+    Figure {
+        value: less(all.value, Some(value)),
+        method: all.method,
+        lower: less(all.lower, main.upper),
+        upper: less(all.upper, main.lower),
+        source: source.to_owned(),
+        at_seconds: None,
+        reason: all.reason.clone(),
+    }
+}
+
+fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
+    let mut figures = Figures::new();
+    figures.insert("cpu_time_seconds".to_owned(), cpu);
+    for (name, peak, source) in [
+        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss"),
+        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup"),
+        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup"),
+        ("threads_peak", levels.threads, "/proc/PID/stat num_threads"),
+    ] {
+        figures.insert(name.to_owned(), level(run, peak, source));
+    }
+    Part { figures }
+}
+
+/// The machine, whoever used it.
+fn system(run: &Accumulator) -> Part {
+    let mut figures = Figures::new();
+    let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
+    let why = |source: &str| {
+        run.reason(source).unwrap_or("it was looked at less than twice, or left out").to_owned()
+    };
+    let (time, share) = match run.node.cpu() {
+        Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
+        None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
+    };
+    figures.insert("cpu_time_seconds".to_owned(), time);
+    figures.insert("cpu_utilization_mean_ratio".to_owned(), share);
+    let peak = match run.node.busy.peak.value {
+        Some(peak) => Figure::sampled(peak, stat).at(run.node.busy.peak.at).because(SHORT),
+        None => Figure::unknown(stat, &why("cpu")),
+    };
+    figures.insert("cpu_cores_peak".to_owned(), peak);
+    let used = match run.node.used.value {
+        Some(used) => Figure::sampled(used, meminfo).at(run.node.used.at).because(SHORT),
+        None => Figure::unknown(meminfo, &why("memory")),
+    };
+    figures.insert("memory_used_peak_bytes".to_owned(), used);
+    let mean = match run.node.used_mean.until(run.duration()) {
+        Some(mean) => Figure::sampled(mean, meminfo).because(SHORT),
+        None => Figure::unknown(meminfo, &why("memory")),
+    };
+    figures.insert("memory_used_mean_bytes".to_owned(), mean);
+    Part { figures }
+}

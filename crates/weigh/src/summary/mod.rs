@@ -1,0 +1,194 @@
+//! What a run used and what it means.
+//!
+//! [`Accumulator`] is fed tick by tick and event by event: by the monitor while
+//! the run goes on, or by [`of`] from a recording. Both ways lead to the same
+//! summary, so `summary.json` can always be made again.
+
+mod accumulate;
+mod curve;
+mod figure;
+mod figures;
+mod findings;
+mod tree;
+
+use serde::{Deserialize, Serialize};
+
+pub use accumulate::Accumulator;
+pub use figure::{Figure, Figures, Method};
+
+use crate::collect;
+use crate::host::facts::Facts;
+use crate::record::manifest::Origin;
+use crate::record::{self, Moment, Recording};
+
+/// What a run used, as `summary.json` has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Which weigh made it.
+    pub weigh: Origin,
+    /// The run.
+    pub run: Run,
+    /// The machine.
+    pub host: Facts,
+    /// The batch job.
+    pub job: Option<serde_json::Value>,
+    /// What the run used in total.
+    pub figures: Figures,
+    /// The same, told apart.
+    pub parts: Parts,
+    /// By tool; nothing groups processes by tool yet.
+    pub tools: Vec<serde_json::Value>,
+    /// How many processes there were.
+    pub processes: Processes,
+    /// By GPU; no GPU is measured yet.
+    pub gpus: Vec<serde_json::Value>,
+    /// By node; a run has one node yet.
+    pub nodes: Vec<serde_json::Value>,
+    /// Its phases.
+    pub phases: Vec<Phase>,
+    /// What the monitor itself used.
+    pub monitor: Monitor,
+    /// What it means.
+    pub findings: Vec<Finding>,
+}
+
+/// The run itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Tells it from every other.
+    pub id: String,
+    /// What it is called.
+    pub name: String,
+    /// The command; null when command lines are not recorded.
+    pub command: Option<Vec<String>>,
+    /// When it began.
+    pub started: jiff::Timestamp,
+    /// When it ended; null when that is not known.
+    pub ended: Option<jiff::Timestamp>,
+    /// From exec to exit; to the last sample when the end is not known.
+    pub duration_seconds: f64,
+    /// The exit code; 128 and the signal when one killed it.
+    pub exit_code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// Words that tell it from others.
+    pub labels: std::collections::BTreeMap<String, String>,
+    /// Whether its end is recorded.
+    pub complete: bool,
+}
+
+/// The same figures for parts of what was measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Parts {
+    /// The command's own process.
+    pub main: Part,
+    /// Everything it started.
+    pub descendants: Part,
+    /// Both together.
+    pub combined: Part,
+    /// The whole machine, whoever used it.
+    pub system: Part,
+}
+
+/// One part.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// Its figures.
+    pub figures: Figures,
+}
+
+/// How many processes a run had.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Processes {
+    /// All that were seen.
+    pub total: u64,
+    /// The most at once.
+    pub peak: u64,
+    /// Whether more are known to have come and gone between two ticks.
+    pub some_unseen: bool,
+    /// Those that outlived the command.
+    pub left: Vec<Left>,
+}
+
+/// A process that outlived the command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Left {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Tells it from others of the same name.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// The phase around it.
+    pub parent: Option<String>,
+    /// When it began, in seconds since the run began.
+    pub start_seconds: f64,
+    /// How long it lasted; null while it lasts.
+    pub duration_seconds: Option<f64>,
+    /// CPU time of its command, from `wait4`; null when it had none.
+    pub cpu_time_seconds: Option<f64>,
+    /// Largest process of its command, from `wait4`; null when it had none.
+    pub largest_process_bytes: Option<u64>,
+}
+
+/// What the monitor itself used.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Monitor {
+    /// Its CPU time.
+    pub cpu_seconds: f64,
+    /// Its largest size; null when it could not look.
+    pub memory_peak_bytes: Option<u64>,
+    /// Ticks it took.
+    pub ticks: u64,
+    /// Ticks that were due and did not come.
+    pub ticks_missed: u64,
+    /// Its CPU time for each second of the run: the share of one core it took.
+    pub cost_ratio: Option<f64>,
+    /// What it could not measure or write, and why.
+    pub faults: Vec<String>,
+}
+
+/// Something worth knowing about a run, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// A stable name.
+    pub code: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was found.
+    pub sentence: String,
+    /// The numbers behind it.
+    pub evidence: serde_json::Map<String, serde_json::Value>,
+    /// What to do, ready to be pasted where it makes sense.
+    pub advice: String,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Something was wasted or is close to going wrong.
+    Warning,
+    /// Something went wrong.
+    Problem,
+}
+
+/// The summary of a recording.
+pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
+    let mut accumulator = Accumulator::new(recording.manifest());
+    let groups = collect::groups(&collect::SOURCES.iter().collect::<Vec<_>>());
+    recording.replay(&groups, |moment| match moment {
+        Moment::Tick(tick) => accumulator.tick(tick),
+        Moment::Event(entry) => accumulator.event(entry),
+    })?;
+    Ok(accumulator.finish())
+}
