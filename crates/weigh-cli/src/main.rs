@@ -1,1 +1,49 @@
-fn main(){}
+//! The `weigh` program: arguments in, text and exit codes out.
+
+mod args;
+mod config;
+mod doctor;
+mod failure;
+mod inherited;
+mod metrics;
+mod pages;
+mod phase;
+mod print;
+mod run;
+mod show;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Verb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let inherited = inherited::taken();
+    let outcome = match Args::try_parse() {
+        Ok(args) => act(args, inherited),
+        Err(error) => failure::of_usage(&error),
+    };
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            print::failure(&failure);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failure> {
+    match args.verb {
+        Verb::Run(options) => run::run(options, inherited),
+        Verb::Phase(options) => phase::phase(options, inherited),
+        Verb::Mark { text } => phase::mark(&text),
+        Verb::Show(options) => show::show(options),
+        Verb::Runs { directory } => show::runs(&directory),
+        Verb::Doctor { format } => doctor::doctor(format),
+        Verb::Metrics { format } => metrics::metrics(format),
+        Verb::Completions { shell } => pages::completions(shell),
+        Verb::Man { verb } => pages::man(verb.as_deref()),
+    }
+}

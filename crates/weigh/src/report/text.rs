@@ -1,1 +1,305 @@
-//! The summary as a few lines of text.
+//! The summary as a few lines of text that a person reads at a glance.
+//!
+//! What came from the outside (names, reasons) is shown with control characters
+//! escaped: a process may be called anything.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::host::signals;
+use crate::quantity::{self, Units};
+use crate::summary::{Figure, Finding, Phase, Severity, Summary};
+
+/// How the text looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// The units of sizes.
+    pub units: Units,
+    /// Whether to use colours.
+    pub colour: bool,
+}
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const YELLOW: &str = "\x1b[33m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Style {
+    fn paint(self, colour: &str, text: &str) -> String {
+        if self.colour { format!("{colour}{text}{PLAIN}") } else { text.to_owned() }
+    }
+
+    fn bytes(self, value: f64) -> String {
+        quantity::bytes(value, self.units)
+    }
+}
+
+/// The summary of a run, and where it is recorded.
+pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
+    let mut text = Text { out: String::new(), style };
+    text.heading(summary);
+    text.figures(summary);
+    text.machine(summary);
+    text.monitor(summary);
+    if let Some(path) = recording {
+        text.line("recorded", &printable(&path.to_string_lossy()), "", "");
+    }
+    text.phases(&summary.phases);
+    for fault in &summary.monitor.faults {
+        text.remark(YELLOW, "not measured", &printable(fault), "");
+    }
+    for finding in &summary.findings {
+        text.finding(finding);
+    }
+    text.out
+}
+
+struct Text {
+    out: String,
+    style: Style,
+}
+
+impl Text {
+    fn push(&mut self, line: &str) {
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    fn heading(&mut self, summary: &Summary) {
+        let run = &summary.run;
+        let (colour, end) = match (run.signal, run.exit_code) {
+            (Some(number), _) => (RED, format!("killed by {}", signals::name(number))),
+            (None, Some(0)) => (GREEN, "exit 0".to_owned()),
+            (None, Some(code)) => (RED, format!("exit {code}")),
+            (None, None) => (YELLOW, "end not recorded".to_owned()),
+        };
+        let heading = format!(
+            "{} {} · {} · {}",
+            self.style.paint(DIM, "weigh:"),
+            self.style.paint(BOLD, &printable(&run.name)),
+            self.style.paint(colour, &end),
+            self.style.paint(BOLD, &quantity::seconds(run.duration_seconds))
+        );
+        self.push(&heading);
+    }
+
+    /// A label, a value, how it was got, and what else there is to say.
+    fn line(&mut self, label: &str, value: &str, method: &str, note: &str) {
+        let line = format!(
+            "  {} {} {} {note}",
+            self.style.paint(DIM, &format!("{label:<10}")),
+            self.style.paint(BOLD, &format!("{value:<13}")),
+            self.style.paint(DIM, &format!("{method:<9}")),
+        );
+        self.push(&line);
+    }
+
+    /// More about the line above.
+    fn more(&mut self, note: &str) {
+        self.push(&format!("{:36}{note}", ""));
+    }
+
+    /// A line about a figure that may be unknown.
+    fn figure(&mut self, label: &str, figure: &Figure, show: impl Fn(f64) -> String, note: &str) {
+        match (figure.value, figure.method) {
+            (Some(value), Some(method)) => self.line(label, &show(value), method.name(), note),
+            _ => {
+                let reason = printable(figure.reason.as_deref().unwrap_or("no reason was given"));
+                self.line(label, "unknown", "", &reason);
+            }
+        }
+    }
+
+    fn figures(&mut self, summary: &Summary) {
+        let none = Figure::default();
+        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let several = summary.processes.total > 1;
+
+        let split = join(&[
+            part("user", get("cpu_user_seconds"), quantity::seconds),
+            part("system", get("cpu_system_seconds"), quantity::seconds),
+        ]);
+        self.figure("CPU time", get("cpu_time_seconds"), quantity::seconds, &split);
+        if several {
+            let parts = &summary.parts;
+            let of = |figures: &crate::summary::Figures| {
+                figures.get("cpu_time_seconds").cloned().unwrap_or_default()
+            };
+            self.more(&join(&[
+                part("main", &of(&parts.main.figures), quantity::seconds),
+                part("descendants", &of(&parts.descendants.figures), quantity::seconds),
+            ]));
+        }
+        self.cores(summary);
+        self.memory(summary);
+        let processes = &summary.processes;
+        let mut note = join(&[
+            several.then(|| format!("{} at once", quantity::count(processes.peak as f64))),
+            part("threads up to", get("threads_peak"), quantity::count),
+            part("open files up to", get("files_open_peak"), quantity::count),
+        ]);
+        if processes.some_unseen {
+            note = join(&[Some("and some too short to see".to_owned()), Some(note)]);
+        }
+        self.line("processes", &quantity::count(processes.total as f64), "", &note);
+        self.io(summary);
+    }
+
+    fn cores(&mut self, summary: &Summary) {
+        let none = Figure::default();
+        let mean = summary.figures.get("cpu_cores_mean").unwrap_or(&none);
+        let allowed = summary.host.cores_allowed;
+        let share = mean.value.map(|mean| {
+            format!("{} of the {allowed} it may use", quantity::ratio(mean / allowed))
+        });
+        let peak = summary.figures.get("cpu_cores_peak").unwrap_or(&none);
+        let note = join(&[share, part("at most", peak, |cores| format!("{cores:.2}"))]);
+        self.figure("cores", mean, |cores| format!("{cores:.2}"), &note);
+    }
+
+    fn memory(&mut self, summary: &Summary) {
+        let none = Figure::default();
+        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let style = self.style;
+        let peak = get("memory_peak_bytes");
+        let when = peak.at_seconds.map(|at| format!("at {}", quantity::seconds(at)));
+        let ceiling = match (peak.upper, peak.value) {
+            (Some(upper), Some(value)) if upper > value * 1.01 => {
+                Some(format!("certainly not above {}", style.bytes(upper)))
+            }
+            (None, Some(_)) => Some("or more".to_owned()),
+            _ => None,
+        };
+        let note = join(&[when, ceiling]);
+        self.figure("memory", peak, |value| style.bytes(value), &note);
+        let more = join(&[
+            part("mean", get("memory_mean_bytes"), |value| style.bytes(value)),
+            part("swap", get("swap_peak_bytes"), |value| style.bytes(value))
+                .filter(|_| get("swap_peak_bytes").value > Some(0.0)),
+        ]);
+        if !more.is_empty() {
+            self.more(&more);
+        }
+    }
+
+    fn io(&mut self, summary: &Summary) {
+        let none = Figure::default();
+        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let style = self.style;
+        let (read, written) = (get("io_read_bytes"), get("io_written_bytes"));
+        let note = join(&[
+            part("from storage", get("io_storage_read_bytes"), |value| style.bytes(value)),
+            part("calls", get("io_read_calls"), quantity::count),
+        ]);
+        self.figure("read", read, |value| style.bytes(value), &note);
+        let note = join(&[
+            part("to storage", get("io_storage_written_bytes"), |value| style.bytes(value)),
+            part("calls", get("io_write_calls"), quantity::count),
+        ]);
+        if written.value.is_some() {
+            self.figure("written", written, |value| style.bytes(value), &note);
+        }
+        let major = get("page_faults_major");
+        let switches = get("context_switches_involuntary");
+        if major.value > Some(0.0) || switches.value > Some(0.0) {
+            let note = join(&[part("page faults from storage", major, quantity::count)
+                .filter(|_| major.value > Some(0.0))]);
+            self.figure("preempted", switches, quantity::count, &note);
+        }
+    }
+
+    fn machine(&mut self, summary: &Summary) {
+        let figures = &summary.parts.system.figures;
+        let busy = figures.get("cpu_utilization_mean_ratio").and_then(|figure| figure.value);
+        let used = figures.get("memory_used_peak_bytes").and_then(|figure| figure.value);
+        let memory = used.zip(summary.host.memory_bytes).map(|(used, total)| {
+            format!("memory up to {} of {}", self.style.bytes(used), self.style.bytes(total as f64))
+        });
+        let busy = busy.map(|busy| format!("{} busy", quantity::ratio(busy)));
+        if busy.is_some() || memory.is_some() {
+            let value = busy.unwrap_or_default();
+            self.line("machine", &value, "", &memory.unwrap_or_default());
+        }
+    }
+
+    fn monitor(&mut self, summary: &Summary) {
+        let monitor = &summary.monitor;
+        let missed = (monitor.ticks_missed > 0)
+            .then(|| format!("{} missed", quantity::count(monitor.ticks_missed as f64)));
+        let note = join(&[
+            monitor.cost_ratio.map(|ratio| format!("{} of one core", quantity::ratio(ratio))),
+            monitor.memory_peak_bytes.map(|peak| self.style.bytes(peak as f64)),
+            Some(format!("{} ticks", quantity::count(monitor.ticks as f64))),
+            missed,
+        ]);
+        self.line("weigh", &quantity::seconds(monitor.cpu_seconds), "", &note);
+    }
+
+    fn phases(&mut self, phases: &[Phase]) {
+        for phase in phases {
+            let length = match phase.duration_seconds {
+                Some(length) => quantity::seconds(length),
+                None => "not ended".to_owned(),
+            };
+            let note = join(&[
+                Some(format!("from {}", quantity::seconds(phase.start_seconds))),
+                phase.cpu_time_seconds.map(|cpu| format!("CPU time {}", quantity::seconds(cpu))),
+                phase
+                    .largest_process_bytes
+                    .map(|size| format!("largest process {}", self.style.bytes(size as f64))),
+            ]);
+            self.line("phase", &printable(&phase.name), "", &format!("{length}, {note}"));
+        }
+    }
+
+    fn finding(&mut self, finding: &Finding) {
+        let (colour, word) = match finding.severity {
+            Severity::Problem => (RED, "problem"),
+            Severity::Warning => (YELLOW, "warning"),
+            Severity::Note => (DIM, "note"),
+        };
+        self.remark(colour, word, &printable(&finding.sentence), &finding.advice);
+    }
+
+    fn remark(&mut self, colour: &str, word: &str, sentence: &str, advice: &str) {
+        let mut line = String::new();
+        let _ = write!(line, "  {} {sentence}", self.style.paint(colour, &format!("{word}:")));
+        self.push(&line);
+        if !advice.is_empty() {
+            let advice = self.style.paint(DIM, advice);
+            self.push(&format!("    {advice}"));
+        }
+    }
+}
+
+/// A name and a figure's value, when there is one.
+fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
+    figure.value.map(|value| format!("{name} {}", show(value)))
+}
+
+fn join(parts: &[Option<String>]) -> String {
+    parts.iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// Text from the outside, with control characters escaped.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = (!c.is_control()).then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_take_over_the_terminal() {
+        assert_eq!(printable("a\x1b[31m\nb é"), "a\\u{1b}[31m\\nb é");
+    }
+}

@@ -4,6 +4,7 @@
 //! takes the signals, and lets go of the streams that are the command's.
 
 mod monitor;
+pub mod phase;
 mod schedule;
 
 use std::ffi::OsString;

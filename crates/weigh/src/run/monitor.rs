@@ -48,6 +48,9 @@ pub(super) struct Monitor {
     reaped: Usage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
+    /// The step of a script that is under way, and how many there were.
+    step: Option<String>,
+    steps: u32,
     faulted: Vec<String>,
 }
 
@@ -89,6 +92,8 @@ impl Monitor {
             reaped: Usage::default(),
             ended: None,
             stop_waiting: false,
+            step: None,
+            steps: 0,
             faulted: Vec::new(),
         }
     }
@@ -328,12 +333,29 @@ impl Monitor {
     fn word(&mut self, word: Word) {
         let at = Duration::from_nanos(word.nanoseconds).saturating_sub(self.begin).min(self.now());
         let phase = matches!(word.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
-        self.event(at, word.event);
+        match word.event {
+            // Steps of a script have no id of their own: each ends the one before.
+            Event::PhaseStart { id, name, parent } if id.is_empty() => {
+                self.end_step(at);
+                let id = format!("step-{}", self.steps);
+                self.step = Some(id.clone());
+                self.steps += 1;
+                self.event(at, Event::PhaseStart { id, name, parent });
+            }
+            Event::PhaseEnd { id, .. } if id.is_empty() => self.end_step(at),
+            event => self.event(at, event),
+        }
         if phase {
             if let Some(processes) = &mut self.processes {
                 processes.want_footprint();
             }
             self.take_tick();
+        }
+    }
+
+    fn end_step(&mut self, at: Duration) {
+        if let Some(id) = self.step.take() {
+            self.event(at, Event::PhaseEnd { id, usage: None, end: None });
         }
     }
 
@@ -343,6 +365,7 @@ impl Monitor {
         let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
         words.into_iter().for_each(|word| self.word(word));
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.now()));
+        self.end_step(at);
         let run_end = self.close_account(end, at);
         let now = self.now();
         self.event(now, Event::RunEnd(run_end));

@@ -1,0 +1,235 @@
+//! The command line: one declaration for the parser, the help, the man page and the completions.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use weigh::quantity;
+
+/// Know what every run costs.
+///
+/// weigh measures what a command and everything it starts use (CPU time, memory,
+/// I/O) and says of every figure how it was got and how sure it is.
+#[derive(Debug, Parser)]
+#[command(name = "weigh", version, about, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weigh run -- make -j8              weigh a command and all it starts
+  weigh run -i 100ms -o out -- ./sim  look ten times a second, record into out/
+  weigh show                         the newest run once more
+  weigh doctor                       what can be measured here, and what cannot
+";
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a command, weigh it and all it starts
+    Run(RunArgs),
+    /// Put a phase into the running recording
+    Phase(PhaseArgs),
+    /// Put a mark into the running recording
+    #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]
+    Mark {
+        /// What to write
+        text: String,
+    },
+    /// Show the summary of a recorded run
+    Show(ShowArgs),
+    /// List the recordings here, newest first
+    Runs {
+        /// Where to look
+        #[arg(default_value = weigh::record::files::DEFAULT_DIRECTORY)]
+        directory: PathBuf,
+    },
+    /// Say what can be measured on this machine, what cannot, and what to type to change it
+    Doctor {
+        /// Text for people or JSON for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// List every metric: name, unit, kind, source
+    Metrics {
+        /// Text for people or JSON for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Print the completions of a shell
+    #[command(after_help = "Example:\n  weigh completions bash > ~/.local/share/bash-completion/completions/weigh\n")]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of weigh, or of one of its verbs
+    #[command(after_help = "Example:\n  weigh man run | man -l -\n")]
+    Man {
+        /// Which verb
+        verb: Option<String>,
+    },
+}
+
+/// Run a command, weigh it and all it starts
+///
+/// The command has weigh's own terminal, input and output, gets the signals that weigh gets,
+/// and its exit code is weigh's (128 and the signal's number when one killed it). The
+/// summary is printed on stderr when the command has ended.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh run -- python train.py
+  weigh run --name nightly --label commit=abc123 -- ./build.sh
+  weigh run -q --summary out.json -- ./solver      only the file, nothing on the terminal
+  weigh run --wait-all -- ./start-daemon           wait for what outlives the command
+
+Settings may also stand in weigh.toml (here, or in $XDG_CONFIG_HOME/weigh/) and in
+WEIGH_* variables. A flag wins over a variable, a variable over a file.
+")]
+pub struct RunArgs {
+    /// Time between two looks, like 250ms or 2m [default: 1s]
+    #[arg(short, long, env = "WEIGH_INTERVAL", value_parser = quantity::parse_duration, value_name = "TIME")]
+    pub interval: Option<Duration>,
+    /// Record into this directory, which must be new or empty [default: weigh-runs/TIME-NAME]
+    #[arg(short, long, env = "WEIGH_OUTPUT", value_name = "DIR", conflicts_with = "no_record")]
+    pub output: Option<PathBuf>,
+    /// Do not record
+    #[arg(long)]
+    pub no_record: bool,
+    /// What to call the run [default: the program's name]
+    #[arg(long, env = "WEIGH_NAME")]
+    pub name: Option<String>,
+    /// A word that tells this run from others (repeatable)
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    pub labels: Vec<(String, String)>,
+    /// Use only these collectors
+    #[arg(long, env = "WEIGH_COLLECT", value_delimiter = ',', value_name = "LIST")]
+    pub collect: Option<Vec<String>>,
+    /// Leave out these collectors
+    #[arg(long, env = "WEIGH_SKIP", value_delimiter = ',', value_name = "LIST")]
+    pub skip: Option<Vec<String>>,
+    /// Share of one core that expensive looks may take [default: 0.5%]
+    #[arg(long, env = "WEIGH_BUDGET", value_parser = quantity::parse_ratio, value_name = "SHARE")]
+    pub budget: Option<f64>,
+    /// Cores the run should keep busy [default: all it may use]
+    #[arg(long, env = "WEIGH_EXPECTED_CORES", value_name = "N")]
+    pub expected_cores: Option<f64>,
+    /// Wait for descendants that outlive the command
+    #[arg(long)]
+    pub wait_all: bool,
+    /// Record each CPU of the machine, too
+    #[arg(long)]
+    pub per_cpu: bool,
+    /// Do not record command lines
+    #[arg(long)]
+    pub no_cmdline: bool,
+    /// Where /proc and /sys of the machine are [default: /]
+    #[arg(long, value_name = "DIR")]
+    pub host_root: Option<PathBuf>,
+    /// Print the summary as text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Write the summary, as JSON, into this file
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", value_enum)]
+    pub units: Option<Units>,
+    /// Print nothing but failures
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print every figure
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Put a phase into the running recording
+///
+/// With a command, the phase is what the command takes, and its exit code is weigh's.
+/// Without one, the phase lasts until the next one begins.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples, in a script under weigh run:
+  weigh phase load -- ./load.sh      one command is the phase
+  weigh phase solve                  everything from here is the phase,
+  weigh phase write                  until the next one begins
+  weigh phase --end                  or until here
+")]
+pub struct PhaseArgs {
+    /// Its name
+    #[arg(required_unless_present = "end")]
+    pub name: Option<String>,
+    /// End the phase that the last `weigh phase NAME` began
+    #[arg(long, conflicts_with_all = ["name", "command"])]
+    pub end: bool,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// Show the summary of a recorded run
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh show                         the newest run here
+  weigh show weigh-runs/2026-…       this one
+  weigh show --format json | jq .figures.memory_peak_bytes
+")]
+pub struct ShowArgs {
+    /// A recording's directory, or its name under weigh-runs [default: the newest]
+    pub run: Option<PathBuf>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", value_enum)]
+    pub units: Option<Units>,
+    /// Print every figure
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// For whom something is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// The units of sizes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Units {
+    /// KiB, MiB, GiB
+    #[default]
+    Binary,
+    /// kB, MB, GB
+    Decimal,
+    /// Bytes
+    Bytes,
+}
+
+impl From<Units> for quantity::Units {
+    fn from(units: Units) -> quantity::Units {
+        match units {
+            Units::Binary => quantity::Units::Binary,
+            Units::Decimal => quantity::Units::Decimal,
+            Units::Bytes => quantity::Units::Bytes,
+        }
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it like commit=abc123".to_owned()),
+    }
+}

@@ -1,0 +1,79 @@
+//! `weigh doctor`: what can be measured here, what cannot, and what to type to change it.
+
+use serde::Serialize;
+use weigh::collect::{Probe, SOURCES};
+use weigh::host::Host;
+use weigh::host::facts::Facts;
+use weigh::quantity::{self, Units};
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::print;
+
+#[derive(Serialize)]
+struct Examined {
+    host: Facts,
+    collectors: Vec<Collector>,
+}
+
+#[derive(Serialize)]
+struct Collector {
+    name: &'static str,
+    about: &'static str,
+    state: &'static str,
+    on_request: bool,
+    why: Option<String>,
+    hint: Option<String>,
+}
+
+/// Asks every collector what it can do.
+pub fn doctor(format: Format) -> Result<u8, Failure> {
+    let host = Host::at(std::path::Path::new("/")).map_err(weigh::run::Error::from)?;
+    let collectors = SOURCES
+        .iter()
+        .map(|source| {
+            let (state, why, hint) = match (source.probe)(&host) {
+                Probe::Ready => ("ready", None, None),
+                Probe::Absent { why } => ("absent", Some(why), None),
+                Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
+            };
+            let (name, about, on_request) = (source.name, source.about, source.on_request);
+            Collector { name, about, state, on_request, why, hint }
+        })
+        .collect();
+    let examined = Examined { host: Facts::of(&host), collectors };
+    print::out(&match format {
+        Format::Text => text(&examined),
+        Format::Json => serde_json::to_string_pretty(&examined).unwrap_or_default() + "\n",
+    });
+    Ok(0)
+}
+
+fn text(examined: &Examined) -> String {
+    let host = &examined.host;
+    let memory = host.memory_bytes.map_or_else(
+        || "unknown memory".to_owned(),
+        |bytes| format!("{} of memory", quantity::bytes(bytes as f64, Units::Binary)),
+    );
+    let mut text = format!(
+        "{}: {} cores, {} of them for a run here, {memory}, Linux {} on {}\n\n",
+        host.name, host.cores, host.cores_allowed, host.kernel, host.architecture
+    );
+    for collector in &examined.collectors {
+        let sign = match collector.state {
+            "ready" => "\x1b[32m✓\x1b[0m",
+            "denied" => "\x1b[33m!\x1b[0m",
+            _ => "\x1b[31m✗\x1b[0m",
+        };
+        let request = if collector.on_request { " (only when asked for)" } else { "" };
+        text += &format!("{sign} {:<11} {}{request}\n", collector.name, collector.about);
+        if let Some(why) = &collector.why {
+            text += &format!("  {:<11} cause: {why}\n", "");
+        }
+        if let Some(hint) = &collector.hint {
+            text += &format!("  {:<11} hint:  {hint}\n", "");
+        }
+    }
+    text += "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
+    text
+}

@@ -1,0 +1,137 @@
+//! What a person is told when something cannot be done: what, why, and what to type.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use weigh::{host, record, run, settings};
+
+/// A failure in three lines and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// What could not be done.
+    pub what: String,
+    /// Why.
+    pub cause: String,
+    /// What to type instead.
+    pub hint: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// Wrong usage.
+pub const USAGE: u8 = 2;
+/// weigh could not do its job.
+const FAILED: u8 = 1;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+
+impl Failure {
+    /// A failure of weigh's own.
+    pub fn new(what: impl ToString, cause: impl ToString, hint: impl ToString) -> Failure {
+        Failure {
+            what: what.to_string(),
+            cause: cause.to_string(),
+            hint: hint.to_string(),
+            code: FAILED,
+        }
+    }
+
+    /// The same, with another exit code.
+    pub fn code(mut self, code: u8) -> Failure {
+        self.code = code;
+        self
+    }
+}
+
+/// Help that was asked for is printed; anything else is a failure.
+pub fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    ) {
+        // A closed pipe is not worth a word.
+        let _ = error.print();
+        return Ok(if error.use_stderr() { USAGE } else { 0 });
+    }
+    let rendered = error.render().to_string();
+    let cause: String = rendered
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"))
+        .filter(|line| !line.is_empty() && !line.starts_with("tip:"))
+        .map(|line| line.trim_start_matches("error: "))
+        .collect::<Vec<_>>()
+        .join(" ");
+    Err(Failure::new("cannot read the command line", cause, hint(error)).code(USAGE))
+}
+
+fn hint(error: &clap::Error) -> String {
+    let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let suggestion = suggested.into_iter().find_map(|kind| match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        ContextValue::Strings(texts) => texts.first().cloned(),
+        _ => None,
+    });
+    match suggestion {
+        Some(suggestion) => format!("did you mean {suggestion}? see weigh --help"),
+        None => "see weigh --help, or weigh run --help".to_owned(),
+    }
+}
+
+impl From<run::Error> for Failure {
+    fn from(error: run::Error) -> Failure {
+        let cause = error.to_string();
+        match error {
+            run::Error::Settings(error) => of_settings(&error),
+            run::Error::Command(host::child::Error::NotFound { program }) => Failure::new(
+                format!("cannot find {program}"),
+                cause,
+                "check the name and PATH; a shell built-in needs a shell: weigh run -- sh -c '…'",
+            )
+            .code(NOT_FOUND),
+            run::Error::Command(host::child::Error::NotExecutable { program, cause }) => {
+                let hint = format!("make it executable: chmod +x {program}");
+                Failure::new(format!("cannot execute {program}"), cause, hint).code(NOT_EXECUTABLE)
+            }
+            run::Error::Command(host::child::Error::Fork(_)) => {
+                Failure::new("cannot start the command", cause, "raise the limit: ulimit -u")
+            }
+            run::Error::Host(_) => Failure::new(
+                "cannot look at this machine",
+                cause,
+                "mount /proc and /sys, or name another root: weigh run --host-root DIR -- …",
+            ),
+            run::Error::Recording(error) => of_destination(&error),
+            run::Error::System { .. } => {
+                Failure::new("cannot watch a command", cause, "see what is there: weigh doctor")
+            }
+        }
+    }
+}
+
+fn of_settings(error: &settings::Error) -> Failure {
+    let (what, hint) = match error {
+        settings::Error::Interval(_) => ("cannot use this interval", "weigh run -i 100ms -- …"),
+        settings::Error::Budget(_) => ("cannot use this budget", "weigh run --budget 0.5% -- …"),
+        settings::Error::Collector { .. } => {
+            ("cannot use this collector", "see what there is: weigh doctor")
+        }
+        settings::Error::ExpectedCores(_) => {
+            ("cannot use this number of cores", "weigh run --expected-cores 4 -- …")
+        }
+    };
+    Failure::new(what, error, hint).code(USAGE)
+}
+
+fn of_destination(error: &record::Error) -> Failure {
+    let hint = match error {
+        record::Error::Occupied { .. } => "name a new directory: weigh run -o DIR -- …",
+        _ => "name one you may write to: weigh run -o DIR -- …, or weigh run --no-record -- …",
+    };
+    Failure::new("cannot record there", error, hint).code(USAGE)
+}
+
+/// A recording that cannot be read.
+pub fn of_recording(error: &record::Error) -> Failure {
+    Failure::new("cannot read this recording", error, "see what is here: weigh runs")
+}

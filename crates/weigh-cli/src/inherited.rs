@@ -1,0 +1,48 @@
+//! What this process was given, noted before Rust's runtime changes it.
+//!
+//! Before `main` the runtime ignores SIGPIPE and opens `/dev/null` where a standard
+//! stream is closed. The command must find both as we found them, so a
+//! constructor, which runs earlier, takes note.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use weigh::host::child::Inherited;
+
+const IGNORES_SIGPIPE: u8 = 1 << 3;
+
+static NOTED: AtomicU8 = AtomicU8::new(0);
+
+extern "C" fn note() {
+    let mut noted = 0;
+    for stream in 0..3 {
+        // SAFETY: F_GETFD only asks; a closed descriptor answers with an error.
+        if unsafe { libc::fcntl(stream, libc::F_GETFD) } < 0 {
+            noted |= 1 << stream;
+        }
+    }
+    // SAFETY: a null action only asks; all zeros is a valid place for the answer.
+    let action = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
+        action
+    };
+    if action.sa_sigaction == libc::SIG_IGN {
+        noted |= IGNORES_SIGPIPE;
+    }
+    NOTED.store(noted, Ordering::Relaxed);
+}
+
+// SAFETY: the loader calls what is in this section, before `main`, with nothing that the
+// function needs; it makes only system calls and touches only the atomic above.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE: extern "C" fn() = note;
+
+/// What was noted.
+pub fn taken() -> Inherited {
+    let noted = NOTED.load(Ordering::Relaxed);
+    Inherited {
+        ignores_sigpipe: noted & IGNORES_SIGPIPE != 0,
+        closed: [0, 1, 2].map(|stream| noted & (1 << stream) != 0),
+    }
+}

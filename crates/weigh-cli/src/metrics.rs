@@ -1,0 +1,22 @@
+//! `weigh metrics`: the catalogue.
+
+use weigh::collect;
+use weigh::record::manifest::Described;
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::print;
+
+/// Lists every metric.
+pub fn metrics(format: Format) -> Result<u8, Failure> {
+    let described: Vec<Described> = collect::catalogue().map(Described::from).collect();
+    print::out(&match format {
+        Format::Json => serde_json::to_string_pretty(&described).unwrap_or_default() + "\n",
+        Format::Text => {
+            let header = ["metric", "unit", "kind", "source"];
+            let rows = described.into_iter().map(|m| vec![m.name, m.unit, m.kind, m.source]);
+            print::table(&header, rows.collect())
+        }
+    });
+    Ok(0)
+}

@@ -1,0 +1,44 @@
+//! The only place that writes to the terminal.
+//!
+//! Colour only where somebody sees it: `anstream` takes it out for pipes, files
+//! and NO_COLOR. A reader that has gone away is not an error.
+
+use std::io::Write;
+
+use crate::failure::Failure;
+
+/// Writes to stdout.
+pub fn out(text: &str) {
+    let _ = anstream::stdout().write_all(text.as_bytes());
+}
+
+/// Writes to stderr.
+pub fn err(text: &str) {
+    let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Says what could not be done, why, and what to type.
+pub fn failure(failure: &Failure) {
+    err(&format!(
+        "weigh: {}\n  cause: {}\n  hint:  {}\n",
+        failure.what, failure.cause, failure.hint
+    ));
+}
+
+/// Says what went wrong without being the end of anything.
+pub fn warning(text: &str) {
+    err(&format!("weigh: warning: {text}\n"));
+}
+
+/// A table without borders, for people.
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    rows.into_iter().for_each(|row| {
+        table.add_row(row);
+    });
+    let text = table.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}

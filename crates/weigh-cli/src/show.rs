@@ -1,0 +1,109 @@
+//! `weigh show` and `weigh runs`.
+
+use std::path::{Path, PathBuf};
+
+use weigh::quantity::{self, Units};
+use weigh::record::{self, Recording, files};
+use weigh::report::text;
+use weigh::summary::{self, Figure, Summary};
+
+use crate::args::{Format, ShowArgs};
+use crate::failure::{Failure, of_recording};
+use crate::{config, print};
+
+/// Shows one recording.
+pub fn show(args: ShowArgs) -> Result<u8, Failure> {
+    let directory = find(args.run)?;
+    let summary = load(&directory).map_err(|error| of_recording(&error))?;
+    let units = match args.units {
+        Some(units) => units,
+        None => config::read()?.units(),
+    };
+    print::out(&match args.format {
+        Format::Json => json(&summary)?,
+        Format::Text => {
+            let style = text::Style { units: units.into(), colour: true };
+            let mut shown = text::summary(&summary, Some(&directory), style);
+            if args.verbose {
+                shown.push_str(&every_figure(&summary));
+            }
+            shown
+        }
+    });
+    Ok(0)
+}
+
+/// The summary of a recording, made from what was recorded.
+fn load(directory: &Path) -> Result<Summary, record::Error> {
+    summary::of(&Recording::open(directory)?)
+}
+
+/// The summary for programs.
+pub fn json(summary: &Summary) -> Result<String, Failure> {
+    serde_json::to_string_pretty(summary)
+        .map(|json| json + "\n")
+        .map_err(|error| Failure::new("cannot write JSON", error, "weigh show --format text"))
+}
+
+/// Every figure with its bounds, for people.
+pub fn every_figure(summary: &Summary) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v}"));
+    let row = |(name, figure): (&String, &Figure)| {
+        vec![
+            name.clone(),
+            number(figure.value),
+            figure.method.map_or("-", |method| method.name()).to_owned(),
+            number(figure.lower),
+            number(figure.upper),
+            figure.source.clone(),
+        ]
+    };
+    let header = ["figure", "value", "method", "not below", "not above", "source"];
+    format!("\n{}", print::table(&header, summary.figures.iter().map(row).collect()))
+}
+
+/// The recording that is meant: a directory, a name under the default one, or the newest.
+fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let here = Path::new(files::DEFAULT_DIRECTORY);
+    let hint = "record one: weigh run -- CMD";
+    let Some(run) = run else {
+        let found = files::recordings(here)
+            .map_err(|error| Failure::new("there are no recordings here", error, hint))?;
+        return found.into_iter().next().ok_or_else(|| {
+            Failure::new("there are no recordings here", "weigh-runs is empty", hint)
+        });
+    };
+    let named = here.join(&run);
+    Ok(if !run.join("run.json").exists() && named.join("run.json").exists() { named } else { run })
+}
+
+/// Lists recordings, newest first.
+pub fn runs(directory: &Path) -> Result<u8, Failure> {
+    let found = files::recordings(directory).map_err(|error| {
+        Failure::new("there are no recordings here", error, "record one: weigh run -- CMD")
+    })?;
+    let rows = found.iter().map(|path| row(path)).collect();
+    let header = ["run", "name", "end", "duration", "CPU time", "memory"];
+    print::out(&print::table(&header, rows));
+    Ok(0)
+}
+
+fn row(path: &Path) -> Vec<String> {
+    let name = text::printable(&path.file_name().unwrap_or_default().to_string_lossy());
+    let Ok(summary) = load(path) else {
+        return vec![name, "cannot be read".to_owned()];
+    };
+    let figure = |name: &str, show: &dyn Fn(f64) -> String| {
+        let value = summary.figures.get(name).and_then(|figure| figure.value);
+        value.map_or_else(|| "-".to_owned(), show)
+    };
+    let end = summary.run.exit_code.map_or_else(|| "not recorded".to_owned(), |c| c.to_string());
+    vec![
+        name,
+        text::printable(&summary.run.name),
+        end,
+        quantity::seconds(summary.run.duration_seconds),
+        figure("cpu_time_seconds", &quantity::seconds),
+        figure("memory_peak_bytes", &|value| quantity::bytes(value, Units::Binary)),
+    ]
+}
