@@ -59,7 +59,9 @@ pub enum Verb {
         format: Format,
     },
     /// Print the completions of a shell
-    #[command(after_help = "Example:\n  weigh completions bash > ~/.local/share/bash-completion/completions/weigh\n")]
+    #[command(
+        after_help = "Example:\n  weigh completions bash > ~/.local/share/bash-completion/completions/weigh\n"
+    )]
     Completions {
         /// Which shell
         shell: clap_complete::Shell,
@@ -144,7 +146,12 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub verbose: bool,
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
     pub command: Vec<OsString>,
 }
 

@@ -72,7 +72,8 @@ impl File {
                 .code(USAGE)
         };
         let default = Settings::default();
-        let interval = self.interval.map(|text| parse_duration(&text)).transpose().map_err(wrong)?;
+        let interval =
+            self.interval.map(|text| parse_duration(&text)).transpose().map_err(wrong)?;
         let budget = self.budget.map(|text| parse_ratio(&text)).transpose().map_err(wrong)?;
         let destination = match &args.output {
             Some(directory) => Destination::Directory(directory.clone()),

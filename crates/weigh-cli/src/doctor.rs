@@ -74,6 +74,7 @@ fn text(examined: &Examined) -> String {
             text += &format!("  {:<11} hint:  {hint}\n", "");
         }
     }
-    text += "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
+    text +=
+        "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
     text
 }

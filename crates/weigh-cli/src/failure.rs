@@ -66,7 +66,8 @@ pub fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
 }
 
 fn hint(error: &clap::Error) -> String {
-    let suggested = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let suggested =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     let suggestion = suggested.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),
         ContextValue::Strings(texts) => texts.first().cloned(),

@@ -96,8 +96,7 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order tables are listed.
-    pub const ALL: [Scope; 5] =
-        [Scope::Node, Scope::Cpu, Scope::Run, Scope::Process, Scope::Own];
+    pub const ALL: [Scope; 5] = [Scope::Node, Scope::Cpu, Scope::Run, Scope::Process, Scope::Own];
 
     /// The scope's name, which is also its file's name in a recording.
     pub const fn name(self) -> &'static str {

@@ -97,15 +97,22 @@ impl Members {
     }
 
     /// Adds to `found` everybody who has joined the run since the last look, parents first.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<(), host::Error> {
+    ///
+    /// Returns whether more may have been born than are there now.
+    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
+        let mut given_out = None;
         if let Births::Told(last) = &mut self.births {
             let now = loadavg(host, &mut self.buffer);
             if now.is_some() && now == *last {
-                return Ok(());
+                return Ok(false);
             }
+            // Pids are given out one after the other; one that went back has begun anew.
+            given_out =
+                now.zip(*last).and_then(|(now, last)| now.last_pid.checked_sub(last.last_pid));
             *last = now;
         }
         self.list(host)?;
+        let more = given_out.is_none_or(|count| count as usize > self.unknown.len());
         let unknown = std::mem::take(&mut self.unknown);
         for &(pid, inode) in &unknown {
             // A child met before its parent has settled the parent on the way.
@@ -116,7 +123,7 @@ impl Members {
         }
         self.unknown = unknown;
         self.known.retain(|_, known| known.round == self.round);
-        Ok(())
+        Ok(more)
     }
 
     /// Lists `/proc`, renews who is known and leaves the others in `unknown`.
@@ -164,10 +171,12 @@ impl Members {
             || match self.known.get(&parent) {
                 Some(known) if known.round == self.round => known.ours,
                 // The parent is newer than the listing, or not settled yet.
-                _ => parent > 1 && depth < DEEPEST && {
-                    let inode = self.listed_inode(parent);
-                    self.settle(host, parent, inode, found, depth + 1)
-                },
+                _ => {
+                    parent > 1 && depth < DEEPEST && {
+                        let inode = self.listed_inode(parent);
+                        self.settle(host, parent, inode, found, depth + 1)
+                    }
+                }
             };
         self.know(pid, inode, ours);
         if ours {
@@ -294,6 +303,18 @@ mod tests {
         members.begin(&fake.host(), 20);
         fake.set_proc("21/stat", &stat(21, 20, 21));
         assert_eq!(found(&mut members, &fake), [21], "although loadavg never moved");
+    }
+
+    #[test]
+    fn pids_given_out_to_nobody_who_is_there_tell_of_short_lives() {
+        let fake = machine();
+        let mut members = running(&fake);
+        let mut look = |fake: &FakeHost| members.look(&fake.host(), &mut Vec::new()).unwrap();
+        look(&fake);
+        born(&fake, 21, 20);
+        assert!(!look(&fake));
+        born(&fake, 24, 20);
+        assert!(look(&fake), "22 and 23 came and went");
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub enum Probe {
     },
 }
 
+/// Makes a collector.
+pub type Make = fn(&Settings) -> Box<dyn Collector>;
+
 /// One source of metrics, as `--collect`, `--skip` and `weigh doctor` know it.
 pub struct Source {
     /// Its name.
@@ -76,7 +79,7 @@ pub struct Source {
     /// What it can do here.
     pub probe: fn(&Host) -> Probe,
     /// The collector, for sources that need to know nothing of the run.
-    pub collector: Option<fn(&Settings) -> Box<dyn Collector>>,
+    pub collector: Option<Make>,
     /// Whether it must be asked for by name.
     pub on_request: bool,
 }

@@ -4,7 +4,8 @@
 
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
-use crate::host::{Host, own};
+use crate::host::Host;
+use crate::host::wait::Usage;
 use crate::parse::status;
 use crate::sample::{Entity, Tick};
 
@@ -47,8 +48,7 @@ struct Own {
 
 impl Collector for Own {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let (user, system) = own::cpu();
-        let (user, system) = (user.as_secs_f64(), system.as_secs_f64());
+        let Usage { user_seconds: user, system_seconds: system, .. } = Usage::own();
         // The status file costs more than the rest of a small tick: a look whenever we
         // have worked for another 10 ms finds what there is to find.
         if self.peak.is_none_or(|(_, then)| user + system > then + 0.01) {

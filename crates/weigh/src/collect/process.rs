@@ -96,7 +96,14 @@ metrics! {
 pub struct Doing(u8);
 
 const STATES: [&str; 9] = [
-    "running", "sleeping", "waiting for disk", "zombie", "stopped", "traced", "dead", "idle",
+    "running",
+    "sleeping",
+    "waiting for disk",
+    "zombie",
+    "stopped",
+    "traced",
+    "dead",
+    "idle",
     "parked",
 ];
 const LETTERS: [u8; 9] = *b"RSDZTtXIP";
@@ -145,11 +152,7 @@ impl Tools {
     /// Tools for this machine, with at most so many descriptors kept.
     pub fn new(host: &Host, descriptors: usize) -> Tools {
         let counts_files = host.proc.size(c"self/fd").is_ok_and(|size| size > 0);
-        Tools {
-            buffer: Vec::new(),
-            descriptors: Descriptors::at_most(descriptors),
-            counts_files,
-        }
+        Tools { buffer: Vec::new(), descriptors: Descriptors::at_most(descriptors), counts_files }
     }
 }
 

@@ -103,7 +103,7 @@ impl Processes {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Whether processes are known to have come and gone between two looks.
+    /// Whether processes may have come and gone between two looks.
     pub fn some_went_unseen(&self) -> bool {
         self.unseen
     }
@@ -146,7 +146,8 @@ impl Processes {
         }
     }
 
-    fn take_in_newcomers(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+    /// Returns whether others may have come and gone since the last look.
+    fn take_in_newcomers(&mut self, host: &Host, tick: &mut Tick) -> Result<bool, Fault> {
         let mut newcomers = std::mem::take(&mut self.newcomers);
         newcomers.clear();
         let looked = self.members.look(host, &mut newcomers);
@@ -177,7 +178,7 @@ fn introduce(
 
 impl Collector for Processes {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        self.take_in_newcomers(host, tick)?;
+        let more_were_born = self.take_in_newcomers(host, tick)?;
         let (tools, footprint, arguments) = (&mut self.tools, &mut self.footprint, self.arguments);
         let before = self.list.len();
         let mut children_ended = false;
@@ -196,8 +197,7 @@ impl Collector for Processes {
                 Look::Ran => {}
             }
             if renamed {
-                let program =
-                    process::program(host, process.id.pid, arguments, &mut tools.buffer);
+                let program = process::program(host, process.id.pid, arguments, &mut tools.buffer);
                 tick.changes.push(Change::Became { id: process.id, program });
             }
             if process.resident != resident {
@@ -211,8 +211,8 @@ impl Collector for Processes {
         if went > 0 {
             self.footprint.note_change();
         }
-        // Somebody waited for children, and nobody whom we knew has gone.
-        self.unseen |= children_ended && went == 0;
+        // Somebody waited for a child, and more were born than are known.
+        self.unseen |= children_ended && more_were_born;
         if let Some(error) = denied {
             self.refuse("io", format!("I/O and open files: {error}"));
         }

@@ -7,7 +7,7 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::environment;
 use super::signals::Mask;
+use super::wait::Usage;
+use crate::parse::io::Io;
 
 /// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +62,50 @@ pub struct Waiting {
     go: std::fs::File,
     answer: std::fs::File,
     program: String,
+}
+
+/// What the child used while it was still weigh; it must not be charged to the command.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pause {
+    /// Its CPU time.
+    pub cpu: Duration,
+    /// Its largest size in bytes, below which the command's ru_maxrss says nothing.
+    pub largest_rss: u64,
+}
+
+impl Pause {
+    /// How much of it arrives through the pipe.
+    const BYTES: usize = 16;
+
+    /// The I/O of the pause: one byte read, the figures written.
+    pub const IO: Io = Io {
+        read_bytes: 1,
+        read_calls: 1,
+        written_bytes: Pause::BYTES as u64,
+        write_calls: 1,
+        storage_read_bytes: 0,
+        storage_written_bytes: 0,
+        cancelled_bytes: 0,
+    };
+
+    fn so_far() -> Pause {
+        let cpu = clock_gettime(ClockId::ProcessCPUTime);
+        let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
+        Pause { cpu, largest_rss: Usage::own().largest_rss_bytes }
+    }
+
+    fn to_bytes(self) -> [u8; Pause::BYTES] {
+        let mut bytes = [0; Pause::BYTES];
+        bytes[..8].copy_from_slice(&(self.cpu.as_nanos() as u64).to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.largest_rss.to_ne_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; Pause::BYTES]) -> Pause {
+        let number = |half: &[u8]| half.try_into().map_or(0, u64::from_ne_bytes);
+        let (cpu, rss) = bytes.split_at(8);
+        Pause { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
+    }
 }
 
 /// Where the program is that a shell would run, or why it would not.
@@ -144,9 +190,7 @@ pub fn fork(
             pid: pid as u32,
             go: go_write.into(),
             answer: answer_read.into(),
-            program: OsString::from_vec(command.first().map_or_else(Vec::new, |p| p.as_bytes().to_vec()))
-                .to_string_lossy()
-                .into_owned(),
+            program: command.first().map_or_else(String::new, |p| p.to_string_lossy().into()),
         }),
     }
 }
@@ -185,11 +229,8 @@ fn become_command(
             unsafe { libc::close(fd as i32) };
         }
     }
-    // What the pause has cost must not be charged to the command. Nobody hears of it when
-    // this cannot be written, and it is small.
-    let spent = clock_gettime(ClockId::ProcessCPUTime);
-    let spent = spent.tv_sec as u64 * 1_000_000_000 + spent.tv_nsec as u64;
-    let _ = rustix::io::write(&answer, &spent.to_ne_bytes());
+    // Nobody hears of the pause when this cannot be written, and it is small.
+    let _ = rustix::io::write(&answer, &Pause::so_far().to_bytes());
     // SAFETY: the array ends with a null pointer and its strings outlive the call.
     unsafe { libc::execvp(arguments[0], arguments.as_ptr()) };
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
@@ -200,16 +241,14 @@ fn become_command(
 
 impl Waiting {
     /// Gives the word, and returns when the child has become the command.
-    ///
-    /// What comes back is the CPU time the child had used before it did.
-    pub fn exec(mut self) -> Result<Duration, Error> {
+    pub fn exec(mut self) -> Result<Pause, Error> {
         self.go.write_all(&[1])?;
-        let mut spent = [0; 8];
-        self.answer.read_exact(&mut spent)?;
+        let mut pause = [0; Pause::BYTES];
+        self.answer.read_exact(&mut pause)?;
         let mut failure = Vec::new();
         self.answer.read_to_end(&mut failure)?;
         match <[u8; 4]>::try_from(failure) {
-            Err(_) => Ok(Duration::from_nanos(u64::from_ne_bytes(spent))),
+            Err(_) => Ok(Pause::from_bytes(pause)),
             Ok(errno) => {
                 let errno = i32::from_ne_bytes(errno);
                 let program = self.program;

@@ -155,8 +155,7 @@ impl Kept {
         }
         let path = path();
         let fd = dir.open_file(path.as_c_str())?;
-        let bytes =
-            read_whole(&fd, buffer).map_err(|errno| dir.error(path.as_c_str(), errno))?;
+        let bytes = read_whole(&fd, buffer).map_err(|errno| dir.error(path.as_c_str(), errno))?;
         if self.allowance.take() {
             self.fd = Some(fd);
         }
@@ -238,7 +237,10 @@ mod tests {
     #[test]
     fn a_proc_path_is_the_pid_and_the_name() {
         assert_eq!(ProcPath::new(1, "stat").as_c_str(), c"1/stat");
-        assert_eq!(ProcPath::new(4_294_967_295, "smaps_rollup").as_c_str(), c"4294967295/smaps_rollup");
+        assert_eq!(
+            ProcPath::new(4_294_967_295, "smaps_rollup").as_c_str(),
+            c"4294967295/smaps_rollup"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
 //! A machine made of text, for tests: cause and effect on one screen.
+#![allow(clippy::disallowed_methods, reason = "this is where the other machine is made")]
 
 use std::cell::Cell;
 use std::path::Path;
@@ -8,9 +9,16 @@ use std::time::Duration;
 use super::{Clock, Host};
 
 /// A machine whose files a test writes.
+#[derive(Debug)]
 pub struct FakeHost {
     root: tempfile::TempDir,
     now: Rc<Cell<Duration>>,
+}
+
+impl Default for FakeHost {
+    fn default() -> FakeHost {
+        FakeHost::new()
+    }
 }
 
 impl FakeHost {

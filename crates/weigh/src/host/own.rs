@@ -1,7 +1,6 @@
 //! What weigh asks of the kernel for itself, and what it uses.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
@@ -67,18 +66,6 @@ fn inherited_descriptors() -> std::io::Result<Vec<i32>> {
     Ok(inherited)
 }
 
-/// CPU time of weigh itself, user and system.
-pub fn cpu() -> (Duration, Duration) {
-    // SAFETY: all zeros is a valid rusage, and getrusage fills it.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
-        usage
-    };
-    let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-    (time(usage.ru_utime), time(usage.ru_stime))
-}
-
 /// I/O of the children that this process has reaped.
 ///
 /// `/proc/self/io` holds the process's own I/O and that of every child it
@@ -109,25 +96,12 @@ pub fn reaped_io(host: &Host) -> Result<Io, Error> {
     }
     let mut all = parse_io(host.proc.read(c"self/io", &mut buffer)?)?;
     for thread in own {
-        all = less(all, thread);
+        all = all.less(&thread);
     }
     let ours = Io { read_bytes: since, read_calls: names.len() as u64, ..Io::default() };
-    Ok(less(all, ours))
+    Ok(all.less(&ours))
 }
 
 fn parse_io(bytes: &[u8]) -> Result<Io, Error> {
-    parse::io::parse(bytes)
-        .map_err(|source| Error::Parse { path: "/proc/self/io".into(), source })
-}
-
-fn less(all: Io, part: Io) -> Io {
-    Io {
-        read_bytes: all.read_bytes.saturating_sub(part.read_bytes),
-        written_bytes: all.written_bytes.saturating_sub(part.written_bytes),
-        read_calls: all.read_calls.saturating_sub(part.read_calls),
-        write_calls: all.write_calls.saturating_sub(part.write_calls),
-        storage_read_bytes: all.storage_read_bytes.saturating_sub(part.storage_read_bytes),
-        storage_written_bytes: all.storage_written_bytes.saturating_sub(part.storage_written_bytes),
-        cancelled_bytes: all.cancelled_bytes.saturating_sub(part.cancelled_bytes),
-    }
+    parse::io::parse(bytes).map_err(|source| Error::Parse { path: "/proc/self/io".into(), source })
 }

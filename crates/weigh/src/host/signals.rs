@@ -84,14 +84,15 @@ impl Signals {
     }
 
     /// The next signal that has arrived, if any.
-    pub fn next(&mut self) -> Option<Arrived> {
+    pub fn arrived(&mut self) -> Option<Arrived> {
         let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
         let count = rustix::io::read(&self.fd, &mut bytes).ok()?;
         if count != bytes.len() {
             return None;
         }
         // SAFETY: the kernel filled the whole structure, which is plain numbers.
-        let arrived: libc::signalfd_siginfo = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+        let arrived: libc::signalfd_siginfo =
+            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
         // Codes above zero are the kernel's own; SI_USER, SI_QUEUE and SI_TKILL are not.
         let sender = (arrived.ssi_code <= 0).then_some(arrived.ssi_pid);
         Some(Arrived { number: arrived.ssi_signo as c_int, sender })
@@ -118,7 +119,12 @@ pub fn stop_self() {
 
 /// Whether a terminal's job control applies: some shell would continue a stopped job.
 pub fn under_job_control() -> bool {
-    rustix::fs::open("/dev/tty", rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC, rustix::fs::Mode::empty()).is_ok()
+    rustix::fs::open(
+        "/dev/tty",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )
+    .is_ok()
 }
 
 /// The name of a signal, as `kill -l` says it.

@@ -50,6 +50,17 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What this process has used so far, its threads and not its children.
+    pub fn own() -> Usage {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the place is ours, and all zeros is a valid rusage.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        Usage::from(&usage)
+    }
+
     /// All CPU time, in seconds.
     pub fn cpu_seconds(&self) -> f64 {
         self.user_seconds + self.system_seconds
@@ -114,7 +125,8 @@ pub fn reap(pid: u32) -> Option<(End, Usage)> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: both places are ours; all zeros is a valid rusage.
     let (reaped, usage) = unsafe {
-        let reaped = libc::wait4(pid as libc::pid_t, &mut status, libc::WNOHANG, usage.as_mut_ptr());
+        let reaped =
+            libc::wait4(pid as libc::pid_t, &mut status, libc::WNOHANG, usage.as_mut_ptr());
         (reaped, usage.assume_init())
     };
     if reaped != pid as libc::pid_t {

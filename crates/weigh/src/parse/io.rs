@@ -32,6 +32,23 @@ pub struct Io {
     pub cancelled_bytes: u64,
 }
 
+impl Io {
+    /// What is left without a part of it.
+    pub fn less(&self, part: &Io) -> Io {
+        Io {
+            read_bytes: self.read_bytes.saturating_sub(part.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(part.written_bytes),
+            read_calls: self.read_calls.saturating_sub(part.read_calls),
+            write_calls: self.write_calls.saturating_sub(part.write_calls),
+            storage_read_bytes: self.storage_read_bytes.saturating_sub(part.storage_read_bytes),
+            storage_written_bytes: self
+                .storage_written_bytes
+                .saturating_sub(part.storage_written_bytes),
+            cancelled_bytes: self.cancelled_bytes.saturating_sub(part.cancelled_bytes),
+        }
+    }
+}
+
 /// Reads the bytes of `/proc/<pid>/io`.
 pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
     let mut lines = Cursor::new(bytes);

@@ -118,8 +118,11 @@ pub struct RunEnd {
     pub io: Option<Io>,
     /// Processes that outlived the command.
     pub left: Vec<u32>,
-    /// Whether processes are known to have come and gone between two ticks.
+    /// Whether processes may have come and gone between two ticks.
     pub some_unseen: bool,
+    /// The command's process's size before it became the command: `largest_rss_bytes` is not
+    /// below it, whatever the command needed.
+    pub rss_before_exec_bytes: u64,
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
 }
@@ -188,7 +191,8 @@ fn sounds_secret(name: &str) -> bool {
 fn without_password(argument: String) -> String {
     let Some((scheme, rest)) = argument.split_once("://") else { return argument };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?.0, host))) {
+    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?.0, host)))
+    {
         Some((user, host)) => {
             format!("{scheme}://{user}:***@{host}{}", &rest[authority.len()..])
         }

@@ -59,9 +59,8 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
         file.write_all(content).map_err(failed)?;
         file.sync_data().map_err(failed)
     });
-    let renamed = written.and_then(|()| {
-        std::fs::rename(&partial, path).map_err(|source| Error::file(path, source))
-    });
+    let renamed = written
+        .and_then(|()| std::fs::rename(&partial, path).map_err(|source| Error::file(path, source)));
     if renamed.is_err() {
         // Nothing more can be done about a file that cannot be removed either.
         let _ = std::fs::remove_file(&partial);

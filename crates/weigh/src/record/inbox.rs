@@ -103,10 +103,16 @@ pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> 
     let mut line = serde_json::to_vec(&word).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
     if line.len() > LONGEST {
-        return Err(Error::malformed(&path, format!("a name or text is longer than {LONGEST} bytes")));
+        return Err(Error::malformed(
+            &path,
+            format!("a name or text is longer than {LONGEST} bytes"),
+        ));
     }
-    let mut pipe =
-        OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(&path).map_err(failed)?;
+    let mut pipe = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(&path)
+        .map_err(failed)?;
     pipe.write_all(&line).map_err(failed)
 }
 

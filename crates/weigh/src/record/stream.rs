@@ -155,7 +155,8 @@ pub fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Opti
     let columns: Vec<Option<&ArrayRef>> =
         table.metrics().iter().map(|metric| batch.column_by_name(&metric.column())).collect();
     for row in 0..batch.num_rows() {
-        let at = Duration::from_nanos(u64::try_from(times.value(row)).ok()?).saturating_sub(started);
+        let at =
+            Duration::from_nanos(u64::try_from(times.value(row)).ok()?).saturating_sub(started);
         let entity = entities(row)?;
         table.begin_row(at, entity);
         for (column, array) in columns.iter().enumerate() {
@@ -168,7 +169,10 @@ pub fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Opti
     Some(())
 }
 
-fn entities(batch: &RecordBatch, scope: Scope) -> Option<Box<dyn Fn(usize) -> Option<Entity> + '_>> {
+fn entities(
+    batch: &RecordBatch,
+    scope: Scope,
+) -> Option<Box<dyn Fn(usize) -> Option<Entity> + '_>> {
     let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
     Some(match scope {
         Scope::Node | Scope::Run | Scope::Own => Box::new(|_| Some(Entity::Single)),

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::stream::{Encoder, decode};
 use super::reader::{Batches, host_directory};
+use super::stream::{Encoder, decode};
 use super::{Entry, Error, Manifest, files};
 use crate::sample::{Table, Tick};
 
@@ -299,8 +299,7 @@ impl Stream {
         let mut encoder = encoder(from, &self.shape, self.started)?;
         to.append(encoder.header())?;
         let mut write = |table: &mut Table, to: &mut Out| {
-            let bytes =
-                encoder.encode(table).map_err(|error| Error::malformed(from, error))?;
+            let bytes = encoder.encode(table).map_err(|error| Error::malformed(from, error))?;
             table.clear();
             to.append(bytes)
         };

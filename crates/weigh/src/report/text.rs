@@ -44,7 +44,7 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
     text.machine(summary);
     text.monitor(summary);
     if let Some(path) = recording {
-        text.line("recorded", &printable(&path.to_string_lossy()), "", "");
+        text.long_line("recorded", &printable(&path.to_string_lossy()));
     }
     text.phases(&summary.phases);
     for fault in &summary.monitor.faults {
@@ -87,6 +87,8 @@ impl Text {
 
     /// A label, a value, how it was got, and what else there is to say.
     fn line(&mut self, label: &str, value: &str, method: &str, note: &str) {
+        let mut notes = wrapped(note).into_iter();
+        let note = notes.next().unwrap_or_default();
         let line = format!(
             "  {} {} {} {note}",
             self.style.paint(DIM, &format!("{label:<10}")),
@@ -94,11 +96,18 @@ impl Text {
             self.style.paint(DIM, &format!("{method:<9}")),
         );
         self.push(&line);
+        notes.for_each(|note| self.more(&note));
+    }
+
+    /// A label and a value that takes the rest of the line.
+    fn long_line(&mut self, label: &str, value: &str) {
+        let label = self.style.paint(DIM, &format!("{label:<10}"));
+        self.push(&format!("  {label} {value}"));
     }
 
     /// More about the line above.
     fn more(&mut self, note: &str) {
-        self.push(&format!("{:36}{note}", ""));
+        self.push(&format!("{:NOTES$}{note}", ""));
     }
 
     /// A line about a figure that may be unknown.
@@ -141,7 +150,7 @@ impl Text {
             part("open files up to", get("files_open_peak"), quantity::count),
         ]);
         if processes.some_unseen {
-            note = join(&[Some("and some too short to see".to_owned()), Some(note)]);
+            note = join(&[Some("perhaps more, too short to see".to_owned()), Some(note)]);
         }
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
@@ -151,9 +160,9 @@ impl Text {
         let none = Figure::default();
         let mean = summary.figures.get("cpu_cores_mean").unwrap_or(&none);
         let allowed = summary.host.cores_allowed;
-        let share = mean.value.map(|mean| {
-            format!("{} of the {allowed} it may use", quantity::ratio(mean / allowed))
-        });
+        let share = mean
+            .value
+            .map(|mean| format!("{} of the {allowed} it may use", quantity::ratio(mean / allowed)));
         let peak = summary.figures.get("cpu_cores_peak").unwrap_or(&none);
         let note = join(&[share, part("at most", peak, |cores| format!("{cores:.2}"))]);
         self.figure("cores", mean, |cores| format!("{cores:.2}"), &note);
@@ -202,11 +211,12 @@ impl Text {
             self.figure("written", written, |value| style.bytes(value), &note);
         }
         let major = get("page_faults_major");
+        if major.value > Some(0.0) {
+            self.figure("page-ins", major, quantity::count, "page faults that read from storage");
+        }
         let switches = get("context_switches_involuntary");
-        if major.value > Some(0.0) || switches.value > Some(0.0) {
-            let note = join(&[part("page faults from storage", major, quantity::count)
-                .filter(|_| major.value > Some(0.0))]);
-            self.figure("preempted", switches, quantity::count, &note);
+        if switches.value > Some(0.0) {
+            self.figure("preempted", switches, quantity::count, "times it had to wait for a CPU");
         }
     }
 
@@ -229,7 +239,11 @@ impl Text {
         let missed = (monitor.ticks_missed > 0)
             .then(|| format!("{} missed", quantity::count(monitor.ticks_missed as f64)));
         let note = join(&[
-            monitor.cost_ratio.map(|ratio| format!("{} of one core", quantity::ratio(ratio))),
+            // Start-up would be all there is to see in a shorter run.
+            monitor
+                .cost_ratio
+                .filter(|_| summary.run.duration_seconds >= 1.0)
+                .map(|ratio| format!("{} of one core", quantity::ratio(ratio))),
             monitor.memory_peak_bytes.map(|peak| self.style.bytes(peak as f64)),
             Some(format!("{} ticks", quantity::count(monitor.ticks as f64))),
             missed,
@@ -274,6 +288,32 @@ impl Text {
     }
 }
 
+/// Where notes begin.
+const NOTES: usize = 37;
+
+/// A note in lines that end before column 80, broken behind commas and else between words.
+fn wrapped(note: &str) -> Vec<String> {
+    const WIDTH: usize = 79 - NOTES;
+    let mut lines: Vec<String> = Vec::new();
+    let length = |text: &str| text.chars().count();
+    for piece in note.split_inclusive(", ") {
+        let words = if length(piece.trim_end()) > WIDTH {
+            piece.split_inclusive(' ').collect()
+        } else {
+            vec![piece]
+        };
+        for word in words {
+            match lines.last_mut() {
+                Some(line) if length(line) + length(word.trim_end()) <= WIDTH => {
+                    line.push_str(word)
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+    }
+    lines
+}
+
 /// A name and a figure's value, when there is one.
 fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
     figure.value.map(|value| format!("{name} {}", show(value)))
@@ -297,6 +337,14 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_break_behind_commas_and_long_ones_between_words() {
+        let lines = wrapped("one thing that is long enough, another thing that is long enough");
+        assert_eq!(lines, ["one thing that is long enough, ", "another thing that is long enough"]);
+        assert!(wrapped(&"word ".repeat(30)).iter().all(|line| line.trim_end().len() <= 42));
+        assert_eq!(wrapped(""), [""; 0]);
+    }
 
     #[test]
     fn a_name_cannot_take_over_the_terminal() {

@@ -89,8 +89,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let sources = settings.sources();
     let mut tick = Tick::new(&collect::groups(&sources));
-    let mut manifest =
-        Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     let mut warnings = Vec::new();
     let directory = prepare(settings, &manifest, &mut warnings)?;
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
@@ -100,8 +99,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     own::become_subreaper().map_err(|source| Error::System { what: "child subreaper", source })?;
     let absolute = directory.as_deref().and_then(|path| std::path::absolute(path).ok());
-    let variables: Vec<_> =
-        absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
+    let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
     let waiting = child::fork(command, &variables, caller.inherited, &mask)?;
 
     // From here on a child is waiting: whatever fails now is a warning, not the end.

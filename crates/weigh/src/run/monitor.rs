@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::schedule::Schedule;
 use super::Outcome;
+use super::schedule::Schedule;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::Processes;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
-use crate::host::child::{self, Waiting};
+use crate::host::child::{self, Pause, Waiting};
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
@@ -43,8 +43,8 @@ pub(super) struct Monitor {
     wait_all: bool,
     job_control: bool,
     executed: Duration,
-    /// CPU time of the child before it became the command.
-    before_exec: Duration,
+    /// What the child used before it became the command.
+    pause: Pause,
     reaped: Usage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
@@ -88,7 +88,7 @@ impl Monitor {
             wait_all: settings.wait_all,
             job_control: signals::under_job_control(),
             executed: Duration::ZERO,
-            before_exec: Duration::ZERO,
+            pause: Pause::default(),
             reaped: Usage::default(),
             ended: None,
             stop_waiting: false,
@@ -117,8 +117,8 @@ impl Monitor {
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
         self.executed = self.now();
-        self.before_exec = match waiting.exec() {
-            Ok(spent) => spent,
+        self.pause = match waiting.exec() {
+            Ok(pause) => pause,
             Err(error) => {
                 // The child has nothing more to do; its end is ours to collect.
                 while wait::reap(self.root.pid).is_none() && wait::has_children() {
@@ -155,7 +155,7 @@ impl Monitor {
                 until = until.min(writer.due());
             }
             self.sleep(until.saturating_sub(now));
-            while let Some(signal) = self.signals.next() {
+            while let Some(signal) = self.signals.arrived() {
                 self.signal(signal);
             }
             let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
@@ -258,18 +258,14 @@ impl Monitor {
             let id = self.last_look(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             if pid == self.root.pid {
-                take_off(&mut usage, self.before_exec.as_secs_f64());
+                take_off(&mut usage, self.pause.cpu.as_secs_f64());
                 self.ended = Some((end, at));
             } else if self.processes.as_ref().is_some_and(|all| all.is_foreign(pid)) {
                 continue;
             }
             self.reaped.add(&usage);
-            let exit = Event::ProcessExit {
-                pid,
-                started: id.started,
-                end: Some(end),
-                usage: Some(usage),
-            };
+            let exit =
+                Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
             self.event(at, exit);
         }
         self.stop_with_the_command();
@@ -404,8 +400,9 @@ impl Monitor {
             }
             None => None,
         };
-        let io = own::reaped_io(&self.host).map_err(|error| self.fault("io", error.to_string()));
-        let (user, system) = own::cpu();
+        let io = own::reaped_io(&self.host)
+            .map(|io| io.less(&Pause::IO))
+            .map_err(|error| self.fault("io", error.to_string()));
         RunEnd {
             end,
             duration_seconds: at.saturating_sub(self.executed).as_secs_f64(),
@@ -414,7 +411,8 @@ impl Monitor {
             io: io.ok(),
             left: self.processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
             some_unseen: self.processes.as_ref().is_none_or(Processes::some_went_unseen),
-            monitor_cpu_seconds: (user + system).as_secs_f64(),
+            rss_before_exec_bytes: self.pause.largest_rss,
+            monitor_cpu_seconds: Usage::own().cpu_seconds(),
         }
     }
 }

@@ -72,14 +72,13 @@ pub fn run(
             not_recorded.get_or_insert(error);
         }
     };
-    let parent =
-        environment::variable(PHASE_VARIABLE).map(|id| id.to_string_lossy().into_owned());
+    let parent = environment::variable(PHASE_VARIABLE).map(|id| id.to_string_lossy().into_owned());
     tell(Event::PhaseStart { id: id.clone(), name: name.to_owned(), parent });
     waiting.exec()?;
     let (end, usage) = loop {
         // A signal arrives, or an error only means another look.
         let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
-        while let Some(signal) = signals.next() {
+        while let Some(signal) = signals.arrived() {
             if signal.sender.is_some_and(|sender| sender != pid) && signal.number != libc::SIGCHLD {
                 signals::send(pid, signal.number);
             }

@@ -23,7 +23,15 @@ pub struct Schedule {
 impl Schedule {
     /// Deadlines from `begin` on, the first at once.
     pub fn new(begin: Duration, interval: Duration) -> Schedule {
-        Schedule { interval, begin, dense: DENSE.iter(), passed: 0, due: begin, taken: 0, missed: 0 }
+        Schedule {
+            interval,
+            begin,
+            dense: DENSE.iter(),
+            passed: 0,
+            due: begin,
+            taken: 0,
+            missed: 0,
+        }
     }
 
     /// The time between two ticks.

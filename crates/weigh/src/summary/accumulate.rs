@@ -182,6 +182,20 @@ impl Accumulator {
         self.end.as_ref().map_or(self.last, |end| end.duration_seconds)
     }
 
+    /// Whether the task clock has counted children that nobody waited for.
+    pub(super) fn lost_children(&self) -> Option<bool> {
+        let end = self.end.as_ref()?;
+        let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
+        // The two clocks start and stop a little apart.
+        let slack = 0.005 + waited * 0.01;
+        end.task_clock_seconds.map(|clock| clock - waited > slack)
+    }
+
+    /// Whether processes may have come and gone between two ticks.
+    pub(super) fn some_unseen(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.some_unseen) || self.lost_children() == Some(true)
+    }
+
     /// Why something of this source is missing.
     pub(super) fn reason(&self, source: &str) -> Option<&str> {
         self.faults.iter().find(|(from, _)| from == source).map(|(_, why)| why.as_str())
@@ -237,7 +251,7 @@ impl Accumulator {
         Processes {
             total: self.tree.total.max(1),
             peak: self.tree.most.max(1),
-            some_unseen: self.end.as_ref().is_some_and(|end| end.some_unseen),
+            some_unseen: self.some_unseen(),
             left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
         }
     }

@@ -10,7 +10,7 @@ use crate::parse::io::Io;
 const NOT_COLLECTED: &str = "the process collector was left out";
 const NOT_SEEN: &str = "no process of the run could be read";
 const SHORT: &str = "what lasted less than a tick may not have been seen";
-const UNSEEN: &str = "processes came and went between two ticks, and their sizes may add up";
+const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 const NO_END: &str = "the end of the run is not recorded";
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
 const CLOCK_TICK: f64 = 0.01;
@@ -88,6 +88,15 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
         return (unknown.clone(), unknown);
     };
     let missing = (value - total).max(0.0);
+    if missing > total {
+        let reason = "most of it is of children nobody waited for, of whom only the sum is known";
+        let figure = |part: f64| Figure {
+            lower: Some(part),
+            upper: Some(part + missing),
+            ..Figure::unknown("wait4", reason)
+        };
+        return (figure(reaped.user_seconds), figure(reaped.system_seconds));
+    }
     let figure = |part: f64| {
         let scaled = part * (value / total).max(1.0);
         let upper = (part + missing).max(scaled);
@@ -146,9 +155,9 @@ fn memory_peak(run: &Accumulator) -> Figure {
     let Some(value) = lower.value else {
         return Figure::unknown("VmHWM, ru_maxrss, smaps_rollup", missing(run, NOT_SEEN));
     };
-    let unseen = run.end.as_ref().is_none_or(|end| end.some_unseen);
+    let unseen = run.end.is_none() || run.some_unseen();
     if tree.total <= 1 && !unseen {
-        return Figure::exact(value, "VmHWM, ru_maxrss").at(lower.at);
+        return of_one_process(run, lower);
     }
     let source = "smaps_rollup, VmHWM, ru_maxrss";
     let upper = tree.ceiling.value.filter(|_| !unseen).map(|upper| upper.max(value));
@@ -157,6 +166,20 @@ fn memory_peak(run: &Accumulator) -> Figure {
         Some(_) => figure,
         None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
     }
+}
+
+/// One process: its high-water mark is the peak, unless that was reached before exec.
+fn of_one_process(run: &Accumulator, peak: Peak) -> Figure {
+    let value = peak.value.unwrap_or_default();
+    let before = run.end.as_ref().map_or(0, |end| end.rss_before_exec_bytes) as f64;
+    let source = "VmHWM, ru_maxrss";
+    // The way from there to exec itself takes a few pages more.
+    const A_FEW_PAGES: f64 = 256.0 * 1024.0;
+    if value > before + A_FEW_PAGES {
+        return Figure::exact(value, source).at(peak.at);
+    }
+    let seen = run.tree.combined.rss.value.unwrap_or(0.0);
+    Figure::between(value, Method::Estimated, seen, Some(value), source).at(peak.at)
 }
 
 fn memory_mean(run: &Accumulator) -> Figure {
@@ -217,14 +240,11 @@ fn counted(run: &Accumulator, reaped: u64, alive: f64) -> Figure {
 
 /// A count that is exact, unless the task clock has seen children that nobody waited for.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
-    let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
-    let lost = run.end.as_ref().and_then(|end| end.task_clock_seconds).map(|clock| clock - waited);
-    // The two clocks start and stop a little apart.
-    let slack = 0.005 + waited * 0.01;
-    match lost {
-        Some(lost) if lost > slack => Figure::sampled(value, source)
-            .because("children that nobody waited for are not in it"),
-        Some(_) => Figure::exact(value, source),
+    match run.lost_children() {
+        Some(true) => {
+            Figure::sampled(value, source).because("children that nobody waited for are not in it")
+        }
+        Some(false) => Figure::exact(value, source),
         None => Figure::between(value, Method::Exact, value, None, source)
             .because("children that nobody waited for, if there were any, are not in it"),
     }

@@ -58,8 +58,12 @@ fn not_complete(summary: &Summary) -> Option<Finding> {
 fn killed(summary: &Summary) -> Option<Finding> {
     let number = summary.run.signal?;
     let advice = match number {
-        libc::SIGKILL => "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
-        libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT => "Look at its core dump: coredumpctl gdb, or run it under gdb.",
+        libc::SIGKILL => {
+            "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'"
+        }
+        libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT => {
+            "Look at its core dump: coredumpctl gdb, or run it under gdb."
+        }
         _ => "Whoever sent the signal knows why.",
     };
     finding(

@@ -104,7 +104,7 @@ pub struct Processes {
     pub total: u64,
     /// The most at once.
     pub peak: u64,
-    /// Whether more are known to have come and gone between two ticks.
+    /// Whether more may have come and gone between two ticks.
     pub some_unseen: bool,
     /// Those that outlived the command.
     pub left: Vec<Left>,

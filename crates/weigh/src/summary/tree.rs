@@ -32,7 +32,14 @@ impl Alive {
         let io = table.get::<ProcessIo>(row);
         renew!(self.io, io, read, written, read_calls, write_calls, storage_read, storage_written);
         let events = table.get::<ProcessEvents>(row);
-        renew!(self.events, events, faults_minor, faults_major, switches_voluntary, switches_involuntary);
+        renew!(
+            self.events,
+            events,
+            faults_minor,
+            faults_major,
+            switches_voluntary,
+            switches_involuntary
+        );
         let state = table.get::<ProcessState>(row);
         renew!(self.state, state, threads, files_open);
     }
@@ -171,7 +178,11 @@ impl Tree {
         let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
         let mut ceiling = None;
         for (id, process) in &self.alive {
-            if self.main == Some(*id) { main.add(process) } else { others.add(process) }
+            if self.main == Some(*id) {
+                main.add(process)
+            } else {
+                others.add(process)
+            }
             all.add(process);
             add(&mut ceiling, process.ceiling());
         }
@@ -229,6 +240,7 @@ impl Tree {
 
     /// One counter over everybody alive.
     pub fn sum_of_alive(&self, counter: impl Fn(&ProcessIo, &ProcessEvents) -> Option<u64>) -> f64 {
-        self.alive.values().filter_map(|alive| counter(&alive.io, &alive.events)).sum::<u64>() as f64
+        self.alive.values().filter_map(|alive| counter(&alive.io, &alive.events)).sum::<u64>()
+            as f64
     }
 }
