@@ -14,10 +14,13 @@
 
 pub mod events;
 pub mod files;
+mod frames;
 pub mod inbox;
 pub mod manifest;
 mod reader;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -1,17 +1,14 @@
 //! Reading a recording: a finished one, a torn one, one that is still growing.
 //!
-//! Recordings may come from strangers. Before Arrow sees a stream its frames are
-//! walked once: every length must fit into the file, and the walk ends at the
-//! first frame that is not whole.
+//! Recordings may come from strangers, so Arrow sees only what [`super::frames`]
+//! has found to be whole and of sensible sizes.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
-use arrow_ipc::reader::StreamReader;
-
+use super::frames::Batches;
 use super::stream::decode;
 use super::{Entry, Error, FORMAT, Manifest};
 use crate::catalog::{Metric, Scope};
@@ -148,72 +145,6 @@ fn read_events(path: &Path) -> Result<(Vec<Entry>, u64), Error> {
     }
 }
 
-/// The whole batches of one stream.
-pub struct Batches {
-    path: PathBuf,
-    reader: Option<StreamReader<BufReader<std::io::Take<File>>>>,
-    /// Bytes at the end that are not whole.
-    pub torn: u64,
-}
-
-impl Batches {
-    /// Opens a stream and finds out how much of it is whole.
-    pub fn open(path: &Path) -> Result<Batches, Error> {
-        let failed = |source| Error::file(path, source);
-        let mut file = File::open(path).map_err(failed)?;
-        let length = file.metadata().map_err(failed)?.len();
-        let whole = whole_frames(&mut file, length).map_err(failed)?;
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        // Without even a schema there is nothing to read, which is not an error.
-        let reader = if whole == 0 {
-            None
-        } else {
-            let reader = StreamReader::try_new(BufReader::new(file.take(whole)), None);
-            Some(reader.map_err(|error| Error::malformed(path, error))?)
-        };
-        Ok(Batches { path: path.to_owned(), reader, torn: length - whole })
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batch = self.reader.as_mut()?.next()?;
-        Some(batch.map_err(|error| Error::malformed(&self.path, error)))
-    }
-}
-
-/// How many bytes from the beginning are whole Arrow frames.
-fn whole_frames(file: &mut File, length: u64) -> std::io::Result<u64> {
-    let mut file = BufReader::new(file);
-    let mut end = 0;
-    loop {
-        // A marker and the length of the frame's head.
-        let mut prefix = [0; 8];
-        if length - end < 8 {
-            return Ok(end);
-        }
-        file.read_exact(&mut prefix)?;
-        let [m0, m1, m2, m3, l0, l1, l2, l3] = prefix;
-        let head_length = u32::from_le_bytes([l0, l1, l2, l3]);
-        if [m0, m1, m2, m3] != [0xff; 4] || u64::from(head_length) > length - end - 8 {
-            return Ok(end);
-        }
-        let mut head = vec![0; head_length as usize];
-        file.read_exact(&mut head)?;
-        let Ok(message) = arrow_ipc::root_as_message(&head) else { return Ok(end) };
-        let after_head = end + 8 + u64::from(head_length);
-        match u64::try_from(message.bodyLength()) {
-            Ok(body) if body <= length - after_head => {
-                file.seek_relative(body as i64)?;
-                end = after_head + body;
-            }
-            _ => return Ok(end),
-        }
-    }
-}
-
 /// A place in one stream.
 struct Cursor {
     batches: Batches,
@@ -238,9 +169,9 @@ impl Cursor {
             self.table.clear();
             self.row = 0;
             let Some(batch) = self.batches.next() else { return Ok(()) };
-            let path = &self.batches.path;
+            let path = self.batches.path().to_owned();
             decode(&batch?, self.started, &mut self.table)
-                .ok_or_else(|| Error::malformed(path, "a key column is missing"))?;
+                .ok_or_else(|| Error::malformed(&path, "a key column is missing"))?;
         }
         Ok(())
     }

@@ -8,11 +8,14 @@
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::reader::{Batches, host_directory};
+use super::frames::Batches;
+use super::reader::host_directory;
 use super::stream::{Encoder, decode};
 use super::{Entry, Error, Manifest, files};
 use crate::sample::{Table, Tick};
@@ -20,8 +23,11 @@ use crate::sample::{Table, Tick};
 /// The longest time that measurements stay in memory only.
 pub const FLUSH_EVERY: Duration = Duration::from_secs(2);
 
-/// Batches that may wait for the disk before rows are dropped.
-const WAITING: usize = 16;
+/// Bytes that may wait for the disk before more are dropped.
+const MOST_WAITING: usize = 64 << 20;
+
+/// Emptied batches that are kept for the next ones.
+const SPARE_BATCHES: usize = 4;
 
 /// Batches with fewer rows than this on average are put together at the end.
 const SMALL_BATCH: usize = 512;
@@ -34,32 +40,48 @@ enum Job {
     Line(Vec<u8>),
 }
 
+impl Job {
+    /// Roughly, what it takes while it waits.
+    fn bytes(&self) -> usize {
+        match self {
+            Job::Rows(tables) => {
+                tables.iter().map(|table| table.len() * table.columns().len() * 9).sum()
+            }
+            Job::Line(line) => line.len(),
+        }
+    }
+}
+
 /// Writes one recording.
 pub struct Writer {
     directory: PathBuf,
     batch: Vec<Table>,
     flushed: Duration,
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<Sender<Job>>,
+    waiting: Arc<AtomicUsize>,
     emptied: Receiver<Vec<Table>>,
     thread: Option<JoinHandle<Vec<String>>>,
-    dropped: u64,
+    dropped: usize,
 }
 
 impl Writer {
     /// Writes `run.json` into an empty directory and makes ready for the rest.
     pub fn create(directory: &Path, manifest: &Manifest, tick: &Tick) -> Result<Writer, Error> {
         let disk = Disk::create(directory, manifest, tick)?;
-        let (jobs, todo) = sync_channel(WAITING);
-        let (done, emptied) = sync_channel(WAITING);
+        let (jobs, todo) = channel();
+        let (done, emptied) = sync_channel(SPARE_BATCHES);
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let theirs = Arc::clone(&waiting);
         let thread = std::thread::Builder::new()
             .name("weigh-writer".to_owned())
-            .spawn(move || disk.work(&todo, &done))
+            .spawn(move || disk.work(&todo, &theirs, &done))
             .map_err(|source| Error::file(directory, source))?;
         Ok(Writer {
             directory: directory.to_owned(),
             batch: tick.tables().to_vec(),
             flushed: Duration::ZERO,
             jobs: Some(jobs),
+            waiting,
             emptied,
             thread: Some(thread),
             dropped: 0,
@@ -106,10 +128,14 @@ impl Writer {
     }
 
     fn hand_over(&mut self, job: Job) {
-        let Some(jobs) = &self.jobs else { return };
-        if let Err(TrySendError::Full(Job::Rows(tables))) = jobs.try_send(job) {
-            self.dropped += tables.iter().map(|table| table.len() as u64).sum::<u64>();
+        let bytes = job.bytes();
+        if self.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
+            self.dropped += bytes;
+            return;
         }
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        // It fails only when the thread has failed, which `finish` reports.
+        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
     }
 
     /// Writes what is left, and puts small batches together; says what went wrong on the way.
@@ -122,7 +148,7 @@ impl Writer {
             _ => vec!["the thread that writes the recording failed".to_owned()],
         };
         if self.dropped > 0 {
-            faults.push(format!("the disk was too slow: {} rows were dropped", self.dropped));
+            faults.push(format!("the disk was too slow: {} bytes were dropped", self.dropped));
         }
         faults
     }
@@ -198,8 +224,14 @@ impl Disk {
         Ok(Disk { events, streams, faults: Vec::new(), lost: 0 })
     }
 
-    fn work(mut self, todo: &Receiver<Job>, done: &SyncSender<Vec<Table>>) -> Vec<String> {
+    fn work(
+        mut self,
+        todo: &Receiver<Job>,
+        waiting: &AtomicUsize,
+        done: &SyncSender<Vec<Table>>,
+    ) -> Vec<String> {
         for job in todo {
+            waiting.fetch_sub(job.bytes(), Ordering::Relaxed);
             match job {
                 Job::Line(line) => {
                     if let Err(error) = self.events.append(&line) {

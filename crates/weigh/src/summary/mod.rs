@@ -9,6 +9,8 @@ mod curve;
 mod figure;
 mod figures;
 mod findings;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use serde::{Deserialize, Serialize};

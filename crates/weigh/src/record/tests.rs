@@ -1,0 +1,214 @@
+//! A recording is what was measured, whole or torn.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+use crate::catalog::{Row, Scope, Stored, Value};
+use crate::collect;
+use crate::collect::process::{Doing, ProcessCpu, ProcessMemory, ProcessState};
+use crate::host::facts::Facts;
+use crate::sample::{Entity, ProcessId, Tick};
+use crate::settings::Settings;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn manifest() -> Manifest {
+    let facts = Facts {
+        name: "node-a".to_owned(),
+        cores: 2,
+        cores_allowed: 2.0,
+        memory_bytes: Some(1 << 30),
+        kernel: "6.0".to_owned(),
+        architecture: "x86_64".to_owned(),
+        gpus: Vec::new(),
+    };
+    Manifest::new(
+        &Settings::default(),
+        &["true".to_owned()],
+        facts,
+        Duration::from_secs(1_700_000_000),
+    )
+}
+
+fn groups() -> Vec<&'static [crate::catalog::Metric]> {
+    collect::groups(&Settings::default().sources())
+}
+
+fn process(pid: u32) -> Entity {
+    Entity::Process(ProcessId { pid, started: 100 + u64::from(pid) })
+}
+
+/// The tick of one second: two processes, one of which has hardly any values.
+fn fill(tick: &mut Tick, second: u64) {
+    tick.begin(SECOND * second as u32);
+    let user = Some(second as f64 / 8.0);
+    tick.put(process(1), &ProcessCpu { user, ..ProcessCpu::default() });
+    tick.put(process(1), &ProcessMemory { rss: Some(second << 20), ..ProcessMemory::default() });
+    let doing = Doing::from_value(Value::Symbol(1));
+    tick.put(process(2), &ProcessState { threads: Some(3), doing, files_open: None });
+}
+
+/// Records some seconds, a batch each, and says where.
+fn record(directory: &Path, seconds: u64) -> PathBuf {
+    let path = directory.join("run");
+    let mut tick = Tick::new(&groups());
+    let mut writer = Writer::create(&path, &manifest(), &tick).unwrap();
+    for second in 1..=seconds {
+        fill(&mut tick, second);
+        writer.tick(&tick);
+        let text = format!("second {second}");
+        writer.event(&Entry::new(SECOND * second as u32, Event::Mark { text }));
+        writer.flush(tick.at);
+    }
+    assert_eq!(writer.finish(SECOND * seconds as u32), [""; 0]);
+    path
+}
+
+/// Every row and event, as text.
+fn replayed(path: &Path) -> Result<Vec<String>, Error> {
+    let mut seen = Vec::new();
+    let recording = Recording::open(path)?;
+    recording.replay(&groups(), |moment| match moment {
+        Moment::Event(entry) => seen.push(format!("{entry:?}")),
+        Moment::Tick(tick) => {
+            let Some(table) = tick.table(Scope::Process) else { return };
+            for row in 0..table.len() {
+                seen.push(format!(
+                    "{:?} {:?} {:?} {:?} {:?}",
+                    tick.at,
+                    table.entities()[row],
+                    table.get::<ProcessCpu>(row),
+                    table.get::<ProcessMemory>(row),
+                    table.get::<ProcessState>(row)
+                ));
+            }
+        }
+    })?;
+    Ok(seen)
+}
+
+#[test]
+fn what_is_read_is_what_was_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 3);
+    let mut tick = Tick::new(&groups());
+    let mut expected = Vec::new();
+    for second in 1..=3 {
+        fill(&mut tick, second);
+        let table = tick.table(Scope::Process).unwrap();
+        for row in 0..table.len() {
+            let (cpu, memory) = (table.get::<ProcessCpu>(row), table.get::<ProcessMemory>(row));
+            let (entity, state) = (table.entities()[row], table.get::<ProcessState>(row));
+            expected.push(format!("{:?} {entity:?} {cpu:?} {memory:?} {state:?}", tick.at));
+        }
+        let text = format!("second {second}");
+        let entry = Entry::new(SECOND * second as u32, Event::Mark { text });
+        expected.push(format!("{entry:?}"));
+    }
+    assert_eq!(replayed(&path).unwrap(), expected);
+}
+
+#[test]
+fn many_small_batches_become_few_large_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let stream = record(directory.path(), 50).join("node-a/process.arrows");
+    assert_eq!(frames::Batches::open(&stream).unwrap().count(), 1);
+    assert!(!files::partial_name(&stream).exists());
+}
+
+/// A stream of small batches as it is while the run goes on.
+fn growing(directory: &Path) -> (PathBuf, PathBuf) {
+    let path = directory.join("run");
+    let mut tick = Tick::new(&groups());
+    let mut writer = Writer::create(&path, &manifest(), &tick).unwrap();
+    let stream = path.join("node-a/process.arrows");
+    for second in 1..=3 {
+        fill(&mut tick, second);
+        writer.tick(&tick);
+        writer.flush(tick.at);
+    }
+    // The writer's thread ends when it is told to; a copy of its files is what a kill leaves.
+    let copy = directory.join("copy");
+    while frames::Batches::open(&stream).unwrap().count() < 3 {
+        std::thread::yield_now();
+    }
+    std::fs::create_dir_all(copy.join("node-a")).unwrap();
+    for file in ["run.json", "events.jsonl", "node-a/process.arrows"] {
+        std::fs::copy(path.join(file), copy.join(file)).unwrap();
+    }
+    (copy.clone(), copy.join("node-a/process.arrows"))
+}
+
+#[test]
+fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, stream) = growing(directory.path());
+    let whole = std::fs::read(&stream).unwrap();
+    let rows = replayed(&path).unwrap();
+    assert_eq!(rows.len(), 6);
+    let mut seen = 0;
+    for end in 0..whole.len() {
+        std::fs::write(&stream, &whole[..end]).unwrap();
+        let part = replayed(&path).unwrap_or_else(|error| panic!("cut at {end}: {error}"));
+        assert_eq!(part, rows[..part.len()], "cut at {end}");
+        assert!(part.len() >= seen && part.len() % 2 == 0, "cut at {end}");
+        seen = part.len();
+        let torn = Recording::open(&path).unwrap().torn_bytes();
+        assert!(torn <= end as u64, "cut at {end}");
+    }
+    assert_eq!(seen, 4, "without its last byte the last batch is not whole");
+}
+
+#[test]
+fn a_stranger_s_bytes_are_refused_or_read_but_never_end_the_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, stream) = growing(directory.path());
+    let whole = std::fs::read(&stream).unwrap();
+    // Every byte in three ways takes 40 s and finds nothing more; a step without a common
+    // factor with Arrow's alignment meets every kind of field.
+    for (place, flip) in (0..whole.len()).step_by(7).zip([0xff, 0x01, 0x80].into_iter().cycle()) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= flip;
+        std::fs::write(&stream, &bytes).unwrap();
+        let _ = replayed(&path);
+    }
+}
+
+#[test]
+fn torn_events_and_events_of_a_later_weigh_are_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 1);
+    let events = path.join("events.jsonl");
+    let mut text = std::fs::read_to_string(&events).unwrap();
+    text.push_str("{\"seconds\":2.0,\"event\":\"invented_later\",\"x\":1}\n");
+    text.push_str("{\"seconds\":3.0,\"event\":\"mark\",\"te");
+    std::fs::write(&events, text).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.entries().len(), 1);
+    assert!(recording.torn_bytes() > 0);
+}
+
+#[test]
+fn a_newer_format_is_refused_with_words() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 1);
+    let run = path.join("run.json");
+    let text = std::fs::read_to_string(&run).unwrap().replace("\"format\": 1", "\"format\": 99");
+    std::fs::write(&run, text).unwrap();
+    let error = Recording::open(&path).unwrap_err().to_string();
+    assert!(error.contains("format 99"), "{error}");
+}
+
+#[test]
+fn the_stream_explains_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let stream = record(directory.path(), 1).join("node-a/process.arrows");
+    let batch = frames::Batches::open(&stream).unwrap().next().unwrap().unwrap();
+    let schema = batch.schema();
+    let field = schema.field_with_name("memory_rss_bytes").unwrap();
+    assert_eq!(field.metadata()["unit"], "bytes");
+    assert_eq!(field.metadata()["kind"], "gauge");
+    assert!(field.metadata()["help"].contains("shared pages"));
+    assert!(ProcessMemory::METRICS.iter().all(|m| schema.field_with_name(&m.column()).is_ok()));
+}

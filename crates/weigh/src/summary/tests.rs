@@ -1,0 +1,288 @@
+//! Figures against runs whose truth is written down beside them.
+
+use std::time::Duration;
+
+use super::*;
+use crate::collect::own::OwnTicks;
+use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory};
+use crate::collect::task_clock::RunCpu;
+use crate::host::wait::{End, Usage};
+use crate::record::events::RunEnd;
+use crate::record::{Entry, Event, Manifest};
+use crate::sample::{Entity, ProcessId, Tick};
+use crate::settings::Settings;
+
+const MIB: u64 = 1 << 20;
+const ROOT: ProcessId = ProcessId { pid: 10, started: 100 };
+const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
+
+/// A run that is told moment by moment.
+struct Story {
+    accumulator: Accumulator,
+    tick: Tick,
+}
+
+impl Story {
+    fn new() -> Story {
+        let settings = Settings::default();
+        let facts = Facts {
+            name: "node-a".to_owned(),
+            cores: 4,
+            cores_allowed: 4.0,
+            memory_bytes: Some(8 << 30),
+            kernel: "6.0".to_owned(),
+            architecture: "x86_64".to_owned(),
+            gpus: Vec::new(),
+        };
+        let command = ["work".to_owned()];
+        let mut manifest = Manifest::new(&settings, &command, facts, Duration::from_secs(1));
+        manifest.pid = ROOT.pid;
+        manifest.process_started = ROOT.started;
+        let tick = Tick::new(&collect::groups(&settings.sources()));
+        Story { accumulator: Accumulator::new(&manifest), tick }
+    }
+
+    /// A whole tick.
+    fn at(&mut self, seconds: f64, fill: impl FnOnce(&mut Tick)) -> &mut Story {
+        self.tick.begin(Duration::from_secs_f64(seconds));
+        fill(&mut self.tick);
+        self.tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: Some(0) });
+        self.accumulator.tick(&self.tick);
+        self
+    }
+
+    fn event(&mut self, seconds: f64, event: Event) -> &mut Story {
+        self.accumulator.event(&Entry::new(Duration::from_secs_f64(seconds), event));
+        self
+    }
+
+    fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
+        let (pid, started) = (id.pid, id.started);
+        let exit = Event::ProcessExit { pid, started, end: Some(End::Code(0)), usage: Some(usage) };
+        self.event(seconds, exit)
+    }
+
+    fn end(mut self, seconds: f64, end: impl FnOnce(&mut RunEnd)) -> Summary {
+        let mut run_end = RunEnd {
+            end: End::Code(0),
+            duration_seconds: seconds,
+            reaped: self.accumulator.reaped,
+            task_clock_seconds: None,
+            io: None,
+            left: Vec::new(),
+            some_unseen: false,
+            rss_before_exec_bytes: 0,
+            monitor_cpu_seconds: 0.01,
+        };
+        end(&mut run_end);
+        self.event(seconds, Event::RunEnd(run_end));
+        self.accumulator.finish()
+    }
+}
+
+fn memory(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, pss: Option<u64>) {
+    let row = ProcessMemory { rss: Some(rss), peak: Some(peak), pss, uss: pss, swap: Some(0) };
+    tick.put(Entity::Process(id), &row);
+}
+
+fn cpu(tick: &mut Tick, id: ProcessId, own: f64, children: f64) {
+    let row = ProcessCpu {
+        user: Some(own),
+        system: Some(0.0),
+        children_user: Some(children),
+        children_system: Some(0.0),
+    };
+    tick.put(Entity::Process(id), &row);
+}
+
+fn usage(cpu: f64, largest: u64) -> Usage {
+    Usage { user_seconds: cpu, largest_rss_bytes: largest, ..Usage::default() }
+}
+
+fn figure(summary: &Summary, name: &str) -> Figure {
+    summary.figures[name].clone()
+}
+
+#[test]
+fn shared_memory_is_counted_once_and_the_truth_is_inside_the_bounds() {
+    let mut story = Story::new();
+    story.at(1.0, |tick| {
+        memory(tick, ROOT, 400 * MIB, 400 * MIB, Some(200 * MIB));
+        memory(tick, CHILD, 400 * MIB, 400 * MIB, Some(200 * MIB));
+    });
+    let peak = figure(&story.end(2.0, |_| {}), "memory_peak_bytes");
+    assert_eq!(peak.value, Some((400 * MIB) as f64));
+    assert_eq!(peak.upper, Some((800 * MIB) as f64));
+    assert_eq!(peak.method, Some(Method::Sampled));
+}
+
+#[test]
+fn a_spike_between_two_ticks_is_found_by_the_high_water_mark() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| memory(tick, ROOT, 2 * MIB, 2 * MIB, Some(MIB)));
+    story.at(1.0, |tick| memory(tick, ROOT, 3 * MIB, 900 * MIB, None));
+    let peak = figure(&story.end(2.0, |_| {}), "memory_peak_bytes");
+    assert_eq!(peak.value, Some((900 * MIB) as f64));
+    assert_eq!(peak.method, Some(Method::Exact));
+}
+
+#[test]
+fn a_spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| memory(tick, ROOT, 2 * MIB, 2 * MIB, Some(MIB)));
+    story.reaped(0.5, ROOT, usage(0.1, 700 * MIB));
+    let peak = figure(&story.end(0.5, |_| {}), "memory_peak_bytes");
+    assert_eq!((peak.value, peak.upper), (Some((700 * MIB) as f64), Some((700 * MIB) as f64)));
+}
+
+#[test]
+fn processes_too_short_to_see_leave_the_upper_bound_open() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| memory(tick, ROOT, 2 * MIB, 2 * MIB, Some(MIB)));
+    let peak = figure(&story.end(1.0, |end| end.some_unseen = true), "memory_peak_bytes");
+    assert_eq!(peak.upper, None);
+    assert!(peak.reason.is_some());
+}
+
+#[test]
+fn children_nobody_waited_for_are_in_the_task_clock() {
+    let mut story = Story::new();
+    story.reaped(4.0, ROOT, usage(0.1, MIB));
+    let summary = story.end(4.0, |end| end.task_clock_seconds = Some(4.0));
+    let cpu = figure(&summary, "cpu_time_seconds");
+    assert_eq!((cpu.value, cpu.method), (Some(4.0), Some(Method::Exact)));
+    let user = figure(&summary, "cpu_user_seconds");
+    assert_eq!((user.value, user.lower, user.upper), (None, Some(0.1), Some(4.0)));
+    assert!(user.reason.is_some());
+    assert!(summary.processes.some_unseen);
+}
+
+#[test]
+fn without_a_task_clock_the_account_says_what_may_be_missing() {
+    let mut story = Story::new();
+    let why = "perf_event_open: denied".to_owned();
+    story.event(0.0, Event::Fault { source: "task-clock".to_owned(), why });
+    story.reaped(2.0, ROOT, usage(1.5, MIB));
+    let cpu = figure(&story.end(2.0, |_| {}), "cpu_time_seconds");
+    assert_eq!((cpu.value, cpu.upper), (Some(1.5), None));
+    assert!(cpu.reason.unwrap().contains("denied"));
+}
+
+#[test]
+fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| {
+        cpu(tick, ROOT, 0.0, 0.0);
+        cpu(tick, CHILD, 0.0, 0.0);
+    });
+    story.at(1.0, |tick| cpu(tick, CHILD, 1.0, 0.0));
+    story.at(2.0, |tick| cpu(tick, ROOT, 0.0, 1.5));
+    let (pid, started) = (CHILD.pid, CHILD.started);
+    story.event(2.0, Event::ProcessExit { pid, started, end: None, usage: None });
+    story.at(3.0, |tick| cpu(tick, ROOT, 0.2, 1.5));
+    let summary = story.end(3.0, |_| {});
+    let peak = figure(&summary, "cpu_cores_peak").value.unwrap();
+    assert!(peak <= 1.5 + 1e-9, "{peak}");
+}
+
+#[test]
+fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
+    let mut story = Story::new();
+    let again = ProcessId { pid: CHILD.pid, started: 500 };
+    story.at(0.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
+    let (pid, started) = (CHILD.pid, CHILD.started);
+    story.event(0.5, Event::ProcessExit { pid, started, end: None, usage: None });
+    story.at(1.0, |tick| cpu(tick, again, 0.5, 0.0));
+    story.at(2.0, |tick| cpu(tick, again, 1.0, 0.0));
+    let peak = figure(&story.end(2.0, |_| {}), "cpu_cores_peak");
+    assert!(peak.value.is_none_or(|cores| (0.0..=4.0).contains(&cores)), "{peak:?}");
+}
+
+#[test]
+fn io_of_those_still_alive_is_added_to_that_of_the_reaped() {
+    let mut story = Story::new();
+    story.at(1.0, |tick| {
+        let io = ProcessIo {
+            read: Some(100),
+            written: Some(1),
+            read_calls: Some(1),
+            write_calls: Some(1),
+            storage_read: Some(0),
+            storage_written: Some(0),
+        };
+        tick.put(Entity::Process(CHILD), &io);
+    });
+    let reaped = crate::parse::io::Io { read_bytes: 50, ..Default::default() };
+    let summary = story.end(1.0, |end| {
+        end.io = Some(reaped);
+        end.task_clock_seconds = Some(0.0);
+    });
+    let read = figure(&summary, "io_read_bytes");
+    assert_eq!((read.value, read.method), (Some(150.0), Some(Method::Exact)));
+}
+
+#[test]
+fn a_run_whose_end_is_not_recorded_says_so_and_invents_nothing() {
+    let mut story = Story::new();
+    story.at(1.5, |tick| {
+        memory(tick, ROOT, MIB, MIB, Some(MIB));
+        tick.put(Entity::Single, &RunCpu { time: Some(1.25) });
+    });
+    let summary = story.accumulator.finish();
+    assert!(!summary.run.complete);
+    assert_eq!((summary.run.exit_code, summary.run.ended), (None, None));
+    assert_eq!(summary.run.duration_seconds, 1.5);
+    let cpu = figure(&summary, "cpu_time_seconds");
+    assert_eq!((cpu.value, cpu.upper), (Some(1.25), None));
+    assert_eq!(figure(&summary, "page_faults_major").value, None);
+    assert_eq!(summary.findings[0].code, "run.not_complete");
+}
+
+#[test]
+fn what_was_never_read_is_null_with_a_reason_and_not_zero() {
+    let mut story = Story::new();
+    let why = "PSS and USS: /proc/10/smaps_rollup: Permission denied".to_owned();
+    story.event(0.0, Event::Fault { source: "process".to_owned(), why });
+    let summary = story.end(1.0, |_| {});
+    for name in ["memory_pss_peak_bytes", "threads_peak", "swap_peak_bytes", "io_read_bytes"] {
+        let figure = figure(&summary, name);
+        assert_eq!(figure.value, None, "{name}");
+        assert!(figure.reason.is_some(), "{name}");
+    }
+    let pss = figure(&summary, "memory_pss_peak_bytes");
+    assert!(pss.reason.unwrap().contains("Permission denied"));
+}
+
+#[test]
+fn main_and_descendants_add_up() {
+    let mut story = Story::new();
+    story.at(1.0, |tick| {
+        cpu(tick, ROOT, 0.5, 0.0);
+        cpu(tick, CHILD, 1.0, 0.0);
+    });
+    story.reaped(2.0, ROOT, usage(2.0, MIB));
+    let summary = story.end(2.0, |end| end.task_clock_seconds = Some(2.0));
+    let part = |part: &Part| part.figures["cpu_time_seconds"].value.unwrap();
+    let parts = &summary.parts;
+    assert_eq!(part(&parts.main) + part(&parts.descendants), part(&parts.combined));
+}
+
+#[test]
+fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
+    let mut story = Story::new();
+    let start = |id: &str, parent: Option<&str>| Event::PhaseStart {
+        id: id.to_owned(),
+        name: "load".to_owned(),
+        parent: parent.map(str::to_owned),
+    };
+    let end = |id: &str| Event::PhaseEnd { id: id.to_owned(), usage: None, end: None };
+    story
+        .event(0.0, start("a", None))
+        .event(1.0, start("b", Some("a")))
+        .event(2.0, start("c", None))
+        .event(3.0, end("a"))
+        .event(5.0, end("b"));
+    let lengths: Vec<_> =
+        story.end(6.0, |_| {}).phases.iter().map(|phase| phase.duration_seconds).collect();
+    assert_eq!(lengths, [Some(3.0), Some(4.0), None]);
+}

@@ -1,0 +1,92 @@
+//! Which module may use which: the `use crate::` lines against the table of ARCHITECTURE.md.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// What each module may use. The same table stands in ARCHITECTURE.md with the reasons.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("quantity", &[]),
+    ("catalog", &[]),
+    ("parse", &[]),
+    ("host", &["parse"]),
+    ("sample", &["catalog"]),
+    ("collect", &["catalog", "host", "parse", "sample", "settings"]),
+    ("settings", &["collect"]),
+    ("record", &["catalog", "host", "parse", "sample", "settings"]),
+    ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample"]),
+    ("report", &["host", "quantity", "summary"]),
+    ("run", &["catalog", "collect", "host", "parse", "record", "sample", "settings", "summary"]),
+];
+
+fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The modules that a file names after `crate::`, in its code and not in its tests.
+fn used(path: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    code.split("crate::")
+        .skip(1)
+        .map(|rest| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect())
+        .filter(|name: &String| MAY_USE.iter().any(|(module, _)| module == name))
+        .collect()
+}
+
+fn uses_of_modules() -> BTreeMap<String, BTreeSet<String>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files {
+        let below = file.strip_prefix(&root).unwrap();
+        let module = below.components().next().unwrap().as_os_str().to_string_lossy();
+        let module = module.trim_end_matches(".rs").to_owned();
+        if module != "lib" {
+            uses.entry(module).or_default().extend(used(&file));
+        }
+    }
+    uses
+}
+
+#[test]
+fn modules_use_only_what_they_may() {
+    for (module, used) in uses_of_modules() {
+        let (_, allowed) = MAY_USE
+            .iter()
+            .find(|(name, _)| *name == module)
+            .unwrap_or_else(|| panic!("{module} has no row in MAY_USE and ARCHITECTURE.md"));
+        for other in used.iter().filter(|other| **other != module) {
+            assert!(allowed.contains(&other.as_str()), "{module} uses {other}, and may not");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allowed_that_nobody_needs() {
+    let uses = uses_of_modules();
+    for (module, allowed) in MAY_USE {
+        for other in *allowed {
+            assert!(uses[*module].contains(*other), "{module} may use {other}, and does not");
+        }
+    }
+}
+
+#[test]
+fn the_same_table_stands_in_the_documentation() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ARCHITECTURE.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    for (module, allowed) in MAY_USE {
+        let uses = if allowed.is_empty() { "–".to_owned() } else { allowed.join(", ") };
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{module}` |")));
+        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {module}"));
+        assert!(row.trim_end().ends_with(&format!("| {uses} |")), "{module}: {row}");
+    }
+}

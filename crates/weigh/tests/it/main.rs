@@ -1,0 +1,3 @@
+//! Tests of the library from the outside.
+
+mod architecture;
