@@ -140,38 +140,45 @@ fn growing(directory: &Path) -> (PathBuf, PathBuf) {
     (copy.clone(), copy.join("node-a/process.arrows"))
 }
 
+/// The times of a stream's rows.
+fn times(stream: &Path) -> Result<Vec<Duration>, Error> {
+    let mut table = crate::sample::Table::new(Scope::Process, &groups());
+    for batch in frames::Batches::open(stream)? {
+        stream::decode(&batch?, Duration::ZERO, &mut table);
+    }
+    Ok(table.times().to_vec())
+}
+
 #[test]
 fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
     let directory = tempfile::tempdir().unwrap();
     let (path, stream) = growing(directory.path());
     let whole = std::fs::read(&stream).unwrap();
-    let rows = replayed(&path).unwrap();
-    assert_eq!(rows.len(), 6);
+    let all = times(&stream).unwrap();
+    assert_eq!(all.len(), 6);
     let mut seen = 0;
     for end in 0..whole.len() {
         std::fs::write(&stream, &whole[..end]).unwrap();
-        let part = replayed(&path).unwrap_or_else(|error| panic!("cut at {end}: {error}"));
-        assert_eq!(part, rows[..part.len()], "cut at {end}");
+        let part = times(&stream).unwrap_or_else(|error| panic!("cut at {end}: {error}"));
+        assert_eq!(part, all[..part.len()], "cut at {end}");
         assert!(part.len() >= seen && part.len() % 2 == 0, "cut at {end}");
         seen = part.len();
-        let torn = Recording::open(&path).unwrap().torn_bytes();
-        assert!(torn <= end as u64, "cut at {end}");
     }
     assert_eq!(seen, 4, "without its last byte the last batch is not whole");
+    assert_eq!(replayed(&path).unwrap().len(), 4);
+    assert!(Recording::open(&path).unwrap().torn_bytes() > 0);
 }
 
 #[test]
 fn a_stranger_s_bytes_are_refused_or_read_but_never_end_the_program() {
     let directory = tempfile::tempdir().unwrap();
-    let (path, stream) = growing(directory.path());
+    let (_, stream) = growing(directory.path());
     let whole = std::fs::read(&stream).unwrap();
-    // Every byte in three ways takes 40 s and finds nothing more; a step without a common
-    // factor with Arrow's alignment meets every kind of field.
-    for (place, flip) in (0..whole.len()).step_by(7).zip([0xff, 0x01, 0x80].into_iter().cycle()) {
+    for (place, flip) in (0..whole.len()).step_by(5).zip([0xff, 0x01, 0x80].into_iter().cycle()) {
         let mut bytes = whole.clone();
         bytes[place] ^= flip;
         std::fs::write(&stream, &bytes).unwrap();
-        let _ = replayed(&path);
+        let _ = times(&stream);
     }
 }
 

@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["catalog", "host", "parse", "sample", "settings"]),
     ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample"]),
     ("report", &["host", "quantity", "summary"]),
-    ("run", &["catalog", "collect", "host", "parse", "record", "sample", "settings", "summary"]),
+    ("run", &["collect", "host", "record", "sample", "settings", "summary"]),
 ];
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -23,7 +23,9 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == "rs")
+            && !path.ends_with("tests.rs")
+        {
             found.push(path);
         }
     }
