@@ -12,7 +12,7 @@ use weigh::quantity;
 /// weigh measures what a command and everything it starts use (CPU time, memory,
 /// I/O) and says of every figure how it was got and how sure it is.
 #[derive(Debug, Parser)]
-#[command(name = "weigh", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "weigh", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Args {
     #[command(subcommand)]
     pub verb: Verb,
@@ -20,10 +20,10 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  weigh run -- make -j8              weigh a command and all it starts
+  weigh run -- make -j8               weigh a command and all it starts
   weigh run -i 100ms -o out -- ./sim  look ten times a second, record into out/
-  weigh show                         the newest run once more
-  weigh doctor                       what can be measured here, and what cannot
+  weigh show                          the newest run once more
+  weigh doctor                        what can be measured here, and what cannot
 ";
 
 #[derive(Debug, Subcommand)]
@@ -92,31 +92,50 @@ WEIGH_* variables. A flag wins over a variable, a variable over a file.
 ")]
 pub struct RunArgs {
     /// Time between two looks, like 250ms or 2m [default: 1s]
-    #[arg(short, long, env = "WEIGH_INTERVAL", value_parser = quantity::parse_duration, value_name = "TIME")]
+    #[arg(short, long, env = "WEIGH_INTERVAL", hide_env_values = true, value_parser = quantity::parse_duration, value_name = "TIME")]
     pub interval: Option<Duration>,
     /// Record into this directory, which must be new or empty [default: weigh-runs/TIME-NAME]
-    #[arg(short, long, env = "WEIGH_OUTPUT", value_name = "DIR", conflicts_with = "no_record")]
+    #[arg(
+        short,
+        long,
+        env = "WEIGH_OUTPUT",
+        hide_env_values = true,
+        value_name = "DIR",
+        conflicts_with = "no_record"
+    )]
     pub output: Option<PathBuf>,
     /// Do not record
     #[arg(long)]
     pub no_record: bool,
     /// What to call the run [default: the program's name]
-    #[arg(long, env = "WEIGH_NAME")]
+    #[arg(long, env = "WEIGH_NAME", hide_env_values = true)]
     pub name: Option<String>,
     /// A word that tells this run from others (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
     /// Use only these collectors
-    #[arg(long, env = "WEIGH_COLLECT", value_delimiter = ',', value_name = "LIST")]
+    #[arg(
+        long,
+        env = "WEIGH_COLLECT",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
     pub collect: Option<Vec<String>>,
     /// Leave out these collectors
-    #[arg(long, env = "WEIGH_SKIP", value_delimiter = ',', value_name = "LIST")]
+    #[arg(
+        long,
+        env = "WEIGH_SKIP",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
     pub skip: Option<Vec<String>>,
     /// Share of one core that expensive looks may take [default: 0.5%]
-    #[arg(long, env = "WEIGH_BUDGET", value_parser = quantity::parse_ratio, value_name = "SHARE")]
+    #[arg(long, env = "WEIGH_BUDGET", hide_env_values = true, value_parser = quantity::parse_ratio, value_name = "SHARE")]
     pub budget: Option<f64>,
     /// Cores the run should keep busy [default: all it may use]
-    #[arg(long, env = "WEIGH_EXPECTED_CORES", value_name = "N")]
+    #[arg(long, env = "WEIGH_EXPECTED_CORES", hide_env_values = true, value_name = "N")]
     pub expected_cores: Option<f64>,
     /// Wait for descendants that outlive the command
     #[arg(long)]
@@ -137,7 +156,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", value_enum)]
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
     /// Print nothing but failures
     #[arg(short, long, conflicts_with = "verbose")]
@@ -146,12 +165,7 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub verbose: bool,
     /// The command and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "CMD"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -194,7 +208,7 @@ pub struct ShowArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
     /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", value_enum)]
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
     /// Print every figure
     #[arg(short, long)]

@@ -39,6 +39,8 @@ pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
         table.add_row(row);
     });
     let text = table.to_string();
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    // Every cell has a space on its left; the first one needs none.
+    let lines: Vec<&str> =
+        text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();
     lines.join("\n") + "\n"
 }

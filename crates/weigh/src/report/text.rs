@@ -184,7 +184,9 @@ impl Text {
         let note = join(&[when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
         let more = join(&[
-            part("mean", get("memory_mean_bytes"), |value| style.bytes(value)),
+            // A mean over a few milliseconds of starting up says nothing.
+            part("mean", get("memory_mean_bytes"), |value| style.bytes(value))
+                .filter(|_| summary.run.duration_seconds >= 1.0),
             part("swap", get("swap_peak_bytes"), |value| style.bytes(value))
                 .filter(|_| get("swap_peak_bytes").value > Some(0.0)),
         ]);

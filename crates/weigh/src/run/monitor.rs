@@ -169,10 +169,9 @@ impl Monitor {
 
     /// Sleeps until a signal or a word arrives, at most so long.
     fn sleep(&self, time: Duration) {
-        let mut sources = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        if let Some(inbox) = &self.inbox {
-            sources.push(PollFd::from_borrowed_fd(inbox.as_fd(), PollFlags::IN));
-        }
+        let signals = self.signals.as_fd();
+        let inbox = self.inbox.as_ref().map_or(signals, |inbox| inbox.as_fd());
+        let mut sources = [signals, inbox].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let time =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         // Waking up early for whatever reason only means another look.

@@ -171,7 +171,10 @@ impl Tree {
                 self.most = self.most.max(self.alive.len() as u64);
             }
         }
-        self.levels(at);
+        // Without a row nothing has changed.
+        if !table.is_empty() {
+            self.levels(at);
+        }
     }
 
     fn levels(&mut self, at: f64) {
