@@ -1,6 +1,7 @@
 //! `weigh.toml`: settings that need not be typed every time.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -35,12 +36,11 @@ pub fn read() -> Result<File, Failure> {
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(environment::variable("HOME")?).join(".config")))
         .map(|config| config.join("weigh/weigh.toml"));
-    for path in [Some(PathBuf::from("weigh.toml")), user].into_iter().flatten() {
-        if let Some(file) = read_one(&path)? {
-            return Ok(file);
-        }
+    if let Some(file) = read_one(Path::new("weigh.toml"))? {
+        return Ok(file);
     }
-    Ok(File::default())
+    let file = user.map_or(Ok(None), |path| read_one(&path))?;
+    Ok(file.unwrap_or_default())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
@@ -54,7 +54,9 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
             Ok(file) => Ok(Some(file)),
             Err(error) => Err(failed(error.message().to_owned())),
         },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // HOME may be somebody else's, under su or in a batch job; a file here is meant.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && path.is_absolute() => Ok(None),
         Err(error) => Err(failed(error.to_string())),
     }
 }

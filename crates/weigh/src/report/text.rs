@@ -159,10 +159,12 @@ impl Text {
     fn cores(&mut self, summary: &Summary) {
         let none = Figure::default();
         let mean = summary.figures.get("cpu_cores_mean").unwrap_or(&none);
-        let allowed = summary.host.cores_allowed;
-        let share = mean
-            .value
-            .map(|mean| format!("{} of the {allowed} it may use", quantity::ratio(mean / allowed)));
+        let share = summary.figures.get("cpu_utilization_mean_ratio").and_then(|f| f.value);
+        // A share and its number give the whole: the cores expected, or all it may use.
+        let share = share.zip(mean.value).map(|(share, mean)| {
+            let all = if share > 0.0 { mean / share } else { summary.host.cores_allowed };
+            format!("{} of {}", quantity::ratio(share), quantity::count(all))
+        });
         let peak = summary.figures.get("cpu_cores_peak").unwrap_or(&none);
         let note = join(&[share, part("at most", peak, |cores| format!("{cores:.2}"))]);
         self.figure("cores", mean, |cores| format!("{cores:.2}"), &note);

@@ -182,14 +182,15 @@ impl Monitor {
     fn take_tick(&mut self) {
         let at = self.now();
         self.tick.begin(at);
-        self.ask_processes();
         let mut faults = Vec::new();
+        // First, because it is the one whose rate shows how far it is from `at`.
         if let Some(clock) = &mut self.task_clock
             && let Err(fault) = clock.sample(&self.host, &mut self.tick)
         {
             self.task_clock = None;
             faults.push(("task-clock", fault));
         }
+        self.ask_processes();
         let (host, tick) = (&self.host, &mut self.tick);
         self.collectors.retain_mut(|(name, collector)| {
             let Err(fault) = collector.sample(host, tick) else { return true };

@@ -22,8 +22,11 @@ pub fn of_run(run: &Accumulator) -> Figures {
         figures.insert(name.to_owned(), figure);
     };
     let cpu = cpu_time(run);
-    put("cpu_cores_mean", cores_mean(run, &cpu));
-    put("cpu_cores_peak", cores_peak(run, &cpu));
+    let (mean, peak) = (cores_mean(run, &cpu), cores_peak(run, &cpu));
+    put("cpu_utilization_mean_ratio", share_of_cores(run, &mean));
+    put("cpu_utilization_peak_ratio", share_of_cores(run, &peak));
+    put("cpu_cores_mean", mean);
+    put("cpu_cores_peak", peak);
     let (user, system) = user_and_system(run, &cpu);
     put("cpu_user_seconds", user);
     put("cpu_system_seconds", system);
@@ -124,6 +127,22 @@ fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
     figure.upper = cpu.upper.map(|bound| bound / duration);
     figure.source = "CPU time / duration".to_owned();
     figure
+}
+
+/// Cores as a share of those that were expected, or of all that the run may use.
+fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
+    let (all, whose) = match run.manifest.expected_cores {
+        Some(expected) => (expected, "expected"),
+        None => (run.manifest.host.cores_allowed, "allowed"),
+    };
+    let share = |value: Option<f64>| value.map(|value| value / all);
+    Figure {
+        value: share(cores.value),
+        lower: share(cores.lower),
+        upper: share(cores.upper),
+        source: format!("{} / {all} cores {whose}", cores.source),
+        ..cores.clone()
+    }
 }
 
 fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
