@@ -7,6 +7,8 @@
 pub mod budget;
 pub mod cpu;
 pub mod footprint;
+#[cfg(test)]
+mod golden;
 pub mod members;
 pub mod memory;
 pub mod own;

@@ -252,9 +252,13 @@ impl Process {
         self.children_faults = stat.children_minor_faults + stat.children_major_faults;
         self.faults = faults;
         self.resident = resident;
+        // A zombie has no memory whose owner could be asked for: only root may read its I/O.
+        // Nothing is lost, because it goes into its parent's account.
         let zombie = stat.state == b'Z';
         self.read_io(host, tools, tick);
-        if !zombie {
+        if zombie {
+            self.denied = None;
+        } else {
             self.count_files(host, tools, tick);
             if status_due {
                 self.read_status(host, tools, tick);

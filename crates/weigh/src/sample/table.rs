@@ -80,7 +80,8 @@ impl Column {
         self.present[place] = true;
     }
 
-    fn get(&self, place: usize) -> Option<Value> {
+    /// The value of one row.
+    pub fn get(&self, place: usize) -> Option<Value> {
         self.present[place].then(|| match &self.cells {
             Cells::U64(cells) => Value::U64(cells[place]),
             Cells::F64(cells) => Value::F64(cells[place]),

@@ -24,7 +24,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         if path.is_dir() {
             sources(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !path.ends_with("tests.rs")
+            && !["tests.rs", "golden.rs", "fake.rs"].iter().any(|test| path.ends_with(test))
         {
             found.push(path);
         }

@@ -1,0 +1,148 @@
+//! Every captured machine through every collector, against a golden file.
+//!
+//! `UPDATE=1 cargo test -p weigh golden` writes the golden files anew; the diff is
+//! the change in behaviour.
+#![allow(clippy::disallowed_methods, reason = "fixtures are files of the repository")]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::footprint::Footprint;
+use super::process::{Process, Tools};
+use super::{SOURCES, groups};
+use crate::catalog::{Metric, Type, Value};
+use crate::host::fake::FakeHost;
+use crate::host::{Host, ProcPath};
+use crate::parse;
+use crate::sample::{Entity, ProcessId, Table, Tick};
+use crate::settings::Settings;
+
+fn machines() -> Vec<PathBuf> {
+    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(hosts).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+fn read(machine: &Path, file: &str) -> String {
+    let path = machine.join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The processes of a capture, by pid.
+fn processes(host: &Host, capture: &str) -> Vec<ProcessId> {
+    let mut pids: Vec<u32> = capture
+        .lines()
+        .filter_map(|line| line.strip_prefix("=== /proc/")?.strip_suffix("/stat")?.parse().ok())
+        .collect();
+    pids.sort_unstable();
+    let id = |pid| {
+        let mut buffer = Vec::new();
+        let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).unwrap();
+        ProcessId { pid, started: parse::stat::parse(bytes).unwrap().started }
+    };
+    pids.into_iter().map(id).collect()
+}
+
+fn shown(metric: &Metric, value: Value) -> String {
+    match (value, metric.stored) {
+        (Value::U64(number), _) => number.to_string(),
+        (Value::F64(number), _) => number.to_string(),
+        (Value::Symbol(place), Type::Symbol(words)) => words[usize::from(place)].to_owned(),
+        (Value::Symbol(_), _) => unreachable!("only symbols are stored as symbols"),
+    }
+}
+
+fn write_table(out: &mut String, moment: &str, table: &Table) {
+    for (row, entity) in table.entities().iter().enumerate() {
+        let entity = match entity {
+            Entity::Single => String::new(),
+            Entity::Cpu(cpu) => format!(" {cpu}"),
+            Entity::Process(id) => format!(" {} started {}", id.pid, id.started),
+        };
+        writeln!(out, "{moment} {}{entity}", table.scope().name()).unwrap();
+        for (metric, column) in table.metrics().iter().zip(table.columns()) {
+            let value = column.get(row).map_or_else(|| "null".to_owned(), |v| shown(metric, v));
+            writeln!(out, "  {} {value}", metric.column()).unwrap();
+        }
+    }
+}
+
+/// What the collectors make of a machine at both of its moments.
+fn measured(machine: &Path) -> String {
+    let (t0, t1) = (read(machine, "t0.host"), read(machine, "t1.host"));
+    let fake = FakeHost::captured(&t0);
+    let host = fake.host();
+    let settings = Settings { per_cpu: true, ..Settings::default() };
+    // weigh's own cost and its counters are those of this test, not of the capture.
+    let sources: Vec<_> =
+        SOURCES.iter().filter(|source| !["own", "task-clock"].contains(&source.name)).collect();
+    let mut tick = Tick::new(&groups(&sources));
+    let mut tools = Tools::new(&host, 100);
+    let mut footprint = Footprint::within(1.0);
+    let mut tree: Vec<Process> =
+        processes(&host, &t0).into_iter().map(|id| Process::new(id, &tools)).collect();
+    let mut collectors: Vec<_> =
+        sources.iter().filter_map(|source| Some(source.collector?(&settings))).collect();
+    let mut out = String::new();
+    for (second, moment) in ["t0", "t1"].into_iter().enumerate() {
+        tick.begin(Duration::from_secs(second as u64));
+        for process in &mut tree {
+            process.look(&host, &mut tools, &mut tick, || {});
+        }
+        footprint.note_change();
+        footprint.pass(&host, &tree, &mut tools, &mut tick);
+        for collector in &mut collectors {
+            collector.sample(&host, &mut tick).unwrap();
+        }
+        tick.tables().iter().for_each(|table| write_table(&mut out, moment, table));
+        fake.become_captured(&t1);
+    }
+    out
+}
+
+#[test]
+fn every_captured_machine_reads_as_its_golden_file_says() {
+    for machine in machines() {
+        let path = machine.join("golden.txt");
+        let measured = measured(&machine);
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&path, &measured).unwrap();
+        }
+        let golden = read(&machine, "golden.txt");
+        for (line, (is, was)) in measured.lines().zip(golden.lines()).enumerate() {
+            assert_eq!(is, was, "{}:{}", path.display(), line + 1);
+        }
+        assert_eq!(measured.len(), golden.len(), "{}", path.display());
+    }
+}
+
+/// Runs the parser that reads a file of this name; files without one are passed over.
+fn parse_by_name(path: &str, bytes: &[u8]) {
+    let outcome = match path.rsplit('/').next().unwrap_or_default() {
+        "stat" if path == "/proc/stat" => parse::system_stat::parse(bytes).map(drop),
+        "stat" => parse::stat::parse(bytes).map(drop),
+        "status" => parse::status::parse(bytes).map(drop),
+        "io" => parse::io::parse(bytes).map(drop),
+        "schedstat" => parse::schedstat::parse(bytes).map(drop),
+        "smaps_rollup" => parse::smaps::parse(bytes).map(drop),
+        "meminfo" => parse::meminfo::parse(bytes).map(drop),
+        "loadavg" => parse::loadavg::parse(bytes).map(drop),
+        "online" => parse::cpulist::count(bytes).map(drop),
+        _ => Ok(()),
+    };
+    // Ok and Err are both fine for a file that was cut; a panic is not.
+    let _ = outcome;
+}
+
+#[test]
+fn captured_files_cut_at_every_byte_never_panic() {
+    for machine in machines() {
+        for entry in read(&machine, "t0.host").split("=== ").skip(1) {
+            let (path, content) = entry.split_once('\n').unwrap();
+            (0..content.len()).for_each(|end| parse_by_name(path, &content.as_bytes()[..end]));
+        }
+    }
+}
