@@ -52,13 +52,22 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
     match std::fs::read_to_string(path) {
         Ok(text) => match toml::from_str(&text) {
             Ok(file) => Ok(Some(file)),
-            Err(error) => Err(failed(error.message().to_owned())),
+            Err(error) => Err(failed(in_its_line(&text, &error))),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        // HOME may be somebody else's, under su or in a batch job; a file here is meant.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && path.is_absolute() => Ok(None),
+        // A directory one may not look into (HOME under su, a working directory) has no
+        // settings for us; a file that is there and may not be read is another matter.
+        Err(_) if std::fs::symlink_metadata(path).is_err() => Ok(None),
         Err(error) => Err(failed(error.to_string())),
     }
+}
+
+/// What is wrong, with the line it is in.
+fn in_its_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
+    let number = before.matches('\n').count();
+    let line = text.lines().nth(number).unwrap_or_default().trim();
+    format!("line {}, `{line}`: {}", number + 1, error.message())
 }
 
 impl File {

@@ -13,6 +13,8 @@ use crate::args::PhaseArgs;
 use crate::failure::Failure;
 use crate::print;
 
+const OUTSIDE: &str = "nothing is recorded: this is not inside weigh run";
+
 /// Begins or ends a phase, or runs a command as one.
 pub fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure> {
     let recording = environment::running_recording();
@@ -25,8 +27,10 @@ pub fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure> {
         return Ok(tell(recording, told));
     }
     let outcome = run::phase::run(recording.as_deref(), &name, &args.command, inherited)?;
-    if let Some(error) = outcome.not_recorded {
-        print::warning(&format!("the phase is not recorded: {error}"));
+    match outcome.not_recorded {
+        Some(error) => print::warning(&format!("the phase is not recorded: {error}")),
+        None if recording.is_none() => print::warning(OUTSIDE),
+        None => {}
     }
     Ok(outcome.end.exit_code() as u8)
 }
@@ -40,7 +44,7 @@ fn tell(recording: Option<PathBuf>, say: impl FnOnce(PathBuf) -> Result<(), reco
     match recording.map(say) {
         Some(Ok(())) => {}
         Some(Err(error)) => print::warning(&format!("nothing is recorded: {error}")),
-        None => print::warning("nothing is recorded: this is not inside weigh run"),
+        None => print::warning(OUTSIDE),
     }
     0
 }

@@ -45,9 +45,17 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
 }
 
 /// A file that cannot be written is found out before the command has run for a week.
+///
+/// Leaves everything as it was: the run may still be refused for another reason.
 #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
 fn check_summary_file(path: &Path) -> Result<(), Failure> {
-    std::fs::OpenOptions::new().append(true).create(true).open(path).map(drop).map_err(|error| {
+    let was_there = path.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    if opened.is_ok() && !was_there {
+        // If it cannot be removed it stays behind empty, which harms nobody.
+        let _ = std::fs::remove_file(path);
+    }
+    opened.map(drop).map_err(|error| {
         let cause = format!("{}: {error}", path.display());
         Failure::new("cannot write the summary there", cause, "weigh run --summary FILE -- …")
             .code(USAGE)

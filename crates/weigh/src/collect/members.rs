@@ -43,6 +43,8 @@ pub struct Members {
     known: HashMap<u32, Known>,
     round: u64,
     births: Births,
+    /// Somebody of ours went: their pid may be somebody else's by now, and nothing else tell.
+    somebody_went: bool,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
@@ -65,6 +67,7 @@ impl Members {
             known: HashMap::new(),
             round: 0,
             births: Births::Told(loadavg(host, &mut Vec::new())),
+            somebody_went: false,
             entries: Vec::new(),
             unknown: Vec::new(),
             buffer: Vec::new(),
@@ -91,6 +94,11 @@ impl Members {
         self.know(root, 0, true);
     }
 
+    /// One of ours went; its pid is free to be used again.
+    pub fn note_went(&mut self) {
+        self.somebody_went = true;
+    }
+
     /// Whether this pid was there before the run began, as somebody else's.
     pub fn is_foreign(&self, pid: u32) -> bool {
         self.known.get(&pid).is_some_and(|known| !known.ours)
@@ -103,7 +111,7 @@ impl Members {
         let mut given_out = None;
         if let Births::Told(last) = &mut self.births {
             let now = loadavg(host, &mut self.buffer);
-            if now.is_some() && now == *last {
+            if now.is_some() && now == *last && !self.somebody_went {
                 return Ok(false);
             }
             // Pids are given out one after the other; one that went back has begun anew.
@@ -111,6 +119,7 @@ impl Members {
                 now.zip(*last).and_then(|(now, last)| now.last_pid.checked_sub(last.last_pid));
             *last = now;
         }
+        self.somebody_went = false;
         self.list(host)?;
         let more = given_out.is_none_or(|count| count as usize > self.unknown.len());
         let unknown = std::mem::take(&mut self.unknown);

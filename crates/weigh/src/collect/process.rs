@@ -179,8 +179,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// A process that has not been looked at yet.
-    pub fn new(id: ProcessId, tools: &Tools) -> Process {
+    /// A process of this name that has not been looked at yet.
+    pub fn new(id: ProcessId, name: &[u8], tools: &Tools) -> Process {
         Process {
             id,
             resident: 0,
@@ -194,7 +194,7 @@ impl Process {
             threads: 0,
             faults: 0,
             status_read: None,
-            name: [0; 16],
+            name: padded(name),
         }
     }
 
@@ -267,14 +267,10 @@ impl Process {
         Look::Ran
     }
 
-    /// Whether the name differs from the last one seen; the first one counts as known.
+    /// Whether the name differs from the last one seen.
     fn note_name(&mut self, name: &[u8]) -> bool {
-        let mut now = [0; 16];
-        for (place, byte) in now.iter_mut().zip(name) {
-            *place = *byte;
-        }
-        let changed = self.name != now;
-        std::mem::replace(&mut self.name, now) != [0; 16] && changed
+        let now = padded(name);
+        std::mem::replace(&mut self.name, now) != now
     }
 
     fn read_io(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
@@ -333,6 +329,15 @@ impl Process {
         };
         tick.put(entity, &events);
     }
+}
+
+/// The kernel's names have at most 15 bytes.
+fn padded(name: &[u8]) -> [u8; 16] {
+    let mut padded = [0; 16];
+    for (place, byte) in padded.iter_mut().zip(name) {
+        *place = *byte;
+    }
+    padded
 }
 
 fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>) {

@@ -54,6 +54,8 @@ pub struct Processes {
     refusals: Vec<String>,
     refused: HashSet<&'static str>,
     unseen: bool,
+    /// The command's first process, until the first tick.
+    root: Option<ProcessId>,
 }
 
 impl Processes {
@@ -69,6 +71,7 @@ impl Processes {
             refusals: Vec::new(),
             refused: HashSet::new(),
             unseen: false,
+            root: None,
         }
     }
 
@@ -78,7 +81,7 @@ impl Processes {
         self.members.begin(host, root);
         let started = self.started(host, root).unwrap_or(0);
         let id = ProcessId { pid: root, started };
-        self.list.push(Process::new(id, &self.tools));
+        self.root = Some(id);
         id
     }
 
@@ -117,13 +120,12 @@ impl Processes {
         let mut process = match known {
             Some(place) => self.list.remove(place),
             None => {
-                let id = ProcessId { pid, started };
                 self.unseen = true;
-                introduce(host, self.arguments, &mut self.tools, tick, id, std::process::id());
-                Process::new(id, &self.tools)
+                self.introduce(host, tick, ProcessId { pid, started }, std::process::id())
             }
         };
         process.look(host, &mut self.tools, tick, || {});
+        self.members.note_went();
         self.footprint.note_change();
         process.id
     }
@@ -131,6 +133,7 @@ impl Processes {
     /// A process has been looked at for the last time.
     pub fn forget(&mut self, pid: u32) {
         self.list.retain(|process| process.id.pid != pid);
+        self.members.note_went();
         self.footprint.note_change();
     }
 
@@ -146,8 +149,21 @@ impl Processes {
         }
     }
 
+    /// Says who somebody is, once.
+    fn introduce(&mut self, host: &Host, tick: &mut Tick, id: ProcessId, parent: u32) -> Process {
+        let program = process::program(host, id.pid, self.arguments, &mut self.tools.buffer);
+        let process = Process::new(id, &program.name, &self.tools);
+        tick.changes.push(Change::Came { id, parent, program });
+        process
+    }
+
     /// Returns whether others may have come and gone since the last look.
     fn take_in_newcomers(&mut self, host: &Host, tick: &mut Tick) -> Result<bool, Fault> {
+        // The command's process is introduced when it has become the command.
+        if let Some(id) = self.root.take() {
+            let process = self.introduce(host, tick, id, std::process::id());
+            self.list.push(process);
+        }
         let mut newcomers = std::mem::take(&mut self.newcomers);
         newcomers.clear();
         let looked = self.members.look(host, &mut newcomers);
@@ -155,25 +171,13 @@ impl Processes {
             if self.list.iter().any(|process| process.id == newcomer.id) {
                 continue;
             }
-            introduce(host, self.arguments, &mut self.tools, tick, newcomer.id, newcomer.parent);
-            self.list.push(Process::new(newcomer.id, &self.tools));
+            let process = self.introduce(host, tick, newcomer.id, newcomer.parent);
+            self.list.push(process);
             self.footprint.note_change();
         }
         self.newcomers = newcomers;
         Ok(looked?)
     }
-}
-
-fn introduce(
-    host: &Host,
-    arguments: bool,
-    tools: &mut Tools,
-    tick: &mut Tick,
-    id: ProcessId,
-    parent: u32,
-) {
-    let program = process::program(host, id.pid, arguments, &mut tools.buffer);
-    tick.changes.push(Change::Came { id, parent, program });
 }
 
 impl Collector for Processes {
@@ -209,6 +213,7 @@ impl Collector for Processes {
         });
         let went = before - self.list.len();
         if went > 0 {
+            self.members.note_went();
             self.footprint.note_change();
         }
         // Somebody waited for a child, and more were born than are known.
@@ -312,7 +317,7 @@ mod tests {
         runs(&fake, 201, ROOT, 60, 1);
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
         assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
-        let [Change::Came { id, parent, program }] = &tick.changes[..] else { panic!() };
+        let [_, Change::Came { id, parent, program }] = &tick.changes[..] else { panic!() };
         assert_eq!((id.pid, id.started, *parent), (201, 60, ROOT));
         assert_eq!(program.name, b"work");
         assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));

@@ -24,12 +24,16 @@ pub fn directory_name(started: Timestamp, name: &str) -> String {
 
 /// Makes a directory that only its owner may enter, with its parents.
 ///
-/// One that exists is taken when it is empty.
-pub fn create_directory(path: &Path) -> Result<(), Error> {
+/// One that exists is taken when it is empty. Returns how many had to be made.
+pub fn create_directory(path: &Path) -> Result<usize, Error> {
     let failed = |source| Error::file(path, source);
+    let missing = path
+        .ancestors()
+        .take_while(|above| !above.as_os_str().is_empty() && !above.exists())
+        .count();
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed)?;
     match std::fs::read_dir(path).map_err(failed)?.next() {
-        None => Ok(()),
+        None => Ok(missing),
         Some(_) => Err(Error::Occupied { path: path.to_owned() }),
     }
 }
@@ -75,13 +79,18 @@ pub fn partial_name(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes a recording that has nothing in it because the command never began.
-pub fn discard(directory: &Path) {
-    // What is left of a run that did not happen is a nuisance at worst.
-    let _ = std::fs::remove_dir_all(directory);
-    // The directory around it, when it was made for this run alone.
-    if let Some(parent) = directory.parent().filter(|parent| parent.ends_with(DEFAULT_DIRECTORY)) {
-        let _ = std::fs::remove_dir(parent);
+/// Removes a recording whose command never began, and as many directories as were made for it.
+pub fn discard(directory: &Path, made: usize) {
+    for file in ["run.json", "events.jsonl"] {
+        let _ = std::fs::remove_file(directory.join(file));
+    }
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        // The host's directory; nothing but ours can be in here.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+    for above in directory.ancestors().take(made) {
+        // What is left of a run that did not happen is a nuisance at worst.
+        let _ = std::fs::remove_dir(above);
     }
 }
 
@@ -114,11 +123,22 @@ mod tests {
     fn a_recording_is_private_and_never_goes_into_somebody_elses_directory() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
-        create_directory(&path).unwrap();
+        assert_eq!(create_directory(&path).unwrap(), 2);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        create_directory(&path).expect("an empty one is taken");
+        assert_eq!(create_directory(&path).unwrap(), 0, "an empty one is taken");
         write_whole(&path.join("x"), b"1").unwrap();
         assert_eq!(path.join("x").metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(create_directory(&path), Err(Error::Occupied { .. })));
+    }
+
+    #[test]
+    fn a_run_that_did_not_happen_leaves_nothing_behind() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let made = create_directory(&path).unwrap();
+        write_whole(&path.join("run.json"), b"{}").unwrap();
+        create_directory(&path.join("host")).unwrap();
+        discard(&path, made);
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }

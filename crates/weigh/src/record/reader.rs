@@ -89,7 +89,7 @@ impl Recording {
         let mut tick = Tick::new(groups);
         let mut entries = self.entries.iter().peekable();
         while let Some(at) = cursors.iter().filter_map(Cursor::time).min() {
-            while let Some(entry) = entries.next_if(|entry| entry.seconds < at.as_secs_f64()) {
+            while let Some(entry) = entries.next_if(|entry| entry.seconds <= at.as_secs_f64()) {
                 each(Moment::Event(entry));
             }
             tick.begin(at);

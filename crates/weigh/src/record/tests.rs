@@ -96,15 +96,15 @@ fn what_is_read_is_what_was_measured() {
     let mut expected = Vec::new();
     for second in 1..=3 {
         fill(&mut tick, second);
+        let text = format!("second {second}");
+        let entry = Entry::new(SECOND * second as u32, Event::Mark { text });
+        expected.push(format!("{entry:?}"));
         let table = tick.table(Scope::Process).unwrap();
         for row in 0..table.len() {
             let (cpu, memory) = (table.get::<ProcessCpu>(row), table.get::<ProcessMemory>(row));
             let (entity, state) = (table.entities()[row], table.get::<ProcessState>(row));
             expected.push(format!("{:?} {entity:?} {cpu:?} {memory:?} {state:?}", tick.at));
         }
-        let text = format!("second {second}");
-        let entry = Entry::new(SECOND * second as u32, Event::Mark { text });
-        expected.push(format!("{entry:?}"));
     }
     assert_eq!(replayed(&path).unwrap(), expected);
 }
@@ -161,7 +161,7 @@ fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
         std::fs::write(&stream, &whole[..end]).unwrap();
         let part = times(&stream).unwrap_or_else(|error| panic!("cut at {end}: {error}"));
         assert_eq!(part, all[..part.len()], "cut at {end}");
-        assert!(part.len() >= seen && part.len() % 2 == 0, "cut at {end}");
+        assert!(part.len() >= seen && part.len().is_multiple_of(2), "cut at {end}");
         seen = part.len();
     }
     assert_eq!(seen, 4, "without its last byte the last batch is not whole");

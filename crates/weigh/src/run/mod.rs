@@ -91,7 +91,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     let mut warnings = Vec::new();
-    let directory = prepare(settings, &manifest, &mut warnings)?;
+    let (directory, made) = prepare(settings, &manifest, &mut warnings)?.unzip();
+    let made = made.unwrap_or(0);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
     let mut processes = collects("process").then(|| Processes::before_run(&host, settings));
@@ -134,7 +135,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         Ok(()) => {}
         Err(error) => {
             drop(monitor);
-            directory.as_deref().map(files::discard);
+            if let Some(directory) = directory {
+                files::discard(&directory, made);
+            }
             return Err(error.into());
         }
     }
@@ -142,7 +145,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     Ok(monitor.finish(warnings))
 }
 
-/// Makes the directory of the recording.
+/// Makes the directory of the recording, and says how many directories that took.
 ///
 /// One that was asked for must be had, or the run does not begin; the default one
 /// is worth a warning, and so is a disk without room.
@@ -150,7 +153,7 @@ fn prepare(
     settings: &Settings,
     manifest: &Manifest,
     warnings: &mut Vec<String>,
-) -> Result<Option<PathBuf>, Error> {
+) -> Result<Option<(PathBuf, usize)>, Error> {
     let (directory, asked_for) = match &settings.destination {
         Destination::Nowhere => return Ok(None),
         Destination::Directory(path) => (path.clone(), true),
@@ -159,8 +162,10 @@ fn prepare(
             (Path::new(files::DEFAULT_DIRECTORY).join(name), false)
         }
     };
-    match files::create_directory(&directory).and_then(|()| files::check_writable(&directory)) {
-        Ok(()) => Ok(Some(directory)),
+    let made = files::create_directory(&directory)
+        .and_then(|made| files::check_writable(&directory).map(|()| made));
+    match made {
+        Ok(made) => Ok(Some((directory, made))),
         Err(error) if asked_for && !error.is_full() => Err(error.into()),
         Err(error) => {
             warnings.push(format!("not recorded: {error}"));

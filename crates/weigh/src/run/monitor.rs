@@ -224,13 +224,14 @@ impl Monitor {
         refusals.into_iter().for_each(|why| self.fault("process", why));
     }
 
+    /// Who came and went first, so that nobody is counted who is not there any more.
     fn hand_on_tick(&mut self) {
+        for change in std::mem::take(&mut self.tick.changes) {
+            self.event(self.tick.at, Event::from(&change));
+        }
         self.accumulator.tick(&self.tick);
         if let Some(writer) = &mut self.writer {
             writer.tick(&self.tick);
-        }
-        for change in std::mem::take(&mut self.tick.changes) {
-            self.event(self.tick.at, Event::from(&change));
         }
     }
 
@@ -264,6 +265,8 @@ impl Monitor {
                 continue;
             }
             self.reaped.add(&usage);
+            // After the last look at it: readers take the events of a moment before its tick.
+            let at = at.max(self.tick.at) + Duration::from_micros(1);
             let exit =
                 Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
             self.event(at, exit);
@@ -369,11 +372,12 @@ impl Monitor {
             let directory = writer.directory().to_owned();
             writer.flush(now);
             let faults = writer.finish(now);
-            let recorded = faults.is_empty();
-            let fault = |why| Event::Fault { source: "recording".to_owned(), why };
-            for why in faults {
+            let whole = faults.is_empty();
+            if !whole {
+                let why = faults.join("; ");
                 warnings.push(format!("the recording is not whole: {why}"));
-                self.accumulator.event(&Entry::new(now, fault(why)));
+                let source = "recording".to_owned();
+                self.accumulator.event(&Entry::new(now, Event::Fault { source, why }));
             }
             let summary = self.accumulator.finish();
             let written = serde_json::to_vec_pretty(&summary)
@@ -382,7 +386,10 @@ impl Monitor {
                     files::write_whole(&directory.join("summary.json"), &json)
                         .map_err(|error| error.to_string())
                 });
-            if let (Err(why), true) = (written, recorded) {
+            // One warning is enough: the second would have the same cause.
+            if let Err(why) = written
+                && whole
+            {
                 warnings.push(format!("no summary.json: {why}"));
             }
             return Outcome { end, summary, recording: Some(directory), warnings };

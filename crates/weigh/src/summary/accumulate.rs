@@ -41,6 +41,8 @@ pub struct Accumulator {
 pub(super) struct Node {
     first: Option<(f64, f64)>,
     last: Option<(f64, f64)>,
+    first_elsewhere: Option<f64>,
+    last_elsewhere: f64,
     pub(super) busy: Rate,
     pub(super) used: Peak,
     pub(super) used_mean: Mean,
@@ -53,12 +55,20 @@ impl Node {
         (all > all_before).then_some((busy - busy_before, all - all_before))
     }
 
+    /// CPU time that went to interrupts and to other guests between the first and last look.
+    pub(super) fn elsewhere(&self) -> f64 {
+        self.last_elsewhere - self.first_elsewhere.unwrap_or(self.last_elsewhere)
+    }
+
     fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
         if let Some((busy, all)) = busy_and_all(cpu) {
             self.first = self.first.or(Some((busy, all)));
             self.last = Some((busy, all));
             self.busy.see(busy, at);
         }
+        let elsewhere = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
+        self.first_elsewhere = self.first_elsewhere.or(Some(elsewhere));
+        self.last_elsewhere = elsewhere;
         if let (Some(total), Some(available)) = (memory.total, memory.available) {
             let used = total.saturating_sub(available) as f64;
             self.used.see(used, at);
@@ -186,8 +196,9 @@ impl Accumulator {
     pub(super) fn lost_children(&self) -> Option<bool> {
         let end = self.end.as_ref()?;
         let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
-        // The two clocks start and stop a little apart.
-        let slack = 0.005 + waited * 0.01;
+        // The two clocks start and stop a little apart, and only one of them runs on while the
+        // CPU is with an interrupt or another guest.
+        let slack = 0.005 + waited * 0.01 + self.node.elsewhere();
         end.task_clock_seconds.map(|clock| clock - waited > slack)
     }
 

@@ -54,7 +54,16 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("context_switches_voluntary", counted(run, reaped.voluntary_switches, voluntary));
     let involuntary = alive(|e| e.switches_involuntary);
     put("context_switches_involuntary", counted(run, reaped.involuntary_switches, involuntary));
+    within_the_run(run, &mut figures);
     figures
+}
+
+/// Moments are counted from just before exec, and the last look is just after the exit.
+fn within_the_run(run: &Accumulator, figures: &mut Figures) {
+    let duration = run.duration();
+    for at in figures.values_mut().filter_map(|figure| figure.at_seconds.as_mut()) {
+        *at = at.min(duration);
+    }
 }
 
 type Alive = crate::collect::process::ProcessEvents;
@@ -71,9 +80,18 @@ fn cpu_time(run: &Accumulator) -> Figure {
         return Figure::sampled(value, "the last tick").because(NO_END);
     };
     match end.task_clock_seconds {
-        // Each can only miss something, never count it twice: a program with more rights than
-        // its user leaves the task clock, a child nobody waits for never reaches wait4.
-        Some(clock) => Figure::exact(clock.max(waited), "wait4, perf task-clock"),
+        // wait4 never hears of a child nobody waits for. The task clock does, but it also runs
+        // while an interrupt or another guest of the hypervisor has the CPU.
+        Some(clock) => {
+            let elsewhere = run.node.elsewhere();
+            let (value, lower) = if run.lost_children() == Some(true) {
+                (clock, waited.max(clock - elsewhere))
+            } else {
+                (waited, waited)
+            };
+            let upper = Some(clock.max(waited));
+            Figure::between(value, Method::Exact, lower, upper, "wait4, perf task-clock")
+        }
         None => {
             let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
             let figure = Figure::between(waited, Method::Exact, waited, None, "wait4");
@@ -152,11 +170,16 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
     match (run.cores.peak.value, mean) {
         // A peak below the mean only says that no tick fell into the busy part.
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
-            Figure::sampled(peak, source).at(run.cores.peak.at).because(SHORT)
+            Figure::sampled(possible(run, peak), source).at(run.cores.peak.at).because(SHORT)
         }
         (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
         (_, None) => Figure::unknown(source, "the run was too short for a rate"),
     }
+}
+
+/// Nothing keeps more cores busy than there are: what is above is the clocks' granularity.
+fn possible(run: &Accumulator, cores: f64) -> f64 {
+    cores.min(f64::from(run.manifest.host.cores))
 }
 
 /// The most memory the tree had at once.
@@ -285,8 +308,12 @@ pub fn of_parts(run: &Accumulator) -> Parts {
         parts.combined.figures.insert(name.to_owned(), named(name));
     }
     if let Some(peak) = run.main_cores.peak.value {
+        let peak = possible(run, peak);
         let figure = Figure::sampled(peak, "/proc/PID/stat").at(run.main_cores.peak.at);
         parts.main.figures.insert("cpu_cores_peak".to_owned(), figure.because(SHORT));
+    }
+    for part in [&mut parts.main, &mut parts.descendants, &mut parts.system] {
+        within_the_run(run, &mut part.figures);
     }
     parts
 }
@@ -349,7 +376,9 @@ fn system(run: &Accumulator) -> Part {
     figures.insert("cpu_time_seconds".to_owned(), time);
     figures.insert("cpu_utilization_mean_ratio".to_owned(), share);
     let peak = match run.node.busy.peak.value {
-        Some(peak) => Figure::sampled(peak, stat).at(run.node.busy.peak.at).because(SHORT),
+        Some(peak) => {
+            Figure::sampled(possible(run, peak), stat).at(run.node.busy.peak.at).because(SHORT)
+        }
         None => Figure::unknown(stat, &why("cpu")),
     };
     figures.insert("cpu_cores_peak".to_owned(), peak);

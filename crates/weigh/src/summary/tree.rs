@@ -125,8 +125,8 @@ pub struct Tree {
     main: Option<ProcessId>,
     alive: HashMap<ProcessId, Alive>,
     names: HashMap<ProcessId, String>,
-    /// Sizes of those who were reaped since the last whole look: they may have been there
-    /// together with somebody who has not been seen yet.
+    /// Sizes of those who went since the last whole look: they may have been there together
+    /// with somebody who had not been seen yet.
     went: u64,
     main_cpu: Option<f64>,
     /// Everybody seen so far.
@@ -217,12 +217,9 @@ impl Tree {
             self.largest.see(size as f64, at);
         }
         let Some(process) = self.alive.remove(&id) else { return };
-        // Whoever was only found missing was there when the tick's sizes were added up.
-        if largest.is_some() {
-            self.went += process.ceiling().max(largest).unwrap_or(0);
-            let others: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
-            self.ceiling.see((others + self.went) as f64, at);
-        }
+        self.went += process.ceiling().max(largest).unwrap_or(0);
+        let others: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
+        self.ceiling.see((others + self.went) as f64, at);
     }
 
     /// The name of a process that is alive.

@@ -1,0 +1,238 @@
+//! What cannot be done is refused before anything has begun, in three lines.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use crate::weighed::{output, weigh};
+
+/// A command that would leave a trace.
+const TOUCH: [&str; 3] = ["--", "touch", "marker"];
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Fails unless weigh refuses in three lines, with this code, and nothing is left behind.
+fn is_refused(code: i32, directory: &TempDir, command: &mut Command) -> String {
+    let before = names(directory.path());
+    let output = output(command);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<_> = stderr.lines().collect();
+    let [what, cause, hint] = lines[..] else { panic!("not three lines: {stderr}") };
+    for (line, begin) in [(what, "weigh: "), (cause, "  cause: "), (hint, "  hint:  ")] {
+        assert!(line.len() > begin.len() && line.starts_with(begin), "{line:?} in {stderr}");
+    }
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert_eq!(output.stdout, b"", "{stderr}");
+    assert_eq!(names(directory.path()), before, "nothing was started, nothing is left: {stderr}");
+    stderr
+}
+
+fn refused(words: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = weigh(directory.path(), &["run"]);
+    is_refused(2, &directory, command.args(words).args(TOUCH))
+}
+
+#[test]
+fn an_unknown_option_is_refused() {
+    assert!(refused(&["--frobnicate"]).contains("--frobnicate"));
+}
+
+#[test]
+fn a_mistyped_option_is_refused_with_what_was_meant() {
+    assert!(refused(&["--intervall", "1s"]).contains("--interval"));
+}
+
+#[test]
+fn an_unknown_verb_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    is_refused(2, &directory, &mut weigh(directory.path(), &["weight"]));
+}
+
+#[test]
+fn an_interval_of_nothing_is_refused() {
+    assert!(refused(&["-i", "0s"]).contains("1ms"), "what is allowed");
+}
+
+#[test]
+fn an_interval_in_parsecs_is_refused() {
+    assert!(refused(&["-i", "1parsec"]).contains("1parsec"));
+}
+
+#[test]
+fn an_interval_below_a_millisecond_or_without_end_is_refused() {
+    for interval in ["10us", "-1s", "nan", "1e400s", ""] {
+        refused(&[&format!("--interval={interval}")]);
+    }
+}
+
+#[test]
+fn a_bad_budget_is_refused() {
+    for budget in ["150%", "-1%", "lots", "nan"] {
+        refused(&[&format!("--budget={budget}")]);
+    }
+}
+
+#[test]
+fn a_bad_number_of_cores_is_refused() {
+    for cores in ["0", "-1", "many", "nan", "inf"] {
+        refused(&[&format!("--expected-cores={cores}")]);
+    }
+}
+
+#[test]
+fn an_unknown_collector_is_refused_with_the_known_ones() {
+    for option in ["--skip", "--collect"] {
+        let said = refused(&[option, "process,flux"]);
+        assert!(said.contains("flux") && said.contains("task-clock"), "{said}");
+    }
+}
+
+#[test]
+fn unknown_units_and_formats_are_refused_with_the_known_ones() {
+    assert!(refused(&["--units", "stone"]).contains("decimal"));
+    assert!(refused(&["--format", "yaml"]).contains("json"));
+}
+
+#[test]
+fn a_label_without_a_value_is_refused() {
+    for label in ["commit", "=abc"] {
+        refused(&["--label", label]);
+    }
+}
+
+#[test]
+fn options_that_exclude_each_other_are_refused() {
+    refused(&["--no-record", "-o", "run"]);
+    refused(&["-q", "-v"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_refused() {
+    refused(&["-o", "/proc/weigh-test"]);
+}
+
+#[test]
+fn a_file_in_the_way_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), "mine").unwrap();
+    for way in ["file", "file/run"] {
+        let mut command = weigh(directory.path(), &["run", "-o", way]);
+        is_refused(2, &directory, command.args(TOUCH));
+    }
+    assert_eq!(fs::read(directory.path().join("file")).unwrap(), b"mine");
+}
+
+#[test]
+fn an_occupied_directory_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let occupied = directory.path().join("occupied");
+    fs::create_dir(&occupied).unwrap();
+    fs::write(occupied.join("file"), "mine").unwrap();
+    is_refused(2, &directory, weigh(directory.path(), &["run", "-o", "occupied"]).args(TOUCH));
+    assert_eq!(names(&occupied), ["file"]);
+}
+
+#[test]
+fn a_summary_in_a_missing_directory_is_refused() {
+    refused(&["--summary", "missing/summary.json"]);
+}
+
+#[test]
+fn a_refused_run_leaves_no_summary_behind() {
+    refused(&["--summary", "summary.json", "--skip", "flux"]);
+    refused(&["--summary", "summary.json", "-i", "0s"]);
+    refused(&["--summary", "summary.json", "-o", "/proc/weigh-test"]);
+}
+
+#[test]
+fn a_missing_program_gives_127() {
+    let directory = tempfile::tempdir().unwrap();
+    for program in ["./missing", "weigh-test-no-such-program", "", "missing/program"] {
+        let words = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
+        is_refused(127, &directory, &mut weigh(directory.path(), &words));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_executable_gives_126() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("script"), "#!/bin/sh\ntouch marker\n").unwrap();
+    for program in ["./script", "/"] {
+        let words = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
+        is_refused(126, &directory, &mut weigh(directory.path(), &words));
+    }
+}
+
+#[test]
+fn a_script_whose_interpreter_is_missing_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script");
+    fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    // The kernel finds the script and misses what it names: the shells say 127 or 126.
+    is_refused(127, &directory, &mut weigh(directory.path(), &["run", "--", "./script"]));
+    let words = ["run", "-o", "a/b", "--", "./script"];
+    is_refused(127, &directory, &mut weigh(directory.path(), &words));
+}
+
+#[test]
+fn no_command_at_all_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    for words in [&["run"][..], &["run", "--"], &["run", "-i", "1s", "--"]] {
+        is_refused(2, &directory, &mut weigh(directory.path(), words));
+    }
+}
+
+#[test]
+fn a_bad_settings_file_is_refused() {
+    for (settings, named) in [
+        ("intervall = '1s'\n", "intervall"),
+        ("interval = '1parsec'\n", "1parsec"),
+        ("interval = 1\n", "interval"),
+        ("units = 'stone'\n", "stone"),
+        ("skip = ['flux']\n", "flux"),
+        ("this is not TOML", "weigh.toml"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("weigh.toml"), settings).unwrap();
+        let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+        assert!(said.contains(named), "{settings:?}: {said}");
+    }
+}
+
+#[test]
+fn a_bad_variable_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = weigh(directory.path(), &["run"]);
+    let said = is_refused(2, &directory, command.args(TOUCH).env("WEIGH_INTERVAL", "1parsec"));
+    assert!(said.contains("1parsec"), "{said}");
+}
+
+#[test]
+fn showing_a_run_that_is_not_there_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    for words in [&["show", "missing"][..], &["show"], &["runs"]] {
+        is_refused(1, &directory, &mut weigh(directory.path(), words));
+    }
+}
+
+#[test]
+fn something_that_is_no_recording_is_not_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, content) in [("empty", ""), ("nonsense", "{\"weigh\":1}"), ("binary", "\0\u{1}")] {
+        let path = directory.path().join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("run.json"), content).unwrap();
+        is_refused(1, &directory, &mut weigh(directory.path(), &["show", name]));
+    }
+}

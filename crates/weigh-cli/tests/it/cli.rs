@@ -1,0 +1,154 @@
+//! What is printed for people: pages, lists, colours, columns.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::weighed::{output, weigh, weighed_shell};
+
+/// What a verb prints on stdout, ending well and silently.
+fn printed(words: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    printed_in(directory.path(), words)
+}
+
+fn printed_in(directory: &Path, words: &[&str]) -> String {
+    let output = output(&mut weigh(directory, words));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
+    assert_eq!(output.status.code(), Some(0), "{words:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const ORDINARY: &str = "$BURNER touch 20MiB 50ms & $BURNER cpu 100ms; wait";
+
+#[test]
+fn the_text_fits_eighty_columns_and_has_no_escape_codes_in_a_pipe() {
+    let run = weighed_shell(&[], ORDINARY).ended_with(0);
+    assert!(run.stderr.lines().count() > 5, "{}", run.stderr);
+    for line in run.stderr.lines() {
+        assert!(line.chars().count() <= 80, "{} columns: {line:?}", line.chars().count());
+        assert_eq!(line, line.trim_end(), "spaces at the end");
+    }
+    assert!(!run.stderr.contains('\x1b'), "{:?}", run.stderr);
+    for word in ["sh", "exit 0", "CPU time", "exact", "memory", "weigh-runs/"] {
+        assert!(run.stderr.contains(word), "no {word} in\n{}", run.stderr);
+    }
+}
+
+/// `weigh run` in a terminal that `script` makes, and all it printed.
+fn in_a_terminal(no_color: bool) -> Option<String> {
+    if !crate::weighed::is_installed("script") {
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = crate::weighed::plain("script", directory.path());
+    if no_color {
+        command.env("NO_COLOR", "1");
+    }
+    command.env("TERM", "xterm-256color");
+    let output = output(command.args(["-qec", "\"$WEIGH\" run --no-record -- true", "/dev/null"]));
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("CPU time"), "{shown}");
+    Some(shown)
+}
+
+#[test]
+fn a_terminal_gets_colours() {
+    if let Some(shown) = in_a_terminal(false) {
+        assert!(shown.contains("\x1b["), "{shown:?}");
+    }
+}
+
+#[test]
+fn no_color_is_respected_in_a_terminal() {
+    if let Some(shown) = in_a_terminal(true) {
+        assert!(!shown.contains("\x1b["), "{shown:?}");
+    }
+}
+
+#[test]
+fn quiet_prints_nothing_and_verbose_every_figure() {
+    let quiet = weighed_shell(&["-q", "--no-record"], "true").ended_with(0);
+    assert_eq!(quiet.stderr, "");
+    let verbose = weighed_shell(&["-v", "--no-record"], "true").ended_with(0);
+    for name in quiet.summary["figures"].as_object().unwrap().keys() {
+        assert!(verbose.stderr.contains(name), "no {name} in\n{}", verbose.stderr);
+    }
+}
+
+#[test]
+fn units_change_how_sizes_are_written() {
+    let shown = |units: &str| {
+        let script = "$BURNER touch 100MiB 10ms";
+        weighed_shell(&["--no-record", "--units", units], script).ended_with(0).stderr
+    };
+    let (binary, decimal, bytes) = (shown("binary"), shown("decimal"), shown("bytes"));
+    assert!(binary.contains("MiB"), "{binary}");
+    assert!(decimal.contains(" MB") && !decimal.contains("MiB"), "{decimal}");
+    assert!(!bytes.contains("MiB") && !bytes.contains(" MB"), "{bytes}");
+}
+
+#[test]
+fn doctor_names_every_collector_and_its_state() {
+    let text = printed(&["doctor"]);
+    let json: Value = serde_json::from_str(&printed(&["doctor", "--format", "json"])).unwrap();
+    let collectors = json["collectors"].as_array().unwrap();
+    for name in ["process", "task-clock", "cpu", "percpu", "memory", "own"] {
+        assert!(text.contains(name), "no {name} in\n{text}");
+        let known = collectors.iter().find(|collector| collector["name"] == name);
+        let state = &known.unwrap_or_else(|| panic!("no {name} in {json}"))["state"];
+        assert!(["ready", "absent", "denied"].contains(&state.as_str().unwrap()), "{json}");
+    }
+    for collector in collectors.iter().filter(|collector| collector["state"] != "ready") {
+        assert!(collector["why"].is_string(), "{collector}");
+    }
+    assert!(json["host"]["cores"].as_u64() >= Some(1));
+    assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn metrics_are_listed_with_unit_kind_and_source() {
+    let text = printed(&["metrics"]);
+    let json: Value = serde_json::from_str(&printed(&["metrics", "--format", "json"])).unwrap();
+    let metrics = json.as_array().unwrap();
+    assert!(metrics.len() > 20, "{json}");
+    for metric in metrics {
+        for key in ["name", "unit", "kind", "source", "help"] {
+            assert!(metric[key].as_str().is_some_and(|text| !text.is_empty()), "{key}: {metric}");
+        }
+        assert!(text.contains(metric["name"].as_str().unwrap()), "{metric} is not in the text");
+    }
+}
+
+#[test]
+fn completions_know_the_verbs_in_every_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&["completions", shell]);
+        for word in ["doctor", "phase", "wait-all"] {
+            assert!(script.contains(word), "no {word} for {shell}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_are_there_for_weigh_and_its_verbs() {
+    assert!(printed(&["man"]).contains(".TH"));
+    let page = printed(&["man", "run"]);
+    assert!(page.contains(".TH") && page.contains("wait\\-all"), "{page}");
+}
+
+#[test]
+fn help_and_version_go_to_stdout() {
+    assert!(printed(&["--help"]).contains("doctor"));
+    assert!(printed(&["run", "--help"]).contains("--wait-all"));
+    assert!(printed(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = crate::weighed::plain("sh", directory.path());
+    let script = "{ \"$WEIGH\" metrics --format json; echo $? >&2; } | head -c 1";
+    let output = output(command.args(["-c", script]));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n");
+}

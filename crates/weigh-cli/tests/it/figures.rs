@@ -1,0 +1,171 @@
+//! The summary as programs read it: every key there, every figure explained.
+
+use serde_json::Value;
+
+use crate::weighed::{ForEverybody, output, weigh, weighed, weighed_shell};
+
+/// The keys of the summary that PRODUCT.md shows.
+const KEYS: [(&str, &[&str]); 13] = [
+    ("weigh", &["version", "format"]),
+    (
+        "run",
+        &[
+            "id",
+            "name",
+            "command",
+            "started",
+            "ended",
+            "duration_seconds",
+            "exit_code",
+            "signal",
+            "labels",
+            "complete",
+        ],
+    ),
+    ("host", &["name", "cores", "cores_allowed", "memory_bytes", "gpus"]),
+    ("job", &[]),
+    ("figures", &FIGURES),
+    ("parts", &["main", "descendants", "combined", "system"]),
+    ("tools", &[]),
+    ("processes", &["total", "peak"]),
+    ("gpus", &[]),
+    ("nodes", &[]),
+    ("phases", &[]),
+    (
+        "monitor",
+        &["cpu_seconds", "memory_peak_bytes", "ticks", "ticks_missed", "cost_ratio", "faults"],
+    ),
+    ("findings", &[]),
+];
+
+/// The figures that need no device.
+const FIGURES: [&str; 19] = [
+    "cpu_time_seconds",
+    "cpu_user_seconds",
+    "cpu_system_seconds",
+    "cpu_cores_mean",
+    "cpu_cores_peak",
+    "memory_peak_bytes",
+    "memory_pss_peak_bytes",
+    "memory_rss_peak_bytes",
+    "memory_uss_peak_bytes",
+    "memory_mean_bytes",
+    "swap_peak_bytes",
+    "threads_peak",
+    "files_open_peak",
+    "io_read_bytes",
+    "io_written_bytes",
+    "io_read_calls",
+    "io_write_calls",
+    "page_faults_major",
+    "context_switches_involuntary",
+];
+
+#[test]
+fn json_on_stderr_is_valid_and_has_every_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["run", "--no-record", "--format", "json", "--label", "a=b", "--name", "n"];
+    let output = output(weigh(directory.path(), &words).args(["--", "sh", "-c", "exit 7"]));
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(7), &b""[..]));
+    let summary: Value = serde_json::from_slice(&output.stderr).unwrap();
+    for (key, inner) in KEYS {
+        let value = summary.get(key).unwrap_or_else(|| panic!("no {key} in {summary:#}"));
+        for name in inner {
+            assert!(value.get(name).is_some(), "no {key}.{name} in {summary:#}");
+        }
+    }
+    assert_eq!(summary["run"]["labels"]["a"], "b");
+    assert_eq!(summary["run"]["name"], "n");
+    assert_eq!(summary["run"]["exit_code"], 7);
+    assert_eq!(summary["run"]["command"], serde_json::json!(["sh", "-c", "exit 7"]));
+    assert_eq!(summary["run"]["complete"], true);
+}
+
+/// A value with its method between its bounds, or null with a reason.
+pub fn every_figure_is_explained(summary: &Value) {
+    let parts = summary["parts"].as_object().unwrap();
+    let all = std::iter::once(("run", summary)).chain(parts.iter().map(|(k, v)| (k.as_str(), v)));
+    for (part, holder) in all {
+        for (name, figure) in holder["figures"].as_object().unwrap() {
+            let shown = format!("{part}: {name}: {figure}");
+            let reason = figure["reason"].as_str().is_some_and(|reason| !reason.is_empty());
+            assert!(!figure["source"].as_str().unwrap().is_empty(), "no source: {shown}");
+            let Some(value) = figure["value"].as_f64() else {
+                assert!(figure["value"].is_null() && reason, "null without a reason: {shown}");
+                continue;
+            };
+            let method = figure["method"].as_str().unwrap_or_else(|| panic!("no method: {shown}"));
+            assert!(["exact", "sampled", "estimated"].contains(&method), "{shown}");
+            let (lower, upper) = (figure["lower"].as_f64(), figure["upper"].as_f64());
+            assert!(lower.is_none_or(|lower| lower <= value), "{shown}");
+            assert!(upper.is_none_or(|upper| upper >= value), "{shown}");
+            assert!((lower.is_some() && upper.is_some()) || reason, "why no bound? {shown}");
+        }
+    }
+}
+
+#[test]
+fn every_figure_has_a_value_and_a_method_or_a_reason() {
+    let run = weighed(&["-i", "20ms"], &["children", "5", "20ms"]).ended_with(0);
+    every_figure_is_explained(&run.summary);
+}
+
+#[test]
+fn a_collector_that_is_left_out_is_named_in_the_reasons() {
+    for collectors in [["--collect", "cpu"], ["--skip", "process,task-clock,memory"]] {
+        let run = weighed(&collectors, &["children", "5", "20ms"]).ended_with(0);
+        every_figure_is_explained(&run.summary);
+        run.figure("cpu_time_seconds").is_within(0.05, 0.1);
+        let pss = run.figure("memory_pss_peak_bytes");
+        assert!(pss.value.is_none() && pss.reason.is_some_and(|why| why.contains("left out")));
+    }
+}
+
+#[test]
+fn main_descendants_and_all_are_kept_apart() {
+    let script = "\"$BURNER\" cpu 400ms; exec \"$BURNER\" cpu 200ms";
+    let run = weighed_shell(&["--no-record"], script).ended_with(0);
+    let cpu = |part: &str| {
+        let figure = &run.summary["parts"][part]["figures"]["cpu_time_seconds"];
+        figure["value"].as_f64().unwrap_or_else(|| panic!("{part}: {figure}"))
+    };
+    // The main process is known to two clock ticks of 10 ms.
+    assert!((cpu("main") - 0.2).abs() <= 0.025, "{}", cpu("main"));
+    assert!((cpu("descendants") - 0.4).abs() <= 0.04, "{}", cpu("descendants"));
+    assert!((cpu("combined") - 0.6).abs() <= 0.03, "{}", cpu("combined"));
+    assert!(cpu("system") > 0.0);
+}
+
+#[test]
+fn no_moment_of_a_run_is_after_its_end() {
+    let run = weighed_shell(&["--no-record", "-i", "10ms"], "$BURNER cpu 50ms; exit 0");
+    let duration = run.summary["run"]["duration_seconds"].as_f64().unwrap();
+    for (name, figure) in run.summary["figures"].as_object().unwrap() {
+        let at = figure["at_seconds"].as_f64().unwrap_or(0.0);
+        assert!(at <= duration, "{name}: at {at} s of {duration} s");
+    }
+}
+
+#[test]
+fn somebody_without_rights_gets_exact_cpu_time() {
+    let programs = ForEverybody::new();
+    let mut command = programs.command("weigh", programs.path());
+    let words = ["run", "--no-record", "--format", "json", "--", "./burner"];
+    let output = output(command.args(words).args(["children", "20", "20ms"]));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    let summary: Value = serde_json::from_str(&stderr).unwrap_or_else(|_| panic!("{stderr}"));
+    let figure = crate::weighed::Figure::of(&summary["figures"]["cpu_time_seconds"], "CPU time");
+    figure.is_within(0.03, 0.4).is("exact");
+}
+
+#[test]
+fn the_monitor_says_what_it_used_itself() {
+    let run = weighed(&["-i", "20ms"], &["sleep", "300ms"]).ended_with(0);
+    let monitor = &run.summary["monitor"];
+    assert!(monitor["cpu_seconds"].as_f64() > Some(0.0), "{monitor}");
+    assert!(monitor["memory_peak_bytes"].as_u64() > Some(1 << 20), "{monitor}");
+    assert!(monitor["cost_ratio"].as_f64() > Some(0.0), "{monitor}");
+    assert!(monitor["ticks"].as_u64() > Some(5), "{monitor}");
+    assert_eq!(monitor["faults"], serde_json::json!([]));
+}

@@ -1,0 +1,22 @@
+//! `weigh` as its users meet it: the real binary, on loads whose truth is known.
+//!
+//! The loads are those of `examples/burner`. What a machine or a user cannot
+//! provide (mounts need root, tmux may be missing) is skipped with a line on stderr.
+
+// A test ends by panicking, and the bans on the machine's doors are the library's.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+
+mod bad_input;
+mod cli;
+mod figures;
+mod harm;
+mod inherited;
+mod killed;
+mod odd_names;
+mod phases;
+mod recording;
+mod signals;
+mod streams;
+mod terminal;
+mod truth;
+mod weighed;

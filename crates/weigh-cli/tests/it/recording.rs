@@ -1,0 +1,201 @@
+//! A finished recording: who may read it, what is in it, how it is found again.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::weighed::{output, plain, weigh, weighed_shell};
+
+/// What `weigh show` says of a recording, as JSON.
+pub fn shown(recording: &Path) -> Value {
+    let words = ["show".as_ref(), recording.as_os_str(), "--format".as_ref(), "json".as_ref()];
+    let output = output(&mut weigh(Path::new("/"), &words));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{}: {stderr}", recording.display());
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The lines of a recording's events, each of which must be JSON.
+pub fn events(recording: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(recording.join("events.jsonl")).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
+        .collect()
+}
+
+/// Where two documents differ, a line each.
+fn differences(place: &str, one: &Value, other: &Value) -> String {
+    let (Value::Object(fields), Value::Object(others)) = (one, other) else {
+        return if one == other { String::new() } else { format!("{place}: {one}, {other}\n") };
+    };
+    let keys: std::collections::BTreeSet<_> = fields.keys().chain(others.keys()).collect();
+    keys.into_iter()
+        .map(|key| differences(&format!("{place}/{key}"), &one[key], &other[key]))
+        .collect()
+}
+
+/// Every file and directory below, and the directory itself.
+fn everything(directory: &Path) -> Vec<PathBuf> {
+    let mut found = vec![directory.to_owned()];
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(everything(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    for path in everything(from) {
+        let target = to.join(path.strip_prefix(from).unwrap());
+        if path.is_dir() {
+            fs::create_dir_all(target).unwrap();
+        } else {
+            fs::copy(path, target).unwrap();
+        }
+    }
+}
+
+fn cut(path: &Path, length: u64) {
+    fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
+}
+
+/// A stream of the recording, whatever the host is called.
+fn stream(recording: &Path, scope: &str) -> PathBuf {
+    let name = format!("{scope}.arrows");
+    let found = everything(recording).into_iter().find(|path| path.ends_with(&name));
+    found.unwrap_or_else(|| panic!("no {name} in {}", recording.display()))
+}
+
+const LOAD: &str = "$BURNER children 10 20ms & $BURNER touch 30MiB 100ms; wait; exit 3";
+
+#[test]
+fn a_recording_is_private_whatever_the_umask() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "umask 0; exec \"$WEIGH\" run -q -o a/run -- sh -c \
+                  'stat -c %a \"$WEIGH_RUN\"/inbox; exec \"$BURNER\" cpu 20ms'";
+    let output = output(plain("sh", directory.path()).args(["-c", script]));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "600\n", "the inbox, while it runs");
+    let recording = directory.path().join("a/run");
+    let found = everything(&recording);
+    for name in ["run.json", "events.jsonl", "summary.json", "process.arrows"] {
+        assert!(found.iter().any(|path| path.ends_with(name)), "no {name} in {found:?}");
+    }
+    for path in found {
+        let mode = path.metadata().unwrap().permissions().mode() & 0o7777;
+        let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode, wanted, "{} has {mode:o}", path.display());
+    }
+}
+
+#[test]
+fn show_gives_what_the_summary_file_has() {
+    let run = weighed_shell(&["-o", "run", "-i", "20ms"], LOAD).ended_with(3);
+    let recording = run.directory.path().join("run");
+    let written: Value =
+        serde_json::from_slice(&fs::read(recording.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(written, run.summary, "--summary and the recording's own");
+    let shown = shown(&recording);
+    assert_eq!(differences("", &written, &shown), "", "written, and shown");
+    fs::remove_file(recording.join("summary.json")).unwrap();
+    assert_eq!(self::shown(&recording), shown, "it can always be made again");
+}
+
+#[test]
+fn show_takes_the_newest_and_a_name_and_prints_text() {
+    let run = weighed_shell(&["--name", "first"], "exit 3").ended_with(3);
+    let here = run.directory.path();
+    let newest = output(&mut weigh(here, &["show"]));
+    assert_eq!(newest.status.code(), Some(0), "showing a failed run is not a failure");
+    let text = String::from_utf8(newest.stdout).unwrap();
+    assert!(text.contains("first") && text.contains("exit 3"), "{text}");
+    let named = fs::read_dir(here.join("weigh-runs")).unwrap().next().unwrap().unwrap();
+    let again = output(weigh(here, &["show"]).arg(named.file_name()));
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), text);
+}
+
+#[test]
+fn runs_lists_the_newest_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = ["zebra", "apple", "mango"];
+    for name in names {
+        let mut command = weigh(directory.path(), &["run", "-q", "--name", name, "--", "true"]);
+        assert_eq!(output(&mut command).status.code(), Some(0));
+    }
+    fs::create_dir(directory.path().join("weigh-runs/not-a-run")).unwrap();
+    let listed = output(&mut weigh(directory.path(), &["runs"]));
+    assert_eq!(listed.status.code(), Some(0));
+    let text = String::from_utf8(listed.stdout).unwrap();
+    let places = names.map(|name| text.find(name).unwrap_or_else(|| panic!("no {name}:\n{text}")));
+    assert!(places[2] < places[1] && places[1] < places[0], "{text}");
+    assert!(!text.contains("not-a-run"), "{text}");
+}
+
+#[test]
+fn a_torn_tail_does_not_keep_a_recording_from_being_opened() {
+    let run = weighed_shell(&["-o", "run", "-i", "10ms"], LOAD).ended_with(3);
+    let whole = run.directory.path().join("run");
+    fs::remove_file(whole.join("summary.json")).unwrap();
+    let (rows, lines) = (stream(&whole, "process"), whole.join("events.jsonl"));
+    let length = |path: &Path| path.metadata().unwrap().len();
+    // The first bytes, the last ones, and some all over.
+    let cuts = |length: u64| {
+        let spread = (1..12).map(move |part| length * part / 12 + part % 5);
+        [0, 1, 7, 8, 9, length - 1, length - 2, length - 9].into_iter().chain(spread)
+    };
+    let (row_cuts, line_cuts) = (cuts(length(&rows)), cuts(length(&lines)));
+    for (row_cut, line_cut) in row_cuts.zip(line_cuts) {
+        for (cut_rows, cut_lines) in [(true, false), (false, true), (true, true)] {
+            let torn = tempfile::tempdir().unwrap();
+            copy(&whole, torn.path());
+            if cut_rows {
+                cut(&stream(torn.path(), "process"), row_cut);
+            }
+            if cut_lines {
+                cut(&torn.path().join("events.jsonl"), line_cut);
+            }
+            let shown = shown(torn.path());
+            // The last line is the run's end.
+            let complete = !cut_lines || line_cut == length(&lines) - 1;
+            assert_eq!(shown["run"]["complete"], complete, "cut at {row_cut}, {line_cut}");
+            assert_eq!(shown["run"]["exit_code"].is_null(), !complete);
+            crate::figures::every_figure_is_explained(&shown);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_recorded_when_nothing_shall_be() {
+    let run = weighed_shell(&["--no-record", "-q"], "echo \"[$WEIGH_RUN]\"").ended_with(0);
+    assert_eq!(run.stdout, b"[]\n");
+    let left: Vec<_> = fs::read_dir(run.directory.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "only the summary that was asked for: {left:?}");
+}
+
+#[test]
+fn a_command_line_is_not_recorded_when_it_shall_not_be() {
+    let run = weighed_shell(&["-o", "run", "--no-cmdline"], ": quite-private").ended_with(0);
+    assert!(run.summary["run"]["command"].is_null());
+    for path in everything(&run.directory.path().join("run")).iter().filter(|path| path.is_file()) {
+        let bytes = fs::read(path).unwrap();
+        let found = bytes.windows(13).any(|window| window == b"quite-private");
+        assert!(!found, "it is in {}", path.display());
+    }
+}
+
+#[test]
+fn the_environment_is_never_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = weigh(directory.path(), &["run", "-q", "-o", "run", "--", "true"]);
+    output(command.env("SOME_VARIABLE", "quite-private"));
+    for path in everything(&directory.path().join("run")).iter().filter(|path| path.is_file()) {
+        let bytes = fs::read(path).unwrap();
+        assert!(!bytes.windows(13).any(|window| window == b"quite-private"), "{}", path.display());
+    }
+}

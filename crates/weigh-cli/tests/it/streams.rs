@@ -1,0 +1,140 @@
+//! The command's streams and its end are its own.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use crate::weighed::{
+    LONG, is_alive, signal, wait_until, weigh, weighed, weighed_command, weighed_shell,
+};
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    for (load, code) in [(["exit", "0"], 0), (["exit", "7"], 7), (["exit", "255"], 255)] {
+        let run = weighed(&[], &load).ended_with(code);
+        assert!(run.summary["run"]["signal"].is_null());
+    }
+}
+
+#[test]
+fn a_command_that_dies_of_a_signal_gives_128_and_its_number() {
+    for number in [15, 9, 10] {
+        let run = weighed(&[], &["signal", &number.to_string()]).ended_with(128 + number);
+        assert_eq!(run.summary["run"]["signal"], number);
+    }
+}
+
+#[test]
+fn stdin_reaches_the_command_and_stdout_is_only_the_commands() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["run", "--no-record", "--", "sh", "-c", "cat; echo complaint >&2"];
+    let mut child = weigh(directory.path(), &words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let sent: Vec<u8> = (0..=255).cycle().take(300_000).collect();
+    let mut stdin = child.stdin.take().unwrap();
+    let bytes = sent.clone();
+    let writer = thread::spawn(move || stdin.write_all(&bytes));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.stdout == sent, "{} bytes came back of {}", output.stdout.len(), sent.len());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.starts_with("complaint\nweigh: "), "{stderr}");
+}
+
+/// Goes on until the test says `go`.
+const GOES_ON: &str = "while [ ! -e go ]; do \"$BURNER\" sleep 10ms; done; exit 7";
+
+fn goes_on(directory: &Path, before: &str) -> Child {
+    let script = format!("{before}; {GOES_ON}");
+    weigh(directory, &["run", "-q", "--no-record", "--", "sh", "-c", &script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Fails unless the command went on all the time, and ends it.
+fn let_it_end(mut child: Child, directory: &Path) {
+    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    fs::write(directory.join("go"), "").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}
+
+#[test]
+fn a_reader_sees_the_end_when_the_command_closes_its_output() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = goes_on(directory.path(), "echo last; exec >&-");
+    let mut stdout = child.stdout.take().unwrap();
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let mut read = String::new();
+        let _ = stdout.read_to_string(&mut read);
+        ended.send(read)
+    });
+    let read = end.recv_timeout(LONG / 4);
+    let_it_end(child, directory.path());
+    assert_eq!(read.as_deref(), Ok("last\n"), "weigh holds on to the command's stdout");
+}
+
+#[test]
+fn a_writer_is_told_when_the_command_closes_its_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = goes_on(directory.path(), "exec <&-; : > closed");
+    let mut stdin = child.stdin.take().unwrap();
+    wait_until("the command closed its input", || directory.path().join("closed").exists());
+    let written = stdin.write_all(b"anybody there?");
+    let_it_end(child, directory.path());
+    let why = written.expect_err("weigh holds on to the command's stdin").kind();
+    assert_eq!(why, std::io::ErrorKind::BrokenPipe);
+}
+
+/// A shell that leaves a sleeper behind, says its pid, and sees that it is one.
+const LEAVES: &str = "\"$BURNER\" sleep 60s >/dev/null 2>&1 & echo $!
+    until grep -q burner /proc/$!/comm; do \"$BURNER\" sleep 5ms; done";
+
+#[test]
+fn descendants_that_live_on_are_named_and_not_waited_for() {
+    let run = weighed_shell(&["-o", "run"], LEAVES).ended_with(0);
+    let pid = String::from_utf8_lossy(&run.stdout).trim().parse::<u32>().unwrap();
+    let alive = is_alive(pid);
+    signal(pid, libc::SIGKILL);
+    assert!(alive, "weigh neither waits for it nor ends it");
+    let left = run.summary["processes"]["left"].as_array().unwrap();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!((left[0]["pid"].as_u64(), &left[0]["name"]), (Some(pid.into()), &"burner".into()));
+    assert!(run.stderr.contains(&pid.to_string()), "people are told, too: {}", run.stderr);
+    let again = crate::recording::shown(&run.directory.path().join("run"));
+    assert_eq!(again["processes"], run.summary["processes"]);
+}
+
+#[test]
+fn a_child_of_the_shell_before_weigh_is_not_part_of_the_run() {
+    let directory = tempfile::tempdir().unwrap();
+    // exec keeps the children that the shell had: weigh is born with one.
+    let script = "\"$BURNER\" cpu 300ms & exec \"$WEIGH\" run -q --no-record \
+        --summary summary.json -- \"$BURNER\" sleep 500ms";
+    let mut command = crate::weighed::plain("sh", directory.path());
+    let output = crate::weighed::output(command.args(["-c", script]));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary = fs::read(directory.path().join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    let cpu = summary["figures"]["cpu_time_seconds"]["value"].as_f64().unwrap();
+    assert!(cpu < 0.1, "{cpu} s of CPU for a sleeper");
+    assert_eq!(summary["processes"]["total"], 1);
+}
+
+#[test]
+fn a_command_gets_its_arguments_as_they_are() {
+    let words = ["sh", "-c", "for word; do printf '[%s]' \"$word\"; done", "sh"];
+    let odd = ["", "-i", "--", "a b", "*", "$HOME", "--help", "'"];
+    let command: Vec<_> = words.iter().chain(&odd).map(|word| (*word).into()).collect();
+    let run = weighed_command(&["--no-record", "-q"], &command).ended_with(0);
+    assert_eq!(run.stdout, b"[][-i][--][a b][*][$HOME][--help][']");
+}

@@ -1,0 +1,274 @@
+//! How the tests run `weigh` and read what it says.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub const MIB: f64 = 1024.0 * 1024.0;
+
+/// No file of settings is there.
+const NO_CONFIG: &str = "/nonexistent";
+
+/// Far more than anything here takes: whoever waits longer waits for nothing.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The user without rights that every machine has.
+const NOBODY: &str = "65534";
+
+/// Variables that would change what weigh does or how it looks.
+const VARIABLES: [&str; 15] = [
+    "WEIGH_RUN",
+    "WEIGH_PHASE",
+    "WEIGH_INTERVAL",
+    "WEIGH_OUTPUT",
+    "WEIGH_NAME",
+    "WEIGH_COLLECT",
+    "WEIGH_SKIP",
+    "WEIGH_BUDGET",
+    "WEIGH_EXPECTED_CORES",
+    "WEIGH_UNITS",
+    "NO_COLOR",
+    "CLICOLOR_FORCE",
+    "FORCE_COLOR",
+    "TMUX",
+    "TMUX_PANE",
+];
+
+/// The program under test.
+pub fn weigh_path() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_weigh"))
+}
+
+/// The loads: built by `cargo test` as an example, beside this binary.
+pub fn burner() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let burner = tests.parent().unwrap().parent().unwrap().join("examples/burner");
+    assert!(
+        burner.exists(),
+        "{} is missing: cargo build -p weigh-cli --examples",
+        burner.display()
+    );
+    burner
+}
+
+/// A command in a directory, with nothing in its environment that changes weigh.
+pub fn plain(program: impl AsRef<OsStr>, directory: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(directory).stdin(Stdio::null()).env("XDG_CONFIG_HOME", NO_CONFIG);
+    VARIABLES.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    command.env("WEIGH", weigh_path()).env("BURNER", burner());
+    command
+}
+
+/// `weigh` with these arguments, in a directory.
+pub fn weigh<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Command {
+    let mut command = plain(weigh_path(), directory);
+    command.args(arguments);
+    command
+}
+
+/// Runs a command to its end and kills it when it takes far too long.
+pub fn output(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let (ended, end) = mpsc::channel::<()>();
+    let watchdog = thread::spawn(move || {
+        let late = end.recv_timeout(2 * LONG) == Err(mpsc::RecvTimeoutError::Timeout);
+        if late {
+            signal(pid, libc::SIGKILL);
+        }
+        late
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(ended);
+    assert!(!watchdog.join().unwrap(), "{command:?} did not end");
+    output
+}
+
+/// What a weighed command did and what weigh says of it.
+pub struct Weighed {
+    pub directory: TempDir,
+    pub code: Option<i32>,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    pub summary: Value,
+}
+
+/// Weighs a burner's load, without a recording.
+pub fn weighed(options: &[&str], load: &[&str]) -> Weighed {
+    let mut words = vec![burner().into_os_string()];
+    words.extend(load.iter().map(OsString::from));
+    weighed_command(&[&["--no-record"], options].concat(), &words)
+}
+
+/// Weighs a line of shell; `$BURNER` and `$WEIGH` are there.
+pub fn weighed_shell(options: &[&str], script: &str) -> Weighed {
+    weighed_command(options, &["sh".into(), "-c".into(), script.into()])
+}
+
+/// Weighs any command, in a directory of its own.
+pub fn weighed_command(options: &[&str], words: &[OsString]) -> Weighed {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = weigh(directory.path(), &["run", "--summary", "summary-for-test.json"]);
+    let output = output(command.args(options).arg("--").args(words));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let written = fs::read(directory.path().join("summary-for-test.json"));
+    let summary = written.unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
+    Weighed {
+        summary: serde_json::from_slice(&summary).unwrap_or_else(|why| panic!("{why}\n{stderr}")),
+        directory,
+        code: output.status.code(),
+        stdout: output.stdout,
+        stderr,
+    }
+}
+
+impl Weighed {
+    /// A figure of the whole run.
+    pub fn figure(&self, name: &str) -> Figure {
+        Figure::of(&self.summary["figures"][name], name)
+    }
+
+    /// Fails unless the command ended with this code and weigh says so.
+    pub fn ended_with(self, code: i32) -> Weighed {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        assert_eq!(self.summary["run"]["exit_code"], code);
+        self
+    }
+}
+
+/// A figure as the JSON has it.
+#[derive(Debug)]
+pub struct Figure {
+    pub name: String,
+    pub value: Option<f64>,
+    pub method: Option<String>,
+    pub lower: Option<f64>,
+    pub upper: Option<f64>,
+    pub reason: Option<String>,
+}
+
+impl Figure {
+    pub fn of(json: &Value, name: &str) -> Figure {
+        assert!(json.is_object(), "there is no figure {name}");
+        let number = |key: &str| json[key].as_f64();
+        let text = |key: &str| json[key].as_str().map(str::to_owned);
+        Figure {
+            name: name.to_owned(),
+            value: number("value"),
+            method: text("method"),
+            lower: number("lower"),
+            upper: number("upper"),
+            reason: text("reason"),
+        }
+    }
+
+    /// Its value, which must be known.
+    pub fn known(&self) -> f64 {
+        self.value.unwrap_or_else(|| panic!("{} has no value: {self:?}", self.name))
+    }
+
+    /// Fails unless the value is the truth, give or take a share of it.
+    pub fn is_within(&self, share: f64, truth: f64) -> &Figure {
+        let off = self.known() / truth - 1.0;
+        assert!(off.abs() <= share, "{self:?} is {:.1} % off {truth}", off * 100.0);
+        self
+    }
+
+    pub fn is(&self, method: &str) -> &Figure {
+        assert_eq!(self.method.as_deref(), Some(method), "{self:?}");
+        self
+    }
+}
+
+/// Sends a signal; a process that is gone does not mind.
+pub fn signal(pid: u32, number: i32) {
+    // SAFETY: kill takes two numbers.
+    unsafe { libc::kill(pid as libc::pid_t, number) };
+}
+
+/// Whether there is a process with this pid.
+pub fn is_alive(pid: u32) -> bool {
+    // SAFETY: signal 0 only asks.
+    unsafe { libc::kill(pid as libc::pid_t, 0) == 0 }
+}
+
+/// Waits for something to become true, looking every few milliseconds.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < end, "waited in vain: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Says why a test cannot run here; past the harness, which would keep it to itself.
+pub fn skipped(why: &str) {
+    let name = thread::current().name().unwrap_or("?").to_owned();
+    let _ = writeln!(io::stderr(), "skipped: {name}: {why}");
+}
+
+pub fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Whether this user may mount something in a namespace of its own; says so if not.
+pub fn can_mount() -> bool {
+    let probe = Command::new("unshare").args(["-m", "-p", "-f", "true"]).output();
+    let can = is_root() && probe.is_ok_and(|probe| probe.status.success());
+    if !can {
+        skipped("needs root, and unshare -m -p to be allowed");
+    }
+    can
+}
+
+pub fn is_installed(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", "command -v \"$0\"", program]).output();
+    let found = found.is_ok_and(|found| found.status.success());
+    if !found {
+        skipped(&format!("{program} is not installed"));
+    }
+    found
+}
+
+/// Both programs where every user can reach them.
+pub struct ForEverybody(TempDir);
+
+impl ForEverybody {
+    pub fn new() -> ForEverybody {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for (name, program) in [("weigh", weigh_path()), ("burner", &burner())] {
+            fs::copy(program, directory.path().join(name)).unwrap();
+        }
+        ForEverybody(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A program of theirs, run by somebody who is not root, in `/`-like places of ours.
+    pub fn command(&self, program: &str, directory: &Path) -> Command {
+        let program = self.path().join(program);
+        if !is_root() {
+            return plain(program, directory);
+        }
+        let mut command = plain("setpriv", directory);
+        let (user, group) = (format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"));
+        command.args([user, group, "--clear-groups".to_owned()]).arg(program);
+        command
+    }
+}
