@@ -5,7 +5,7 @@
 
 use super::{Collector, Fault, Probe, Source, group, malformed, readable};
 use crate::catalog::metrics;
-use crate::host::Host;
+use crate::host::{Host, Kept};
 use crate::parse::system_stat::{self, CpuTicks};
 use crate::sample::{Entity, Tick};
 
@@ -50,7 +50,7 @@ pub(super) const SOURCE: Source = Source {
     about: "CPU time of the machine: user, system, idle, I/O wait, steal",
     groups: &[group::<NodeCpu>()],
     probe,
-    collector: Some(|_| Box::new(Cpu { buffer: Vec::new(), each: false })),
+    collector: Some(|_| Box::new(Cpu::new(false))),
     on_request: false,
 };
 
@@ -59,7 +59,7 @@ pub(super) const PER_CPU: Source = Source {
     about: "CPU time of each CPU of the machine",
     groups: &[group::<CpuTime>()],
     probe,
-    collector: Some(|_| Box::new(Cpu { buffer: Vec::new(), each: true })),
+    collector: Some(|_| Box::new(Cpu::new(true))),
     on_request: true,
 };
 
@@ -68,14 +68,21 @@ fn probe(host: &Host) -> Probe {
 }
 
 struct Cpu {
+    stat: Kept,
     buffer: Vec<u8>,
     /// Each CPU, or all together.
     each: bool,
 }
 
+impl Cpu {
+    fn new(each: bool) -> Cpu {
+        Cpu { stat: Kept::always(), buffer: Vec::new(), each }
+    }
+}
+
 impl Collector for Cpu {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let bytes = host.proc.read(c"stat", &mut self.buffer)?;
+        let bytes = self.stat.read(&host.proc, c"stat", &mut self.buffer)?;
         if self.each {
             for (cpu, ticks) in system_stat::cpus(bytes) {
                 tick.put(Entity::Cpu(cpu), &of_one(host, &ticks));

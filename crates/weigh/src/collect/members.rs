@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
-use crate::host::{self, Host};
+use crate::host::{self, Host, Kept};
 use crate::parse::{self, loadavg::Loadavg};
 use crate::sample::ProcessId;
 
@@ -45,13 +45,14 @@ pub struct Members {
     births: Births,
     /// Somebody of ours went: their pid may be somebody else's by now, and nothing else tell.
     somebody_went: bool,
+    loadavg: Kept,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
 }
 
 /// Whether somebody may have been born since the last look.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Births {
     /// The last pid given out and the number of threads, at the last look.
     Told(Option<Loadavg>),
@@ -66,12 +67,14 @@ impl Members {
             reaper,
             known: HashMap::new(),
             round: 0,
-            births: Births::Told(loadavg(host, &mut Vec::new())),
+            births: Births::Told(None),
+            loadavg: Kept::always(),
             somebody_went: false,
             entries: Vec::new(),
             unknown: Vec::new(),
             buffer: Vec::new(),
         };
+        members.births = Births::Told(members.last_born(host));
         // A listing that fails now fails again at the first tick, and is reported there.
         let _ = members.list(host);
         for (pid, inode) in std::mem::take(&mut members.unknown) {
@@ -84,9 +87,8 @@ impl Members {
     pub fn begin(&mut self, host: &Host, root: u32) {
         // A sandbox may answer with a loadavg that never changes. A child was born since
         // `before_run`, so one that tells the truth has moved.
-        if let Births::Told(before) = &self.births {
-            let now = loadavg(host, &mut self.buffer);
-            self.births = match (before, now) {
+        if let Births::Told(before) = self.births {
+            self.births = match (before, self.last_born(host)) {
                 (Some(before), Some(now)) if before.last_pid != now.last_pid => Births::Told(None),
                 _ => Births::Untold,
             };
@@ -109,15 +111,15 @@ impl Members {
     /// Returns whether more may have been born than are there now.
     pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
         let mut given_out = None;
-        if let Births::Told(last) = &mut self.births {
-            let now = loadavg(host, &mut self.buffer);
-            if now.is_some() && now == *last && !self.somebody_went {
+        if let Births::Told(last) = self.births {
+            let now = self.last_born(host);
+            if now.is_some() && now == last && !self.somebody_went {
                 return Ok(false);
             }
             // Pids are given out one after the other; one that went back has begun anew.
             given_out =
-                now.zip(*last).and_then(|(now, last)| now.last_pid.checked_sub(last.last_pid));
-            *last = now;
+                now.zip(last).and_then(|(now, last)| now.last_pid.checked_sub(last.last_pid));
+            self.births = Births::Told(now);
         }
         self.somebody_went = false;
         self.list(host)?;
@@ -194,6 +196,12 @@ impl Members {
         ours
     }
 
+    /// Who was born last, and how many there are, if this kernel says.
+    fn last_born(&mut self, host: &Host) -> Option<Loadavg> {
+        let bytes = self.loadavg.read(&host.proc, c"loadavg", &mut self.buffer).ok()?;
+        parse::loadavg::parse(bytes).ok()
+    }
+
     fn listed_inode(&self, pid: u32) -> u64 {
         self.unknown.iter().find(|(listed, _)| *listed == pid).map_or(0, |(_, inode)| *inode)
     }
@@ -201,10 +209,6 @@ impl Members {
     fn know(&mut self, pid: u32, inode: u64, ours: bool) {
         self.known.insert(pid, Known { inode, round: self.round, ours });
     }
-}
-
-fn loadavg(host: &Host, buffer: &mut Vec<u8>) -> Option<Loadavg> {
-    parse::loadavg::parse(host.proc.read(c"loadavg", buffer).ok()?).ok()
 }
 
 fn pid_of(name: &[u8]) -> Option<u32> {

@@ -5,7 +5,7 @@
 
 use super::{Collector, Fault, Source, group, malformed, readable};
 use crate::catalog::metrics;
-use crate::host::Host;
+use crate::host::{Host, Kept};
 use crate::parse::meminfo;
 use crate::sample::{Entity, Tick};
 
@@ -36,17 +36,18 @@ pub(super) const SOURCE: Source = Source {
     about: "memory and swap of the machine",
     groups: &[group::<NodeMemory>()],
     probe: |host| readable(&host.proc, c"meminfo"),
-    collector: Some(|_| Box::new(Memory { buffer: Vec::new() })),
+    collector: Some(|_| Box::new(Memory { meminfo: Kept::always(), buffer: Vec::new() })),
     on_request: false,
 };
 
 struct Memory {
+    meminfo: Kept,
     buffer: Vec<u8>,
 }
 
 impl Collector for Memory {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let bytes = host.proc.read(c"meminfo", &mut self.buffer)?;
+        let bytes = self.meminfo.read(&host.proc, c"meminfo", &mut self.buffer)?;
         let memory = meminfo::parse(bytes).map_err(malformed(&host.proc, c"meminfo"))?;
         let row = NodeMemory {
             total: Some(memory.total),

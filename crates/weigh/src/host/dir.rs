@@ -141,21 +141,23 @@ impl Kept {
         Kept { fd: None, allowance: allowance.clone() }
     }
 
+    /// One of the few files that are read at every tick whatever runs.
+    pub fn always() -> Kept {
+        Kept::new(&Descriptors::at_most(1))
+    }
+
     /// Reads the whole file, opening it when it is not open.
-    ///
-    /// `path` is only called when the file has to be opened or an error named.
     pub fn read<'b>(
         &mut self,
         dir: &Dir,
-        path: impl Fn() -> ProcPath,
+        path: &CStr,
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], Error> {
         if let Some(fd) = &self.fd {
-            return read_whole(fd, buffer).map_err(|errno| dir.error(path().as_c_str(), errno));
+            return read_whole(fd, buffer).map_err(|errno| dir.error(path, errno));
         }
-        let path = path();
-        let fd = dir.open_file(path.as_c_str())?;
-        let bytes = read_whole(&fd, buffer).map_err(|errno| dir.error(path.as_c_str(), errno))?;
+        let fd = dir.open_file(path)?;
+        let bytes = read_whole(&fd, buffer).map_err(|errno| dir.error(path, errno))?;
         if self.allowance.take() {
             self.fd = Some(fd);
         }
@@ -258,7 +260,7 @@ mod tests {
             let host = fake.host();
             let mut kept = Kept::new(&Descriptors::at_most(allowed));
             let mut buffer = Vec::new();
-            let path = || ProcPath::new(7, "io");
+            let path = c"7/io";
             assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"one");
             fake.set_proc("7/io", "two");
             assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"two");

@@ -24,21 +24,44 @@ use crate::sample::{Cells, Column, Entity, ProcessId, Table};
 /// Makes batches of one table, ready to be written one after the other.
 pub struct Encoder {
     schema: Arc<Schema>,
-    writer: StreamWriter<Vec<u8>>,
+    /// Writers of small and of large batches into one stream.
+    plain: StreamWriter<Vec<u8>>,
+    compressed: StreamWriter<Vec<u8>>,
     header: Vec<u8>,
     started: Duration,
+    effort: Effort,
+}
+
+/// How much is done to make batches small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// While the run goes on: only large batches are compressed. For small ones it would save
+    /// next to nothing, and at 5 µs a buffer be most of what a tick with one process costs.
+    Little,
+    /// When it is over: all of them.
+    Full,
+}
+
+impl Effort {
+    fn compresses(self, rows: usize) -> bool {
+        self == Effort::Full || rows >= 128
+    }
 }
 
 impl Encoder {
     /// An encoder for tables like this one, of a run that began at this wall-clock time.
-    pub fn new(table: &Table, started: Duration) -> Result<Encoder, ArrowError> {
+    pub fn new(table: &Table, started: Duration, effort: Effort) -> Result<Encoder, ArrowError> {
         let schema = Arc::new(schema(table, started));
-        // 8 is the least that Arrow allows; 64 would triple the size of small batches.
-        let options = IpcWriteOptions::try_new(8, false, arrow_ipc::MetadataVersion::V5)?
-            .try_with_compression(Some(CompressionType::ZSTD))?;
-        let mut writer = StreamWriter::try_new_with_options(Vec::new(), &schema, options)?;
-        let header = std::mem::take(writer.get_mut());
-        Ok(Encoder { schema, writer, header, started })
+        let writer = |compression| {
+            // 8 is the least that Arrow allows; 64 would triple the size of small batches.
+            let options = IpcWriteOptions::try_new(8, false, arrow_ipc::MetadataVersion::V5)?
+                .try_with_compression(compression)?;
+            StreamWriter::try_new_with_options(Vec::new(), &schema, options)
+        };
+        let (mut plain, mut compressed) = (writer(None)?, writer(Some(CompressionType::ZSTD))?);
+        let header = std::mem::take(plain.get_mut());
+        compressed.get_mut().clear();
+        Ok(Encoder { schema, plain, compressed, header, started, effort })
     }
 
     /// The bytes that a stream begins with.
@@ -48,10 +71,12 @@ impl Encoder {
 
     /// The bytes of one more batch.
     pub fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
-        self.writer.get_mut().clear();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.arrays(table))?;
-        self.writer.write(&batch)?;
-        Ok(self.writer.get_ref())
+        let compress = self.effort.compresses(table.len());
+        let writer = if compress { &mut self.compressed } else { &mut self.plain };
+        writer.get_mut().clear();
+        writer.write(&batch)?;
+        Ok(writer.get_ref())
     }
 
     fn arrays(&self, table: &Table) -> Vec<ArrayRef> {

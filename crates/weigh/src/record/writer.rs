@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::frames::Batches;
 use super::reader::host_directory;
-use super::stream::{Encoder, decode};
+use super::stream::{Effort, Encoder, decode};
 use super::{Entry, Error, Manifest, files};
 use crate::sample::{Table, Tick};
 
@@ -216,7 +216,7 @@ impl Disk {
             .iter()
             .map(|table| {
                 let path = host.join(format!("{}.arrows", table.scope().name()));
-                let encoder = encoder(&path, table, started)?;
+                let encoder = encoder(&path, table, started, Effort::Little)?;
                 let mut out = Out::create(path)?;
                 out.append(encoder.header())?;
                 Ok(Stream { out, encoder, shape: table.clone(), started, batches: 0, rows: 0 })
@@ -302,7 +302,7 @@ impl Stream {
             self.encoder.encode(table).map_err(|error| Error::malformed(&self.out.path, error));
         if let Err(error) = encoded.and_then(|bytes| self.out.append(bytes)) {
             // What the lost piece had told the reader must be told again.
-            self.encoder = encoder(&self.out.path, &self.shape, self.started)?;
+            self.encoder = encoder(&self.out.path, &self.shape, self.started, Effort::Little)?;
             return Err(error);
         }
         self.batches += 1;
@@ -327,7 +327,7 @@ impl Stream {
 
     fn rewrite(&self, from: &Path, mut to: Out) -> Result<(), Error> {
         let mut together = self.shape.clone();
-        let mut encoder = encoder(from, &self.shape, self.started)?;
+        let mut encoder = encoder(from, &self.shape, self.started, Effort::Full)?;
         to.append(encoder.header())?;
         let mut write = |table: &mut Table, to: &mut Out| {
             let bytes = encoder.encode(table).map_err(|error| Error::malformed(from, error))?;
@@ -347,6 +347,11 @@ impl Stream {
     }
 }
 
-fn encoder(path: &Path, table: &Table, started: Duration) -> Result<Encoder, Error> {
-    Encoder::new(table, started).map_err(|error| Error::malformed(path, error))
+fn encoder(
+    path: &Path,
+    table: &Table,
+    started: Duration,
+    effort: Effort,
+) -> Result<Encoder, Error> {
+    Encoder::new(table, started, effort).map_err(|error| Error::malformed(path, error))
 }

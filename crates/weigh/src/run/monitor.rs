@@ -26,6 +26,12 @@ use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use crate::summary::Accumulator;
 
+/// What ended a sleep before its time.
+struct Woken {
+    by_signal: bool,
+    by_word: bool,
+}
+
 pub(super) struct Monitor {
     host: Host,
     /// The clock's reading at the run's zero.
@@ -139,14 +145,11 @@ impl Monitor {
     /// Watches until the command has ended, and with `--wait-all` everything it started.
     pub(super) fn watch(&mut self) {
         loop {
-            if self.now() >= self.schedule.due() {
+            let mut now = self.now();
+            if now >= self.schedule.due() {
                 self.take_tick();
+                now = self.now();
             }
-            self.reap();
-            if self.is_over() {
-                return;
-            }
-            let now = self.now();
             let mut until = self.schedule.due();
             if let Some(writer) = &mut self.writer {
                 if now >= writer.due() {
@@ -154,12 +157,20 @@ impl Monitor {
                 }
                 until = until.min(writer.due());
             }
-            self.sleep(until.saturating_sub(now));
-            while let Some(signal) = self.signals.arrived() {
-                self.signal(signal);
+            let woken = self.sleep(until.saturating_sub(now));
+            if woken.by_word {
+                let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
+                words.into_iter().for_each(|word| self.word(word));
             }
-            let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
-            words.into_iter().for_each(|word| self.word(word));
+            if woken.by_signal {
+                while let Some(signal) = self.signals.arrived() {
+                    self.signal(signal);
+                }
+                self.reap();
+                if self.is_over() {
+                    return;
+                }
+            }
         }
     }
 
@@ -168,14 +179,21 @@ impl Monitor {
     }
 
     /// Sleeps until a signal or a word arrives, at most so long.
-    fn sleep(&self, time: Duration) {
+    fn sleep(&self, time: Duration) -> Woken {
         let signals = self.signals.as_fd();
         let inbox = self.inbox.as_ref().map_or(signals, |inbox| inbox.as_fd());
         let mut sources = [signals, inbox].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
         let time =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        // Waking up early for whatever reason only means another look.
-        let _ = poll(&mut sources, Some(&time));
+        match poll(&mut sources, Some(&time)) {
+            Ok(0) => Woken { by_signal: false, by_word: false },
+            Ok(_) => Woken {
+                by_signal: !sources[0].revents().is_empty(),
+                by_word: self.inbox.is_some() && !sources[1].revents().is_empty(),
+            },
+            // Better one look too many.
+            Err(_) => Woken { by_signal: true, by_word: true },
+        }
     }
 
     /// Asks everybody, and hands on what they said.

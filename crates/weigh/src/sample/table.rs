@@ -14,6 +14,8 @@ use crate::catalog::{Metric, Row, Scope, Type, Value};
 pub struct Table {
     scope: Scope,
     metrics: Vec<&'static Metric>,
+    /// Each group and its first column: asked for several times for every row.
+    groups: Vec<(&'static str, usize)>,
     times: Vec<Duration>,
     entities: Vec<Entity>,
     columns: Vec<Column>,
@@ -106,9 +108,16 @@ impl Table {
         let metrics: Vec<&'static Metric> =
             groups.iter().copied().flatten().filter(|metric| metric.scope == scope).collect();
         let columns = metrics.iter().map(|metric| Column::new(metric.stored)).collect();
+        let mut groups: Vec<(&'static str, usize)> = Vec::new();
+        for (column, metric) in metrics.iter().enumerate() {
+            if groups.last().is_none_or(|(group, _)| *group != metric.group) {
+                groups.push((metric.group, column));
+            }
+        }
         Table {
             scope,
             metrics,
+            groups,
             times: Vec::new(),
             entities: Vec::new(),
             columns,
@@ -226,7 +235,8 @@ impl Table {
     }
 
     fn first_column<R: Row>(&self) -> Option<usize> {
-        self.metrics.iter().position(|metric| metric.group == R::GROUP && metric.scope == R::SCOPE)
+        let found = self.groups.iter().find(|(group, _)| *group == R::GROUP);
+        found.filter(|_| self.scope == R::SCOPE).map(|(_, column)| *column)
     }
 }
 
