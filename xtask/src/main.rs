@@ -1,1 +1,69 @@
-fn main() {}
+//! What is done with this repository besides building it: `cargo xtask TASK`.
+//!
+//! Tasks are programs and not shell scripts, so that they use the library's own
+//! catalogue and reader and run the same way here and in CI.
+// The bans keep the library's readings behind `weigh::host`; a task has no such door.
+#![allow(clippy::disallowed_methods)]
+
+mod bench;
+mod capture;
+mod command;
+mod generate;
+mod load;
+mod packages;
+mod probe;
+mod scrub;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the weigh repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Install what the tests need, then format check, clippy, tests, docs, generated pages
+    Test,
+    /// Write the pages of docs/reference that are made from the code
+    Generate {
+        /// Compare instead of writing, and fail when a page is out of date
+        #[arg(long)]
+        check: bool,
+    },
+    /// Measure what weigh costs, beside the bare reads, and write BENCHMARKS.md
+    Bench(bench::Options),
+    /// Record the files that collectors read, twice, as fixtures/hosts/NAME/{t0,t1}.host
+    CaptureHost(capture::Options),
+    /// (for bench) A load of many processes or of a fixed amount of work
+    #[command(hide = true, subcommand)]
+    Load(load::Load),
+    /// (for bench) The bare reads: the pids to read come on stdin
+    #[command(hide = true)]
+    Probe(probe::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().task {
+        Task::Test => test::run(),
+        Task::Generate { check } => generate::run(check),
+        Task::Bench(options) => bench::run(&options),
+        Task::CaptureHost(options) => capture::run(&options),
+        Task::Load(load) => load.run(),
+        Task::Probe(options) => probe::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Not `{error:?}`: with RUST_BACKTRACE set, a stack would hide what to type.
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

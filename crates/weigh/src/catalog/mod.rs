@@ -1,4 +1,4 @@
-//! What can be measured: every metric is declared once, with [`metrics!`], and
+//! What can be measured: every metric is declared once, with `metrics!`, and
 //! everything else (columns, units, names for other tools, the reference page)
 //! is derived from that declaration.
 
@@ -162,7 +162,7 @@ impl Stored for f64 {
     }
 }
 
-/// A group of metrics that are measured together: what [`metrics!`] makes.
+/// A group of metrics that are measured together: what `metrics!` makes.
 pub trait Row: Sized + Copy {
     /// What its rows are about.
     const SCOPE: Scope;

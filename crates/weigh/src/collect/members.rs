@@ -54,7 +54,7 @@ pub struct Members {
 /// Whether somebody may have been born since the last look.
 #[derive(Debug, Clone, Copy)]
 enum Births {
-    /// The last pid given out and the number of threads, at the last look.
+    /// The last pid given out at the last look.
     Told(Option<Loadavg>),
     /// This kernel does not tell; the listing has to be read every time.
     Untold,
@@ -113,7 +113,9 @@ impl Members {
         let mut given_out = None;
         if let Births::Told(last) = self.births {
             let now = self.last_born(host);
-            if now.is_some() && now == last && !self.somebody_went {
+            let nobody_born =
+                now.zip(last).is_some_and(|(now, last)| now.last_pid == last.last_pid);
+            if nobody_born && !self.somebody_went {
                 return Ok(false);
             }
             // Pids are given out one after the other; one that went back has begun anew.
@@ -196,7 +198,7 @@ impl Members {
         ours
     }
 
-    /// Who was born last, and how many there are, if this kernel says.
+    /// Who was born last, if this kernel says.
     fn last_born(&mut self, host: &Host) -> Option<Loadavg> {
         let bytes = self.loadavg.read(&host.proc, c"loadavg", &mut self.buffer).ok()?;
         parse::loadavg::parse(bytes).ok()

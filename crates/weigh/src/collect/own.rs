@@ -50,8 +50,8 @@ impl Collector for Own {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let Usage { user_seconds: user, system_seconds: system, .. } = Usage::own();
         // The status file costs more than the rest of a small tick: a look whenever we
-        // have worked for another 10 ms finds what there is to find.
-        if self.peak.is_none_or(|(_, then)| user + system > then + 0.01) {
+        // have worked for another 50 ms finds what there is to find.
+        if self.peak.is_none_or(|(_, then)| user + system > then + 0.05) {
             let bytes = host.proc.read(c"self/status", &mut self.buffer)?;
             let peak = status::parse(bytes).ok().and_then(|status| status.resident_peak);
             self.peak = peak.map(|peak| (peak, user + system));

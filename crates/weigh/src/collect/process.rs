@@ -169,6 +169,7 @@ pub struct Process {
     stat: Kept,
     schedstat: Kept,
     io: Kept,
+    files: Kept,
     io_denied: bool,
     /// CPU time of the main thread at the last look, in nanoseconds.
     ran: Option<u64>,
@@ -189,6 +190,7 @@ impl Process {
             stat: Kept::new(&tools.descriptors),
             schedstat: Kept::new(&tools.descriptors),
             io: Kept::new(&tools.descriptors),
+            files: Kept::new(&tools.descriptors),
             io_denied: false,
             ran: None,
             threads: 0,
@@ -300,7 +302,7 @@ impl Process {
         }
         let path = ProcPath::new(self.id.pid, "fd");
         let count = if tools.counts_files {
-            host.proc.size(path.as_c_str())
+            self.files.size(&host.proc, path.as_c_str())
         } else {
             host.proc.count(path.as_c_str())
         };

@@ -163,6 +163,19 @@ impl Kept {
         }
         Ok(bytes)
     }
+
+    /// The number that `stat` calls the file's size.
+    pub fn size(&mut self, dir: &Dir, path: &CStr) -> Result<u64, Error> {
+        if self.fd.is_none() && self.allowance.take() {
+            self.fd = Some(dir.open_file(path).inspect_err(|_| self.allowance.give_back())?);
+        }
+        match &self.fd {
+            Some(fd) => rustix::fs::fstat(fd)
+                .map(|stat| stat.st_size as u64)
+                .map_err(|errno| dir.error(path, errno)),
+            None => dir.size(path),
+        }
+    }
 }
 
 impl Drop for Kept {

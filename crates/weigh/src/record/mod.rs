@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 pub use events::{Entry, Event};
 pub use manifest::Manifest;
 pub use reader::{Moment, Recording};
-pub use writer::Writer;
+pub use writer::{FLUSH_EVERY, Writer};
 
 /// The version of the recording's format.
 pub const FORMAT: u32 = 1;

@@ -1,0 +1,118 @@
+//! `cargo xtask bench`: what weigh costs.
+//!
+//! The machine is shared and its speed changes from minute to minute, so every
+//! cost stands beside something measured at the same time on the same processes,
+//! and each line is a median. Nothing here is asserted by a test.
+
+mod first;
+mod machine;
+mod peers;
+mod rate;
+mod rest;
+mod slowdown;
+mod table;
+mod tick;
+mod weighed;
+
+pub use weighed::descendants;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::command::{self, cargo, target};
+use table::Line;
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Shorter and once each: to see that it works, not to be believed
+    #[arg(long)]
+    quick: bool,
+    /// Only this: tick, peers, slowdown, rate, memory, first or rest
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+/// What every measurement needs.
+pub struct Bench {
+    /// The program that is measured.
+    weigh: PathBuf,
+    /// Ourselves as a release build: loads and bare reads must not be slower than they need be.
+    xtask: PathBuf,
+    /// Where recordings go; on the disk that builds are on, as a user's would be.
+    scratch: tempfile::TempDir,
+    quick: bool,
+}
+
+type Measurement = fn(&Bench) -> Result<Vec<Line>>;
+
+const MEASUREMENTS: [(&str, Measurement); 7] = [
+    ("tick", tick::measure),
+    ("peers", peers::measure),
+    ("slowdown", slowdown::measure),
+    ("rate", rate::measure),
+    ("memory", tick::memory),
+    ("first", first::measure),
+    ("rest", rest::measure),
+];
+
+impl Bench {
+    /// How often each measurement is made.
+    fn repeats(&self) -> usize {
+        if self.quick { 1 } else { 3 }
+    }
+
+    /// A directory that does not exist yet.
+    fn fresh(&self, name: &str) -> PathBuf {
+        (0..)
+            .map(|count| self.scratch.path().join(format!("{name}-{count}")))
+            .find(|path| !path.exists())
+            .unwrap_or_default()
+    }
+}
+
+/// Builds, measures, prints; writes BENCHMARKS.md when everything was measured in full.
+pub fn run(options: &Options) -> Result<()> {
+    let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    if !MEASUREMENTS.iter().any(|(name, _)| wanted(name)) {
+        let names: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
+        bail!("there is no such measurement; there are {}", names.join(", "));
+    }
+    command::run(cargo().args([
+        "build",
+        "--quiet",
+        "--release",
+        "-p",
+        "weigh-cli",
+        "--bins",
+        "--examples",
+    ]))?;
+    command::run(cargo().args(["build", "--quiet", "--release", "-p", "xtask"]))?;
+    let release = target().join("release");
+    let bench = Bench {
+        weigh: release.join("weigh"),
+        xtask: release.join("xtask"),
+        scratch: tempfile::Builder::new()
+            .prefix("bench-")
+            .tempdir_in(target())
+            .context("a directory for recordings under target/")?,
+        quick: options.quick,
+    };
+    let (begin, load) = (Instant::now(), machine::Load::begin()?);
+    let mut lines = Vec::new();
+    for (name, measure) in MEASUREMENTS.into_iter().filter(|(name, _)| wanted(name)) {
+        eprintln!("measuring: {name}");
+        lines.extend(measure(&bench).with_context(|| format!("measuring {name}"))?);
+    }
+    let report = format!("{}\n\n{}", machine::described(&load)?, table::markdown(&lines));
+    println!("\n{report}");
+    println!("took {:.0} s", begin.elapsed().as_secs_f64());
+    if options.quick || options.only.is_some() {
+        println!("BENCHMARKS.md is written by a full run: cargo xtask bench");
+        return Ok(());
+    }
+    table::write(&report)
+}

@@ -1,0 +1,138 @@
+//! The lines of the table, their verdicts, and the place they are kept in.
+
+use anyhow::{Context, Result};
+
+use crate::command::root;
+
+const FILE: &str = "BENCHMARKS.md";
+const BEGIN: &str = "<!-- From here: written by `cargo xtask bench`. Do not edit. -->";
+const END: &str = "<!-- Until here. -->";
+
+/// One measurement.
+#[derive(Debug)]
+pub struct Line {
+    /// What was measured.
+    pub what: String,
+    /// What came of it.
+    pub weigh: String,
+    /// What it is compared with, in the same run.
+    pub beside: String,
+    /// The quotient of the two.
+    pub ratio: String,
+    /// What it should be, and whether it is.
+    pub goal: Option<(String, Verdict)>,
+}
+
+/// Whether a goal is reached.
+#[derive(Debug, Clone, Copy)]
+pub enum Verdict {
+    /// It is.
+    Reached,
+    /// It is not.
+    Missed,
+    /// The error is larger than what there is to tell apart.
+    Undecided,
+}
+
+impl Line {
+    /// A line with a result only.
+    pub fn new(what: impl Into<String>, weigh: impl Into<String>) -> Line {
+        Line {
+            what: what.into(),
+            weigh: weigh.into(),
+            beside: "–".to_owned(),
+            ratio: "–".to_owned(),
+            goal: None,
+        }
+    }
+
+    /// Beside something else.
+    pub fn beside(self, beside: impl Into<String>, ratio: impl Into<String>) -> Line {
+        Line { beside: beside.into(), ratio: ratio.into(), ..self }
+    }
+
+    /// With a goal, which is reached or not.
+    pub fn goal(self, goal: impl Into<String>, reached: bool) -> Line {
+        self.judged(goal, if reached { Verdict::Reached } else { Verdict::Missed })
+    }
+
+    /// With a goal and what is known about reaching it.
+    pub fn judged(self, goal: impl Into<String>, verdict: Verdict) -> Line {
+        Line { goal: Some((goal.into(), verdict)), ..self }
+    }
+}
+
+/// The table as Markdown, which a terminal shows well enough.
+pub fn markdown(lines: &[Line]) -> String {
+    let head = ["measured", "weigh", "beside it", "ratio", "goal", ""].map(str::to_owned);
+    let mut rows = vec![head.to_vec(), vec!["---".to_owned(); 6]];
+    rows.extend(lines.iter().map(|line| {
+        let (goal, verdict) = match &line.goal {
+            Some((goal, Verdict::Reached)) => (goal.as_str(), "✓"),
+            Some((goal, Verdict::Missed)) => (goal.as_str(), "✗"),
+            Some((goal, Verdict::Undecided)) => (goal.as_str(), "?"),
+            None => ("–", ""),
+        };
+        [&line.what, &line.weigh, &line.beside, &line.ratio, goal, verdict]
+            .map(str::to_owned)
+            .to_vec()
+    }));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
+    let padded = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        format!("| {} |", cells.join(" | "))
+    };
+    rows.iter().map(padded).collect::<Vec<_>>().join("\n")
+}
+
+/// Puts the report into BENCHMARKS.md, between its marks.
+pub fn write(report: &str) -> Result<()> {
+    let path = root().join(FILE);
+    let there = std::fs::read_to_string(&path).context(FILE)?;
+    let (before, rest) =
+        there.split_once(BEGIN).with_context(|| format!("{FILE} has no {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{FILE} has no {END}"))?;
+    std::fs::write(&path, format!("{before}{BEGIN}\n\n{report}\n\n{END}{after}")).context(FILE)?;
+    println!("wrote {FILE}");
+    Ok(())
+}
+
+/// The middle one; of an even number the mean of the two in the middle.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match (values.len(), values.len() / 2) {
+        (0, _) => f64::NAN,
+        (count, middle) if count % 2 == 1 => values[middle],
+        (_, middle) => (values[middle - 1] + values[middle]) / 2.0,
+    }
+}
+
+/// A time as people read it.
+pub fn time(seconds: f64) -> String {
+    if seconds < 1e-3 {
+        format!("{:.1} µs", seconds * 1e6)
+    } else {
+        format!("{:.2} ms", seconds * 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn a_goal_that_is_missed_is_marked() {
+        let line = Line::new("tick", "2 ms").goal("≤ 1 ms", false);
+        assert!(markdown(&[line]).ends_with("| ≤ 1 ms | ✗   |"));
+    }
+}

@@ -1,0 +1,215 @@
+//! A load under `weigh run`, and what its recording says afterwards.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use weigh::catalog::Scope;
+use weigh::collect::own::{OwnCost, OwnTicks};
+use weigh::collect::{self, SOURCES};
+use weigh::record::{Moment, Recording};
+
+use super::Bench;
+use crate::probe::Found;
+
+/// A load: so many processes, so many of which run between two ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Processes.
+    pub count: u32,
+    /// How many of them wake up 20 times a second.
+    pub running: u32,
+}
+
+/// A run of weigh that is under way.
+pub struct Weighed {
+    child: Child,
+    directory: PathBuf,
+    begin: Instant,
+    /// The processes of the load.
+    pub pids: Vec<u32>,
+}
+
+/// Longer than any measurement: loads are ended, they do not end.
+const LONGEST: u64 = 120;
+
+impl Weighed {
+    /// Starts weigh over a load and waits until all of its processes are there.
+    pub fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
+        let directory = bench.fresh("run");
+        let mut command = Command::new(&bench.weigh);
+        command.args(["run", "--quiet", "--interval", interval, "--output"]).arg(&directory);
+        command.arg("--").arg(&bench.xtask).args(["load", "processes"]);
+        command.args([shape.count.to_string(), shape.running.to_string(), LONGEST.to_string()]);
+        let begin = Instant::now();
+        let child = command.stdin(Stdio::null()).spawn().context("cannot start weigh")?;
+        let mut weighed = Weighed { child, directory, begin, pids: Vec::new() };
+        while weighed.pids.len() < shape.count as usize {
+            if weighed.begin.elapsed() > Duration::from_secs(30) {
+                bail!("{} of {} processes after 30 s", weighed.pids.len(), shape.count);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            weighed.pids = descendants(weighed.child.id());
+        }
+        // The first look at a newcomer, and the passes over memory that growth asks for.
+        std::thread::sleep(Duration::from_millis(1000));
+        Ok(weighed)
+    }
+
+    /// The time since weigh was started, which its recording counts from, too.
+    pub fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// Runs the bare reads on the same processes for a while.
+    pub fn probe(&self, bench: &Bench, interval: Duration, window: Duration) -> Result<Found> {
+        let mut command = Command::new(&bench.xtask);
+        command.args(["probe", "--interval", &interval.as_millis().to_string()]);
+        command.args(["--ticks", &(window.as_millis() / interval.as_millis()).to_string()]);
+        let probe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut probe = probe.context("cannot start the bare reads")?;
+        let pids: Vec<String> = self.pids.iter().map(u32::to_string).collect();
+        probe.stdin.take().context("stdin")?.write_all(pids.join(" ").as_bytes())?;
+        let out = String::from_utf8(probe.wait_with_output()?.stdout)?;
+        Found::parse(&out).with_context(|| format!("the bare reads said {out:?}"))
+    }
+
+    /// Ends the load, and so the run.
+    pub fn end(mut self) -> Result<Ended> {
+        // SAFETY: kill takes numbers; the child has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        self.child.wait().context("weigh")?;
+        Ended::open(&self.directory)
+    }
+}
+
+impl Drop for Weighed {
+    /// A measurement that failed leaves no load behind.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // SAFETY: kill takes numbers; the child has not been waited for.
+            unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// What weigh said of itself at one tick.
+#[derive(Debug, Clone, Copy)]
+struct Look {
+    at: Duration,
+    cpu: f64,
+    ticks: u64,
+    missed: u64,
+}
+
+/// A run that has ended, and its recording.
+pub struct Ended {
+    directory: PathBuf,
+    looks: Vec<Look>,
+    /// Rows of processes.
+    pub process_rows: u64,
+    /// When the first process was looked at, since the run began.
+    pub first_row: Option<Duration>,
+    /// What the summary says of the monitor.
+    pub monitor: serde_json::Value,
+}
+
+impl Ended {
+    /// Reads a recording.
+    pub fn open(directory: &Path) -> Result<Ended> {
+        let shown = || directory.display().to_string();
+        let summary = std::fs::read(directory.join("summary.json")).with_context(shown)?;
+        let summary: serde_json::Value = serde_json::from_slice(&summary).with_context(shown)?;
+        let mut ended = Ended {
+            directory: directory.to_owned(),
+            looks: Vec::new(),
+            process_rows: 0,
+            first_row: None,
+            monitor: summary["monitor"].clone(),
+        };
+        let groups = collect::groups(&SOURCES.iter().collect::<Vec<_>>());
+        Recording::open(directory).with_context(shown)?.replay(&groups, |moment| {
+            let Moment::Tick(tick) = moment else { return };
+            if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {
+                ended.process_rows += table.len() as u64;
+                ended.first_row.get_or_insert(tick.at);
+            }
+            let Some(own) = tick.table(Scope::Own).filter(|table| !table.is_empty()) else {
+                return;
+            };
+            let (cost, ticks) = (own.get::<OwnCost>(0), own.get::<OwnTicks>(0));
+            if let (Some(user), Some(system), Some(taken)) = (cost.user, cost.system, ticks.taken) {
+                let missed = ticks.missed.unwrap_or(0);
+                ended.looks.push(Look { at: tick.at, cpu: user + system, ticks: taken, missed });
+            }
+        })?;
+        Ok(ended)
+    }
+
+    /// CPU seconds of weigh for a tick between two moments; start-up and end are not in it.
+    pub fn cpu_per_tick(&self, from: Duration, until: Duration) -> Result<f64> {
+        let (first, last) = self.between(from, until)?;
+        Ok((last.cpu - first.cpu) / (last.ticks - first.ticks) as f64)
+    }
+
+    /// CPU seconds of weigh from its first tick to its last.
+    pub fn cpu_while_ticking(&self) -> Result<f64> {
+        let (first, last) = self.between(Duration::ZERO, Duration::MAX)?;
+        Ok(last.cpu - first.cpu)
+    }
+
+    /// The share of ticks between two moments that came when they were due.
+    pub fn held(&self, from: Duration, until: Duration) -> Result<f64> {
+        let (first, last) = self.between(from, until)?;
+        let (came, missed) = (last.ticks - first.ticks, last.missed - first.missed);
+        Ok(came as f64 / (came + missed) as f64)
+    }
+
+    fn between(&self, from: Duration, until: Duration) -> Result<(Look, Look)> {
+        let mut inside = self.looks.iter().filter(|look| look.at >= from && look.at <= until);
+        match (inside.next(), inside.next_back()) {
+            (Some(first), Some(last)) => Ok((*first, *last)),
+            _ => bail!("fewer than two ticks between {from:?} and {until:?}"),
+        }
+    }
+
+    /// Bytes of the file that holds what processes used, and of the schema at its head.
+    pub fn process_bytes(&self) -> Result<(u64, u64)> {
+        let recording = Recording::open(&self.directory)?;
+        let host = &recording.manifest().host.name;
+        let path = self.directory.join(host).join("process.arrows");
+        let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+        // A frame begins with a mark and the length of its head; a schema has no body.
+        let length = bytes.get(4..8).and_then(|length| <[u8; 4]>::try_from(length).ok());
+        let schema = 8 + u64::from(u32::from_le_bytes(length.context("an empty stream")?));
+        Ok((bytes.len() as u64, schema))
+    }
+
+    /// A number that the summary has about the monitor.
+    pub fn monitor(&self, key: &str) -> Result<u64> {
+        self.monitor[key].as_u64().with_context(|| format!("monitor.{key} in the summary"))
+    }
+}
+
+/// Every process under this one, itself left out.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.ok()?.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, weigh::parse::stat::parse(&stat).ok()?.parent))
+        })
+        .collect();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        next += 1;
+    }
+    found.split_off(1)
+}

@@ -1,0 +1,114 @@
+//! Loads for the bench: many processes that sleep or wake, and a fixed amount of work.
+//!
+//! The burner of `weigh-cli` has loads whose truth is known; these have a known
+//! shape instead: so many processes, of which so many run between two ticks.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+
+/// What to be while being weighed.
+#[derive(Debug, Subcommand)]
+pub enum Load {
+    /// Be so many processes, of which some wake up again and again
+    Processes {
+        /// Processes, this one included
+        count: u32,
+        /// How many of them wake up
+        running: u32,
+        /// For how long at most; whoever started it ends it before
+        seconds: u64,
+    },
+    /// Do a fixed amount of work in some threads and print the seconds it took, of time and of CPU
+    Work {
+        /// Rounds of arithmetic in each thread
+        rounds: u64,
+        /// Threads at once
+        threads: u32,
+    },
+}
+
+/// Between two wake-ups: short enough that a process that wakes has run in every tick at 10 Hz.
+const WAKE_EVERY: Duration = Duration::from_millis(50);
+
+impl Load {
+    /// Is that load.
+    pub fn run(&self) -> Result<()> {
+        match *self {
+            Load::Processes { count, running, seconds } => processes(count, running, seconds),
+            Load::Work { rounds, threads } => {
+                let (time, cpu) = work(rounds, threads)?;
+                println!("{} {}", time.as_secs_f64(), cpu.as_secs_f64());
+                Ok(())
+            }
+        }
+    }
+}
+
+fn processes(count: u32, running: u32, seconds: u64) -> Result<()> {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    for child in 1..count {
+        // SAFETY: one thread; the child sleeps, adds numbers and exits.
+        match unsafe { libc::fork() } {
+            -1 => bail!("fork: {}", std::io::Error::last_os_error()),
+            0 => {
+                // SAFETY: prctl with this option takes one number.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
+                // Spread over the period, as unrelated programs would be.
+                let offset = WAKE_EVERY * child / count;
+                live(child <= running, end + offset, offset);
+                // SAFETY: _exit takes a number and does not return.
+                unsafe { libc::_exit(0) };
+            }
+            _ => {}
+        }
+    }
+    live(running >= count, end, Duration::ZERO);
+    // SAFETY: waitpid may be asked without a place for the status.
+    while unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } > 0 {}
+    Ok(())
+}
+
+/// Sleeps until `end`, in one go or waking up to do next to nothing.
+fn live(wakes: bool, end: Instant, offset: Duration) {
+    if !wakes {
+        std::thread::sleep(end.saturating_duration_since(Instant::now()));
+        return;
+    }
+    std::thread::sleep(offset);
+    while Instant::now() < end {
+        std::thread::sleep(WAKE_EVERY);
+        black_box(arithmetic(1000));
+    }
+}
+
+/// The time that the work took, and the CPU time of all threads.
+fn work(rounds: u64, threads: u32) -> Result<(Duration, Duration)> {
+    let (begin, before) = (Instant::now(), process_cpu());
+    let workers: Vec<_> =
+        (0..threads).map(|_| std::thread::spawn(move || black_box(arithmetic(rounds)))).collect();
+    for worker in workers {
+        worker.join().ok().context("a thread of the load failed")?;
+    }
+    Ok((begin.elapsed(), process_cpu().saturating_sub(before)))
+}
+
+fn process_cpu() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock exists and the kernel fills the time.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Work that fits into registers: only the time a CPU gives it counts.
+fn arithmetic(rounds: u64) -> u64 {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..rounds {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+    }
+    state
+}

@@ -1,0 +1,61 @@
+//! What the tests need of the system, installed where that can be done.
+
+use anyhow::{Context, Result};
+
+use crate::command::{self, at_root, is_on_path};
+
+/// A program that a test runs, and the Debian package that has it.
+const NEEDED: [(&str, &str); 5] = [
+    ("tmux", "tmux"),
+    ("unshare", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("mount", "mount"),
+    ("ps", "procps"),
+];
+
+/// Installs what is missing; where it cannot, a line says what, and tests that need it skip.
+pub fn install() -> Result<()> {
+    let mut missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(program, _)| !is_on_path(program))
+        .map(|(_, package)| *package)
+        .collect();
+    missing.dedup();
+    if missing.is_empty() {
+        println!("packages: everything is there");
+    } else if !is_on_path("apt-get") {
+        println!("packages: no apt-get here; install these yourself: {}", missing.join(" "));
+    } else if !is_root() {
+        println!("packages: missing, and only root may install:");
+        println!("  sudo apt-get install --no-install-recommends {}", missing.join(" "));
+    } else {
+        println!("packages: installing {}", missing.join(" "));
+        // Somebody else's apt may hold the lock on a machine that has just been started.
+        let apt = || {
+            let mut apt = at_root("apt-get");
+            apt.args(["-o", "DPkg::Lock::Timeout=900"]).env("DEBIAN_FRONTEND", "noninteractive");
+            apt
+        };
+        command::run(apt().arg("update"))?;
+        command::run(apt().args(["install", "-y", "--no-install-recommends"]).args(&missing))?;
+    }
+    components()
+}
+
+/// rustfmt and clippy, which a minimal Rust installation leaves out.
+fn components() -> Result<()> {
+    for (tool, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        let works = at_root(tool).arg("--version").output().is_ok_and(|out| out.status.success());
+        if !works {
+            let mut rustup = at_root("rustup");
+            command::run(rustup.args(["component", "add", component]))
+                .with_context(|| format!("the tests need {component}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_root() -> bool {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}

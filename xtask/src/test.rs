@@ -1,0 +1,51 @@
+//! `cargo xtask test`: what the README tells people to type and CI runs.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use crate::command::{self, cargo};
+use crate::{generate, packages};
+
+/// Installs what is missing, then runs every check, stopping at the first that fails.
+pub fn run() -> Result<()> {
+    packages::install()?;
+    let mut took = Vec::new();
+    for (name, mut step) in steps() {
+        println!("\n== {name}: {}", command::shown(&step));
+        let begin = Instant::now();
+        command::run(&mut step).with_context(|| format!("cargo xtask test: {name}"))?;
+        took.push((name, begin.elapsed()));
+    }
+    println!("\n== generated pages: cargo xtask generate --check");
+    let begin = Instant::now();
+    generate::run(true).context("cargo xtask test: generated pages")?;
+    took.push(("generated pages", begin.elapsed()));
+    println!("\nall passed");
+    for (name, time) in &took {
+        println!("  {name:<16} {}", seconds(*time));
+    }
+    println!("  {:<16} {}", "together", seconds(took.iter().map(|(_, time)| *time).sum()));
+    Ok(())
+}
+
+fn steps() -> [(&'static str, Command); 4] {
+    let step = |arguments: &[&str]| {
+        let mut command = cargo();
+        command.args(arguments);
+        command
+    };
+    let mut docs = step(&["doc", "--no-deps", "-p", "weigh"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    [
+        ("format", step(&["fmt", "--all", "--check"])),
+        ("clippy", step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        ("tests", step(&["test", "--workspace"])),
+        ("docs", docs),
+    ]
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:7.1} s", time.as_secs_f64())
+}
