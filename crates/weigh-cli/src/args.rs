@@ -95,14 +95,7 @@ pub struct RunArgs {
     #[arg(short, long, env = "WEIGH_INTERVAL", hide_env_values = true, value_parser = quantity::parse_duration, value_name = "TIME")]
     pub interval: Option<Duration>,
     /// Record into this directory, which must be new or empty [default: weigh-runs/TIME-NAME]
-    #[arg(
-        short,
-        long,
-        env = "WEIGH_OUTPUT",
-        hide_env_values = true,
-        value_name = "DIR",
-        conflicts_with = "no_record"
-    )]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "no_record")]
     pub output: Option<PathBuf>,
     /// Do not record
     #[arg(long)]

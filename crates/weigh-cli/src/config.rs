@@ -49,6 +49,10 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
         let what = format!("cannot read {}", path.display());
         Failure::new(what, cause, "see the settings: weigh run --help").code(USAGE)
     };
+    // A pipe or a device of that name is not meant, and would keep us waiting.
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Ok(None);
+    }
     match std::fs::read_to_string(path) {
         Ok(text) => match toml::from_str(&text) {
             Ok(file) => Ok(Some(file)),
@@ -96,7 +100,7 @@ impl File {
         Ok(Settings {
             interval: args.interval.or(interval).unwrap_or(default.interval),
             destination,
-            name: args.name.clone(),
+            name: args.name.clone().filter(|name| !name.trim().is_empty()),
             labels,
             collect: args.collect.clone().or(self.collect),
             skip: args.skip.clone().or(self.skip).unwrap_or_default(),

@@ -90,13 +90,21 @@ impl From<run::Error> for Failure {
                 "check the name and PATH; a shell built-in needs a shell: weigh run -- sh -c '…'",
             )
             .code(NOT_FOUND),
+            run::Error::Command(host::child::Error::NoInterpreter { program }) => Failure::new(
+                format!("cannot execute {program}"),
+                cause,
+                format!("look at its first line: head -1 {program}"),
+            )
+            .code(NOT_FOUND),
             run::Error::Command(host::child::Error::NotExecutable { program, cause }) => {
                 let hint = format!("make it executable: chmod +x {program}");
                 Failure::new(format!("cannot execute {program}"), cause, hint).code(NOT_EXECUTABLE)
             }
-            run::Error::Command(host::child::Error::Fork(_)) => {
-                Failure::new("cannot start the command", cause, "raise the limit: ulimit -u")
-            }
+            run::Error::Command(host::child::Error::Fork(_)) => Failure::new(
+                "cannot start the command",
+                cause,
+                "raise a limit: ulimit -u, ulimit -n",
+            ),
             run::Error::Host(_) => Failure::new(
                 "cannot look at this machine",
                 cause,

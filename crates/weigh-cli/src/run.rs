@@ -1,5 +1,7 @@
 //! `weigh run`.
 
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use weigh::host::child::Inherited;
@@ -16,18 +18,28 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     let file = config::read()?;
     let units = args.units.unwrap_or_else(|| file.units());
     let settings = file.settings(&args)?;
-    if let Some(path) = &args.summary {
-        check_summary_file(path)?;
-    }
+    let file = args.summary.as_deref().map(SummaryFile::open).transpose()?;
     let caller = Caller { inherited, keeps_stderr: true };
-    let outcome = weigh::run::run(&args.command, &settings, caller)?;
-    let Outcome { end, summary, recording, warnings } = outcome;
-    warnings.iter().for_each(|warning| print::warning(warning));
-    if let Some(path) = &args.summary
-        && let Err(error) = write_summary(path, &summary)
+    let outcome = match weigh::run::run(&args.command, &settings, caller) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            if let Some(file) = file {
+                file.forget();
+            }
+            return Err(error.into());
+        }
+    };
+    let Outcome { end, mut summary, recording, mut warnings } = outcome;
+    if let Some(file) = file
+        && let Err(why) = file.write(&summary)
     {
-        print::warning(&format!("no summary in {}: {error}", path.display()));
+        warnings.push(why);
     }
+    if args.format == Format::Json && !args.quiet {
+        // Beside the JSON they would spoil it.
+        summary.monitor.faults.append(&mut warnings);
+    }
+    warnings.iter().for_each(|warning| print::warning(warning));
     if !args.quiet {
         print::err(&match args.format {
             Format::Json => show::json(&summary)?,
@@ -44,26 +56,51 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     Ok(end.exit_code() as u8)
 }
 
-/// A file that cannot be written is found out before the command has run for a week.
+/// The file of `--summary`, opened before the command runs for a week.
 ///
-/// Leaves everything as it was: the run may still be refused for another reason.
-#[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
-fn check_summary_file(path: &Path) -> Result<(), Failure> {
-    let was_there = path.exists();
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    if opened.is_ok() && !was_there {
-        // If it cannot be removed it stays behind empty, which harms nobody.
-        let _ = std::fs::remove_file(path);
-    }
-    opened.map(drop).map_err(|error| {
-        let cause = format!("{}: {error}", path.display());
-        Failure::new("cannot write the summary there", cause, "weigh run --summary FILE -- …")
-            .code(USAGE)
-    })
+/// It is kept open: a pipe or `/dev/stdout` must be what it was when weigh began.
+struct SummaryFile<'a> {
+    path: &'a Path,
+    file: std::fs::File,
+    was_there: bool,
 }
 
-#[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
-fn write_summary(path: &Path, summary: &Summary) -> Result<(), String> {
-    let json = serde_json::to_vec_pretty(summary).map_err(|error| error.to_string())?;
-    std::fs::write(path, json).map_err(|error| error.to_string())
+impl SummaryFile<'_> {
+    #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
+    fn open(path: &Path) -> Result<SummaryFile<'_>, Failure> {
+        let was_there = path.exists();
+        let opened = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            // A pipe that nobody reads is refused instead of waited for.
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path);
+        match opened {
+            Ok(file) => Ok(SummaryFile { path, file, was_there }),
+            Err(error) => {
+                let cause = format!("{}: {error}", path.display());
+                let hint = "weigh run --summary FILE -- …";
+                Err(Failure::new("cannot write the summary there", cause, hint).code(USAGE))
+            }
+        }
+    }
+
+    /// The run was refused: leaves everything as it was.
+    fn forget(self) {
+        if !self.was_there {
+            // If it cannot be removed it stays behind empty, which harms nobody.
+            let _ = std::fs::remove_file(self.path);
+        }
+    }
+
+    fn write(mut self, summary: &Summary) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| {
+            format!("no summary in {}: {error}", self.path.display())
+        };
+        let json = serde_json::to_vec_pretty(summary).map_err(|error| failed(&error))?;
+        // Pipes and devices cannot be cut, and need not be.
+        let _ = self.file.set_len(0);
+        self.file.write_all(&json).map_err(|error| failed(&error))
+    }
 }

@@ -11,11 +11,14 @@ use crate::collect::{SOURCES, Source};
 /// The shortest interval between two ticks.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
+/// The longest interval between two ticks.
+pub const LONGEST_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Why settings do not fit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
-    /// The interval is too short.
-    #[error("an interval of {0:?} is too short; the shortest is {SHORTEST_INTERVAL:?}")]
+    /// The interval is too short or too long.
+    #[error("an interval of {0:?} is not between 1ms and 1d")]
     Interval(Duration),
     /// The budget is not a share.
     #[error("a budget of {0} is not a share of one core; write it like 0.5%, up to 100%")]
@@ -98,7 +101,7 @@ impl Default for Settings {
 impl Settings {
     /// Checks what can be checked without touching the machine.
     pub fn check(&self) -> Result<(), Error> {
-        if self.interval < SHORTEST_INTERVAL {
+        if !(SHORTEST_INTERVAL..=LONGEST_INTERVAL).contains(&self.interval) {
             return Err(Error::Interval(self.interval));
         }
         if !(0.0..=1.0).contains(&self.budget) {
@@ -171,6 +174,7 @@ mod tests {
     fn nonsense_numbers_are_refused() {
         for wrong in [
             Settings { interval: Duration::from_micros(10), ..Settings::default() },
+            Settings { interval: Duration::from_secs(100_000), ..Settings::default() },
             Settings { budget: 1.5, ..Settings::default() },
             Settings { budget: f64::NAN, ..Settings::default() },
             Settings { expected_cores: Some(0.0), ..Settings::default() },

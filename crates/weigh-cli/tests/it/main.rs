@@ -10,6 +10,7 @@ mod bad_input;
 mod cli;
 mod figures;
 mod harm;
+mod hostile;
 mod inherited;
 mod killed;
 mod odd_names;

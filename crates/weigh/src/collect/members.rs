@@ -101,11 +101,6 @@ impl Members {
         self.somebody_went = true;
     }
 
-    /// Whether this pid was there before the run began, as somebody else's.
-    pub fn is_foreign(&self, pid: u32) -> bool {
-        self.known.get(&pid).is_some_and(|known| !known.ours)
-    }
-
     /// Adds to `found` everybody who has joined the run since the last look, parents first.
     ///
     /// Returns whether more may have been born than are there now.
@@ -285,7 +280,6 @@ mod tests {
         born(&fake, 12, WEIGH);
         let mut members = running(&fake);
         assert_eq!(found(&mut members, &fake), [0; 0]);
-        assert!(members.is_foreign(12));
     }
 
     #[test]

@@ -90,11 +90,6 @@ impl Processes {
         self.list.iter().map(|process| process.id)
     }
 
-    /// Whether this pid was somebody else's child before the run began.
-    pub fn is_foreign(&self, pid: u32) -> bool {
-        self.members.is_foreign(pid)
-    }
-
     /// Makes the next tick read PSS and USS of everybody.
     pub fn want_footprint(&mut self) {
         self.footprint.want();

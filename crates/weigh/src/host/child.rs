@@ -16,7 +16,7 @@ use rustix::pipe::PipeFlags;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::environment;
-use super::signals::Mask;
+use super::signals::Before;
 use super::wait::Usage;
 use crate::parse::io::Io;
 
@@ -26,6 +26,12 @@ pub enum Error {
     /// There is no such program.
     #[error("{program}: no such program")]
     NotFound {
+        /// As it was asked for.
+        program: String,
+    },
+    /// There is one, and what should interpret or load it is missing.
+    #[error("{program}: the interpreter on its first line, or its loader, is missing")]
+    NoInterpreter {
         /// As it was asked for.
         program: String,
     },
@@ -162,7 +168,7 @@ pub fn fork(
     command: &[OsString],
     variables: &[(&str, &OsStr)],
     inherited: Inherited,
-    mask: &Mask,
+    before: &Before,
 ) -> Result<Waiting, Error> {
     let arguments: Vec<CString> = command
         .iter()
@@ -184,7 +190,7 @@ pub fn fork(
         -1 => Err(Error::Fork(std::io::Error::last_os_error())),
         0 => {
             drop((go_write, answer_read));
-            become_command(&pointers, &variables, inherited, mask, go_read, answer_write)
+            become_command(&pointers, &variables, inherited, before, go_read, answer_write)
         }
         pid => Ok(Waiting {
             pid: pid as u32,
@@ -204,7 +210,7 @@ fn become_command(
     arguments: &[*const libc::c_char],
     variables: &[(CString, CString)],
     inherited: Inherited,
-    mask: &Mask,
+    before: &Before,
     go: OwnedFd,
     answer: OwnedFd,
 ) -> ! {
@@ -222,7 +228,7 @@ fn become_command(
     let sigpipe = if inherited.ignores_sigpipe { libc::SIG_IGN } else { libc::SIG_DFL };
     // SAFETY: SIGPIPE exists and both dispositions are valid.
     unsafe { libc::signal(libc::SIGPIPE, sigpipe) };
-    mask.restore();
+    before.restore();
     for (fd, closed) in inherited.closed.into_iter().enumerate() {
         if closed {
             // SAFETY: Rust's runtime put /dev/null there; the command expects nothing.
@@ -253,7 +259,8 @@ impl Waiting {
                 let errno = i32::from_ne_bytes(errno);
                 let program = self.program;
                 Err(if errno == libc::ENOENT {
-                    Error::NotFound { program }
+                    // The file was there when we looked: it names a program that is not.
+                    Error::NoInterpreter { program }
                 } else {
                     let cause = std::io::Error::from_raw_os_error(errno);
                     Error::NotExecutable { program, cause }

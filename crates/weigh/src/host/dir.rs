@@ -75,6 +75,11 @@ impl Dir {
             .map_err(|errno| self.error(file, errno))
     }
 
+    /// Where a symbolic link in this directory points.
+    pub fn link(&self, file: &CStr) -> Option<Vec<u8>> {
+        rustix::fs::readlinkat(&self.fd, file, Vec::new()).ok().map(|target| target.into_bytes())
+    }
+
     /// Calls `visit` with the name and inode of every entry of this directory.
     pub fn entries(
         &self,

@@ -1,11 +1,12 @@
 //! What weigh asks of the kernel for itself, and what it uses.
 
+use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
-use super::{Error, Host};
+use super::{Error, Host, wait};
 use crate::parse::{self, io::Io};
 
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
@@ -13,6 +14,34 @@ pub fn become_subreaper() -> std::io::Result<()> {
     // SAFETY: prctl with this option takes one number.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+/// Whether this `/proc` shows us under the pid we have: one of another pid namespace does not,
+/// and every pid in it would be somebody else's.
+pub fn sees_itself(host: &Host) -> bool {
+    host.proc.link(c"self").is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
+}
+
+/// The children this process has already: those of whatever it was before it became weigh.
+pub fn children(host: &Host) -> HashSet<u32> {
+    let mut children = HashSet::new();
+    if !wait::has_children() {
+        return children;
+    }
+    let mut pids = Vec::new();
+    // What cannot be listed cannot be told apart; it is counted as the run's.
+    let _ = host.proc.entries(&mut Vec::new(), |name, _| {
+        pids.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+    });
+    let mut buffer = Vec::new();
+    for pid in pids {
+        let stat = host.proc.read(super::ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok();
+        let parent = stat.and_then(|bytes| parse::stat::parse(bytes).ok()).map(|stat| stat.parent);
+        if parent == Some(std::process::id()) {
+            children.insert(pid);
+        }
+    }
+    children
 }
 
 /// Raises the soft limit of open files to the hard one and says how many there may be.

@@ -13,7 +13,7 @@ use libc::c_int;
 ///
 /// Not taken: those that report a fault of weigh's own (SEGV and its like) and
 /// those that cannot be (KILL, STOP).
-const TAKEN: [c_int; 16] = [
+const TAKEN: [c_int; 20] = [
     libc::SIGCHLD,
     libc::SIGHUP,
     libc::SIGINT,
@@ -30,17 +30,40 @@ const TAKEN: [c_int; 16] = [
     libc::SIGIO,
     libc::SIGPWR,
     libc::SIGURG,
+    libc::SIGXCPU,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGSTKFLT,
 ];
 
-/// The signal mask as it was before weigh changed it.
-#[derive(Clone, Copy)]
-pub struct Mask(libc::sigset_t);
+/// What weigh does with signals that somebody may have set otherwise for it.
+///
+/// Children of a process that ignores SIGCHLD are never waited for. And a limit on file sizes
+/// is the command's: for weigh it means a recording that is not whole, not the end.
+const OWN: [(c_int, libc::sighandler_t); 2] =
+    [(libc::SIGCHLD, libc::SIG_DFL), (libc::SIGXFSZ, libc::SIG_IGN)];
 
-impl Mask {
-    /// Puts this mask in force again, for the command.
-    pub fn restore(&self) {
+/// The signal mask and dispositions as they were before weigh changed them.
+#[derive(Clone, Copy)]
+pub struct Before {
+    mask: libc::sigset_t,
+    dispositions: [libc::sighandler_t; OWN.len()],
+}
+
+impl Before {
+    /// Puts the mask in force again.
+    pub fn restore_mask(&self) {
         // SAFETY: the set was filled by the kernel in `Signals::take`.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
+    }
+
+    /// Puts everything in force again, for the command.
+    pub fn restore(&self) {
+        for ((number, _), disposition) in OWN.into_iter().zip(self.dispositions) {
+            // SAFETY: what signal(2) returned is what it takes; handlers do not survive exec.
+            unsafe { libc::signal(number, disposition) };
+        }
+        self.restore_mask();
     }
 }
 
@@ -60,9 +83,11 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks the signals that are for the command and opens the descriptor they arrive on.
-    pub fn take() -> std::io::Result<(Signals, Mask)> {
+    pub fn take() -> std::io::Result<(Signals, Before)> {
         let mut set = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
+        // SAFETY: the numbers and dispositions are valid, and no handler is installed.
+        let dispositions = OWN.map(|(number, own)| unsafe { libc::signal(number, own) });
         // SAFETY: sigemptyset fills the set before anything reads it; sigprocmask fills
         // `before`; signalfd is given a filled set and returns a descriptor or -1.
         unsafe {
@@ -79,7 +104,8 @@ impl Signals {
             if fd < 0 {
                 return Err(std::io::Error::last_os_error());
             }
-            Ok((Signals { fd: OwnedFd::from_raw_fd(fd) }, Mask(before.assume_init())))
+            let before = Before { mask: before.assume_init(), dispositions };
+            Ok((Signals { fd: OwnedFd::from_raw_fd(fd) }, before))
         }
     }
 

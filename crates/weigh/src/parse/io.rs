@@ -33,6 +33,19 @@ pub struct Io {
 }
 
 impl Io {
+    /// Both together.
+    pub fn and(&self, other: &Io) -> Io {
+        Io {
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            read_calls: self.read_calls + other.read_calls,
+            write_calls: self.write_calls + other.write_calls,
+            storage_read_bytes: self.storage_read_bytes + other.storage_read_bytes,
+            storage_written_bytes: self.storage_written_bytes + other.storage_written_bytes,
+            cancelled_bytes: self.cancelled_bytes + other.cancelled_bytes,
+        }
+    }
+
     /// What is left without a part of it.
     pub fn less(&self, part: &Io) -> Io {
         Io {

@@ -1,7 +1,7 @@
 //! Directories and files of a recording: private to the user, never half written.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,52 @@ pub fn create_directory(path: &Path) -> Result<usize, Error> {
         None => Ok(missing),
         Some(_) => Err(Error::Occupied { path: path.to_owned() }),
     }
+}
+
+/// Makes a directory of this name in another one, with a number behind it when it is taken.
+///
+/// Returns it, and how many directories had to be made.
+pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize), Error> {
+    let missing = usize::from(!parent.exists());
+    let private = |recursive| {
+        let mut builder = DirBuilder::new();
+        builder.recursive(recursive).mode(0o700);
+        builder
+    };
+    private(true).create(parent).map_err(|source| Error::file(parent, source))?;
+    let mut path = parent.join(name);
+    for number in 2.. {
+        match private(false).create(&path) {
+            Ok(()) => break,
+            Err(taken) if taken.kind() == std::io::ErrorKind::AlreadyExists => {
+                path = parent.join(format!("{name}-{number}"));
+            }
+            Err(source) => return Err(Error::file(&path, source)),
+        }
+    }
+    Ok((path, missing + 1))
+}
+
+/// Opens a file to be read, if it is one: a recording may come from a stranger, and a pipe or a
+/// device in its place would keep us for ever.
+pub fn open_regular(path: &Path) -> Result<File, Error> {
+    let failed = |source| Error::file(path, source);
+    let file =
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_file() {
+        Ok(file)
+    } else {
+        Err(Error::malformed(path, "not a regular file"))
+    }
+}
+
+/// Reads a whole file of a sensible size.
+pub fn read_regular(path: &Path) -> Result<Vec<u8>, Error> {
+    const LARGEST: u64 = 64 << 20;
+    let mut bytes = Vec::new();
+    let read = open_regular(path)?.take(LARGEST).read_to_end(&mut bytes);
+    read.map_err(|source| Error::file(path, source))?;
+    Ok(bytes)
 }
 
 /// Whether files can be made in a directory: a read-only one may exist and be empty.
@@ -129,6 +175,30 @@ mod tests {
         write_whole(&path.join("x"), b"1").unwrap();
         assert_eq!(path.join("x").metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(matches!(create_directory(&path), Err(Error::Occupied { .. })));
+    }
+
+    #[test]
+    fn runs_that_begin_together_have_directories_of_their_own() {
+        let parent = tempfile::tempdir().unwrap();
+        let names = |_| create_new_directory(parent.path(), "now").unwrap().0;
+        let made: std::collections::HashSet<PathBuf> = (0..3).map(names).collect();
+        assert_eq!(made.len(), 3);
+    }
+
+    #[test]
+    fn a_pipe_or_a_device_in_place_of_a_file_is_refused_at_once() {
+        let parent = tempfile::tempdir().unwrap();
+        let pipe = parent.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        assert!(open_regular(&pipe).is_err());
+        assert!(read_regular(Path::new("/dev/zero")).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::{Message, RecordBatch as BatchHead};
 use arrow_schema::ArrowError;
 
-use super::Error;
+use super::{Error, files};
 
 /// The most that one buffer of a batch may unpack to: our own batches have 128 KiB.
 const LARGEST_BUFFER: i64 = 256 << 20;
@@ -34,7 +34,7 @@ impl Batches {
     /// Opens a stream and finds out how much of it is whole.
     pub fn open(path: &Path) -> Result<Batches, Error> {
         let failed = |source| Error::file(path, source);
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = files::open_regular(path)?;
         let length = file.metadata().map_err(failed)?.len();
         let whole = whole_frames(&mut file, length).map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;

@@ -55,11 +55,9 @@ impl Inbox {
 
     /// The words that have arrived; what is not a word of ours is dropped.
     pub fn take(&mut self) -> Vec<Word> {
-        let mut bytes = [0; LONGEST];
-        while let Ok(count) = self.pipe.read(&mut bytes) {
-            if count == 0 {
-                break;
-            }
+        // One pipe's worth: whoever floods it does not keep us from everything else.
+        let mut bytes = [0; 16 * LONGEST];
+        if let Ok(count) = self.pipe.read(&mut bytes) {
             self.pending.extend_from_slice(&bytes[..count]);
         }
         let whole = self.pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);

@@ -80,7 +80,7 @@ impl Error {
     /// Whether there was simply no room.
     pub fn is_full(&self) -> bool {
         let full = |source: &std::io::Error| {
-            matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+            matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
         };
         matches!(self, Error::File { source, .. } if full(source))
     }

@@ -3,14 +3,13 @@
 //! Recordings may come from strangers, so Arrow sees only what [`super::frames`]
 //! has found to be whole and of sensible sizes.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::frames::Batches;
 use super::stream::decode;
-use super::{Entry, Error, FORMAT, Manifest};
+use super::{Entry, Error, FORMAT, Manifest, files};
 use crate::catalog::{Metric, Scope};
 use crate::sample::{Table, Tick};
 
@@ -36,7 +35,7 @@ impl Recording {
     /// Opens the recording in a directory.
     pub fn open(directory: &Path) -> Result<Recording, Error> {
         let path = directory.join("run.json");
-        let bytes = std::fs::read(&path).map_err(|source| Error::file(&path, source))?;
+        let bytes = files::read_regular(&path)?;
         let manifest: Manifest =
             serde_json::from_slice(&bytes).map_err(|error| Error::malformed(&path, error))?;
         if manifest.weigh.format > FORMAT {
@@ -126,12 +125,15 @@ pub fn host_directory(host: &str) -> String {
 /// The whole lines of the events, and how many bytes were left over.
 fn read_events(path: &Path) -> Result<(Vec<Entry>, u64), Error> {
     let failed = |source| Error::file(path, source);
-    let mut file = BufReader::new(File::open(path).map_err(failed)?);
+    /// No event of ours is longer: the longest command line the kernel takes is 6 MB.
+    const LONGEST_LINE: u64 = 64 << 20;
+    let mut file = BufReader::new(files::open_regular(path)?);
     let mut entries = Vec::new();
     let mut line = Vec::new();
     loop {
         line.clear();
-        let count = file.read_until(b'\n', &mut line).map_err(failed)?;
+        let count =
+            file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(failed)?;
         if count == 0 {
             return Ok((entries, 0));
         }

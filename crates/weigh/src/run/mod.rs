@@ -26,7 +26,7 @@ use crate::record::{self, Writer, events, files};
 use crate::sample::Tick;
 use crate::settings::{self, Destination, Settings};
 use crate::summary::Summary;
-use monitor::Monitor;
+use monitor::{Inheritance, Monitor};
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -95,13 +95,16 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let made = made.unwrap_or(0);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
-    let mut processes = collects("process").then(|| Processes::before_run(&host, settings));
-    let (signals, mask) =
+    let sees_itself = own::sees_itself(&host);
+    let mut processes =
+        (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
+    let inheritance = Inheritance::now(&host);
+    let (signals, before) =
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     own::become_subreaper().map_err(|source| Error::System { what: "child subreaper", source })?;
     let absolute = directory.as_deref().and_then(|path| std::path::absolute(path).ok());
     let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
-    let waiting = child::fork(command, &variables, caller.inherited, &mask)?;
+    let waiting = child::fork(command, &variables, caller.inherited, &before)?;
 
     // From here on a child is waiting: whatever fails now is a warning, not the end.
     let root = waiting.pid;
@@ -128,6 +131,10 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
     let mut monitor =
         Monitor::new(host, begin, settings, &manifest, tick, processes, writer, signals, root);
+    monitor.take_inheritance(inheritance, before);
+    if collects("process") && !sees_itself {
+        monitor.fault("process", OTHER_NAMESPACE.to_owned());
+    }
     monitor.take_task_clock(task_clock);
     monitor.take_inbox(inbox);
 
@@ -145,6 +152,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     Ok(monitor.finish(warnings))
 }
 
+const OTHER_NAMESPACE: &str =
+    "/proc is that of another pid namespace; mount this one's: mount -t proc proc /proc";
+
 /// Makes the directory of the recording, and says how many directories that took.
 ///
 /// One that was asked for must be had, or the run does not begin; the default one
@@ -154,18 +164,22 @@ fn prepare(
     manifest: &Manifest,
     warnings: &mut Vec<String>,
 ) -> Result<Option<(PathBuf, usize)>, Error> {
-    let (directory, asked_for) = match &settings.destination {
+    let (made, asked_for) = match &settings.destination {
         Destination::Nowhere => return Ok(None),
-        Destination::Directory(path) => (path.clone(), true),
+        Destination::Directory(path) => {
+            (files::create_directory(path).map(|made| (path.clone(), made)), true)
+        }
         Destination::Here => {
             let name = files::directory_name(manifest.started, &manifest.name);
-            (Path::new(files::DEFAULT_DIRECTORY).join(name), false)
+            (files::create_new_directory(Path::new(files::DEFAULT_DIRECTORY), &name), false)
         }
     };
-    let made = files::create_directory(&directory)
-        .and_then(|made| files::check_writable(&directory).map(|()| made));
+    let made = made.and_then(|(path, made)| {
+        files::check_writable(&path)?;
+        Ok((path, made))
+    });
     match made {
-        Ok(made) => Ok(Some((directory, made))),
+        Ok(made) => Ok(Some(made)),
         Err(error) if asked_for && !error.is_full() => Err(error.into()),
         Err(error) => {
             warnings.push(format!("not recorded: {error}"));

@@ -3,6 +3,7 @@
 //! One thread and one loop: it waits for the next deadline, a signal or a word
 //! from inside the run, whichever comes first.
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -16,15 +17,30 @@ use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::child::{self, Pause, Waiting};
 use crate::host::perf::TaskClock;
-use crate::host::signals::{self, Arrived, Signals};
+use crate::host::signals::{self, Arrived, Before, Signals};
 use crate::host::wait::{self, End, Usage};
-use crate::host::{Host, own};
+use crate::host::{Host, ProcPath, own};
+use crate::parse::{self, io::Io};
 use crate::record::events::RunEnd;
 use crate::record::inbox::{Inbox, Word};
 use crate::record::{self, Entry, Event, Manifest, Writer, files};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use crate::summary::Accumulator;
+
+/// What this process had before the run: children and I/O that are not the run's.
+pub(super) struct Inheritance {
+    children: HashSet<u32>,
+    io: Io,
+}
+
+impl Inheritance {
+    /// Looks at what is there now.
+    pub(super) fn now(host: &Host) -> Inheritance {
+        // What cannot be read now cannot be read at the end either, and is reported then.
+        Inheritance { children: own::children(host), io: own::reaped_io(host).unwrap_or_default() }
+    }
+}
 
 /// What ended a sleep before its time.
 struct Woken {
@@ -54,6 +70,8 @@ pub(super) struct Monitor {
     reaped: Usage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
+    inheritance: Inheritance,
+    signals_before: Option<Before>,
     /// The step of a script that is under way, and how many there were.
     step: Option<String>,
     steps: u32,
@@ -98,10 +116,17 @@ impl Monitor {
             reaped: Usage::default(),
             ended: None,
             stop_waiting: false,
+            inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
+            signals_before: None,
             step: None,
             steps: 0,
             faulted: Vec::new(),
         }
+    }
+
+    pub(super) fn take_inheritance(&mut self, inheritance: Inheritance, before: Before) {
+        self.inheritance = inheritance;
+        self.signals_before = Some(before);
     }
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
@@ -175,7 +200,14 @@ impl Monitor {
     }
 
     fn is_over(&self) -> bool {
-        self.ended.is_some() && (!self.wait_all || self.stop_waiting || !wait::has_children())
+        self.ended.is_some() && (!self.wait_all || self.stop_waiting || !self.has_children())
+    }
+
+    /// Whether anything of the run is left, apart from what was there before it.
+    fn has_children(&self) -> bool {
+        wait::has_children()
+            && (self.inheritance.children.is_empty()
+                || !own::children(&self.host).is_subset(&self.inheritance.children))
     }
 
     /// Sleeps until a signal or a word arrives, at most so long.
@@ -262,7 +294,7 @@ impl Monitor {
     }
 
     /// Records what could not be measured; the same thing once.
-    fn fault(&mut self, source: &str, why: String) {
+    pub(super) fn fault(&mut self, source: &str, why: String) {
         let fault = format!("{source}: {why}");
         if !self.faulted.contains(&fault) {
             self.faulted.push(fault);
@@ -273,14 +305,16 @@ impl Monitor {
     /// Collects every child that has ended.
     fn reap(&mut self) {
         while let Some(pid) = wait::next_dead() {
+            if self.inheritance.children.remove(&pid) {
+                self.reap_somebody_elses(pid);
+                continue;
+            }
             let at = self.now();
             let id = self.last_look(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             if pid == self.root.pid {
                 take_off(&mut usage, self.pause.cpu.as_secs_f64());
                 self.ended = Some((end, at));
-            } else if self.processes.as_ref().is_some_and(|all| all.is_foreign(pid)) {
-                continue;
             }
             self.reaped.add(&usage);
             // After the last look at it: readers take the events of a moment before its tick.
@@ -290,6 +324,19 @@ impl Monitor {
             self.event(at, exit);
         }
         self.stop_with_the_command();
+    }
+
+    /// A child of what this process was before: what it used is not the run's.
+    fn reap_somebody_elses(&mut self, pid: u32) {
+        let mut buffer = Vec::new();
+        let path = ProcPath::new(pid, "io");
+        let io = self.host.proc.read(path.as_c_str(), &mut buffer).ok();
+        match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
+            Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
+            None => self.fault("io", format!("that of process {pid}, not of this run, is in it")),
+        }
+        // Its end is of no interest here.
+        let _ = wait::reap(pid);
     }
 
     /// Reads what a dead child leaves behind, before it is reaped.
@@ -303,9 +350,6 @@ impl Monitor {
             return self.root;
         }
         let Some(processes) = &mut self.processes else { return ProcessId { pid, started: 0 } };
-        if processes.is_foreign(pid) {
-            return ProcessId { pid, started: 0 };
-        }
         self.tick.begin(at);
         let id = processes.last_look(&self.host, pid, &mut self.tick);
         self.hand_on_tick();
@@ -378,6 +422,11 @@ impl Monitor {
 
     /// Closes the account and the recording.
     pub(super) fn finish(mut self, mut warnings: Vec<String>) -> Outcome {
+        // Whatever takes long from here on, Ctrl-C ends it.
+        while self.signals.arrived().is_some() {}
+        if let Some(before) = &self.signals_before {
+            before.restore_mask();
+        }
         // Words that were sent before the end and not heard yet.
         let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
         words.into_iter().for_each(|word| self.word(word));
@@ -410,7 +459,8 @@ impl Monitor {
             {
                 warnings.push(format!("no summary.json: {why}"));
             }
-            return Outcome { end, summary, recording: Some(directory), warnings };
+            let recording = directory.join("run.json").exists().then_some(directory);
+            return Outcome { end, summary, recording, warnings };
         }
         Outcome { end, summary: self.accumulator.finish(), recording: None, warnings }
     }
@@ -426,7 +476,7 @@ impl Monitor {
             None => None,
         };
         let io = own::reaped_io(&self.host)
-            .map(|io| io.less(&Pause::IO))
+            .map(|io| io.less(&Pause::IO).less(&self.inheritance.io))
             .map_err(|error| self.fault("io", error.to_string()));
         RunEnd {
             end,

@@ -56,13 +56,13 @@ pub fn run(
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
     child::find(program)?;
-    let (mut signals, mask) =
+    let (mut signals, before) =
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     let now = Clock::Monotonic.now();
     let id = format!("{}-{}", std::process::id(), now.as_nanos());
     let variables = [(PHASE_VARIABLE, OsStr::new(&id))];
     let variables = if recording.is_some() { &variables[..] } else { &[] };
-    let waiting = child::fork(command, variables, inherited, &mask)?;
+    let waiting = child::fork(command, variables, inherited, &before)?;
     let pid = waiting.pid;
     let mut not_recorded = None;
     let mut tell = |event| {

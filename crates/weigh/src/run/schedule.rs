@@ -12,7 +12,7 @@ pub struct Schedule {
     begin: Duration,
     dense: std::slice::Iter<'static, u64>,
     /// Whole intervals that have passed.
-    passed: u32,
+    passed: u64,
     due: Duration,
     /// Ticks that were taken.
     pub taken: u64,
@@ -56,10 +56,11 @@ impl Schedule {
                 return;
             }
         }
-        let whole = (elapsed.as_nanos() / self.interval.as_nanos()) as u32;
-        self.missed += u64::from(whole.saturating_sub(self.passed));
+        let interval = self.interval.as_nanos() as u64;
+        let whole = elapsed.as_nanos() as u64 / interval;
+        self.missed += whole.saturating_sub(self.passed);
         self.passed = whole.max(self.passed) + 1;
-        self.due = self.begin + self.interval * self.passed;
+        self.due = self.begin + Duration::from_nanos(interval * self.passed);
     }
 }
 

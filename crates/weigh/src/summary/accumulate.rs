@@ -192,14 +192,26 @@ impl Accumulator {
         self.end.as_ref().map_or(self.last, |end| end.duration_seconds)
     }
 
-    /// Whether the task clock has counted children that nobody waited for.
-    pub(super) fn lost_children(&self) -> Option<bool> {
+    /// How much more the task clock has counted than was waited for, and how much there was.
+    ///
+    /// The task clock runs on while the CPU is with an interrupt or another guest; that is
+    /// taken off.
+    fn clock_ahead(&self) -> Option<(f64, f64)> {
         let end = self.end.as_ref()?;
         let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
-        // The two clocks start and stop a little apart, and only one of them runs on while the
-        // CPU is with an interrupt or another guest.
-        let slack = 0.005 + waited * 0.01 + self.node.elsewhere();
-        end.task_clock_seconds.map(|clock| clock - waited > slack)
+        let ahead = end.task_clock_seconds? - waited - self.node.elsewhere();
+        Some((ahead, waited))
+    }
+
+    /// Whether the task clock has certainly counted children that nobody waited for.
+    pub(super) fn lost_children(&self) -> Option<bool> {
+        self.clock_ahead().map(|(ahead, waited)| ahead > 0.005 + waited * 0.01)
+    }
+
+    /// Whether the two clocks leave no room for such children: they start and stop a little
+    /// apart, and no process lives on less.
+    pub(super) fn clocks_agree(&self) -> Option<bool> {
+        self.clock_ahead().map(|(ahead, waited)| ahead < 0.001 + waited * 0.001)
     }
 
     /// Whether processes may have come and gone between two ticks.

@@ -76,8 +76,11 @@ fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
 fn cpu_time(run: &Accumulator) -> Figure {
     let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
     let Some(end) = &run.end else {
-        let value = run.clock.unwrap_or(waited);
-        return Figure::sampled(value, "the last tick").because(NO_END);
+        let seen = (run.tree.total > 0).then_some(waited);
+        return match run.clock.or(seen) {
+            Some(value) => Figure::sampled(value, "the last tick").because(NO_END),
+            None => Figure::unknown("the last tick", NO_END),
+        };
     };
     match end.task_clock_seconds {
         // wait4 never hears of a child nobody waits for. The task clock does, but it also runs
@@ -189,46 +192,57 @@ fn possible(run: &Accumulator, cores: f64) -> f64 {
 fn memory_peak(run: &Accumulator) -> Figure {
     let tree = &run.tree;
     let mut lower = tree.largest;
-    if let Some(pss) = tree.combined.pss.value
-        && lower.value.is_none_or(|largest| pss > largest)
-    {
-        lower = tree.combined.pss;
+    for peak in [tree.combined.pss, command_exit(run).unwrap_or_default()] {
+        if let Some(value) = peak.value {
+            lower.see(value, peak.at);
+        }
     }
-    let Some(value) = lower.value else {
-        return Figure::unknown("VmHWM, ru_maxrss, smaps_rollup", missing(run, NOT_SEEN));
+    let alone = tree.total <= 1;
+    let source = if alone { "VmHWM, ru_maxrss" } else { "smaps_rollup, VmHWM, ru_maxrss" };
+    // Nothing was seen of it, and what wait4 says may be from before exec: at most that.
+    let Some(value) = lower.value.or(tree.main_exit.value) else {
+        return Figure::unknown(source, missing(run, NOT_SEEN));
     };
-    let unseen = run.end.is_none() || run.some_unseen();
-    if tree.total <= 1 && !unseen {
-        return of_one_process(run, lower);
-    }
-    let source = "smaps_rollup, VmHWM, ru_maxrss";
-    let upper = tree.ceiling.value.filter(|_| !unseen).map(|upper| upper.max(value));
-    let figure = Figure::between(value, Method::Sampled, value, upper, source).at(lower.at);
+    let at = if lower.value.is_some() { lower.at } else { tree.main_exit.at };
+    let known = lower.value.unwrap_or(0.0);
+    let upper = memory_ceiling(run).map(|upper| upper.max(value));
+    let method = match upper {
+        Some(upper) if alone && upper == known => Method::Exact,
+        _ => Method::Sampled,
+    };
+    let figure = Figure::between(value, method, known, upper, source).at(at);
     match upper {
         Some(_) => figure,
         None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
     }
 }
 
-/// One process: its high-water mark is the peak, unless that was reached before exec.
-fn of_one_process(run: &Accumulator, peak: Peak) -> Figure {
-    let value = peak.value.unwrap_or_default();
-    let before = run.end.as_ref().map_or(0, |end| end.rss_before_exec_bytes) as f64;
-    let source = "VmHWM, ru_maxrss";
+/// The size with which the command's process was reaped, if that is the command's.
+///
+/// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
+fn command_exit(run: &Accumulator) -> Option<Peak> {
     // The way from there to exec itself takes a few pages more.
     const A_FEW_PAGES: f64 = 256.0 * 1024.0;
-    if value > before + A_FEW_PAGES {
-        return Figure::exact(value, source).at(peak.at);
+    let before = run.end.as_ref()?.rss_before_exec_bytes as f64;
+    let peak = run.tree.main_exit;
+    peak.value.is_some_and(|value| value > before + A_FEW_PAGES).then_some(peak)
+}
+
+/// What the peak is certainly not above, when that is known.
+fn memory_ceiling(run: &Accumulator) -> Option<f64> {
+    // Those who came and went unseen, or whom nobody waited for, may have had any size.
+    if run.end.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+        return None;
     }
-    let seen = run.tree.combined.rss.value.unwrap_or(0.0);
-    Figure::between(value, Method::Estimated, seen, Some(value), source).at(peak.at)
+    run.tree.ceiling(reaped(run).largest_rss_bytes as f64)
 }
 
 fn memory_mean(run: &Accumulator) -> Figure {
     let source = "/proc/PID/smaps_rollup, or stat, over time";
     match run.tree.mean.until(run.duration()) {
-        Some(mean) => Figure::between(mean, Method::Sampled, 0.0, run.tree.ceiling.value, source)
-            .because(SHORT),
+        Some(mean) => {
+            Figure::between(mean, Method::Sampled, 0.0, memory_ceiling(run), source).because(SHORT)
+        }
         None => Figure::unknown(source, missing(run, NOT_SEEN)),
     }
 }
@@ -282,13 +296,11 @@ fn counted(run: &Accumulator, reaped: u64, alive: f64) -> Figure {
 
 /// A count that is exact, unless the task clock has seen children that nobody waited for.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
-    match run.lost_children() {
-        Some(true) => {
-            Figure::sampled(value, source).because("children that nobody waited for are not in it")
-        }
-        Some(false) => Figure::exact(value, source),
-        None => Figure::between(value, Method::Exact, value, None, source)
-            .because("children that nobody waited for, if there were any, are not in it"),
+    let missing = "children that nobody waited for, if there were any, are not in it";
+    match run.clocks_agree() {
+        Some(true) => Figure::exact(value, source),
+        Some(false) => Figure::sampled(value, source).because(missing),
+        None => Figure::between(value, Method::Exact, value, None, source).because(missing),
     }
 }
 

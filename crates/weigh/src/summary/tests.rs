@@ -127,6 +127,51 @@ fn a_spike_between_two_ticks_is_found_by_the_high_water_mark() {
 }
 
 #[test]
+fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
+    let mut story = Story::new();
+    let other = ProcessId { pid: 12, started: 102 };
+    story.at(0.0, |tick| {
+        memory(tick, ROOT, MIB, MIB, Some(MIB));
+        memory(tick, CHILD, MIB, MIB, Some(MIB));
+        memory(tick, other, MIB, MIB, Some(MIB));
+    });
+    for id in [CHILD, other] {
+        let (pid, started) = (id.pid, id.started);
+        story.event(1.0, Event::ProcessExit { pid, started, end: None, usage: None });
+    }
+    // The command's own account names the largest of those it waited for.
+    story.reaped(1.0, ROOT, usage(0.1, 200 * MIB));
+    let peak = figure(&story.end(1.0, |_| {}), "memory_peak_bytes");
+    assert_eq!(peak.value, Some((200 * MIB) as f64));
+    assert!(peak.upper.unwrap() >= (401 * MIB) as f64, "both may have been that large: {peak:?}");
+}
+
+#[test]
+fn what_the_process_was_before_exec_is_not_the_command_s() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| memory(tick, ROOT, MIB, MIB, Some(MIB)));
+    story.reaped(1.0, ROOT, usage(0.1, 5 * MIB));
+    let summary = story.end(1.0, |end| end.rss_before_exec_bytes = 5 * MIB);
+    let peak = figure(&summary, "memory_peak_bytes");
+    assert_eq!((peak.value, peak.lower), (Some(MIB as f64), Some(MIB as f64)));
+    assert_eq!(peak.upper, Some((5 * MIB) as f64));
+    assert_eq!(peak.method, Some(Method::Sampled));
+}
+
+#[test]
+fn a_little_time_that_nobody_waited_for_opens_the_bound_of_the_counts() {
+    let mut story = Story::new();
+    story.reaped(10.0, ROOT, usage(10.0, MIB));
+    let summary = story.end(10.0, |end| {
+        end.task_clock_seconds = Some(10.05);
+        end.io = Some(crate::parse::io::Io::default());
+    });
+    let written = figure(&summary, "io_written_bytes");
+    assert_eq!((written.method, written.upper), (Some(Method::Sampled), None));
+    assert_eq!(figure(&summary, "cpu_time_seconds").upper, Some(10.05));
+}
+
+#[test]
 fn a_spike_after_the_last_tick_is_found_when_the_process_is_reaped() {
     let mut story = Story::new();
     story.at(0.0, |tick| memory(tick, ROOT, 2 * MIB, 2 * MIB, Some(MIB)));

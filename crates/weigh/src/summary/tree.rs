@@ -1,6 +1,6 @@
 //! The processes of a run as the summary follows them: who is alive, with what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::curve::{Mean, Peak};
 use crate::collect::process::{ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState};
@@ -125,9 +125,12 @@ pub struct Tree {
     main: Option<ProcessId>,
     alive: HashMap<ProcessId, Alive>,
     names: HashMap<ProcessId, String>,
-    /// Sizes of those who went since the last whole look: they may have been there together
-    /// with somebody who had not been seen yet.
-    went: u64,
+    /// Sizes of those who were reaped since the last whole look: they may have been there
+    /// together with somebody who had not been seen yet.
+    reaped: u64,
+    /// How many others went since: what they grew to after they were last looked at, only
+    /// those who waited for them know.
+    went: usize,
     main_cpu: Option<f64>,
     /// Everybody seen so far.
     pub total: u64,
@@ -141,8 +144,10 @@ pub struct Tree {
     pub combined: Levels,
     /// The largest single process.
     pub largest: Peak,
-    /// The most that all together can have had.
-    pub ceiling: Peak,
+    /// The largest process that was reaped as the command itself, as `wait4` says.
+    pub main_exit: Peak,
+    /// For each number of processes of unknown size, the most that the others can have had.
+    ceilings: BTreeMap<usize, f64>,
     /// Memory over time.
     pub mean: Mean,
 }
@@ -193,7 +198,7 @@ impl Tree {
         others.into(&mut self.descendants, at);
         all.into(&mut self.combined, at);
         if let Some(ceiling) = ceiling {
-            self.ceiling.see(ceiling + self.went as f64, at);
+            self.note_ceiling(ceiling);
         }
         if let Some(memory) = all.pss.or(all.rss) {
             self.mean.see(memory, at);
@@ -202,7 +207,20 @@ impl Tree {
 
     /// Everybody was looked at: who went before is not together with who comes after.
     pub fn looked_at_everybody(&mut self) {
+        self.reaped = 0;
         self.went = 0;
+    }
+
+    fn note_ceiling(&mut self, alive: f64) {
+        let known = alive + self.reaped as f64;
+        let most = self.ceilings.entry(self.went).or_insert(known);
+        *most = most.max(known);
+    }
+
+    /// The most that all together can have had, when no single process had more than `largest`.
+    pub fn ceiling(&self, largest: f64) -> Option<f64> {
+        let sum = |(unknown, known): (&usize, &f64)| known + *unknown as f64 * largest;
+        self.ceilings.iter().map(sum).reduce(f64::max)
     }
 
     /// A process has this name.
@@ -214,12 +232,17 @@ impl Tree {
     pub fn ended(&mut self, id: ProcessId, largest: Option<u64>, at: f64) {
         self.names.remove(&id);
         if let Some(size) = largest {
-            self.largest.see(size as f64, at);
+            // The command's own carries what it was before exec, and is judged at the end.
+            let peak = if self.main == Some(id) { &mut self.main_exit } else { &mut self.largest };
+            peak.see(size as f64, at);
         }
         let Some(process) = self.alive.remove(&id) else { return };
-        self.went += process.ceiling().max(largest).unwrap_or(0);
+        match largest {
+            Some(size) => self.reaped += process.ceiling().unwrap_or(0).max(size),
+            None => self.went += 1,
+        }
         let others: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
-        self.ceiling.see((others + self.went) as f64, at);
+        self.note_ceiling(others as f64);
     }
 
     /// The name of a process that is alive.

@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("record", &["catalog", "host", "parse", "sample", "settings"]),
     ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample"]),
     ("report", &["host", "quantity", "summary"]),
-    ("run", &["collect", "host", "record", "sample", "settings", "summary"]),
+    ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
 ];
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
