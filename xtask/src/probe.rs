@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use weigh::host::perf::TaskClock;
 
 /// How to look.
 #[derive(Debug, Args)]
@@ -36,6 +37,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut probe = Probe {
         loadavg: open("/proc/loadavg").context("/proc/loadavg")?,
         system: ["/proc/stat", "/proc/meminfo"].into_iter().filter_map(open).collect(),
+        task_clock: TaskClock::on_exec(std::process::id()).ok(),
         proc: open("/proc").context("/proc")?,
         known: HashSet::new(),
         births: Vec::new(),
@@ -83,9 +85,11 @@ impl Found {
 struct Probe {
     loadavg: OwnedFd,
     system: Vec<OwnedFd>,
+    /// One counter: weigh's is inherited by every process of the run, and dearer to read.
+    task_clock: Option<TaskClock>,
     proc: OwnedFd,
     known: HashSet<u64>,
-    /// What loadavg said after its slash: threads and the last pid.
+    /// What loadavg said last: the last pid.
     births: Vec<u8>,
     listings: u32,
     processes: Vec<Process>,
@@ -111,13 +115,16 @@ struct Rest {
 impl Probe {
     fn tick(&mut self) {
         let line = pread(&self.loadavg, &mut self.buffer);
-        let births = line.split(|byte| *byte == b'/').next_back().unwrap_or_default();
+        let births = line.split(|byte| *byte == b' ').next_back().unwrap_or_default();
         if births != self.births.as_slice() {
             self.births = births.to_vec();
             self.list();
         }
         for process in &mut self.processes {
             process.read(&mut self.buffer);
+        }
+        if let Some(clock) = &mut self.task_clock {
+            let _ = clock.read();
         }
         for file in &self.system {
             pread(file, &mut self.buffer);

@@ -72,7 +72,7 @@ fn one(bench: &Bench, python: &PathBuf, shape: Shape) -> Result<(f64, f64)> {
     let (out, _) = command::output(script.args(["-c", LOOP, &root, &rounds.to_string()]))?;
     let until = weighed.now();
     let psutil = out.trim().parse().with_context(|| format!("the loop said {out:?}"))?;
-    Ok((weighed.end()?.cpu_per_tick(from, until)?, psutil))
+    Ok((weighed.end()?.cpu_per_tick(from, until)?.1, psutil))
 }
 
 fn python_with_psutil() -> Result<PathBuf> {

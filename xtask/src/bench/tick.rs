@@ -10,8 +10,7 @@ use super::table::{Line, median, time};
 use super::weighed::{Shape, Weighed};
 use crate::probe::Found;
 
-/// How often weigh writes; a window
-/// holds a whole number of writes, so that each tick bears its part of them.
+/// How often weigh writes; a window holds a whole number of writes, so that each tick bears its part of them.
 const WRITES_EVERY: Duration = weigh::record::FLUSH_EVERY;
 
 const SHAPES: [Shape; 7] = [
@@ -40,9 +39,9 @@ pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
         }
     }
     for (shape, pairs) in SHAPES.iter().zip(&pairs) {
-        let weigh = median(pairs.iter().map(|pair| pair.0));
+        let weigh = median(pairs.iter().map(|pair| pair.0.0));
         let floor = median(pairs.iter().map(|pair| pair.1.cpu));
-        let ratio = median(pairs.iter().map(|pair| pair.0 / pair.1.cpu));
+        let ratio = median(pairs.iter().map(|pair| pair.0.0 / pair.1.cpu));
         let listed = 100.0 * median(pairs.iter().map(|pair| pair.1.listed));
         let what = format!("tick, {}", named(*shape));
         let line = Line::new(what.clone(), time(weigh)).beside(
@@ -50,6 +49,10 @@ pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
             format!("{ratio:.2} ×"),
         );
         lines.push(line.goal(format!("≤ {AT_MOST} ×"), ratio <= AT_MOST));
+        let all = median(pairs.iter().map(|pair| pair.0.1));
+        let ratio = median(pairs.iter().map(|pair| pair.0.1 / pair.1.cpu));
+        let line = Line::new(format!("{what}, and recording it"), time(all));
+        lines.push(line.beside("the same".to_owned(), format!("{ratio:.2} ×")));
         let (idle, most) = MOSTLY_IDLE;
         if shape.count == 1000 && shape.running <= idle {
             let line = Line::new(format!("{what}, absolute"), time(weigh));
@@ -59,8 +62,8 @@ pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// CPU seconds of a tick of weigh and of the bare reads, at the same time on the same load.
-fn one(bench: &Bench, shape: Shape) -> Result<(f64, Found)> {
+/// CPU seconds of a tick of weigh, without and with the recording, and of the bare reads, at the same time on the same load.
+fn one(bench: &Bench, shape: Shape) -> Result<((f64, f64), Found)> {
     let window = WRITES_EVERY * if bench.quick { 1 } else { 3 };
     let weighed = Weighed::start(bench, shape, "100ms")?;
     let from = weighed.now() + Duration::from_millis(150);

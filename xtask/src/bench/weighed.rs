@@ -101,6 +101,7 @@ impl Drop for Weighed {
 struct Look {
     at: Duration,
     cpu: f64,
+    sampling: f64,
     ticks: u64,
     missed: u64,
 }
@@ -143,16 +144,20 @@ impl Ended {
             let (cost, ticks) = (own.get::<OwnCost>(0), own.get::<OwnTicks>(0));
             if let (Some(user), Some(system), Some(taken)) = (cost.user, cost.system, ticks.taken) {
                 let missed = ticks.missed.unwrap_or(0);
-                ended.looks.push(Look { at: tick.at, cpu: user + system, ticks: taken, missed });
+                let sampling = cost.sampling.unwrap_or(0.0);
+                let (at, cpu) = (tick.at, user + system);
+                ended.looks.push(Look { at, cpu, sampling, ticks: taken, missed });
             }
         })?;
         Ok(ended)
     }
 
-    /// CPU seconds of weigh for a tick between two moments; start-up and end are not in it.
-    pub fn cpu_per_tick(&self, from: Duration, until: Duration) -> Result<f64> {
+    /// CPU seconds of weigh for a tick between two moments, of the thread that samples and of
+    /// all; start-up and end are not in it.
+    pub fn cpu_per_tick(&self, from: Duration, until: Duration) -> Result<(f64, f64)> {
         let (first, last) = self.between(from, until)?;
-        Ok((last.cpu - first.cpu) / (last.ticks - first.ticks) as f64)
+        let ticks = (last.ticks - first.ticks) as f64;
+        Ok(((last.sampling - first.sampling) / ticks, (last.cpu - first.cpu) / ticks))
     }
 
     /// CPU seconds of weigh from its first tick to its last.

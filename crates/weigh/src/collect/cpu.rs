@@ -82,7 +82,7 @@ impl Cpu {
 
 impl Collector for Cpu {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let bytes = self.stat.read(&host.proc, c"stat", &mut self.buffer)?;
+        let bytes = self.stat.read(&host.proc, || c"stat", &mut self.buffer)?;
         if self.each {
             for (cpu, ticks) in system_stat::cpus(bytes) {
                 tick.put(Entity::Cpu(cpu), &of_one(host, &ticks));

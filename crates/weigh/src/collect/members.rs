@@ -195,7 +195,7 @@ impl Members {
 
     /// Who was born last, if this kernel says.
     fn last_born(&mut self, host: &Host) -> Option<Loadavg> {
-        let bytes = self.loadavg.read(&host.proc, c"loadavg", &mut self.buffer).ok()?;
+        let bytes = self.loadavg.read(&host.proc, || c"loadavg", &mut self.buffer).ok()?;
         parse::loadavg::parse(bytes).ok()
     }
 

@@ -47,7 +47,7 @@ struct Memory {
 
 impl Collector for Memory {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let bytes = self.meminfo.read(&host.proc, c"meminfo", &mut self.buffer)?;
+        let bytes = self.meminfo.read(&host.proc, || c"meminfo", &mut self.buffer)?;
         let memory = meminfo::parse(bytes).map_err(malformed(&host.proc, c"meminfo"))?;
         let row = NodeMemory {
             total: Some(memory.total),

@@ -4,8 +4,8 @@
 
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
-use crate::host::Host;
 use crate::host::wait::Usage;
+use crate::host::{Host, clock};
 use crate::parse::status;
 use crate::sample::{Entity, Tick};
 
@@ -16,6 +16,8 @@ metrics! {
         user: Counter f64 Seconds, "User time", from "getrusage ru_utime";
         /// CPU time in the kernel.
         system: Counter f64 Seconds, "System time", from "getrusage ru_stime";
+        /// CPU time of the thread that samples; the rest is that of the recording.
+        sampling: Counter f64 Seconds, "Sampling", from "clock_gettime CLOCK_THREAD_CPUTIME_ID";
         /// The most memory it had at once.
         memory_peak: Gauge u64 Bytes, "Peak memory", from "/proc/self/status VmHWM";
     }
@@ -59,6 +61,7 @@ impl Collector for Own {
         let row = OwnCost {
             user: Some(user),
             system: Some(system),
+            sampling: Some(clock::thread_cpu().as_secs_f64()),
             memory_peak: self.peak.map(|(peak, _)| peak),
         };
         tick.put(Entity::Single, &row);

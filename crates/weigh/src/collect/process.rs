@@ -212,8 +212,8 @@ impl Process {
     ) -> Look {
         let pid = self.id.pid;
         if self.threads <= 1 {
-            let path = ProcPath::new(pid, "schedstat");
-            match self.schedstat.read(&host.proc, path.as_c_str(), &mut tools.buffer) {
+            let path = || ProcPath::new(pid, "schedstat");
+            match self.schedstat.read(&host.proc, path, &mut tools.buffer) {
                 Err(error) if error.is_gone() => {
                     // Without kept descriptors a missing file may be a kernel without
                     // schedstat; `stat` below decides.
@@ -231,8 +231,8 @@ impl Process {
                 }
             }
         }
-        let path = ProcPath::new(pid, "stat");
-        let stat = self.stat.read(&host.proc, path.as_c_str(), &mut tools.buffer);
+        let path = || ProcPath::new(pid, "stat");
+        let stat = self.stat.read(&host.proc, path, &mut tools.buffer);
         let Some(stat) = stat.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
             return Look::Gone;
         };
@@ -279,8 +279,8 @@ impl Process {
         if self.io_denied {
             return;
         }
-        let path = ProcPath::new(self.id.pid, "io");
-        match self.io.read(&host.proc, path.as_c_str(), &mut tools.buffer) {
+        let pid = self.id.pid;
+        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut tools.buffer) {
             Ok(bytes) => {
                 if let Ok(io) = parse::io::parse(bytes) {
                     tick.put(Entity::Process(self.id), &io_row(&io));

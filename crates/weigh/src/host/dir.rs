@@ -152,17 +152,20 @@ impl Kept {
     }
 
     /// Reads the whole file, opening it when it is not open.
-    pub fn read<'b>(
+    ///
+    /// `path` is only asked for when the file has to be opened or an error named.
+    pub fn read<'b, P: AsRef<CStr>>(
         &mut self,
         dir: &Dir,
-        path: &CStr,
+        path: impl Fn() -> P,
         buffer: &'b mut Vec<u8>,
     ) -> Result<&'b [u8], Error> {
+        let failed = |errno| dir.error(path().as_ref(), errno);
         if let Some(fd) = &self.fd {
-            return read_whole(fd, buffer).map_err(|errno| dir.error(path, errno));
+            return read_whole(fd, buffer).map_err(failed);
         }
-        let fd = dir.open_file(path)?;
-        let bytes = read_whole(&fd, buffer).map_err(|errno| dir.error(path, errno))?;
+        let fd = dir.open_file(path().as_ref())?;
+        let bytes = read_whole(&fd, buffer).map_err(failed)?;
         if self.allowance.take() {
             self.fd = Some(fd);
         }
@@ -221,9 +224,15 @@ impl ProcPath {
         ProcPath { bytes }
     }
 
-    /// The path as the kernel wants it.
+    /// The path as the kernel wants it, for a file that is read once.
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_until_nul(&self.bytes).unwrap_or(c"")
+    }
+}
+
+impl AsRef<CStr> for ProcPath {
+    fn as_ref(&self) -> &CStr {
+        self.as_c_str()
     }
 }
 
@@ -278,7 +287,7 @@ mod tests {
             let host = fake.host();
             let mut kept = Kept::new(&Descriptors::at_most(allowed));
             let mut buffer = Vec::new();
-            let path = c"7/io";
+            let path = || c"7/io";
             assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"one");
             fake.set_proc("7/io", "two");
             assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"two");

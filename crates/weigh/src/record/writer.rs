@@ -108,9 +108,10 @@ impl Writer {
         self.hand_over(Job::Line(line));
     }
 
-    /// When the next batch must be handed over.
-    pub fn due(&self) -> Duration {
-        self.flushed + FLUSH_EVERY
+    /// When the next batch must be handed over, if there is anything in it.
+    pub fn due(&self) -> Option<Duration> {
+        let empty = self.batch.iter().all(Table::is_empty);
+        (!empty).then_some(self.flushed + FLUSH_EVERY)
     }
 
     /// Hands over what has been gathered.
@@ -169,6 +170,8 @@ struct Out {
     file: File,
     /// Where the last whole piece ends.
     good: u64,
+    /// Up to where the disk has it.
+    synced: u64,
 }
 
 struct Stream {
@@ -184,7 +187,7 @@ struct Stream {
 impl Out {
     fn create(path: PathBuf) -> Result<Out, Error> {
         let file = files::create_file(&path)?;
-        Ok(Out { path, file, good: 0 })
+        Ok(Out { path, file, good: 0, synced: 0 })
     }
 
     /// Appends a piece, or leaves the file as it was.
@@ -198,6 +201,14 @@ impl Out {
         }
         self.good += piece.len() as u64;
         Ok(())
+    }
+
+    /// A machine that dies loses what it had not written: two seconds, not thirty.
+    fn sync(&mut self) {
+        // A file system that cannot is no reason to end a run.
+        if self.synced < self.good && self.file.sync_data().is_ok() {
+            self.synced = self.good;
+        }
     }
 }
 
@@ -262,17 +273,14 @@ impl Disk {
                 continue;
             }
             match stream.append(table) {
-                Ok(()) => {
-                    // A machine that dies loses what it had not written: two seconds, not thirty.
-                    let _ = stream.out.file.sync_data();
-                }
+                Ok(()) => stream.out.sync(),
                 Err(error) => {
                     self.lost += table.len() as u64;
                     failed = Some(error.to_string());
                 }
             }
         }
-        let _ = self.events.file.sync_data();
+        self.events.sync();
         if let Some(why) = failed {
             self.fault(why);
         }

@@ -175,12 +175,12 @@ impl Monitor {
                 self.take_tick();
                 now = self.now();
             }
-            let mut until = self.schedule.due();
-            if let Some(writer) = &mut self.writer {
-                if now >= writer.due() {
-                    writer.flush(now);
-                }
-                until = until.min(writer.due());
+            let until = self.schedule.due();
+            if let Some(writer) = &mut self.writer
+                // Now, when the next tick would be too late: waking up once more costs more.
+                && writer.due().is_some_and(|due| due < until)
+            {
+                writer.flush(now);
             }
             let woken = self.sleep(until.saturating_sub(now));
             if woken.by_word {
