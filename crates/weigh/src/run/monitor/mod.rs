@@ -3,13 +3,15 @@
 //! One thread and one loop: it waits for the next deadline, a signal or a word
 //! from inside the run, whichever comes first.
 
+mod close;
+mod reap;
+
 use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::Outcome;
 use super::schedule::Schedule;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::Processes;
@@ -19,28 +21,14 @@ use crate::host::child::{self, Pause, Waiting};
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Before, Signals};
 use crate::host::wait::{self, End, Usage};
-use crate::host::{Host, ProcPath, own};
-use crate::parse::{self, io::Io};
-use crate::record::events::RunEnd;
+use crate::host::{Host, own};
+use crate::parse::io::Io;
 use crate::record::inbox::{Inbox, Word};
-use crate::record::{self, Entry, Event, Manifest, Writer, files};
+use crate::record::{self, Entry, Event, Manifest, Writer};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use crate::summary::Accumulator;
-
-/// What this process had before the run: children and I/O that are not the run's.
-pub(super) struct Inheritance {
-    children: HashSet<u32>,
-    io: Io,
-}
-
-impl Inheritance {
-    /// Looks at what is there now.
-    pub(super) fn now(host: &Host) -> Inheritance {
-        // What cannot be read now cannot be read at the end either, and is reported then.
-        Inheritance { children: own::children(host), io: own::reaped_io(host).unwrap_or_default() }
-    }
-}
+pub(super) use reap::Inheritance;
 
 /// What ended a sleep before its time.
 struct Woken {
@@ -302,74 +290,6 @@ impl Monitor {
         }
     }
 
-    /// Collects every child that has ended.
-    fn reap(&mut self) {
-        while let Some(pid) = wait::next_dead() {
-            if self.inheritance.children.remove(&pid) {
-                self.reap_somebody_elses(pid);
-                continue;
-            }
-            let at = self.now();
-            let id = self.last_look(pid, at);
-            let Some((end, mut usage)) = wait::reap(pid) else { continue };
-            if pid == self.root.pid {
-                take_off(&mut usage, self.pause.cpu.as_secs_f64());
-                self.ended = Some((end, at));
-            }
-            self.reaped.add(&usage);
-            // After the last look at it: readers take the events of a moment before its tick.
-            let at = at.max(self.tick.at) + Duration::from_micros(1);
-            let exit =
-                Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
-            self.event(at, exit);
-        }
-        self.stop_with_the_command();
-    }
-
-    /// A child of what this process was before: what it used is not the run's.
-    fn reap_somebody_elses(&mut self, pid: u32) {
-        let mut buffer = Vec::new();
-        let path = ProcPath::new(pid, "io");
-        let io = self.host.proc.read(path.as_c_str(), &mut buffer).ok();
-        match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
-            Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
-            None => self.fault("io", format!("that of process {pid}, not of this run, is in it")),
-        }
-        // Its end is of no interest here.
-        let _ = wait::reap(pid);
-    }
-
-    /// Reads what a dead child leaves behind, before it is reaped.
-    fn last_look(&mut self, pid: u32, at: Duration) -> ProcessId {
-        if pid == self.root.pid {
-            // Everybody, for the last time with the command among them.
-            self.take_tick();
-            if let Some(processes) = &mut self.processes {
-                processes.forget(pid);
-            }
-            return self.root;
-        }
-        let Some(processes) = &mut self.processes else { return ProcessId { pid, started: 0 } };
-        self.tick.begin(at);
-        let id = processes.last_look(&self.host, pid, &mut self.tick);
-        self.hand_on_tick();
-        id
-    }
-
-    /// Stops when Ctrl-Z has stopped the command: the shell waits for us, not for it.
-    fn stop_with_the_command(&mut self) {
-        if self.ended.is_some() {
-            return;
-        }
-        let by_terminal = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-        if let Some(signal) = wait::newly_stopped(self.root.pid)
-            && self.job_control
-            && by_terminal.contains(&signal)
-        {
-            signals::stop_self();
-        }
-    }
-
     /// Passes a signal on to the command, unless it has it already.
     fn signal(&mut self, signal: Arrived) {
         if signal.number == libc::SIGCHLD {
@@ -419,82 +339,4 @@ impl Monitor {
             self.event(at, Event::PhaseEnd { id, usage: None, end: None });
         }
     }
-
-    /// Closes the account and the recording.
-    pub(super) fn finish(mut self, mut warnings: Vec<String>) -> Outcome {
-        // Whatever takes long from here on, Ctrl-C ends it.
-        while self.signals.arrived().is_some() {}
-        if let Some(before) = &self.signals_before {
-            before.restore_mask();
-        }
-        // Words that were sent before the end and not heard yet.
-        let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
-        words.into_iter().for_each(|word| self.word(word));
-        let (end, at) = self.ended.unwrap_or((End::Code(1), self.now()));
-        self.end_step(at);
-        let run_end = self.close_account(end, at);
-        let now = self.now();
-        self.event(now, Event::RunEnd(run_end));
-        if let Some(mut writer) = self.writer.take() {
-            let directory = writer.directory().to_owned();
-            writer.flush(now);
-            let faults = writer.finish(now);
-            let whole = faults.is_empty();
-            if !whole {
-                let why = faults.join("; ");
-                warnings.push(format!("the recording is not whole: {why}"));
-                let source = "recording".to_owned();
-                self.accumulator.event(&Entry::new(now, Event::Fault { source, why }));
-            }
-            let summary = self.accumulator.finish();
-            let written = serde_json::to_vec_pretty(&summary)
-                .map_err(|error| error.to_string())
-                .and_then(|json| {
-                    files::write_whole(&directory.join("summary.json"), &json)
-                        .map_err(|error| error.to_string())
-                });
-            // One warning is enough: the second would have the same cause.
-            if let Err(why) = written
-                && whole
-            {
-                warnings.push(format!("no summary.json: {why}"));
-            }
-            let recording = directory.join("run.json").exists().then_some(directory);
-            return Outcome { end, summary, recording, warnings };
-        }
-        Outcome { end, summary: self.accumulator.finish(), recording: None, warnings }
-    }
-
-    fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
-        let clock = self.task_clock.as_mut().map(|clock| clock.0.read());
-        let task_clock_seconds = match clock {
-            Some(Ok(time)) => Some(time.as_secs_f64()),
-            Some(Err(error)) => {
-                self.fault("task-clock", error.to_string());
-                None
-            }
-            None => None,
-        };
-        let io = own::reaped_io(&self.host)
-            .map(|io| io.less(&Pause::IO).less(&self.inheritance.io))
-            .map_err(|error| self.fault("io", error.to_string()));
-        RunEnd {
-            end,
-            duration_seconds: at.saturating_sub(self.executed).as_secs_f64(),
-            reaped: self.reaped,
-            task_clock_seconds,
-            io: io.ok(),
-            left: self.processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
-            some_unseen: self.processes.as_ref().is_none_or(Processes::some_went_unseen),
-            rss_before_exec_bytes: self.pause.largest_rss,
-            monitor_cpu_seconds: Usage::own().cpu_seconds(),
-        }
-    }
-}
-
-/// Takes the time before exec off a usage: it was weigh's, in the kernel for the most part.
-fn take_off(usage: &mut Usage, seconds: f64) {
-    let from_system = seconds.min(usage.system_seconds);
-    usage.system_seconds -= from_system;
-    usage.user_seconds = (usage.user_seconds - (seconds - from_system)).max(0.0);
 }

@@ -1,19 +1,19 @@
 //! The figures of a run, each with its method, bounds and source.
 
+mod memory;
+mod parts;
+
+pub use parts::of_parts;
+
 use super::accumulate::Accumulator;
 use super::curve::Peak;
 use super::figure::{Figure, Figures, Method};
-use super::tree::Levels;
-use super::{Part, Parts};
 use crate::parse::io::Io;
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 const NOT_SEEN: &str = "no process of the run could be read";
 const SHORT: &str = "what lasted less than a tick may not have been seen";
-const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 const NO_END: &str = "the end of the run is not recorded";
-/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
-const CLOCK_TICK: f64 = 0.01;
 
 /// Everything about the run as a whole.
 pub fn of_run(run: &Accumulator) -> Figures {
@@ -31,12 +31,12 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("cpu_user_seconds", user);
     put("cpu_system_seconds", system);
     put("cpu_time_seconds", cpu);
-    put("memory_peak_bytes", memory_peak(run));
+    put("memory_peak_bytes", memory::peak(run));
     let levels = &run.tree.combined;
     put("memory_rss_peak_bytes", level(run, levels.rss, "/proc/PID/stat rss, summed"));
     put("memory_pss_peak_bytes", level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
     put("memory_uss_peak_bytes", level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
-    put("memory_mean_bytes", memory_mean(run));
+    put("memory_mean_bytes", memory::mean(run));
     put("swap_peak_bytes", level(run, levels.swap, "/proc/PID/status VmSwap, summed"));
     put("threads_peak", level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
     put("files_open_peak", level(run, levels.files, "/proc/PID/fd, summed"));
@@ -185,68 +185,6 @@ fn possible(run: &Accumulator, cores: f64) -> f64 {
     cores.min(f64::from(run.manifest.host.cores))
 }
 
-/// The most memory the tree had at once.
-///
-/// Not below: the largest sum of proportional shares, nor the largest single
-/// process. Not above: the largest sizes that processes alive together ever had.
-fn memory_peak(run: &Accumulator) -> Figure {
-    let tree = &run.tree;
-    let mut lower = tree.largest;
-    for peak in [tree.combined.pss, command_exit(run).unwrap_or_default()] {
-        if let Some(value) = peak.value {
-            lower.see(value, peak.at);
-        }
-    }
-    let alone = tree.total <= 1;
-    let source = if alone { "VmHWM, ru_maxrss" } else { "smaps_rollup, VmHWM, ru_maxrss" };
-    // Nothing was seen of it, and what wait4 says may be from before exec: at most that.
-    let Some(value) = lower.value.or(tree.main_exit.value) else {
-        return Figure::unknown(source, missing(run, NOT_SEEN));
-    };
-    let at = if lower.value.is_some() { lower.at } else { tree.main_exit.at };
-    let known = lower.value.unwrap_or(0.0);
-    let upper = memory_ceiling(run).map(|upper| upper.max(value));
-    let method = match upper {
-        Some(upper) if alone && upper == known => Method::Exact,
-        _ => Method::Sampled,
-    };
-    let figure = Figure::between(value, method, known, upper, source).at(at);
-    match upper {
-        Some(_) => figure,
-        None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
-    }
-}
-
-/// The size with which the command's process was reaped, if that is the command's.
-///
-/// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
-fn command_exit(run: &Accumulator) -> Option<Peak> {
-    // The way from there to exec itself takes a few pages more.
-    const A_FEW_PAGES: f64 = 256.0 * 1024.0;
-    let before = run.end.as_ref()?.rss_before_exec_bytes as f64;
-    let peak = run.tree.main_exit;
-    peak.value.is_some_and(|value| value > before + A_FEW_PAGES).then_some(peak)
-}
-
-/// What the peak is certainly not above, when that is known.
-fn memory_ceiling(run: &Accumulator) -> Option<f64> {
-    // Those who came and went unseen, or whom nobody waited for, may have had any size.
-    if run.end.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
-        return None;
-    }
-    run.tree.ceiling(reaped(run).largest_rss_bytes as f64)
-}
-
-fn memory_mean(run: &Accumulator) -> Figure {
-    let source = "/proc/PID/smaps_rollup, or stat, over time";
-    match run.tree.mean.until(run.duration()) {
-        Some(mean) => {
-            Figure::between(mean, Method::Sampled, 0.0, memory_ceiling(run), source).because(SHORT)
-        }
-        None => Figure::unknown(source, missing(run, NOT_SEEN)),
-    }
-}
-
 fn level(run: &Accumulator, peak: Peak, source: &str) -> Figure {
     match peak.value {
         Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
@@ -302,107 +240,4 @@ fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
         Some(false) => Figure::sampled(value, source).because(missing),
         None => Figure::between(value, Method::Exact, value, None, source).because(missing),
     }
-}
-
-/// The same figures for the main process, the others, all of them, and the machine.
-pub fn of_parts(run: &Accumulator) -> Parts {
-    let all = of_run(run);
-    let main = main_cpu(run);
-    let others = descendants_cpu(&main, &all);
-    let named = |name: &str| all.get(name).cloned().unwrap_or_default();
-    let mut parts = Parts {
-        main: part(run, &run.tree.main_levels, main),
-        descendants: part(run, &run.tree.descendants, others),
-        combined: part(run, &run.tree.combined, named("cpu_time_seconds")),
-        system: system(run),
-    };
-    for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
-        parts.combined.figures.insert(name.to_owned(), named(name));
-    }
-    if let Some(peak) = run.main_cores.peak.value {
-        let peak = possible(run, peak);
-        let figure = Figure::sampled(peak, "/proc/PID/stat").at(run.main_cores.peak.at);
-        parts.main.figures.insert("cpu_cores_peak".to_owned(), figure.because(SHORT));
-    }
-    for part in [&mut parts.main, &mut parts.descendants, &mut parts.system] {
-        within_the_run(run, &mut part.figures);
-    }
-    parts
-}
-
-fn main_cpu(run: &Accumulator) -> Figure {
-    let source = "/proc/PID/stat";
-    match run.tree.main_cpu() {
-        Some(value) if run.end.is_some() => {
-            // User and system are each cut off at a clock tick.
-            let upper = value + 2.0 * CLOCK_TICK;
-            Figure::between(value, Method::Exact, value, Some(upper), source)
-        }
-        Some(value) => Figure::sampled(value, source).because(NO_END),
-        None => Figure::unknown(source, missing(run, NOT_SEEN)),
-    }
-}
-
-fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
-    let source = "all less the main process";
-    let Some((all, value)) = all.get("cpu_time_seconds").zip(main.value) else {
-        return Figure::unknown(source, main.reason.as_deref().unwrap_or(NOT_SEEN));
-    };
-    let less = |bound: Option<f64>, by: Option<f64>| Some((bound? - by?).max(0.0));
-    Figure {
-        value: less(all.value, Some(value)),
-        method: all.method,
-        lower: less(all.lower, main.upper),
-        upper: less(all.upper, main.lower),
-        source: source.to_owned(),
-        at_seconds: None,
-        reason: all.reason.clone(),
-    }
-}
-
-fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
-    let mut figures = Figures::new();
-    figures.insert("cpu_time_seconds".to_owned(), cpu);
-    for (name, peak, source) in [
-        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss"),
-        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup"),
-        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup"),
-        ("threads_peak", levels.threads, "/proc/PID/stat num_threads"),
-    ] {
-        figures.insert(name.to_owned(), level(run, peak, source));
-    }
-    Part { figures }
-}
-
-/// The machine, whoever used it.
-fn system(run: &Accumulator) -> Part {
-    let mut figures = Figures::new();
-    let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
-    let why = |source: &str| {
-        run.reason(source).unwrap_or("it was looked at less than twice, or left out").to_owned()
-    };
-    let (time, share) = match run.node.cpu() {
-        Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
-        None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
-    };
-    figures.insert("cpu_time_seconds".to_owned(), time);
-    figures.insert("cpu_utilization_mean_ratio".to_owned(), share);
-    let peak = match run.node.busy.peak.value {
-        Some(peak) => {
-            Figure::sampled(possible(run, peak), stat).at(run.node.busy.peak.at).because(SHORT)
-        }
-        None => Figure::unknown(stat, &why("cpu")),
-    };
-    figures.insert("cpu_cores_peak".to_owned(), peak);
-    let used = match run.node.used.value {
-        Some(used) => Figure::sampled(used, meminfo).at(run.node.used.at).because(SHORT),
-        None => Figure::unknown(meminfo, &why("memory")),
-    };
-    figures.insert("memory_used_peak_bytes".to_owned(), used);
-    let mean = match run.node.used_mean.until(run.duration()) {
-        Some(mean) => Figure::sampled(mean, meminfo).because(SHORT),
-        None => Figure::unknown(meminfo, &why("memory")),
-    };
-    figures.insert("memory_used_mean_bytes".to_owned(), mean);
-    Part { figures }
 }

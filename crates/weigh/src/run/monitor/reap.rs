@@ -1,0 +1,102 @@
+//! Children that have ended: a last look at each, then its exact account.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Monitor;
+use crate::host::wait::{self, Usage};
+use crate::host::{Host, ProcPath, own, signals};
+use crate::parse::{self, io::Io};
+use crate::record::Event;
+use crate::sample::ProcessId;
+
+/// What this process had before the run: children and I/O that are not the run's.
+pub(in crate::run) struct Inheritance {
+    pub(super) children: HashSet<u32>,
+    pub(super) io: Io,
+}
+
+impl Inheritance {
+    /// Looks at what is there now.
+    pub(in crate::run) fn now(host: &Host) -> Inheritance {
+        // What cannot be read now cannot be read at the end either, and is reported then.
+        Inheritance { children: own::children(host), io: own::reaped_io(host).unwrap_or_default() }
+    }
+}
+
+impl Monitor {
+    /// Collects every child that has ended.
+    pub(super) fn reap(&mut self) {
+        while let Some(pid) = wait::next_dead() {
+            if self.inheritance.children.remove(&pid) {
+                self.reap_somebody_elses(pid);
+                continue;
+            }
+            let at = self.now();
+            let id = self.last_look(pid, at);
+            let Some((end, mut usage)) = wait::reap(pid) else { continue };
+            if pid == self.root.pid {
+                take_off(&mut usage, self.pause.cpu.as_secs_f64());
+                self.ended = Some((end, at));
+            }
+            self.reaped.add(&usage);
+            // After the last look at it: readers take the events of a moment before its tick.
+            let at = at.max(self.tick.at) + Duration::from_micros(1);
+            let exit =
+                Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
+            self.event(at, exit);
+        }
+        self.stop_with_the_command();
+    }
+
+    /// A child of what this process was before: what it used is not the run's.
+    fn reap_somebody_elses(&mut self, pid: u32) {
+        let mut buffer = Vec::new();
+        let path = ProcPath::new(pid, "io");
+        let io = self.host.proc.read(path.as_c_str(), &mut buffer).ok();
+        match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
+            Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
+            None => self.fault("io", format!("that of process {pid}, not of this run, is in it")),
+        }
+        // Its end is of no interest here.
+        let _ = wait::reap(pid);
+    }
+
+    /// Reads what a dead child leaves behind, before it is reaped.
+    fn last_look(&mut self, pid: u32, at: Duration) -> ProcessId {
+        if pid == self.root.pid {
+            // Everybody, for the last time with the command among them.
+            self.take_tick();
+            if let Some(processes) = &mut self.processes {
+                processes.forget(pid);
+            }
+            return self.root;
+        }
+        let Some(processes) = &mut self.processes else { return ProcessId { pid, started: 0 } };
+        self.tick.begin(at);
+        let id = processes.last_look(&self.host, pid, &mut self.tick);
+        self.hand_on_tick();
+        id
+    }
+
+    /// Stops when Ctrl-Z has stopped the command: the shell waits for us, not for it.
+    fn stop_with_the_command(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        let by_terminal = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+        if let Some(signal) = wait::newly_stopped(self.root.pid)
+            && self.job_control
+            && by_terminal.contains(&signal)
+        {
+            signals::stop_self();
+        }
+    }
+}
+
+/// Takes the time before exec off a usage: it was weigh's, in the kernel for the most part.
+fn take_off(usage: &mut Usage, seconds: f64) {
+    let from_system = seconds.min(usage.system_seconds);
+    usage.system_seconds -= from_system;
+    usage.user_seconds = (usage.user_seconds - (seconds - from_system)).max(0.0);
+}

@@ -1,0 +1,70 @@
+//! The peak and the mean of memory, with what they are certainly not above.
+
+use super::super::accumulate::Accumulator;
+use super::super::curve::Peak;
+use super::super::figure::{Figure, Method};
+use super::{NO_END, NOT_SEEN, SHORT, missing, reaped};
+
+const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
+
+/// The most memory the tree had at once.
+///
+/// Not below: the largest sum of proportional shares, nor the largest single
+/// process. Not above: the largest sizes that processes alive together ever had.
+pub(super) fn peak(run: &Accumulator) -> Figure {
+    let tree = &run.tree;
+    let mut lower = tree.largest;
+    for peak in [tree.combined.pss, command_exit(run).unwrap_or_default()] {
+        if let Some(value) = peak.value {
+            lower.see(value, peak.at);
+        }
+    }
+    let alone = tree.total <= 1;
+    let source = if alone { "VmHWM, ru_maxrss" } else { "smaps_rollup, VmHWM, ru_maxrss" };
+    // Nothing was seen of it, and what wait4 says may be from before exec: at most that.
+    let Some(value) = lower.value.or(tree.main_exit.value) else {
+        return Figure::unknown(source, missing(run, NOT_SEEN));
+    };
+    let at = if lower.value.is_some() { lower.at } else { tree.main_exit.at };
+    let known = lower.value.unwrap_or(0.0);
+    let upper = ceiling(run).map(|upper| upper.max(value));
+    let method = match upper {
+        Some(upper) if alone && upper == known => Method::Exact,
+        _ => Method::Sampled,
+    };
+    let figure = Figure::between(value, method, known, upper, source).at(at);
+    match upper {
+        Some(_) => figure,
+        None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
+    }
+}
+
+/// The size with which the command's process was reaped, if that is the command's.
+///
+/// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
+fn command_exit(run: &Accumulator) -> Option<Peak> {
+    // The way from there to exec itself takes a few pages more.
+    const A_FEW_PAGES: f64 = 256.0 * 1024.0;
+    let before = run.end.as_ref()?.rss_before_exec_bytes as f64;
+    let peak = run.tree.main_exit;
+    peak.value.is_some_and(|value| value > before + A_FEW_PAGES).then_some(peak)
+}
+
+/// What the peak is certainly not above, when that is known.
+fn ceiling(run: &Accumulator) -> Option<f64> {
+    // Those who came and went unseen, or whom nobody waited for, may have had any size.
+    if run.end.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+        return None;
+    }
+    run.tree.ceiling(reaped(run).largest_rss_bytes as f64)
+}
+
+pub(super) fn mean(run: &Accumulator) -> Figure {
+    let source = "/proc/PID/smaps_rollup, or stat, over time";
+    match run.tree.mean.until(run.duration()) {
+        Some(mean) => {
+            Figure::between(mean, Method::Sampled, 0.0, ceiling(run), source).because(SHORT)
+        }
+        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+    }
+}

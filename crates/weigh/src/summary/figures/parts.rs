@@ -1,0 +1,113 @@
+//! The same figures for the main process, the others, all of them, and the machine.
+
+use super::super::accumulate::Accumulator;
+use super::super::figure::{Figure, Figures, Method};
+use super::super::tree::Levels;
+use super::super::{Part, Parts};
+use super::{NO_END, NOT_SEEN, SHORT, level, missing, of_run, possible, within_the_run};
+
+/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
+const CLOCK_TICK: f64 = 0.01;
+
+/// The same figures for the main process, the others, all of them, and the machine.
+pub fn of_parts(run: &Accumulator) -> Parts {
+    let all = of_run(run);
+    let main = main_cpu(run);
+    let others = descendants_cpu(&main, &all);
+    let named = |name: &str| all.get(name).cloned().unwrap_or_default();
+    let mut parts = Parts {
+        main: part(run, &run.tree.main_levels, main),
+        descendants: part(run, &run.tree.descendants, others),
+        combined: part(run, &run.tree.combined, named("cpu_time_seconds")),
+        system: system(run),
+    };
+    for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
+        parts.combined.figures.insert(name.to_owned(), named(name));
+    }
+    if let Some(peak) = run.main_cores.peak.value {
+        let peak = possible(run, peak);
+        let figure = Figure::sampled(peak, "/proc/PID/stat").at(run.main_cores.peak.at);
+        parts.main.figures.insert("cpu_cores_peak".to_owned(), figure.because(SHORT));
+    }
+    for part in [&mut parts.main, &mut parts.descendants, &mut parts.system] {
+        within_the_run(run, &mut part.figures);
+    }
+    parts
+}
+
+fn main_cpu(run: &Accumulator) -> Figure {
+    let source = "/proc/PID/stat";
+    match run.tree.main_cpu() {
+        Some(value) if run.end.is_some() => {
+            // User and system are each cut off at a clock tick.
+            let upper = value + 2.0 * CLOCK_TICK;
+            Figure::between(value, Method::Exact, value, Some(upper), source)
+        }
+        Some(value) => Figure::sampled(value, source).because(NO_END),
+        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+    }
+}
+
+fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
+    let source = "all less the main process";
+    let Some((all, value)) = all.get("cpu_time_seconds").zip(main.value) else {
+        return Figure::unknown(source, main.reason.as_deref().unwrap_or(NOT_SEEN));
+    };
+    let less = |bound: Option<f64>, by: Option<f64>| Some((bound? - by?).max(0.0));
+    Figure {
+        value: less(all.value, Some(value)),
+        method: all.method,
+        lower: less(all.lower, main.upper),
+        upper: less(all.upper, main.lower),
+        source: source.to_owned(),
+        at_seconds: None,
+        reason: all.reason.clone(),
+    }
+}
+
+fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
+    let mut figures = Figures::new();
+    figures.insert("cpu_time_seconds".to_owned(), cpu);
+    for (name, peak, source) in [
+        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss"),
+        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup"),
+        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup"),
+        ("threads_peak", levels.threads, "/proc/PID/stat num_threads"),
+    ] {
+        figures.insert(name.to_owned(), level(run, peak, source));
+    }
+    Part { figures }
+}
+
+/// The machine, whoever used it.
+fn system(run: &Accumulator) -> Part {
+    let mut figures = Figures::new();
+    let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
+    let why = |source: &str| {
+        run.reason(source).unwrap_or("it was looked at less than twice, or left out").to_owned()
+    };
+    let (time, share) = match run.node.cpu() {
+        Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
+        None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
+    };
+    figures.insert("cpu_time_seconds".to_owned(), time);
+    figures.insert("cpu_utilization_mean_ratio".to_owned(), share);
+    let peak = match run.node.busy.peak.value {
+        Some(peak) => {
+            Figure::sampled(possible(run, peak), stat).at(run.node.busy.peak.at).because(SHORT)
+        }
+        None => Figure::unknown(stat, &why("cpu")),
+    };
+    figures.insert("cpu_cores_peak".to_owned(), peak);
+    let used = match run.node.used.value {
+        Some(used) => Figure::sampled(used, meminfo).at(run.node.used.at).because(SHORT),
+        None => Figure::unknown(meminfo, &why("memory")),
+    };
+    figures.insert("memory_used_peak_bytes".to_owned(), used);
+    let mean = match run.node.used_mean.until(run.duration()) {
+        Some(mean) => Figure::sampled(mean, meminfo).because(SHORT),
+        None => Figure::unknown(meminfo, &why("memory")),
+    };
+    figures.insert("memory_used_mean_bytes".to_owned(), mean);
+    Part { figures }
+}
