@@ -51,19 +51,14 @@ pub struct Before {
 }
 
 impl Before {
-    /// Puts the mask in force again.
-    pub fn restore_mask(&self) {
-        // SAFETY: the set was filled by the kernel in `Signals::take`.
-        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
-    }
-
     /// Puts everything in force again, for the command.
     pub fn restore(&self) {
         for ((number, _), disposition) in OWN.into_iter().zip(self.dispositions) {
             // SAFETY: what signal(2) returned is what it takes; handlers do not survive exec.
             unsafe { libc::signal(number, disposition) };
         }
-        self.restore_mask();
+        // SAFETY: the set was filled by the kernel in `Signals::take`.
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
 

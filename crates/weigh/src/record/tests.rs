@@ -61,7 +61,7 @@ fn record(directory: &Path, seconds: u64) -> PathBuf {
         writer.event(&Entry::new(SECOND * second as u32, Event::Mark { text }));
         writer.flush(tick.at);
     }
-    assert_eq!(writer.finish(SECOND * seconds as u32), [""; 0]);
+    assert_eq!(writer.finish(SECOND * seconds as u32, || false), [""; 0]);
     path
 }
 

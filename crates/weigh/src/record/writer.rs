@@ -141,9 +141,17 @@ impl Writer {
     }
 
     /// Writes what is left, and puts small batches together; says what went wrong on the way.
-    pub fn finish(mut self, now: Duration) -> Vec<String> {
+    ///
+    /// `give_up` is asked again and again while that takes.
+    pub fn finish(mut self, now: Duration, mut give_up: impl FnMut() -> bool) -> Vec<String> {
         self.flush(now);
         self.jobs = None;
+        while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            if give_up() {
+                return vec!["the disk took too long, and weigh was told to end".to_owned()];
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
         let joined = self.thread.take().map(JoinHandle::join);
         let mut faults = match joined {
             Some(Ok(faults)) => faults,

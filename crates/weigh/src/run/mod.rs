@@ -131,7 +131,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
     let mut monitor =
         Monitor::new(host, begin, settings, &manifest, tick, processes, writer, signals, root);
-    monitor.take_inheritance(inheritance, before);
+    monitor.take_inheritance(inheritance);
     if collects("process") && !sees_itself {
         monitor.fault("process", OTHER_NAMESPACE.to_owned());
     }

@@ -14,11 +14,6 @@ use crate::run::Outcome;
 impl Monitor {
     /// Closes the account and the recording.
     pub(in crate::run) fn finish(mut self, mut warnings: Vec<String>) -> Outcome {
-        // Whatever takes long from here on, Ctrl-C ends it.
-        while self.signals.arrived().is_some() {}
-        if let Some(before) = &self.signals_before {
-            before.restore_mask();
-        }
         // Words that were sent before the end and not heard yet.
         let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
         words.into_iter().for_each(|word| self.word(word));
@@ -30,7 +25,7 @@ impl Monitor {
         if let Some(mut writer) = self.writer.take() {
             let directory = writer.directory().to_owned();
             writer.flush(now);
-            let faults = writer.finish(now);
+            let faults = writer.finish(now, || self.is_told_to_give_up(now));
             let whole = faults.is_empty();
             if !whole {
                 let why = faults.join("; ");
@@ -55,6 +50,16 @@ impl Monitor {
             return Outcome { end, summary, recording, warnings };
         }
         Outcome { end, summary: self.accumulator.finish(), recording: None, warnings }
+    }
+
+    /// Whether somebody wants the end of a recording that takes long: its disk may hang.
+    ///
+    /// Not at once: whoever ends a run often tells everybody, and more than once.
+    fn is_told_to_give_up(&mut self, since: Duration) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let ends = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+        let told = self.signals.arrived().is_some_and(|signal| ends.contains(&signal.number));
+        told && self.now().saturating_sub(since) > PATIENCE
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {

@@ -19,7 +19,7 @@ use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::child::{self, Pause, Waiting};
 use crate::host::perf::TaskClock;
-use crate::host::signals::{self, Arrived, Before, Signals};
+use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
 use crate::host::{Host, own};
 use crate::parse::io::Io;
@@ -59,7 +59,6 @@ pub(super) struct Monitor {
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
-    signals_before: Option<Before>,
     /// The step of a script that is under way, and how many there were.
     step: Option<String>,
     steps: u32,
@@ -105,16 +104,14 @@ impl Monitor {
             ended: None,
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
-            signals_before: None,
             step: None,
             steps: 0,
             faulted: Vec::new(),
         }
     }
 
-    pub(super) fn take_inheritance(&mut self, inheritance: Inheritance, before: Before) {
+    pub(super) fn take_inheritance(&mut self, inheritance: Inheritance) {
         self.inheritance = inheritance;
-        self.signals_before = Some(before);
     }
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
