@@ -4,13 +4,16 @@
 //! stream is closed. The command must find both as we found them, so a
 //! constructor, which runs earlier, takes note.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use weigh::host::child::Inherited;
+use weigh::host::wait::Usage;
 
 const IGNORES_SIGPIPE: u8 = 1 << 3;
 
 static NOTED: AtomicU8 = AtomicU8::new(0);
+/// User and system time of whatever exec'ed us (`cargo run`, a shell's last command), as bits.
+static USED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 extern "C" fn note() {
     let mut noted = 0;
@@ -30,10 +33,13 @@ extern "C" fn note() {
         noted |= IGNORES_SIGPIPE;
     }
     NOTED.store(noted, Ordering::Relaxed);
+    let used = Usage::own();
+    USED[0].store(used.user_seconds.to_bits(), Ordering::Relaxed);
+    USED[1].store(used.system_seconds.to_bits(), Ordering::Relaxed);
 }
 
 // SAFETY: the loader calls what is in this section, before `main`, with nothing that the
-// function needs; it makes only system calls and touches only the atomic above.
+// function needs; it makes only system calls and touches only the atomics above.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
@@ -44,5 +50,10 @@ pub fn taken() -> Inherited {
     Inherited {
         ignores_sigpipe: noted & IGNORES_SIGPIPE != 0,
         closed: [0, 1, 2].map(|stream| noted & (1 << stream) != 0),
+        used: Usage {
+            user_seconds: f64::from_bits(USED[0].load(Ordering::Relaxed)),
+            system_seconds: f64::from_bits(USED[1].load(Ordering::Relaxed)),
+            ..Usage::default()
+        },
     }
 }

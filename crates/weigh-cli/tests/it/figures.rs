@@ -113,9 +113,9 @@ fn every_figure_has_a_value_and_a_method_or_a_reason() {
 #[test]
 fn a_collector_that_is_left_out_is_named_in_the_reasons() {
     for collectors in [["--collect", "cpu"], ["--skip", "process,task-clock,memory"]] {
-        let run = weighed(&collectors, &["children", "5", "20ms"]).ended_with(0);
+        let run = weighed(&collectors, &["children", "5", "100ms"]).ended_with(0);
         every_figure_is_explained(&run.summary);
-        run.figure("cpu_time_seconds").is_within(0.05, 0.1);
+        run.figure("cpu_time_seconds").is_within(0.05, 0.5);
         let pss = run.figure("memory_pss_peak_bytes");
         assert!(pss.value.is_none() && pss.reason.is_some_and(|why| why.contains("left out")));
     }
@@ -151,12 +151,12 @@ fn somebody_without_rights_gets_exact_cpu_time() {
     let programs = ForEverybody::new();
     let mut command = programs.command("weigh", programs.path());
     let words = ["run", "--no-record", "--format", "json", "--", "./burner"];
-    let output = output(command.args(words).args(["children", "20", "20ms"]));
+    let output = output(command.args(words).args(["children", "10", "100ms"]));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let summary: Value = serde_json::from_str(&stderr).unwrap_or_else(|_| panic!("{stderr}"));
     let figure = crate::weighed::Figure::of(&summary["figures"]["cpu_time_seconds"], "CPU time");
-    figure.is_within(0.03, 0.4).is("exact");
+    figure.is_within(0.03, 1.0).is("exact");
 }
 
 #[test]

@@ -61,6 +61,21 @@ fn what_weigh_s_process_did_before_it_was_weigh_is_not_the_command_s() {
 }
 
 #[test]
+fn what_the_process_used_before_is_not_the_monitor_s() {
+    let directory = tempfile::tempdir().unwrap();
+    // The shell burns half a second itself and then becomes weigh.
+    let run = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times > times
+        exec \"$WEIGH\" run -q --no-record --summary summary.json -- true";
+    let (code, _, summary) = script(directory.path(), run);
+    assert_eq!(code, Some(0));
+    let times = fs::read_to_string(directory.path().join("times")).unwrap();
+    let user = times.split_whitespace().next().unwrap().trim_end_matches('s');
+    let shell: f64 = user.split_once('m').unwrap().1.parse().unwrap();
+    let own = summary["monitor"]["cpu_seconds"].as_f64().unwrap();
+    assert!(shell > 0.1 && own < shell, "weigh {own} s, the shell {shell} s");
+}
+
+#[test]
 fn children_from_before_the_run_are_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let run = "sleep 55 > /dev/null 2>&1 & echo $! > sleeper

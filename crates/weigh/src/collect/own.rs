@@ -5,7 +5,7 @@
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::wait::Usage;
-use crate::host::{Host, clock};
+use crate::host::{Host, own};
 use crate::parse::status;
 use crate::sample::{Entity, Tick};
 
@@ -50,7 +50,7 @@ struct Own {
 
 impl Collector for Own {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let Usage { user_seconds: user, system_seconds: system, .. } = Usage::own();
+        let Usage { user_seconds: user, system_seconds: system, .. } = own::usage();
         // The status file costs more than the rest of a small tick: a look whenever we
         // have worked for another 50 ms finds what there is to find.
         if self.peak.is_none_or(|(_, then)| user + system > then + 0.05) {
@@ -61,7 +61,7 @@ impl Collector for Own {
         let row = OwnCost {
             user: Some(user),
             system: Some(system),
-            sampling: Some(clock::thread_cpu().as_secs_f64()),
+            sampling: Some(own::sampling_seconds()),
             memory_peak: self.peak.map(|(peak, _)| peak),
         };
         tick.put(Entity::Single, &row);

@@ -58,6 +58,8 @@ pub struct Inherited {
     pub ignores_sigpipe: bool,
     /// Which of stdin, stdout and stderr were closed.
     pub closed: [bool; 3],
+    /// What the process had used before it became this program.
+    pub used: Usage,
 }
 
 /// A child that waits for the word to become the command.

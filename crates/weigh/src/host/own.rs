@@ -2,12 +2,37 @@
 
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
-use super::{Error, Host, wait};
+use super::wait::{self, Usage};
+use super::{Error, Host, clock};
 use crate::parse::{self, io::Io};
+
+/// What this process had used when it became weigh: exec keeps the account of what was before.
+static BEFORE: OnceLock<Usage> = OnceLock::new();
+
+/// Takes note of what this process had used when it became weigh.
+pub fn begin_account(before: Usage) {
+    // Only the first note is from before anything was done.
+    let _ = BEFORE.set(before);
+}
+
+/// What weigh itself has used so far.
+pub fn usage() -> Usage {
+    let (mut usage, before) = (Usage::own(), BEFORE.get().copied().unwrap_or_default());
+    usage.user_seconds = (usage.user_seconds - before.user_seconds).max(0.0);
+    usage.system_seconds = (usage.system_seconds - before.system_seconds).max(0.0);
+    usage
+}
+
+/// CPU time of this thread, in seconds, when it is the one that began.
+pub fn sampling_seconds() -> f64 {
+    let before = BEFORE.get().map_or(0.0, Usage::cpu_seconds);
+    (clock::thread_cpu().as_secs_f64() - before).max(0.0)
+}
 
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
 pub fn become_subreaper() -> std::io::Result<()> {

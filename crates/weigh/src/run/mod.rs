@@ -81,6 +81,7 @@ pub struct Caller {
 /// when it fails.
 pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<Outcome, Error> {
     settings.check()?;
+    own::begin_account(caller.inherited.used);
     let Some(program) = command.first() else {
         return Err(child::Error::NotFound { program: String::new() }.into());
     };

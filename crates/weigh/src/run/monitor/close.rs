@@ -6,7 +6,7 @@ use super::Monitor;
 use crate::collect::processes::Processes;
 use crate::host::child::Pause;
 use crate::host::own;
-use crate::host::wait::{End, Usage};
+use crate::host::wait::End;
 use crate::record::events::RunEnd;
 use crate::record::{Entry, Event, files};
 use crate::run::Outcome;
@@ -84,7 +84,7 @@ impl Monitor {
             left: self.processes.iter().flat_map(|all| all.alive()).map(|id| id.pid).collect(),
             some_unseen: self.processes.as_ref().is_none_or(Processes::some_went_unseen),
             rss_before_exec_bytes: self.pause.largest_rss,
-            monitor_cpu_seconds: Usage::own().cpu_seconds(),
+            monitor_cpu_seconds: own::usage().cpu_seconds(),
         }
     }
 }
