@@ -4,9 +4,11 @@
 //! shape instead: so many processes, of which so many run between two ticks.
 
 use std::hint::black_box;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Subcommand;
 
 /// What to be while being weighed.
@@ -21,10 +23,9 @@ pub enum Load {
         /// For how long at most; whoever started it ends it before
         seconds: u64,
     },
-    /// Do a fixed amount of work in some threads and print the seconds it took, of time and of CPU
+    /// For every number on stdin, do so many rounds of work in each thread and print the seconds
+    /// it took, of time and of CPU
     Work {
-        /// Rounds of arithmetic in each thread
-        rounds: u64,
         /// Threads at once
         threads: u32,
     },
@@ -38,9 +39,11 @@ impl Load {
     pub fn run(&self) -> Result<()> {
         match *self {
             Load::Processes { count, running, seconds } => processes(count, running, seconds),
-            Load::Work { rounds, threads } => {
-                let (time, cpu) = work(rounds, threads)?;
-                println!("{} {}", time.as_secs_f64(), cpu.as_secs_f64());
+            Load::Work { threads } => {
+                for line in std::io::stdin().lines() {
+                    let (time, cpu) = work(line?.trim().parse()?, threads);
+                    println!("{} {}", time.as_secs_f64(), cpu.as_secs_f64());
+                }
                 Ok(())
             }
         }
@@ -85,14 +88,24 @@ fn live(wakes: bool, end: Instant, offset: Duration) {
 }
 
 /// The time that the work took, and the CPU time of all threads.
-fn work(rounds: u64, threads: u32) -> Result<(Duration, Duration)> {
+///
+/// Threads take their rounds a block at a time from what is left, so that all of them end
+/// together and none waits for one that was interrupted.
+fn work(rounds: u64, threads: u32) -> (Duration, Duration) {
+    const BLOCK: u64 = 100_000;
     let (begin, before) = (Instant::now(), process_cpu());
-    let workers: Vec<_> =
-        (0..threads).map(|_| std::thread::spawn(move || black_box(arithmetic(rounds)))).collect();
-    for worker in workers {
-        worker.join().ok().context("a thread of the load failed")?;
-    }
-    Ok((begin.elapsed(), process_cpu().saturating_sub(before)))
+    let left = AtomicU64::new(rounds * u64::from(threads) / BLOCK);
+    let take = || left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while take() {
+                    black_box(arithmetic(BLOCK));
+                }
+            });
+        }
+    });
+    (begin.elapsed(), process_cpu().saturating_sub(before))
 }
 
 fn process_cpu() -> Duration {

@@ -1,14 +1,16 @@
-//! weigh beside the loop that its predecessors run, per process and sample.
+//! weigh beside the loop that its predecessors run, and beside the cheapest other
+//! recorders, per process and sample.
 //!
 //! gpu_tracker, the oasislmf ResourceMonitor and perfmon all list the descendants
 //! with psutil and ask each for `cpu_percent` and `memory_full_info`. psutil comes
 //! from PyPI into a virtual environment under target/, or the lines are left out.
+//! `top` and `pidstat` come with the system, or are left out.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::Bench;
 use super::table::{Line, median, time};
@@ -33,11 +35,89 @@ for _ in range(rounds):
 print((time.process_time() - before) / rounds)
 ";
 
-/// How many times cheaper weigh should be.
+/// How many times cheaper than the predecessors weigh should be.
 const AT_LEAST: f64 = 25.0;
 
-/// CPU of a look at 100 processes, weigh beside the loop.
+/// How many times cheaper than any other recorder.
+const THAN_RECORDERS: f64 = 5.0;
+
+/// Other recorders, and how each is told to look every second so many times.
+type Recorder = (&'static str, &'static [&'static str]);
+const RECORDERS: [Recorder; 2] =
+    [("top", &["-b", "-d", "1", "-n"]), ("pidstat", &["-u", "-r", "-p", "ALL", "1"])];
+
+/// CPU of a look at processes, weigh beside the others.
 pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+    let mut lines = predecessors(bench)?;
+    for recorder in RECORDERS {
+        lines.push(beside_recorder(bench, recorder)?);
+    }
+    Ok(lines)
+}
+
+/// A line for one of them, at 1,000 idle processes, each looking once a second.
+fn beside_recorder(bench: &Bench, (name, arguments): Recorder) -> Result<Line> {
+    let shape = Shape { count: 1000, running: 0 };
+    let what = format!("process-sample, {}, recorded", named(shape));
+    let looks = if bench.quick { 2 } else { 4 };
+    let mut pairs = Vec::new();
+    for _ in 0..bench.repeats() {
+        let weighed = Weighed::start(bench, shape, "1s")?;
+        let from = weighed.now() + Duration::from_millis(500);
+        // Its start is not counted, as that of weigh is not.
+        let Some(once) = cpu_of(name, arguments, 1)? else {
+            return Ok(Line::new(what, format!("left out: no {name} to be had")));
+        };
+        let often = cpu_of(name, arguments, 1 + looks)?.unwrap_or_default();
+        let until = weighed.now();
+        // It looks at every process of the machine; weigh at those of the run.
+        let seen = everybody() as f64;
+        let weigh = weighed.end()?.cpu_per_tick(from, until)?.1 / f64::from(shape.count);
+        pairs.push((weigh, (often - once) / f64::from(looks) / seen));
+    }
+    let weigh = median(pairs.iter().map(|pair| pair.0));
+    let other = median(pairs.iter().map(|pair| pair.1));
+    let times = median(pairs.iter().map(|pair| pair.1 / pair.0));
+    Ok(Line::new(what, time(weigh))
+        .beside(
+            format!("{name} {} {}", arguments.join(" "), time(other)),
+            format!("1 / {times:.1}"),
+        )
+        .goal(format!("≤ 1 / {THAN_RECORDERS}"), times >= THAN_RECORDERS))
+}
+
+/// CPU seconds of a program that looks so many times, if there is such a program.
+fn cpu_of(name: &str, arguments: &[&str], looks: u32) -> Result<Option<f64>> {
+    let before = children_cpu();
+    let mut command = Command::new(name);
+    command.args(arguments).arg(looks.to_string()).env("TERM", "dumb");
+    match command.stdin(Stdio::null()).stdout(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(Some(children_cpu() - before)),
+        Ok(status) => bail!("{name}: {status}"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).context(name.to_owned()),
+    }
+}
+
+/// CPU seconds of the children that were waited for.
+fn children_cpu() -> f64 {
+    // SAFETY: a rusage is numbers only, for which zeros are values.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills the place it is given.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// How many processes the machine has.
+fn everybody() -> usize {
+    let is_pid = |name: &std::ffi::OsStr| name.to_str().is_some_and(|n| n.parse::<u32>().is_ok());
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter(|entry| is_pid(&entry.file_name())).count()
+}
+
+/// CPU of a look at 100 processes, weigh beside the loop.
+fn predecessors(bench: &Bench) -> Result<Vec<Line>> {
     let python = match python_with_psutil() {
         Ok(python) => python,
         Err(why) => {

@@ -1,24 +1,28 @@
 //! How much longer a load on all cores takes when it is weighed ten times a second.
 //!
-//! The load times its own work, so the start of either program is not in it. Runs
-//! with and without weigh alternate, in turns of order, and each pair gives one
-//! ratio. Where other programs want the cores, too, time says little; so CPU is
-//! compared as well: what the load used, and what weigh used beside it.
+//! One load runs under weigh and does the same work again and again; in every other
+//! turn weigh is stopped by SIGSTOP. So the two turns of a pair differ in nothing but
+//! the ticks: same process, same memory, less than a second apart, in turns of order.
+//! Where other programs want the cores, too, time says little; so CPU is compared as
+//! well: what the load used, and what weigh used beside it.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::Bench;
 use super::table::{Line, Verdict, median};
-use super::weighed::Ended;
-use crate::command;
 
-/// Seconds that the work of one run takes, about.
-const WORK: f64 = 0.8;
+/// Seconds that the work of one turn takes, about.
+const WORK: f64 = 0.4;
 const AT_MOST: f64 = 0.005;
+/// Ticks are dense when a run begins; the promise is about the rest of it.
+const SETTLED: Duration = Duration::from_secs(2);
 
-/// Seconds of time and of CPU that a run took.
+/// Seconds of time and of CPU that a turn took.
 #[derive(Debug, Clone, Copy)]
 struct Took {
     time: f64,
@@ -28,31 +32,31 @@ struct Took {
 /// The median slowdown of many pairs, and its error.
 pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let pairs = if bench.quick { 3 } else { 24 };
+    let pairs = if bench.quick { 5 } else { 120 };
+    let mut load = Weighed::start(bench, threads)?;
     let trial = 50_000_000;
-    let took = work(Command::new(&bench.xtask), trial, threads)?;
-    let rounds = (trial as f64 * WORK * threads as f64 / took.cpu) as u64;
-    let plain = || work(Command::new(&bench.xtask), rounds, threads);
+    let rounds = (trial as f64 * WORK * threads as f64 / load.work(trial)?.cpu) as u64;
+    std::thread::sleep(SETTLED);
     let mut both = Vec::new();
     for pair in 0..pairs {
         both.push(if pair % 2 == 0 {
-            let without = plain()?;
-            (without, weighed(bench, rounds, threads)?)
+            let without = load.unwatched(rounds)?;
+            (without, load.work(rounds)?)
         } else {
-            let with = weighed(bench, rounds, threads)?;
-            (plain()?, with)
+            let with = load.work(rounds)?;
+            (load.unwatched(rounds)?, with)
         });
     }
-    let load = format!("slowdown of a load on {threads} cores at 10 Hz");
+    let what = format!("slowdown of a load on {threads} cores at 10 Hz");
     let time = both.iter().map(|(without, with)| with.time / without.time - 1.0).collect();
     let cpu = both.iter().map(|(without, with)| with.cpu / without.cpu - 1.0).collect();
     Ok(vec![
-        line(format!("{load}, {pairs} pairs"), "the load alone", time),
-        line(format!("{load}, in CPU, weigh's included"), "the load alone", cpu),
+        line(format!("{what}, {pairs} pairs"), time),
+        line(format!("{what}, in CPU, weigh's included"), cpu),
     ])
 }
 
-fn line(what: String, beside: &str, slowdowns: Vec<f64>) -> Line {
+fn line(what: String, slowdowns: Vec<f64>) -> Line {
     let slowdown = median(slowdowns.iter().copied());
     // Twice the error of a median, from the median distance to it (normal noise: 1.48 and 1.25).
     let distance = median(slowdowns.iter().map(|one| (one - slowdown).abs()));
@@ -67,27 +71,73 @@ fn line(what: String, beside: &str, slowdowns: Vec<f64>) -> Line {
     };
     let shown = format!("{:+.2} % ± {:.2} %", 100.0 * slowdown, 100.0 * error);
     Line::new(what, shown)
-        .beside(beside, format!("{:.4} ×", 1.0 + slowdown))
+        .beside("weigh stopped", format!("{:.4} ×", 1.0 + slowdown))
         .judged(format!("< {} %", 100.0 * AT_MOST), verdict)
 }
 
-/// The work under weigh; its CPU between the first tick and the last is added.
-fn weighed(bench: &Bench, rounds: u64, threads: usize) -> Result<Took> {
-    let directory = bench.fresh("work");
-    let mut weigh = Command::new(&bench.weigh);
-    weigh.args(["run", "--quiet", "--interval", "100ms", "--output"]).arg(&directory);
-    weigh.arg("--").arg(&bench.xtask);
-    let took = work(weigh, rounds, threads)?;
-    Ok(Took { cpu: took.cpu + Ended::open(&directory)?.cpu_while_ticking()?, ..took })
+/// A load under weigh that works when it is told to.
+struct Weighed {
+    weigh: Child,
+    orders: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
 }
 
-/// What the load says its work took.
-fn work(mut before: Command, rounds: u64, threads: usize) -> Result<Took> {
-    before.args(["load", "work", &rounds.to_string(), &threads.to_string()]);
-    let (out, _) = command::output(&mut before)?;
-    let numbers = out.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
-    match numbers.as_deref() {
-        Ok(&[time, cpu]) => Ok(Took { time, cpu }),
-        _ => Err(anyhow::anyhow!("the load said {out:?}")).context("time and CPU of the load"),
+impl Weighed {
+    fn start(bench: &Bench, threads: usize) -> Result<Weighed> {
+        let directory: PathBuf = bench.fresh("work");
+        let mut command = Command::new(&bench.weigh);
+        command.args(["run", "--quiet", "--interval", "100ms", "--output"]).arg(&directory);
+        command.arg("--").arg(&bench.xtask).args(["load", "work", &threads.to_string()]);
+        let mut weigh = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let orders = weigh.stdin.take();
+        let answers = BufReader::new(weigh.stdout.take().context("stdout of the load")?);
+        Ok(Weighed { weigh, orders, answers })
+    }
+
+    /// One turn; weigh's own CPU is added.
+    fn work(&mut self, rounds: u64) -> Result<Took> {
+        let before = self.own_cpu()?;
+        let orders = self.orders.as_mut().context("stdin of the load")?;
+        writeln!(orders, "{rounds}")?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        let numbers = answer.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
+        let Ok(&[time, cpu]) = numbers.as_deref() else {
+            anyhow::bail!("the load said {answer:?} instead of its time and CPU");
+        };
+        Ok(Took { time, cpu: cpu + self.own_cpu()? - before })
+    }
+
+    /// One turn while weigh does not look.
+    fn unwatched(&mut self, rounds: u64) -> Result<Took> {
+        self.signal(libc::SIGSTOP);
+        let took = self.work(rounds);
+        self.signal(libc::SIGCONT);
+        took
+    }
+
+    /// CPU seconds of all threads of weigh so far.
+    fn own_cpu(&self) -> Result<f64> {
+        let mut nanoseconds = 0.0;
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.weigh.id()))? {
+            let times = std::fs::read_to_string(thread?.path().join("schedstat"))?;
+            let ran = times.split_whitespace().next().context("schedstat")?;
+            nanoseconds += ran.parse::<f64>()?;
+        }
+        Ok(nanoseconds / 1e9)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: kill takes numbers; the child has not been waited for.
+        unsafe { libc::kill(self.weigh.id() as i32, signal) };
+    }
+}
+
+impl Drop for Weighed {
+    /// The load ends when there are no more orders, and weigh with it.
+    fn drop(&mut self) {
+        self.signal(libc::SIGCONT);
+        self.orders = None;
+        let _ = self.weigh.wait();
     }
 }

@@ -160,12 +160,6 @@ impl Ended {
         Ok(((last.sampling - first.sampling) / ticks, (last.cpu - first.cpu) / ticks))
     }
 
-    /// CPU seconds of weigh from its first tick to its last.
-    pub fn cpu_while_ticking(&self) -> Result<f64> {
-        let (first, last) = self.between(Duration::ZERO, Duration::MAX)?;
-        Ok(last.cpu - first.cpu)
-    }
-
     /// The share of ticks between two moments that came when they were due.
     pub fn held(&self, from: Duration, until: Duration) -> Result<f64> {
         let (first, last) = self.between(from, until)?;

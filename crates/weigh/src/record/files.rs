@@ -2,6 +2,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,13 @@ pub fn create_new_directory(parent: &Path, name: &str) -> Result<(PathBuf, usize
         }
     }
     Ok((path, missing + 1))
+}
+
+/// Begins to bring a file to the disk, and does not wait for it.
+pub fn begin_sync(file: &File) {
+    // SAFETY: the descriptor is open; no memory is passed. That it may fail does no harm: it is
+    // `fdatasync` that makes sure.
+    unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
 /// Opens a file to be read, if it is one: a recording may come from a stranger, and a pipe or a

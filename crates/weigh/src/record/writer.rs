@@ -211,7 +211,12 @@ impl Out {
         Ok(())
     }
 
-    /// A machine that dies loses what it had not written: two seconds, not thirty.
+    fn begin_sync(&self) {
+        if self.synced < self.good {
+            files::begin_sync(&self.file);
+        }
+    }
+
     fn sync(&mut self) {
         // A file system that cannot is no reason to end a run.
         if self.synced < self.good && self.file.sync_data().is_ok() {
@@ -280,18 +285,25 @@ impl Disk {
             if table.is_empty() {
                 continue;
             }
-            match stream.append(table) {
-                Ok(()) => stream.out.sync(),
-                Err(error) => {
-                    self.lost += table.len() as u64;
-                    failed = Some(error.to_string());
-                }
+            if let Err(error) = stream.append(table) {
+                self.lost += table.len() as u64;
+                failed = Some(error.to_string());
             }
         }
-        self.events.sync();
+        self.sync();
         if let Some(why) = failed {
             self.fault(why);
         }
+    }
+
+    /// A machine that dies loses what it had not written: two seconds, not thirty.
+    fn sync(&mut self) {
+        let outs = self.streams.iter_mut().map(|stream| &mut stream.out);
+        let mut outs: Vec<&mut Out> = outs.chain([&mut self.events]).collect();
+        // Begun for all of them first, so that a journal which has to be committed for one
+        // is committed for all: on ext4 a quarter of the CPU of this thread.
+        outs.iter().for_each(|out| out.begin_sync());
+        outs.iter_mut().for_each(|out| out.sync());
     }
 
     /// Keeps the first fault: the others are its echo.
