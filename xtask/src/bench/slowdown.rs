@@ -17,7 +17,7 @@ use super::Bench;
 use super::table::{Line, Verdict, median};
 
 /// Seconds that the work of one turn takes, about.
-const WORK: f64 = 0.4;
+const WORK: f64 = 0.8;
 const AT_MOST: f64 = 0.005;
 /// Ticks are dense when a run begins; the promise is about the rest of it.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ struct Took {
 /// The median slowdown of many pairs, and its error.
 pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let pairs = if bench.quick { 5 } else { 120 };
+    let pairs = if bench.quick { 5 } else { 100 };
     let mut load = Weighed::start(bench, threads)?;
     let trial = 50_000_000;
     let rounds = (trial as f64 * WORK * threads as f64 / load.work(trial)?.cpu) as u64;
