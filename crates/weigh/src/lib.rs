@@ -11,6 +11,7 @@
 
 pub mod catalog;
 pub mod collect;
+pub mod export;
 pub mod host;
 pub mod parse;
 pub mod quantity;

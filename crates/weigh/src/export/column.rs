@@ -1,0 +1,129 @@
+//! What a column of an exported table holds, whatever file it goes into.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float64Type, Int64Type, TimestampNanosecondType, UInt8Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow_schema::{DataType, TimeUnit};
+
+use super::Cause;
+
+/// The cells of one column of a batch.
+#[derive(Debug, Clone, Copy)]
+pub enum Column<'a> {
+    /// Nanoseconds since 1970, UTC.
+    Time(&'a TimestampNanosecondArray),
+    /// Small whole numbers: keys.
+    U32(&'a UInt32Array),
+    /// Whole numbers.
+    U64(&'a UInt64Array),
+    /// Whole numbers with a sign.
+    I64(&'a Int64Array),
+    /// Real numbers.
+    F64(&'a Float64Array),
+    /// Words from a short list: places in it, and the list.
+    Word(&'a UInt8Array, &'a StringArray),
+    /// Any text.
+    Text(&'a StringArray),
+}
+
+/// One cell.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing was measured.
+    Null,
+    /// Nanoseconds since 1970, UTC.
+    Time(i64),
+    /// A whole number.
+    U64(u64),
+    /// A whole number with a sign.
+    I64(i64),
+    /// A real number.
+    F64(f64),
+    /// A word or any text.
+    Text(&'a str),
+}
+
+/// The type of a moment.
+pub fn time_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+}
+
+/// The type of a word from a short list.
+pub fn word_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
+}
+
+impl<'a> Column<'a> {
+    /// The cells of an array, if it is of one of our types.
+    pub fn of(array: &'a ArrayRef) -> Option<Column<'a>> {
+        Some(match array.data_type() {
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+                Column::Time(array.as_primitive_opt::<TimestampNanosecondType>()?)
+            }
+            DataType::UInt32 => Column::U32(array.as_primitive_opt::<UInt32Type>()?),
+            DataType::UInt64 => Column::U64(array.as_primitive_opt::<UInt64Type>()?),
+            DataType::Int64 => Column::I64(array.as_primitive_opt::<Int64Type>()?),
+            DataType::Float64 => Column::F64(array.as_primitive_opt::<Float64Type>()?),
+            DataType::Dictionary(_, _) => {
+                let words = array.as_dictionary_opt::<UInt8Type>()?;
+                Column::Word(words.keys(), words.values().as_string_opt::<i32>()?)
+            }
+            DataType::Utf8 => Column::Text(array.as_string_opt::<i32>()?),
+            _ => return None,
+        })
+    }
+
+    /// The columns of a batch, in its order.
+    pub fn all(batch: &'a RecordBatch) -> Result<Vec<Column<'a>>, Cause> {
+        let fields = batch.schema_ref().fields().iter();
+        fields
+            .zip(batch.columns())
+            .map(|(field, array)| {
+                let unknown = || format!("column {} has an unknown type", field.name());
+                Column::of(array).ok_or_else(|| unknown().into())
+            })
+            .collect()
+    }
+
+    /// One cell.
+    pub fn cell(&self, row: usize) -> Cell<'a> {
+        fn present<T>(array: &impl Array, row: usize, cell: T) -> Option<T> {
+            (!array.is_null(row)).then_some(cell)
+        }
+        let cell = match *self {
+            Column::Time(a) => present(a, row, Cell::Time(a.value(row))),
+            Column::U32(a) => present(a, row, Cell::U64(u64::from(a.value(row)))),
+            Column::U64(a) => present(a, row, Cell::U64(a.value(row))),
+            Column::I64(a) => present(a, row, Cell::I64(a.value(row))),
+            Column::F64(a) => present(a, row, Cell::F64(a.value(row))),
+            Column::Word(keys, words) => {
+                let place = usize::from(keys.value(row));
+                (!keys.is_null(row) && place < words.len()).then(|| Cell::Text(words.value(place)))
+            }
+            Column::Text(a) => (!a.is_null(row)).then(|| Cell::Text(a.value(row))),
+        };
+        cell.unwrap_or(Cell::Null)
+    }
+}
+
+/// A moment as text: RFC 3339, UTC, to the nanosecond, always of the same length.
+pub fn moment(nanoseconds: i64) -> String {
+    let moment = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
+    format!("{moment:.9}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_keeps_its_nanoseconds_and_its_length() {
+        assert_eq!(moment(1_763_316_348_123_456_789), "2025-11-16T18:05:48.123456789Z");
+        assert_eq!(moment(1_763_316_348_000_000_000), "2025-11-16T18:05:48.000000000Z");
+    }
+}

@@ -1,0 +1,3 @@
+//! Kinds of files, one in each module.
+
+mod csv;
