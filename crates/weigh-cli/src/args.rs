@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
@@ -40,6 +41,8 @@ pub enum Verb {
     },
     /// Show the summary of a recorded run
     Show(ShowArgs),
+    /// Write the tables of a recorded run for other tools
+    Export(ExportArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look
@@ -206,6 +209,62 @@ pub struct ShowArgs {
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// Write the tables of a recorded run for other tools
+///
+/// One table for each kind of thing that was measured (node, cpu, run, process, own), and one
+/// each for the processes, phases and marks. A missing value is null. Files are named after
+/// their table; sqlite, xlsx and hdf5 hold all tables in one file. A file has its name only
+/// when it is whole.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh export -f parquet                     the newest run, for pandas, polars, DuckDB
+  weigh export -f csv --table process -o out  one table into out/
+  weigh export -f xlsx --resample 10s --rates one row for 10 s, totals as rates
+  weigh export -f csv --phase solve RUN       only while the phase lasted
+  weigh export weigh-runs -f parquet -o all   all runs as one dataset
+")]
+pub struct ExportArgs {
+    /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
+    pub run: Option<PathBuf>,
+    /// Kinds of files
+    #[arg(short, long, value_delimiter = ',', required = true, value_name = "LIST", value_parser = export_format())]
+    pub formats: Vec<weigh::export::Format>,
+    /// Write into this directory [default: export in the recording; weigh-dataset for many runs]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Only these tables [default: all that hold anything]
+    #[arg(long = "table", value_delimiter = ',', value_name = "LIST", value_parser = PossibleValuesParser::new(weigh::export::table_names()))]
+    pub tables: Option<Vec<String>>,
+    /// Running totals as rates per second
+    #[arg(long)]
+    pub rates: bool,
+    /// One row for each step of this length: means of levels, last values of totals
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
+    pub resample: Option<Duration>,
+    /// Only from this moment on: 90s after the start, or 2026-11-15T18:05:48Z
+    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::Moment::parse)]
+    pub from: Option<weigh::export::Moment>,
+    /// Only up to this moment
+    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::Moment::parse)]
+    pub to: Option<weigh::export::Moment>,
+    /// Only while a phase of this name lasted
+    #[arg(long, value_name = "NAME")]
+    pub phase: Option<String>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// The kinds of files that this weigh can write, by name.
+fn export_format() -> impl TypedValueParser<Value = weigh::export::Format> {
+    use weigh::export::Format;
+    PossibleValuesParser::new(Format::ALL.iter().map(|format| format.name())).try_map(|name| {
+        let found = Format::ALL.iter().find(|format| format.name() == name);
+        found.copied().ok_or("there is no such format")
+    })
 }
 
 /// For whom something is printed.

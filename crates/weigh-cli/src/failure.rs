@@ -1,7 +1,7 @@
 //! What a person is told when something cannot be done: what, why, and what to type.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weigh::{host, record, run, settings};
+use weigh::{export, host, record, run, settings};
 
 /// A failure in three lines and an exit code.
 #[derive(Debug)]
@@ -138,6 +138,30 @@ fn of_destination(error: &record::Error) -> Failure {
         _ => "name one you may write to: weigh run -o DIR -- …, or weigh run --no-record -- …",
     };
     Failure::new("cannot record there", error, hint).code(USAGE)
+}
+
+/// An export that failed.
+pub fn of_export(error: &export::Error) -> Failure {
+    let (what, hint, code) = match error {
+        export::Error::Recording(error) => return of_recording(error),
+        export::Error::NoTable { .. }
+        | export::Error::NoPhase { .. }
+        | export::Error::EmptyWindow
+        | export::Error::NoStep => {
+            ("cannot export this part of the run", "see weigh export --help", USAGE)
+        }
+        export::Error::Exists { .. } => {
+            let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
+            ("cannot write over what is there", hint, FAILED)
+        }
+        export::Error::Rows(_) => {
+            ("cannot make sense of the recording", "see what is here: weigh runs", FAILED)
+        }
+        export::Error::Write { .. } => {
+            ("cannot write the export", "name another directory: weigh export -o DIR …", FAILED)
+        }
+    };
+    Failure::new(what, error, hint).code(code)
 }
 
 /// A recording that cannot be read.

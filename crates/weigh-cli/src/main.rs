@@ -3,6 +3,7 @@
 mod args;
 mod config;
 mod doctor;
+mod export;
 mod failure;
 mod inherited;
 mod metrics;
@@ -40,6 +41,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Phase(options) => phase::phase(options, inherited),
         Verb::Mark { text } => phase::mark(&text),
         Verb::Show(options) => show::show(options),
+        Verb::Export(options) => export::export(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor { format } => doctor::doctor(format),
         Verb::Metrics { format } => metrics::metrics(format),

@@ -63,7 +63,7 @@ pub fn every_figure(summary: &Summary) -> String {
 }
 
 /// The recording that is meant: a directory, a name under the default one, or the newest.
-fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
+pub fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let here = Path::new(files::DEFAULT_DIRECTORY);
     let hint = "record one: weigh run -- CMD";
     let Some(run) = run else {

@@ -2,16 +2,36 @@
 //!
 //! A table is a sequence of Arrow batches ([`tables`]): a stream of the recording as
 //! it is, or a small table made from its events. On its way it may be cut to a
-//! window of time, turned into rates and put on a grid; then a [`Sink`] writes it,
-//! a batch at a time, so that memory does not grow with the recording. A file has
-//! its final name only when it is whole ([`destination`]).
+//! window of time, turned into rates and put on a grid ([`steps`]); then a [`Sink`]
+//! for each kind of file writes it, a batch at a time, so that memory does not grow
+//! with the recording and several kinds cost one reading. A file has its final name
+//! only when it is whole ([`destination`]).
 #![allow(clippy::disallowed_methods, reason = "exported files are the user's, not the machine's")]
 
 pub mod column;
+mod destination;
 mod formats;
+mod grid;
+mod rates;
+mod shape;
+mod steps;
+mod tables;
+mod window;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+
+pub use formats::Format;
+pub use tables::names as table_names;
+pub use window::Moment;
+
+use crate::record::{self, Event, Recording};
+use formats::Files;
+use steps::Steps;
+use tables::Table;
 
 /// Why a file could not be written, before it is known which.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -24,4 +44,134 @@ pub trait Sink {
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause>;
     /// Writes what is left. The file is whole when it returns.
     fn finish(self: Box<Self>) -> Result<(), Cause>;
+}
+
+/// What to export, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Kinds of files.
+    pub formats: Vec<Format>,
+    /// Tables by name; all that hold anything when nothing is said.
+    pub tables: Option<Vec<String>>,
+    /// Running totals as rates.
+    pub rates: bool,
+    /// Rows on a grid of this step.
+    pub resample: Option<Duration>,
+    /// Only from this moment on.
+    pub from: Option<Moment>,
+    /// Only up to this moment.
+    pub to: Option<Moment>,
+    /// Only during phases of this name.
+    pub phase: Option<String>,
+    /// Replace files that are there.
+    pub force: bool,
+}
+
+/// What came of an export.
+#[derive(Debug, Default)]
+pub struct Exported {
+    /// The files that were written.
+    pub files: Vec<PathBuf>,
+    /// What of the recording is missing in them.
+    pub missing: Vec<String>,
+}
+
+/// How far an export is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Rows that there are.
+    pub of: u64,
+}
+
+/// An export that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] record::Error),
+    /// There is no such table.
+    #[error("there is no table {name}; there are {}", table_names().collect::<Vec<_>>().join(", "))]
+    NoTable {
+        /// The name.
+        name: String,
+    },
+    /// There is no such phase.
+    #[error("the run has no phase {name}; it has {}", if there.is_empty() { "none".to_owned() } else { there.join(", ") })]
+    NoPhase {
+        /// The name.
+        name: String,
+        /// Those that it has.
+        there: Vec<String>,
+    },
+    /// From is not before to.
+    #[error("nothing lies between the two moments")]
+    EmptyWindow,
+    /// The steps of a grid have no length.
+    #[error("a grid needs steps of at least a millisecond")]
+    NoStep,
+    /// A table of the recording makes no sense.
+    #[error("{0}")]
+    Rows(#[from] Cause),
+    /// A file is there already.
+    #[error("{} is there already", path.display())]
+    Exists {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A file could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: Cause,
+    },
+}
+
+impl Error {
+    fn file(path: &Path, source: std::io::Error) -> Error {
+        Error::Write { path: path.to_owned(), source: source.into() }
+    }
+}
+
+/// Writes the tables of a recording into files of a directory.
+pub fn export(
+    recording: &Recording,
+    options: &Options,
+    directory: &Path,
+    mut progress: impl FnMut(Progress),
+) -> Result<Exported, Error> {
+    let tables = chosen(recording, options)?;
+    let steps = Steps::of(recording, options)?;
+    let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
+    let mut files = Files::plan(&options.formats, &names, directory, options.force)?;
+    let mut missing = unfinished(recording);
+    let of = tables.iter().map(|table| table.rows).sum();
+    let mut rows = 0;
+    for table in tables {
+        let lost = steps.pass(table, &mut files, |more| {
+            rows += more;
+            progress(Progress { rows, of });
+        })?;
+        missing.extend(lost);
+    }
+    Ok(Exported { files: files.finish()?, missing })
+}
+
+fn chosen(recording: &Recording, options: &Options) -> Result<Vec<Table>, Error> {
+    for name in options.tables.iter().flatten() {
+        if !table_names().any(|there| there == name) {
+            return Err(Error::NoTable { name: name.clone() });
+        }
+    }
+    Ok(tables::of(recording, options.tables.as_deref())?)
+}
+
+/// What is known to be missing at the end of a recording.
+fn unfinished(recording: &Recording) -> Vec<String> {
+    let ended = recording.entries().iter().any(|entry| matches!(entry.event, Event::RunEnd(_)));
+    let why = "the end of the run is not recorded: it goes on, or weigh was killed";
+    if ended { Vec::new() } else { vec![why.to_owned()] }
 }

@@ -15,7 +15,7 @@ use std::sync::Once;
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::{Message, RecordBatch as BatchHead};
-use arrow_schema::ArrowError;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{Error, files};
 
@@ -28,6 +28,8 @@ pub struct Batches {
     reader: Option<StreamReader<BufReader<std::io::Take<File>>>>,
     /// Bytes at the end that are not whole.
     pub torn: u64,
+    /// Rows of all whole batches together.
+    pub rows: u64,
 }
 
 impl Batches {
@@ -36,14 +38,19 @@ impl Batches {
         let failed = |source| Error::file(path, source);
         let mut file = files::open_regular(path)?;
         let length = file.metadata().map_err(failed)?.len();
-        let whole = whole_frames(&mut file, length).map_err(failed)?;
+        let (whole, rows) = whole_frames(&mut file, length).map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         // Without even a schema there is nothing to read, which is not an error.
         let reader = (whole > 0)
             .then(|| guarded(|| StreamReader::try_new(BufReader::new(file.take(whole)), None)))
             .transpose()
             .map_err(|error| Error::malformed(path, error))?;
-        Ok(Batches { path: path.to_owned(), reader, torn: length - whole })
+        Ok(Batches { path: path.to_owned(), reader, torn: length - whole, rows })
+    }
+
+    /// What its columns are; nothing when not even that has reached the disk.
+    pub fn schema(&self) -> Option<SchemaRef> {
+        self.reader.as_ref().map(StreamReader::schema)
     }
 
     /// Which file it is.
@@ -66,37 +73,39 @@ impl Iterator for Batches {
     }
 }
 
-/// How many bytes from the beginning are whole frames that make sense.
-fn whole_frames(file: &mut File, length: u64) -> std::io::Result<u64> {
+/// How many bytes from the beginning are whole frames that make sense, and the rows in them.
+fn whole_frames(file: &mut File, length: u64) -> std::io::Result<(u64, u64)> {
     let mut file = BufReader::new(file);
     let (mut head, mut body) = (Vec::new(), Vec::new());
-    let mut end = 0;
+    let (mut end, mut rows) = (0, 0);
     loop {
         // A marker and the length of the frame's head.
         let mut prefix = [0; 8];
         if length - end < 8 {
-            return Ok(end);
+            return Ok((end, rows));
         }
         file.read_exact(&mut prefix)?;
         let [m0, m1, m2, m3, l0, l1, l2, l3] = prefix;
         let head_length = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
         if [m0, m1, m2, m3] != [0xff; 4] || head_length > length - end - 8 {
-            return Ok(end);
+            return Ok((end, rows));
         }
         head.resize(head_length as usize, 0);
         file.read_exact(&mut head)?;
-        let Ok(message) = arrow_ipc::root_as_message(&head) else { return Ok(end) };
+        let Ok(message) = arrow_ipc::root_as_message(&head) else { return Ok((end, rows)) };
         let after_head = end + 8 + head_length;
         let body_length = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
         if body_length > length - after_head {
-            return Ok(end);
+            return Ok((end, rows));
         }
         body.resize(body_length as usize, 0);
         file.read_exact(&mut body)?;
         if !buffers_make_sense(&message, &body) {
-            return Ok(end);
+            return Ok((end, rows));
         }
         end = after_head + body_length;
+        let length = message.header_as_record_batch().map_or(0, |batch| batch.length());
+        rows += u64::try_from(length).unwrap_or(0);
     }
 }
 

@@ -26,6 +26,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 pub use events::{Entry, Event};
+pub use frames::Batches;
 pub use manifest::Manifest;
 pub use reader::{Moment, Recording};
 pub use writer::{FLUSH_EVERY, Writer};

@@ -66,6 +66,12 @@ impl Recording {
         self.torn + streams.map(|batches| batches.torn).sum::<u64>()
     }
 
+    /// Everything that was measured in one scope, batch by batch; `None` when nothing was.
+    pub fn batches(&self, scope: Scope) -> Result<Option<Batches>, Error> {
+        let found = self.streams().find(|(of, path)| *of == scope && path.exists());
+        found.map(|(_, path)| Batches::open(&path)).transpose()
+    }
+
     /// Goes through the run once more, moment by moment.
     ///
     /// Memory does not grow with the recording: one batch of each scope is held.

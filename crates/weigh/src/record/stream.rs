@@ -138,10 +138,10 @@ fn schema(table: &Table, started: Duration) -> Schema {
     let mut fields = vec![Field::new("time", time, false)];
     match table.scope() {
         Scope::Node | Scope::Run | Scope::Own => {}
-        Scope::Cpu => fields.push(Field::new("cpu", DataType::UInt32, true)),
+        Scope::Cpu => fields.push(Field::new("cpu", DataType::UInt32, false)),
         Scope::Process => {
-            fields.push(Field::new("pid", DataType::UInt32, true));
-            fields.push(Field::new("started", DataType::UInt64, true));
+            fields.push(Field::new("pid", DataType::UInt32, false));
+            fields.push(Field::new("started", DataType::UInt64, false));
         }
     }
     fields.extend(table.metrics().iter().map(|metric| field(metric)));

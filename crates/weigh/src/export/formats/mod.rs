@@ -1,3 +1,236 @@
-//! Kinds of files, one in each module.
+//! Kinds of files, one in each module, and the files of one export.
 
 mod csv;
+mod feather;
+mod json;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod pickle;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "xlsx")]
+mod xlsx;
+
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::destination::Destination;
+use super::{Cause, Error, Sink};
+
+/// A kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// One JSON array of objects.
+    Json,
+    /// One JSON object on each line.
+    Jsonl,
+    /// Apache Parquet.
+    #[cfg(feature = "parquet")]
+    Parquet,
+    /// Feather version 2, the Arrow IPC file.
+    Feather,
+    /// A pandas DataFrame.
+    Pickle,
+    /// An SQLite database with all tables.
+    #[cfg(feature = "sqlite")]
+    Sqlite,
+    /// An Excel workbook with all tables.
+    #[cfg(feature = "xlsx")]
+    Xlsx,
+}
+
+impl Format {
+    /// Every kind.
+    pub const ALL: &'static [Format] = &[
+        Format::Csv,
+        Format::Json,
+        Format::Jsonl,
+        #[cfg(feature = "parquet")]
+        Format::Parquet,
+        Format::Feather,
+        Format::Pickle,
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite,
+        #[cfg(feature = "xlsx")]
+        Format::Xlsx,
+    ];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+            #[cfg(feature = "parquet")]
+            Format::Parquet => "parquet",
+            Format::Feather => "feather",
+            Format::Pickle => "pickle",
+            #[cfg(feature = "sqlite")]
+            Format::Sqlite => "sqlite",
+            #[cfg(feature = "xlsx")]
+            Format::Xlsx => "xlsx",
+        }
+    }
+
+    /// How its files' names end.
+    const fn extension(self) -> &'static str {
+        match self {
+            Format::Pickle => "pkl",
+            other => other.name(),
+        }
+    }
+
+    /// Whether one file holds all tables.
+    const fn holds_all(self) -> bool {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Format::Sqlite => true,
+            #[cfg(feature = "xlsx")]
+            Format::Xlsx => true,
+            _ => false,
+        }
+    }
+
+    /// Begins a file of this kind.
+    fn open(self, destination: &Destination) -> Result<Box<dyn Sink>, Cause> {
+        let out = || destination.file().map(BufWriter::new);
+        Ok(match self {
+            Format::Csv => Box::new(csv::Csv::new(out()?)),
+            Format::Json => Box::new(json::Json::array(out()?)),
+            Format::Jsonl => Box::new(json::Json::lines(out()?)),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => Box::new(parquet::Parquet::new(destination.file()?)),
+            Format::Feather => Box::new(feather::Feather::new(out()?)),
+            Format::Pickle => Box::new(pickle::Pickle::new(out()?, destination.directory())),
+            #[cfg(feature = "sqlite")]
+            Format::Sqlite => Box::new(sqlite::Sqlite::create(destination.partial_path())?),
+            #[cfg(feature = "xlsx")]
+            Format::Xlsx => {
+                Box::new(xlsx::Xlsx::new(destination.file()?, destination.directory())?)
+            }
+        })
+    }
+}
+
+/// The files of one export.
+pub struct Files {
+    directory: PathBuf,
+    formats: Vec<Format>,
+    force: bool,
+    /// Files of all tables.
+    whole: Vec<Open>,
+    /// Files of the table that is being written.
+    current: Vec<Open>,
+    done: Vec<PathBuf>,
+}
+
+/// The name of a file that holds all tables, before its extension.
+const ALL_TABLES: &str = "run";
+
+impl Files {
+    /// Makes sure that nothing is in the way of any file before the first is begun.
+    pub fn plan(
+        formats: &[Format],
+        tables: &[&str],
+        directory: &Path,
+        force: bool,
+    ) -> Result<Files, Error> {
+        let mut files = Files {
+            directory: directory.to_owned(),
+            formats: formats.to_vec(),
+            force,
+            whole: Vec::new(),
+            current: Vec::new(),
+            done: Vec::new(),
+        };
+        for format in formats {
+            let names = if format.holds_all() { &[ALL_TABLES] } else { tables };
+            for name in names {
+                Destination::check(&files.path(*format, name), force)?;
+            }
+        }
+        let whole = formats.iter().filter(|format| format.holds_all());
+        files.whole = whole
+            .map(|format| Open::create(*format, &files.path(*format, ALL_TABLES), force))
+            .collect::<Result<_, Error>>()?;
+        Ok(files)
+    }
+
+    fn path(&self, format: Format, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.{}", format.extension()))
+    }
+
+    /// Begins a table in all of them.
+    pub fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
+        let apart = self.formats.iter().filter(|format| !format.holds_all());
+        self.current = apart
+            .map(|format| Open::create(*format, &self.path(*format, table), self.force))
+            .collect::<Result<_, Error>>()?;
+        self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
+    }
+
+    /// Writes rows into all of them.
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        self.open().try_for_each(|file| file.tell(|sink| sink.rows(batch)))
+    }
+
+    /// The table is complete.
+    pub fn end(&mut self) -> Result<(), Error> {
+        for file in std::mem::take(&mut self.current) {
+            self.done.push(file.finish()?);
+        }
+        Ok(())
+    }
+
+    /// All tables are complete. Returns what was written.
+    pub fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
+        for file in std::mem::take(&mut self.whole) {
+            self.done.push(file.finish()?);
+        }
+        Ok(self.done)
+    }
+
+    fn open(&mut self) -> impl Iterator<Item = &mut Open> {
+        self.whole.iter_mut().chain(&mut self.current)
+    }
+}
+
+/// A file that is being written.
+pub struct Open {
+    destination: Destination,
+    sink: Box<dyn Sink>,
+}
+
+impl Open {
+    /// Begins a file.
+    pub fn create(format: Format, path: &Path, force: bool) -> Result<Open, Error> {
+        let destination = Destination::create(path, force)?;
+        let failed = |source| Error::Write { path: path.to_owned(), source };
+        let sink = format.open(&destination).map_err(failed)?;
+        Ok(Open { destination, sink })
+    }
+
+    /// Has it write something.
+    pub fn tell(
+        &mut self,
+        what: impl FnOnce(&mut dyn Sink) -> Result<(), Cause>,
+    ) -> Result<(), Error> {
+        let failed = |source| Error::Write { path: self.destination.path().to_owned(), source };
+        what(self.sink.as_mut()).map_err(failed)
+    }
+
+    /// Ends it, and gives it its name.
+    pub fn finish(self) -> Result<PathBuf, Error> {
+        let path = self.destination.path().to_owned();
+        self.sink.finish().map_err(|source| Error::Write { path, source })?;
+        self.destination.keep()
+    }
+}

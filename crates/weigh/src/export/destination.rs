@@ -1,0 +1,87 @@
+//! Files that have their name only when they are whole.
+//!
+//! A file is written under a hidden temporary name in the same directory, brought to
+//! the disk and renamed. Whatever ends weigh before that leaves no file of the final
+//! name, and none that was there is harmed.
+
+use std::fs::{File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{Cause, Error};
+
+/// A file that is being written.
+pub struct Destination {
+    path: PathBuf,
+    partial: NamedTempFile,
+    force: bool,
+}
+
+impl Destination {
+    /// Refuses a file that is there already, unless it may be replaced.
+    pub fn check(path: &Path, force: bool) -> Result<(), Error> {
+        if !force && path.symlink_metadata().is_ok() {
+            return Err(Error::Exists { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Begins a file; directories above it are made.
+    pub fn create(path: &Path, force: bool) -> Result<Destination, Error> {
+        let directory = match path.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
+            _ => Path::new("."),
+        };
+        let failed = |source: std::io::Error| Error::file(path, source);
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        // Exports are made to be passed on: as readable as the user's other files.
+        let partial = tempfile::Builder::new()
+            .prefix(".weigh-")
+            .suffix(".partial")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(directory)
+            .map_err(failed)?;
+        Ok(Destination { path: path.to_owned(), partial, force })
+    }
+
+    /// The file, to be written to.
+    pub fn file(&self) -> std::io::Result<File> {
+        self.partial.as_file().try_clone()
+    }
+
+    /// Its name while it is written.
+    pub fn partial_path(&self) -> &Path {
+        self.partial.path()
+    }
+
+    /// Where it is, and where what it needs meanwhile may be.
+    pub fn directory(&self) -> &Path {
+        self.partial.path().parent().unwrap_or(Path::new("."))
+    }
+
+    /// Its final name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives it its name, now that it is whole.
+    pub fn keep(self) -> Result<PathBuf, Error> {
+        let failed = |source: Cause| Error::Write { path: self.path.clone(), source };
+        self.partial.as_file().sync_all().map_err(|source| failed(source.into()))?;
+        let kept = if self.force {
+            self.partial.persist(&self.path).map_err(|error| error.error)
+        } else {
+            // Somebody may have made one meanwhile.
+            self.partial.persist_noclobber(&self.path).map_err(|error| error.error)
+        };
+        match kept {
+            Ok(_) => Ok(self.path),
+            Err(there) if there.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(Error::Exists { path: self.path })
+            }
+            Err(source) => Err(Error::file(&self.path, source)),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Feather version 2: the Arrow IPC file, which the schema's own words go into.
+
+use std::io::Write;
+
+use arrow_array::RecordBatch;
+use arrow_ipc::CompressionType;
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
+use arrow_schema::SchemaRef;
+
+use super::super::{Cause, Sink};
+
+/// One table as Feather.
+pub struct Feather<W: Write> {
+    state: State<W>,
+}
+
+enum State<W: Write> {
+    New(Option<W>),
+    Begun(Box<FileWriter<W>>),
+}
+
+impl<W: Write> Feather<W> {
+    /// Into this file.
+    pub fn new(out: W) -> Feather<W> {
+        Feather { state: State::New(Some(out)) }
+    }
+}
+
+impl<W: Write> Sink for Feather<W> {
+    fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
+        let State::New(out) = &mut self.state else { return Err("a second table".into()) };
+        let out = out.take().ok_or("a second table")?;
+        let options =
+            IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
+        let writer = FileWriter::try_new_with_options(out, schema, options)?;
+        self.state = State::Begun(Box::new(writer));
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
+        match &mut self.state {
+            State::Begun(writer) => Ok(writer.write(batch)?),
+            State::New(_) => Err("rows of no table".into()),
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Cause> {
+        match self.state {
+            State::Begun(mut writer) => {
+                writer.finish()?;
+                Ok(writer.get_mut().flush()?)
+            }
+            State::New(_) => Ok(()),
+        }
+    }
+}

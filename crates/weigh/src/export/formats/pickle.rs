@@ -1,0 +1,235 @@
+//! A pickle that `pandas.read_pickle` makes a DataFrame of.
+//!
+//! Written opcode by opcode (Python's `pickletools` has the list): protocol 5, for its
+//! bytearrays, which NumPy arrays can be laid over and stay writable. A column's bytes
+//! must follow each other, and rows come a batch at a time; so each column waits in an
+//! unnamed file until all rows are there.
+//!
+//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other
+//! whole numbers are `UInt64` or `Int64`, which can be missing; real numbers are
+//! `float64` with NaN for missing; words are categories; texts are strings or None.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::super::column::{Cell, Column};
+use super::super::{Cause, Sink};
+
+/// One table as a pickled DataFrame.
+pub struct Pickle<W> {
+    out: W,
+    directory: PathBuf,
+    columns: Vec<Spool>,
+}
+
+/// A column that waits for its end.
+struct Spool {
+    name: String,
+    bytes: BufWriter<File>,
+    length: u64,
+    /// For whole numbers that can be missing: one byte each, 1 when it is.
+    mask: Option<BufWriter<File>>,
+    rows: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    Time,
+    /// A NumPy type: a number that is never missing, or NaN when it is.
+    Plain(&'static str),
+    /// A NumPy type, with a mask.
+    Masked(&'static str),
+    /// Places in a list.
+    Category(Vec<String>),
+    /// Opcodes that push each text.
+    Texts,
+}
+
+impl<W: Write> Pickle<W> {
+    /// Into this file; what waits is kept in files of this directory that have no name.
+    pub fn new(out: W, directory: &Path) -> Pickle<W> {
+        Pickle { out, directory: directory.to_owned(), columns: Vec::new() }
+    }
+}
+
+impl<W: Write> Sink for Pickle<W> {
+    fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
+        let empty = RecordBatch::new_empty(schema.clone());
+        let columns = Column::all(&empty)?;
+        for (field, column) in schema.fields().iter().zip(columns) {
+            let kind = match column {
+                Column::Time(_) => Kind::Time,
+                Column::U32(_) => Kind::Plain("<u4"),
+                Column::U64(_) if !field.is_nullable() => Kind::Plain("<u8"),
+                Column::U64(_) => Kind::Masked("<u8"),
+                Column::I64(_) => Kind::Masked("<i8"),
+                Column::F64(_) => Kind::Plain("<f8"),
+                Column::Word(..) => Kind::Category(Vec::new()),
+                Column::Text(_) => Kind::Texts,
+            };
+            let spool = || tempfile::tempfile_in(&self.directory).map(BufWriter::new);
+            let mask = matches!(kind, Kind::Masked(_)).then(spool).transpose()?;
+            let (name, bytes) = (field.name().clone(), spool()?);
+            self.columns.push(Spool { name, bytes, length: 0, mask, rows: 0, kind });
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
+        for (spool, column) in self.columns.iter_mut().zip(Column::all(batch)?) {
+            spool.take(column, batch.num_rows())?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Cause> {
+        let out = &mut self.out;
+        out.write_all(&[PROTO, 5])?;
+        global(out, "pandas", "DataFrame")?;
+        out.write_all(&[EMPTY_DICT, MARK])?;
+        for spool in self.columns {
+            text(out, &spool.name)?;
+            spool.write(out)?;
+        }
+        out.write_all(&[SETITEMS, TUPLE1, REDUCE, STOP])?;
+        Ok(out.flush()?)
+    }
+}
+
+impl Spool {
+    fn take(&mut self, column: Column<'_>, rows: usize) -> Result<(), Cause> {
+        if let (Kind::Category(words), Column::Word(_, known)) = (&mut self.kind, column) {
+            for word in known.iter().flatten().skip(words.len()) {
+                words.push(word.to_owned());
+            }
+        }
+        for row in 0..rows {
+            let cell = column.cell(row);
+            match (&self.kind, cell, column) {
+                (_, Cell::Time(number) | Cell::I64(number), _) => {
+                    self.put(&number.to_le_bytes())?
+                }
+                (Kind::Plain("<u4"), Cell::U64(number), _) => {
+                    self.put(&(number as u32).to_le_bytes())?;
+                }
+                (_, Cell::U64(number), _) => self.put(&number.to_le_bytes())?,
+                (_, Cell::F64(number), _) => self.put(&number.to_le_bytes())?,
+                (Kind::Category(_), Cell::Text(_), Column::Word(places, _)) => {
+                    self.put(&[places.value(row)])?;
+                }
+                // The code of a missing category is -1.
+                (Kind::Category(_), _, _) => self.put(&(-1_i8).to_le_bytes())?,
+                (_, Cell::Text(words), _) => {
+                    text(&mut self.bytes, words)?;
+                }
+                (Kind::Texts, Cell::Null, _) => self.put(&[NONE])?,
+                (Kind::Masked(_), Cell::Null, _) => self.put(&0_u64.to_le_bytes())?,
+                (Kind::Plain("<f8"), Cell::Null, _) => self.put(&f64::NAN.to_le_bytes())?,
+                (_, Cell::Null, _) => return Err(format!("a key {} is missing", self.name).into()),
+            }
+            if let Some(mask) = &mut self.mask {
+                mask.write_all(&[u8::from(cell == Cell::Null)])?;
+            }
+        }
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.length += bytes.len() as u64;
+        self.bytes.write_all(bytes)
+    }
+
+    /// Pushes the column.
+    fn write(self, out: &mut impl Write) -> Result<(), Cause> {
+        match &self.kind {
+            Kind::Time => {
+                // pandas.to_datetime(array, "raise", False, False, True): the last is utc.
+                global(out, "pandas", "to_datetime")?;
+                out.write_all(&[MARK])?;
+                array(out, "<M8[ns]", self.length, self.bytes)?;
+                text(out, "raise")?;
+                out.write_all(&[FALSE, FALSE, TRUE, TUPLE, REDUCE])?;
+            }
+            Kind::Plain(dtype) => array(out, dtype, self.length, self.bytes)?,
+            Kind::Masked(dtype) => {
+                global(out, "pandas.arrays", "IntegerArray")?;
+                array(out, dtype, self.length, self.bytes)?;
+                let mask = self.mask.ok_or("a column without its mask")?;
+                array(out, "?", self.rows, mask)?;
+                out.write_all(&[TUPLE2, REDUCE])?;
+            }
+            Kind::Category(words) => {
+                global(out, "pandas", "Categorical.from_codes")?;
+                array(out, "<i1", self.length, self.bytes)?;
+                out.write_all(&[EMPTY_LIST, MARK])?;
+                words.iter().try_for_each(|word| text(out, word))?;
+                out.write_all(&[APPENDS, TUPLE2, REDUCE])?;
+            }
+            Kind::Texts => {
+                out.write_all(&[EMPTY_LIST, MARK])?;
+                copy(self.bytes, out)?;
+                out.write_all(&[APPENDS])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const PROTO: u8 = 0x80;
+const MARK: u8 = b'(';
+const STOP: u8 = b'.';
+const NONE: u8 = b'N';
+const TRUE: u8 = 0x88;
+const FALSE: u8 = 0x89;
+const REDUCE: u8 = b'R';
+const TUPLE: u8 = b't';
+const TUPLE1: u8 = 0x85;
+const TUPLE2: u8 = 0x86;
+const EMPTY_DICT: u8 = b'}';
+const SETITEMS: u8 = b'u';
+const EMPTY_LIST: u8 = b']';
+const APPENDS: u8 = b'e';
+const BINUNICODE: u8 = b'X';
+const STACK_GLOBAL: u8 = 0x93;
+const BYTEARRAY8: u8 = 0x96;
+
+/// Pushes something that a Python module has.
+fn global(out: &mut impl Write, module: &str, name: &str) -> Result<(), Cause> {
+    text(out, module)?;
+    text(out, name)?;
+    Ok(out.write_all(&[STACK_GLOBAL])?)
+}
+
+/// Pushes a text.
+fn text(out: &mut impl Write, words: &str) -> Result<(), Cause> {
+    out.write_all(&[BINUNICODE])?;
+    out.write_all(&u32::try_from(words.len())?.to_le_bytes())?;
+    Ok(out.write_all(words.as_bytes())?)
+}
+
+/// Pushes `numpy.frombuffer(bytearray, dtype)`.
+fn array(
+    out: &mut impl Write,
+    dtype: &str,
+    length: u64,
+    bytes: BufWriter<File>,
+) -> Result<(), Cause> {
+    global(out, "numpy", "frombuffer")?;
+    out.write_all(&[BYTEARRAY8])?;
+    out.write_all(&length.to_le_bytes())?;
+    copy(bytes, out)?;
+    text(out, dtype)?;
+    Ok(out.write_all(&[TUPLE2, REDUCE])?)
+}
+
+fn copy(from: BufWriter<File>, out: &mut impl Write) -> Result<(), Cause> {
+    let mut file = from.into_inner().map_err(|error| error.into_error())?;
+    file.seek(SeekFrom::Start(0))?;
+    std::io::copy(&mut file, out)?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! One Excel workbook with a sheet for each table.
+//!
+//! Excel's moments end at about a microsecond, its numbers at 2^53 and its sheets at
+//! 1,048,576 rows. So the time stands twice (`time`, to calculate with, and `time_utc`,
+//! a text to the nanosecond), larger numbers are texts, and a longer table goes on in a
+//! second sheet. A missing value is an empty cell.
+
+use std::fs::File;
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
+
+use super::super::column::{Cell, Column, moment};
+use super::super::{Cause, Sink};
+
+/// Rows of a sheet below its head.
+const SHEET: u32 = 1_048_575;
+/// The longest text of a cell, in characters.
+const TEXT: usize = 32_767;
+/// The largest whole number that Excel has exactly.
+const WHOLE: u64 = 1 << 53;
+/// From Excel's first day to 1970, in days.
+const EPOCH: f64 = 25_569.0;
+
+/// All tables as a workbook.
+pub struct Xlsx {
+    file: File,
+    workbook: Workbook,
+    bold: Format,
+    date: Format,
+    table: String,
+    names: Vec<String>,
+    sheets: usize,
+    parts: u32,
+    row: u32,
+}
+
+impl Xlsx {
+    /// Into this file; what waits is kept in files of this directory that have no name.
+    pub fn new(file: File, directory: &Path) -> Result<Xlsx, Cause> {
+        let mut workbook = Workbook::new();
+        workbook.set_tempdir(directory)?;
+        Ok(Xlsx {
+            file,
+            workbook,
+            bold: Format::new().set_bold(),
+            date: Format::new().set_num_format("yyyy-mm-dd hh:mm:ss.000"),
+            table: String::new(),
+            names: Vec::new(),
+            sheets: 0,
+            parts: 0,
+            row: 0,
+        })
+    }
+
+    fn begin_sheet(&mut self) -> Result<(), XlsxError> {
+        self.parts += 1;
+        self.sheets += 1;
+        self.row = 0;
+        let name = match self.parts {
+            1 => self.table.clone(),
+            part => format!("{}_{part}", self.table),
+        };
+        let sheet = self.workbook.add_worksheet_with_constant_memory()?;
+        sheet.set_name(name)?.set_freeze_panes(1, 0)?;
+        for (column, name) in (0..).zip(&self.names) {
+            sheet.set_column_width(column, if name.starts_with("time") { 24 } else { 14 })?;
+            sheet.write_with_format(0, column, name.as_str(), &self.bold)?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink for Xlsx {
+    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
+        table.clone_into(&mut self.table);
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        self.names = names.collect();
+        self.names.insert(1, "time_utc".to_owned());
+        self.parts = 0;
+        Ok(self.begin_sheet()?)
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
+        let columns = Column::all(batch)?;
+        for row in 0..batch.num_rows() {
+            if self.row == SHEET {
+                self.begin_sheet()?;
+            }
+            self.row += 1;
+            let sheet = self.workbook.worksheet_from_index(self.sheets - 1)?;
+            let mut place = 0;
+            for column in &columns {
+                let cell = column.cell(row);
+                put(sheet, self.row, place, cell, &self.date)?;
+                place += 1;
+                if let (Cell::Time(at), 1) = (cell, place) {
+                    sheet.write_string(self.row, place, moment(at))?;
+                    place += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Cause> {
+        Ok(self.workbook.save_to_writer(self.file)?)
+    }
+}
+
+fn put(
+    sheet: &mut Worksheet,
+    row: u32,
+    column: u16,
+    cell: Cell<'_>,
+    date: &Format,
+) -> Result<(), XlsxError> {
+    match cell {
+        Cell::Null => {}
+        Cell::Time(at) => {
+            let days = at as f64 / 86_400e9 + EPOCH;
+            sheet.write_number_with_format(row, column, days, date)?;
+        }
+        Cell::U64(number) if number <= WHOLE => {
+            sheet.write_number(row, column, number as f64)?;
+        }
+        Cell::I64(number) if number.unsigned_abs() <= WHOLE => {
+            sheet.write_number(row, column, number as f64)?;
+        }
+        Cell::U64(number) => {
+            sheet.write_string(row, column, number.to_string())?;
+        }
+        Cell::I64(number) => {
+            sheet.write_string(row, column, number.to_string())?;
+        }
+        Cell::F64(number) => {
+            sheet.write_number(row, column, number)?;
+        }
+        Cell::Text(text) => {
+            let end = text.char_indices().nth(TEXT).map_or(text.len(), |(end, _)| end);
+            sheet.write_string(row, column, &text[..end])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,325 @@
+//! Rows on a grid of time: one for each step and entity.
+//!
+//! Values hold until the next one is read, as everywhere in weigh: a process that did
+//! not run has no row of its own, and still has its memory. A level becomes its mean
+//! over the step, weighted by time; a running total its last value in it, or with
+//! rates its growth over the time; a word the last one. A step that an entity lived
+//! through only partly, or that lies partly outside the wanted window, is the mean of
+//! the part. The time of a row is when its step begins, counted from the start of the
+//! run.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{TimestampNanosecondType, UInt8Type};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt32Array, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::column::{Cell, Column};
+use super::rates::rate_field;
+use super::shape::{self, Key, Role};
+use super::window::Windows;
+use super::{Cause, Error};
+
+/// Rows that are given out at once.
+const BATCH: usize = 8192;
+
+/// Takes batches that are finished.
+pub type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
+
+/// What a grid is made of.
+pub struct Plan {
+    /// What the columns are for.
+    pub roles: Vec<Role>,
+    /// When the run began, in nanoseconds since 1970.
+    pub started: i64,
+    /// The length of a step, in nanoseconds.
+    pub step: i64,
+    /// Totals as rates.
+    pub rates: bool,
+    /// The wanted parts of the run.
+    pub windows: Option<Windows>,
+    /// When entities end.
+    pub ends: VecDeque<(i64, Key)>,
+    /// When the run ended, if that is known.
+    pub end: Option<i64>,
+}
+
+/// Puts one table on a grid.
+pub struct Grid {
+    plan: Plan,
+    schema: SchemaRef,
+    /// In the order they were first seen.
+    entities: Vec<Entity>,
+    places: HashMap<Key, usize>,
+    /// The step that is being filled.
+    step: i64,
+    last: i64,
+    /// Finished values of each column, and the times of their rows.
+    ready: Vec<Vec<Ready>>,
+    times: Vec<i64>,
+}
+
+/// A finished value, or one that is kept as it is.
+#[derive(Debug, Clone, Default)]
+enum Ready {
+    #[default]
+    Missing,
+    Number(f64),
+    Whole(u64),
+    Text(Arc<str>),
+}
+
+struct Entity {
+    key: Key,
+    since: i64,
+    until: Option<i64>,
+    values: Vec<Held>,
+    /// Keys and words as they were last.
+    words: Vec<Ready>,
+}
+
+/// One value of an entity as it is held.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    value: Option<f64>,
+    /// Since when it is in this step.
+    since: i64,
+    /// Value times nanoseconds in this step, so far.
+    area: f64,
+    covered: i64,
+    growth: Option<f64>,
+}
+
+impl Grid {
+    /// For a table with these columns.
+    pub fn new(schema: &Schema, plan: Plan) -> Grid {
+        let fields = schema.fields().iter().zip(&plan.roles).map(|(field, role)| match role {
+            Role::Counter if plan.rates => Arc::new(rate_field(field)),
+            Role::Counter | Role::Gauge => {
+                let field = Field::new(field.name(), DataType::Float64, true)
+                    .with_metadata(field.metadata().clone());
+                Arc::new(field)
+            }
+            _ => Arc::clone(field),
+        });
+        let fields: Vec<Arc<Field>> = fields.collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let columns = plan.roles.len();
+        Grid {
+            plan,
+            schema,
+            entities: Vec::new(),
+            places: HashMap::new(),
+            step: i64::MIN,
+            last: i64::MIN,
+            ready: vec![Vec::new(); columns],
+            times: Vec::new(),
+        }
+    }
+
+    /// The columns of the grid.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// Takes rows in, and gives out what is finished.
+    pub fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
+        let columns = Column::all(batch)?;
+        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
+        let times = times.ok_or_else(|| Cause::from("the first column is not the time"))?;
+        let mut key = Vec::new();
+        for (row, &at) in times.values().iter().enumerate() {
+            let step = (at - self.plan.started).div_euclid(self.plan.step);
+            if self.step == i64::MIN {
+                self.step = step;
+            }
+            while self.step < step {
+                self.close(self.plan.started + (self.step + 1) * self.plan.step, give)?;
+                self.step += 1;
+            }
+            self.last = self.last.max(at);
+            shape::key(&columns, &self.plan.roles, row, &mut key);
+            self.take(&columns, row, &key, at);
+        }
+        Ok(())
+    }
+
+    /// Gives out what is left.
+    pub fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+        if self.step != i64::MIN {
+            let end = self.plan.end.unwrap_or(self.last).max(self.last);
+            let step_end = self.plan.started + (self.step + 1) * self.plan.step;
+            self.close(end.min(step_end), give)?;
+        }
+        self.give(give)
+    }
+
+    fn note_ends(&mut self, at: i64) {
+        while self.plan.ends.front().is_some_and(|(ended, _)| *ended <= at) {
+            let Some((ended, key)) = self.plan.ends.pop_front() else { return };
+            if let Some(&place) = self.places.get(&key) {
+                self.entities[place].until = Some(ended);
+            }
+        }
+    }
+
+    fn take(&mut self, columns: &[Column<'_>], row: usize, key: &[u8], at: i64) {
+        let place = match self.places.get(key) {
+            Some(&place) => place,
+            None => {
+                let values = vec![Held { since: at, ..Held::default() }; columns.len()];
+                let words = vec![Ready::Missing; columns.len()];
+                let key: Key = key.into();
+                self.places.insert(key.clone(), self.entities.len());
+                self.entities.push(Entity { key, since: at, until: None, values, words });
+                self.entities.len() - 1
+            }
+        };
+        let entity = &mut self.entities[place];
+        let windows = self.plan.windows.as_ref();
+        for (place, (column, role)) in columns.iter().zip(&self.plan.roles).enumerate() {
+            // What was not read is as it was.
+            match (role, column.cell(row)) {
+                (_, Cell::Null) | (Role::Time, _) => {}
+                (Role::Gauge | Role::Counter, Cell::U64(value)) => {
+                    entity.values[place].take(value as f64, at, windows);
+                }
+                (Role::Gauge | Role::Counter, Cell::F64(value)) => {
+                    entity.values[place].take(value, at, windows);
+                }
+                (_, Cell::U64(value)) => entity.words[place] = Ready::Whole(value),
+                (_, Cell::Text(text)) => entity.words[place].set_text(text),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends the step at a moment: a row for everybody who lived in it.
+    fn close(&mut self, end: i64, give: &mut Give<'_>) -> Result<(), Error> {
+        self.note_ends(end);
+        let begin = self.plan.started + self.step * self.plan.step;
+        let windows = self.plan.windows.as_ref();
+        for entity in &mut self.entities {
+            let until = entity.until.unwrap_or(end).min(end);
+            let from = entity.since.max(begin);
+            let lived = windows.map_or(until - from, |windows| windows.overlap(from, until));
+            // Somebody who was seen for a moment only still has a row.
+            let seen =
+                entity.since >= begin && windows.is_none_or(|windows| windows.hold(entity.since));
+            if lived > 0 || seen {
+                self.times.push(begin);
+                for (column, role) in self.plan.roles.iter().enumerate() {
+                    let held = &mut entity.values[column];
+                    held.hold_until(until, windows);
+                    self.ready[column].push(match role {
+                        Role::Time => Ready::Missing,
+                        Role::Key | Role::Word => entity.words[column].clone(),
+                        Role::Gauge => held.mean().into(),
+                        Role::Counter if self.plan.rates => {
+                            held.rate(lived, entity.since < begin).into()
+                        }
+                        Role::Counter => held.value.into(),
+                    });
+                }
+            }
+            entity.values.iter_mut().for_each(|held| held.begin_step(end));
+        }
+        self.entities.retain(|entity| entity.until.is_none_or(|until| until > end));
+        if self.places.len() > self.entities.len() {
+            let places = self.entities.iter().enumerate();
+            self.places = places.map(|(place, entity)| (entity.key.clone(), place)).collect();
+        }
+        if self.times.len() >= BATCH { self.give(give) } else { Ok(()) }
+    }
+
+    fn give(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+        if self.times.is_empty() {
+            return Ok(());
+        }
+        let times = TimestampNanosecondArray::from(std::mem::take(&mut self.times));
+        let mut arrays: Vec<ArrayRef> = vec![Arc::new(times.with_timezone("UTC"))];
+        for (ready, field) in self.ready.iter_mut().zip(self.schema.fields()).skip(1) {
+            arrays.push(array(field.data_type(), ready)?);
+        }
+        self.ready.iter_mut().for_each(Vec::clear);
+        let schema = Arc::clone(&self.schema);
+        give(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
+    }
+}
+
+fn array(kind: &DataType, ready: &[Ready]) -> Result<ArrayRef, Cause> {
+    let whole = ready.iter().map(|ready| if let Ready::Whole(n) = ready { Some(*n) } else { None });
+    let texts =
+        ready.iter().map(|ready| if let Ready::Text(t) = ready { Some(&**t) } else { None });
+    Ok(match kind {
+        DataType::Float64 => Arc::new(Float64Array::from_iter(
+            ready.iter().map(|ready| if let Ready::Number(n) = ready { Some(*n) } else { None }),
+        )),
+        DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
+        DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
+        DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
+        DataType::Dictionary(_, _) => Arc::new(DictionaryArray::<UInt8Type>::from_iter(texts)),
+        other => return Err(format!("a key or word of type {other}").into()),
+    })
+}
+
+impl From<Option<f64>> for Ready {
+    fn from(number: Option<f64>) -> Ready {
+        number.map_or(Ready::Missing, Ready::Number)
+    }
+}
+
+impl Ready {
+    /// Words change rarely: a new one only when it does.
+    fn set_text(&mut self, text: &str) {
+        if !matches!(self, Ready::Text(before) if **before == *text) {
+            *self = Ready::Text(text.into());
+        }
+    }
+}
+
+impl Held {
+    /// A new value from this moment on.
+    fn take(&mut self, value: f64, at: i64, windows: Option<&Windows>) {
+        self.hold_until(at, windows);
+        let inside = windows.is_none_or(|windows| windows.hold(at));
+        if let Some(before) = self.value.filter(|before| inside && value >= *before) {
+            self.growth = Some(self.growth.unwrap_or(0.0) + (value - before));
+        }
+        self.value = Some(value);
+    }
+
+    /// Growth over the time lived in the step; none for somebody who was there before and
+    /// has no new value, because then it stood still.
+    fn rate(&self, lived: i64, was_there: bool) -> Option<f64> {
+        let growth = self.growth.or((self.value.is_some() && was_there).then_some(0.0));
+        growth.filter(|_| lived > 0).map(|growth| growth / (lived as f64 / 1e9))
+    }
+
+    /// The value held up to a moment.
+    fn hold_until(&mut self, at: i64, windows: Option<&Windows>) {
+        if at <= self.since {
+            return;
+        }
+        if let Some(value) = self.value {
+            let held = windows.map_or(at - self.since, |windows| windows.overlap(self.since, at));
+            self.area += value * held as f64;
+            self.covered += held;
+        }
+        self.since = at;
+    }
+
+    /// The mean over the part of the step it was held in; of no time at all, the value itself.
+    fn mean(&self) -> Option<f64> {
+        if self.covered > 0 { Some(self.area / self.covered as f64) } else { self.value }
+    }
+
+    fn begin_step(&mut self, at: i64) {
+        *self = Held { value: self.value, since: at.max(self.since), ..Held::default() };
+    }
+}

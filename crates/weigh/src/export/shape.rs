@@ -1,0 +1,73 @@
+//! What the columns of a recorded table are for, and whom a row is about.
+
+use std::collections::VecDeque;
+
+use arrow_schema::Schema;
+
+use super::column::{Cell, Column};
+use super::tables;
+use crate::record::{Event, Recording};
+
+/// What a column is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// When.
+    Time,
+    /// Whom the row is about.
+    Key,
+    /// A level.
+    Gauge,
+    /// A running total.
+    Counter,
+    /// One of a few words.
+    Word,
+}
+
+/// The roles of all columns; nothing when no column is a measurement.
+pub fn roles(schema: &Schema) -> Option<Vec<Role>> {
+    let role = |(place, field): (usize, &arrow_schema::FieldRef)| {
+        let kind = field.metadata().get("kind").map(String::as_str);
+        match (place, kind, field.data_type().is_numeric()) {
+            (0, _, _) => Role::Time,
+            (_, None, _) => Role::Key,
+            (_, Some(_), false) => Role::Word,
+            (_, Some("counter"), true) => Role::Counter,
+            (_, Some(_), true) => Role::Gauge,
+        }
+    };
+    let roles: Vec<Role> = schema.fields().iter().enumerate().map(role).collect();
+    let measured = roles.iter().any(|role| !matches!(role, Role::Time | Role::Key));
+    measured.then_some(roles)
+}
+
+/// Tells one entity from the others of its table.
+pub type Key = Box<[u8]>;
+
+/// Writes the key of a row into a buffer that is used again and again.
+pub fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8>) {
+    into.clear();
+    for (column, _) in columns.iter().zip(roles).filter(|(_, role)| **role == Role::Key) {
+        match column.cell(row) {
+            Cell::U64(number) => into.extend_from_slice(&number.to_le_bytes()),
+            Cell::I64(number) | Cell::Time(number) => into.extend_from_slice(&number.to_le_bytes()),
+            Cell::F64(number) => into.extend_from_slice(&number.to_le_bytes()),
+            Cell::Text(text) => {
+                into.extend_from_slice(&(text.len() as u64).to_le_bytes());
+                into.extend_from_slice(text.as_bytes());
+            }
+            Cell::Null => into.push(0),
+        }
+    }
+}
+
+/// When processes ended, in order: what is kept of them can be forgotten then.
+pub fn ends(recording: &Recording) -> VecDeque<(i64, Key)> {
+    let exits = recording.entries().iter().filter_map(|entry| match &entry.event {
+        Event::ProcessExit { pid, started, .. } => {
+            let key = [u64::from(*pid).to_le_bytes(), started.to_le_bytes()].concat();
+            Some((tables::moment_of(recording, entry.seconds), key.into_boxed_slice()))
+        }
+        _ => None,
+    });
+    exits.collect()
+}

@@ -1,0 +1,124 @@
+//! What happens to the rows of a table on their way from the recording to the files.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use super::formats::Files;
+use super::grid::{Grid, Plan};
+use super::rates::Rates;
+use super::tables::Table;
+use super::window::Windows;
+use super::{Error, Options, shape, tables};
+use crate::record::{Event, Recording};
+
+/// The shortest step of a grid: the shortest interval that weigh looks at.
+const SHORTEST_STEP: i64 = 1_000_000;
+
+/// The same for every table of an export.
+pub struct Steps<'a> {
+    recording: &'a Recording,
+    windows: Option<Windows>,
+    rates: bool,
+    step: Option<i64>,
+}
+
+/// What is done to one table.
+enum Change {
+    Nothing,
+    Cut(Windows),
+    Rates(Box<Rates>, Option<Windows>),
+    Grid(Box<Grid>),
+}
+
+impl<'a> Steps<'a> {
+    /// What the options ask for.
+    pub fn of(recording: &'a Recording, options: &Options) -> Result<Steps<'a>, Error> {
+        let windows = Windows::of(recording, options.from, options.to, options.phase.as_deref())?;
+        let step = options.resample.map(|step| i64::try_from(step.as_nanos()).unwrap_or(i64::MAX));
+        if step.is_some_and(|step| step < SHORTEST_STEP) {
+            return Err(Error::NoStep);
+        }
+        Ok(Steps { recording, windows, rates: options.rates, step })
+    }
+
+    /// Passes a table on into files; says what of it is missing.
+    pub fn pass(
+        &self,
+        mut table: Table,
+        files: &mut Files,
+        mut read: impl FnMut(u64),
+    ) -> Result<Option<String>, Error> {
+        let mut change = self.change(&table);
+        files.begin(table.name, &change.schema(&table))?;
+        let mut lost = (table.torn > 0)
+            .then(|| format!("{}: {} bytes at the end are not whole", table.name, table.torn));
+        while let Some(batch) = table.next() {
+            match batch {
+                Ok(batch) => {
+                    change.rows(&batch, files)?;
+                    read(batch.num_rows() as u64);
+                }
+                // What came before is whole, and all there is to be had.
+                Err(error) => lost = Some(format!("{}: {error}", table.name)),
+            }
+        }
+        if let Change::Grid(grid) = &mut change {
+            grid.finish(&mut |rows| files.rows(&rows))?;
+        }
+        files.end()?;
+        Ok(lost)
+    }
+
+    fn change(&self, table: &Table) -> Change {
+        // Processes have no window: one that began before may be the one that matters in it.
+        let windows = self.windows.clone().filter(|_| table.name != "processes");
+        let Some(roles) = shape::roles(&table.schema) else {
+            return windows.map_or(Change::Nothing, Change::Cut);
+        };
+        let ends = if table.name == "process" { shape::ends(self.recording) } else { [].into() };
+        if let Some(step) = self.step {
+            let started = tables::started(self.recording);
+            let end = self.end();
+            let plan = Plan { roles, started, step, rates: self.rates, windows, ends, end };
+            Change::Grid(Box::new(Grid::new(&table.schema, plan)))
+        } else if self.rates {
+            Change::Rates(Box::new(Rates::of(&table.schema, roles, ends)), windows)
+        } else {
+            windows.map_or(Change::Nothing, Change::Cut)
+        }
+    }
+
+    /// When the run ended, in nanoseconds since 1970.
+    fn end(&self) -> Option<i64> {
+        let entries = self.recording.entries().iter();
+        entries
+            .filter(|entry| matches!(entry.event, Event::RunEnd(_)))
+            .map(|entry| tables::moment_of(self.recording, entry.seconds))
+            .next_back()
+    }
+}
+
+impl Change {
+    fn schema(&self, table: &Table) -> SchemaRef {
+        match self {
+            Change::Nothing | Change::Cut(_) => table.schema.clone(),
+            Change::Rates(rates, _) => rates.schema().clone(),
+            Change::Grid(grid) => grid.schema().clone(),
+        }
+    }
+
+    fn rows(&mut self, batch: &RecordBatch, files: &mut Files) -> Result<(), Error> {
+        match self {
+            Change::Nothing => files.rows(batch),
+            Change::Cut(windows) => files.rows(&windows.cut(batch)?),
+            Change::Rates(rates, windows) => {
+                let rows = rates.rows(batch)?;
+                match windows {
+                    Some(windows) => files.rows(&windows.cut(&rows)?),
+                    None => files.rows(&rows),
+                }
+            }
+            Change::Grid(grid) => grid.rows(batch, &mut |rows| files.rows(&rows)),
+        }
+    }
+}

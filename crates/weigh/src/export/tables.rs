@@ -1,0 +1,294 @@
+//! The tables of a recording: what was measured, one for each scope, and what happened.
+//!
+//! Measurements are the batches of the recording's streams as they are, so whatever a
+//! recording holds can be exported, also by a weigh that does not know all of it. What
+//! happened (processes, phases, marks) comes from the events and is small.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt32Array, UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+
+use super::column::time_type;
+use super::{Cause, Error};
+use crate::catalog::Scope;
+use crate::host::wait::{End, Usage};
+use crate::record::{self, Batches, Event, Recording};
+
+/// Columns that are never null.
+const KEYS: [&str; 3] = ["time", "pid", "started"];
+
+/// Tables that are made from what happened.
+const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
+
+/// One table, ready to be read once.
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// How many rows it has.
+    pub rows: u64,
+    /// Bytes at its end that are not whole and were left out.
+    pub torn: u64,
+    batches: Rows,
+}
+
+enum Rows {
+    Recorded(Box<Batches>),
+    Made(Option<RecordBatch>),
+}
+
+impl Iterator for Table {
+    type Item = Result<RecordBatch, record::Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.batches {
+            Rows::Recorded(batches) => batches.next(),
+            Rows::Made(batch) => batch.take().map(Ok),
+        }
+    }
+}
+
+/// The name of every table that a recording can have.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Scope::ALL.into_iter().map(Scope::name).chain(HAPPENED)
+}
+
+/// The tables of a recording: those that are asked for, or all that hold anything.
+pub fn of(recording: &Recording, wanted: Option<&[String]>) -> Result<Vec<Table>, Error> {
+    let asked = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
+    let mut tables = Vec::new();
+    for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
+        let Some(batches) = recording.batches(scope)? else { continue };
+        let Some(schema) = batches.schema() else { continue };
+        let (rows, torn) = (batches.rows, batches.torn);
+        let batches = Rows::Recorded(Box::new(batches));
+        tables.push(Table { name: scope.name(), schema, rows, torn, batches });
+    }
+    for name in HAPPENED.into_iter().filter(|name| asked(name)) {
+        let made = happened(recording, name).map_err(Cause::from)?;
+        // A run without phases has no table of phases, unless somebody asks for it.
+        if made.num_rows() > 0 || wanted.is_some() {
+            let (schema, rows) = (made.schema(), made.num_rows() as u64);
+            tables.push(Table { name, schema, rows, torn: 0, batches: Rows::Made(Some(made)) });
+        }
+    }
+    Ok(tables)
+}
+
+fn happened(recording: &Recording, name: &str) -> Result<RecordBatch, ArrowError> {
+    match name {
+        "processes" => processes(recording),
+        "phases" => phases(recording),
+        _ => marks(recording),
+    }
+}
+
+/// Nanoseconds since 1970 of a moment of the run.
+pub fn moment_of(recording: &Recording, seconds: f64) -> i64 {
+    started(recording).saturating_add((seconds * 1e9).round() as i64)
+}
+
+/// When the run began, in nanoseconds since 1970.
+pub fn started(recording: &Recording) -> i64 {
+    i64::try_from(recording.manifest().started.as_nanosecond()).unwrap_or(0)
+}
+
+/// Columns under construction.
+#[derive(Default)]
+struct Columns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Columns {
+    fn put(&mut self, name: &str, kind: DataType, help: &str, array: ArrayRef) {
+        let field = Field::new(name, kind, !KEYS.contains(&name));
+        let metadata = HashMap::from([("help".to_owned(), help.to_owned())]);
+        self.fields.push(field.with_metadata(metadata));
+        self.arrays.push(array);
+    }
+
+    fn times<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+        let array: TimestampNanosecondArray = rows.iter().map(of).collect();
+        self.put(name, time_type(), help, Arc::new(array.with_timezone("UTC")));
+    }
+
+    fn texts<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<String>) {
+        let array: StringArray = rows.iter().map(of).collect();
+        self.put(name, DataType::Utf8, help, Arc::new(array));
+    }
+
+    fn integers<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+        let array: Int64Array = rows.iter().map(of).collect();
+        self.put(name, DataType::Int64, help, Arc::new(array));
+    }
+
+    fn counts<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<u64>) {
+        let array: UInt64Array = rows.iter().map(of).collect();
+        self.put(name, DataType::UInt64, help, Arc::new(array));
+    }
+
+    fn numbers<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<f64>) {
+        let array: Float64Array = rows.iter().map(of).collect();
+        self.put(name, DataType::Float64, help, Arc::new(array));
+    }
+
+    fn done(self) -> Result<RecordBatch, ArrowError> {
+        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
+    }
+}
+
+/// How something ended, as far as it is known.
+#[derive(Default, Clone)]
+struct Ended {
+    at: Option<i64>,
+    end: Option<End>,
+    usage: Option<Usage>,
+}
+
+impl Ended {
+    fn columns<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
+        columns.times("ended", "When it ended", rows, |row| of(row).at);
+        let code = |row: &T| of(row).end.map(|end| i64::from(end.exit_code()));
+        columns.integers("exit_code", "128 and the signal when one killed it", rows, code);
+        let cpu = |row: &T| of(row).usage.map(|usage| usage.cpu_seconds());
+        let help = "CPU time of it and of the children it waited for, from wait4";
+        columns.numbers("cpu_time_seconds", help, rows, cpu);
+        let largest = |row: &T| of(row).usage.map(|usage| usage.largest_rss_bytes);
+        columns.counts("largest_process_bytes", "Largest process, from wait4", rows, largest);
+    }
+}
+
+struct Process {
+    at: i64,
+    pid: u32,
+    started: u64,
+    parent: u32,
+    name: String,
+    command: Option<Vec<String>>,
+    ended: Ended,
+}
+
+/// One row for each process that was seen.
+fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
+    let mut rows: Vec<Process> = Vec::new();
+    let mut places: HashMap<(u32, u64), usize> = HashMap::new();
+    for entry in recording.entries() {
+        let at = moment_of(recording, entry.seconds);
+        match &entry.event {
+            Event::ProcessStart { pid, started, parent, name, command } => {
+                places.insert((*pid, *started), rows.len());
+                rows.push(Process {
+                    at,
+                    pid: *pid,
+                    started: *started,
+                    parent: *parent,
+                    name: name.clone(),
+                    command: command.clone(),
+                    ended: Ended::default(),
+                });
+            }
+            Event::ProcessExec { pid, started, name, command } => {
+                if let Some(&place) = places.get(&(*pid, *started)) {
+                    rows[place].name.clone_from(name);
+                    rows[place].command.clone_from(command);
+                }
+            }
+            Event::ProcessExit { pid, started, end, usage } => {
+                if let Some(&place) = places.get(&(*pid, *started)) {
+                    rows[place].ended = Ended { at: Some(at), end: *end, usage: *usage };
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut columns = Columns::default();
+    columns.times("time", "When it was first seen", &rows, |row| Some(row.at));
+    let pids: UInt32Array = rows.iter().map(|row| Some(row.pid)).collect();
+    columns.put("pid", DataType::UInt32, "Its pid", Arc::new(pids));
+    columns.counts("started", "Clock ticks from boot to its start", &rows, |row| Some(row.started));
+    columns.integers("parent", "Who started it, or took it over", &rows, |row| {
+        Some(i64::from(row.parent))
+    });
+    columns.texts("name", "Its name at the end", &rows, |row| Some(row.name.clone()));
+    columns.texts("command", "Its arguments, with spaces between them", &rows, |row| {
+        row.command.as_ref().map(|command| command.join(" "))
+    });
+    Ended::columns(&mut columns, &rows, |row| &row.ended);
+    columns.done()
+}
+
+/// A phase of a run, as its events tell.
+pub struct Phase {
+    /// Tells it from others of its name.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it began, in nanoseconds since 1970.
+    pub at: i64,
+    parent: Option<String>,
+    ended: Ended,
+}
+
+impl Phase {
+    /// When it ended, if it did.
+    pub fn ended(&self) -> Option<i64> {
+        self.ended.at
+    }
+}
+
+/// The phases of a run, in the order they began.
+pub fn phases_of(recording: &Recording) -> Vec<Phase> {
+    let mut rows: Vec<Phase> = Vec::new();
+    for entry in recording.entries() {
+        let at = moment_of(recording, entry.seconds);
+        match &entry.event {
+            Event::PhaseStart { id, name, parent } => rows.push(Phase {
+                id: id.clone(),
+                name: name.clone(),
+                at,
+                parent: parent.clone(),
+                ended: Ended::default(),
+            }),
+            Event::PhaseEnd { id, usage, end } => {
+                if let Some(row) = rows.iter_mut().rfind(|row| row.id == *id) {
+                    row.ended = Ended { at: Some(at), end: *end, usage: *usage };
+                }
+            }
+            _ => {}
+        }
+    }
+    rows
+}
+
+fn phases(recording: &Recording) -> Result<RecordBatch, ArrowError> {
+    let rows = phases_of(recording);
+    let mut columns = Columns::default();
+    columns.times("time", "When it began", &rows, |row| Some(row.at));
+    columns.texts("id", "Tells it from others of its name", &rows, |row| Some(row.id.clone()));
+    columns.texts("name", "Its name", &rows, |row| Some(row.name.clone()));
+    columns.texts("parent", "The phase around it", &rows, |row| row.parent.clone());
+    columns.numbers("duration_seconds", "How long it lasted", &rows, |row| {
+        row.ended.at.map(|end| (end - row.at) as f64 / 1e9)
+    });
+    Ended::columns(&mut columns, &rows, |row| &row.ended);
+    columns.done()
+}
+
+fn marks(recording: &Recording) -> Result<RecordBatch, ArrowError> {
+    let marks = recording.entries().iter().filter_map(|entry| match &entry.event {
+        Event::Mark { text } => Some((moment_of(recording, entry.seconds), text.clone())),
+        _ => None,
+    });
+    let rows: Vec<(i64, String)> = marks.collect();
+    let mut columns = Columns::default();
+    columns.times("time", "When", &rows, |row| Some(row.0));
+    columns.texts("text", "What somebody wrote", &rows, |row| Some(row.1.clone()));
+    columns.done()
+}

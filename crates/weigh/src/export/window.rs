@@ -1,0 +1,135 @@
+//! Parts of a run: from one moment to another, or the phases of one name.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_select::filter::filter_record_batch;
+use std::time::Duration;
+
+use super::{Cause, Error, tables};
+use crate::quantity;
+use crate::record::Recording;
+
+/// A moment as people write it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Moment {
+    /// So long after the run began.
+    After(Duration),
+    /// At this time.
+    At(jiff::Timestamp),
+}
+
+impl Moment {
+    /// Reads `30s`, `1h 30m`, or a time such as `2026-11-15T18:05:48Z`.
+    pub fn parse(text: &str) -> Result<Moment, String> {
+        if let Ok(after) = quantity::parse_duration(text) {
+            return Ok(Moment::After(after));
+        }
+        text.parse().map(Moment::At).map_err(|_| {
+            "write it like 90s or 1h30m after the start, or like 2026-11-15T18:05:48Z".to_owned()
+        })
+    }
+
+    fn nanoseconds(self, started: i64) -> i64 {
+        let clamped = |wide: i128| wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        match self {
+            Moment::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
+            Moment::At(moment) => clamped(moment.as_nanosecond()),
+        }
+    }
+}
+
+/// The parts of a run that are wanted: from, up to and without, in nanoseconds since 1970,
+/// apart and in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Windows(Vec<(i64, i64)>);
+
+impl Windows {
+    /// What the options ask for; nothing when they want all.
+    pub fn of(
+        recording: &Recording,
+        from: Option<Moment>,
+        to: Option<Moment>,
+        phase: Option<&str>,
+    ) -> Result<Option<Windows>, Error> {
+        if from.is_none() && to.is_none() && phase.is_none() {
+            return Ok(None);
+        }
+        let started = tables::started(recording);
+        let from = from.map_or(i64::MIN, |moment| moment.nanoseconds(started));
+        let to = to.map_or(i64::MAX, |moment| moment.nanoseconds(started));
+        if from >= to {
+            return Err(Error::EmptyWindow);
+        }
+        let Some(phase) = phase else { return Ok(Some(Windows(vec![(from, to)]))) };
+        let all = tables::phases_of(recording);
+        let named = all.iter().filter(|one| one.name == phase);
+        let parts: Vec<(i64, i64)> = named
+            .map(|one| (one.at.max(from), one.ended().unwrap_or(i64::MAX).min(to)))
+            .filter(|(from, to)| from < to)
+            .collect();
+        if parts.is_empty() {
+            let mut there: Vec<String> = all.into_iter().map(|one| one.name).collect();
+            there.sort();
+            there.dedup();
+            return Err(Error::NoPhase { name: phase.to_owned(), there });
+        }
+        Ok(Some(Windows(together(parts))))
+    }
+
+    /// Whether a moment is in one of them.
+    pub fn hold(&self, at: i64) -> bool {
+        self.0.iter().any(|(from, to)| (*from..*to).contains(&at))
+    }
+
+    /// How many nanoseconds between two moments are in them.
+    pub fn overlap(&self, from: i64, to: i64) -> i64 {
+        self.0.iter().map(|(first, last)| (to.min(*last) - from.max(*first)).max(0)).sum()
+    }
+
+    /// The rows of a batch that are in them.
+    pub fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
+        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
+        let times = times.ok_or("the first column is not the time")?;
+        let inside: BooleanArray = times.values().iter().map(|at| Some(self.hold(*at))).collect();
+        Ok(filter_record_batch(batch, &inside)?)
+    }
+}
+
+/// Phases of one name may be inside each other: what they cover, each moment once.
+fn together(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    parts.sort_unstable();
+    let mut apart: Vec<(i64, i64)> = Vec::new();
+    for (from, to) in parts {
+        match apart.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => apart.push((from, to)),
+        }
+    }
+    apart
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_inside_each_other_cover_a_moment_once() {
+        assert_eq!(together(vec![(5, 9), (0, 4), (1, 2), (4, 5), (20, 30)]), [(0, 9), (20, 30)]);
+    }
+
+    #[test]
+    fn the_end_of_a_window_is_not_in_it() {
+        let windows = Windows(vec![(0, 10), (20, 30)]);
+        assert!(windows.hold(0) && windows.hold(9) && !windows.hold(10) && windows.hold(20));
+        assert_eq!(windows.overlap(5, 25), 10);
+    }
+
+    #[test]
+    fn moments_are_read_as_people_write_them() {
+        assert_eq!(Moment::parse("90s"), Ok(Moment::After(Duration::from_secs(90))));
+        let time = "2026-11-15T18:05:48Z".parse().unwrap();
+        assert_eq!(Moment::parse("2026-11-15T18:05:48Z"), Ok(Moment::At(time)));
+        assert!(Moment::parse("yesterday").is_err());
+    }
+}
