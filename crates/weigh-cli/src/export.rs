@@ -1,14 +1,14 @@
 //! `weigh export`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use weigh::export::{self, Exported, Options, Progress};
-use weigh::record::Recording;
+use weigh::export::{self, Exported, Format, Options, Progress};
+use weigh::record::{Recording, files};
 
 use crate::args::ExportArgs;
-use crate::failure::{Failure, of_export, of_recording};
+use crate::failure::{Failure, USAGE, of_export, of_recording};
 use crate::{print, show};
 
 /// A wait that is shorter than this needs no explanation.
@@ -16,8 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes tables, and prints the names of the files.
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
-    let directory = show::find(args.run)?;
-    let output = args.output.unwrap_or_else(|| directory.join("export"));
     let options = Options {
         formats: args.formats,
         tables: args.tables,
@@ -28,14 +26,42 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
         phase: args.phase,
         force: args.force,
     };
-    let exported = write(&directory, &options, &output)?;
+    let exported = match args.run.as_deref().and_then(many_runs) {
+        Some(runs) => {
+            let output = args.output.unwrap_or_else(|| PathBuf::from("weigh-dataset"));
+            all(&runs, &options, &output)?
+        }
+        None => {
+            let directory = show::find(args.run)?;
+            let output = args.output.unwrap_or_else(|| directory.join("export"));
+            one(&directory, &options, &output)?
+        }
+    };
     exported.missing.iter().for_each(|what| print::warning(what));
     let names = exported.files.iter().map(|path| format!("{}\n", path.display()));
     print::out(&names.collect::<String>());
     Ok(0)
 }
 
-fn write(directory: &Path, options: &Options, output: &Path) -> Result<Exported, Failure> {
+/// The recordings in a directory that is not one itself.
+fn many_runs(directory: &Path) -> Option<Vec<PathBuf>> {
+    let one = directory.join("run.json").exists();
+    let runs = files::recordings(directory).ok().filter(|_| !one)?;
+    (!runs.is_empty()).then_some(runs)
+}
+
+fn all(runs: &[PathBuf], options: &Options, output: &Path) -> Result<Exported, Failure> {
+    if options.formats != [Format::Parquet] {
+        let cause = "many runs are written as one Parquet dataset";
+        let hint = "weigh export DIR -f parquet -o OUT, or name one run";
+        return Err(Failure::new("cannot export many runs this way", cause, hint).code(USAGE));
+    }
+    let bar = Bar::new();
+    export::dataset(runs, options, output, |progress| bar.show(progress))
+        .map_err(|error| of_export(&error))
+}
+
+fn one(directory: &Path, options: &Options, output: &Path) -> Result<Exported, Failure> {
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
     let bar = Bar::new();
     export::export(&recording, options, output, |progress| bar.show(progress))

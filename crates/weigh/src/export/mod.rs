@@ -9,10 +9,14 @@
 #![allow(clippy::disallowed_methods, reason = "exported files are the user's, not the machine's")]
 
 pub mod column;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod destination;
 mod formats;
 mod grid;
 mod rates;
+#[cfg(feature = "parquet")]
+mod runs;
 mod shape;
 mod steps;
 mod tables;
@@ -24,6 +28,8 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+#[cfg(feature = "parquet")]
+pub use dataset::dataset;
 pub use formats::Format;
 pub use tables::names as table_names;
 pub use window::Moment;

@@ -3,7 +3,6 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::formats::Files;
 use super::grid::{Grid, Plan};
 use super::rates::Rates;
 use super::tables::Table;
@@ -20,6 +19,16 @@ pub struct Steps<'a> {
     windows: Option<Windows>,
     rates: bool,
     step: Option<i64>,
+}
+
+/// Where tables go.
+pub trait Target {
+    /// Begins a table.
+    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error>;
+    /// Takes rows of it.
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error>;
+    /// The table is complete.
+    fn end(&mut self) -> Result<(), Error>;
 }
 
 /// What is done to one table.
@@ -45,7 +54,7 @@ impl<'a> Steps<'a> {
     pub fn pass(
         &self,
         mut table: Table,
-        files: &mut Files,
+        files: &mut impl Target,
         mut read: impl FnMut(u64),
     ) -> Result<Option<String>, Error> {
         let mut change = self.change(&table);
@@ -67,6 +76,11 @@ impl<'a> Steps<'a> {
         }
         files.end()?;
         Ok(lost)
+    }
+
+    /// The columns that a table has when it has been passed on.
+    pub fn schema(&self, table: &Table) -> SchemaRef {
+        self.change(table).schema(table)
     }
 
     fn change(&self, table: &Table) -> Change {
@@ -107,7 +121,7 @@ impl Change {
         }
     }
 
-    fn rows(&mut self, batch: &RecordBatch, files: &mut Files) -> Result<(), Error> {
+    fn rows(&mut self, batch: &RecordBatch, files: &mut impl Target) -> Result<(), Error> {
         match self {
             Change::Nothing => files.rows(batch),
             Change::Cut(windows) => files.rows(&windows.cut(batch)?),

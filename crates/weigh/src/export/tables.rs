@@ -101,7 +101,7 @@ pub fn started(recording: &Recording) -> i64 {
 
 /// Columns under construction.
 #[derive(Default)]
-struct Columns {
+pub struct Columns {
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
@@ -114,17 +114,32 @@ impl Columns {
         self.arrays.push(array);
     }
 
-    fn times<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+    /// A column of moments.
+    pub fn times<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
         let array: TimestampNanosecondArray = rows.iter().map(of).collect();
         self.put(name, time_type(), help, Arc::new(array.with_timezone("UTC")));
     }
 
-    fn texts<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<String>) {
+    /// A column of texts.
+    pub fn texts<T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: &[T],
+        of: impl Fn(&T) -> Option<String>,
+    ) {
         let array: StringArray = rows.iter().map(of).collect();
         self.put(name, DataType::Utf8, help, Arc::new(array));
     }
 
-    fn integers<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+    /// A column of whole numbers with a sign.
+    pub fn integers<T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: &[T],
+        of: impl Fn(&T) -> Option<i64>,
+    ) {
         let array: Int64Array = rows.iter().map(of).collect();
         self.put(name, DataType::Int64, help, Arc::new(array));
     }
@@ -134,12 +149,20 @@ impl Columns {
         self.put(name, DataType::UInt64, help, Arc::new(array));
     }
 
-    fn numbers<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<f64>) {
+    /// A column of real numbers.
+    pub fn numbers<T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: &[T],
+        of: impl Fn(&T) -> Option<f64>,
+    ) {
         let array: Float64Array = rows.iter().map(of).collect();
         self.put(name, DataType::Float64, help, Arc::new(array));
     }
 
-    fn done(self) -> Result<RecordBatch, ArrowError> {
+    /// All of them as rows.
+    pub fn done(self) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
     }
 }

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 pub use events::{Entry, Event};
 pub use frames::Batches;
 pub use manifest::Manifest;
+pub(crate) use reader::host_directory;
 pub use reader::{Moment, Recording};
 pub use writer::{FLUSH_EVERY, Writer};
 

@@ -18,6 +18,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::destination::Destination;
+use super::steps::Target;
 use super::{Cause, Error, Sink};
 
 /// A kind of file.
@@ -165,31 +166,6 @@ impl Files {
         self.directory.join(format!("{name}.{}", format.extension()))
     }
 
-    /// Begins a table in all of them.
-    pub fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
-        let apart = self.formats.iter().filter(|format| !format.holds_all());
-        self.current = apart
-            .map(|format| Open::create(*format, &self.path(*format, table), self.force))
-            .collect::<Result<_, Error>>()?;
-        self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
-    }
-
-    /// Writes rows into all of them.
-    pub fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
-        if batch.num_rows() == 0 {
-            return Ok(());
-        }
-        self.open().try_for_each(|file| file.tell(|sink| sink.rows(batch)))
-    }
-
-    /// The table is complete.
-    pub fn end(&mut self) -> Result<(), Error> {
-        for file in std::mem::take(&mut self.current) {
-            self.done.push(file.finish()?);
-        }
-        Ok(())
-    }
-
     /// All tables are complete. Returns what was written.
     pub fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
         for file in std::mem::take(&mut self.whole) {
@@ -200,6 +176,30 @@ impl Files {
 
     fn open(&mut self) -> impl Iterator<Item = &mut Open> {
         self.whole.iter_mut().chain(&mut self.current)
+    }
+}
+
+impl Target for Files {
+    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
+        let apart = self.formats.iter().filter(|format| !format.holds_all());
+        self.current = apart
+            .map(|format| Open::create(*format, &self.path(*format, table), self.force))
+            .collect::<Result<_, Error>>()?;
+        self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        self.open().try_for_each(|file| file.tell(|sink| sink.rows(batch)))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        for file in std::mem::take(&mut self.current) {
+            self.done.push(file.finish()?);
+        }
+        Ok(())
     }
 }
 

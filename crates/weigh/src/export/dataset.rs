@@ -1,0 +1,192 @@
+//! Many runs as one table: a directory of Parquet files, partitioned by run and host.
+//!
+//! ```text
+//! DIR/process/run=20261115T180548-1f2e3d4c/host=node-a/part-0.parquet
+//! ```
+//!
+//! All files of a table have the same columns, those of all runs together, so that
+//! every engine that knows partitions reads them as one. `runs` has one row for each
+//! run: what it was, and its figures.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, new_null_array};
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use super::formats::Open;
+use super::steps::{Steps, Target};
+use super::{Cause, Error, Exported, Format, Options, Progress, chosen, runs, unfinished};
+use crate::record::{self, Recording};
+
+/// The table with one row for each run.
+pub const RUNS: &str = "runs";
+
+/// Writes the tables of many recordings as one dataset.
+pub fn dataset(
+    recordings: &[PathBuf],
+    options: &Options,
+    directory: &Path,
+    mut progress: impl FnMut(Progress),
+) -> Result<Exported, Error> {
+    let mut plan = Plan::of(recordings, options)?;
+    let of = plan.rows;
+    let mut missing = std::mem::take(&mut plan.missing);
+    let mut rows = 0;
+    let mut files = Vec::new();
+    plan.check(directory, options.force)?;
+    for run in &plan.recordings {
+        let mut parts = Parts {
+            plan: &plan,
+            place: Place::of(directory, run),
+            force: options.force,
+            open: None,
+            done: Vec::new(),
+        };
+        let steps = Steps::of(run, options)?;
+        let name = run.directory().display();
+        missing.extend(unfinished(run).into_iter().map(|what| format!("{name}: {what}")));
+        for table in chosen(run, options)? {
+            let lost = steps.pass(table, &mut parts, |more| {
+                rows += more;
+                progress(Progress { rows, of });
+            })?;
+            missing.extend(lost.map(|what| format!("{name}: {what}")));
+        }
+        let row = runs::row(run)?;
+        parts.begin(RUNS, &row.schema())?;
+        parts.rows(&row)?;
+        parts.end()?;
+        files.append(&mut parts.done);
+    }
+    Ok(Exported { files, missing })
+}
+
+/// What there is to be written.
+struct Plan {
+    recordings: Vec<Recording>,
+    /// The columns of each table, over all runs.
+    columns: BTreeMap<String, SchemaRef>,
+    rows: u64,
+    missing: Vec<String>,
+}
+
+impl Plan {
+    fn of(recordings: &[PathBuf], options: &Options) -> Result<Plan, Error> {
+        let mut plan =
+            Plan { recordings: Vec::new(), columns: BTreeMap::new(), rows: 0, missing: Vec::new() };
+        let mut ids = BTreeSet::new();
+        for path in recordings {
+            let recording = match Recording::open(path) {
+                Ok(recording) => recording,
+                Err(error) => {
+                    plan.missing.push(format!("left out, because it cannot be read: {error}"));
+                    continue;
+                }
+            };
+            if !ids.insert(recording.manifest().id.clone()) {
+                let copy = path.display();
+                plan.missing.push(format!("{copy} is left out: it is a copy of another run"));
+                continue;
+            }
+            let steps = Steps::of(&recording, options)?;
+            for table in chosen(&recording, options)? {
+                plan.rows += table.rows;
+                plan.add(table.name, &steps.schema(&table))?;
+            }
+            plan.add(RUNS, &runs::row(&recording)?.schema())?;
+            plan.recordings.push(recording);
+        }
+        Ok(plan)
+    }
+
+    /// Adds the columns of one run to those of the others.
+    fn add(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
+        let known = self.columns.entry(table.to_owned()).or_insert_with(|| schema.clone());
+        let mut fields: Vec<Arc<Field>> = known.fields().to_vec();
+        for field in schema.fields() {
+            match known.field_with_name(field.name()) {
+                Ok(there) if there.data_type() == field.data_type() => {}
+                Ok(_) => {
+                    let why = format!("{table}: {} has two types in these runs", field.name());
+                    return Err(Cause::from(why).into());
+                }
+                // Where it is missing, it is null.
+                Err(_) => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
+            }
+        }
+        let metadata = HashMap::from([("weigh.table".to_owned(), table.to_owned())]);
+        *known = Arc::new(Schema::new_with_metadata(fields, metadata));
+        Ok(())
+    }
+
+    /// Makes sure that nothing is in the way of any file before the first is begun.
+    fn check(&self, directory: &Path, force: bool) -> Result<(), Error> {
+        for run in &self.recordings {
+            let place = Place::of(directory, run);
+            for table in self.columns.keys() {
+                super::destination::Destination::check(&place.file(table), force)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the parts of one run are.
+struct Place {
+    directory: PathBuf,
+    below: PathBuf,
+}
+
+impl Place {
+    fn of(directory: &Path, recording: &Recording) -> Place {
+        let run = record::host_directory(&recording.manifest().id);
+        let host = record::host_directory(&recording.manifest().host.name);
+        let below = Path::new(&format!("run={run}")).join(format!("host={host}"));
+        Place { directory: directory.to_owned(), below }
+    }
+
+    fn file(&self, table: &str) -> PathBuf {
+        self.directory.join(table).join(&self.below).join("part-0.parquet")
+    }
+}
+
+/// The files of one run, each with the columns of all.
+struct Parts<'a> {
+    plan: &'a Plan,
+    place: Place,
+    force: bool,
+    open: Option<(Open, SchemaRef)>,
+    done: Vec<PathBuf>,
+}
+
+impl Target for Parts<'_> {
+    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
+        let schema = self.plan.columns.get(table).unwrap_or(schema);
+        let mut file = Open::create(Format::Parquet, &self.place.file(table), self.force)?;
+        file.tell(|sink| sink.begin(table, schema))?;
+        self.open = Some((file, schema.clone()));
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
+        let Some((file, schema)) = &mut self.open else { return Ok(()) };
+        let column = |field: &Arc<Field>| -> ArrayRef {
+            match batch.column_by_name(field.name()) {
+                Some(column) => Arc::clone(column),
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            }
+        };
+        let columns = schema.fields().iter().map(column).collect();
+        let wide = RecordBatch::try_new(schema.clone(), columns).map_err(Cause::from)?;
+        file.tell(|sink| sink.rows(&wide))
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        if let Some((file, _)) = self.open.take() {
+            self.done.push(file.finish()?);
+        }
+        Ok(())
+    }
+}
