@@ -12,6 +12,7 @@ mod generate;
 mod load;
 mod packages;
 mod probe;
+mod python;
 mod scrub;
 mod test;
 

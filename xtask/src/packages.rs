@@ -29,17 +29,22 @@ pub fn install() -> Result<()> {
         println!("packages: missing, and only root may install:");
         println!("  sudo apt-get install --no-install-recommends {}", missing.join(" "));
     } else {
-        println!("packages: installing {}", missing.join(" "));
-        // Somebody else's apt may hold the lock on a machine that has just been started.
-        let apt = || {
-            let mut apt = at_root("apt-get");
-            apt.args(["-o", "DPkg::Lock::Timeout=900"]).env("DEBIAN_FRONTEND", "noninteractive");
-            apt
-        };
-        command::run(apt().arg("update"))?;
-        command::run(apt().args(["install", "-y", "--no-install-recommends"]).args(&missing))?;
+        install_now(&missing)?;
     }
     components()
+}
+
+/// Installs Debian packages, which only root may.
+pub fn install_now(packages: &[&str]) -> Result<()> {
+    println!("packages: installing {}", packages.join(" "));
+    // Somebody else's apt may hold the lock on a machine that has just been started.
+    let apt = || {
+        let mut apt = at_root("apt-get");
+        apt.args(["-o", "DPkg::Lock::Timeout=900"]).env("DEBIAN_FRONTEND", "noninteractive");
+        apt
+    };
+    command::run(apt().arg("update"))?;
+    command::run(apt().args(["install", "-y", "--no-install-recommends"]).args(packages))
 }
 
 /// rustfmt and clippy, which a minimal Rust installation leaves out.

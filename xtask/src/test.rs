@@ -6,13 +6,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::{self, cargo};
-use crate::{generate, packages};
+use crate::{generate, packages, python};
 
 /// Installs what is missing, then runs every check, stopping at the first that fails.
 pub fn run() -> Result<()> {
     packages::install()?;
+    let python = python::with_readers();
+    if let Err(why) = &python {
+        println!("python: not to be had, so tests that read files back are skipped: {why:#}");
+    }
     let mut took = Vec::new();
     for (name, mut step) in steps() {
+        if let Ok(python) = &python {
+            step.env(python::VARIABLE, python);
+        }
         println!("\n== {name}: {}", command::shown(&step));
         let begin = Instant::now();
         command::run(&mut step).with_context(|| format!("cargo xtask test: {name}"))?;

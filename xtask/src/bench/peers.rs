@@ -16,7 +16,7 @@ use super::Bench;
 use super::table::{Line, median, time};
 use super::tick::named;
 use super::weighed::{Shape, Weighed};
-use crate::command::{self, target};
+use crate::{command, python};
 
 const LOOP: &str = "
 import sys, time, psutil
@@ -118,7 +118,7 @@ fn everybody() -> usize {
 
 /// CPU of a look at 100 processes, weigh beside the loop.
 fn predecessors(bench: &Bench) -> Result<Vec<Line>> {
-    let python = match python_with_psutil() {
+    let python = match python::with("bench-python", "psutil==7.*") {
         Ok(python) => python,
         Err(why) => {
             eprintln!("peers: left out, no psutil to be had: {why:#}");
@@ -153,17 +153,4 @@ fn one(bench: &Bench, python: &PathBuf, shape: Shape) -> Result<(f64, f64)> {
     let until = weighed.now();
     let psutil = out.trim().parse().with_context(|| format!("the loop said {out:?}"))?;
     Ok((weighed.end()?.cpu_per_tick(from, until)?.1, psutil))
-}
-
-fn python_with_psutil() -> Result<PathBuf> {
-    let environment = target().join("bench-python");
-    let python = environment.join("bin/python");
-    let has_psutil = || command::output(Command::new(&python).args(["-c", "import psutil"]));
-    if has_psutil().is_err() {
-        command::output(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-        let mut pip = Command::new(&python);
-        command::output(pip.args(["-m", "pip", "install", "--quiet", "psutil==7.*"]))?;
-        has_psutil()?;
-    }
-    Ok(python)
 }

@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod cli;
+mod exports;
 mod figures;
 mod harm;
 mod hostile;
@@ -15,6 +16,7 @@ mod inherited;
 mod killed;
 mod odd_names;
 mod phases;
+mod python;
 mod recording;
 mod signals;
 mod streams;

@@ -5,15 +5,18 @@
 //! ```
 //!
 //! All files of a table have the same columns, those of all runs together, so that
-//! every engine that knows partitions reads them as one. `runs` has one row for each
-//! run: what it was, and its figures.
+//! every engine that knows partitions reads them as one. Times end at the microsecond:
+//! Spark refuses Parquet's nanoseconds. `runs` has one row for each run: what it was,
+//! and its figures.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 use super::formats::Open;
 use super::steps::{Steps, Target};
@@ -103,6 +106,7 @@ impl Plan {
 
     /// Adds the columns of one run to those of the others.
     fn add(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
+        let schema = microseconds(schema);
         let known = self.columns.entry(table.to_owned()).or_insert_with(|| schema.clone());
         let mut fields: Vec<Arc<Field>> = known.fields().to_vec();
         for field in schema.fields() {
@@ -130,6 +134,28 @@ impl Plan {
             }
         }
         Ok(())
+    }
+}
+
+/// The same columns with times that end at the microsecond.
+fn microseconds(schema: &SchemaRef) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
+            let kind = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            Arc::new(field.as_ref().clone().with_data_type(kind))
+        }
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
+}
+
+fn in_microseconds(column: ArrayRef) -> ArrayRef {
+    match column.as_primitive_opt::<TimestampNanosecondType>() {
+        Some(times) => {
+            let shorter: TimestampMicrosecondArray = times.unary(|at| at.div_euclid(1000));
+            Arc::new(shorter.with_timezone("UTC"))
+        }
+        None => column,
     }
 }
 
@@ -178,7 +204,7 @@ impl Target for Parts<'_> {
                 None => new_null_array(field.data_type(), batch.num_rows()),
             }
         };
-        let columns = schema.fields().iter().map(column).collect();
+        let columns = schema.fields().iter().map(column).map(in_microseconds).collect();
         let wide = RecordBatch::try_new(schema.clone(), columns).map_err(Cause::from)?;
         file.tell(|sink| sink.rows(&wide))
     }

@@ -172,7 +172,7 @@ fn chosen(recording: &Recording, options: &Options) -> Result<Vec<Table>, Error>
             return Err(Error::NoTable { name: name.clone() });
         }
     }
-    Ok(tables::of(recording, options.tables.as_deref())?)
+    tables::of(recording, options.tables.as_deref())
 }
 
 /// What is known to be missing at the end of a recording.

@@ -41,9 +41,10 @@ impl<W: Write> Sink for Json<W> {
             head.push(b':');
             self.heads.push(head);
         }
-        Ok(if self.array {
-            self.out.write_all(b"[")?
-        })
+        if self.array {
+            self.out.write_all(b"[")?;
+        }
+        Ok(())
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {

@@ -1,0 +1,225 @@
+//! `weigh export`: what other tools read is what was recorded, and a file is whole or not there.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::python;
+use super::weighed::{can_mount, output, plain, signal, weigh, weighed_shell};
+
+const ALL_FORMATS: &str = "csv,json,jsonl,parquet,feather,hdf5,orc,pickle,sqlite,xlsx";
+
+/// A recording with every scope, phases inside each other, marks with odd words, and nulls.
+fn recorded() -> (TempDir, PathBuf) {
+    let script = r#"$WEIGH phase outer -- sh -c '$WEIGH phase inner -- $BURNER children 4 20ms'
+        $WEIGH mark 'quoted "words", commas
+and a new line'
+        $WEIGH phase rest
+        $BURNER children 30 5ms"#;
+    let run = weighed_shell(&["-i", "10ms", "--per-cpu", "-o", "run"], script).ended_with(0);
+    let path = run.directory.path().join("run");
+    (run.directory, path)
+}
+
+fn export(directory: &Path, arguments: &[&str]) -> Output {
+    output(weigh(directory, &["export"]).args(arguments))
+}
+
+fn exports(directory: &Path, arguments: &[&str]) -> Vec<PathBuf> {
+    let output = export(directory, arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let names = String::from_utf8(output.stdout).unwrap();
+    names.lines().map(|name| directory.join(name)).collect()
+}
+
+fn fails(output: &Output, code: i32, words: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    assert!(stderr.starts_with("weigh: ") && stderr.contains(words), "{stderr}");
+    assert!(stderr.contains("\n  cause: ") && stderr.contains("\n  hint:  "), "{stderr}");
+}
+
+/// Every file below a directory, and its bytes.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.append(&mut files(&path));
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_format_reads_back_as_it_was_recorded() {
+    let (directory, _) = recorded();
+    let written = exports(directory.path(), &["run", "-f", ALL_FORMATS]);
+    assert_eq!(written.len(), 8 * 7 + 3);
+    let Some(mut script) = python::script("read_back.py", directory.path()) else { return };
+    let said = python::succeeds(script.args(["run", "run/export"]));
+    assert_eq!(said, "59 files read back\n");
+}
+
+#[test]
+fn rates_and_grids_agree_with_pandas() {
+    let (directory, _) = recorded();
+    for (name, options) in
+        [("plain", &[][..]), ("rates", &["--rates"]), ("grid", &["--resample", "50ms"])]
+    {
+        let arguments = [&["run", "-f", "parquet", "--table", "node,process", "-o", name], options];
+        exports(directory.path(), &arguments.concat());
+    }
+    let both = ["run", "-f", "parquet", "-o", "both", "--resample", "50ms", "--rates"];
+    exports(directory.path(), &both);
+    let Some(mut script) = python::script("rates_and_grids.py", directory.path()) else { return };
+    assert_eq!(python::succeeds(&mut script), "rates, grid and both agree\n");
+}
+
+#[test]
+fn the_queries_of_the_guide_work_in_duckdb() {
+    let directory = tempfile::tempdir().unwrap();
+    for label in ["size=1", "size=2", "size=3"] {
+        let run = ["run", "-q", "-i", "20ms", "--label", label, "--", "sh", "-c"];
+        let script = "$WEIGH phase solve -- $BURNER children 3 20ms";
+        let output = output(weigh(directory.path(), &run).arg(script));
+        assert!(output.status.success(), "{output:?}");
+    }
+    let written = exports(directory.path(), &["weigh-runs", "-f", "parquet", "-o", "runs.dataset"]);
+    assert!(written.iter().all(|path| path.ends_with("part-0.parquet")), "{written:?}");
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/exports.md");
+    let Some(mut script) = python::script("guide_queries.py", directory.path()) else { return };
+    assert_eq!(python::succeeds(script.arg(guide)), "3 queries\n");
+}
+
+#[test]
+fn a_window_holds_only_its_own_rows() {
+    let (directory, run) = recorded();
+    let times = |name: &str| -> Vec<String> {
+        let text = fs::read_to_string(directory.path().join(name).join("run.csv")).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
+    };
+    exports(directory.path(), &["run", "-f", "csv", "-o", "all"]);
+    exports(directory.path(), &["run", "-f", "csv", "-o", "inner", "--phase", "inner"]);
+    exports(directory.path(), &["run", "-f", "csv", "-o", "early", "--to", "30ms"]);
+    exports(directory.path(), &["run", "-f", "csv", "-o", "late", "--from", "30ms"]);
+    let (early, late) = (times("early"), times("late"));
+    assert!(!early.is_empty() && !late.is_empty());
+    assert_eq!([early, late].concat(), times("all"));
+    let phases = fs::read_to_string(directory.path().join("all/phases.csv")).unwrap();
+    let inner = phases.lines().find(|line| line.contains(",inner,")).unwrap();
+    let moments: Vec<&str> = inner.split(',').collect();
+    let (begin, end) = (moments[0], moments[5]);
+    let inside = |time: &String| begin <= time.as_str() && time.as_str() < end;
+    let expected: Vec<String> = times("all").into_iter().filter(inside).collect();
+    assert_eq!(times("inner"), expected);
+    assert!(!expected.is_empty() && run.exists());
+}
+
+#[test]
+fn a_file_that_is_there_is_refused_and_replaced_when_told_to() {
+    let (directory, _) = recorded();
+    let place = directory.path().join("out");
+    fs::create_dir(&place).unwrap();
+    fs::write(place.join("run.csv"), "precious").unwrap();
+    let arguments = ["run", "-f", "csv", "-o", "out"];
+    fails(&export(directory.path(), &arguments), 1, "run.csv is there already");
+    assert_eq!(files(&place).len(), 1, "nothing else was begun");
+    assert_eq!(fs::read(place.join("run.csv")).unwrap(), b"precious");
+    exports(directory.path(), &[&arguments[..], &["--force"]].concat());
+    assert!(fs::read_to_string(place.join("run.csv")).unwrap().starts_with("time,"));
+}
+
+#[test]
+fn bad_requests_are_refused_before_anything_is_written() {
+    let (directory, _) = recorded();
+    let refused = |arguments: &[&str], code: i32, words: &str| {
+        fails(&export(directory.path(), &[arguments, &["-o", "out"]].concat()), code, words);
+        assert!(!directory.path().join("out").exists());
+    };
+    refused(&["run", "-f", "docx"], 2, "possible values: csv");
+    refused(&["run"], 2, "--formats");
+    refused(&["run", "-f", "csv", "--table", "gpu"], 2, "possible values: node");
+    refused(&["run", "-f", "csv", "--phase", "nope"], 2, "it has inner, outer, rest");
+    refused(&["run", "-f", "csv", "--from", "3s", "--to", "2s"], 2, "nothing lies between");
+    refused(&["run", "-f", "csv", "--from", "soon"], 2, "write it like 90s");
+    refused(&["run", "-f", "csv", "--resample", "1us"], 2, "at least a millisecond");
+    refused(&["nowhere", "-f", "csv"], 1, "nowhere");
+    refused(&[".", "-f", "csv"], 2, "one Parquet dataset");
+}
+
+#[test]
+fn a_torn_recording_exports_what_is_whole_and_says_what_is_missing() {
+    let (directory, run) = recorded();
+    let host = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path());
+    let host = host.filter(|path| path.is_dir()).find(|path| !path.ends_with("export")).unwrap();
+    exports(directory.path(), &["run", "-f", "csv", "-o", "whole"]);
+    // A batch that did not arrive in full, and events that end in the middle of a line.
+    let stream = host.join("process.arrows");
+    let bytes = fs::read(&stream).unwrap();
+    let schema = 8 + u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
+    let half = &bytes[schema..(schema + bytes.len()) / 2];
+    fs::write(&stream, [&bytes[..], half].concat()).unwrap();
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    let last = events.trim_end().rfind('\n').unwrap();
+    fs::write(run.join("events.jsonl"), &events[..last + 10]).unwrap();
+    let output = export(directory.path(), &["run", "-f", "csv", "-o", "torn"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("process: ") && stderr.contains("bytes at the end"), "{stderr}");
+    assert!(stderr.contains("the end of the run is not recorded"), "{stderr}");
+    let table = |name: &str| fs::read(directory.path().join(name).join("process.csv")).unwrap();
+    assert_eq!(table("whole"), table("torn"));
+}
+
+#[test]
+fn a_full_disk_leaves_no_file_of_the_final_name() {
+    if !can_mount() {
+        return;
+    }
+    let (directory, _) = recorded();
+    let place = directory.path().join("small");
+    fs::create_dir(&place).unwrap();
+    let script = "mount -t tmpfs -o size=4k none small &&
+        { \"$WEIGH\" export run -f csv --table process -o small; echo \"code $?\"; ls -A small; }";
+    let mut command = plain("unshare", directory.path());
+    let output = output(command.args(["-m", "sh", "-c", script]));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("No space left on device"), "{stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\n");
+}
+
+#[test]
+fn a_killed_export_leaves_only_whole_files() {
+    let (directory, _) = recorded();
+    // Workbooks carry the time they were made at.
+    let formats = ALL_FORMATS.replace(",xlsx", "");
+    exports(directory.path(), &["run", "-f", &formats, "-o", "whole"]);
+    let whole = files(&directory.path().join("whole"));
+    let (mut killed, mut some) = (0, 0);
+    for attempt in 0..30 {
+        let name = format!("killed-{attempt}");
+        let mut command = weigh(directory.path(), &["export", "run", "-f", &formats, "-o", &name]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(3 + 5 * attempt));
+        signal(child.id(), libc::SIGKILL);
+        killed += u32::from(!child.wait().unwrap().success());
+        let there = files(&directory.path().join(&name));
+        for (path, bytes) in &there {
+            let file = path.file_name().unwrap();
+            if !file.to_string_lossy().starts_with(".weigh-") {
+                assert!(*bytes == whole[&directory.path().join("whole").join(file)], "{path:?}");
+                some += 1;
+            }
+        }
+    }
+    assert!(killed > 0 && some > 0, "killed {killed} times, {some} files to look at");
+}
