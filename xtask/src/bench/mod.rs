@@ -4,6 +4,7 @@
 //! cost stands beside something measured at the same time on the same processes,
 //! and each line is a median. Nothing here is asserted by a test.
 
+mod export;
 mod first;
 mod machine;
 mod peers;
@@ -31,7 +32,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, peers, slowdown, rate, memory, first or rest
+    /// Only this: tick, peers, slowdown, rate, memory, first, rest or export
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -49,7 +50,7 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 7] = [
+const MEASUREMENTS: [(&str, Measurement); 8] = [
     ("tick", tick::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
@@ -57,6 +58,7 @@ const MEASUREMENTS: [(&str, Measurement); 7] = [
     ("memory", tick::memory),
     ("first", first::measure),
     ("rest", rest::measure),
+    ("export", export::measure),
 ];
 
 impl Bench {

@@ -77,11 +77,16 @@ impl Weighed {
     }
 
     /// Ends the load, and so the run.
-    pub fn end(mut self) -> Result<Ended> {
+    pub fn end(self) -> Result<Ended> {
+        Ended::open(&self.end_recording()?)
+    }
+
+    /// The same, for somebody who wants to read the recording.
+    pub fn end_recording(mut self) -> Result<PathBuf> {
         // SAFETY: kill takes numbers; the child has not been waited for.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         self.child.wait().context("weigh")?;
-        Ended::open(&self.directory)
+        Ok(self.directory.clone())
     }
 }
 
