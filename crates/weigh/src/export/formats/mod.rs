@@ -1,3 +1,4 @@
 //! Kinds of files, one in each module.
 
 mod csv;
+mod orc;
