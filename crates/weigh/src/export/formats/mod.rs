@@ -234,3 +234,4 @@ impl Open {
         self.destination.keep()
     }
 }
+mod orc;

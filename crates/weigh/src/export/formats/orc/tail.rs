@@ -1,0 +1,190 @@
+//! The messages that say what is where: stripe footers, metadata, footer and postscript.
+//!
+//! Field numbers and codes are those of `orc_proto.proto` of Apache ORC.
+
+use super::compress::BLOCK;
+use super::protobuf::Message;
+use super::stripe::{Encoded, StripeColumn};
+
+/// The first bytes of every ORC file, and again in its postscript.
+pub const MAGIC: &str = "ORC";
+
+const STRUCT: u64 = 12;
+const ZSTD: u64 = 5;
+/// Hive 0.12 made the file format that all readers know.
+const FILE_VERSION: [u64; 2] = [0, 12];
+/// Writers other than the first begin with six, so that older readers see no old bugs in them.
+const WRITER_VERSION: u64 = 6;
+/// Apache ORC gives numbers to writers; this one is for those without.
+const WRITER_UNKNOWN: u64 = i32::MAX as u64;
+
+/// The type of a column.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// 64 bits with a sign.
+    Long = 4,
+    /// 64 bits, IEEE 754.
+    Double = 6,
+    /// UTF-8.
+    String = 7,
+    /// A moment, whatever the time zone of who reads it.
+    TimestampInstant = 18,
+}
+
+/// What a stream is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Stream {
+    /// Which rows hold a value.
+    Present = 0,
+    /// The values, or what is most of them.
+    Data = 1,
+    /// The lengths of texts.
+    Length = 2,
+    /// The words of a dictionary.
+    DictionaryData = 3,
+    /// Nanoseconds.
+    Secondary = 5,
+}
+
+/// How the streams of a column are to be read.
+#[derive(Debug, Clone, Copy)]
+pub enum Encoding {
+    /// Without integer runs.
+    Direct,
+    /// With integer runs of version 2.
+    DirectV2,
+    /// A dictionary, with integer runs of version 2.
+    DictionaryV2 {
+        /// How many words it has.
+        words: u64,
+    },
+}
+
+/// How many cells of a column hold a value, and whether any does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Count {
+    /// Cells with a value.
+    pub values: u64,
+    /// Whether there are others.
+    pub has_null: bool,
+}
+
+/// A stripe that has been written.
+#[derive(Debug)]
+pub struct Stripe {
+    /// Where it begins.
+    pub offset: u64,
+    /// The length of its streams.
+    pub data_length: u64,
+    /// The length of its footer.
+    pub footer_length: u64,
+    /// Its rows.
+    pub rows: u64,
+    /// The counts of its columns.
+    pub counts: Vec<Count>,
+}
+
+/// What ends a stripe: its streams, each with its column, kind and length in the file.
+pub fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded]) -> Message {
+    let mut footer = Message::default();
+    for (column, stream, length) in streams {
+        let mut message = Message::default();
+        message.number(1, *stream as u64);
+        message.number(2, *column as u64 + 1);
+        message.number(3, *length);
+        footer.message(1, &message);
+    }
+    footer.message(2, &encoding(Encoding::Direct));
+    columns.iter().for_each(|column| footer.message(2, &encoding(column.encoding)));
+    // Moments do not depend on it, but readers look it up; the C++ one needs this zone anyway.
+    footer.text(3, "GMT");
+    footer
+}
+
+/// The statistics of each stripe.
+pub fn metadata(stripes: &[Stripe]) -> Message {
+    let mut metadata = Message::default();
+    for stripe in stripes {
+        let mut message = Message::default();
+        statistics(&mut message, 1, stripe.rows, &stripe.counts);
+        metadata.message(1, &message);
+    }
+    metadata
+}
+
+/// The table's columns, stripes and statistics.
+pub fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_length: u64) -> Message {
+    let mut footer = Message::default();
+    footer.number(1, MAGIC.len() as u64);
+    footer.number(2, content_length);
+    for stripe in stripes {
+        let mut message = Message::default();
+        message.number(1, stripe.offset);
+        message.number(2, 0);
+        message.number(3, stripe.data_length);
+        message.number(4, stripe.footer_length);
+        message.number(5, stripe.rows);
+        footer.message(3, &message);
+    }
+    let mut table = Message::default();
+    table.number(1, STRUCT);
+    table.packed(2, 1..=columns.len() as u64);
+    columns.iter().for_each(|column| table.text(3, column.name()));
+    footer.message(4, &table);
+    for column in columns {
+        let mut message = Message::default();
+        message.number(1, column.kind() as u64);
+        footer.message(4, &message);
+    }
+    let rows = stripes.iter().map(|stripe| stripe.rows).sum();
+    footer.number(6, rows);
+    let mut counts = vec![Count::default(); columns.len()];
+    for stripe in stripes {
+        for (whole, part) in counts.iter_mut().zip(&stripe.counts) {
+            whole.values += part.values;
+            whole.has_null |= part.has_null;
+        }
+    }
+    statistics(&mut footer, 7, rows, &counts);
+    // No row indexes: rows are found by reading their stripe.
+    footer.number(8, 0);
+    footer.number(9, WRITER_UNKNOWN);
+    footer
+}
+
+/// What a reader reads first: how to read the rest. It is never compressed.
+pub fn postscript(footer_length: u64, metadata_length: u64) -> Message {
+    let mut postscript = Message::default();
+    postscript.number(1, footer_length);
+    postscript.number(2, ZSTD);
+    postscript.number(3, BLOCK as u64);
+    postscript.packed(4, FILE_VERSION);
+    postscript.number(5, metadata_length);
+    postscript.number(6, WRITER_VERSION);
+    postscript.text(8000, MAGIC);
+    postscript
+}
+
+fn encoding(encoding: Encoding) -> Message {
+    let mut message = Message::default();
+    match encoding {
+        Encoding::Direct => message.number(1, 0),
+        Encoding::DirectV2 => message.number(1, 2),
+        Encoding::DictionaryV2 { words } => {
+            message.number(1, 3);
+            message.number(2, words);
+        }
+    }
+    message
+}
+
+/// The counts of the table itself, which no row lacks, and of its columns.
+fn statistics(into: &mut Message, field: u64, rows: u64, counts: &[Count]) {
+    let table = Count { values: rows, has_null: false };
+    for count in std::iter::once(&table).chain(counts) {
+        let mut message = Message::default();
+        message.number(1, count.values);
+        message.number(10, u64::from(count.has_null));
+        into.message(field, &message);
+    }
+}

@@ -1,0 +1,89 @@
+//! Moments as ORC has them: seconds from 2015, and nanoseconds without their trailing zeros.
+//!
+//! Before 1970 ORC counts the seconds towards zero, but only where there is a whole
+//! millisecond after them: readers then go one second back. That leaves two moments
+//! for the same numbers around 1970, and readers take the later one.
+
+const NANOSECONDS: i64 = 1_000_000_000;
+/// 2015-01-01T00:00:00Z, in seconds since 1970.
+const EPOCH: i64 = 1_420_070_400;
+
+/// A moment in the numbers of its two streams.
+#[derive(Debug, PartialEq)]
+pub struct Parts {
+    /// Seconds since 2015.
+    pub seconds: i64,
+    /// Nanoseconds and, in the lowest three bits, one less than how many zeros they lost.
+    pub nanoseconds: i64,
+}
+
+/// The parts of a moment given in nanoseconds since 1970, if ORC has a place for it.
+pub fn parts(moment: i64) -> Option<Parts> {
+    let nanoseconds = moment.rem_euclid(NANOSECONDS);
+    let mut seconds = moment.div_euclid(NANOSECONDS);
+    if seconds < 0 && nanoseconds >= 1_000_000 {
+        seconds += 1;
+        if seconds == 0 {
+            return None;
+        }
+    }
+    Some(Parts { seconds: seconds - EPOCH, nanoseconds: without_zeros(nanoseconds) })
+}
+
+/// Two zeros or more are left out and counted; a single one is not worth it.
+fn without_zeros(nanoseconds: i64) -> i64 {
+    if nanoseconds == 0 || nanoseconds % 100 != 0 {
+        return nanoseconds << 3;
+    }
+    let mut digits = nanoseconds / 100;
+    let mut zeros = 2;
+    while digits % 10 == 0 {
+        digits /= 10;
+        zeros += 1;
+    }
+    digits << 3 | (zeros - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As the readers of Apache ORC do it, in Java and C++.
+    fn read(parts: &Parts) -> i64 {
+        let zeros = (parts.nanoseconds & 7) as u32;
+        let digits = parts.nanoseconds >> 3;
+        let nanoseconds = if zeros == 0 { digits } else { digits * 10_i64.pow(zeros + 1) };
+        let mut seconds = parts.seconds + EPOCH;
+        if seconds < 0 && nanoseconds > 999_999 {
+            seconds -= 1;
+        }
+        seconds * NANOSECONDS + nanoseconds
+    }
+
+    #[test]
+    fn nanoseconds_are_as_the_specification_has_them() {
+        assert_eq!(without_zeros(1000), 0x0a);
+        assert_eq!(without_zeros(100_000), 0x0c);
+        assert_eq!(without_zeros(500_000_000), 5 << 3 | 7);
+        assert_eq!(without_zeros(10), 10 << 3);
+    }
+
+    #[test]
+    fn moments_come_back_whole_from_any_side_of_an_epoch() {
+        let second = |count: i64| count * NANOSECONDS;
+        for base in [second(1_763_316_348), second(EPOCH), second(1), second(0), second(-86_400)] {
+            for off in [0, 1, 10, 100, 999_999, 1_000_000, 120_000_000, 500_000_000, 999_999_999] {
+                let moment = base + off;
+                assert_eq!(parts(moment).map(|parts| read(&parts)), Some(moment), "{moment}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_second_of_1969_has_no_place() {
+        assert_eq!(parts(-1), None);
+        assert_eq!(parts(-999_000_000), None);
+        assert_eq!(parts(-999_000_001).map(|parts| read(&parts)), Some(-999_000_001));
+        assert_eq!(parts(-NANOSECONDS).map(|parts| read(&parts)), Some(-NANOSECONDS));
+    }
+}
