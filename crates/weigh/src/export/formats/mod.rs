@@ -2,7 +2,10 @@
 
 mod csv;
 mod feather;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod json;
+mod orc;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod pickle;
@@ -35,6 +38,11 @@ pub enum Format {
     Parquet,
     /// Feather version 2, the Arrow IPC file.
     Feather,
+    /// HDF5 with all tables.
+    #[cfg(feature = "hdf5")]
+    Hdf5,
+    /// Apache ORC.
+    Orc,
     /// A pandas DataFrame.
     Pickle,
     /// An SQLite database with all tables.
@@ -54,6 +62,9 @@ impl Format {
         #[cfg(feature = "parquet")]
         Format::Parquet,
         Format::Feather,
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5,
+        Format::Orc,
         Format::Pickle,
         #[cfg(feature = "sqlite")]
         Format::Sqlite,
@@ -70,6 +81,9 @@ impl Format {
             #[cfg(feature = "parquet")]
             Format::Parquet => "parquet",
             Format::Feather => "feather",
+            #[cfg(feature = "hdf5")]
+            Format::Hdf5 => "hdf5",
+            Format::Orc => "orc",
             Format::Pickle => "pickle",
             #[cfg(feature = "sqlite")]
             Format::Sqlite => "sqlite",
@@ -81,6 +95,8 @@ impl Format {
     /// How its files' names end.
     const fn extension(self) -> &'static str {
         match self {
+            #[cfg(feature = "hdf5")]
+            Format::Hdf5 => "h5",
             Format::Pickle => "pkl",
             other => other.name(),
         }
@@ -89,6 +105,8 @@ impl Format {
     /// Whether one file holds all tables.
     const fn holds_all(self) -> bool {
         match self {
+            #[cfg(feature = "hdf5")]
+            Format::Hdf5 => true,
             #[cfg(feature = "sqlite")]
             Format::Sqlite => true,
             #[cfg(feature = "xlsx")]
@@ -107,6 +125,9 @@ impl Format {
             #[cfg(feature = "parquet")]
             Format::Parquet => Box::new(parquet::Parquet::new(destination.file()?)),
             Format::Feather => Box::new(feather::Feather::new(out()?)),
+            #[cfg(feature = "hdf5")]
+            Format::Hdf5 => Box::new(hdf5::Hdf5::create(destination.file()?)?),
+            Format::Orc => Box::new(orc::Orc::new(out()?)),
             Format::Pickle => Box::new(pickle::Pickle::new(out()?, destination.directory())),
             #[cfg(feature = "sqlite")]
             Format::Sqlite => Box::new(sqlite::Sqlite::create(destination.partial_path())?),
@@ -235,3 +256,5 @@ impl Open {
     }
 }
 mod orc;
+#[cfg(feature = "hdf5")]
+mod hdf5;

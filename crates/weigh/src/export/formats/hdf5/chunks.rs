@@ -1,0 +1,139 @@
+//! Where the chunks of a dataset are: a B-tree of version 1 (III.A.1), keyed by first row.
+//!
+//! Chunks come in the order of their rows, so the tree is filled from the left, and only
+//! the last node of each level is in memory. A node names its right neighbour: room for
+//! that one is reserved when the node is full and more follows, and then it is written.
+
+use std::io;
+use std::mem::replace;
+
+use super::space::{NOWHERE, Space};
+
+/// Children of a node: twice the K of 32 that superblock 0 stands for.
+const FANOUT: usize = 64;
+/// Head, keys around each child, children; nodes that are not full are as large.
+const NODE_SIZE: usize = 24 + (FANOUT + 1) * KEY_SIZE + FANOUT * 8;
+const KEY_SIZE: usize = 24;
+/// The type of a node that leads to raw chunks.
+const CHUNKS: u8 = 1;
+
+/// The index of one dataset.
+#[derive(Default)]
+pub struct ChunkIndex {
+    /// The last node of each level; leaves first.
+    levels: Vec<Node>,
+}
+
+struct Node {
+    address: u64,
+    left: u64,
+    children: Vec<Child>,
+}
+
+#[derive(Clone, Copy)]
+struct Child {
+    key: Key,
+    address: u64,
+}
+
+/// The first chunk below a child.
+#[derive(Clone, Copy)]
+struct Key {
+    stored_size: u32,
+    first_row: u64,
+}
+
+impl ChunkIndex {
+    /// Notes a chunk that comes after all others.
+    pub fn add(
+        &mut self,
+        space: &mut Space,
+        first_row: u64,
+        address: u64,
+        stored_size: u32,
+    ) -> io::Result<()> {
+        self.add_at(space, 0, Child { key: Key { stored_size, first_row }, address })
+    }
+
+    /// Writes the nodes that are open; the address of the root, for chunks up to this row.
+    pub fn finish(mut self, space: &mut Space, end_row: u64) -> io::Result<u64> {
+        let end = Key { stored_size: 0, first_row: end_row };
+        let mut root = NOWHERE;
+        let mut level = 0;
+        while level < self.levels.len() {
+            let (first, address) = self.levels[level].write(space, level, NOWHERE, end)?;
+            root = address;
+            level += 1;
+            // The top has no parent; the rest belongs to one, which may get full by it.
+            if level < self.levels.len() {
+                self.add_at(space, level, Child { key: first, address })?;
+            }
+        }
+        Ok(root)
+    }
+
+    /// How many nodes are not written yet.
+    #[cfg(test)]
+    pub fn nodes_in_memory(&self) -> usize {
+        self.levels.len()
+    }
+
+    fn add_at(&mut self, space: &mut Space, level: usize, child: Child) -> io::Result<()> {
+        if level == self.levels.len() {
+            self.levels.push(Node::new(space, NOWHERE));
+        }
+        let node = &mut self.levels[level];
+        if node.children.len() == FANOUT {
+            let next = Node::new(space, node.address);
+            let right = next.address;
+            let full = replace(node, next);
+            let (key, address) = full.write(space, level, right, child.key)?;
+            self.add_at(space, level + 1, Child { key, address })?;
+        }
+        self.levels[level].children.push(child);
+        Ok(())
+    }
+}
+
+impl Node {
+    fn new(space: &mut Space, left: u64) -> Node {
+        let address = space.reserve(NODE_SIZE);
+        Node { address, left, children: Vec::with_capacity(FANOUT) }
+    }
+
+    /// Writes the node; its first key and its address, for its parent.
+    fn write(
+        &self,
+        space: &mut Space,
+        level: usize,
+        right: u64,
+        end: Key,
+    ) -> io::Result<(Key, u64)> {
+        let mut bytes = Vec::with_capacity(NODE_SIZE);
+        bytes.extend_from_slice(b"TREE");
+        bytes.extend_from_slice(&[CHUNKS, level as u8]);
+        bytes.extend_from_slice(&(self.children.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&self.left.to_le_bytes());
+        bytes.extend_from_slice(&right.to_le_bytes());
+        for child in &self.children {
+            child.key.write(&mut bytes);
+            bytes.extend_from_slice(&child.address.to_le_bytes());
+        }
+        end.write(&mut bytes);
+        bytes.resize(NODE_SIZE, 0);
+        space.write_at(self.address, &bytes)?;
+        let first = self.children.first().map_or(end, |child| child.key);
+        Ok((first, self.address))
+    }
+}
+
+impl Key {
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.stored_size.to_le_bytes());
+        // No filter was left out.
+        bytes.extend_from_slice(&0u32.to_le_bytes());
+        bytes.extend_from_slice(&self.first_row.to_le_bytes());
+        // Within a row: chunks begin with its first byte.
+        bytes.extend_from_slice(&0u64.to_le_bytes());
+    }
+}

@@ -1,0 +1,184 @@
+//! How a column is stored: its place in a row, its HDF5 type, the bytes of its cells.
+
+use std::ops::Range;
+
+use arrow_array::{RecordBatch, StringArray};
+use arrow_schema::{DataType, FieldRef, Schema};
+
+use super::super::super::Cause;
+use super::super::super::column::{Cell, Column};
+
+/// Columns right after `time` that say whose row it is. They are never null, although the
+/// recording's schema would allow it.
+const KEYS: [&str; 3] = ["pid", "started", "cpu"];
+/// The most bytes of a text that are kept.
+const LONGEST_TEXT: usize = 4096;
+/// The least bytes of a word. Its width is fixed with the first rows, and the list of words
+/// may be longer in later ones: empty where a node lacks the metric, other words of another
+/// version. The zeros take no room once they are deflated.
+const SHORTEST_WORD: usize = 32;
+/// A moment that is missing, such as the end of what has not ended: NumPy's "not a time".
+const NOT_A_TIME: i64 = i64::MIN;
+
+/// A column within a row.
+pub struct Slot {
+    /// Its name.
+    pub name: String,
+    /// Its type in the file.
+    pub stored: Stored,
+    /// Where in the row it begins.
+    pub offset: usize,
+}
+
+/// A type in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stored {
+    /// int64.
+    I64,
+    /// uint32.
+    U32,
+    /// uint64.
+    U64,
+    /// float64.
+    F64,
+    /// UTF-8 of so many bytes, filled up with zeros.
+    Text(usize),
+}
+
+/// The places of all columns; texts are as wide as these rows need.
+pub fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, Cause> {
+    let fields = schema.fields();
+    let keys = fields.iter().skip(1).take_while(|field| KEYS.contains(&field.name().as_str()));
+    let keys = 1..1 + keys.count();
+    let mut offset = 0;
+    let slot = |(place, field): (usize, &FieldRef)| {
+        let never_null = !field.is_nullable() || keys.contains(&place);
+        let stored = match field.data_type() {
+            DataType::Timestamp(_, _) => Stored::I64,
+            DataType::UInt32 => Stored::U32,
+            DataType::UInt64 if never_null => Stored::U64,
+            DataType::Int64 if never_null => Stored::I64,
+            DataType::UInt64 | DataType::Int64 | DataType::Float64 => Stored::F64,
+            DataType::Dictionary(_, _) | DataType::Utf8 => Stored::Text(width(held, place)),
+            _ => return Err(format!("column {} has an unknown type", field.name()).into()),
+        };
+        let slot = Slot { name: field.name().clone(), stored, offset };
+        offset += stored.size();
+        Ok(slot)
+    };
+    fields.iter().enumerate().map(slot).collect()
+}
+
+/// The longest text of a column; at least one byte, as HDF5 has no empty type.
+fn width(held: &[RecordBatch], place: usize) -> usize {
+    let widths = held.iter().map(|batch| match Column::of(batch.column(place)) {
+        Some(Column::Word(_, words)) => longest(words).max(SHORTEST_WORD),
+        Some(Column::Text(texts)) => longest(texts),
+        _ => 0,
+    });
+    widths.max().unwrap_or(0).max(1)
+}
+
+fn longest(texts: &StringArray) -> usize {
+    texts.iter().flatten().map(|text| cut(text).len()).max().unwrap_or(0)
+}
+
+/// The part of a text that is kept: whole characters.
+fn cut(text: &str) -> &str {
+    let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+impl Stored {
+    /// Bytes in a row.
+    pub fn size(self) -> usize {
+        match self {
+            Stored::U32 => 4,
+            Stored::I64 | Stored::U64 | Stored::F64 => 8,
+            Stored::Text(width) => width,
+        }
+    }
+
+    /// The datatype message (IV.A.2.d, version 1).
+    pub fn datatype(self) -> Vec<u8> {
+        let size = self.size() as u32;
+        // Class and version, bits of the class, size, properties of the class.
+        let (class, bits, properties): (u8, [u8; 3], Vec<u8>) = match self {
+            Stored::U32 | Stored::U64 => (0x10, [0, 0, 0], vec![0, 0, 8 * size as u8, 0]),
+            Stored::I64 => (0x10, [0x08, 0, 0], vec![0, 0, 64, 0]),
+            // IEEE 754: sign at bit 63, 11 bits of exponent at 52 with bias 1023, 52 of mantissa.
+            Stored::F64 => (0x11, [0x20, 63, 0], vec![0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]),
+            // Padded with zeros (1), UTF-8 (1).
+            Stored::Text(_) => (0x13, [0x11, 0, 0], Vec::new()),
+        };
+        let mut message = vec![class];
+        message.extend_from_slice(&bits);
+        message.extend_from_slice(&size.to_le_bytes());
+        message.extend_from_slice(&properties);
+        message
+    }
+}
+
+impl Slot {
+    /// Puts cells of a column into the planes of this slot: the first bytes of all rows, then
+    /// the second ones, and so on, which is what the shuffle filter makes of rows. `stride` is
+    /// the length of a plane, `at` the first row in it.
+    pub fn fill(
+        &self,
+        planes: &mut [u8],
+        stride: usize,
+        at: usize,
+        column: Column<'_>,
+        rows: Range<usize>,
+    ) -> Result<(), Cause> {
+        let planes = &mut planes[self.offset * stride..][..self.stored.size() * stride];
+        for (place, row) in rows.enumerate() {
+            let mut put = |bytes: &[u8]| {
+                for (plane, byte) in planes.chunks_exact_mut(stride).zip(bytes) {
+                    plane[at + place] = *byte;
+                }
+            };
+            match (self.stored, column.cell(row)) {
+                (Stored::F64, cell) => put(&self.real(cell)?.to_le_bytes()),
+                (Stored::U64, Cell::U64(number)) => put(&number.to_le_bytes()),
+                (Stored::U32, Cell::U64(number)) if number <= u64::from(u32::MAX) => {
+                    put(&number.to_le_bytes());
+                }
+                (Stored::I64, Cell::I64(number) | Cell::Time(number)) => {
+                    put(&number.to_le_bytes());
+                }
+                (Stored::I64, Cell::Null) if matches!(column, Column::Time(_)) => {
+                    put(&NOT_A_TIME.to_le_bytes());
+                }
+                (Stored::Text(_), Cell::Null) => {}
+                (Stored::Text(width), Cell::Text(text)) if cut(text).len() > width => {
+                    return Err(self.refuse(&format!("{text:?} is longer than {width} bytes")));
+                }
+                (Stored::Text(_), Cell::Text(text)) => put(cut(text).as_bytes()),
+                (_, Cell::Null) => return Err(self.refuse("a value is missing")),
+                _ => return Err(self.refuse("its rows are of another type than its schema")),
+            }
+        }
+        Ok(())
+    }
+
+    /// A number as float64, if it is the same there.
+    fn real(&self, cell: Cell<'_>) -> Result<f64, Cause> {
+        let (real, whole) = match cell {
+            Cell::Null => return Ok(f64::NAN),
+            Cell::F64(number) => return Ok(number),
+            Cell::U64(number) => (number as f64, i128::from(number)),
+            Cell::I64(number) => (number as f64, i128::from(number)),
+            _ => return Err(self.refuse("its rows are of another type than its schema")),
+        };
+        // Compared in 128 bits: back in 64, the largest number would seem to be the same.
+        if real as i128 != whole {
+            return Err(self.refuse(&format!("{whole} is not exact as a float64")));
+        }
+        Ok(real)
+    }
+
+    fn refuse(&self, why: &str) -> Cause {
+        format!("column {}: {why}", self.name).into()
+    }
+}
