@@ -255,6 +255,3 @@ impl Open {
         self.destination.keep()
     }
 }
-mod orc;
-#[cfg(feature = "hdf5")]
-mod hdf5;
