@@ -20,8 +20,8 @@ const NOT_WAITED_FOR: &str =
     "children that nobody waited for, and what ended unseen between two looks, are not in it";
 const TOO_SHORT: &str = "its command was gone before anybody looked at it";
 
-/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, each of four.
-const CLOCK_TICKS: f64 = 4.0 * 0.01;
+/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, four of each process.
+const CLOCK_TICK: f64 = 0.01;
 
 /// The names of the I/O figures, in the order in which they are counted.
 pub const IO: [&str; 6] = [
@@ -134,14 +134,21 @@ fn cpu_time(run: &Accumulator, window: &Window) -> Figure {
     };
     let method = |rise: &Rise| if rise.sharp { Method::Exact } else { Method::Sampled };
     let mut figure = match (&measured.clock, &measured.summed) {
-        (Some(rise), _) => {
-            // The task clock runs on while an interrupt or another guest has the CPU.
+        (Some(rise), summed) => {
+            // The task clock runs on while an interrupt or another guest has the CPU. Where that
+            // is more than clock ticks cut off, the sum over processes is nearer to the truth.
             let lower = (rise.lower - measured.elsewhere).max(0.0);
-            let source = "perf task-clock of the run";
-            Figure::between(rise.value, method(rise), lower, Some(rise.upper), source)
+            let (value, source) = match summed {
+                Some(sum) if measured.elsewhere > 2.0 * CLOCK_TICK => {
+                    let value = sum.value.clamp(lower.min(rise.value), rise.value);
+                    (value, "perf task-clock of the run, /proc/PID/stat")
+                }
+                _ => (rise.value, "perf task-clock of the run"),
+            };
+            Figure::between(value, method(rise), lower, Some(rise.upper), source)
         }
         (None, Some(rise)) => {
-            let lower = (rise.lower - CLOCK_TICKS * measured.alive as f64).max(0.0);
+            let lower = (rise.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
             let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
             Figure::between(rise.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
                 .because(&format!("children nobody waits for are not in it; {why}"))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::collect::cpu::NodeCpu;
 use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory, ProcessState};
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::Usage;
@@ -131,6 +132,32 @@ fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
     is(&cpu, 1.0);
     assert_eq!((cpu.method, cpu.lower, cpu.upper), (Some(Method::Sampled), Some(0.0), Some(2.0)));
     assert!(cpu.reason.unwrap().contains("between two looks"));
+}
+
+#[test]
+fn time_that_went_to_another_guest_is_not_the_phase_s() {
+    let mut story = Story::new();
+    let stolen = |tick: &mut Tick, seconds: f64| {
+        let cpu = NodeCpu { steal: Some(seconds), ..NodeCpu::default() };
+        tick.put(Entity::Single, &cpu);
+    };
+    let used = |tick: &mut Tick, seconds: f64| {
+        let (user, children_user) = (Some(seconds), Some(0.0));
+        let cpu = ProcessCpu { user, system: Some(0.0), children_user, children_system: Some(0.0) };
+        tick.put(Entity::Process(ROOT), &cpu);
+    };
+    story.event(1.0, start("a", "slow", None));
+    for (at, ran, counted, gone) in [(1.001, 0.1, 0.1, 5.0), (2.001, 0.7, 0.8, 5.3)] {
+        story.at(at, |tick| {
+            clock(tick, counted);
+            used(tick, ran);
+            stolen(tick, gone);
+        });
+        story.event(2.0, end("a"));
+    }
+    let cpu = figure(&story.end(3.0, |_| {}), "a", "cpu_time_seconds");
+    is(&cpu, 0.6);
+    assert!(cpu.upper.unwrap() >= 0.7 && cpu.lower.unwrap() <= 0.4, "{cpu:?}");
 }
 
 const COMMAND: ProcessId = ProcessId { pid: 20, started: 200 };
