@@ -184,9 +184,7 @@ fn notes(named: &[Named], style: Style) -> Vec<String> {
         })
     });
     if sampled {
-        notes.push(
-            style.paint(DIM, "~ looked at now and then: the truth may be more (-v: all figures)"),
-        );
+        notes.push(style.paint(DIM, "~ looked at now and then: --format json has the bounds"));
     }
     notes
 }

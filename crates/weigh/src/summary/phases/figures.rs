@@ -80,22 +80,16 @@ fn figures(run: &Accumulator, window: &Window) -> Figures {
     for (which, name) in IO.into_iter().enumerate() {
         put(name, io(run, window, which));
     }
-    let faults: [(&str, fn(&Usage) -> u64); 4] = [
-        ("page_faults_major", |usage| usage.major_faults),
-        ("page_faults_minor", |usage| usage.minor_faults),
-        ("context_switches_voluntary", |usage| usage.voluntary_switches),
-        ("context_switches_involuntary", |usage| usage.involuntary_switches),
-    ];
-    for (name, count) in faults {
-        put(
-            name,
-            match &window.usage {
-                Some(usage) => {
-                    complete_or_more(window, count(usage) as f64, "wait4 of its command")
-                }
-                None => Figure::unknown("wait4 of its command", ONLY_COMMANDS),
-            },
-        );
+    let used = window.usage.unwrap_or_default();
+    for (name, count) in [
+        ("page_faults_major", used.major_faults),
+        ("page_faults_minor", used.minor_faults),
+        ("context_switches_voluntary", used.voluntary_switches),
+        ("context_switches_involuntary", used.involuntary_switches),
+    ] {
+        let source = "wait4 of its command";
+        let known = window.usage.map(|_| complete_or_more(window, count as f64, source));
+        put(name, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
         say_whose(window, figure);

@@ -32,9 +32,9 @@ impl Look {
     /// What was there does not become less: time and I/O that move from one process to the one
     /// that waited for it may be missing from a look.
     pub fn not_below(mut self, before: &Look) -> Look {
-        let most =
-            |one: Option<f64>, other: Option<f64>| one.map(|one| one.max(other.unwrap_or(one)));
-        self.summed = most(self.summed, before.summed);
+        if let (Some(summed), Some(then)) = (&mut self.summed, before.summed) {
+            *summed = summed.max(then);
+        }
         self.split = (self.split.0.max(before.split.0), self.split.1.max(before.split.1));
         if let (Some(io), Some(then)) = (&mut self.io, before.io) {
             *io = std::array::from_fn(|which| io[which].max(then[which]));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use crate::summary::figure::whole_when_whole;
 use crate::summary::{Figure, Method, Phase};
 
 /// All phases of one name together.
@@ -37,15 +38,20 @@ pub struct Statistics {
     /// The least sure of the ways in which the values were got.
     pub method: Option<Method>,
     /// The smallest.
+    #[serde(serialize_with = "whole_when_whole")]
     pub min: Option<f64>,
     /// The largest.
+    #[serde(serialize_with = "whole_when_whole")]
     pub max: Option<f64>,
     /// The arithmetic mean.
+    #[serde(serialize_with = "whole_when_whole")]
     pub mean: Option<f64>,
     /// The standard deviation of all there were (ddof 0), not the estimate for more.
+    #[serde(serialize_with = "whole_when_whole")]
     pub std: Option<f64>,
     /// The sum, where values add up; without phases inside one of the same name, whose values
     /// are in that one's.
+    #[serde(serialize_with = "whole_when_whole")]
     pub total: Option<f64>,
 }
 
