@@ -195,6 +195,8 @@ pub struct PhaseArgs {
 Examples:
   weigh show                         the newest run here
   weigh show weigh-runs/2026-…       this one
+  weigh show --phases                what each phase took: count, total, mean ± std
+  weigh show --phases -v             with every figure: min, max, mean, std
   weigh show --format json | jq .figures.memory_peak_bytes
 ")]
 pub struct ShowArgs {
@@ -206,6 +208,9 @@ pub struct ShowArgs {
     /// Sizes in GiB, in GB, or in bytes
     #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
+    /// Show the phases instead: all of one name together
+    #[arg(long)]
+    pub phases: bool,
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,

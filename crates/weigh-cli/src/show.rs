@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use weigh::quantity::{self, Units};
 use weigh::record::{self, Recording, files};
+use weigh::report::phases::table as phase_table;
 use weigh::report::text;
 use weigh::summary::{self, Figure, Summary};
 
@@ -19,10 +20,12 @@ pub fn show(args: ShowArgs) -> Result<u8, Failure> {
         Some(units) => units,
         None => config::read()?.units(),
     };
+    let style = text::Style { units: units.into(), colour: true };
     print::out(&match args.format {
+        Format::Json if args.phases => json(&phases(&summary))?,
         Format::Json => json(&summary)?,
+        Format::Text if args.phases => phase_table(&summary, style, args.verbose),
         Format::Text => {
-            let style = text::Style { units: units.into(), colour: true };
             let mut shown = text::summary(&summary, Some(&directory), style);
             if args.verbose {
                 shown.push_str(&every_figure(&summary));
@@ -38,9 +41,18 @@ fn load(directory: &Path) -> Result<Summary, record::Error> {
     summary::of(&Recording::open(directory)?)
 }
 
-/// The summary for programs.
-pub fn json(summary: &Summary) -> Result<String, Failure> {
-    serde_json::to_string_pretty(summary)
+/// The phases for programs: all of one name together, and one by one.
+fn phases(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({
+        "run": summary.run,
+        "statistics": summary::phases::statistics(&summary.phases),
+        "phases": summary.phases,
+    })
+}
+
+/// Something for programs.
+pub fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(document)
         .map(|json| json + "\n")
         .map_err(|error| Failure::new("cannot write JSON", error, "weigh show --format text"))
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::recording::{events, shown};
-use crate::weighed::{Weighed, output, weigh, weighed_shell};
+use crate::weighed::{Figure, MIB, Weighed, output, weigh, weighed_shell};
 
 /// Weighs a script that tells of its phases, and checks that a reader hears the same.
 fn told(script: &str) -> Weighed {
@@ -24,6 +24,39 @@ fn phase<'a>(run: &'a Weighed, name: &str) -> &'a Value {
 
 fn number(phase: &Value, key: &str) -> f64 {
     phase[key].as_f64().unwrap_or_else(|| panic!("no {key} in {phase}"))
+}
+
+fn figure(phase: &Value, name: &str) -> Figure {
+    let figure = Figure::of(&phase["figures"][name], name);
+    if let Some(value) = figure.value {
+        assert!(figure.lower.is_some_and(|lower| lower <= value), "{figure:?}");
+        assert!(figure.upper.is_none_or(|upper| upper >= value), "{figure:?}");
+    } else {
+        assert!(figure.reason.is_some(), "{figure:?}");
+    }
+    figure
+}
+
+/// Whether this machine lets the kernel count the CPU time of the run.
+fn has_task_clock(run: &Weighed) -> bool {
+    let faults = run.summary["monitor"]["faults"].as_array().unwrap();
+    !faults.iter().any(|fault| fault.as_str().unwrap().starts_with("task-clock"))
+}
+
+/// What `weigh show --phases` says, as text and as JSON.
+fn shown_phases(run: &Weighed, format: &str) -> String {
+    let words = ["show", "run", "--phases", "--format", format];
+    let output = output(&mut weigh(run.directory.path(), &words));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// What `weigh show --phases` says of all phases of one name.
+fn statistics(run: &Weighed, name: &str) -> Value {
+    let shown: Value = serde_json::from_str(&shown_phases(run, "json")).unwrap();
+    assert_eq!(shown["phases"], run.summary["phases"]);
+    let all = shown["statistics"].as_array().unwrap();
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {all:?}")).clone()
 }
 
 /// When the run ended, by the clock that phases and marks have.
@@ -139,4 +172,161 @@ fn a_word_for_a_run_that_is_over_is_only_a_warning() {
     let output = output(command.env("WEIGH_RUN", recording));
     assert_eq!(output.status.code(), Some(7));
     assert!(String::from_utf8_lossy(&output.stderr).starts_with("weigh: warning: "));
+}
+
+#[test]
+fn the_cpu_time_of_a_command_is_exact() {
+    let run = told("$WEIGH phase burn -- $BURNER cpu 500ms").ended_with(0);
+    let cpu = figure(phase(&run, "burn"), "cpu_time_seconds");
+    cpu.is("exact").is_within(0.03, 0.5);
+    let cores = figure(phase(&run, "burn"), "cpu_cores_mean").known();
+    let length = number(phase(&run, "burn"), "duration_seconds");
+    assert!((cores * length - cpu.known()).abs() < 1e-6, "{cores} cores for {length} s");
+}
+
+#[test]
+fn steps_have_the_cpu_time_that_was_used_in_them() {
+    let script = "$WEIGH phase a; $BURNER cpu 300ms; $WEIGH phase b; $BURNER cpu 600ms; \
+                  $WEIGH phase --end; $BURNER cpu 200ms";
+    let run = told(script).ended_with(0);
+    // The programs in between, what is used until the monitor looks, and clock ticks.
+    let beside = if has_task_clock(&run) { 0.05 } else { 0.1 };
+    for (name, truth) in [("a", 0.3), ("b", 0.6)] {
+        let cpu = figure(phase(&run, name), "cpu_time_seconds");
+        assert!((cpu.known() - truth).abs() <= beside, "{name} used {truth} s: {cpu:?}");
+        if has_task_clock(&run) {
+            assert!(cpu.lower.unwrap() <= truth + beside && cpu.upper.unwrap() >= truth, "{cpu:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_one_step_had_is_not_in_the_others() {
+    let touch = "$BURNER touch 200MiB 200ms";
+    let script = format!(
+        "$WEIGH phase before; $BURNER sleep 100ms; $WEIGH phase with; {touch}; \
+         $WEIGH phase after; $BURNER sleep 100ms; $WEIGH phase --end"
+    );
+    let run = weighed_shell(&["-o", "run", "-i", "20ms"], &script).ended_with(0);
+    let peak = |name: &str| figure(phase(&run, name), "memory_peak_bytes").known();
+    assert!(peak("with") >= 200.0 * MIB, "{}", peak("with"));
+    for name in ["before", "after"] {
+        assert!(peak(name) < 50.0 * MIB, "{name} had {}", peak(name));
+    }
+}
+
+#[test]
+fn memory_of_one_command_is_not_in_the_one_beside_it() {
+    // Nobody looks while they run, and the sizes are known all the same.
+    let script = "$WEIGH phase large -- $BURNER touch 200MiB 300ms & \
+                  $WEIGH phase small -- $BURNER touch 20MiB 300ms & wait";
+    let run = weighed_shell(&["-o", "run", "-i", "60s"], script).ended_with(0);
+    for (name, truth) in [("large", 200.0), ("small", 20.0)] {
+        let peak = figure(phase(&run, name), "memory_peak_bytes").known() / MIB;
+        assert!((truth..truth + 8.0).contains(&peak), "{name} had {truth} MiB: {peak}");
+    }
+}
+
+#[test]
+fn the_io_of_a_command_is_counted_to_the_byte() {
+    let run = told("$WEIGH phase write -- $BURNER write file 3MiB 2").ended_with(0);
+    let written = figure(phase(&run, "write"), "io_written_bytes");
+    assert_eq!(written.is("exact").known(), 3.0 * MIB);
+}
+
+#[test]
+fn phases_of_one_name_inside_each_other_are_paired_by_their_ids() {
+    let inner = "sh -c '$WEIGH phase same -- $BURNER cpu 100ms; $BURNER cpu 200ms'";
+    let run = told(&format!("$WEIGH phase same -- {inner}")).ended_with(0);
+    let same = phases(&run, "same");
+    let [outer, inner] = same[..] else { panic!("{same:?}") };
+    assert_eq!((outer["parent"].is_null(), &inner["parent"]), (true, &outer["id"]));
+    figure(inner, "cpu_time_seconds").is("exact").is_within(0.05, 0.1);
+    let all = figure(outer, "cpu_time_seconds");
+    assert!((0.3..0.36).contains(&all.is("exact").known()), "{all:?}");
+    let together = statistics(&run, "same");
+    assert_eq!(together["count"], 2);
+    let (total, covered) =
+        (number(&together, "total_seconds"), number(&together, "covered_seconds"));
+    assert!((covered - number(outer, "duration_seconds")).abs() < 1e-9, "{together}");
+    assert!(total > covered, "the inner one counts by itself: {together}");
+    assert_eq!(
+        together["figures"]["cpu_time_seconds"]["total"],
+        outer["figures"]["cpu_time_seconds"]["value"]
+    );
+}
+
+#[test]
+fn statistics_are_those_of_the_phases() {
+    let one = "$WEIGH phase work -- $BURNER cpu";
+    let run = told(&format!("{one} 50ms; {one} 100ms; {one} 150ms")).ended_with(0);
+    let work = statistics(&run, "work");
+    let values: Vec<f64> =
+        phases(&run, "work").iter().map(|one| figure(one, "cpu_time_seconds").known()).collect();
+    let mean = values.iter().sum::<f64>() / 3.0;
+    let std = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / 3.0).sqrt();
+    let cpu = &work["figures"]["cpu_time_seconds"];
+    assert_eq!((work["count"].as_u64(), cpu["count"].as_u64()), (Some(3), Some(3)));
+    assert!((number(cpu, "mean") - mean).abs() < 1e-9 && (number(cpu, "std") - std).abs() < 1e-9);
+    assert_eq!(number(cpu, "min"), values.iter().copied().fold(f64::MAX, f64::min));
+    let text = shown_phases(&run, "text");
+    assert!(text.contains("work") && text.contains(" 3 ") && text.contains(" ± "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+    assert!(!text.contains('\x1b'), "no colours in a pipe: {text:?}");
+}
+
+#[test]
+fn steps_of_scripts_side_by_side_do_not_end_each_other() {
+    let script = "$WEIGH phase one -- sh -c '$WEIGH phase a; $BURNER sleep 200ms' & \
+                  $WEIGH phase two -- sh -c '$WEIGH phase b; $BURNER sleep 200ms' & wait";
+    let run = told(script).ended_with(0);
+    for (outer, step) in [("one", "a"), ("two", "b")] {
+        let (outer, step) = (phase(&run, outer), phase(&run, step));
+        assert_eq!(step["parent"], outer["id"], "{step}");
+        assert!(number(step, "duration_seconds") >= 0.2, "{step} ended before its time");
+        let end = |one: &Value| number(one, "start_seconds") + number(one, "duration_seconds");
+        assert!(end(step) <= end(outer) + 1e-9, "{step} outlived {outer}");
+        let reason = figure(step, "cpu_time_seconds").reason.unwrap_or_default();
+        assert!(reason.contains("other phases"), "it is of the whole run: {reason}");
+    }
+}
+
+#[test]
+fn a_command_in_the_middle_of_a_step_is_inside_it() {
+    let run = told("$WEIGH phase step; $WEIGH phase part -- $BURNER cpu 20ms").ended_with(0);
+    assert_eq!(phase(&run, "part")["parent"], phase(&run, "step")["id"]);
+}
+
+#[test]
+fn a_phase_whose_weigh_is_killed_has_no_end_and_the_next_ones_do() {
+    let script = "$WEIGH phase lost -- sh -c 'kill -9 $PPID; exec $BURNER cpu 50ms'; \
+                  $WEIGH phase lost -- $BURNER cpu 50ms";
+    let run = told(script).ended_with(0);
+    let lost = phases(&run, "lost");
+    let [killed, whole] = lost[..] else { panic!("{lost:?}") };
+    assert!(killed["duration_seconds"].is_null() && whole["duration_seconds"].is_number());
+    let cpu = figure(killed, "cpu_time_seconds");
+    assert_ne!(cpu.method.as_deref(), Some("exact"));
+    assert!(cpu.reason.unwrap().contains("end was not told"));
+    let all = statistics(&run, "lost");
+    assert_eq!((all["count"].as_u64(), all["unfinished"].as_u64()), (Some(1), Some(1)));
+    let text = shown_phases(&run, "text");
+    assert!(text.contains("without an end"), "{text}");
+}
+
+#[test]
+fn a_command_that_cannot_begin_leaves_a_phase_that_failed() {
+    let script = "printf '#!/missing\\n' >script; chmod +x script; \
+                  $WEIGH phase p -- ./script 2>/dev/null; exit $?";
+    let run = told(script).ended_with(127);
+    assert_eq!(phase(&run, "p")["exit_code"], 127);
+}
+
+#[test]
+fn a_run_without_phases_says_how_to_make_one() {
+    let run = told("true").ended_with(0);
+    let text = shown_phases(&run, "text");
+    assert!(text.contains("no phases") && text.contains("weigh phase load -- "), "{text}");
+    let json: Value = serde_json::from_str(&shown_phases(&run, "json")).unwrap();
+    assert_eq!(json["statistics"], serde_json::json!([]));
 }

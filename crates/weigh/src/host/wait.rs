@@ -66,6 +66,13 @@ impl Usage {
         self.user_seconds + self.system_seconds
     }
 
+    /// Takes off the time before exec: it was weigh's, in the kernel for the most part.
+    pub fn take_off(&mut self, seconds: f64) {
+        let from_system = seconds.min(self.system_seconds);
+        self.system_seconds -= from_system;
+        self.user_seconds = (self.user_seconds - (seconds - from_system)).max(0.0);
+    }
+
     /// Adds what another process used; the largest size stays the largest of one.
     pub fn add(&mut self, other: &Usage) {
         self.user_seconds += other.user_seconds;

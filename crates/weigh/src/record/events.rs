@@ -76,6 +76,16 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
+    /// The command of a phase has begun: from here on this process and what it starts are
+    /// the phase's.
+    PhaseCommand {
+        /// Which phase.
+        id: String,
+        /// The process of its command.
+        pid: u32,
+        /// Clock ticks from boot to its start.
+        started: u64,
+    },
     /// A phase ended.
     PhaseEnd {
         /// Which one.
@@ -86,6 +96,9 @@ pub enum Event {
         /// How its command ended, when it had one.
         #[serde(skip_serializing_if = "Option::is_none")]
         end: Option<End>,
+        /// What else is known of its command, when it had one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        account: Option<Account>,
     },
     /// Somebody marked this moment.
     Mark {
@@ -101,6 +114,18 @@ pub enum Event {
     },
     /// The command ended; the exact account of the run.
     RunEnd(RunEnd),
+}
+
+/// What a phase knows of its command beside what `wait4` says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Account {
+    /// CPU time of everything the command started, from a perf task clock of its own.
+    pub task_clock_seconds: Option<f64>,
+    /// I/O of the command and of the children that were waited for.
+    pub io: Option<Io>,
+    /// The command's process's size before it became the command: `largest_rss_bytes` is not
+    /// below it, whatever the command needed.
+    pub rss_before_exec_bytes: u64,
 }
 
 /// The exact account of a run at its end.

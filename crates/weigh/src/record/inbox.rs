@@ -24,6 +24,9 @@ const LONGEST: usize = 4096;
 pub struct Word {
     /// The sender's monotonic clock, in nanoseconds: the same clock as the run's.
     pub nanoseconds: u64,
+    /// The phase inside whose command it was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
     /// What it says: a phase's start or end, or a mark.
     #[serde(flatten)]
     pub event: Event,
@@ -67,7 +70,10 @@ impl Inbox {
             .filter(|word| {
                 matches!(
                     word.event,
-                    Event::PhaseStart { .. } | Event::PhaseEnd { .. } | Event::Mark { .. }
+                    Event::PhaseStart { .. }
+                        | Event::PhaseCommand { .. }
+                        | Event::PhaseEnd { .. }
+                        | Event::Mark { .. }
                 )
             })
             .collect();
@@ -95,10 +101,14 @@ impl AsFd for Inbox {
 
 /// Puts an event into the recording that is running in a directory.
 pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> {
+    send_word(directory, &Word { nanoseconds: now.as_nanos() as u64, within: None, event })
+}
+
+/// Sends a word to the recording that is running in a directory.
+pub fn send_word(directory: &Path, word: &Word) -> Result<(), Error> {
     let path = directory.join("inbox");
     let failed = |source: std::io::Error| Error::file(&path, source);
-    let word = Word { nanoseconds: now.as_nanos() as u64, event };
-    let mut line = serde_json::to_vec(&word).map_err(|error| failed(error.into()))?;
+    let mut line = serde_json::to_vec(word).map_err(|error| failed(error.into()))?;
     line.push(b'\n');
     if line.len() > LONGEST {
         return Err(Error::malformed(

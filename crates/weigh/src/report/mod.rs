@@ -1,3 +1,4 @@
 //! A summary for people.
 
+pub mod phases;
 pub mod text;

@@ -19,27 +19,26 @@ pub struct Style {
     pub colour: bool,
 }
 
-const BOLD: &str = "\x1b[1m";
-const DIM: &str = "\x1b[2m";
-const RED: &str = "\x1b[31m";
+pub(super) const BOLD: &str = "\x1b[1m";
+pub(super) const DIM: &str = "\x1b[2m";
+pub(super) const RED: &str = "\x1b[31m";
 const GREEN: &str = "\x1b[32m";
-const YELLOW: &str = "\x1b[33m";
+pub(super) const YELLOW: &str = "\x1b[33m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Style {
-    fn paint(self, colour: &str, text: &str) -> String {
+    pub(super) fn paint(self, colour: &str, text: &str) -> String {
         if self.colour { format!("{colour}{text}{PLAIN}") } else { text.to_owned() }
     }
 
-    fn bytes(self, value: f64) -> String {
+    pub(super) fn bytes(self, value: f64) -> String {
         quantity::bytes(value, self.units)
     }
 }
 
 /// The summary of a run, and where it is recorded.
 pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
-    let mut text = Text { out: String::new(), style };
-    text.heading(summary);
+    let mut text = Text { out: heading(summary, style), style };
     text.figures(summary);
     text.machine(summary);
     text.monitor(summary);
@@ -56,6 +55,24 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
     text.out
 }
 
+/// What ran, how it ended and how long it took.
+pub(super) fn heading(summary: &Summary, style: Style) -> String {
+    let run = &summary.run;
+    let (colour, end) = match (run.signal, run.exit_code) {
+        (Some(number), _) => (RED, format!("killed by {}", signals::name(number))),
+        (None, Some(0)) => (GREEN, "exit 0".to_owned()),
+        (None, Some(code)) => (RED, format!("exit {code}")),
+        (None, None) => (YELLOW, "end not recorded".to_owned()),
+    };
+    format!(
+        "{} {} · {} · {}\n",
+        style.paint(DIM, "weigh:"),
+        style.paint(BOLD, &printable(&run.name)),
+        style.paint(colour, &end),
+        style.paint(BOLD, &quantity::seconds(run.duration_seconds))
+    )
+}
+
 struct Text {
     out: String,
     style: Style,
@@ -65,24 +82,6 @@ impl Text {
     fn push(&mut self, line: &str) {
         self.out.push_str(line.trim_end());
         self.out.push('\n');
-    }
-
-    fn heading(&mut self, summary: &Summary) {
-        let run = &summary.run;
-        let (colour, end) = match (run.signal, run.exit_code) {
-            (Some(number), _) => (RED, format!("killed by {}", signals::name(number))),
-            (None, Some(0)) => (GREEN, "exit 0".to_owned()),
-            (None, Some(code)) => (RED, format!("exit {code}")),
-            (None, None) => (YELLOW, "end not recorded".to_owned()),
-        };
-        let heading = format!(
-            "{} {} · {} · {}",
-            self.style.paint(DIM, "weigh:"),
-            self.style.paint(BOLD, &printable(&run.name)),
-            self.style.paint(colour, &end),
-            self.style.paint(BOLD, &quantity::seconds(run.duration_seconds))
-        );
-        self.push(&heading);
     }
 
     /// A label, a value, how it was got, and what else there is to say.
@@ -256,19 +255,8 @@ impl Text {
     }
 
     fn phases(&mut self, phases: &[Phase]) {
-        for phase in phases {
-            let length = match phase.duration_seconds {
-                Some(length) => quantity::seconds(length),
-                None => "not ended".to_owned(),
-            };
-            let note = join(&[
-                Some(format!("from {}", quantity::seconds(phase.start_seconds))),
-                phase.cpu_time_seconds.map(|cpu| format!("CPU time {}", quantity::seconds(cpu))),
-                phase
-                    .largest_process_bytes
-                    .map(|size| format!("largest process {}", self.style.bytes(size as f64))),
-            ]);
-            self.line("phase", &printable(&phase.name), "", &format!("{length}, {note}"));
+        for (name, note) in super::phases::lines(phases, self.style) {
+            self.line("phase", &name, "", &note);
         }
     }
 
@@ -323,7 +311,7 @@ fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<Str
     figure.value.map(|value| format!("{name} {}", show(value)))
 }
 
-fn join(parts: &[Option<String>]) -> String {
+pub(super) fn join(parts: &[Option<String>]) -> String {
     parts.iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 

@@ -2,12 +2,12 @@
 //!
 //! Memory grows with the processes that are alive, not with the time.
 
-use super::curve::{Mean, Peak, Rate};
+use super::curve::Rate;
+use super::node::Node;
+use super::phases::{self, Look, Phases};
 use super::tree::Tree;
-use super::{Left, Monitor, Phase, Processes, Run, Summary, figures, findings};
+use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
 use crate::catalog::Scope;
-use crate::collect::cpu::NodeCpu;
-use crate::collect::memory::NodeMemory;
 use crate::collect::own::{OwnCost, OwnTicks};
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
@@ -33,55 +33,7 @@ pub struct Accumulator {
     pub(super) faults: Vec<(String, String)>,
     summed: f64,
     monitor: Monitor,
-    phases: Vec<Phase>,
-}
-
-/// The whole machine.
-#[derive(Debug, Default)]
-pub(super) struct Node {
-    first: Option<(f64, f64)>,
-    last: Option<(f64, f64)>,
-    first_elsewhere: Option<f64>,
-    last_elsewhere: f64,
-    pub(super) busy: Rate,
-    pub(super) used: Peak,
-    pub(super) used_mean: Mean,
-}
-
-impl Node {
-    /// CPU time used on the machine between the first and the last look, and all there was.
-    pub(super) fn cpu(&self) -> Option<(f64, f64)> {
-        let ((busy, all), (busy_before, all_before)) = (self.last?, self.first?);
-        (all > all_before).then_some((busy - busy_before, all - all_before))
-    }
-
-    /// CPU time that went to interrupts and to other guests between the first and last look.
-    pub(super) fn elsewhere(&self) -> f64 {
-        self.last_elsewhere - self.first_elsewhere.unwrap_or(self.last_elsewhere)
-    }
-
-    fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
-        if let Some((busy, all)) = busy_and_all(cpu) {
-            self.first = self.first.or(Some((busy, all)));
-            self.last = Some((busy, all));
-            self.busy.see(busy, at);
-        }
-        let elsewhere = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
-        self.first_elsewhere = self.first_elsewhere.or(Some(elsewhere));
-        self.last_elsewhere = elsewhere;
-        if let (Some(total), Some(available)) = (memory.total, memory.available) {
-            let used = total.saturating_sub(available) as f64;
-            self.used.see(used, at);
-            self.used_mean.see(used, at);
-        }
-    }
-}
-
-fn busy_and_all(cpu: &NodeCpu) -> Option<(f64, f64)> {
-    let busy = cpu.user? + cpu.nice? + cpu.system? + cpu.interrupts.unwrap_or(0.0);
-    // Time that a hypervisor gave to others was neither used here nor idle.
-    let all = busy + cpu.idle? + cpu.iowait.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
-    Some((busy, all))
+    pub(super) phases: Phases,
 }
 
 impl Accumulator {
@@ -101,7 +53,7 @@ impl Accumulator {
             faults: Vec::new(),
             summed: 0.0,
             monitor: Monitor::default(),
-            phases: Vec::new(),
+            phases: Phases::new(manifest.host.cores),
         }
     }
 
@@ -120,9 +72,11 @@ impl Accumulator {
         }
         // Only a whole tick has a row of weigh's own: everybody was looked at.
         if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty()) {
-            self.tree.looked_at_everybody();
             self.own(&table.get(0), &table.get(0));
             self.rates(at);
+            let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
+            self.look(at, clock.and_then(|table| table.get::<RunCpu>(0).time));
+            self.tree.looked_at_everybody();
         }
     }
 
@@ -147,9 +101,26 @@ impl Accumulator {
         }
     }
 
+    /// Everybody was looked at, and the run's task clock was this.
+    fn look(&mut self, at: f64, clock: Option<f64>) {
+        let alive = self.tree.everybody().count();
+        let (user, system) = self.tree.split_of_alive();
+        let look = Look {
+            at,
+            clock,
+            summed: (self.tree.total > 0).then_some(self.summed),
+            split: (user + self.reaped.user_seconds, system + self.reaped.system_seconds),
+            io: self.tree.io(),
+            alive,
+            elsewhere: self.node.elsewhere_so_far(),
+        };
+        self.phases.look(look, &self.tree);
+    }
+
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
+        self.phases.event(&entry.event, at);
         match &entry.event {
             Event::ProcessStart { pid, started, name, .. }
             | Event::ProcessExec { pid, started, name, .. } => {
@@ -162,27 +133,16 @@ impl Accumulator {
                     self.reaped.add(usage);
                 }
             }
-            Event::PhaseStart { id, name, parent } => self.phases.push(Phase {
-                id: id.clone(),
-                name: name.clone(),
-                parent: parent.clone(),
-                start_seconds: at,
-                duration_seconds: None,
-                cpu_time_seconds: None,
-                largest_process_bytes: None,
-            }),
-            Event::PhaseEnd { id, usage, .. } => {
-                if let Some(phase) = self.phases.iter_mut().rfind(|phase| phase.id == *id) {
-                    phase.duration_seconds = Some((at - phase.start_seconds).max(0.0));
-                    phase.cpu_time_seconds = usage.map(|usage| usage.cpu_seconds());
-                    phase.largest_process_bytes = usage.map(|usage| usage.largest_rss_bytes);
-                }
-            }
-            Event::Mark { .. } => {}
+            Event::PhaseStart { .. }
+            | Event::PhaseCommand { .. }
+            | Event::PhaseEnd { .. }
+            | Event::Mark { .. } => {}
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 self.end = Some(end.clone());
                 self.last = self.last.max(at);
+                self.summed = self.summed.max(self.tree.cpu_of_alive() + self.reaped.cpu_seconds());
+                self.look(at, end.task_clock_seconds);
             }
         }
     }
@@ -225,8 +185,9 @@ impl Accumulator {
     }
 
     /// The summary of all that was taken in.
-    pub fn finish(self) -> Summary {
+    pub fn finish(mut self) -> Summary {
         let duration = self.duration();
+        let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
@@ -238,7 +199,7 @@ impl Accumulator {
             processes: self.processes(),
             gpus: Vec::new(),
             nodes: Vec::new(),
-            phases: self.phases.clone(),
+            phases: windows.into_iter().map(|one| phases::of_phase(&self, one)).collect(),
             monitor: self.monitor(duration),
             findings: Vec::new(),
         };

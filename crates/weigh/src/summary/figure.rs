@@ -102,7 +102,10 @@ impl Figure {
 }
 
 /// Bytes and counts are whole numbers, and read better as such.
-fn whole_when_whole<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn whole_when_whole<S: Serializer>(
+    value: &Option<f64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     const EXACT_UP_TO: f64 = 9_007_199_254_740_992.0;
     match value {
         Some(value) if value.fract() == 0.0 && value.abs() < EXACT_UP_TO => {

@@ -5,10 +5,14 @@
 //! summary, so `summary.json` can always be made again.
 
 mod accumulate;
+mod alive;
+mod ceiling;
 mod curve;
 mod figure;
 mod figures;
 mod findings;
+mod node;
+pub mod phases;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -138,6 +142,12 @@ pub struct Phase {
     pub cpu_time_seconds: Option<f64>,
     /// Largest process of its command, from `wait4`; null when it had none.
     pub largest_process_bytes: Option<u64>,
+    /// The exit code of its command, 128 and the signal when one killed it; null when it had none.
+    #[serde(default)]
+    pub exit_code: Option<i32>,
+    /// What it used: its command, when it had one, and else the whole run while it lasted.
+    #[serde(default)]
+    pub figures: Figures,
 }
 
 /// What the monitor itself used.

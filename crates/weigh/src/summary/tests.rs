@@ -12,18 +12,18 @@ use crate::record::{Entry, Event, Manifest};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 
-const MIB: u64 = 1 << 20;
-const ROOT: ProcessId = ProcessId { pid: 10, started: 100 };
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const ROOT: ProcessId = ProcessId { pid: 10, started: 100 };
 const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
 
 /// A run that is told moment by moment.
-struct Story {
-    accumulator: Accumulator,
+pub(super) struct Story {
+    pub(super) accumulator: Accumulator,
     tick: Tick,
 }
 
 impl Story {
-    fn new() -> Story {
+    pub(super) fn new() -> Story {
         let settings = Settings::default();
         let facts = Facts {
             name: "node-a".to_owned(),
@@ -43,7 +43,7 @@ impl Story {
     }
 
     /// A whole tick.
-    fn at(&mut self, seconds: f64, fill: impl FnOnce(&mut Tick)) -> &mut Story {
+    pub(super) fn at(&mut self, seconds: f64, fill: impl FnOnce(&mut Tick)) -> &mut Story {
         self.tick.begin(Duration::from_secs_f64(seconds));
         fill(&mut self.tick);
         self.tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: Some(0) });
@@ -51,18 +51,18 @@ impl Story {
         self
     }
 
-    fn event(&mut self, seconds: f64, event: Event) -> &mut Story {
+    pub(super) fn event(&mut self, seconds: f64, event: Event) -> &mut Story {
         self.accumulator.event(&Entry::new(Duration::from_secs_f64(seconds), event));
         self
     }
 
-    fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
+    pub(super) fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
         let (pid, started) = (id.pid, id.started);
         let exit = Event::ProcessExit { pid, started, end: Some(End::Code(0)), usage: Some(usage) };
         self.event(seconds, exit)
     }
 
-    fn end(mut self, seconds: f64, end: impl FnOnce(&mut RunEnd)) -> Summary {
+    pub(super) fn end(mut self, seconds: f64, end: impl FnOnce(&mut RunEnd)) -> Summary {
         let mut run_end = RunEnd {
             end: End::Code(0),
             duration_seconds: seconds,
@@ -95,7 +95,7 @@ fn cpu(tick: &mut Tick, id: ProcessId, own: f64, children: f64) {
     tick.put(Entity::Process(id), &row);
 }
 
-fn usage(cpu: f64, largest: u64) -> Usage {
+pub(super) fn usage(cpu: f64, largest: u64) -> Usage {
     Usage { user_seconds: cpu, largest_rss_bytes: largest, ..Usage::default() }
 }
 
@@ -320,7 +320,8 @@ fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
         name: "load".to_owned(),
         parent: parent.map(str::to_owned),
     };
-    let end = |id: &str| Event::PhaseEnd { id: id.to_owned(), usage: None, end: None };
+    let end =
+        |id: &str| Event::PhaseEnd { id: id.to_owned(), usage: None, end: None, account: None };
     story
         .event(0.0, start("a", None))
         .event(1.0, start("b", Some("a")))

@@ -1,123 +1,12 @@
 //! The processes of a run as the summary follows them: who is alive, with what.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
+use super::alive::{Alive, Levels, Sums, add};
+use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
-use crate::collect::process::{ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState};
+use crate::collect::process::{ProcessEvents, ProcessIo};
 use crate::sample::{ProcessId, Table};
-
-/// What was last read of a process that is alive.
-#[derive(Debug, Clone, Copy, Default)]
-struct Alive {
-    cpu: ProcessCpu,
-    memory: ProcessMemory,
-    io: ProcessIo,
-    events: ProcessEvents,
-    state: ProcessState,
-}
-
-/// Takes the new value where there is one: what was not read is as it was.
-macro_rules! renew {
-    ($old:expr, $new:expr, $($field:ident),+) => {
-        $( $old.$field = $new.$field.or($old.$field); )+
-    };
-}
-
-impl Alive {
-    fn renew(&mut self, table: &Table, row: usize) {
-        let cpu = table.get::<ProcessCpu>(row);
-        renew!(self.cpu, cpu, user, system, children_user, children_system);
-        let memory = table.get::<ProcessMemory>(row);
-        renew!(self.memory, memory, rss, peak, pss, uss, swap);
-        let io = table.get::<ProcessIo>(row);
-        renew!(self.io, io, read, written, read_calls, write_calls, storage_read, storage_written);
-        let events = table.get::<ProcessEvents>(row);
-        renew!(
-            self.events,
-            events,
-            faults_minor,
-            faults_major,
-            switches_voluntary,
-            switches_involuntary
-        );
-        let state = table.get::<ProcessState>(row);
-        renew!(self.state, state, threads, files_open);
-    }
-
-    fn own_cpu(&self) -> Option<f64> {
-        Some(self.cpu.user? + self.cpu.system?)
-    }
-
-    /// With the children it has waited for.
-    fn cpu(&self) -> Option<f64> {
-        Some(self.own_cpu()? + self.cpu.children_user? + self.cpu.children_system?)
-    }
-
-    /// The most this process can have had so far.
-    fn ceiling(&self) -> Option<u64> {
-        self.memory.peak.max(self.memory.rss)
-    }
-}
-
-/// Peaks of one part of the tree.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Levels {
-    /// Resident memory, shared pages counted in full.
-    pub rss: Peak,
-    /// Proportional memory.
-    pub pss: Peak,
-    /// Private memory.
-    pub uss: Peak,
-    /// Swapped memory.
-    pub swap: Peak,
-    /// Threads.
-    pub threads: Peak,
-    /// Open files.
-    pub files: Peak,
-}
-
-/// Sums over one part of the tree at one moment; `None` where nobody had a value.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    rss: Option<f64>,
-    pss: Option<f64>,
-    uss: Option<f64>,
-    swap: Option<f64>,
-    threads: Option<f64>,
-    files: Option<f64>,
-}
-
-fn add(sum: &mut Option<f64>, value: Option<u64>) {
-    if let Some(value) = value {
-        *sum = Some(sum.unwrap_or(0.0) + value as f64);
-    }
-}
-
-impl Sums {
-    fn add(&mut self, process: &Alive) {
-        add(&mut self.rss, process.memory.rss);
-        add(&mut self.pss, process.memory.pss);
-        add(&mut self.uss, process.memory.uss);
-        add(&mut self.swap, process.memory.swap);
-        add(&mut self.threads, process.state.threads);
-        add(&mut self.files, process.state.files_open);
-    }
-
-    fn into(self, levels: &mut Levels, at: f64) {
-        for (sum, peak) in [
-            (self.rss, &mut levels.rss),
-            (self.pss, &mut levels.pss),
-            (self.uss, &mut levels.uss),
-            (self.swap, &mut levels.swap),
-            (self.threads, &mut levels.threads),
-            (self.files, &mut levels.files),
-        ] {
-            if let Some(sum) = sum {
-                peak.see(sum, at);
-            }
-        }
-    }
-}
 
 /// The tree of a run.
 #[derive(Debug, Default)]
@@ -146,8 +35,13 @@ pub struct Tree {
     pub largest: Peak,
     /// The largest process that was reaped as the command itself, as `wait4` says.
     pub main_exit: Peak,
-    /// For each number of processes of unknown size, the most that the others can have had.
-    ceilings: BTreeMap<usize, f64>,
+    ceilings: Ceilings,
+    /// The same since the last whole look.
+    recent: Ceilings,
+    /// The largest size that a process grew to since the last whole look.
+    grown: Option<u64>,
+    /// I/O of those who were reaped, as far as it was seen.
+    reaped_io: [f64; 6],
     /// Memory over time.
     pub mean: Mean,
 }
@@ -164,9 +58,13 @@ impl Tree {
             let crate::sample::Entity::Process(id) = entity else { continue };
             let next = self.alive.len() as u64;
             let process = self.alive.entry(*id).or_default();
+            let before = process.ceiling();
             process.renew(table, row);
             if let Some(size) = process.ceiling() {
                 self.largest.see(size as f64, at);
+                if before.is_none_or(|before| size > before) {
+                    self.grown = self.grown.max(Some(size));
+                }
             }
             if self.main == Some(*id) {
                 self.main_cpu = process.own_cpu().or(self.main_cpu);
@@ -209,18 +107,36 @@ impl Tree {
     pub fn looked_at_everybody(&mut self) {
         self.reaped = 0;
         self.went = 0;
+        self.grown = None;
+        self.recent = Ceilings::default();
+        let alive: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
+        self.recent.note(0, alive as f64);
     }
 
     fn note_ceiling(&mut self, alive: f64) {
         let known = alive + self.reaped as f64;
-        let most = self.ceilings.entry(self.went).or_insert(known);
-        *most = most.max(known);
+        self.ceilings.note(self.went, known);
+        self.recent.note(self.went, known);
     }
 
     /// The most that all together can have had, when no single process had more than `largest`.
     pub fn ceiling(&self, largest: f64) -> Option<f64> {
-        let sum = |(unknown, known): (&usize, &f64)| known + *unknown as f64 * largest;
-        self.ceilings.iter().map(sum).reduce(f64::max)
+        self.ceilings.most(largest)
+    }
+
+    /// What bounds the memory since the last whole look.
+    pub fn recent_ceilings(&self) -> &Ceilings {
+        &self.recent
+    }
+
+    /// The largest size that a process grew to since the last whole look, or came with.
+    pub fn grown(&self) -> Option<u64> {
+        self.grown
+    }
+
+    /// Everybody alive.
+    pub fn everybody(&self) -> impl Iterator<Item = (&ProcessId, &Alive)> {
+        self.alive.iter()
     }
 
     /// A process has this name.
@@ -237,6 +153,10 @@ impl Tree {
             peak.see(size as f64, at);
         }
         let Some(process) = self.alive.remove(&id) else { return };
+        // Whom weigh reaps is in nobody's account any more.
+        if let Some(io) = process.all_io().filter(|_| largest.is_some()) {
+            self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
+        }
         match largest {
             Some(size) => self.reaped += process.ceiling().unwrap_or(0).max(size),
             None => self.went += 1,
@@ -259,6 +179,28 @@ impl Tree {
     /// CPU time of everybody alive, with the children they have waited for.
     pub fn cpu_of_alive(&self) -> f64 {
         self.alive.values().filter_map(Alive::cpu).sum()
+    }
+
+    /// User and system time of everybody alive, with the children they have waited for.
+    pub fn split_of_alive(&self) -> (f64, f64) {
+        self.alive.values().fold((0.0, 0.0), |(user, system), alive| {
+            let cpu = &alive.cpu;
+            let sum = |own: Option<f64>, children: Option<f64>| {
+                own.unwrap_or(0.0) + children.unwrap_or(0.0)
+            };
+            (user + sum(cpu.user, cpu.children_user), system + sum(cpu.system, cpu.children_system))
+        })
+    }
+
+    /// I/O of everybody alive and of those who were reaped; `None` when nobody's can be read.
+    pub fn io(&self) -> Option<[f64; 6]> {
+        let mut seen = self.reaped_io.iter().any(|count| *count > 0.0);
+        let mut sum = self.reaped_io;
+        for io in self.alive.values().filter_map(Alive::all_io) {
+            seen = true;
+            sum = std::array::from_fn(|which| sum[which] + io[which]);
+        }
+        seen.then_some(sum)
     }
 
     /// One counter over everybody alive.

@@ -16,9 +16,9 @@ impl Monitor {
     pub(in crate::run) fn finish(mut self, mut warnings: Vec<String>) -> Outcome {
         // Words that were sent before the end and not heard yet.
         let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
-        words.into_iter().for_each(|word| self.word(word));
+        self.hear(words);
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.now()));
-        self.end_step(at);
+        self.end_steps(at);
         let run_end = self.close_account(end, at);
         let now = self.now();
         self.event(now, Event::RunEnd(run_end));

@@ -5,6 +5,7 @@
 
 mod close;
 mod reap;
+mod words;
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -23,12 +24,13 @@ use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
 use crate::host::{Host, own};
 use crate::parse::io::Io;
-use crate::record::inbox::{Inbox, Word};
+use crate::record::inbox::Inbox;
 use crate::record::{self, Entry, Event, Manifest, Writer};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use crate::summary::Accumulator;
 pub(super) use reap::Inheritance;
+use words::Steps;
 
 /// What ended a sleep before its time.
 struct Woken {
@@ -59,9 +61,7 @@ pub(super) struct Monitor {
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
-    /// The step of a script that is under way, and how many there were.
-    step: Option<String>,
-    steps: u32,
+    steps: Steps,
     faulted: Vec<String>,
 }
 
@@ -104,8 +104,7 @@ impl Monitor {
             ended: None,
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
-            step: None,
-            steps: 0,
+            steps: Steps::default(),
             faulted: Vec::new(),
         }
     }
@@ -170,7 +169,7 @@ impl Monitor {
             let woken = self.sleep(until.saturating_sub(now));
             if woken.by_word {
                 let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
-                words.into_iter().for_each(|word| self.word(word));
+                self.hear(words);
             }
             if woken.by_signal {
                 while let Some(signal) = self.signals.arrived() {
@@ -304,36 +303,6 @@ impl Monitor {
             && sender != self.root.pid
         {
             signals::send(self.root.pid, signal.number);
-        }
-    }
-
-    /// Takes in a phase or a mark; a phase's end is a good moment to look.
-    fn word(&mut self, word: Word) {
-        let at = Duration::from_nanos(word.nanoseconds).saturating_sub(self.begin).min(self.now());
-        let phase = matches!(word.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
-        match word.event {
-            // Steps of a script have no id of their own: each ends the one before.
-            Event::PhaseStart { id, name, parent } if id.is_empty() => {
-                self.end_step(at);
-                let id = format!("step-{}", self.steps);
-                self.step = Some(id.clone());
-                self.steps += 1;
-                self.event(at, Event::PhaseStart { id, name, parent });
-            }
-            Event::PhaseEnd { id, .. } if id.is_empty() => self.end_step(at),
-            event => self.event(at, event),
-        }
-        if phase {
-            if let Some(processes) = &mut self.processes {
-                processes.want_footprint();
-            }
-            self.take_tick();
-        }
-    }
-
-    fn end_step(&mut self, at: Duration) {
-        if let Some(id) = self.step.take() {
-            self.event(at, Event::PhaseEnd { id, usage: None, end: None });
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::Monitor;
-use crate::host::wait::{self, Usage};
+use crate::host::wait;
 use crate::host::{Host, ProcPath, own, signals};
 use crate::parse::{self, io::Io};
 use crate::record::Event;
@@ -36,7 +36,7 @@ impl Monitor {
             let id = self.last_look(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             if pid == self.root.pid {
-                take_off(&mut usage, self.pause.cpu.as_secs_f64());
+                usage.take_off(self.pause.cpu.as_secs_f64());
                 self.ended = Some((end, at));
             }
             self.reaped.add(&usage);
@@ -92,11 +92,4 @@ impl Monitor {
             signals::stop_self();
         }
     }
-}
-
-/// Takes the time before exec off a usage: it was weigh's, in the kernel for the most part.
-fn take_off(usage: &mut Usage, seconds: f64) {
-    let from_system = seconds.min(usage.system_seconds);
-    usage.system_seconds -= from_system;
-    usage.user_seconds = (usage.user_seconds - (seconds - from_system)).max(0.0);
 }

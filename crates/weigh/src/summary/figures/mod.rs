@@ -11,8 +11,8 @@ use super::figure::{Figure, Figures, Method};
 use crate::parse::io::Io;
 
 const NOT_COLLECTED: &str = "the process collector was left out";
-const NOT_SEEN: &str = "no process of the run could be read";
-const SHORT: &str = "what lasted less than a tick may not have been seen";
+pub(super) const NOT_SEEN: &str = "no process of the run could be read";
+pub(super) const SHORT: &str = "what lasted less than a tick may not have been seen";
 const NO_END: &str = "the end of the run is not recorded";
 
 /// Everything about the run as a whole.
@@ -68,7 +68,7 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
 
 type Alive = crate::collect::process::ProcessEvents;
 
-fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
+pub(super) fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
     run.end.as_ref().map_or(run.reaped, |end| end.reaped)
 }
 
@@ -151,7 +151,7 @@ fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
 }
 
 /// Cores as a share of those that were expected, or of all that the run may use.
-fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
+pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
     let (all, whose) = match run.manifest.expected_cores {
         Some(expected) => (expected, "expected"),
         None => (run.manifest.host.cores_allowed, "allowed"),
@@ -181,7 +181,7 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
 }
 
 /// Nothing keeps more cores busy than there are: what is above is the clocks' granularity.
-fn possible(run: &Accumulator, cores: f64) -> f64 {
+pub(super) fn possible(run: &Accumulator, cores: f64) -> f64 {
     cores.min(f64::from(run.manifest.host.cores))
 }
 
@@ -193,7 +193,7 @@ fn level(run: &Accumulator, peak: Peak, source: &str) -> Figure {
 }
 
 /// Why nothing is known of the processes.
-fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
+pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
     if run.manifest.collectors.iter().any(|name| name == "process") {
         run.reason("process").unwrap_or(otherwise)
     } else {

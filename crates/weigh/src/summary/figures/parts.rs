@@ -1,8 +1,8 @@
 //! The same figures for the main process, the others, all of them, and the machine.
 
 use super::super::accumulate::Accumulator;
+use super::super::alive::Levels;
 use super::super::figure::{Figure, Figures, Method};
-use super::super::tree::Levels;
 use super::super::{Part, Parts};
 use super::{NO_END, NOT_SEEN, SHORT, level, missing, of_run, possible, within_the_run};
 

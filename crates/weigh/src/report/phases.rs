@@ -1,0 +1,326 @@
+//! The phases of a run as a table that a person reads at a glance.
+//!
+//! One line for each name, those inside another indented under it, at most 80
+//! columns wide.
+
+use crate::quantity;
+use crate::summary::phases::{Named, Statistics, statistics};
+use crate::summary::{Method, Phase, Summary};
+
+use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join, printable};
+
+/// Lines end before column 80: names give way to numbers, down to this many letters.
+const WIDTH: usize = 79;
+const SHORTEST_NAME: usize = 8;
+
+/// The phases of a run, and with `every` figure its statistics.
+pub fn table(summary: &Summary, style: Style, every: bool) -> String {
+    let named = statistics(&summary.phases);
+    let mut out = heading(summary, style);
+    if named.is_empty() {
+        out.push_str(
+            "  no phases were told\n    \
+             Tell of them in a script under weigh run:\n      \
+             weigh phase load -- ./load.sh      one command is the phase\n      \
+             weigh phase solve                  everything from here on is,\n      \
+             weigh phase --end                  until here\n",
+        );
+        return out;
+    }
+    let rows: Vec<Row> =
+        nested(&named).into_iter().map(|(depth, named)| Row::of(depth, named, style)).collect();
+    out.push_str(&aligned(&rows, style));
+    notes(&named, style).into_iter().for_each(|note| out.push_str(&format!("  {note}\n")));
+    if every {
+        nested(&named).into_iter().for_each(|(_, named)| out.push_str(&figures(named, style)));
+    }
+    out
+}
+
+/// The phases in the summary of a run: a line for each name.
+pub(super) fn lines(phases: &[Phase], style: Style) -> Vec<(String, String)> {
+    statistics(phases).iter().map(|named| (printable(&named.name), line(named, style))).collect()
+}
+
+fn line(named: &Named, style: Style) -> String {
+    let cpu = named.figures.get("cpu_time_seconds").and_then(|cpu| cpu.total);
+    let peak = named.figures.get("memory_peak_bytes").and_then(|peak| peak.max);
+    join(&[
+        (named.count > 0).then(|| quantity::seconds(named.total_seconds)),
+        (named.count > 1).then(|| format!("{} times", quantity::count(named.count as f64))),
+        (named.unfinished > 0)
+            .then(|| format!("{} not ended", quantity::count(named.unfinished as f64))),
+        cpu.map(|cpu| format!("CPU time {}", quantity::seconds(cpu))),
+        peak.map(|peak| format!("memory {}", style.bytes(peak))),
+    ])
+}
+
+/// Names under the name around their first phase, with how deep they are.
+fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
+    fn below<'a>(
+        all: &'a [Named],
+        parent: Option<&str>,
+        depth: usize,
+        out: &mut Vec<(usize, &'a Named)>,
+    ) {
+        for (place, one) in all.iter().enumerate() {
+            // Only what came up before can be around it, so nothing goes round in circles.
+            let around = one
+                .parent
+                .as_deref()
+                .filter(|name| all[..place].iter().any(|earlier| earlier.name == *name));
+            if around == parent {
+                out.push((depth, one));
+                below(all, Some(&one.name), depth + 1, out);
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(named.len());
+    below(named, None, 0, &mut out);
+    out
+}
+
+/// The cells of a line: text on the left, numbers on the right.
+struct Row {
+    cells: [String; 6],
+}
+
+impl Row {
+    fn of(depth: usize, named: &Named, style: Style) -> Row {
+        let time = &named.duration_seconds;
+        let figure = |name: &str| named.figures.get(name).copied().unwrap_or_default();
+        let (cpu, memory) = (figure("cpu_time_seconds"), figure("memory_peak_bytes"));
+        let mut count = quantity::count(named.count as f64);
+        if named.unfinished > 0 {
+            count = format!("{count}+{}", named.unfinished);
+        }
+        let spread = match (time.mean, time.std) {
+            (Some(mean), Some(std)) if named.count > 1 => {
+                format!("{} ± {}", quantity::seconds(mean), quantity::seconds(std))
+            }
+            _ => "-".to_owned(),
+        };
+        let total = (named.count > 0).then_some(named.total_seconds);
+        Row {
+            cells: [
+                format!("{}{}", "  ".repeat(depth.min(4)), printable(&named.name)),
+                count,
+                total.map_or_else(|| "-".to_owned(), quantity::seconds),
+                spread,
+                shown(cpu.total, &cpu, quantity::seconds),
+                shown(memory.max, &memory, |value| style.bytes(value)),
+            ],
+        }
+    }
+}
+
+/// A value, with a sign when not all of it was counted by the kernel.
+fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
+    let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
+    value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
+}
+
+fn shortened(name: &str, longest: usize) -> String {
+    if name.chars().count() <= longest {
+        return name.to_owned();
+    }
+    name.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}
+
+const HEADER: [&str; 6] = ["phase", "count", "total", "mean ± std", "CPU time", "memory"];
+
+fn aligned(rows: &[Row], style: Style) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row.cells[column].chars().count());
+        cells.chain([HEADER[column].chars().count()]).max().unwrap_or(0)
+    };
+    let mut widths: [usize; 6] = std::array::from_fn(width);
+    let numbers: usize = widths[1..].iter().map(|width| width + 2).sum();
+    widths[0] = widths[0].min((WIDTH - 2).saturating_sub(numbers).max(SHORTEST_NAME));
+    let padded = |column: usize, text: &str| {
+        let text = if column == 0 { &shortened(text, widths[0]) } else { text };
+        let space = " ".repeat(widths[column].saturating_sub(text.chars().count()));
+        if column == 0 { format!("{text}{space}") } else { format!("{space}{text}") }
+    };
+    let line = |cells: [String; 6]| format!("  {}\n", cells.join("  ").trim_end());
+    let mut out =
+        line(std::array::from_fn(|column| style.paint(DIM, &padded(column, HEADER[column]))));
+    for row in rows {
+        out.push_str(&line(std::array::from_fn(|column| {
+            let cell = padded(column, &row.cells[column]);
+            if column == 0 { style.paint(BOLD, &cell) } else { cell }
+        })));
+    }
+    out
+}
+
+/// What a reader of the table must know, where it is so.
+fn notes(named: &[Named], style: Style) -> Vec<String> {
+    let mut notes = Vec::new();
+    for one in named {
+        let name = shortened(&printable(&one.name), 20);
+        // What is below a clock tick in a thousand is rounding.
+        if one.total_seconds - one.covered_seconds > one.total_seconds * 1e-3 {
+            let covered = quantity::seconds(one.covered_seconds);
+            notes.push(style.paint(
+                DIM,
+                &format!("{name}: overlap in time; together they cover {covered} of the run"),
+            ));
+        }
+        if one.unfinished > 0 {
+            let note = format!("{name}: {} without an end, not in the numbers", one.unfinished);
+            notes.push(style.paint(YELLOW, &note));
+        }
+        if one.failed > 0 {
+            let note = format!("{name}: {} of {} failed", one.failed, one.count);
+            notes.push(style.paint(RED, &note));
+        }
+    }
+    let sampled = named.iter().any(|one| {
+        ["cpu_time_seconds", "memory_peak_bytes"].iter().any(|name| {
+            one.figures
+                .get(*name)
+                .is_some_and(|of| of.count > 0 && of.method != Some(Method::Exact))
+        })
+    });
+    if sampled {
+        notes.push(style.paint(DIM, "~ looked at now and then: --format json has the bounds"));
+    }
+    notes
+}
+
+/// Every figure of one name.
+fn figures(named: &Named, style: Style) -> String {
+    let mut out = format!("\n  {}\n", style.paint(BOLD, &printable(&named.name)));
+    let mut rows = vec![("duration_seconds", &named.duration_seconds)];
+    rows.extend(named.figures.iter().map(|(name, of)| (name.as_str(), of)));
+    let header = ["figure", "n", "min", "max", "mean", "std"];
+    let mut cells = vec![header.map(str::to_owned)];
+    let known = rows.iter().filter(|(_, of)| of.count > 0);
+    cells.extend(known.map(|(name, of)| {
+        let number = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style))
+        };
+        let name =
+            if of.method == Some(Method::Exact) { (*name).to_owned() } else { format!("~{name}") };
+        let (min, max) = (number(of.min), number(of.max));
+        [name, of.count.to_string(), min, max, number(of.mean), number(of.std)]
+    }));
+    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max();
+    let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
+    for (place, row) in cells.iter().enumerate() {
+        let padded: [String; 6] = std::array::from_fn(|column| {
+            let space = " ".repeat(widths[column].saturating_sub(row[column].chars().count()));
+            if column == 0 {
+                format!("{}{space}", row[0])
+            } else {
+                format!("{space}{}", row[column])
+            }
+        });
+        let line = padded.join("  ");
+        let line = if place == 0 { style.paint(DIM, &line) } else { line };
+        out.push_str(&format!("    {}\n", line.trim_end()));
+    }
+    let unknown: Vec<&str> =
+        rows.iter().filter(|(_, of)| of.count == 0).map(|(name, _)| *name).collect();
+    if !unknown.is_empty() {
+        out.push_str(&unknown_figures(&unknown, style));
+    }
+    out
+}
+
+/// The figures that nobody could measure, in lines that end before column 80.
+fn unknown_figures(names: &[&str], style: Style) -> String {
+    let mut lines = vec!["not known:".to_owned()];
+    for name in names {
+        let separator = if *name == names[names.len() - 1] { "" } else { "," };
+        match lines.last_mut() {
+            Some(line) if line.len() + name.len() + 2 <= 74 => {
+                line.push_str(&format!(" {name}{separator}"));
+            }
+            _ => lines.push(format!("  {name}{separator}")),
+        }
+    }
+    lines.iter().map(|line| format!("    {}\n", style.paint(DIM, line))).collect()
+}
+
+/// A value in the unit with which its name ends.
+fn quantity_of(name: &str, value: f64, style: Style) -> String {
+    if name.ends_with("_bytes") {
+        style.bytes(value)
+    } else if name.ends_with("_seconds") {
+        quantity::seconds(value)
+    } else if name.ends_with("_ratio") {
+        quantity::ratio(value)
+    } else if name.starts_with("cpu_cores") {
+        format!("{value:.2}")
+    } else {
+        quantity::count(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::summary::Figure;
+
+    fn phase(id: &str, name: &str, parent: Option<&str>, length: Option<f64>) -> Phase {
+        let figures = [
+            ("cpu_time_seconds".to_owned(), Figure::exact(754.0, "test")),
+            ("memory_peak_bytes".to_owned(), Figure::sampled(1.5e9, "test")),
+        ];
+        Phase {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            parent: parent.map(str::to_owned),
+            start_seconds: 1.0,
+            duration_seconds: length,
+            cpu_time_seconds: None,
+            largest_process_bytes: None,
+            exit_code: None,
+            figures: figures.into(),
+        }
+    }
+
+    fn shown(phases: &[Phase]) -> String {
+        let named = statistics(phases);
+        let style = Style::default();
+        let rows: Vec<Row> =
+            nested(&named).into_iter().map(|(depth, one)| Row::of(depth, one, style)).collect();
+        let figures: String = named.iter().map(|one| figures(one, style)).collect();
+        aligned(&rows, style) + &notes(&named, style).join("\n") + &figures
+    }
+
+    #[test]
+    fn a_phase_inside_another_stands_under_it() {
+        let table = shown(&[
+            phase("1", "build", None, Some(5.0)),
+            phase("2", "test", None, Some(1.0)),
+            phase("3", "compile", Some("1"), Some(2.0)),
+        ]);
+        let names: Vec<&str> = table
+            .lines()
+            .skip(1)
+            .take(3)
+            .map(|line| line[2..].split("  1").next().unwrap().trim_end())
+            .collect();
+        assert_eq!(names, ["build", "  compile", "test"], "{table}");
+    }
+
+    #[test]
+    fn lines_end_before_column_80_whatever_a_phase_is_called() {
+        let name = "a name that is much longer than anybody would think of, \x1b[31m and red";
+        let phases: Vec<Phase> =
+            [245.0, 7300.0, 100_000.0].map(|length| phase("1", name, None, Some(length))).into();
+        let table = shown(&phases);
+        assert!(table.lines().all(|line| line.chars().count() < 80), "{table}");
+        assert!(!table.contains('\x1b'), "{table:?}");
+        assert!(table.contains("overlap in time"), "{table}");
+    }
+
+    #[test]
+    fn a_phase_without_an_end_is_counted_apart() {
+        let table = shown(&[phase("1", "a", None, Some(5.0)), phase("2", "a", None, None)]);
+        assert!(table.contains("1+1") && table.contains("without an end"), "{table}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Phases and marks that are told from inside the run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Monitor;
+use crate::record::Event;
+use crate::record::inbox::Word;
+
+/// The steps of scripts that are under way: one for each phase inside whose command a script
+/// runs, and one for the run itself, so that scripts side by side do not end each other's.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// The step's id by that of the phase around it; nothing is around those of the run.
+    open: BTreeMap<String, String>,
+    count: u32,
+}
+
+impl Monitor {
+    /// Takes in words; where a phase begins or ends is a good moment to look.
+    pub(super) fn hear(&mut self, words: Vec<Word>) {
+        let mut at_a_boundary = false;
+        for word in words {
+            at_a_boundary |=
+                matches!(word.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
+            self.word(word);
+        }
+        // One look for all that came together: none of them is further from it than from its own.
+        if at_a_boundary {
+            if let Some(processes) = &mut self.processes {
+                processes.want_footprint();
+            }
+            self.take_tick();
+        }
+    }
+
+    fn word(&mut self, word: Word) {
+        let sent = Duration::from_nanos(word.nanoseconds).saturating_sub(self.begin);
+        let at = self.after_the_last_look(sent.min(self.now()));
+        match word.event {
+            // Steps of a script have no id of their own: each ends the one before.
+            Event::PhaseStart { id, name, parent } if id.is_empty() => {
+                let around = parent.clone().unwrap_or_default();
+                self.end_step(&around, at);
+                let id = format!("step-{}", self.steps.count);
+                self.steps.count += 1;
+                self.steps.open.insert(around, id.clone());
+                self.event(at, Event::PhaseStart { id, name, parent });
+            }
+            // What a command is started in the middle of a step is a part of that step.
+            Event::PhaseStart { id, name, parent } => {
+                let step = self.steps.open.get(parent.as_deref().unwrap_or_default());
+                let parent = step.cloned().or(parent);
+                self.event(at, Event::PhaseStart { id, name, parent });
+            }
+            Event::PhaseEnd { id, .. } if id.is_empty() => {
+                self.end_step(&word.within.unwrap_or_default(), at);
+            }
+            Event::PhaseEnd { id, usage, end, account } => {
+                self.end_step(&id, at);
+                self.event(at, Event::PhaseEnd { id, usage, end, account });
+            }
+            event => self.event(at, event),
+        }
+    }
+
+    /// Readers take what happened before a tick first: a word that was sent before the last
+    /// look and heard after it is put behind it, so that they find the order we had.
+    fn after_the_last_look(&self, at: Duration) -> Duration {
+        at.max(self.tick.at + Duration::from_micros(1))
+    }
+
+    fn end_step(&mut self, around: &str, at: Duration) {
+        if let Some(id) = self.steps.open.remove(around) {
+            self.event(at, Event::PhaseEnd { id, usage: None, end: None, account: None });
+        }
+    }
+
+    /// The run is over, and with it every step.
+    pub(super) fn end_steps(&mut self, at: Duration) {
+        let at = self.after_the_last_look(at);
+        while let Some(around) = self.steps.open.keys().next().cloned() {
+            self.end_step(&around, at);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The figures of one phase, each with its method, bounds and source.
+
+use super::look::Rise;
+use super::memory;
+use super::window::Window;
+use crate::host::wait::Usage;
+use crate::summary::Phase;
+use crate::summary::accumulate::Accumulator;
+use crate::summary::curve::Peak;
+use crate::summary::figure::{Figure, Figures, Method};
+use crate::summary::figures::{NOT_SEEN, SHORT, missing, possible, share_of_cores};
+
+const SHARED: &str = "of the whole run, with other phases that ran at the same time";
+const WHOLE: &str = "of the whole run: what its command used is not known";
+const NO_END: &str = "its end was not told: up to the last look at the run";
+const BETWEEN: &str = "its beginning or end had no look of its own, and is between two looks";
+const NOT_MEASURED: &str = "nothing was looked at while it lasted";
+const ONLY_COMMANDS: &str = "known of a command only: weigh phase NAME -- CMD";
+const NOT_WAITED_FOR: &str =
+    "children that nobody waited for, and what ended unseen between two looks, are not in it";
+const TOO_SHORT: &str = "its command was gone before anybody looked at it";
+
+/// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, four of each process.
+const CLOCK_TICK: f64 = 0.01;
+
+/// The names of the I/O figures, in the order in which they are counted.
+pub const IO: [&str; 6] = [
+    "io_read_bytes",
+    "io_written_bytes",
+    "io_read_calls",
+    "io_write_calls",
+    "io_storage_read_bytes",
+    "io_storage_written_bytes",
+];
+
+/// A phase as the summary has it.
+pub fn of_phase(run: &Accumulator, window: Window) -> Phase {
+    let figures = figures(run, &window);
+    let usage = window.usage;
+    Phase {
+        duration_seconds: window.end.map(|end| end - window.start),
+        cpu_time_seconds: usage.map(|usage| usage.cpu_seconds()),
+        largest_process_bytes: usage.map(|usage| usage.largest_rss_bytes),
+        exit_code: window.exit.map(|end| end.exit_code()),
+        start_seconds: window.start,
+        id: window.id,
+        name: window.name,
+        parent: window.parent,
+        figures,
+    }
+}
+
+fn figures(run: &Accumulator, window: &Window) -> Figures {
+    let mut figures = Figures::new();
+    let mut put = |name: &str, figure: Figure| {
+        figures.insert(name.to_owned(), figure);
+    };
+    let cpu = cpu_time(run, window);
+    let mean = cores_mean(run, window, &cpu);
+    let (user, system) = user_and_system(window, &cpu);
+    put("cpu_user_seconds", user);
+    put("cpu_system_seconds", system);
+    put("cpu_cores_peak", cores_peak(run, window, &mean));
+    put("cpu_utilization_mean_ratio", share_of_cores(run, &mean));
+    put("cpu_cores_mean", mean);
+    put("cpu_time_seconds", cpu);
+    put("memory_peak_bytes", memory::peak(run, window));
+    put("memory_mean_bytes", memory::mean(run, window));
+    let levels = &window.extent.levels;
+    for (name, peak, source) in [
+        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss, summed"),
+        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup, summed"),
+        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup, summed"),
+        ("swap_peak_bytes", levels.swap, "/proc/PID/status VmSwap, summed"),
+        ("threads_peak", levels.threads, "/proc/PID/stat num_threads, summed"),
+        ("files_open_peak", levels.files, "/proc/PID/fd, summed"),
+    ] {
+        put(name, level(run, window, peak, source));
+    }
+    for (which, name) in IO.into_iter().enumerate() {
+        put(name, io(run, window, which));
+    }
+    let used = window.usage.unwrap_or_default();
+    for (name, count) in [
+        ("page_faults_major", used.major_faults),
+        ("page_faults_minor", used.minor_faults),
+        ("context_switches_voluntary", used.voluntary_switches),
+        ("context_switches_involuntary", used.involuntary_switches),
+    ] {
+        let source = "wait4 of its command";
+        let known = window.usage.map(|_| complete_or_more(window, count as f64, source));
+        put(name, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
+    }
+    figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
+        say_whose(window, figure);
+    });
+    figures
+}
+
+/// Says what a reader must know of every figure of this phase.
+fn say_whose(window: &Window, figure: &mut Figure) {
+    if window.end.is_none() {
+        if figure.method == Some(Method::Exact) {
+            figure.method = Some(Method::Sampled);
+        }
+        figure.upper = None;
+        add_reason(figure, NO_END);
+    }
+    if window.command.is_none() && window.shared {
+        add_reason(figure, SHARED);
+    }
+}
+
+fn add_reason(figure: &mut Figure, why: &str) {
+    figure.reason = Some(match figure.reason.take() {
+        Some(reason) if reason.contains(why) => reason,
+        Some(reason) => format!("{reason}; {why}"),
+        None => why.to_owned(),
+    });
+}
+
+fn cpu_time(run: &Accumulator, window: &Window) -> Figure {
+    if let Some(usage) = &window.usage {
+        return command_cpu(window, usage);
+    }
+    let Some(measured) = &window.measured else {
+        return Figure::unknown("perf task-clock", NOT_MEASURED);
+    };
+    let method = |rise: &Rise| if rise.sharp { Method::Exact } else { Method::Sampled };
+    let mut figure = match (&measured.clock, &measured.summed) {
+        (Some(rise), summed) => {
+            // The task clock runs on while an interrupt or another guest has the CPU. Where that
+            // is more than clock ticks cut off, the sum over processes is nearer to the truth.
+            let lower = (rise.lower - measured.elsewhere).max(0.0);
+            let (value, source) = match summed {
+                Some(sum) if measured.elsewhere > 2.0 * CLOCK_TICK => {
+                    let value = sum.value.clamp(lower.min(rise.value), rise.value);
+                    (value, "perf task-clock of the run, /proc/PID/stat")
+                }
+                _ => (rise.value, "perf task-clock of the run"),
+            };
+            Figure::between(value, method(rise), lower, Some(rise.upper), source)
+        }
+        (None, Some(rise)) => {
+            let lower = (rise.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
+            let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
+            Figure::between(rise.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
+                .because(&format!("children nobody waits for are not in it; {why}"))
+        }
+        (None, None) => return Figure::unknown("perf task-clock", missing(run, NOT_SEEN)),
+    };
+    let rise = measured.clock.or(measured.summed);
+    if rise.is_some_and(|rise| !rise.sharp) {
+        add_reason(&mut figure, BETWEEN);
+    }
+    if window.command.is_some() {
+        add_reason(&mut figure, WHOLE);
+    }
+    figure
+}
+
+/// How much more the command's own task clock has counted than was waited for.
+fn clock_ahead(window: &Window, usage: &Usage) -> Option<f64> {
+    let clock = window.account.as_ref()?.task_clock_seconds?;
+    let elsewhere = window.measured.map_or(0.0, |measured| measured.elsewhere);
+    Some(clock - usage.cpu_seconds() - elsewhere)
+}
+
+fn command_cpu(window: &Window, usage: &Usage) -> Figure {
+    let waited = usage.cpu_seconds();
+    let clock = window.account.as_ref().and_then(|account| account.task_clock_seconds);
+    let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
+        return Figure::between(waited, Method::Exact, waited, None, "wait4 of its command")
+            .because("children nobody waits for are not in it, and no task clock counted them");
+    };
+    let source = "wait4 of its command, perf task-clock";
+    let upper = Some(clock.max(waited));
+    // Ahead by more than the clocks' own differences: somebody was not waited for.
+    if ahead > 0.005 + waited * 0.01 {
+        let elsewhere = clock - waited - ahead;
+        return Figure::between(clock, Method::Exact, waited.max(clock - elsewhere), upper, source);
+    }
+    Figure::between(waited, Method::Exact, waited, upper, source)
+}
+
+/// The kernel splits the sum by what it found running at its clock ticks.
+fn user_and_system(window: &Window, cpu: &Figure) -> (Figure, Figure) {
+    let (parts, source) = match (&window.usage, &window.measured) {
+        (Some(usage), _) => {
+            let source = "wait4 of its command, split by the kernel's clock ticks";
+            ((usage.user_seconds, usage.system_seconds), source)
+        }
+        (None, Some(measured)) => (measured.split, "CPU time, split as /proc/PID/stat has it"),
+        (None, None) => ((0.0, 0.0), "/proc/PID/stat"),
+    };
+    let sum = parts.0 + parts.1;
+    let (Some(value), true) = (cpu.value, sum > 0.0) else {
+        let unknown = Figure::unknown(source, "too little CPU time to be split");
+        return (unknown.clone(), unknown);
+    };
+    let figure = |part: f64| {
+        let scaled = if window.usage.is_some() { part } else { value * part / sum };
+        // Only the sum is counted.
+        let upper = cpu.upper.map(|upper| upper.max(scaled));
+        Figure::between(scaled, Method::Estimated, 0.0, upper, source)
+    };
+    (figure(parts.0), figure(parts.1))
+}
+
+/// How long the phase lasted, as far as it is known.
+fn duration(run: &Accumulator, window: &Window) -> f64 {
+    window.end.unwrap_or(run.last) - window.start
+}
+
+fn cores_mean(run: &Accumulator, window: &Window, cpu: &Figure) -> Figure {
+    let duration = duration(run, window);
+    let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
+        let why = cpu.reason.as_deref().unwrap_or("it has no duration");
+        return Figure::unknown("CPU time / duration", why);
+    };
+    Figure {
+        value: Some(value / duration),
+        lower: cpu.lower.map(|bound| bound / duration),
+        upper: cpu.upper.map(|bound| bound / duration),
+        source: "CPU time / duration".to_owned(),
+        ..cpu.clone()
+    }
+}
+
+fn cores_peak(run: &Accumulator, window: &Window, mean: &Figure) -> Figure {
+    let peak = window.extent.cores.peak;
+    match (peak.value, mean.value) {
+        (Some(value), mean) if mean.is_none_or(|mean| value >= mean) => {
+            Figure::sampled(possible(run, value), "CPU time between looks")
+                .at(peak.at)
+                .because(SHORT)
+        }
+        // A peak below the mean only says that no look fell into the busy part.
+        (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
+        (_, None) => Figure::unknown("CPU time between looks", "it was too short for a rate"),
+    }
+}
+
+fn level(run: &Accumulator, window: &Window, peak: Peak, source: &str) -> Figure {
+    match peak.value {
+        Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
+        None => Figure::unknown(source, why_nothing(run, window)),
+    }
+}
+
+/// Why nothing was seen of the processes that count for a phase.
+pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &Window) -> &'a str {
+    missing(run, if window.command.is_some() { TOO_SHORT } else { NOT_MEASURED })
+}
+
+fn io(run: &Accumulator, window: &Window, which: usize) -> Figure {
+    if let Some(io) = window.account.as_ref().and_then(|account| account.io) {
+        let counts = [
+            io.read_bytes,
+            io.written_bytes,
+            io.read_calls,
+            io.write_calls,
+            io.storage_read_bytes,
+            io.storage_written_bytes,
+        ];
+        return complete_or_more(window, counts[which] as f64, "/proc/self/io of its parent");
+    }
+    let source = "/proc/PID/io, summed";
+    let Some(rise) = window.measured.and_then(|measured| measured.io).map(|io| io[which]) else {
+        return Figure::unknown(source, missing(run, NOT_SEEN));
+    };
+    let method = if rise.sharp { Method::Exact } else { Method::Sampled };
+    let value = rise.value.round();
+    let mut figure = Figure::between(value, method, rise.lower.floor().min(value), None, source)
+        .because(NOT_WAITED_FOR);
+    if !rise.sharp {
+        add_reason(&mut figure, BETWEEN);
+    }
+    if window.command.is_some() {
+        add_reason(&mut figure, WHOLE);
+    }
+    figure
+}
+
+/// A count of a command that is exact, unless its task clock has seen children that nobody
+/// waited for.
+fn complete_or_more(window: &Window, value: f64, source: &str) -> Figure {
+    let missing = "children that nobody waited for, if there were any, are not in it";
+    let ahead = window.usage.as_ref().and_then(|usage| {
+        clock_ahead(window, usage).map(|ahead| ahead < 0.001 + usage.cpu_seconds() * 0.001)
+    });
+    match ahead {
+        Some(true) => Figure::exact(value, source),
+        Some(false) => Figure::sampled(value, source).because(missing),
+        None => Figure::between(value, Method::Exact, value, None, source).because(missing),
+    }
+}

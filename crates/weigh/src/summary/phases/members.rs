@@ -1,0 +1,118 @@
+//! Which processes belong to the command of which phase.
+//!
+//! A process belongs to the phase of the one that started it, also when that one
+//! has ended since. Memory grows with the processes that are alive.
+
+use std::collections::HashMap;
+
+use crate::sample::ProcessId;
+
+/// A process that is alive.
+#[derive(Debug)]
+struct Member {
+    started: u64,
+    parent: u32,
+    phase: Option<usize>,
+}
+
+/// Everybody alive, by pid.
+#[derive(Debug, Default)]
+pub struct Members(HashMap<u32, Member>);
+
+impl Members {
+    /// A process was seen for the first time; returns its phase.
+    pub fn came(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
+        let inherited = self.0.get(&parent).and_then(|parent| parent.phase);
+        let phase = self.phase(&id).or(inherited);
+        self.0.insert(id.pid, Member { started: id.started, parent, phase });
+        phase
+    }
+
+    /// A process ended.
+    pub fn went(&mut self, id: ProcessId) {
+        if self.0.get(&id.pid).is_some_and(|member| member.started == id.started) {
+            self.0.remove(&id.pid);
+        }
+    }
+
+    /// This process is the command of a phase, and so is what it has started already.
+    ///
+    /// Returns how many processes that are.
+    pub fn command(&mut self, id: ProcessId, phase: usize) -> usize {
+        if self.0.get(&id.pid).is_some_and(|member| member.started != id.started) {
+            return 0;
+        }
+        let below: Vec<u32> =
+            self.0.keys().copied().filter(|pid| self.is_below(*pid, id.pid)).collect();
+        for pid in &below {
+            if let Some(member) = self.0.get_mut(pid) {
+                member.phase = Some(phase);
+            }
+        }
+        if below.is_empty() {
+            // It has not been seen yet; who it is is known all the same.
+            let member = Member { started: id.started, parent: 0, phase: Some(phase) };
+            self.0.insert(id.pid, member);
+        }
+        below.len()
+    }
+
+    fn is_below(&self, mut pid: u32, root: u32) -> bool {
+        // Nobody is further down; pids that were used again may seem to go round in circles.
+        const DEEPEST: usize = 1000;
+        for _ in 0..DEEPEST {
+            if pid == root {
+                return true;
+            }
+            match self.0.get(&pid) {
+                Some(member) => pid = member.parent,
+                None => return false,
+            }
+        }
+        false
+    }
+
+    /// The phase to whose command a process belongs.
+    pub fn phase(&self, id: &ProcessId) -> Option<usize> {
+        self.0.get(&id.pid).filter(|member| member.started == id.started)?.phase
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(pid: u32) -> ProcessId {
+        ProcessId { pid, started: u64::from(pid) + 100 }
+    }
+
+    #[test]
+    fn a_child_belongs_to_the_phase_of_its_parent_also_when_that_has_ended() {
+        let mut members = Members::default();
+        members.came(id(10), 1);
+        assert_eq!(members.command(id(10), 0), 1);
+        assert_eq!(members.came(id(11), 10), Some(0));
+        members.went(id(10));
+        assert_eq!(members.came(id(12), 11), Some(0));
+        assert_eq!(members.came(id(13), 10), None, "10 is gone, and may be anybody");
+    }
+
+    #[test]
+    fn a_command_that_is_told_late_takes_its_children_along() {
+        let mut members = Members::default();
+        members.came(id(10), 1);
+        members.came(id(11), 10);
+        members.came(id(20), 1);
+        assert_eq!(members.command(id(10), 3), 2);
+        assert_eq!([10, 11, 20].map(|pid| members.phase(&id(pid))), [Some(3), Some(3), None]);
+    }
+
+    #[test]
+    fn a_command_that_is_told_before_it_is_seen_is_known_when_it_comes() {
+        let mut members = Members::default();
+        members.command(id(10), 0);
+        assert_eq!(members.came(id(10), 1), Some(0));
+        let again = ProcessId { pid: 10, started: 999 };
+        assert_eq!(members.phase(&again), None, "the pid of somebody else");
+    }
+}
