@@ -279,7 +279,7 @@ pub fn phases_of(recording: &Recording) -> Vec<Phase> {
                 parent: parent.clone(),
                 ended: Ended::default(),
             }),
-            Event::PhaseEnd { id, usage, end } => {
+            Event::PhaseEnd { id, usage, end, .. } => {
                 if let Some(row) = rows.iter_mut().rfind(|row| row.id == *id) {
                     row.ended = Ended { at: Some(at), end: *end, usage: *usage };
                 }
