@@ -20,6 +20,8 @@ mod runs;
 mod shape;
 mod steps;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::path::{Path, PathBuf};

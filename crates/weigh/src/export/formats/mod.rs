@@ -1,10 +1,10 @@
 //! Kinds of files, one in each module, and the files of one export.
 
-mod csv;
+pub(super) mod csv;
 mod feather;
 #[cfg(feature = "hdf5")]
 mod hdf5;
-mod json;
+pub(super) mod json;
 mod orc;
 #[cfg(feature = "parquet")]
 mod parquet;

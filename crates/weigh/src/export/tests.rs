@@ -1,0 +1,153 @@
+//! Rates and grids on numbers whose result is known, and the texts that files hold.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
+use arrow_array::{
+    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::column::time_type;
+use super::formats::csv::Csv;
+use super::formats::json::Json;
+use super::grid::{Grid, Plan};
+use super::rates::Rates;
+use super::{Sink, shape};
+
+const SECOND: i64 = 1_000_000_000;
+
+fn schema() -> SchemaRef {
+    let kind = |kind: &str| HashMap::from([("kind".to_owned(), kind.to_owned())]);
+    Arc::new(Schema::new(vec![
+        Field::new("time", time_type(), false),
+        Field::new("pid", DataType::UInt32, false),
+        Field::new("level", DataType::UInt64, true).with_metadata(kind("gauge")),
+        Field::new("total", DataType::Float64, true).with_metadata(kind("counter")),
+    ]))
+}
+
+/// Rows of (seconds, pid, level, total).
+fn batch(rows: &[(f64, u32, Option<u64>, Option<f64>)]) -> RecordBatch {
+    let times = rows.iter().map(|row| (row.0 * 1e9) as i64);
+    let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(times),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|row| row.1))),
+        Arc::new(UInt64Array::from_iter(rows.iter().map(|row| row.2))),
+        Arc::new(Float64Array::from_iter(rows.iter().map(|row| row.3))),
+    ];
+    RecordBatch::try_new(schema(), columns).unwrap()
+}
+
+fn numbers(batch: &RecordBatch, name: &str) -> Vec<Option<f64>> {
+    let column = batch.column_by_name(name).unwrap();
+    column.as_primitive::<Float64Type>().iter().collect()
+}
+
+#[test]
+fn a_rate_is_over_the_time_since_the_value_before_and_each_process_has_its_own() {
+    let roles = shape::roles(&schema()).unwrap();
+    let mut rates = Rates::of(&schema(), roles, [].into());
+    let rows = rates.rows(&batch(&[
+        (1.0, 1, None, Some(10.0)),
+        (1.0, 2, None, Some(100.0)),
+        (2.0, 1, None, None),
+        (3.0, 1, None, Some(14.0)),
+        (4.0, 2, None, Some(90.0)),
+    ]));
+    let found = numbers(&rows.unwrap(), "total_per_second");
+    // Not the first, not where nothing was read, not a total that went back.
+    assert_eq!(found, [None, None, None, Some(2.0), None]);
+    let later = rates.rows(&batch(&[(5.0, 1, None, Some(20.0))])).unwrap();
+    assert_eq!(numbers(&later, "total_per_second"), [Some(3.0)]);
+}
+
+#[test]
+fn a_process_that_ended_is_forgotten() {
+    let roles = shape::roles(&schema()).unwrap();
+    let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
+    let mut rates = Rates::of(&schema(), roles, [(2 * SECOND, key)].into());
+    let rows = rates.rows(&batch(&[(1.0, 1, None, Some(1.0)), (3.0, 1, None, Some(5.0))]));
+    assert_eq!(numbers(&rows.unwrap(), "total_per_second"), [None, None]);
+}
+
+fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<RecordBatch> {
+    let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
+    let plan = Plan {
+        roles: shape::roles(&schema()).unwrap(),
+        started: 0,
+        step: 10 * SECOND,
+        rates,
+        windows: None,
+        ends: ends.iter().map(|(at, pid)| (*at, key(*pid))).collect(),
+        end: Some(end),
+    };
+    let mut grid = Grid::new(&schema(), plan);
+    let mut given = Vec::new();
+    let mut give = |batch| {
+        given.push(batch);
+        Ok(())
+    };
+    grid.rows(rows, &mut give).unwrap();
+    grid.finish(&mut give).unwrap();
+    given
+}
+
+#[test]
+fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
+    let rows = batch(&[
+        (0.0, 1, Some(100), Some(0.0)),
+        (5.0, 1, Some(200), Some(4.0)),
+        (25.0, 1, Some(400), Some(10.0)),
+    ]);
+    let plain = grid(false, &[], 30 * SECOND, &rows);
+    assert_eq!(numbers(&plain[0], "level"), [Some(150.0), Some(200.0), Some(300.0)]);
+    assert_eq!(numbers(&plain[0], "total"), [Some(4.0), Some(4.0), Some(10.0)]);
+    let rates = grid(true, &[], 30 * SECOND, &rows);
+    assert_eq!(numbers(&rates[0], "total_per_second"), [Some(0.4), Some(0.0), Some(0.6)]);
+}
+
+#[test]
+fn a_process_has_no_rows_after_its_end() {
+    let rows =
+        batch(&[(0.0, 1, Some(100), None), (0.0, 2, Some(1), None), (35.0, 2, Some(1), None)]);
+    let given = grid(false, &[(12 * SECOND, 1)], 40 * SECOND, &rows);
+    let pids = given[0].column(1).as_primitive::<arrow_array::types::UInt32Type>();
+    assert_eq!(pids.values().iter().filter(|pid| **pid == 1).count(), 2);
+    assert_eq!(pids.values().iter().filter(|pid| **pid == 2).count(), 4);
+}
+
+/// What a sink makes of a column of texts.
+fn written(rows: &[Option<&str>], sink: impl Sink) {
+    let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("a,b", DataType::Utf8, true)]));
+    let column: ArrayRef = Arc::new(StringArray::from(rows.to_vec()));
+    let batch = RecordBatch::try_new(schema.clone(), vec![column]).unwrap();
+    let mut sink = Box::new(sink);
+    sink.begin("table", &schema).unwrap();
+    sink.rows(&batch).unwrap();
+    sink.finish().unwrap();
+}
+
+#[test]
+fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
+    let mut bytes = Vec::new();
+    let rows = [Some("plain"), None, Some(""), Some("a \"b\", c"), Some("two\nlines")];
+    written(&rows, Csv::new(&mut bytes));
+    let expected = "\"a,b\"\nplain\n\n\"\"\n\"a \"\"b\"\", c\"\n\"two\nlines\"\n";
+    assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+}
+
+#[test]
+fn json_is_an_array_or_lines() {
+    let mut bytes = Vec::new();
+    written(&[Some("a\"b"), None], Json::array(&mut bytes));
+    let expected = "[\n{\"a,b\":\"a\\\"b\"},\n{\"a,b\":null}\n]\n";
+    assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    let mut bytes = Vec::new();
+    written(&[Some("x"), None], Json::lines(&mut bytes));
+    assert_eq!(String::from_utf8(bytes).unwrap(), "{\"a,b\":\"x\"}\n{\"a,b\":null}\n");
+}
