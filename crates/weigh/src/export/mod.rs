@@ -9,6 +9,7 @@
 
 pub mod column;
 mod formats;
+pub mod gpu_tracker;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
