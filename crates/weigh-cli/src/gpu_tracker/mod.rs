@@ -6,6 +6,7 @@
 mod args;
 mod output;
 mod plan;
+mod sub_track;
 mod tconfig;
 mod track;
 
@@ -38,7 +39,7 @@ pub fn act(inherited: Inherited) -> Result<u8, Failure> {
             print::out(VERSION);
             Ok(0)
         }
-        Some(Verb::SubTrack(_)) => Err(usage("not yet")),
+        Some(Verb::SubTrack(verb)) => sub_track::act(verb),
         None => track::track(args.track, inherited),
     }
 }

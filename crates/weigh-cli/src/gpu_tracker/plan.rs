@@ -125,8 +125,7 @@ fn interval(seconds: Option<&str>) -> Result<Duration, Failure> {
         .trim()
         .parse()
         .map_err(|_| usage(format!("could not convert string to float: '{text}'")))?;
-    // NaN is not at least anything either.
-    if !(seconds >= 0.1) {
+    if seconds.is_nan() || seconds < 0.1 {
         let seconds = repr(seconds);
         return Err(usage(format!(
             "Sleep time of {seconds} is invalid. Must be at least 0.1 seconds."

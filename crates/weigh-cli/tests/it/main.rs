@@ -9,6 +9,8 @@
 mod bad_input;
 mod cli;
 mod figures;
+mod gpu_tracker;
+mod gpu_tracker_golden;
 mod harm;
 mod hostile;
 mod inherited;

@@ -96,7 +96,7 @@ impl Sums {
 /// Follows a run.
 #[derive(Debug)]
 pub struct Follower {
-    began: f64,
+    started: jiff::Timestamp,
     main: ProcessId,
     cores: f64,
     alive: HashMap<ProcessId, Seen>,
@@ -128,7 +128,7 @@ impl Follower {
     /// Of a run that is about to begin.
     pub fn new(manifest: &Manifest) -> Follower {
         Follower {
-            began: super::unix_seconds(manifest, 0.0),
+            started: manifest.started,
             main: ProcessId { pid: manifest.pid, started: manifest.process_started },
             cores: f64::from(manifest.host.cores),
             alive: HashMap::new(),
@@ -231,7 +231,7 @@ impl Follower {
         let known = |bytes: f64| self.any.then_some(bytes);
         let gpu = gpu::at_tick(tick);
         self.waiting.push(Timepoint {
-            timestamp: self.began + tick.at.as_secs_f64(),
+            timestamp: super::unix_seconds(self.started, tick.at.as_secs_f64()),
             ram: [known(main.largest), known(others.total()), known(all.total()), self.machine_ram],
             gpu_ram: gpu.memory,
             gpu_busy: gpu.busy,

@@ -2,12 +2,14 @@
 //! tracking file as CSV and SQLite.
 //!
 //! Names, order, units and layout are theirs to the byte; the numbers are weigh's.
-//! `sub_track` reads such files again, as `gpu-tracker sub-track` does.
+//! [`sub_track`] reads such files again, as `gpu-tracker sub-track` does.
 
 pub mod follow;
 mod gpu;
+mod json;
 mod place;
 pub mod python;
+pub mod sub_track;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -58,9 +60,31 @@ pub enum Error {
         /// Which one.
         path: PathBuf,
     },
+    /// A line of a file is not what it should be.
+    #[error("{}, line {line}: {why}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file does not hold the results of an analysis.
+    #[error("{}: {why}", path.display())]
+    NotResults {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What is asked for cannot be, in the words of gpu-tracker.
+    #[error("{0}")]
+    Invalid(String),
 }
 
 impl Error {
+    /// The same for every failure of one file.
     fn file(path: &Path) -> impl Fn(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::File { path: path.clone(), source }
@@ -199,8 +223,9 @@ impl Options {
     }
 }
 
-/// A moment of a run in seconds since 1970.
-fn unix_seconds(manifest: &Manifest, seconds: f64) -> f64 {
-    let nanoseconds = manifest.started.as_nanosecond() as f64 + (seconds * 1e9).round();
-    nanoseconds / 1e9
+/// A moment of a run in seconds since 1970, rounded once.
+fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
+    const SECOND: i128 = 1_000_000_000;
+    let nanoseconds = started.as_nanosecond() + (seconds * 1e9).round() as i128;
+    nanoseconds.div_euclid(SECOND) as f64 + nanoseconds.rem_euclid(SECOND) as f64 / 1e9
 }

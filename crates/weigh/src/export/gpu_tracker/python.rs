@@ -62,17 +62,36 @@ pub fn repr(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    // Both languages write the fewest digits that read back as the same number.
-    let scientific = format!("{number:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        let plain = number.to_string();
-        if plain.contains('.') { plain } else { plain + ".0" }
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        format!("{digits}e{sign}{:02}", exponent.abs())
+    let (sign, digits, exponent) = digits(number);
+    let point = exponent + 1;
+    let places = digits.len() as i32;
+    let padded = |zeros: i32| "0".repeat(zeros.max(0) as usize);
+    match exponent {
+        -4..0 => format!("{sign}0.{}{digits}", padded(-point)),
+        0..16 if places <= point => format!("{sign}{digits}{}.0", padded(point - places)),
+        0..16 => format!("{sign}{}.{}", &digits[..point as usize], &digits[point as usize..]),
+        _ => {
+            let (first, rest) = digits.split_at(1);
+            let dot = if rest.is_empty() { "" } else { "." };
+            let way = if exponent < 0 { '-' } else { '+' };
+            format!("{sign}{first}{dot}{rest}e{way}{:02}", exponent.abs())
+        }
     }
+}
+
+/// The sign, the fewest digits that read back as the same number, and the exponent of ten.
+///
+/// Where two numbers of so many digits are equally near, Python takes the even one and Rust
+/// the larger: asking for just as many digits rounds to the even one here, too.
+fn digits(number: f64) -> (&'static str, String, i32) {
+    let shortest = format!("{:e}", number.abs());
+    let places = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit);
+    let even = format!("{:.*e}", places.count().saturating_sub(1), number.abs());
+    let same = even.parse() == Ok(number.abs());
+    let chosen = if same { even } else { shortest };
+    let (digits, exponent) = chosen.split_once('e').unwrap_or((&chosen, "0"));
+    let sign = if number.is_sign_negative() { "-" } else { "" };
+    (sign, digits.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
 /// A float rounded to so many places: `float(f'{number:.3f}')`.
@@ -219,6 +238,10 @@ mod tests {
             (1e16, "1e+16"),
             (1.5e-300, "1.5e-300"),
             (25.274793984000002, "25.274793984000002"),
+            (123456.0, "123456.0"),
+            (-0.00123, "-0.00123"),
+            (444_041.0 / 131_072.0, "3.3877639770507812"),
+            (5e-324, "5e-324"),
             (f64::MAX, "1.7976931348623157e+308"),
             (f64::NAN, "nan"),
             (f64::NEG_INFINITY, "-inf"),
