@@ -11,9 +11,10 @@
 //! and over a shorter window one step looks like many cores. Ticks that are closer
 //! together have the rate of the window they lie in.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::gpu;
+use super::sums::{Seen, Sums};
 use crate::catalog::Scope;
 use crate::collect::cpu::NodeCpu;
 use crate::collect::memory::NodeMemory;
@@ -57,51 +58,17 @@ pub struct Peaks {
     pub cores: [Option<f64>; 4],
 }
 
-/// What was last read of a process.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    own_cpu: f64,
-    children_cpu: f64,
-    rss: Option<u64>,
-    pss: Option<u64>,
-    uss: Option<u64>,
-    threads: Option<u64>,
-}
-
-/// Sums over some processes.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
-    proportional: f64,
-    largest: f64,
-    shared: Option<f64>,
-    threads: u64,
-}
-
-impl Sums {
-    fn add(&mut self, process: &Seen) {
-        let rss = process.rss.unwrap_or(0) as f64;
-        self.proportional += process.pss.map_or(rss, |pss| pss as f64);
-        self.largest = self.largest.max(rss);
-        if let (Some(pss), Some(uss)) = (process.pss, process.uss) {
-            self.shared = Some(self.shared.unwrap_or(0.0) + pss.saturating_sub(uss) as f64);
-        }
-        self.threads += process.threads.unwrap_or(0);
-    }
-
-    fn total(&self) -> f64 {
-        self.proportional.max(self.largest)
-    }
-}
-
 /// Follows a run.
 #[derive(Debug)]
 pub struct Follower {
     started: jiff::Timestamp,
     main: ProcessId,
     cores: f64,
-    alive: HashMap<ProcessId, Seen>,
+    /// In an order, so that the same recording always gives the same last digit.
+    alive: BTreeMap<ProcessId, Seen>,
     any: bool,
     main_cpu: Option<f64>,
+    /// What was reaped, without the main process's own.
     reaped_cpu: f64,
     /// CPU time of the others: what was there does not become less.
     others_cpu: f64,
@@ -131,7 +98,7 @@ impl Follower {
             started: manifest.started,
             main: ProcessId { pid: manifest.pid, started: manifest.process_started },
             cores: f64::from(manifest.host.cores),
-            alive: HashMap::new(),
+            alive: BTreeMap::new(),
             any: false,
             main_cpu: None,
             reaped_cpu: 0.0,
@@ -148,8 +115,10 @@ impl Follower {
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
         if let Event::ProcessExit { pid, started, usage, .. } = &entry.event {
-            self.alive.remove(&ProcessId { pid: *pid, started: *started });
-            self.reaped_cpu += usage.map_or(0.0, |usage| usage.cpu_seconds());
+            let id = ProcessId { pid: *pid, started: *started };
+            self.alive.remove(&id);
+            let own = self.main_cpu.filter(|_| id == self.main).unwrap_or(0.0);
+            self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
         }
     }
 
@@ -213,12 +182,17 @@ impl Follower {
         let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
         let mut cpu = self.reaped_cpu;
         for (id, process) in &self.alive {
-            if *id == self.main { &mut main } else { &mut others }.add(process);
             all.add(process);
-            cpu += process.own_cpu + process.children_cpu;
+            cpu += process.children_cpu;
+            if *id == self.main {
+                main.add(process);
+            } else {
+                others.add(process);
+                cpu += process.own_cpu;
+            }
         }
+        self.others_cpu = self.others_cpu.max(cpu);
         if self.peaks.any_descendants {
-            self.others_cpu = self.others_cpu.max(cpu - self.main_cpu.unwrap_or(0.0));
             raise(&mut self.peaks.descendants_total, Some(others.total()));
         }
         raise(&mut self.peaks.descendants_shared, others.shared);

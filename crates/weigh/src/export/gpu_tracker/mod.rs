@@ -10,6 +10,7 @@ mod json;
 mod place;
 pub mod python;
 pub mod sub_track;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod text;

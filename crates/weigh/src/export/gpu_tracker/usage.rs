@@ -116,12 +116,18 @@ pub fn mean_cores(summary: &Summary) -> [Option<f64>; 4] {
     let duration = Some(summary.run.duration_seconds).filter(|seconds| *seconds > 0.0);
     let mean = |part: &Part| Some(figure(part, "cpu_time_seconds")? / duration?);
     let system = figure(&parts.system, "cpu_utilization_mean_ratio");
-    [
-        system.map(|ratio| ratio * f64::from(summary.host.cores)),
-        mean(&parts.main),
-        mean(&parts.descendants),
-        mean(&parts.combined),
-    ]
+    let system = system.map(|ratio| ratio * f64::from(summary.host.cores));
+    let all = mean(&parts.combined);
+    if is_alone(summary) {
+        // What all have beyond the main process is what the kernel's clock cuts off.
+        return [system, all, all.map(|_| 0.0), all];
+    }
+    [system, mean(&parts.main), mean(&parts.descendants), all]
+}
+
+/// Whether the main process certainly had no others.
+fn is_alone(summary: &Summary) -> bool {
+    summary.processes.total <= 1 && !summary.processes.some_unseen
 }
 
 impl ResourceUsage {
@@ -159,9 +165,8 @@ fn max_ram(summary: &Summary, peaks: &Peaks, options: &Options) -> MaxRam {
     let unit = |bytes: Option<f64>| bytes.map(|bytes| options.ram_unit.of_bytes(bytes));
     let private = |part: &Part| figure(part, "memory_uss_peak_bytes");
     let all = figure(&parts.combined, "memory_peak_bytes");
-    let alone = summary.processes.total <= 1 && !summary.processes.some_unseen;
     // The summary also knows with what size the process was reaped.
-    let main = if alone { all } else { peaks.main_total };
+    let main = if is_alone(summary) { all } else { peaks.main_total };
     // Nobody was there to have anything; that is known, unlike what was not looked at.
     let nobody = (peaks.main_total.is_some() && !peaks.any_descendants).then_some(0.0);
     let rss = |total, private, shared| RssValues {
