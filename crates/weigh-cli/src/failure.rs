@@ -20,8 +20,10 @@ pub struct Failure {
 pub const USAGE: u8 = 2;
 /// weigh could not do its job.
 const FAILED: u8 = 1;
-const NOT_EXECUTABLE: u8 = 126;
-const NOT_FOUND: u8 = 127;
+/// The command cannot be executed.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// The command cannot be found.
+pub const NOT_FOUND: u8 = 127;
 
 impl Failure {
     /// A failure of weigh's own.

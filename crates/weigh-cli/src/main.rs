@@ -5,6 +5,7 @@ mod config;
 mod doctor;
 mod export;
 mod failure;
+mod gpu_tracker;
 mod inherited;
 mod metrics;
 mod pages;
@@ -22,9 +23,13 @@ use failure::Failure;
 
 fn main() -> ExitCode {
     let inherited = inherited::taken();
-    let outcome = match Args::try_parse() {
-        Ok(args) => act(args, inherited),
-        Err(error) => failure::of_usage(&error),
+    let outcome = if gpu_tracker::is_called(std::env::args_os().next().as_deref()) {
+        gpu_tracker::act(inherited)
+    } else {
+        match Args::try_parse() {
+            Ok(args) => act(args, inherited),
+            Err(error) => failure::of_usage(&error),
+        }
     };
     match outcome {
         Ok(code) => ExitCode::from(code),

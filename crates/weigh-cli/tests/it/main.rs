@@ -10,6 +10,8 @@ mod bad_input;
 mod cli;
 mod exports;
 mod figures;
+mod gpu_tracker;
+mod gpu_tracker_golden;
 mod harm;
 mod hostile;
 mod inherited;

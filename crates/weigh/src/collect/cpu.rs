@@ -29,6 +29,16 @@ metrics! {
     }
 }
 
+impl NodeCpu {
+    /// Time that was used, and all there was.
+    pub fn busy_and_all(&self) -> Option<(f64, f64)> {
+        let busy = self.user? + self.nice? + self.system? + self.interrupts.unwrap_or(0.0);
+        // Time that a hypervisor gave to others was neither used here nor idle.
+        let all = busy + self.idle? + self.iowait.unwrap_or(0.0) + self.steal.unwrap_or(0.0);
+        Some((busy, all))
+    }
+}
+
 metrics! {
     /// CPU time of one CPU since boot.
     pub struct CpuTime in Cpu / "time" {

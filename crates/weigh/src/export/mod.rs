@@ -13,6 +13,7 @@ pub mod column;
 mod dataset;
 mod destination;
 mod formats;
+pub mod gpu_tracker;
 mod grid;
 mod rates;
 #[cfg(feature = "parquet")]

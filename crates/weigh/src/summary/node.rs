@@ -34,7 +34,7 @@ impl Node {
     }
 
     pub(super) fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
-        if let Some((busy, all)) = busy_and_all(cpu) {
+        if let Some((busy, all)) = cpu.busy_and_all() {
             self.first = self.first.or(Some((busy, all)));
             self.last = Some((busy, all));
             self.busy.see(busy, at);
@@ -48,11 +48,4 @@ impl Node {
             self.used_mean.see(used, at);
         }
     }
-}
-
-fn busy_and_all(cpu: &NodeCpu) -> Option<(f64, f64)> {
-    let busy = cpu.user? + cpu.nice? + cpu.system? + cpu.interrupts.unwrap_or(0.0);
-    // Time that a hypervisor gave to others was neither used here nor idle.
-    let all = busy + cpu.idle? + cpu.iowait.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
-    Some((busy, all))
 }

@@ -1,0 +1,98 @@
+//! Where a result goes: a file that was opened before the command began, or stdout.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use weigh::export::gpu_tracker::python::{Value, dumps, pickle};
+
+use super::args::OutputArgs;
+use super::usage;
+use crate::failure::Failure;
+
+/// How a result is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Text,
+    Pickle,
+}
+
+/// Where a result goes, and as what.
+pub struct Output {
+    format: Format,
+    /// Ours to keep: the command's own is let go of while it runs.
+    stdout: Option<OwnedFd>,
+    file: Option<(PathBuf, File, bool)>,
+}
+
+impl Output {
+    /// Checks what was asked for, and opens the file.
+    #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
+    pub fn open(args: &OutputArgs) -> Result<Output, Failure> {
+        let format = match args.format.as_deref() {
+            Some("json") => Format::Json,
+            Some("text") | None => Format::Text,
+            Some("pickle") => Format::Pickle,
+            Some(other) => {
+                return Err(usage(format!(
+                    "\"{other}\" is not a valid format. Valid values are \"json\" or \"text\"."
+                )));
+            }
+        };
+        if format == Format::Pickle && args.output.is_none() {
+            return Err(usage("a pickle cannot be printed: name a file with --output"));
+        }
+        let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok();
+        let Some(path) = &args.output else { return Ok(Output { format, stdout, file: None }) };
+        let was_there = path.exists();
+        let opened = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            // A pipe that nobody reads is refused instead of waited for.
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path);
+        match opened {
+            Ok(file) => Ok(Output { format, stdout, file: Some((path.clone(), file, was_there)) }),
+            Err(error) => Err(usage(format!("{}: {error}", path.display()))),
+        }
+    }
+
+    /// Nothing comes of it: leaves everything as it was.
+    pub fn forget(self) {
+        if let Some((path, _, false)) = self.file {
+            // If it cannot be removed it stays behind empty, which harms nobody.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Prints a line, whatever becomes of the result.
+    pub fn say(&mut self, line: &str) {
+        if let Some(stdout) = self.stdout.take() {
+            let mut stdout = File::from(stdout);
+            // A reader that has gone away is not an error.
+            let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
+            self.stdout = Some(stdout.into());
+        }
+    }
+
+    /// Writes a result; `text` says how it reads as text.
+    pub fn write(mut self, value: &Value, text: impl FnOnce() -> String) -> Result<(), String> {
+        let bytes = match self.format {
+            Format::Json => dumps(value, 1).into_bytes(),
+            Format::Text => text().into_bytes(),
+            Format::Pickle => pickle(value),
+        };
+        let Some((path, mut file, _)) = self.file.take() else {
+            self.say(&String::from_utf8_lossy(&bytes));
+            return Ok(());
+        };
+        // Pipes and devices cannot be cut, and need not be.
+        let _ = file.set_len(0);
+        let written = file.write_all(&bytes);
+        written.map_err(|error| format!("no result in {}: {error}", path.display()))
+    }
+}

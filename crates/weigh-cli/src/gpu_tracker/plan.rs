@@ -1,0 +1,156 @@
+//! What is to be tracked and how, checked before anything is started.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use weigh::export::gpu_tracker::python::repr;
+use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
+use weigh::export::gpu_tracker::{Error, Options, tracking};
+use weigh::host::child;
+use weigh::settings::Settings;
+
+use super::args::TrackArgs;
+use super::usage;
+use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
+
+/// What is to be tracked and how.
+#[derive(Debug)]
+pub struct Plan {
+    pub command: Vec<OsString>,
+    pub interval: Duration,
+    pub options: Options,
+    pub quiet: bool,
+    pub tracking_file: Option<PathBuf>,
+    pub overwrite: bool,
+}
+
+impl Plan {
+    /// Checks the options, in the words of gpu-tracker.
+    pub fn of(args: &TrackArgs) -> Result<Plan, Failure> {
+        let Some(command) = &args.execute else {
+            return Err(usage("there is no command to track: --execute is missing"));
+        };
+        let command = split(command)?;
+        let plan = Plan {
+            interval: interval(args.st.as_deref())?,
+            options: Options {
+                ram_unit: or_default(args.ru.as_deref(), RamUnit::parse)?,
+                gpu_ram_unit: or_default(args.gru.as_deref(), RamUnit::parse_gpu)?,
+                time_unit: or_default(args.tu.as_deref(), TimeUnit::parse)?,
+                expected_cores: args.nec.as_deref().map(cores).transpose()?,
+            },
+            quiet: args.disable_logs,
+            tracking_file: args.tf.clone(),
+            overwrite: args.overwrite,
+            command,
+        };
+        plan.check_gpus(args)?;
+        plan.check_tracking_file()?;
+        plan.check_program()?;
+        Ok(plan)
+    }
+
+    fn check_gpus(&self, args: &TrackArgs) -> Result<(), Failure> {
+        if let Some(brand) = args.gb.as_deref()
+            && !["nvidia", "amd"].contains(&brand)
+        {
+            return Err(usage(format!(
+                "\"{brand}\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\"."
+            )));
+        }
+        // No GPU is measured yet, so none is there to be named.
+        match args.guuids.as_deref().and_then(|uuids| uuids.split(',').next()) {
+            Some(uuid) => {
+                Err(usage(format!("GPU UUID of {uuid} is not valid. Available UUIDs are: (none)")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_tracking_file(&self) -> Result<(), Failure> {
+        let Some(path) = &self.tracking_file else { return Ok(()) };
+        tracking::kind(path).map_err(usage)?;
+        if path.is_dir() {
+            return Err(usage(format!("{} is a directory", path.display())));
+        }
+        if path.exists() && !self.overwrite {
+            return Err(usage(Error::Exists { path: path.clone() }));
+        }
+        Ok(())
+    }
+
+    fn check_program(&self) -> Result<(), Failure> {
+        let program = self.command.first().map(OsString::as_os_str).unwrap_or_default();
+        let shown = program.to_string_lossy();
+        let Err(error) = child::find(program) else { return Ok(()) };
+        let (cause, code) = match &error {
+            child::Error::NotFound { .. } => (format!("Command not found: \"{shown}\""), NOT_FOUND),
+            other => (
+                format!(
+                    "The following error occurred when starting the command \"{shown}\": {other}"
+                ),
+                NOT_EXECUTABLE,
+            ),
+        };
+        let hint = "check the name and PATH; a shell built-in needs a shell: -e \"sh -c '…'\"";
+        Err(Failure::new(format!("cannot start {shown}"), cause, hint).code(code))
+    }
+
+    /// How weigh is to measure it.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            interval: self.interval,
+            expected_cores: self.options.expected_cores,
+            ..Settings::default()
+        }
+    }
+}
+
+/// Words as a shell would have them.
+fn split(command: &OsStr) -> Result<Vec<OsString>, Failure> {
+    let Some(words) = shlex::bytes::split(command.as_bytes()) else {
+        return Err(usage(format!("No closing quotation in {}", command.to_string_lossy())));
+    };
+    if words.is_empty() {
+        return Err(usage("Empty command provided."));
+    }
+    Ok(words.into_iter().map(OsString::from_vec).collect())
+}
+
+fn interval(seconds: Option<&str>) -> Result<Duration, Failure> {
+    let Some(text) = seconds else { return Ok(Duration::from_secs(1)) };
+    let seconds: f64 = text
+        .trim()
+        .parse()
+        .map_err(|_| usage(format!("could not convert string to float: '{text}'")))?;
+    if seconds.is_nan() || seconds < 0.1 {
+        let seconds = repr(seconds);
+        return Err(usage(format!(
+            "Sleep time of {seconds} is invalid. Must be at least 0.1 seconds."
+        )));
+    }
+    let interval = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    let settings = Settings { interval, ..Settings::default() };
+    settings.check().map_err(|error| usage(format!("Sleep time is invalid: {error}")))?;
+    Ok(interval)
+}
+
+fn cores(text: &str) -> Result<f64, Failure> {
+    let number: i64 = text
+        .trim()
+        .parse()
+        .map_err(|_| usage(format!("invalid literal for int() with base 10: '{text}'")))?;
+    if number < 1 {
+        return Err(usage(format!("{number} is not a number of cores: at least 1 is expected")));
+    }
+    Ok(number as f64)
+}
+
+fn or_default<T: Default, E: ToString>(
+    name: Option<&str>,
+    parse: fn(&str) -> Result<T, E>,
+) -> Result<T, Failure> {
+    name.map_or_else(|| Ok(T::default()), |name| parse(name).map_err(usage))
+}

@@ -1,0 +1,92 @@
+//! `gpu-tracker -e COMMAND`.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use weigh::export::gpu_tracker::follow::Peaks;
+use weigh::export::gpu_tracker::{self, ResourceUsage};
+use weigh::host::child::Inherited;
+use weigh::host::wait::End;
+use weigh::record::Recording;
+use weigh::run::{Caller, Outcome};
+use weigh::settings::{Destination, Settings};
+
+use super::args::TrackArgs;
+use super::output::Output;
+use super::plan::Plan;
+use super::{tconfig, usage};
+use crate::failure::Failure;
+use crate::print;
+
+const NO_GPU: &str = "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0";
+
+/// Runs the command, says what it used, and ends as it did.
+pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
+    let args = tconfig::merge(args)?;
+    let plan = Plan::of(&args)?;
+    let hidden = hidden_directory(&plan)?;
+    let mut output = Output::open(&args.output)?;
+    if !plan.quiet {
+        print::warning(NO_GPU);
+    }
+    let destination = Destination::Directory(hidden.path().to_owned());
+    let settings = Settings { destination, ..plan.settings() };
+    let caller = Caller { inherited, keeps_stderr: true };
+    let outcome = match weigh::run::run(&plan.command, &settings, caller) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            output.forget();
+            return Err(error.into());
+        }
+    };
+    let end = outcome.end;
+    let (usage, mut warnings) = account(&plan, outcome, hidden);
+    let status = match end {
+        End::Code(code) => code,
+        End::Signal(signal) => -signal,
+    };
+    output
+        .say(&format!("Resource tracking complete. Process completed with status code: {status}"));
+    warnings.extend(output.write(&usage.to_value(), || usage.to_text()).err());
+    if !plan.quiet {
+        warnings.iter().for_each(|warning| print::warning(warning));
+    }
+    Ok(end.exit_code() as u8)
+}
+
+/// Where the run is recorded until its files are written: beside the tracking file, so that
+/// there is room for both, or where temporary files are.
+fn hidden_directory(plan: &Plan) -> Result<TempDir, Failure> {
+    let beside = plan.tracking_file.as_deref().and_then(Path::parent);
+    let place = match beside {
+        Some(parent) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        Some(parent) => parent.to_owned(),
+        None => std::env::temp_dir(),
+    };
+    let made = tempfile::Builder::new().prefix(".weigh-gpu-tracker-").tempdir_in(&place);
+    made.map_err(|error| usage(format!("{}: {error}", place.display())))
+}
+
+/// What the command used; the tracking file is written, and the recording gone when nothing
+/// went wrong with it.
+fn account(plan: &Plan, outcome: Outcome, hidden: TempDir) -> (ResourceUsage, Vec<String>) {
+    let Outcome { summary, recording, mut warnings, .. } = outcome;
+    let files: Vec<&Path> = plan.tracking_file.as_deref().into_iter().collect();
+    let tracked = recording.map(|directory| {
+        let recording = Recording::open(&directory)?;
+        gpu_tracker::track(&recording, &plan.options, &files, plan.overwrite)
+    });
+    match tracked {
+        Some(Ok(usage)) => return (usage, warnings),
+        Some(Err(error)) => {
+            let kept = hidden.keep();
+            warnings.push(format!("no tracking file: {error}"));
+            warnings.push(format!("the recording is kept in {}", kept.display()));
+        }
+        // Why there is no recording has been said.
+        None => warnings.extend(files.first().map(|path| {
+            format!("no tracking file {}: there is no recording to make it from", path.display())
+        })),
+    }
+    (ResourceUsage::of(&summary, &Peaks::default(), &plan.options), warnings)
+}

@@ -1,0 +1,267 @@
+//! weigh under the name gpu-tracker, as its scripts meet it.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::weighed::{LONG, output, plain, signal, wait_until, weigh_path};
+
+/// A directory with a symlink named gpu-tracker in it.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Place {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("bin")).unwrap();
+        symlink(weigh_path(), directory.path().join("bin/gpu-tracker")).unwrap();
+        Place(directory)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = plain(self.join("bin/gpu-tracker"), self.path());
+        command.args(words);
+        command
+    }
+
+    /// Runs it: its exit code, stdout and stderr.
+    pub fn run(&self, words: &[&str]) -> (i32, String, String) {
+        let output = output(&mut self.command(words));
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path()).unwrap();
+        let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+        let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Fails unless it refuses in three lines before anything has begun.
+    fn refused(&self, code: i32, words: &[&str]) -> String {
+        let before = self.names();
+        let (found, stdout, stderr) = self.run(words);
+        assert_eq!((found, stdout.as_str()), (code, ""), "{stderr}");
+        assert_eq!(stderr.lines().count(), 3, "{stderr}");
+        assert_eq!(self.names(), before, "nothing was started, nothing is left: {stderr}");
+        stderr
+    }
+}
+
+const DONE: &str = "Resource tracking complete. Process completed with status code: ";
+
+#[test]
+fn the_command_is_split_as_a_shell_would_and_its_exit_code_is_ours() {
+    let place = Place::new();
+    let (code, stdout, stderr) = place.run(&["-e", "sh -c 'sleep 0.2; exit 3'"]);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stdout.starts_with(&format!("{DONE}3\nMax RAM:\n   Unit: gigabytes\n")), "{stdout}");
+    assert!(stdout.contains("\nCompute time:\n   Unit: hours\n   Time: "), "{stdout}");
+    assert!(stderr.contains("no GPU is measured"), "{stderr}");
+    assert_eq!(place.names(), ["bin"], "nothing is left");
+}
+
+#[test]
+fn what_the_command_prints_comes_before_what_it_used() {
+    let place = Place::new();
+    let (code, stdout, stderr) =
+        place.run(&["--execute=echo 'a  b'", "--disable-logs", "--format=json", "--tu", "seconds"]);
+    assert_eq!((code, stderr.as_str()), (0, ""), "warnings are muted");
+    let json = stdout.strip_prefix(&format!("a  b\n{DONE}0\n")).unwrap();
+    let result: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(result["compute_time"]["unit"], "seconds");
+    assert!(result["compute_time"]["time"].as_f64().unwrap() > 0.0, "short ones take time too");
+    assert!(result["max_ram"]["combined"]["total_rss"].as_f64().unwrap() > 0.0, "{json}");
+}
+
+#[test]
+fn everything_is_checked_before_the_command_starts_in_their_words() {
+    let place = Place::new();
+    fs::write(place.join("old.csv"), "mine").unwrap();
+    fs::write(place.join("bad.json"), "{\"sleeptime\": 1}").unwrap();
+    fs::write(place.join("unit.json"), "{\"ram_unit\": \"GB\"}").unwrap();
+    fs::write(place.join("empty.json"), "{\"gpu_uuids\": []}").unwrap();
+    for (words, cause) in [
+        (
+            &["--ru=GB"][..],
+            "\"GB\" is not a valid RAM unit. Valid values are bytes, gigabytes, kilobytes, megabytes, terabytes",
+        ),
+        (&["--gru", "x"], "\"x\" is not a valid GPU RAM unit. Valid"),
+        (
+            &["--tu=weeks"],
+            "\"weeks\" is not a valid time unit. Valid values are days, hours, minutes, seconds",
+        ),
+        (&["--st=0.05"], "Sleep time of 0.05 is invalid. Must be at least 0.1 seconds."),
+        (&["--st", "-1"], "Sleep time of -1.0 is invalid."),
+        (&["--st=nan"], "Sleep time of nan is invalid."),
+        (&["--st=soon"], "could not convert string to float: 'soon'"),
+        (&["--st=1e9"], "Sleep time is invalid"),
+        (&["--nec=1.5"], "invalid literal for int() with base 10: '1.5'"),
+        (&["--nec=0"], "0 is not a number of cores"),
+        (&["-f", "yaml"], "\"yaml\" is not a valid format. Valid values are \"json\" or \"text\"."),
+        (&["-f", "pickle"], "name a file with --output"),
+        (
+            &["--tf=out.txt"],
+            "Invalid file name: \"out.txt\". Valid file extensions are \".csv\" and \".sqlite\".",
+        ),
+        (
+            &["--tf=old.csv"],
+            "File old.csv already exists. Set overwrite to True to overwrite the existing file.",
+        ),
+        (&["--tf=missing/out.csv"], "missing: No such file"),
+        (&["-o", "missing/out"], "missing/out: No such file"),
+        (&["-o", "bin"], "bin: Is a directory"),
+        (
+            &["--gb=intel"],
+            "\"intel\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\".",
+        ),
+        (&["--guuids=GPU-1,GPU-2"], "GPU UUID of GPU-1 is not valid. Available UUIDs are: "),
+        (&["--tconfig=bad.json"], "got an unexpected keyword argument 'sleeptime'"),
+        (&["--tconfig=unit.json"], "\"GB\" is not a valid RAM unit"),
+        (&["--tconfig=empty.json"], "gpu_uuids is not None but the set is empty."),
+        (&["--tconfig=old.csv"], "old.csv: expected value"),
+        (&["--frobnicate"], "--frobnicate"),
+    ] {
+        let said = place.refused(2, &[&["-e", "touch started"], words].concat());
+        assert!(said.contains(cause), "{words:?}: {said}");
+    }
+    assert_eq!(fs::read(place.join("old.csv")).unwrap(), b"mine");
+}
+
+#[test]
+fn a_command_that_is_none_is_refused() {
+    let place = Place::new();
+    assert!(place.refused(2, &["-e", " "]).contains("Empty command provided."));
+    assert!(place.refused(2, &["-e", "sh -c 'true"]).contains("No closing quotation"));
+    assert!(place.refused(2, &[]).contains("--execute is missing"));
+    let said = place.refused(127, &["-e", "no-such-program -x", "-o", "out", "--tf=out.csv"]);
+    assert!(said.contains("Command not found: \"no-such-program\""), "{said}");
+    assert!(place.refused(126, &["-e", "./bin"]).contains("The following error occurred"));
+}
+
+#[test]
+fn the_tracking_file_has_three_heads_and_22_columns_and_ends_lines_as_theirs() {
+    let place = Place::new();
+    let words = ["-e", "sleep 0.5", "--st=0.1", "--tf", "out.csv", "--ru", "bytes", "--nec=3"];
+    let (code, _, stderr) = place.run(&words);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(place.names(), ["bin", "out.csv"], "no recording is left");
+    let csv = fs::read_to_string(place.join("out.csv")).unwrap();
+    let lines: Vec<&str> = csv.split_terminator("\r\n").collect();
+    assert_eq!(csv.matches('\n').count(), lines.len(), "CRLF everywhere");
+    assert_eq!(lines[0].split(',').count(), 9);
+    assert!(lines[1].starts_with("bytes,gigabytes,hours,") && lines[1].contains(",3,"), "{csv}");
+    assert!(lines.len() >= 3 + 5, "{csv}");
+    for line in &lines[2..] {
+        assert_eq!(line.split(',').count(), 22, "{line}");
+    }
+    place.refused(2, &words);
+    let (code, _, stderr) = place.run(&[&words[..], &["--overwrite"]].concat());
+    assert_eq!(code, 0, "{stderr}");
+}
+
+#[test]
+fn a_switch_that_is_on_in_the_config_file_stays_on() {
+    let place = Place::new();
+    fs::write(place.join("out.csv"), "old").unwrap();
+    let config = r#"{"overwrite": true, "disable_logs": true, "tracking_file": "out.csv",
+                     "sleep_time": 0.2, "n_expected_cores": 7, "join_timeout": 3, "gpu_brand": null}"#;
+    fs::write(place.join("config.json"), config).unwrap();
+    let (code, stdout, stderr) =
+        place.run(&["-e", "true", "--tconfig", "config.json", "-f", "json", "--nec=5"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(stdout.contains("\"n_expected_cores\": 5"), "the command line wins: {stdout}");
+    assert!(fs::read_to_string(place.join("out.csv")).unwrap().starts_with("ram_unit,"));
+}
+
+#[test]
+fn a_file_has_the_result_without_a_last_newline_and_stdout_only_the_status() {
+    let place = Place::new();
+    for (format, end) in [("json", "}"), ("text", "Time: 0.0")] {
+        let (code, stdout, _) = place.run(&["-e", "true", "-f", format, "-o", "result"]);
+        assert_eq!((code, stdout), (0, format!("{DONE}0\n")));
+        let result = fs::read_to_string(place.join("result")).unwrap();
+        assert!(result.ends_with(end), "{result}");
+    }
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_is_told_as_python_tells_it() {
+    let place = Place::new();
+    let mut command =
+        place.command(&["-e", "sh -c 'touch started; exec sleep 100'", "--disable-logs"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("the command has begun", || place.join("started").exists());
+    signal(child.id(), libc::SIGTERM);
+    let end = std::time::Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(end.elapsed() < LONG);
+    assert_eq!(output.status.code(), Some(143));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.starts_with(&format!("{DONE}-15\n")), "{stdout}");
+}
+
+#[test]
+fn its_version_and_help_are_there() {
+    let place = Place::new();
+    let (code, stdout, _) = place.run(&["-v"]);
+    assert_eq!((code, stdout.starts_with("5.0.1 (weigh ")), (0, true), "{stdout}");
+    let (code, stdout, _) = place.run(&["--help"]);
+    assert!(code == 0 && stdout.contains("--guuids") && stdout.contains("sub-track"), "{stdout}");
+}
+
+#[test]
+fn phases_of_a_recording_are_analyzed_and_recordings_compared() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        let script = "$WEIGH phase load -- sleep 0.3; $WEIGH phase load -- sleep 0.2";
+        let words = ["run", "-q", "-i", "50ms", "-o", name, "--", "sh", "-c", script];
+        let done = output(plain(weigh_path(), place.path()).args(words));
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+    let (code, json, stderr) = place.run(&["sub-track", "analyze", "--tf=one", "-f", "json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let results: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let load = &results["code_block_results"][0];
+    assert_eq!((&load["name"], &load["num_calls"]), (&"load".into(), &2.into()), "{json}");
+    assert_eq!(load["num_non_empty_calls"], 2, "{json}");
+    let total = load["compute_time"]["total"].as_f64().unwrap();
+    assert!((0.5..5.0).contains(&total), "{total}");
+    fs::write(place.join("one.json"), &json).unwrap();
+    let words =
+        ["sub-track", "compare", "-m", "a=one.json", "b=two", "--stat", "max", "-f", "json"];
+    let (code, stdout, stderr) = place.run(&words);
+    assert_eq!(code, 0, "{stderr}");
+    let compared: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(compared["code_block_compute_time"]["load"].as_object().unwrap().len(), 2);
+}
+
+#[test]
+fn sub_tracking_that_cannot_be_is_refused_in_their_words() {
+    let place = Place::new();
+    let said = place.refused(2, &["sub-track", "compare"]);
+    assert!(said.contains("A mapping of tracking session name to file path must be provided"));
+    assert!(place.refused(2, &["sub-track", "compare", "-m", "a"]).contains("name=path"));
+    fs::write(place.join("a.pkl"), [0x80, 4, b'.']).unwrap();
+    let said = place.refused(1, &["sub-track", "compare", "-m", "a=a.pkl", "-o", "out"]);
+    assert!(said.contains("reading a pickle executes what is in it"), "{said}");
+    let said =
+        place.refused(1, &["sub-track", "analyze", "--tf=a.csv", "--stf=b.csv", "-o", "out"]);
+    assert!(said.contains("a.csv: No such file"), "{said}");
+    assert!(place.refused(2, &["sub-track", "analyze", "--tf=a.csv"]).contains("--stf is missing"));
+    fs::write(place.join("compare.json"), r#"{"statistic": "median", "paths": {}}"#).unwrap();
+    let said = place.refused(2, &["sub-track", "compare", "--cconfig=compare.json"]);
+    assert!(said.contains("there is no \"paths\""), "{said}");
+}

@@ -1,0 +1,268 @@
+//! The processes of a run, tick by tick, as gpu-tracker would have sampled them.
+//!
+//! A process that did not run has no row for that tick, and its proportional memory
+//! is looked at still less often: both are carried on from the last look.
+//!
+//! Memory of several processes together is the sum of their proportional shares, so
+//! that what they share counts once; it is never below the largest of them. (Theirs
+//! takes the largest mapping of each path, and all anonymous memory has one path.)
+//!
+//! CPU is cores over a window of at least 0.1 s: the kernel counts in steps of 10 ms,
+//! and over a shorter window one step looks like many cores. Ticks that are closer
+//! together have the rate of the window they lie in.
+
+use std::collections::BTreeMap;
+
+use super::gpu;
+use super::sums::{Seen, Sums};
+use crate::catalog::Scope;
+use crate::collect::cpu::NodeCpu;
+use crate::collect::memory::NodeMemory;
+use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
+use crate::record::{Entry, Event, Manifest};
+use crate::sample::{Entity, ProcessId, Table, Tick};
+
+/// What was used at one moment, in bytes and cores.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Timepoint {
+    /// Seconds since 1970.
+    pub timestamp: f64,
+    /// Memory of the main process, of the others, of all together, and of the machine.
+    pub ram: [Option<f64>; 4],
+    /// GPU memory of the same.
+    pub gpu_ram: [f64; 4],
+    /// GPUs that were busy.
+    pub gpu_busy: f64,
+    /// Threads of the main process, of the others, and of all together.
+    pub threads: [Option<u64>; 3],
+    /// Cores that the machine, the main process, the others, and all together kept busy.
+    pub cores: [Option<f64>; 4],
+}
+
+/// What the summary does not keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Peaks {
+    /// Whether any other process than the main one was seen.
+    pub any_descendants: bool,
+    /// The largest size of the main process.
+    pub main_total: Option<f64>,
+    /// The most that the main process shared with anybody.
+    pub main_shared: Option<f64>,
+    /// The most that the others had together.
+    pub descendants_total: Option<f64>,
+    /// The most that was shared among the others.
+    pub descendants_shared: Option<f64>,
+    /// The most that was shared among all.
+    pub combined_shared: Option<f64>,
+    /// The most cores that the machine, the main process, the others, and all kept busy.
+    pub cores: [Option<f64>; 4],
+}
+
+/// Follows a run.
+#[derive(Debug)]
+pub struct Follower {
+    started: jiff::Timestamp,
+    main: ProcessId,
+    cores: f64,
+    /// In an order, so that the same recording always gives the same last digit.
+    alive: BTreeMap<ProcessId, Seen>,
+    any: bool,
+    main_cpu: Option<f64>,
+    /// What was reaped, without the main process's own.
+    reaped_cpu: f64,
+    /// CPU time of the others: what was there does not become less.
+    others_cpu: f64,
+    machine_cpu: Option<(f64, f64)>,
+    machine_ram: Option<f64>,
+    peaks: Peaks,
+    window: Option<(f64, Counters)>,
+    rates: [Option<f64>; 4],
+    waiting: Vec<Timepoint>,
+}
+
+/// Running totals at the beginning of a window.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    machine: Option<(f64, f64)>,
+    main: Option<f64>,
+    others: f64,
+}
+
+/// As long as their own look at the CPU.
+const SHORTEST_WINDOW: f64 = 0.1;
+
+impl Follower {
+    /// Of a run that is about to begin.
+    pub fn new(manifest: &Manifest) -> Follower {
+        Follower {
+            started: manifest.started,
+            main: ProcessId { pid: manifest.pid, started: manifest.process_started },
+            cores: f64::from(manifest.host.cores),
+            alive: BTreeMap::new(),
+            any: false,
+            main_cpu: None,
+            reaped_cpu: 0.0,
+            others_cpu: 0.0,
+            machine_cpu: None,
+            machine_ram: None,
+            peaks: Peaks::default(),
+            window: None,
+            rates: [None; 4],
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Takes in something that happened.
+    pub fn event(&mut self, entry: &Entry) {
+        if let Event::ProcessExit { pid, started, usage, .. } = &entry.event {
+            let id = ProcessId { pid: *pid, started: *started };
+            self.alive.remove(&id);
+            let own = self.main_cpu.filter(|_| id == self.main).unwrap_or(0.0);
+            self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
+        }
+    }
+
+    /// Takes in what was measured, and hands on the moments whose rates are known by now.
+    pub fn tick(&mut self, tick: &Tick, each: impl FnMut(&Timepoint)) {
+        if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {
+            self.processes(table);
+        }
+        if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
+            self.machine(&table.get(0), &table.get(0));
+        }
+        // Only a whole tick has a row of weigh's own: everybody was looked at.
+        let whole = tick.table(Scope::Own).is_some_and(|table| !table.is_empty());
+        let (main, others, all) = self.sums();
+        if whole {
+            self.timepoint(tick, [main, others, all], each);
+        }
+    }
+
+    fn processes(&mut self, table: &Table) {
+        self.any = true;
+        for (row, entity) in table.entities().iter().enumerate() {
+            let Entity::Process(id) = entity else { continue };
+            let is_main = *id == self.main;
+            let process = self.alive.entry(*id).or_default();
+            let cpu = table.get::<ProcessCpu>(row);
+            if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
+                process.own_cpu = user + system;
+            }
+            if let (Some(user), Some(system)) = (cpu.children_user, cpu.children_system) {
+                process.children_cpu = user + system;
+            }
+            let memory = table.get::<ProcessMemory>(row);
+            process.rss = memory.rss.or(process.rss);
+            process.pss = memory.pss.or(process.pss);
+            process.uss = memory.uss.or(process.uss);
+            process.threads = table.get::<ProcessState>(row).threads.or(process.threads);
+            let largest = memory.peak.max(memory.rss).map(|bytes| bytes as f64);
+            if is_main {
+                self.main_cpu = Some(process.own_cpu);
+                raise(&mut self.peaks.main_total, largest);
+                // Of one look: what grew since the last look at its pages is not shared.
+                let shared = memory.rss.zip(memory.uss).map(|(rss, uss)| rss.saturating_sub(uss));
+                raise(&mut self.peaks.main_shared, shared.map(|bytes| bytes as f64));
+            } else {
+                self.peaks.any_descendants = true;
+                raise(&mut self.peaks.descendants_total, largest);
+            }
+        }
+    }
+
+    fn machine(&mut self, cpu: &NodeCpu, memory: &NodeMemory) {
+        self.machine_cpu = cpu.busy_and_all().or(self.machine_cpu);
+        if let (Some(total), Some(available)) = (memory.total, memory.available) {
+            self.machine_ram = Some(total.saturating_sub(available) as f64);
+        }
+    }
+
+    /// The main process, the others, and all together, as they are now.
+    fn sums(&mut self) -> (Sums, Sums, Sums) {
+        let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
+        let mut cpu = self.reaped_cpu;
+        for (id, process) in &self.alive {
+            all.add(process);
+            cpu += process.children_cpu;
+            if *id == self.main {
+                main.add(process);
+            } else {
+                others.add(process);
+                cpu += process.own_cpu;
+            }
+        }
+        self.others_cpu = self.others_cpu.max(cpu);
+        if self.peaks.any_descendants {
+            raise(&mut self.peaks.descendants_total, Some(others.total()));
+        }
+        raise(&mut self.peaks.descendants_shared, others.shared);
+        raise(&mut self.peaks.combined_shared, all.shared);
+        (main, others, all)
+    }
+
+    fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
+        let [main, others, all] = sums;
+        let known = |bytes: f64| self.any.then_some(bytes);
+        let gpu = gpu::at_tick(tick);
+        self.waiting.push(Timepoint {
+            timestamp: super::unix_seconds(self.started, tick.at.as_secs_f64()),
+            ram: [known(main.largest), known(others.total()), known(all.total()), self.machine_ram],
+            gpu_ram: gpu.memory,
+            gpu_busy: gpu.busy,
+            threads: sums.map(|sums| self.any.then_some(sums.threads)),
+            cores: [None; 4],
+        });
+        let now =
+            Counters { machine: self.machine_cpu, main: self.main_cpu, others: self.others_cpu };
+        let at = tick.at.as_secs_f64();
+        match self.window {
+            None => self.window = Some((at, now)),
+            Some((since, before)) if at - since >= SHORTEST_WINDOW => {
+                self.rates = self.rates_since(&before, &now, at - since);
+                for (peak, rate) in self.peaks.cores.iter_mut().zip(self.rates) {
+                    raise(peak, rate);
+                }
+                self.window = Some((at, now));
+                self.hand_on(self.rates, each);
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn rates_since(&self, before: &Counters, now: &Counters, seconds: f64) -> [Option<f64>; 4] {
+        let possible = |cores: f64| cores.clamp(0.0, self.cores);
+        let machine = now.machine.zip(before.machine).and_then(|(now, before)| {
+            let (busy, all) = (now.0 - before.0, now.1 - before.1);
+            (all > 0.0).then(|| possible(busy / all * self.cores))
+        });
+        let main =
+            now.main.zip(before.main).map(|(now, before)| possible((now - before) / seconds));
+        let others = main.map(|_| possible((now.others - before.others) / seconds));
+        let all = main.zip(others).map(|(main, others)| possible(main + others));
+        [machine, main, others, all]
+    }
+
+    fn hand_on(&mut self, rates: [Option<f64>; 4], mut each: impl FnMut(&Timepoint)) {
+        for mut timepoint in self.waiting.drain(..) {
+            timepoint.cores = rates;
+            each(&timepoint);
+        }
+    }
+
+    /// Hands on what is left, and says what was the most. A run too short for a window has
+    /// the `mean` of the whole run.
+    pub fn finish(mut self, mean: [Option<f64>; 4], each: impl FnMut(&Timepoint)) -> Peaks {
+        let mut rates = self.rates;
+        for (rate, mean) in rates.iter_mut().zip(mean) {
+            *rate = rate.or(mean);
+        }
+        self.hand_on(rates, each);
+        self.peaks
+    }
+}
+
+fn raise(peak: &mut Option<f64>, value: Option<f64>) {
+    if let Some(value) = value {
+        *peak = Some(peak.map_or(value, |peak| peak.max(value)));
+    }
+}
