@@ -14,7 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("settings", &["collect"]),
     ("record", &["catalog", "host", "parse", "sample", "settings"]),
     ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample"]),
-    ("export", &["catalog", "collect", "record", "sample", "summary"]),
+    ("export", &["catalog", "collect", "host", "quantity", "record", "sample", "summary"]),
     ("report", &["host", "quantity", "summary"]),
     ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
 ];
