@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::quantity;
 
 /// Know what every run costs.
@@ -154,6 +155,9 @@ pub struct RunArgs {
     /// Sizes in GiB, in GB, or in bytes
     #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
+    /// Export the recording at the end, as weigh export does
+    #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
+    pub export: Vec<weigh::export::Format>,
     /// Print nothing but failures
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -230,13 +234,17 @@ Examples:
   weigh export -f xlsx --resample 10s --rates one row for 10 s, totals as rates
   weigh export -f csv --phase solve RUN       only while the phase lasted
   weigh export weigh-runs -f parquet -o all   all runs as one dataset
+  weigh export RUN --as gpu-tracker           what gpu-tracker would have written
 ")]
 pub struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
     pub run: Option<PathBuf>,
     /// Kinds of files
-    #[arg(short, long, value_delimiter = ',', required = true, value_name = "LIST", value_parser = export_format())]
+    #[arg(short, long, value_delimiter = ',', required_unless_present = "predecessor", conflicts_with = "predecessor", value_name = "LIST", value_parser = export_format())]
     pub formats: Vec<weigh::export::Format>,
+    /// Write what this program would have written
+    #[arg(long = "as", id = "predecessor", value_enum, value_name = "PROGRAM", conflicts_with_all = ["tables", "rates", "resample", "from", "to", "phase"])]
+    pub predecessor: Option<Predecessor>,
     /// Write into this directory [default: export in the recording; weigh-dataset for many runs]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -261,6 +269,30 @@ pub struct ExportArgs {
     /// Replace files that are there
     #[arg(long)]
     pub force: bool,
+    /// Unit of memory, with --as gpu-tracker
+    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = RamUnit::parse)]
+    pub ram_unit: Option<RamUnit>,
+    /// Unit of GPU memory, with --as gpu-tracker
+    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = RamUnit::parse_gpu)]
+    pub gpu_ram_unit: Option<RamUnit>,
+    /// Unit of time, with --as gpu-tracker
+    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = TimeUnit::parse)]
+    pub time_unit: Option<TimeUnit>,
+    /// Cores the run should have kept busy, with --as gpu-tracker
+    #[arg(long, value_name = "N", requires = "predecessor", conflicts_with = "formats", value_parser = cores)]
+    pub expected_cores: Option<f64>,
+}
+
+/// A program whose files weigh can write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Predecessor {
+    /// gpu-tracker 5.0.1: result as JSON and text, tracking file as CSV and SQLite
+    GpuTracker,
+}
+
+fn cores(text: &str) -> Result<f64, String> {
+    let cores = text.parse::<f64>().ok().filter(|cores| cores.is_finite() && *cores > 0.0);
+    cores.ok_or_else(|| "it must be a number above 0".to_owned())
 }
 
 /// The kinds of files that this weigh can write, by name.

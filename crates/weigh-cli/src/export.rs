@@ -4,18 +4,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use weigh::export::{self, Exported, Format, Options, Progress};
+use weigh::export::{self, Exported, Format, Options, Progress, gpu_tracker};
 use weigh::record::{Recording, files};
 
-use crate::args::ExportArgs;
+use crate::args::{ExportArgs, Predecessor};
 use crate::failure::{Failure, USAGE, of_export, of_recording};
 use crate::{print, show};
+
+/// Where exports go in a recording when nothing else is said.
+const DIRECTORY: &str = "export";
 
 /// A wait that is shorter than this needs no explanation.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes tables, and prints the names of the files.
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
+    if let Some(Predecessor::GpuTracker) = args.predecessor {
+        return as_gpu_tracker(args);
+    }
     let options = Options {
         formats: args.formats,
         tables: args.tables,
@@ -33,14 +39,48 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
         }
         None => {
             let directory = show::find(args.run)?;
-            let output = args.output.unwrap_or_else(|| directory.join("export"));
+            let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
             one(&directory, &options, &output)?
         }
     };
     exported.missing.iter().for_each(|what| print::warning(what));
-    let names = exported.files.iter().map(|path| format!("{}\n", path.display()));
-    print::out(&names.collect::<String>());
+    named(&exported.files);
     Ok(0)
+}
+
+/// Exports a run that has just ended; says what went wrong or is missing.
+pub fn at_end(recording: &Path, formats: &[Format]) -> Vec<String> {
+    let options = Options { formats: formats.to_vec(), ..Options::default() };
+    match one(recording, &options, &recording.join(DIRECTORY)) {
+        Ok(exported) => exported.missing,
+        Err(failure) => vec![format!("{}: {}", failure.what, failure.cause)],
+    }
+}
+
+fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
+    use gpu_tracker::Format::{Csv, Json, Sqlite, Text};
+    let directory = show::find(args.run)?;
+    let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
+    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    let default = gpu_tracker::Options::default();
+    let options = gpu_tracker::Options {
+        ram_unit: args.ram_unit.unwrap_or(default.ram_unit),
+        gpu_ram_unit: args.gpu_ram_unit.unwrap_or(default.gpu_ram_unit),
+        time_unit: args.time_unit.unwrap_or(default.time_unit),
+        expected_cores: args.expected_cores,
+    };
+    let files = [Json, Text, Csv, Sqlite];
+    let written = gpu_tracker::export(&recording, &options, &files, &output, args.force);
+    named(&written.map_err(|error| {
+        let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
+        Failure::new("cannot write what gpu-tracker would have written", error, hint)
+    })?);
+    Ok(0)
+}
+
+/// Prints the names of files, one on a line.
+fn named(files: &[PathBuf]) {
+    print::out(&files.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
 }
 
 /// The recordings in a directory that is not one itself.

@@ -11,6 +11,7 @@ mod metrics;
 mod pages;
 mod phase;
 mod print;
+mod result_file;
 mod run;
 mod show;
 

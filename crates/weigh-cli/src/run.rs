@@ -1,24 +1,22 @@
 //! `weigh run`.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use weigh::host::child::Inherited;
 use weigh::report::text;
 use weigh::run::{Caller, Outcome};
-use weigh::summary::Summary;
 
 use crate::args::{Format, RunArgs};
 use crate::failure::{Failure, USAGE};
-use crate::{config, print, show};
+use crate::result_file::ResultFile;
+use crate::{config, export, print, show};
 
 /// Runs the command, says what it used, and ends as it did.
 pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     let file = config::read()?;
     let units = args.units.unwrap_or_else(|| file.units());
     let settings = file.settings(&args)?;
-    let file = args.summary.as_deref().map(SummaryFile::open).transpose()?;
+    let file = args.summary.as_deref().map(open_summary).transpose()?;
     let caller = Caller { inherited, keeps_stderr: true };
     let outcome = match weigh::run::run(&args.command, &settings, caller) {
         Ok(outcome) => outcome,
@@ -31,9 +29,12 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     };
     let Outcome { end, mut summary, recording, mut warnings } = outcome;
     if let Some(file) = file
-        && let Err(why) = file.write(&summary)
+        && let Err(why) = file.write(show::json(&summary)?.as_bytes())
     {
         warnings.push(why);
+    }
+    if let (Some(recording), false) = (&recording, args.export.is_empty()) {
+        warnings.extend(export::at_end(recording, &args.export));
     }
     if args.format == Format::Json && !args.quiet {
         // Beside the JSON they would spoil it.
@@ -56,51 +57,9 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     Ok(end.exit_code() as u8)
 }
 
-/// The file of `--summary`, opened before the command runs for a week.
-///
-/// It is kept open: a pipe or `/dev/stdout` must be what it was when weigh began.
-struct SummaryFile<'a> {
-    path: &'a Path,
-    file: std::fs::File,
-    was_there: bool,
-}
-
-impl SummaryFile<'_> {
-    #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
-    fn open(path: &Path) -> Result<SummaryFile<'_>, Failure> {
-        let was_there = path.exists();
-        let opened = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            // A pipe that nobody reads is refused instead of waited for.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path);
-        match opened {
-            Ok(file) => Ok(SummaryFile { path, file, was_there }),
-            Err(error) => {
-                let cause = format!("{}: {error}", path.display());
-                let hint = "weigh run --summary FILE -- …";
-                Err(Failure::new("cannot write the summary there", cause, hint).code(USAGE))
-            }
-        }
-    }
-
-    /// The run was refused: leaves everything as it was.
-    fn forget(self) {
-        if !self.was_there {
-            // If it cannot be removed it stays behind empty, which harms nobody.
-            let _ = std::fs::remove_file(self.path);
-        }
-    }
-
-    fn write(mut self, summary: &Summary) -> Result<(), String> {
-        let failed = |error: &dyn std::fmt::Display| {
-            format!("no summary in {}: {error}", self.path.display())
-        };
-        let json = serde_json::to_vec_pretty(summary).map_err(|error| failed(&error))?;
-        // Pipes and devices cannot be cut, and need not be.
-        let _ = self.file.set_len(0);
-        self.file.write_all(&json).map_err(|error| failed(&error))
-    }
+fn open_summary(path: &Path) -> Result<ResultFile, Failure> {
+    ResultFile::open(path).map_err(|cause| {
+        let hint = "weigh run --summary FILE -- …";
+        Failure::new("cannot write the summary there", cause, hint).code(USAGE)
+    })
 }

@@ -3,14 +3,13 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
 
 use weigh::export::gpu_tracker::python::{Value, dumps, pickle};
 
 use super::args::OutputArgs;
 use super::usage;
 use crate::failure::Failure;
+use crate::result_file::ResultFile;
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +24,11 @@ pub struct Output {
     format: Format,
     /// Ours to keep: the command's own is let go of while it runs.
     stdout: Option<OwnedFd>,
-    file: Option<(PathBuf, File, bool)>,
+    file: Option<ResultFile>,
 }
 
 impl Output {
     /// Checks what was asked for, and opens the file.
-    #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
     pub fn open(args: &OutputArgs) -> Result<Output, Failure> {
         let format = match args.format.as_deref() {
             Some("json") => Format::Json,
@@ -47,25 +45,14 @@ impl Output {
         }
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok();
         let Some(path) = &args.output else { return Ok(Output { format, stdout, file: None }) };
-        let was_there = path.exists();
-        let opened = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            // A pipe that nobody reads is refused instead of waited for.
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path);
-        match opened {
-            Ok(file) => Ok(Output { format, stdout, file: Some((path.clone(), file, was_there)) }),
-            Err(error) => Err(usage(format!("{}: {error}", path.display()))),
-        }
+        let file = ResultFile::open(path).map_err(usage)?;
+        Ok(Output { format, stdout, file: Some(file) })
     }
 
     /// Nothing comes of it: leaves everything as it was.
     pub fn forget(self) {
-        if let Some((path, _, false)) = self.file {
-            // If it cannot be removed it stays behind empty, which harms nobody.
-            let _ = std::fs::remove_file(path);
+        if let Some(file) = self.file {
+            file.forget();
         }
     }
 
@@ -86,13 +73,12 @@ impl Output {
             Format::Text => text().into_bytes(),
             Format::Pickle => pickle(value),
         };
-        let Some((path, mut file, _)) = self.file.take() else {
-            self.say(&String::from_utf8_lossy(&bytes));
-            return Ok(());
-        };
-        // Pipes and devices cannot be cut, and need not be.
-        let _ = file.set_len(0);
-        let written = file.write_all(&bytes);
-        written.map_err(|error| format!("no result in {}: {error}", path.display()))
+        match self.file.take() {
+            Some(file) => file.write(&bytes),
+            None => {
+                self.say(&String::from_utf8_lossy(&bytes));
+                Ok(())
+            }
+        }
     }
 }

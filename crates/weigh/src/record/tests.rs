@@ -113,7 +113,7 @@ fn what_is_read_is_what_was_measured() {
 fn many_small_batches_become_few_large_ones() {
     let directory = tempfile::tempdir().unwrap();
     let stream = record(directory.path(), 50).join("node-a/process.arrows");
-    assert_eq!(frames::Batches::open(&stream).unwrap().count(), 1);
+    assert_eq!(Batches::open(&stream).unwrap().count(), 1);
     assert!(!files::partial_name(&stream).exists());
 }
 
@@ -130,7 +130,7 @@ fn growing(directory: &Path) -> (PathBuf, PathBuf) {
     }
     // The writer's thread ends when it is told to; a copy of its files is what a kill leaves.
     let copy = directory.join("copy");
-    while frames::Batches::open(&stream).unwrap().count() < 3 {
+    while Batches::open(&stream).unwrap().count() < 3 {
         std::thread::yield_now();
     }
     std::fs::create_dir_all(copy.join("node-a")).unwrap();
@@ -143,7 +143,7 @@ fn growing(directory: &Path) -> (PathBuf, PathBuf) {
 /// The times of a stream's rows.
 fn times(stream: &Path) -> Result<Vec<Duration>, Error> {
     let mut table = crate::sample::Table::new(Scope::Process, &groups());
-    for batch in frames::Batches::open(stream)? {
+    for batch in Batches::open(stream)? {
         stream::decode(&batch?, Duration::ZERO, &mut table);
     }
     Ok(table.times().to_vec())
@@ -211,7 +211,7 @@ fn a_newer_format_is_refused_with_words() {
 fn the_stream_explains_itself() {
     let directory = tempfile::tempdir().unwrap();
     let stream = record(directory.path(), 1).join("node-a/process.arrows");
-    let batch = frames::Batches::open(&stream).unwrap().next().unwrap().unwrap();
+    let batch = Batches::open(&stream).unwrap().next().unwrap().unwrap();
     let schema = batch.schema();
     let field = schema.field_with_name("memory_rss_bytes").unwrap();
     assert_eq!(field.metadata()["unit"], "bytes");

@@ -20,6 +20,7 @@ pub mod usage;
 
 use std::path::{Path, PathBuf};
 
+use super::destination::Destination;
 use crate::collect;
 use crate::record::{self, Manifest, Moment, Recording};
 use crate::summary::{Accumulator, Summary};
@@ -41,6 +42,9 @@ pub enum Error {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// A file cannot be written.
+    #[error("{0}")]
+    Write(String),
     /// There is such a file already.
     #[error("File {} already exists. Set overwrite to True to overwrite the existing file.", path.display())]
     Exists {
@@ -143,8 +147,7 @@ pub fn export(
 ) -> Result<Vec<PathBuf>, Error> {
     let paths: Vec<PathBuf> =
         formats.iter().map(|format| directory.join(format.file_name())).collect();
-    paths.iter().try_for_each(|path| place::check_free(path, force))?;
-    std::fs::create_dir_all(directory).map_err(Error::file(directory))?;
+    paths.iter().try_for_each(|path| Destination::check(path, force))?;
     let of = |wanted: Format| {
         formats.iter().position(|format| *format == wanted).map(|place| paths[place].as_path())
     };
@@ -171,8 +174,8 @@ pub fn track(
     let constants = tracking::Constants::of(recording.manifest(), &options);
     let mut writers = Vec::new();
     for path in files {
-        place::check_free(path, force)?;
-        writers.push(tracking::Writer::create(path, &constants)?);
+        Destination::check(path, force)?;
+        writers.push(tracking::Writer::create(path, &constants, force)?);
     }
     let mut failed = None;
     let (summary, peaks) = replay(recording, |timepoint| {
@@ -184,7 +187,7 @@ pub fn track(
     if let Some(error) = failed {
         return Err(error);
     }
-    writers.into_iter().try_for_each(|writer| writer.finish(force))?;
+    writers.into_iter().try_for_each(tracking::Writer::finish)?;
     Ok(ResourceUsage::of(&summary, &peaks, &options))
 }
 

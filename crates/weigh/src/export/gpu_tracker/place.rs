@@ -1,46 +1,26 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all, with refusals in the words of gpu-tracker.
 
 use std::io::Write;
 use std::path::Path;
 
+use super::super::{self as export, destination::Destination};
 use super::Error;
-use crate::record::files::partial_name;
 
-/// Refuses a file that exists, unless it may be replaced.
-pub fn check_free(path: &Path, force: bool) -> Result<(), Error> {
-    if !force && path.exists() { Err(Error::Exists { path: path.to_owned() }) } else { Ok(()) }
-}
-
-/// Opens the file that will have this name when it is whole.
-pub fn create(path: &Path) -> Result<std::fs::File, Error> {
-    std::fs::File::create(partial_name(path)).map_err(Error::file(path))
-}
-
-/// Gives a file its name.
-pub fn finish(path: &Path, force: bool) -> Result<(), Error> {
-    let partial = partial_name(path);
-    let placed = check_free(path, force)
-        .and_then(|()| std::fs::rename(&partial, path).map_err(Error::file(path)));
-    if placed.is_err() {
-        forget(path);
+impl From<export::Error> for Error {
+    fn from(error: export::Error) -> Error {
+        match error {
+            export::Error::Exists { path } => Error::Exists { path },
+            export::Error::Recording(error) => Error::Recording(error),
+            other => Error::Write(other.to_string()),
+        }
     }
-    placed
-}
-
-/// Removes a file that did not become whole.
-pub fn forget(path: &Path) {
-    // Nothing more can be done about a file that cannot be removed either.
-    let _ = std::fs::remove_file(partial_name(path));
 }
 
 /// Writes a file.
 pub fn write(path: &Path, content: &[u8], force: bool) -> Result<(), Error> {
-    let written = create(path)?.write_all(content).map_err(Error::file(path));
-    match written {
-        Ok(()) => finish(path, force),
-        Err(error) => {
-            forget(path);
-            Err(error)
-        }
-    }
+    let destination = Destination::create(path, force)?;
+    let written = destination.file().and_then(|mut file| file.write_all(content));
+    written.map_err(Error::file(path))?;
+    destination.keep()?;
+    Ok(())
 }

@@ -8,9 +8,10 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Statement};
 
+use super::super::super::destination::Destination;
+use super::super::Error;
 use super::super::python::Value;
 use super::super::tracking::{CONSTANTS, MEASURES, TIMESTAMP};
-use super::super::{Error, place};
 use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
@@ -124,13 +125,10 @@ pub fn positions(path: &Path) -> Result<Vec<Position>, Error> {
 
 /// Writes a sub-tracking file.
 pub fn write(path: &Path, positions: &[Position]) -> Result<(), Error> {
-    drop(place::create(path)?);
-    let written = fill(&files::partial_name(path), positions);
-    if let Err(error) = written {
-        place::forget(path);
-        return Err(failed(path)(error));
-    }
-    place::finish(path, false)
+    let destination = Destination::create(path, false)?;
+    fill(destination.partial_path(), positions).map_err(failed(path))?;
+    destination.keep()?;
+    Ok(())
 }
 
 fn fill(path: &Path, positions: &[Position]) -> rusqlite::Result<()> {

@@ -72,7 +72,8 @@ fn phased(second: &str) -> (tempfile::TempDir, PathBuf) {
         name: name.to_owned(),
         parent: None,
     };
-    let end = |id: &str| Event::PhaseEnd { id: id.to_owned(), usage: None, end: None };
+    let end =
+        |id: &str| Event::PhaseEnd { id: id.to_owned(), usage: None, end: None, account: None };
     story.event(0.5, start("1", "load"));
     story.event(0.75, start("2", second));
     story.event(1.25, end("1"));

@@ -2,21 +2,22 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
 
+use super::super::super::destination::Destination;
+use super::super::Error;
 use super::super::python::{Value, repr};
-use super::super::{Error, place};
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
 
 /// A CSV file that is being written.
 pub struct Csv {
-    path: PathBuf,
+    destination: Destination,
     out: BufWriter<File>,
 }
 
 impl Csv {
-    pub(super) fn create(path: &Path, constants: &Constants) -> Result<Csv, Error> {
-        let mut csv = Csv { path: path.to_owned(), out: BufWriter::new(place::create(path)?) };
+    pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Csv, Error> {
+        let file = destination.file().map_err(Error::file(destination.path()))?;
+        let mut csv = Csv { destination, out: BufWriter::new(file) };
         csv.line(&CONSTANTS.join(","))?;
         csv.line(&line(&constants.values()))?;
         csv.line(&format!("{},{TIMESTAMP}", MEASURES.join(",")))?;
@@ -32,13 +33,13 @@ impl Csv {
     }
 
     fn failed(&self, source: std::io::Error) -> Error {
-        place::forget(&self.path);
-        Error::File { path: self.path.clone(), source }
+        Error::file(self.destination.path())(source)
     }
 
-    pub(super) fn finish(mut self) -> Result<PathBuf, Error> {
+    pub(super) fn finish(mut self) -> Result<(), Error> {
         self.out.flush().map_err(|source| self.failed(source))?;
-        Ok(self.path)
+        self.destination.keep()?;
+        Ok(())
     }
 }
 

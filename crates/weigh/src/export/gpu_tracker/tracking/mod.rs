@@ -6,9 +6,10 @@ mod sqlite;
 
 use std::path::Path;
 
+use super::super::destination::Destination;
 use super::follow::Timepoint;
 use super::python::Value;
-use super::{Error, Options, gpu, place};
+use super::{Error, Options, gpu};
 use crate::record::Manifest;
 
 /// What is constant during a run, by name.
@@ -143,11 +144,12 @@ pub enum Writer {
 
 impl Writer {
     /// Begins the file; its name says what it is.
-    pub fn create(path: &Path, constants: &Constants) -> Result<Writer, Error> {
+    pub fn create(path: &Path, constants: &Constants, force: bool) -> Result<Writer, Error> {
+        let destination = || Destination::create(path, force).map_err(Error::from);
         match kind(path)? {
-            Kind::Csv => csv::Csv::create(path, constants).map(Writer::Csv),
+            Kind::Csv => csv::Csv::create(destination()?, constants).map(Writer::Csv),
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite => sqlite::Sqlite::create(path, constants).map(Writer::Sqlite),
+            Kind::Sqlite => sqlite::Sqlite::create(destination()?, constants).map(Writer::Sqlite),
             #[cfg(not(feature = "sqlite"))]
             Kind::Sqlite => {
                 let why = "this weigh was built without SQLite".to_owned();
@@ -166,13 +168,12 @@ impl Writer {
     }
 
     /// Writes what is left and gives the file its name.
-    pub fn finish(self, force: bool) -> Result<(), Error> {
-        let path = match self {
-            Writer::Csv(csv) => csv.finish()?,
+    pub fn finish(self) -> Result<(), Error> {
+        match self {
+            Writer::Csv(csv) => csv.finish(),
             #[cfg(feature = "sqlite")]
-            Writer::Sqlite(sqlite) => sqlite.finish()?,
-        };
-        place::finish(&path, force)
+            Writer::Sqlite(sqlite) => sqlite.finish(),
+        }
     }
 }
 

@@ -1,18 +1,18 @@
 //! The tracking file as SQLite: the tables `static_data` and `data`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rusqlite::types::{ToSqlOutput, Value as Stored};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
+use super::super::super::destination::Destination;
+use super::super::Error;
 use super::super::python::Value;
-use super::super::{Error, place};
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
-use crate::record::files::partial_name;
 
 /// A database that is being written.
 pub struct Sqlite {
-    path: PathBuf,
+    destination: Destination,
     connection: Connection,
     insert: String,
     rows: Vec<Row>,
@@ -30,17 +30,11 @@ impl ToSql for Value {
 }
 
 impl Sqlite {
-    pub(super) fn create(path: &Path, constants: &Constants) -> Result<Sqlite, Error> {
-        // One that is left over from a run that was killed is not to be added to.
-        drop(place::create(path)?);
-        let made = make(&partial_name(path), constants);
-        match made {
-            Ok(connection) => {
-                let insert = insert("data", MEASURES.len() + 1);
-                Ok(Sqlite { path: path.to_owned(), connection, insert, rows: Vec::new() })
-            }
-            Err(error) => Err(failed(path, &error)),
-        }
+    pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Sqlite, Error> {
+        let connection = make(destination.partial_path(), constants)
+            .map_err(|error| failed(&destination, &error))?;
+        let insert = insert("data", MEASURES.len() + 1);
+        Ok(Sqlite { destination, connection, insert, rows: Vec::new() })
     }
 
     pub(super) fn row(&mut self, row: &Row) -> Result<(), Error> {
@@ -54,21 +48,21 @@ impl Sqlite {
         let written = self.connection.prepare(&self.insert).and_then(|mut insert| {
             self.rows.drain(..).try_for_each(|row| insert.execute(params_from_iter(&row)).map(drop))
         });
-        written.map_err(|error| failed(&self.path, &error))
+        written.map_err(|error| failed(&self.destination, &error))
     }
 
-    pub(super) fn finish(mut self) -> Result<PathBuf, Error> {
+    pub(super) fn finish(mut self) -> Result<(), Error> {
         self.flush()?;
         let done = self.connection.execute_batch("COMMIT");
-        done.map_err(|error| failed(&self.path, &error))?;
-        self.connection.close().map_err(|(_, error)| failed(&self.path, &error))?;
-        Ok(self.path)
+        done.map_err(|error| failed(&self.destination, &error))?;
+        self.connection.close().map_err(|(_, error)| failed(&self.destination, &error))?;
+        self.destination.keep()?;
+        Ok(())
     }
 }
 
-fn failed(path: &Path, error: &rusqlite::Error) -> Error {
-    place::forget(path);
-    Error::Sqlite { path: path.to_owned(), why: error.to_string() }
+fn failed(destination: &Destination, error: &rusqlite::Error) -> Error {
+    Error::Sqlite { path: destination.path().to_owned(), why: error.to_string() }
 }
 
 fn make(path: &Path, constants: &Constants) -> rusqlite::Result<Connection> {
