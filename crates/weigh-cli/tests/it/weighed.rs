@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc;
@@ -69,6 +70,17 @@ pub fn plain(program: impl AsRef<OsStr>, directory: &Path) -> Command {
         command.env_remove(name);
     });
     command.env("WEIGH", weigh_path()).env("BURNER", burner());
+    // A shell starts what it puts into the background with these ignored, and what is ignored
+    // stays so: tests of signals would fail when their own shell did that.
+    let default = || {
+        for number in [libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: signal takes numbers, and is allowed between fork and exec.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: the closure only makes system calls.
+    unsafe { command.pre_exec(default) };
     command
 }
 
