@@ -20,6 +20,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::{Cell, Column};
+use super::held::Held;
 use super::rates::rate_field;
 use super::shape::{self, Key, Role};
 use super::window::Windows;
@@ -81,18 +82,6 @@ struct Entity {
     values: Vec<Held>,
     /// Keys and words as they were last.
     words: Vec<Ready>,
-}
-
-/// One value of an entity as it is held.
-#[derive(Debug, Clone, Copy, Default)]
-struct Held {
-    value: Option<f64>,
-    /// Since when it is in this step.
-    since: i64,
-    /// Value times nanoseconds in this step, so far.
-    area: f64,
-    covered: i64,
-    growth: Option<f64>,
 }
 
 impl Grid {
@@ -172,7 +161,7 @@ impl Grid {
         let place = match self.places.get(key) {
             Some(&place) => place,
             None => {
-                let values = vec![Held { since: at, ..Held::default() }; columns.len()];
+                let values = vec![Held::since(at); columns.len()];
                 let words = vec![Ready::Missing; columns.len()];
                 let key: Key = key.into();
                 self.places.insert(key.clone(), self.entities.len());
@@ -280,46 +269,5 @@ impl Ready {
         if !matches!(self, Ready::Text(before) if **before == *text) {
             *self = Ready::Text(text.into());
         }
-    }
-}
-
-impl Held {
-    /// A new value from this moment on.
-    fn take(&mut self, value: f64, at: i64, windows: Option<&Windows>) {
-        self.hold_until(at, windows);
-        let inside = windows.is_none_or(|windows| windows.hold(at));
-        if let Some(before) = self.value.filter(|before| inside && value >= *before) {
-            self.growth = Some(self.growth.unwrap_or(0.0) + (value - before));
-        }
-        self.value = Some(value);
-    }
-
-    /// Growth over the time lived in the step; none for somebody who was there before and
-    /// has no new value, because then it stood still.
-    fn rate(&self, lived: i64, was_there: bool) -> Option<f64> {
-        let growth = self.growth.or((self.value.is_some() && was_there).then_some(0.0));
-        growth.filter(|_| lived > 0).map(|growth| growth / (lived as f64 / 1e9))
-    }
-
-    /// The value held up to a moment.
-    fn hold_until(&mut self, at: i64, windows: Option<&Windows>) {
-        if at <= self.since {
-            return;
-        }
-        if let Some(value) = self.value {
-            let held = windows.map_or(at - self.since, |windows| windows.overlap(self.since, at));
-            self.area += value * held as f64;
-            self.covered += held;
-        }
-        self.since = at;
-    }
-
-    /// The mean over the part of the step it was held in; of no time at all, the value itself.
-    fn mean(&self) -> Option<f64> {
-        if self.covered > 0 { Some(self.area / self.covered as f64) } else { self.value }
-    }
-
-    fn begin_step(&mut self, at: i64) {
-        *self = Held { value: self.value, since: at.max(self.since), ..Held::default() };
     }
 }

@@ -1,11 +1,11 @@
 //! Tables for other tools.
 //!
-//! A table is a sequence of Arrow batches ([`tables`]): a stream of the recording as
+//! A table is a sequence of Arrow batches (`tables`): a stream of the recording as
 //! it is, or a small table made from its events. On its way it may be cut to a
-//! window of time, turned into rates and put on a grid ([`steps`]); then a [`Sink`]
+//! window of time, turned into rates and put on a grid (`steps`); then a [`Sink`]
 //! for each kind of file writes it, a batch at a time, so that memory does not grow
 //! with the recording and several kinds cost one reading. A file has its final name
-//! only when it is whole ([`destination`]).
+//! only when it is whole (`destination`).
 #![allow(clippy::disallowed_methods, reason = "exported files are the user's, not the machine's")]
 
 pub mod column;
@@ -15,6 +15,8 @@ mod destination;
 mod formats;
 pub mod gpu_tracker;
 mod grid;
+mod held;
+mod made;
 mod rates;
 #[cfg(feature = "parquet")]
 mod runs;

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 
-use super::tables::Columns;
+use super::made::Columns;
 use super::{Cause, Error, tables};
 use crate::record::Recording;
 use crate::summary::{self, Summary};

@@ -5,22 +5,15 @@
 //! happened (processes, phases, marks) comes from the events and is small.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use arrow_array::{
-    ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt32Array, UInt64Array,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
 
-use super::column::time_type;
+use super::made::Columns;
 use super::{Cause, Error};
 use crate::catalog::Scope;
 use crate::host::wait::{End, Usage};
 use crate::record::{self, Batches, Event, Recording};
-
-/// Columns that are never null.
-const KEYS: [&str; 3] = ["time", "pid", "started"];
 
 /// Tables that are made from what happened.
 const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
@@ -99,74 +92,6 @@ pub fn started(recording: &Recording) -> i64 {
     i64::try_from(recording.manifest().started.as_nanosecond()).unwrap_or(0)
 }
 
-/// Columns under construction.
-#[derive(Default)]
-pub struct Columns {
-    fields: Vec<Field>,
-    arrays: Vec<ArrayRef>,
-}
-
-impl Columns {
-    fn put(&mut self, name: &str, kind: DataType, help: &str, array: ArrayRef) {
-        let field = Field::new(name, kind, !KEYS.contains(&name));
-        let metadata = HashMap::from([("help".to_owned(), help.to_owned())]);
-        self.fields.push(field.with_metadata(metadata));
-        self.arrays.push(array);
-    }
-
-    /// A column of moments.
-    pub fn times<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
-        let array: TimestampNanosecondArray = rows.iter().map(of).collect();
-        self.put(name, time_type(), help, Arc::new(array.with_timezone("UTC")));
-    }
-
-    /// A column of texts.
-    pub fn texts<T>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: &[T],
-        of: impl Fn(&T) -> Option<String>,
-    ) {
-        let array: StringArray = rows.iter().map(of).collect();
-        self.put(name, DataType::Utf8, help, Arc::new(array));
-    }
-
-    /// A column of whole numbers with a sign.
-    pub fn integers<T>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: &[T],
-        of: impl Fn(&T) -> Option<i64>,
-    ) {
-        let array: Int64Array = rows.iter().map(of).collect();
-        self.put(name, DataType::Int64, help, Arc::new(array));
-    }
-
-    fn counts<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<u64>) {
-        let array: UInt64Array = rows.iter().map(of).collect();
-        self.put(name, DataType::UInt64, help, Arc::new(array));
-    }
-
-    /// A column of real numbers.
-    pub fn numbers<T>(
-        &mut self,
-        name: &str,
-        help: &str,
-        rows: &[T],
-        of: impl Fn(&T) -> Option<f64>,
-    ) {
-        let array: Float64Array = rows.iter().map(of).collect();
-        self.put(name, DataType::Float64, help, Arc::new(array));
-    }
-
-    /// All of them as rows.
-    pub fn done(self) -> Result<RecordBatch, ArrowError> {
-        RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
-    }
-}
-
 /// How something ended, as far as it is known.
 #[derive(Default, Clone)]
 struct Ended {
@@ -233,8 +158,7 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     }
     let mut columns = Columns::default();
     columns.times("time", "When it was first seen", &rows, |row| Some(row.at));
-    let pids: UInt32Array = rows.iter().map(|row| Some(row.pid)).collect();
-    columns.put("pid", DataType::UInt32, "Its pid", Arc::new(pids));
+    columns.pids("pid", "Its pid", &rows, |row| row.pid);
     columns.counts("started", "Clock ticks from boot to its start", &rows, |row| Some(row.started));
     columns.integers("parent", "Who started it, or took it over", &rows, |row| {
         Some(i64::from(row.parent))
