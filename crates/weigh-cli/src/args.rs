@@ -28,11 +28,10 @@ Examples:
   weigh doctor                        what can be measured here, and what cannot
 ";
 
+// What a verb with options does is said at its options.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Run a command, weigh it and all it starts
     Run(RunArgs),
-    /// Put a phase into the running recording
     Phase(PhaseArgs),
     /// Put a mark into the running recording
     #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]
@@ -40,9 +39,7 @@ pub enum Verb {
         /// What to write
         text: String,
     },
-    /// Show the summary of a recorded run
     Show(ShowArgs),
-    /// Write the tables of a recorded run for other tools
     Export(ExportArgs),
     /// List the recordings here, newest first
     Runs {
@@ -229,12 +226,12 @@ pub struct ShowArgs {
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  weigh export -f parquet                     the newest run, for pandas, polars, DuckDB
-  weigh export -f csv --table process -o out  one table into out/
-  weigh export -f xlsx --resample 10s --rates one row for 10 s, totals as rates
-  weigh export -f csv --phase solve RUN       only while the phase lasted
-  weigh export weigh-runs -f parquet -o all   all runs as one dataset
-  weigh export RUN --as gpu-tracker           what gpu-tracker would have written
+  weigh export -f parquet                      for pandas, polars, DuckDB
+  weigh export -f csv --table process -o out   one table into out/
+  weigh export -f xlsx --resample 10s --rates  a row for 10 s, totals as rates
+  weigh export -f csv --phase solve RUN        only while the phase lasted
+  weigh export weigh-runs -f parquet -o all    all runs as one dataset
+  weigh export RUN --as gpu-tracker            what gpu-tracker would write
 ")]
 pub struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
