@@ -77,7 +77,7 @@ fn hint(error: &clap::Error) -> String {
     });
     match suggestion {
         Some(suggestion) => format!("did you mean {suggestion}? see weigh --help"),
-        None => "see weigh --help, or weigh run --help".to_owned(),
+        None => "see weigh --help, or weigh VERB --help".to_owned(),
     }
 }
 
@@ -152,6 +152,13 @@ pub fn of_export(error: &export::Error) -> Failure {
         | export::Error::NoStep => {
             ("cannot export this part of the run", "see weigh export --help", USAGE)
         }
+        export::Error::IntoRecording { .. } => {
+            let hint = "name another directory: weigh export -o DIR …";
+            ("cannot export into a recording", hint, USAGE)
+        }
+        export::Error::NoRuns { .. } => {
+            ("cannot export these runs", "see what is there: weigh runs DIR", FAILED)
+        }
         export::Error::Exists { .. } => {
             let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
             ("cannot write over what is there", hint, FAILED)
@@ -159,8 +166,13 @@ pub fn of_export(error: &export::Error) -> Failure {
         export::Error::Rows(_) => {
             ("cannot make sense of the recording", "see what is here: weigh runs", FAILED)
         }
-        export::Error::Write { .. } => {
-            ("cannot write the export", "name another directory: weigh export -o DIR …", FAILED)
+        export::Error::Write { source, .. } => {
+            let hint = if source.is::<std::io::Error>() {
+                "name another directory: weigh export -o DIR …"
+            } else {
+                "leave out this kind of file, or the table: see weigh export --help"
+            };
+            ("cannot write the export", hint, FAILED)
         }
     };
     Failure::new(what, error, hint).code(code)

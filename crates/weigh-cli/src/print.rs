@@ -5,6 +5,8 @@
 
 use std::io::Write;
 
+use weigh::report::text::printable;
+
 use crate::failure::Failure;
 
 /// Writes to stdout.
@@ -19,15 +21,14 @@ pub fn err(text: &str) {
 
 /// Says what could not be done, why, and what to type.
 pub fn failure(failure: &Failure) {
-    err(&format!(
-        "weigh: {}\n  cause: {}\n  hint:  {}\n",
-        failure.what, failure.cause, failure.hint
-    ));
+    // Names of files, phases and programs are somebody else's words.
+    let [what, cause, hint] = [&failure.what, &failure.cause, &failure.hint].map(|s| printable(s));
+    err(&format!("weigh: {what}\n  cause: {cause}\n  hint:  {hint}\n"));
 }
 
 /// Says what went wrong without being the end of anything.
 pub fn warning(text: &str) {
-    err(&format!("weigh: warning: {text}\n"));
+    err(&format!("weigh: warning: {}\n", printable(text)));
 }
 
 /// A table without borders, for people.

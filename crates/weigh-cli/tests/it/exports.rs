@@ -198,6 +198,96 @@ fn a_full_disk_leaves_no_file_of_the_final_name() {
 }
 
 #[test]
+fn a_recording_is_never_written_over() {
+    let (directory, run) = recorded();
+    let manifest = fs::read(run.join("run.json")).unwrap();
+    for force in [&[][..], &["--force"]] {
+        let arguments = [&["run", "-f", "json", "-o", "run"], force].concat();
+        fails(&export(directory.path(), &arguments), 2, "run is a recording");
+    }
+    assert_eq!(fs::read(run.join("run.json")).unwrap(), manifest);
+    // An export beside recordings is not taken for one, whatever its files are called.
+    exports(directory.path(), &["run", "-f", "json,jsonl", "-o", "weigh-runs/out"]);
+    let output = output(&mut weigh(directory.path(), &["runs"]));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("out"), "{output:?}");
+}
+
+#[test]
+fn what_has_not_ended_is_missing_in_every_format() {
+    let run = weighed_shell(&["-i", "10ms", "-o", "run"], "sleep 30 & echo $! > pid; sleep 0.1");
+    let directory = run.directory.path();
+    let pid = fs::read_to_string(directory.join("pid")).unwrap().trim().parse().unwrap();
+    let output = export(directory, &["run", "-f", ALL_FORMATS, "--table", "processes", "-o", "o"]);
+    signal(pid, libc::SIGKILL);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = fs::read_to_string(directory.join("o/processes.csv")).unwrap();
+    assert!(table.lines().any(|line| line.contains("sleep 30,,,,")), "{table}");
+}
+
+#[test]
+fn a_file_that_is_missing_or_damaged_is_named() {
+    let (directory, run) = recorded();
+    let host = |run: &Path| {
+        let inside = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
+        inside.filter(|path| path.is_dir()).find(|path| !path.ends_with("export")).unwrap()
+    };
+    let stream = host(&run).join("process.arrows");
+    let whole = fs::read(&stream).unwrap();
+    let warned = |words: &str, place: &str| {
+        let output = export(directory.path(), &["run", "-f", "csv", "-o", place]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.contains(words), "{stderr}");
+    };
+    fs::write(&stream, &whole[..100]).unwrap();
+    warned("process: nothing of its file is whole", "a");
+    fs::remove_file(&stream).unwrap();
+    warned("process: its file is not there", "b");
+    fs::write(&stream, &whole).unwrap();
+    let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
+    fs::write(run.join("events.jsonl"), events.replacen("phase_end", "phase_eXd", 1)).unwrap();
+    warned("events: 1 lines make no sense", "c");
+}
+
+#[test]
+fn a_damaged_run_does_not_keep_the_others_out_of_a_dataset() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        let place = format!("all/{name}");
+        let script = format!("$WEIGH phase only-{name} -- $BURNER children 2 5ms");
+        let run = ["run", "-q", "-i", "10ms", "-o", &place, "--", "sh", "-c", &script];
+        assert!(output(&mut weigh(directory.path(), &run)).status.success());
+    }
+    fs::create_dir_all(directory.path().join("all/c")).unwrap();
+    fs::write(directory.path().join("all/c/run.json"), "{").unwrap();
+    fs::write(directory.path().join("all/c/events.jsonl"), "").unwrap();
+    let said = |arguments: &[&str], words: &[&str]| {
+        let output = export(directory.path(), &[&["all", "-f", "parquet"], arguments].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(words.iter().all(|word| stderr.contains(word)), "{stderr}");
+        output.status.success()
+    };
+    assert!(said(&["-o", "d1"], &["left out: all/c"]));
+    assert!(said(&["-o", "d2", "--phase", "only-a"], &["left out: all/b", "has no phase only-a"]));
+    assert!(!said(&["-o", "d3", "--phase", "nope"], &["no run there can be read"]));
+}
+
+#[test]
+fn a_disk_without_room_for_a_workbook_is_an_error_and_no_panic() {
+    if !can_mount() {
+        return;
+    }
+    let (directory, _) = recorded();
+    fs::create_dir(directory.path().join("small")).unwrap();
+    let script = "mount -t tmpfs -o size=16k none small &&
+        { \"$WEIGH\" export run -f xlsx -o small; echo \"code $?\"; }";
+    let mut command = plain("unshare", directory.path());
+    let output = output(command.args(["-m", "sh", "-c", script]));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!stderr.contains("panicked") && stderr.contains("cannot write"), "{stderr}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "code 1\n");
+}
+
+#[test]
 fn a_killed_export_leaves_only_whole_files() {
     let (directory, _) = recorded();
     // Workbooks carry the time they were made at.

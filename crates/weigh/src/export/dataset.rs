@@ -9,7 +9,7 @@
 //! Spark refuses Parquet's nanoseconds. `runs` has one row for each run: what it was,
 //! and its figures.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
+use super::destination::Destination;
 use super::formats::Open;
 use super::steps::{Steps, Target};
 use super::{Cause, Error, Exported, Format, Options, Progress, chosen, runs, unfinished};
-use crate::record::{self, Recording};
+use crate::record::{self, Manifest, Recording};
 
 /// The table with one row for each run.
 pub const RUNS: &str = "runs";
@@ -39,27 +40,28 @@ pub fn dataset(
     let mut rows = 0;
     let mut files = Vec::new();
     plan.check(directory, options.force)?;
-    for run in &plan.recordings {
+    for run in &plan.runs {
+        let recording = Recording::open(&run.path)?;
+        let name = run.path.display();
         let mut parts = Parts {
             plan: &plan,
-            place: Place::of(directory, run),
+            place: Place::of(directory, recording.manifest()),
             force: options.force,
             open: None,
             done: Vec::new(),
         };
-        let steps = Steps::of(run, options)?;
-        let name = run.directory().display();
-        missing.extend(unfinished(run).into_iter().map(|what| format!("{name}: {what}")));
-        for table in chosen(run, options)? {
-            let lost = steps.pass(table, &mut parts, |more| {
+        let steps = Steps::of(&recording, options)?;
+        let (tables, mut lost) = chosen(&recording, options)?;
+        lost.extend(unfinished(&recording));
+        for table in tables {
+            lost.extend(steps.pass(table, &mut parts, |more| {
                 rows += more;
                 progress(Progress { rows, of });
-            })?;
-            missing.extend(lost.map(|what| format!("{name}: {what}")));
+            })?);
         }
-        let row = runs::row(run)?;
-        parts.begin(RUNS, &row.schema())?;
-        parts.rows(&row)?;
+        missing.extend(lost.into_iter().map(|what| format!("{name}: {what}")));
+        parts.begin(RUNS, &run.row.schema())?;
+        parts.rows(&run.row)?;
         parts.end()?;
         files.append(&mut parts.done);
     }
@@ -67,74 +69,95 @@ pub fn dataset(
 }
 
 /// What there is to be written.
+#[derive(Default)]
 struct Plan {
-    recordings: Vec<Recording>,
+    runs: Vec<Run>,
     /// The columns of each table, over all runs.
     columns: BTreeMap<String, SchemaRef>,
     rows: u64,
     missing: Vec<String>,
 }
 
+/// A run of the dataset; its events are read again when its turn comes.
+struct Run {
+    path: PathBuf,
+    manifest: Manifest,
+    row: RecordBatch,
+}
+
 impl Plan {
     fn of(recordings: &[PathBuf], options: &Options) -> Result<Plan, Error> {
-        let mut plan =
-            Plan { recordings: Vec::new(), columns: BTreeMap::new(), rows: 0, missing: Vec::new() };
-        let mut ids = BTreeSet::new();
+        let mut plan = Plan::default();
+        let mut why = "there is none".to_owned();
         for path in recordings {
-            let recording = match Recording::open(path) {
-                Ok(recording) => recording,
+            // One that is damaged, or has no such phase, must not keep the others.
+            match plan.add_run(path, options) {
+                Ok(()) => {}
                 Err(error) => {
-                    plan.missing.push(format!("left out, because it cannot be read: {error}"));
-                    continue;
+                    why = format!("{}: {error}", path.display());
+                    plan.missing.push(format!("left out: {why}"));
                 }
-            };
-            if !ids.insert(recording.manifest().id.clone()) {
-                let copy = path.display();
-                plan.missing.push(format!("{copy} is left out: it is a copy of another run"));
-                continue;
             }
-            let steps = Steps::of(&recording, options)?;
-            for table in chosen(&recording, options)? {
-                plan.rows += table.rows;
-                plan.add(table.name, &steps.schema(&table))?;
-            }
-            plan.add(RUNS, &runs::row(&recording)?.schema())?;
-            plan.recordings.push(recording);
         }
-        Ok(plan)
+        if plan.runs.is_empty() { Err(Error::NoRuns { why }) } else { Ok(plan) }
     }
 
-    /// Adds the columns of one run to those of the others.
-    fn add(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
-        let schema = microseconds(schema);
-        let known = self.columns.entry(table.to_owned()).or_insert_with(|| schema.clone());
-        let mut fields: Vec<Arc<Field>> = known.fields().to_vec();
-        for field in schema.fields() {
-            match known.field_with_name(field.name()) {
-                Ok(there) if there.data_type() == field.data_type() => {}
-                Ok(_) => {
-                    let why = format!("{table}: {} has two types in these runs", field.name());
-                    return Err(Cause::from(why).into());
-                }
-                // Where it is missing, it is null.
-                Err(_) => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
-            }
+    fn add_run(&mut self, path: &Path, options: &Options) -> Result<(), Error> {
+        let recording = Recording::open(path)?;
+        let manifest = recording.manifest();
+        if let Some(other) = self.runs.iter().find(|run| run.manifest.id == manifest.id) {
+            let why = format!("it is a copy of {}", other.path.display());
+            return Err(Cause::from(why).into());
         }
-        let metadata = HashMap::from([("weigh.table".to_owned(), table.to_owned())]);
-        *known = Arc::new(Schema::new_with_metadata(fields, metadata));
+        let steps = Steps::of(&recording, options)?;
+        let (tables, _) = chosen(&recording, options)?;
+        let row = runs::row(&recording)?;
+        let mut columns = self.columns.clone();
+        for table in &tables {
+            add(&mut columns, table.name, &steps.schema(table))?;
+        }
+        add(&mut columns, RUNS, &row.schema())?;
+        self.columns = columns;
+        self.rows += tables.iter().map(|table| table.rows).sum::<u64>();
+        self.runs.push(Run { path: path.to_owned(), manifest: manifest.clone(), row });
         Ok(())
     }
 
     /// Makes sure that nothing is in the way of any file before the first is begun.
     fn check(&self, directory: &Path, force: bool) -> Result<(), Error> {
-        for run in &self.recordings {
-            let place = Place::of(directory, run);
+        for run in &self.runs {
+            let place = Place::of(directory, &run.manifest);
             for table in self.columns.keys() {
-                super::destination::Destination::check(&place.file(table), force)?;
+                Destination::check(&place.file(table), force)?;
             }
         }
         Ok(())
     }
+}
+
+/// Adds the columns of one run to those of the others.
+fn add(
+    columns: &mut BTreeMap<String, SchemaRef>,
+    table: &str,
+    schema: &SchemaRef,
+) -> Result<(), Error> {
+    let schema = microseconds(schema);
+    let known = columns.entry(table.to_owned()).or_insert_with(|| schema.clone());
+    let mut fields: Vec<Arc<Field>> = known.fields().to_vec();
+    for field in schema.fields() {
+        match known.field_with_name(field.name()) {
+            Ok(there) if there.data_type() == field.data_type() => {}
+            Ok(_) => {
+                let why = format!("{table}: {} has another type in other runs", field.name());
+                return Err(Cause::from(why).into());
+            }
+            // Where it is missing, it is null.
+            Err(_) => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
+        }
+    }
+    let metadata = HashMap::from([("weigh.table".to_owned(), table.to_owned())]);
+    *known = Arc::new(Schema::new_with_metadata(fields, metadata));
+    Ok(())
 }
 
 /// The same columns with times that end at the microsecond.
@@ -166,9 +189,9 @@ struct Place {
 }
 
 impl Place {
-    fn of(directory: &Path, recording: &Recording) -> Place {
-        let run = record::host_directory(&recording.manifest().id);
-        let host = record::host_directory(&recording.manifest().host.name);
+    fn of(directory: &Path, manifest: &Manifest) -> Place {
+        let run = record::host_directory(&manifest.id);
+        let host = record::host_directory(&manifest.host.name);
         let below = Path::new(&format!("run={run}")).join(format!("host={host}"));
         Place { directory: directory.to_owned(), below }
     }

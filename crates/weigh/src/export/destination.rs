@@ -35,7 +35,11 @@ impl Destination {
             _ => Path::new("."),
         };
         let failed = |source: std::io::Error| Error::file(path, source);
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        std::fs::create_dir_all(directory).map_err(|source| {
+            let in_the_way = directory.symlink_metadata().is_ok() && !directory.is_dir();
+            let kind = std::io::ErrorKind::NotADirectory;
+            Error::file(directory, if in_the_way { kind.into() } else { source })
+        })?;
         // Exports are made to be passed on: as readable as the user's other files.
         let partial = tempfile::Builder::new()
             .prefix(".weigh-")

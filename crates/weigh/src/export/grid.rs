@@ -11,11 +11,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{TimestampNanosecondType, UInt8Type};
+use arrow_array::types::UInt8Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt32Array, UInt64Array,
+    UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -25,6 +24,10 @@ use super::rates::rate_field;
 use super::shape::{self, Key, Role};
 use super::window::Windows;
 use super::{Cause, Error};
+
+/// Steps without a row that are still believed: a laptop may sleep over a weekend, but a
+/// recording from a stranger must not fill the disk.
+const LONGEST_GAP: i64 = 10_000_000;
 
 /// Rows that are given out at once.
 const BATCH: usize = 8192;
@@ -63,6 +66,8 @@ pub struct Grid {
     /// Finished values of each column, and the times of their rows.
     ready: Vec<Vec<Ready>>,
     times: Vec<i64>,
+    /// The words of each column that has any.
+    words: Vec<Option<StringArray>>,
 }
 
 /// A finished value, or one that is kept as it is.
@@ -108,6 +113,7 @@ impl Grid {
             last: i64::MIN,
             ready: vec![Vec::new(); columns],
             times: Vec::new(),
+            words: vec![None; columns],
         }
     }
 
@@ -119,18 +125,11 @@ impl Grid {
     /// Takes rows in, and gives out what is finished.
     pub fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
         let columns = Column::all(batch)?;
-        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
-        let times = times.ok_or_else(|| Cause::from("the first column is not the time"))?;
+        let times = shape::times(batch)?;
+        self.learn_words(&columns);
         let mut key = Vec::new();
         for (row, &at) in times.values().iter().enumerate() {
-            let step = (at - self.plan.started).div_euclid(self.plan.step);
-            if self.step == i64::MIN {
-                self.step = step;
-            }
-            while self.step < step {
-                self.close(self.plan.started + (self.step + 1) * self.plan.step, give)?;
-                self.step += 1;
-            }
+            self.go_to(at, give)?;
             self.last = self.last.max(at);
             shape::key(&columns, &self.plan.roles, row, &mut key);
             self.take(&columns, row, &key, at);
@@ -142,10 +141,41 @@ impl Grid {
     pub fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
-            let step_end = self.plan.started + (self.step + 1) * self.plan.step;
-            self.close(end.min(step_end), give)?;
+            self.go_to(end, give)?;
+            self.close(end.min(self.begin(self.step + 1)), give)?;
         }
         self.give(give)
+    }
+
+    /// Ends all steps before the one that a moment is in.
+    fn go_to(&mut self, at: i64, give: &mut Give<'_>) -> Result<(), Error> {
+        let step = at.saturating_sub(self.plan.started).div_euclid(self.plan.step);
+        if self.step == i64::MIN {
+            self.step = step;
+        }
+        if step.saturating_sub(self.step) > LONGEST_GAP {
+            let why = "its times are further apart than 10 million steps: take longer ones";
+            return Err(Cause::from(why).into());
+        }
+        while self.step < step {
+            self.close(self.begin(self.step + 1), give)?;
+            self.step += 1;
+        }
+        Ok(())
+    }
+
+    /// When a step begins.
+    fn begin(&self, step: i64) -> i64 {
+        self.plan.started.saturating_add(step.saturating_mul(self.plan.step))
+    }
+
+    /// Words keep their places in all batches; some kinds of files insist on it.
+    fn learn_words(&mut self, columns: &[Column<'_>]) {
+        for (known, column) in self.words.iter_mut().zip(columns) {
+            if let (None, Column::Word(_, words)) = (&known, column) {
+                *known = Some((*words).clone());
+            }
+        }
     }
 
     fn note_ends(&mut self, at: i64) {
@@ -191,12 +221,13 @@ impl Grid {
     /// Ends the step at a moment: a row for everybody who lived in it.
     fn close(&mut self, end: i64, give: &mut Give<'_>) -> Result<(), Error> {
         self.note_ends(end);
-        let begin = self.plan.started + self.step * self.plan.step;
+        let begin = self.begin(self.step);
         let windows = self.plan.windows.as_ref();
         for entity in &mut self.entities {
             let until = entity.until.unwrap_or(end).min(end);
             let from = entity.since.max(begin);
-            let lived = windows.map_or(until - from, |windows| windows.overlap(from, until));
+            let lived =
+                windows.map_or(until.saturating_sub(from), |windows| windows.overlap(from, until));
             // Somebody who was seen for a moment only still has a row.
             let seen =
                 entity.since >= begin && windows.is_none_or(|windows| windows.hold(entity.since));
@@ -232,8 +263,9 @@ impl Grid {
         }
         let times = TimestampNanosecondArray::from(std::mem::take(&mut self.times));
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(times.with_timezone("UTC"))];
-        for (ready, field) in self.ready.iter_mut().zip(self.schema.fields()).skip(1) {
-            arrays.push(array(field.data_type(), ready)?);
+        let columns = self.ready.iter().zip(self.schema.fields()).zip(&self.words);
+        for ((ready, field), words) in columns.skip(1) {
+            arrays.push(array(field.data_type(), ready, words.as_ref())?);
         }
         self.ready.iter_mut().for_each(Vec::clear);
         let schema = Arc::clone(&self.schema);
@@ -241,7 +273,7 @@ impl Grid {
     }
 }
 
-fn array(kind: &DataType, ready: &[Ready]) -> Result<ArrayRef, Cause> {
+fn array(kind: &DataType, ready: &[Ready], words: Option<&StringArray>) -> Result<ArrayRef, Cause> {
     let whole = ready.iter().map(|ready| if let Ready::Whole(n) = ready { Some(*n) } else { None });
     let texts =
         ready.iter().map(|ready| if let Ready::Text(t) = ready { Some(&**t) } else { None });
@@ -252,7 +284,15 @@ fn array(kind: &DataType, ready: &[Ready]) -> Result<ArrayRef, Cause> {
         DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
         DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
         DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
-        DataType::Dictionary(_, _) => Arc::new(DictionaryArray::<UInt8Type>::from_iter(texts)),
+        DataType::Dictionary(_, _) => {
+            let words = words.cloned().unwrap_or_else(|| StringArray::from(Vec::<&str>::new()));
+            let place = |text: &str| words.iter().position(|word| word == Some(text));
+            let places = texts.map(|text| text.map(|text| place(text).ok_or("a new word")));
+            let places: UInt8Array = places
+                .map(|place| place.transpose().map(|place| place.map(|place| place as u8)))
+                .collect::<Result<_, _>>()?;
+            Arc::new(DictionaryArray::<UInt8Type>::try_new(places, Arc::new(words))?)
+        }
         other => return Err(format!("a key or word of type {other}").into()),
     })
 }

@@ -44,9 +44,10 @@ impl Held {
             return;
         }
         if let Some(value) = self.value {
-            let held = windows.map_or(at - self.since, |windows| windows.overlap(self.since, at));
+            let held = windows
+                .map_or(at.saturating_sub(self.since), |windows| windows.overlap(self.since, at));
             self.area += value * held as f64;
-            self.covered += held;
+            self.covered = self.covered.saturating_add(held);
         }
         self.since = at;
     }

@@ -39,7 +39,7 @@ pub use formats::Format;
 pub use tables::names as table_names;
 pub use window::Moment;
 
-use crate::record::{self, Event, Recording};
+use crate::record::{self, Event, Recording, files};
 use formats::Files;
 use steps::Steps;
 use tables::Table;
@@ -125,6 +125,18 @@ pub enum Error {
     /// A table of the recording makes no sense.
     #[error("{0}")]
     Rows(#[from] Cause),
+    /// The files would mix with those of a recording.
+    #[error("{} is a recording", path.display())]
+    IntoRecording {
+        /// Which directory.
+        path: PathBuf,
+    },
+    /// None of many runs can be exported.
+    #[error("no run there can be read: {why}")]
+    NoRuns {
+        /// What is wrong with the last one.
+        why: String,
+    },
     /// A file is there already.
     #[error("{} is there already", path.display())]
     Exists {
@@ -154,11 +166,14 @@ pub fn export(
     directory: &Path,
     mut progress: impl FnMut(Progress),
 ) -> Result<Exported, Error> {
-    let tables = chosen(recording, options)?;
+    if files::is_recording(directory) {
+        return Err(Error::IntoRecording { path: directory.to_owned() });
+    }
+    let (tables, mut missing) = chosen(recording, options)?;
+    missing.extend(unfinished(recording));
     let steps = Steps::of(recording, options)?;
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let mut files = Files::plan(&options.formats, &names, directory, options.force)?;
-    let mut missing = unfinished(recording);
     let of = tables.iter().map(|table| table.rows).sum();
     let mut rows = 0;
     for table in tables {
@@ -168,10 +183,14 @@ pub fn export(
         })?;
         missing.extend(lost);
     }
-    Ok(Exported { files: files.finish()?, missing })
+    let files = files.finish()?;
+    if files.is_empty() {
+        missing.push("there was nothing to export".to_owned());
+    }
+    Ok(Exported { files, missing })
 }
 
-fn chosen(recording: &Recording, options: &Options) -> Result<Vec<Table>, Error> {
+fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<String>), Error> {
     for name in options.tables.iter().flatten() {
         if !table_names().any(|there| there == name) {
             return Err(Error::NoTable { name: name.clone() });
@@ -183,6 +202,18 @@ fn chosen(recording: &Recording, options: &Options) -> Result<Vec<Table>, Error>
 /// What is known to be missing at the end of a recording.
 fn unfinished(recording: &Recording) -> Vec<String> {
     let ended = recording.entries().iter().any(|entry| matches!(entry.event, Event::RunEnd(_)));
-    let why = "the end of the run is not recorded: it goes on, or weigh was killed";
-    if ended { Vec::new() } else { vec![why.to_owned()] }
+    let mut missing = Vec::new();
+    if !ended {
+        let why = "the end of the run is not recorded: it goes on, or weigh was killed";
+        missing.push(why.to_owned());
+    }
+    if recording.torn_events() > 0 {
+        let bytes = recording.torn_events();
+        missing.push(format!("events: {bytes} bytes at the end are not whole"));
+    }
+    if recording.strange_events() > 0 {
+        let lines = recording.strange_events();
+        missing.push(format!("events: {lines} lines make no sense to this weigh"));
+    }
+    missing
 }

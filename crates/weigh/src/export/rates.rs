@@ -8,8 +8,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -56,8 +54,7 @@ impl Rates {
     /// The rows with rates.
     pub fn rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
         let columns = Column::all(batch)?;
-        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
-        let times = times.ok_or("the first column is not the time")?;
+        let times = shape::times(batch)?;
         let counters: Vec<usize> = self.places(Role::Counter).collect();
         let mut rates = vec![Vec::with_capacity(batch.num_rows()); counters.len()];
         let mut key = Vec::new();
@@ -99,6 +96,6 @@ impl Rates {
 }
 
 fn rate((before, from): (i64, f64), (now, to): (i64, f64)) -> Option<f64> {
-    let seconds = (now - before) as f64 / 1e9;
+    let seconds = now.saturating_sub(before) as f64 / 1e9;
     (seconds > 0.0 && to >= from).then(|| (to - from) / seconds)
 }

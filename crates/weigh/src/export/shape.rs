@@ -2,11 +2,21 @@
 
 use std::collections::VecDeque;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampNanosecondType;
+use arrow_array::{RecordBatch, TimestampNanosecondArray};
 use arrow_schema::Schema;
 
 use super::column::{Cell, Column};
-use super::tables;
+use super::{Cause, tables};
 use crate::record::{Event, Recording};
+
+/// When each row of a batch was measured.
+pub fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Cause> {
+    let first = batch.columns().first();
+    let times = first.and_then(|column| column.as_primitive_opt::<TimestampNanosecondType>());
+    times.ok_or_else(|| "the first column is not the time".into())
+}
 
 /// What a column is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

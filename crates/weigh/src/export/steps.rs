@@ -8,6 +8,7 @@ use super::rates::Rates;
 use super::tables::Table;
 use super::window::Windows;
 use super::{Error, Options, shape, tables};
+use crate::catalog::Scope;
 use crate::record::{Event, Recording};
 
 /// The shortest step of a grid: the shortest interval that weigh looks at.
@@ -102,13 +103,16 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// When the run ended, in nanoseconds since 1970.
+    /// When the run ended, in nanoseconds since 1970; when that is not recorded, when weigh
+    /// last looked, which it tells of itself in every tick.
     fn end(&self) -> Option<i64> {
-        let entries = self.recording.entries().iter();
-        entries
-            .filter(|entry| matches!(entry.event, Event::RunEnd(_)))
-            .map(|entry| tables::moment_of(self.recording, entry.seconds))
-            .next_back()
+        let mut entries = self.recording.entries().iter();
+        let end = entries.rfind(|entry| matches!(entry.event, Event::RunEnd(_)));
+        end.map(|entry| tables::moment_of(self.recording, entry.seconds)).or_else(|| {
+            let looks = self.recording.batches(Scope::Own).ok()??.map_while(Result::ok);
+            let last = |batch: RecordBatch| shape::times(&batch).ok()?.values().last().copied();
+            looks.filter_map(last).last()
+        })
     }
 }
 

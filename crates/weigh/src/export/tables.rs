@@ -9,9 +9,11 @@ use std::collections::HashMap;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::column::time_type;
 use super::made::Columns;
 use super::{Cause, Error};
 use crate::catalog::Scope;
+use crate::collect::{self, SOURCES, Source};
 use crate::host::wait::{End, Usage};
 use crate::record::{self, Batches, Event, Recording};
 
@@ -52,13 +54,31 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     Scope::ALL.into_iter().map(Scope::name).chain(HAPPENED)
 }
 
-/// The tables of a recording: those that are asked for, or all that hold anything.
-pub fn of(recording: &Recording, wanted: Option<&[String]>) -> Result<Vec<Table>, Error> {
+/// The tables of a recording, those that are asked for or all that hold anything; and what
+/// should be there and is not.
+pub fn of(
+    recording: &Recording,
+    wanted: Option<&[String]>,
+) -> Result<(Vec<Table>, Vec<String>), Error> {
     let asked = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
-    let mut tables = Vec::new();
+    let (mut tables, mut missing) = (Vec::new(), Vec::new());
     for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
-        let Some(batches) = recording.batches(scope)? else { continue };
-        let Some(schema) = batches.schema() else { continue };
+        let name = scope.name();
+        let Some(batches) = recording.batches(scope)? else {
+            if was_measured(recording, scope) {
+                missing.push(format!("{name}: its file is not there"));
+            } else if wanted.is_some() {
+                missing.push(format!("{name}: it was not measured in this run"));
+            }
+            continue;
+        };
+        let schema = batches.schema().filter(|schema| {
+            schema.fields().first().is_some_and(|first| *first.data_type() == time_type())
+        });
+        let Some(schema) = schema else {
+            missing.push(format!("{name}: nothing of its file is whole"));
+            continue;
+        };
         let (rows, torn) = (batches.rows, batches.torn);
         let batches = Rows::Recorded(Box::new(batches));
         tables.push(Table { name: scope.name(), schema, rows, torn, batches });
@@ -71,7 +91,14 @@ pub fn of(recording: &Recording, wanted: Option<&[String]>) -> Result<Vec<Table>
             tables.push(Table { name, schema, rows, torn: 0, batches: Rows::Made(Some(made)) });
         }
     }
-    Ok(tables)
+    Ok((tables, missing))
+}
+
+/// Whether a collector that the run was told to use has something of this scope.
+fn was_measured(recording: &Recording, scope: Scope) -> bool {
+    let used = |source: &&Source| recording.manifest().collectors.iter().any(|n| n == source.name);
+    let groups = collect::groups(&SOURCES.iter().filter(used).collect::<Vec<_>>());
+    groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }
 
 fn happened(recording: &Recording, name: &str) -> Result<RecordBatch, ArrowError> {
@@ -222,7 +249,7 @@ fn phases(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     columns.texts("name", "Its name", &rows, |row| Some(row.name.clone()));
     columns.texts("parent", "The phase around it", &rows, |row| row.parent.clone());
     columns.numbers("duration_seconds", "How long it lasted", &rows, |row| {
-        row.ended.at.map(|end| (end - row.at) as f64 / 1e9)
+        row.ended.at.map(|end| end.saturating_sub(row.at) as f64 / 1e9)
     });
     Ended::columns(&mut columns, &rows, |row| &row.ended);
     columns.done()

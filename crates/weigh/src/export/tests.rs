@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float64Type, UInt8Type};
 use arrow_array::{
-    ArrayRef, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt32Array,
-    UInt64Array,
+    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
+    UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
@@ -109,6 +109,70 @@ fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
     assert_eq!(numbers(&plain[0], "total"), [Some(4.0), Some(4.0), Some(10.0)]);
     let rates = grid(true, &[], 30 * SECOND, &rows);
     assert_eq!(numbers(&rates[0], "total_per_second"), [Some(0.4), Some(0.0), Some(0.6)]);
+}
+
+#[test]
+fn times_that_make_no_sense_do_not_fill_the_disk() {
+    let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
+    let plan = Plan {
+        roles: shape::roles(&schema()).unwrap(),
+        started: 0,
+        step: SECOND / 1000,
+        rates: false,
+        windows: None,
+        ends: [].into(),
+        end: None,
+    };
+    let mut grid = Grid::new(&schema(), plan);
+    let refused = grid.rows(&rows, &mut |_| Ok(()));
+    assert!(refused.unwrap_err().to_string().contains("further apart"));
+}
+
+#[test]
+fn words_keep_their_places_in_all_batches_of_a_grid() {
+    let kind = HashMap::from([("kind".to_owned(), "gauge".to_owned())]);
+    let fields = vec![
+        Field::new("time", time_type(), false),
+        Field::new("pid", DataType::UInt32, false),
+        Field::new("doing", super::column::word_type(), true).with_metadata(kind),
+    ];
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    // More rows than are given out at once, whose first word changes on the way.
+    let count = 20_000;
+    let times = TimestampNanosecondArray::from_iter_values((0..count).map(|row| row * SECOND));
+    let words = ["sleeping", "running"].map(Some);
+    let places = (0..count).map(|row| u8::from(row > count / 2));
+    let doing = DictionaryArray::<UInt8Type>::new(
+        UInt8Array::from_iter_values(places),
+        Arc::new(StringArray::from(words.to_vec())),
+    );
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(times.with_timezone("UTC")),
+        Arc::new(UInt32Array::from(vec![1; count as usize])),
+        Arc::new(doing),
+    ];
+    let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
+    let plan = Plan {
+        roles: shape::roles(&schema).unwrap(),
+        started: 0,
+        step: SECOND,
+        rates: false,
+        windows: None,
+        ends: [].into(),
+        end: None,
+    };
+    let (mut grid, mut given) = (Grid::new(&schema, plan), Vec::new());
+    let mut give = |batch| {
+        given.push(batch);
+        Ok(())
+    };
+    grid.rows(&rows, &mut give).unwrap();
+    grid.finish(&mut give).unwrap();
+    assert!(given.len() > 1);
+    for batch in &given {
+        let found = batch.column(2).as_dictionary::<UInt8Type>();
+        assert_eq!(found.values().as_string::<i32>().iter().collect::<Vec<_>>(), words);
+    }
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Parts of a run: from one moment to another, or the phases of one name.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
 use std::time::Duration;
 
-use super::{Cause, Error, tables};
+use super::{Cause, Error, shape, tables};
 use crate::quantity;
 use crate::record::Recording;
 
@@ -64,10 +62,14 @@ impl Windows {
         let Some(phase) = phase else { return Ok(Some(Windows(vec![(from, to)]))) };
         let all = tables::phases_of(recording);
         let named = all.iter().filter(|one| one.name == phase);
+        let there_is = named.clone().next().is_some();
         let parts: Vec<(i64, i64)> = named
             .map(|one| (one.at.max(from), one.ended().unwrap_or(i64::MAX).min(to)))
             .filter(|(from, to)| from < to)
             .collect();
+        if parts.is_empty() && there_is {
+            return Err(Error::EmptyWindow);
+        }
         if parts.is_empty() {
             let mut there: Vec<String> = all.into_iter().map(|one| one.name).collect();
             there.sort();
@@ -84,13 +86,16 @@ impl Windows {
 
     /// How many nanoseconds between two moments are in them.
     pub fn overlap(&self, from: i64, to: i64) -> i64 {
-        self.0.iter().map(|(first, last)| (to.min(*last) - from.max(*first)).max(0)).sum()
+        let inside = |(first, last): &(i64, i64)| {
+            // Moments from strangers may be centuries apart.
+            to.min(*last).saturating_sub(from.max(*first)).max(0)
+        };
+        self.0.iter().map(inside).fold(0, i64::saturating_add)
     }
 
     /// The rows of a batch that are in them.
     pub fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
-        let times = batch.column(0).as_primitive_opt::<TimestampNanosecondType>();
-        let times = times.ok_or("the first column is not the time")?;
+        let times = shape::times(batch)?;
         let inside: BooleanArray = times.values().iter().map(|at| Some(self.hold(*at))).collect();
         Ok(filter_record_batch(batch, &inside)?)
     }

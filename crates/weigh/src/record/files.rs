@@ -154,11 +154,16 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found: Vec<PathBuf> = listed
         .filter_map(Result::ok)
         .map(|entry| entry.path())
-        .filter(|path| path.join("run.json").is_file())
+        .filter(|path| is_recording(path))
         .collect();
     // Names begin with the time.
     found.sort_unstable_by(|one, other| other.file_name().cmp(&one.file_name()));
     Ok(found)
+}
+
+/// Whether a directory looks like a recording; an export has files of some of its names.
+pub fn is_recording(directory: &Path) -> bool {
+    directory.join("run.json").is_file() && directory.join("events.jsonl").is_file()
 }
 
 #[cfg(test)]

@@ -90,6 +90,10 @@ fn whole_frames(file: &mut File, length: u64) -> std::io::Result<(u64, u64)> {
         if [m0, m1, m2, m3] != [0xff; 4] || head_length > length - end - 8 {
             return Ok((end, rows));
         }
+        if head_length == 0 {
+            // The mark that other writers put at the end.
+            return Ok((end + 8, rows));
+        }
         head.resize(head_length as usize, 0);
         file.read_exact(&mut head)?;
         let Ok(message) = arrow_ipc::root_as_message(&head) else { return Ok((end, rows)) };
@@ -139,6 +143,13 @@ thread_local! {
 
 /// Calls into Arrow, and turns a panic over malformed bytes into an error.
 fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    caught(read).unwrap_or_else(|| {
+        Err(ArrowError::ParseError("Arrow cannot make sense of these bytes".to_owned()))
+    })
+}
+
+/// Calls into a library that panics where it should fail; nothing when it did.
+pub fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         let hook = std::panic::take_hook();
@@ -149,9 +160,7 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowEr
         }));
     });
     GUARDED.set(true);
-    let outcome = std::panic::catch_unwind(AssertUnwindSafe(read));
+    let outcome = std::panic::catch_unwind(AssertUnwindSafe(call));
     GUARDED.set(false);
-    outcome.unwrap_or_else(|_| {
-        Err(ArrowError::ParseError("Arrow cannot make sense of these bytes".to_owned()))
-    })
+    outcome.ok()
 }

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub use events::{Entry, Event};
 pub use frames::Batches;
+pub(crate) use frames::caught;
 pub use manifest::Manifest;
 pub(crate) use reader::host_directory;
 pub use reader::{Moment, Recording};

@@ -20,6 +20,7 @@ pub struct Recording {
     manifest: Manifest,
     entries: Vec<Entry>,
     torn: u64,
+    strange: u64,
 }
 
 /// A moment of a run that is read again.
@@ -41,8 +42,8 @@ impl Recording {
         if manifest.weigh.format > FORMAT {
             return Err(Error::Newer { path, found: manifest.weigh.format });
         }
-        let (entries, torn) = read_events(&directory.join("events.jsonl"))?;
-        Ok(Recording { directory: directory.to_owned(), manifest, entries, torn })
+        let Events { entries, torn, strange } = read_events(&directory.join("events.jsonl"))?;
+        Ok(Recording { directory: directory.to_owned(), manifest, entries, torn, strange })
     }
 
     /// Where it is.
@@ -58,6 +59,16 @@ impl Recording {
     /// Everything that happened, in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Bytes at the end of its events that are not whole and were left out.
+    pub fn torn_events(&self) -> u64 {
+        self.torn
+    }
+
+    /// Events that make no sense to this weigh: of a later one, or damaged.
+    pub fn strange_events(&self) -> u64 {
+        self.strange
     }
 
     /// Bytes at the end of its files that are not whole and were left out.
@@ -128,26 +139,38 @@ pub fn host_directory(host: &str) -> String {
     if name.trim_matches('.').is_empty() { "host".to_owned() } else { name }
 }
 
-/// The whole lines of the events, and how many bytes were left over.
-fn read_events(path: &Path) -> Result<(Vec<Entry>, u64), Error> {
+/// The events of a recording.
+#[derive(Default)]
+struct Events {
+    entries: Vec<Entry>,
+    /// Bytes that were left over at the end.
+    torn: u64,
+    /// Lines that make no sense to this weigh.
+    strange: u64,
+}
+
+/// The whole lines of the events.
+fn read_events(path: &Path) -> Result<Events, Error> {
     let failed = |source| Error::file(path, source);
     /// No event of ours is longer: the longest command line the kernel takes is 6 MB.
     const LONGEST_LINE: u64 = 64 << 20;
     let mut file = BufReader::new(files::open_regular(path)?);
-    let mut entries = Vec::new();
+    let mut events = Events::default();
     let mut line = Vec::new();
     loop {
         line.clear();
         let count =
             file.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(failed)?;
         if count == 0 {
-            return Ok((entries, 0));
+            return Ok(events);
         }
         match serde_json::from_slice(&line) {
-            Ok(entry) => entries.push(entry),
-            Err(_) if line.last() != Some(&b'\n') => return Ok((entries, count as u64)),
+            Ok(entry) => events.entries.push(entry),
+            Err(_) if line.last() != Some(&b'\n') => {
+                return Ok(Events { torn: count as u64, ..events });
+            }
             // An event that a later weigh has invented: not ours to understand.
-            Err(error) if error.is_data() => {}
+            Err(error) if error.is_data() => events.strange += 1,
             Err(error) => return Err(Error::malformed(path, error)),
         }
     }

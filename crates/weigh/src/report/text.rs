@@ -315,12 +315,19 @@ pub(super) fn join(parts: &[Option<String>]) -> String {
     parts.iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// Text from the outside, with control characters escaped.
+/// Text from the outside, with everything escaped that does something to a terminal: control
+/// characters, and those that turn the direction of what follows.
 pub fn printable(text: &str) -> String {
+    let acts = |c: char| {
+        let turns = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&c)
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c);
+        c.is_control() || turns
+    };
     text.chars()
         .flat_map(|c| {
-            let escaped = c.is_control().then(|| c.escape_default());
-            let plain = (!c.is_control()).then_some(c);
+            let escaped = acts(c).then(|| c.escape_default());
+            let plain = (!acts(c)).then_some(c);
             escaped.into_iter().flatten().chain(plain)
         })
         .collect()

@@ -162,15 +162,22 @@ impl Files {
         directory: &Path,
         force: bool,
     ) -> Result<Files, Error> {
+        let mut once: Vec<Format> = Vec::new();
+        for format in formats {
+            if !once.contains(format) {
+                once.push(*format);
+            }
+        }
+        let formats = once;
         let mut files = Files {
             directory: directory.to_owned(),
-            formats: formats.to_vec(),
+            formats: formats.clone(),
             force,
             whole: Vec::new(),
             current: Vec::new(),
             done: Vec::new(),
         };
-        for format in formats {
+        for format in &formats {
             let names = if format.holds_all() { &[ALL_TABLES] } else { tables };
             for name in names {
                 Destination::check(&files.path(*format, name), force)?;

@@ -103,33 +103,36 @@ impl<W: Write> Sink for Pickle<W> {
 impl Spool {
     fn take(&mut self, column: Column<'_>, rows: usize) -> Result<(), Cause> {
         if let (Kind::Category(words), Column::Word(_, known)) = (&mut self.kind, column) {
-            for word in known.iter().flatten().skip(words.len()) {
-                words.push(word.to_owned());
+            for word in known.iter().flatten() {
+                if !words.iter().any(|there| there == word) {
+                    words.push(word.to_owned());
+                }
             }
         }
         for row in 0..rows {
             let cell = column.cell(row);
-            match (&self.kind, cell, column) {
-                (_, Cell::Time(number) | Cell::I64(number), _) => {
-                    self.put(&number.to_le_bytes())?
-                }
-                (Kind::Plain("<u4"), Cell::U64(number), _) => {
+            match (&self.kind, cell) {
+                (_, Cell::Time(number) | Cell::I64(number)) => self.put(&number.to_le_bytes())?,
+                (Kind::Plain("<u4"), Cell::U64(number)) => {
                     self.put(&(number as u32).to_le_bytes())?;
                 }
-                (_, Cell::U64(number), _) => self.put(&number.to_le_bytes())?,
-                (_, Cell::F64(number), _) => self.put(&number.to_le_bytes())?,
-                (Kind::Category(_), Cell::Text(_), Column::Word(places, _)) => {
-                    self.put(&[places.value(row)])?;
+                (_, Cell::U64(number)) => self.put(&number.to_le_bytes())?,
+                (_, Cell::F64(number)) => self.put(&number.to_le_bytes())?,
+                // Batches may number their words differently. The code of a missing one is -1.
+                (Kind::Category(words), Cell::Text(text)) => {
+                    let code = words.iter().position(|word| word == text);
+                    self.put(&code.map_or(-1, |code| code as i16).to_le_bytes())?;
                 }
-                // The code of a missing category is -1.
-                (Kind::Category(_), _, _) => self.put(&(-1_i8).to_le_bytes())?,
-                (_, Cell::Text(words), _) => {
+                (Kind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
+                (_, Cell::Text(words)) => {
                     text(&mut self.bytes, words)?;
                 }
-                (Kind::Texts, Cell::Null, _) => self.put(&[NONE])?,
-                (Kind::Masked(_), Cell::Null, _) => self.put(&0_u64.to_le_bytes())?,
-                (Kind::Plain("<f8"), Cell::Null, _) => self.put(&f64::NAN.to_le_bytes())?,
-                (_, Cell::Null, _) => return Err(format!("a key {} is missing", self.name).into()),
+                (Kind::Texts, Cell::Null) => self.put(&[NONE])?,
+                // NumPy's "not a time".
+                (Kind::Time, Cell::Null) => self.put(&i64::MIN.to_le_bytes())?,
+                (Kind::Masked(_), Cell::Null) => self.put(&0_u64.to_le_bytes())?,
+                (Kind::Plain("<f8"), Cell::Null) => self.put(&f64::NAN.to_le_bytes())?,
+                (_, Cell::Null) => return Err(format!("a key {} is missing", self.name).into()),
             }
             if let Some(mask) = &mut self.mask {
                 mask.write_all(&[u8::from(cell == Cell::Null)])?;
@@ -165,7 +168,7 @@ impl Spool {
             }
             Kind::Category(words) => {
                 global(out, "pandas", "Categorical.from_codes")?;
-                array(out, "<i1", self.length, self.bytes)?;
+                array(out, "<i2", self.length, self.bytes)?;
                 out.write_all(&[EMPTY_LIST, MARK])?;
                 words.iter().try_for_each(|word| text(out, word))?;
                 out.write_all(&[APPENDS, TUPLE2, REDUCE])?;

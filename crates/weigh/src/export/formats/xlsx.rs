@@ -14,10 +14,11 @@ use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
 use super::super::column::{Cell, Column, moment};
 use super::super::{Cause, Sink};
+use crate::record::caught;
 
 /// Rows of a sheet below its head.
 const SHEET: u32 = 1_048_575;
-/// The longest text of a cell, in characters.
+/// The longest text of a cell, in UTF-16 units.
 const TEXT: usize = 32_767;
 /// The largest whole number that Excel has exactly.
 const WHOLE: u64 = 1 << 53;
@@ -71,19 +72,8 @@ impl Xlsx {
         }
         Ok(())
     }
-}
 
-impl Sink for Xlsx {
-    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
-        table.clone_into(&mut self.table);
-        let names = schema.fields().iter().map(|field| field.name().clone());
-        self.names = names.collect();
-        self.names.insert(1, "time_utc".to_owned());
-        self.parts = 0;
-        Ok(self.begin_sheet()?)
-    }
-
-    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
         let columns = Column::all(batch)?;
         for row in 0..batch.num_rows() {
             if self.row == SHEET {
@@ -104,9 +94,24 @@ impl Sink for Xlsx {
         }
         Ok(())
     }
+}
+
+impl Sink for Xlsx {
+    fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
+        table.clone_into(&mut self.table);
+        let names = schema.fields().iter().map(|field| field.name().clone());
+        self.names = names.collect();
+        self.names.insert(self.names.len().min(1), "time_utc".to_owned());
+        self.parts = 0;
+        guarded(|| Ok(self.begin_sheet()?))
+    }
+
+    fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
+        guarded(|| self.write(batch))
+    }
 
     fn finish(mut self: Box<Self>) -> Result<(), Cause> {
-        Ok(self.workbook.save_to_writer(self.file)?)
+        guarded(|| Ok(self.workbook.save_to_writer(self.file)?))
     }
 }
 
@@ -139,9 +144,23 @@ fn put(
             sheet.write_number(row, column, number)?;
         }
         Cell::Text(text) => {
-            let end = text.char_indices().nth(TEXT).map_or(text.len(), |(end, _)| end);
-            sheet.write_string(row, column, &text[..end])?;
+            sheet.write_string(row, column, cut(text))?;
         }
     }
     Ok(())
+}
+
+/// As much of a text as a cell can hold.
+fn cut(text: &str) -> &str {
+    let mut units = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        units += c.len_utf16();
+        units > TEXT
+    });
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+/// The library panics when its temporary files find no room.
+fn guarded(write: impl FnOnce() -> Result<(), Cause>) -> Result<(), Cause> {
+    caught(write).unwrap_or_else(|| Err("no room for the temporary files of a workbook".into()))
 }
