@@ -180,5 +180,7 @@ fn the_size_of_weigh_is_not_charged_to_the_command() {
     let (largest, peak) = (bytes(&state["maxrss_bytes"]), bytes(&state["vmhwm_bytes"]));
     let own = bytes(&state["summary"]["monitor"]["memory_peak_bytes"]);
     assert!(largest < own, "{largest} is not below the {own} of weigh");
-    assert!((largest - peak).abs() <= 2.0 * 1024.0 * 1024.0, "{largest} beside {peak}");
+    // Between fork and exec the child runs weigh's own code. In a release build that is nothing
+    // beside the smallest program; the code of a debug build lies on many more pages.
+    assert!((largest - peak).abs() <= 3.0 * 1024.0 * 1024.0, "{largest} beside {peak}");
 }
