@@ -114,7 +114,7 @@ struct Bar(ProgressBar);
 impl Bar {
     fn new() -> Bar {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = "{bar:40} {percent:>3} %  {human_pos} of {human_len} rows  {eta} left";
+        let style = "{wide_bar} {percent:>3} %  {human_pos} of {human_len} rows  {eta} left";
         Bar(bar.with_style(
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
         ))
