@@ -71,10 +71,12 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     };
     let files = [Json, Text, Csv, Sqlite];
     let written = gpu_tracker::export(&recording, &options, &files, &output, args.force);
-    named(&written.map_err(|error| {
+    let written = written.map_err(|error| {
         let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
         Failure::new("cannot write what gpu-tracker would have written", error, hint)
-    })?);
+    })?;
+    print::warning(crate::gpu_tracker::NO_GPU);
+    named(&written);
     Ok(0)
 }
 

@@ -10,6 +10,8 @@ mod sub_track;
 mod tconfig;
 mod track;
 
+pub use track::NO_GPU;
+
 use std::ffi::OsStr;
 use std::path::Path;
 

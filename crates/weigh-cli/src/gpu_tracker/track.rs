@@ -18,7 +18,9 @@ use super::{tconfig, usage};
 use crate::failure::Failure;
 use crate::print;
 
-const NO_GPU: &str = "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0";
+/// Why the fields of GPUs are what they are.
+pub const NO_GPU: &str =
+    "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0";
 
 /// Runs the command, says what it used, and ends as it did.
 pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {

@@ -288,6 +288,37 @@ fn a_disk_without_room_for_a_workbook_is_an_error_and_no_panic() {
 }
 
 #[test]
+fn gpu_trackers_files_are_written_in_the_units_asked_for() {
+    let (directory, _) = recorded();
+    let units = ["--ram-unit", "megabytes", "--time-unit", "seconds", "--expected-cores", "4"];
+    let arguments = [&["run", "--as", "gpu-tracker", "-o", "out"], &units[..]].concat();
+    let written = exports(directory.path(), &arguments);
+    let names: Vec<_> = written.iter().map(|path| path.file_name().unwrap()).collect();
+    assert_eq!(names, ["gpu-tracker.json", "gpu-tracker.txt", "tracking.csv", "tracking.sqlite"]);
+    let result: serde_json::Value =
+        serde_json::from_slice(&fs::read(&written[0]).unwrap()).unwrap();
+    assert_eq!(result["max_ram"]["unit"], "megabytes");
+    assert_eq!(result["cpu_utilization"]["n_expected_cores"], 4);
+    let summary = fs::read(directory.path().join("run/summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(result["compute_time"]["time"], summary["run"]["duration_seconds"]);
+    let peak = summary["figures"]["memory_peak_bytes"]["value"].as_f64().unwrap();
+    let total = result["max_ram"]["combined"]["total_rss"].as_f64().unwrap();
+    assert!((total - peak / 1e6).abs() < 1e-9, "{total} megabytes beside {peak} bytes");
+    fails(&export(directory.path(), &arguments), 1, "gpu-tracker.json already exists");
+    let bad = ["run", "--as", "gpu-tracker", "--ram-unit", "mb", "-o", "bad"];
+    fails(&export(directory.path(), &bad), 2, "is not a valid RAM unit");
+    assert!(!directory.path().join("bad").exists());
+}
+
+#[test]
+fn a_run_is_exported_when_it_ends_if_that_was_asked_for() {
+    let run = weighed_shell(&["-o", "run", "--export", "csv,parquet"], "exit 3").ended_with(3);
+    let place = run.directory.path().join("run/export");
+    assert!(place.join("process.csv").exists() && place.join("process.parquet").exists());
+}
+
+#[test]
 fn a_killed_export_leaves_only_whole_files() {
     let (directory, _) = recorded();
     // Workbooks carry the time they were made at.

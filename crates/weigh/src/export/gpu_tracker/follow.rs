@@ -193,7 +193,7 @@ impl Follower {
         }
         self.others_cpu = self.others_cpu.max(cpu);
         if self.peaks.any_descendants {
-            raise(&mut self.peaks.descendants_total, Some(others.total()));
+            raise(&mut self.peaks.descendants_total, others.total());
         }
         raise(&mut self.peaks.descendants_shared, others.shared);
         raise(&mut self.peaks.combined_shared, all.shared);
@@ -202,14 +202,19 @@ impl Follower {
 
     fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
         let [main, others, all] = sums;
-        let known = |bytes: f64| self.any.then_some(bytes);
+        let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
         let gpu = gpu::at_tick(tick);
         self.waiting.push(Timepoint {
             timestamp: super::unix_seconds(self.started, tick.at.as_secs_f64()),
-            ram: [known(main.largest), known(others.total()), known(all.total()), self.machine_ram],
+            ram: [
+                known(main.largest()),
+                known(others.total()),
+                known(all.total()),
+                self.machine_ram,
+            ],
             gpu_ram: gpu.memory,
             gpu_busy: gpu.busy,
-            threads: sums.map(|sums| self.any.then_some(sums.threads)),
+            threads: sums.map(|sums| sums.threads().filter(|_| self.any)),
             cores: [None; 4],
         });
         let now =

@@ -20,30 +20,65 @@ pub struct Seen {
 /// Sums over some processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Sums {
+    /// Whether there is anybody.
+    any: bool,
     /// Proportional shares, or all where those are not known.
-    pub proportional: f64,
+    proportional: Option<f64>,
     /// The largest of them.
-    pub largest: f64,
+    largest: Option<f64>,
     /// What they share.
     pub shared: Option<f64>,
     /// Threads.
-    pub threads: u64,
+    threads: Option<u64>,
 }
 
 impl Sums {
     /// With one more.
     pub fn add(&mut self, process: &Seen) {
-        let rss = process.rss.unwrap_or(0) as f64;
-        self.proportional += process.pss.map_or(rss, |pss| pss as f64);
-        self.largest = self.largest.max(rss);
+        self.any = true;
+        if let Some(share) = process.pss.or(process.rss) {
+            self.proportional = Some(self.proportional.unwrap_or(0.0) + share as f64);
+        }
+        if let Some(rss) = process.rss {
+            self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
+        }
         if let (Some(pss), Some(uss)) = (process.pss, process.uss) {
             self.shared = Some(self.shared.unwrap_or(0.0) + pss.saturating_sub(uss) as f64);
         }
-        self.threads += process.threads.unwrap_or(0);
+        if let Some(threads) = process.threads {
+            self.threads = Some(self.threads.unwrap_or(0) + threads);
+        }
     }
 
-    /// All of their memory: never below the largest of them.
-    pub fn total(&self) -> f64 {
-        self.proportional.max(self.largest)
+    /// All of their memory: never below the largest of them. Nobody has none; of somebody who
+    /// could not be read it is not known.
+    pub fn total(&self) -> Option<f64> {
+        let total = self.proportional.map(|sum| sum.max(self.largest.unwrap_or(0.0)));
+        total.or((!self.any).then_some(0.0))
+    }
+
+    /// The largest of them, in the same way.
+    pub fn largest(&self) -> Option<f64> {
+        self.largest.or((!self.any).then_some(0.0))
+    }
+
+    /// Their threads, in the same way.
+    pub fn threads(&self) -> Option<u64> {
+        self.threads.or((!self.any).then_some(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_has_nothing_and_of_somebody_unreadable_nothing_is_known() {
+        let mut sums = Sums::default();
+        assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
+        sums.add(&Seen::default());
+        assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
+        sums.add(&Seen { rss: Some(7), threads: Some(2), ..Seen::default() });
+        assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));
     }
 }
