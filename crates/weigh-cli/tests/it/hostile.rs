@@ -94,12 +94,12 @@ fn a_foreign_proc_is_not_measured_as_if_it_were_ours() {
     }
     let directory = tempfile::tempdir().unwrap();
     let run =
-        "unshare -pf \"$WEIGH\" run -q --no-record --summary summary.json -- \"$BURNER\" cpu 200ms";
+        "unshare -pf \"$WEIGH\" run -q --no-record --summary summary.json -- \"$BURNER\" cpu 1s";
     let (code, _, summary) = script(directory.path(), run);
     assert_eq!(code, Some(0));
     let main = &summary["parts"]["main"]["figures"]["cpu_time_seconds"];
     assert!(main["value"].is_null() && main["reason"].as_str().unwrap().contains("namespace"));
-    figure(&summary, "cpu_time_seconds").is_within(0.1, 0.2);
+    figure(&summary, "cpu_time_seconds").is_within(0.1, 1.0);
 }
 
 #[test]

@@ -67,11 +67,11 @@ fn run_end(run: &Weighed) -> f64 {
 
 #[test]
 fn a_phase_is_what_its_command_took() {
-    let run = told("$BURNER sleep 100ms; $WEIGH phase work -- $BURNER cpu 300ms").ended_with(0);
+    let run = told("$BURNER sleep 100ms; $WEIGH phase work -- $BURNER cpu 1s").ended_with(0);
     let work = phase(&run, "work");
     assert!(number(work, "start_seconds") >= 0.1, "{work}");
-    assert!(number(work, "duration_seconds") >= 0.3, "{work}");
-    assert!((number(work, "cpu_time_seconds") / 0.3 - 1.0).abs() <= 0.05, "{work}");
+    assert!(number(work, "duration_seconds") >= 1.0, "{work}");
+    assert!((number(work, "cpu_time_seconds") - 1.0).abs() <= 0.06, "{work}");
     assert!(number(work, "largest_process_bytes") > 0.0, "{work}");
     assert!(work["parent"].is_null(), "{work}");
 }
@@ -96,7 +96,7 @@ fn phases_of_one_name_at_once_are_kept_apart() {
     assert_ne!(same[0]["id"], same[1]["id"]);
     let mut times: Vec<f64> = same.iter().map(|one| number(one, "cpu_time_seconds")).collect();
     times.sort_unstable_by(f64::total_cmp);
-    assert!((times[0] - 0.1).abs() < 0.03 && (times[1] - 0.3).abs() < 0.03, "{times:?}");
+    assert!((times[0] - 0.1).abs() < 0.06 && (times[1] - 0.3).abs() < 0.06, "{times:?}");
 }
 
 #[test]
@@ -176,9 +176,9 @@ fn a_word_for_a_run_that_is_over_is_only_a_warning() {
 
 #[test]
 fn the_cpu_time_of_a_command_is_exact() {
-    let run = told("$WEIGH phase burn -- $BURNER cpu 500ms").ended_with(0);
+    let run = told("$WEIGH phase burn -- $BURNER cpu 2s").ended_with(0);
     let cpu = figure(phase(&run, "burn"), "cpu_time_seconds");
-    cpu.is("exact").is_within(0.03, 0.5);
+    cpu.is("exact").is_within(0.03, 2.0);
     let cores = figure(phase(&run, "burn"), "cpu_cores_mean").known();
     let length = number(phase(&run, "burn"), "duration_seconds");
     assert!((cores * length - cpu.known()).abs() < 1e-6, "{cores} cores for {length} s");
@@ -190,7 +190,7 @@ fn steps_have_the_cpu_time_that_was_used_in_them() {
                   $WEIGH phase --end; $BURNER cpu 200ms";
     let run = told(script).ended_with(0);
     // The programs in between, what is used until the monitor looks, and clock ticks.
-    let beside = if has_task_clock(&run) { 0.05 } else { 0.1 };
+    let beside = if has_task_clock(&run) { 0.08 } else { 0.12 };
     for (name, truth) in [("a", 0.3), ("b", 0.6)] {
         let cpu = figure(phase(&run, name), "cpu_time_seconds");
         assert!((cpu.known() - truth).abs() <= beside, "{name} used {truth} s: {cpu:?}");
@@ -236,14 +236,14 @@ fn the_io_of_a_command_is_counted_to_the_byte() {
 
 #[test]
 fn phases_of_one_name_inside_each_other_are_paired_by_their_ids() {
-    let inner = "sh -c '$WEIGH phase same -- $BURNER cpu 100ms; $BURNER cpu 200ms'";
+    let inner = "sh -c '$WEIGH phase same -- $BURNER cpu 1s; $BURNER cpu 200ms'";
     let run = told(&format!("$WEIGH phase same -- {inner}")).ended_with(0);
     let same = phases(&run, "same");
     let [outer, inner] = same[..] else { panic!("{same:?}") };
     assert_eq!((outer["parent"].is_null(), &inner["parent"]), (true, &outer["id"]));
-    figure(inner, "cpu_time_seconds").is("exact").is_within(0.05, 0.1);
+    figure(inner, "cpu_time_seconds").is("exact").is_within(0.06, 1.0);
     let all = figure(outer, "cpu_time_seconds");
-    assert!((0.3..0.36).contains(&all.is("exact").known()), "{all:?}");
+    assert!((1.2..1.32).contains(&all.is("exact").known()), "{all:?}");
     let together = statistics(&run, "same");
     assert_eq!(together["count"], 2);
     let (total, covered) =

@@ -175,9 +175,9 @@ fn children_forked_by_worker_threads_are_all_seen() {
 
 #[test]
 fn a_reused_pid_gives_no_absurd_rate() {
-    let Some(run) = weighed_alone("reuse-pid 300ms") else { return };
+    let Some(run) = weighed_alone("reuse-pid 600ms") else { return };
     assert!(run.stdout.starts_with(b"reused "), "the load itself");
-    run.figure("cpu_time_seconds").is_within(0.05, 0.6).is("exact");
+    run.figure("cpu_time_seconds").is_within(0.05, 1.2).is("exact");
     let cores = run.summary["host"]["cores_allowed"].as_f64().unwrap();
     let parts = &run.summary["parts"];
     for part in [&run.summary, &parts["main"], &parts["descendants"], &parts["combined"]] {
@@ -189,7 +189,7 @@ fn a_reused_pid_gives_no_absurd_rate() {
                 assert!(below("value", cores + 0.1), "{name}: {figure}");
             }
             if name.starts_with("cpu_time") {
-                assert!(below("value", 0.63), "{name}: {figure}");
+                assert!(below("value", 1.26), "{name}: {figure}");
             }
         }
     }
