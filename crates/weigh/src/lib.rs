@@ -11,9 +11,11 @@
 
 pub mod catalog;
 pub mod collect;
+pub mod destination;
 pub mod export;
 pub mod host;
 pub mod parse;
+pub mod plot;
 pub mod quantity;
 pub mod record;
 pub mod report;

@@ -6,19 +6,24 @@
 /// ```ignore
 /// metrics! {
 ///     /// Traffic through one InfiniBand port.
-///     pub struct Traffic in IbPort / "infiniband" {
+///     pub struct Traffic in IbPort / "infiniband", "InfiniBand" {
 ///         /// Data received, headers included.
 ///         received: Counter u64 Bytes, "Received", from "counters/port_rcv_data × 4";
 ///     }
 /// }
 /// ```
+///
+/// A word behind the unit says whose doings a process's value counts, when they are not its
+/// own alone: `WithChildren`, `OfChildren`.
 macro_rules! metrics {
+    (@whose) => { $crate::catalog::Whose::Own };
+    (@whose $whose:ident) => { $crate::catalog::Whose::$whose };
     (
         $(#[$about:meta])*
-        pub struct $name:ident in $scope:ident / $group:literal {
+        pub struct $name:ident in $scope:ident / $group:literal, $family:literal {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident : $kind:ident $type:ident $unit:ident, $label:literal, from $source:literal;
+                $field:ident : $kind:ident $type:ident $unit:ident $($whose:ident)?, $label:literal, from $source:literal;
             )+
         }
     ) => {
@@ -35,10 +40,12 @@ macro_rules! metrics {
                 $crate::catalog::Metric {
                     scope: $crate::catalog::Scope::$scope,
                     group: $group,
+                    family: $family,
                     field: stringify!($field),
                     kind: $crate::catalog::Kind::$kind,
                     unit: $crate::catalog::Unit::$unit,
                     stored: <$type as $crate::catalog::Stored>::TYPE,
+                    whose: $crate::catalog::metrics!(@whose $($whose)?),
                     label: $label,
                     help: concat!($($help),+).trim_ascii(),
                     source: $source,

@@ -14,6 +14,8 @@ pub struct Metric {
     pub scope: Scope,
     /// The family of metrics inside the scope; one collector owns it.
     pub group: &'static str,
+    /// What the family is called where people see it: the title of its chart.
+    pub family: &'static str,
     /// The name inside the group.
     pub field: &'static str,
     /// Whether the value is a level or a running total.
@@ -22,6 +24,8 @@ pub struct Metric {
     pub unit: Unit,
     /// How the value is stored.
     pub stored: Type,
+    /// Whose doings a process's value counts.
+    pub whose: Whose,
     /// A few words for a chart or a table head.
     pub label: &'static str,
     /// A sentence for people.
@@ -47,6 +51,17 @@ impl Kind {
             Kind::Counter => "counter",
         }
     }
+}
+
+/// Whose doings the value of a process counts: it says how values of many add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Its own alone.
+    Own,
+    /// Its own and those of the children it has waited for, which are in nobody else's then.
+    WithChildren,
+    /// Those of the children it has waited for alone.
+    OfChildren,
 }
 
 /// The base unit of a stored value.

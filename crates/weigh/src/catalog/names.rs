@@ -25,7 +25,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scope, Stored};
+    use super::super::{Scope, Stored, Whose};
     use super::*;
 
     #[test]
@@ -33,10 +33,12 @@ mod tests {
         let metric = Metric {
             scope: Scope::Process,
             group: "cpu",
+            family: "CPU",
             field: "user",
             kind: Kind::Counter,
             unit: Unit::Seconds,
             stored: f64::TYPE,
+            whose: Whose::Own,
             label: "User time",
             help: "Time in user mode.",
             source: "stat",

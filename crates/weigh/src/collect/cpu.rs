@@ -11,7 +11,7 @@ use crate::sample::{Entity, Tick};
 
 metrics! {
     /// CPU time of the whole machine since boot.
-    pub struct NodeCpu in Node / "cpu" {
+    pub struct NodeCpu in Node / "cpu", "CPU of the machine" {
         /// Time in user mode, guests included.
         user: Counter f64 Seconds, "User", from "/proc/stat cpu user";
         /// Time in user mode at low priority.
@@ -41,7 +41,7 @@ impl NodeCpu {
 
 metrics! {
     /// CPU time of one CPU since boot.
-    pub struct CpuTime in Cpu / "time" {
+    pub struct CpuTime in Cpu / "time", "Each CPU" {
         /// Time in user mode, low priority and guests included.
         user: Counter f64 Seconds, "User", from "/proc/stat cpuN user + nice";
         /// Time in the kernel, interrupts included.

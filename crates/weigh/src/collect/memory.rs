@@ -11,7 +11,7 @@ use crate::sample::{Entity, Tick};
 
 metrics! {
     /// Memory of the whole machine.
-    pub struct NodeMemory in Node / "memory" {
+    pub struct NodeMemory in Node / "memory", "Memory of the machine" {
         /// Memory there is.
         total: Gauge u64 Bytes, "Total", from "/proc/meminfo MemTotal";
         /// Memory that nothing is in.

@@ -11,7 +11,7 @@ use crate::sample::{Entity, Tick};
 
 metrics! {
     /// What the monitor used so far.
-    pub struct OwnCost in Own / "cost" {
+    pub struct OwnCost in Own / "cost", "What weigh used" {
         /// CPU time in user mode.
         user: Counter f64 Seconds, "User time", from "getrusage ru_utime";
         /// CPU time in the kernel.
@@ -25,7 +25,7 @@ metrics! {
 
 metrics! {
     /// Whether ticks came when they were due.
-    pub struct OwnTicks in Own / "ticks" {
+    pub struct OwnTicks in Own / "ticks", "Ticks of weigh" {
         /// Ticks that came.
         taken: Counter u64 One, "Ticks", from "weigh";
         /// Ticks that were due and did not come, because the one before took too long.

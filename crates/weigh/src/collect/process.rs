@@ -17,21 +17,21 @@ use crate::sample::{Entity, ProcessId, Program, Tick};
 
 metrics! {
     /// CPU time of one process since it started.
-    pub struct ProcessCpu in Process / "cpu" {
+    pub struct ProcessCpu in Process / "cpu", "CPU of the processes" {
         /// Time in user mode, all threads.
         user: Counter f64 Seconds, "User time", from "/proc/PID/stat utime";
         /// Time in the kernel, all threads.
         system: Counter f64 Seconds, "System time", from "/proc/PID/stat stime";
         /// User time of the children it has waited for, and of theirs.
-        children_user: Counter f64 Seconds, "User time of children", from "/proc/PID/stat cutime";
+        children_user: Counter f64 Seconds OfChildren, "User time of children", from "/proc/PID/stat cutime";
         /// System time of the children it has waited for, and of theirs.
-        children_system: Counter f64 Seconds, "System time of children", from "/proc/PID/stat cstime";
+        children_system: Counter f64 Seconds OfChildren, "System time of children", from "/proc/PID/stat cstime";
     }
 }
 
 metrics! {
     /// Memory of one process.
-    pub struct ProcessMemory in Process / "memory" {
+    pub struct ProcessMemory in Process / "memory", "Memory" {
         /// Resident memory, shared pages counted in full.
         rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss";
         /// The most resident memory it ever had.
@@ -47,31 +47,31 @@ metrics! {
 
 metrics! {
     /// I/O of one process and of the children it has waited for.
-    pub struct ProcessIo in Process / "io" {
+    pub struct ProcessIo in Process / "io", "Input and output" {
         /// Bytes that read calls returned, from anything: files, pipes, sockets, terminals.
-        read: Counter u64 Bytes, "Read", from "/proc/PID/io rchar";
+        read: Counter u64 Bytes WithChildren, "Read", from "/proc/PID/io rchar";
         /// Bytes handed to write calls.
-        written: Counter u64 Bytes, "Written", from "/proc/PID/io wchar";
+        written: Counter u64 Bytes WithChildren, "Written", from "/proc/PID/io wchar";
         /// Calls that read.
-        read_calls: Counter u64 One, "Read calls", from "/proc/PID/io syscr";
+        read_calls: Counter u64 One WithChildren, "Read calls", from "/proc/PID/io syscr";
         /// Calls that write.
-        write_calls: Counter u64 One, "Write calls", from "/proc/PID/io syscw";
+        write_calls: Counter u64 One WithChildren, "Write calls", from "/proc/PID/io syscw";
         /// Bytes fetched from storage.
-        storage_read: Counter u64 Bytes, "Read from storage", from "/proc/PID/io read_bytes";
+        storage_read: Counter u64 Bytes WithChildren, "Read from storage", from "/proc/PID/io read_bytes";
         /// Bytes sent to storage.
-        storage_written: Counter u64 Bytes, "Written to storage", from "/proc/PID/io write_bytes";
+        storage_written: Counter u64 Bytes WithChildren, "Written to storage", from "/proc/PID/io write_bytes";
     }
 }
 
 metrics! {
     /// Page faults and context switches of one process.
-    pub struct ProcessEvents in Process / "events" {
+    pub struct ProcessEvents in Process / "events", "Page faults and switches" {
         /// Page faults that needed no I/O.
         faults_minor: Counter u64 One, "Minor faults", from "/proc/PID/stat minflt";
         /// Page faults that read from storage.
         faults_major: Counter u64 One, "Major faults", from "/proc/PID/stat majflt";
         /// Page faults of the children it has waited for.
-        children_faults: Counter u64 One, "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
+        children_faults: Counter u64 One OfChildren, "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
         /// Times the main thread gave up the CPU.
         switches_voluntary: Counter u64 One, "Voluntary switches", from "/proc/PID/status voluntary_ctxt_switches";
         /// Times the CPU was taken from the main thread.
@@ -81,7 +81,7 @@ metrics! {
 
 metrics! {
     /// State of one process.
-    pub struct ProcessState in Process / "state" {
+    pub struct ProcessState in Process / "state", "Threads and open files" {
         /// Threads.
         threads: Gauge u64 One, "Threads", from "/proc/PID/stat num_threads";
         /// Open files.

@@ -18,10 +18,10 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-use super::destination::Destination;
 use super::formats::Open;
 use super::steps::{Steps, Target};
 use super::{Cause, Error, Exported, Format, Options, Progress, chosen, runs, unfinished};
+use crate::destination::Destination;
 use crate::record::{self, Manifest, Recording};
 
 /// The table with one row for each run.

@@ -11,7 +11,6 @@
 pub mod column;
 #[cfg(feature = "parquet")]
 mod dataset;
-mod destination;
 mod formats;
 pub mod gpu_tracker;
 mod grid;
@@ -39,6 +38,7 @@ pub use formats::Format;
 pub use tables::names as table_names;
 pub use window::Moment;
 
+use crate::destination;
 use crate::record::{self, Event, Recording, files};
 use formats::Files;
 use steps::Steps;
@@ -151,6 +151,15 @@ pub enum Error {
         /// Why.
         source: Cause,
     },
+}
+
+impl From<destination::Error> for Error {
+    fn from(error: destination::Error) -> Error {
+        match error {
+            destination::Error::Exists { path } => Error::Exists { path },
+            destination::Error::Write { path, source } => Error::file(&path, source),
+        }
+    }
 }
 
 impl Error {

@@ -1,4 +1,7 @@
-//! A summary for people.
+//! A summary for people: text for a terminal, and documents with charts.
 
+pub mod document;
 pub mod phases;
 pub mod text;
+
+pub use document::Document;

@@ -248,7 +248,7 @@ mod tests {
 
     metrics! {
         /// For the tests.
-        pub struct First in Process / "first" {
+        pub struct First in Process / "first", "First" {
             /// One.
             one: Gauge u64 One, "One", from "here";
             /// Two.
@@ -257,7 +257,7 @@ mod tests {
     }
     metrics! {
         /// For the tests.
-        pub struct Second in Process / "second" {
+        pub struct Second in Process / "second", "Second" {
             /// Three.
             three: Gauge u64 Bytes, "Three", from "here";
         }

@@ -14,8 +14,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("settings", &["collect"]),
     ("record", &["catalog", "host", "parse", "sample", "settings"]),
     ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample"]),
-    ("export", &["catalog", "collect", "host", "quantity", "record", "sample", "summary"]),
-    ("report", &["host", "quantity", "summary"]),
+    ("destination", &[]),
+    (
+        "export",
+        &["catalog", "collect", "destination", "host", "quantity", "record", "sample", "summary"],
+    ),
+    ("plot", &["catalog", "collect", "quantity", "record", "sample"]),
+    (
+        "report",
+        &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary"],
+    ),
     ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
 ];
 

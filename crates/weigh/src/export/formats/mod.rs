@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::destination::Destination;
 use super::steps::Target;
 use super::{Cause, Error, Sink};
+use crate::destination::Destination;
 
 /// A kind of file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,6 +259,6 @@ impl Open {
     pub fn finish(self) -> Result<PathBuf, Error> {
         let path = self.destination.path().to_owned();
         self.sink.finish().map_err(|source| Error::Write { path, source })?;
-        self.destination.keep()
+        Ok(self.destination.keep()?)
     }
 }

@@ -7,7 +7,6 @@
 pub mod follow;
 mod gpu;
 mod json;
-mod place;
 pub mod python;
 pub mod sub_track;
 mod sums;
@@ -20,8 +19,8 @@ pub mod usage;
 
 use std::path::{Path, PathBuf};
 
-use super::destination::Destination;
 use crate::collect;
+use crate::destination::{self, Destination};
 use crate::record::{self, Manifest, Moment, Recording};
 use crate::summary::{Accumulator, Summary};
 use follow::{Follower, Peaks, Timepoint};
@@ -86,6 +85,15 @@ pub enum Error {
     /// What is asked for cannot be, in the words of gpu-tracker.
     #[error("{0}")]
     Invalid(String),
+}
+
+impl From<destination::Error> for Error {
+    fn from(error: destination::Error) -> Error {
+        match error {
+            destination::Error::Exists { path } => Error::Exists { path },
+            destination::Error::Write { path, source } => Error::File { path, source },
+        }
+    }
 }
 
 impl Error {
@@ -154,10 +162,10 @@ pub fn export(
     let trackers: Vec<&Path> = [Format::Csv, Format::Sqlite].into_iter().filter_map(of).collect();
     let usage = track(recording, options, &trackers, force)?;
     if let Some(path) = of(Format::Json) {
-        place::write(path, usage.to_json().as_bytes(), force)?;
+        destination::write(path, usage.to_json().as_bytes(), force)?;
     }
     if let Some(path) = of(Format::Text) {
-        place::write(path, usage.to_text().as_bytes(), force)?;
+        destination::write(path, usage.to_text().as_bytes(), force)?;
     }
     Ok(paths)
 }

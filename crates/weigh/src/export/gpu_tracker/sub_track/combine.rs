@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::Error;
 use super::super::python::repr;
 use super::super::tracking::{Kind, kind};
-use super::super::{Error, place};
 use super::blocks::{self, COLUMNS, Position};
 use super::{is_recording, table};
+use crate::destination;
 
 /// Writes the rows of these files, in their order, into a new one.
 ///
@@ -42,9 +43,10 @@ pub fn combine(paths: &[PathBuf], to: &Path) -> Result<(), Error> {
         all.extend(blocks::positions(path)?);
     }
     match kind {
-        Kind::Csv => place::write(to, csv(&all).as_bytes(), false),
-        Kind::Sqlite => super::database::write(to, &all),
+        Kind::Csv => destination::write(to, csv(&all).as_bytes(), false).map(drop)?,
+        Kind::Sqlite => super::database::write(to, &all)?,
     }
+    Ok(())
 }
 
 fn listed(directory: &Path) -> Result<Vec<PathBuf>, Error> {

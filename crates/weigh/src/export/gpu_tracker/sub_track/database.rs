@@ -8,13 +8,13 @@ use std::path::Path;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Statement};
 
-use super::super::super::destination::Destination;
 use super::super::Error;
 use super::super::python::Value;
 use super::super::tracking::{CONSTANTS, MEASURES, TIMESTAMP};
 use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
+use crate::destination::Destination;
 use crate::record::files;
 
 fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error {

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 
-use super::super::super::destination::Destination;
 use super::super::Error;
 use super::super::python::{Value, repr};
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
+use crate::destination::Destination;
 
 /// A CSV file that is being written.
 pub struct Csv {

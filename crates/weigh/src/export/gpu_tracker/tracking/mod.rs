@@ -6,10 +6,10 @@ mod sqlite;
 
 use std::path::Path;
 
-use super::super::destination::Destination;
 use super::follow::Timepoint;
 use super::python::Value;
 use super::{Error, Options, gpu};
+use crate::destination::Destination;
 use crate::record::Manifest;
 
 /// What is constant during a run, by name.

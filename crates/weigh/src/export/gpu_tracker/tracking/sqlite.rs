@@ -5,10 +5,10 @@ use std::path::Path;
 use rusqlite::types::{ToSqlOutput, Value as Stored};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::super::super::destination::Destination;
 use super::super::Error;
 use super::super::python::Value;
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
+use crate::destination::Destination;
 
 /// A database that is being written.
 pub struct Sqlite {

@@ -4,13 +4,47 @@
 //! the disk and renamed. Whatever ends weigh before that leaves no file of the final
 //! name, and none that was there is harmed.
 
+#![allow(clippy::disallowed_methods, reason = "these are the user's files, not the machine")]
+
 use std::fs::{File, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::{Cause, Error};
+/// A file that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is there already.
+    #[error("{} is there already", path.display())]
+    Exists {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// It could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    fn file(path: &Path, source: std::io::Error) -> Error {
+        Error::Write { path: path.to_owned(), source }
+    }
+}
+
+/// Writes a whole file, which is then there whole or not at all.
+pub fn write(path: &Path, contents: &[u8], force: bool) -> Result<PathBuf, Error> {
+    let destination = Destination::create(path, force)?;
+    let written = destination.file().and_then(|mut file| file.write_all(contents));
+    written.map_err(|source| Error::file(path, source))?;
+    destination.keep()
+}
 
 /// A file that is being written.
 pub struct Destination {
@@ -72,8 +106,7 @@ impl Destination {
 
     /// Gives it its name, now that it is whole.
     pub fn keep(self) -> Result<PathBuf, Error> {
-        let failed = |source: Cause| Error::Write { path: self.path.clone(), source };
-        self.partial.as_file().sync_all().map_err(|source| failed(source.into()))?;
+        self.partial.as_file().sync_all().map_err(|source| Error::file(&self.path, source))?;
         let kept = if self.force {
             self.partial.persist(&self.path).map_err(|error| error.error)
         } else {

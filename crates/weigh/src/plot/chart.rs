@@ -1,0 +1,191 @@
+//! The chart model: what a picture shows, whoever draws it.
+//!
+//! The SVG, the PNG, the page's script and the PDF are all made from this.
+
+use crate::catalog::{Kind, Metric, Unit};
+use crate::quantity::{self, Units};
+
+/// A chart over the time of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// A short name in small letters: the name of its file and of its place in a page.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// How to read it, and how it was got; may be empty.
+    pub note: String,
+    /// What the values are.
+    pub scale: Scale,
+    /// How it is drawn.
+    pub form: Form,
+    /// When the values of the series are, in seconds since the run began; ascending.
+    pub times: Vec<f64>,
+    /// What is drawn. Never more than [`MOST_SERIES`], except in a heat map.
+    pub series: Vec<Series>,
+    /// Levels that are not to be passed.
+    pub limits: Vec<Limit>,
+    /// The highest point, where it is worth a mark.
+    pub peak: Option<Peak>,
+    /// The time axis, and what happened along it.
+    pub timeline: Timeline,
+}
+
+/// More colours than these nobody tells apart.
+pub const MOST_SERIES: usize = 8;
+
+/// How a chart is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line for each series; a value holds from its time to the next.
+    Lines,
+    /// A line for each series; a value is that of the time before it, back to the last one.
+    Rates,
+    /// Areas on top of each other, joined like [`Form::Lines`].
+    Stack,
+    /// Areas on top of each other, joined like [`Form::Rates`].
+    StackedRates,
+    /// A row of coloured cells for each series; a cell lasts until the next time.
+    Heat,
+}
+
+impl Form {
+    /// Whether series lie on top of each other.
+    pub const fn is_stacked(self) -> bool {
+        matches!(self, Form::Stack | Form::StackedRates)
+    }
+
+    /// Whether a value speaks of the time before it.
+    pub const fn looks_back(self) -> bool {
+        matches!(self, Form::Rates | Form::StackedRates)
+    }
+}
+
+/// One line, area or row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// What it is.
+    pub name: String,
+    /// Its colour: a place in the palette, so that it is the same in every chart of a run.
+    pub colour: usize,
+    /// A value for each time; NaN where nothing is known.
+    pub values: Vec<f64>,
+}
+
+/// A level that is not to be passed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// What it is.
+    pub name: String,
+    /// Where it is.
+    pub value: f64,
+}
+
+/// The highest point of a chart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// When, in seconds since the run began.
+    pub at: f64,
+    /// How high.
+    pub value: f64,
+}
+
+/// The time of a run, and what happened in it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Timeline {
+    /// When the run ended, in seconds since it began.
+    pub end: f64,
+    /// Phases.
+    pub bands: Vec<Band>,
+    /// Marks.
+    pub marks: Vec<Mark>,
+}
+
+/// A phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Band {
+    /// Its name.
+    pub name: String,
+    /// When it began.
+    pub from: f64,
+    /// When it ended, or the run.
+    pub to: f64,
+    /// How many phases it is inside of.
+    pub depth: usize,
+}
+
+/// A moment that somebody marked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// With these words.
+    pub text: String,
+    /// When.
+    pub at: f64,
+}
+
+/// What values are: a unit of the catalogue, or its change in a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// The unit.
+    pub unit: Unit,
+    /// Whether it is the change in a second.
+    pub per_second: bool,
+}
+
+impl Scale {
+    /// A level in this unit.
+    pub const fn level(unit: Unit) -> Scale {
+        Scale { unit, per_second: false }
+    }
+
+    /// A change in a second.
+    pub const fn rate(unit: Unit) -> Scale {
+        Scale { unit, per_second: true }
+    }
+
+    /// What a chart of a metric shows: levels as they are, running totals as rates.
+    pub const fn of(metric: &Metric) -> Scale {
+        Scale { unit: metric.unit, per_second: matches!(metric.kind, Kind::Counter) }
+    }
+
+    /// Its name for programs: `bytes`, `bytes/s`, `cores`.
+    pub const fn name(self) -> &'static str {
+        match (self.unit, self.per_second) {
+            (Unit::Bytes, false) => "bytes",
+            (Unit::Bytes, true) => "bytes/s",
+            (Unit::Seconds, false) => "seconds",
+            // A second of CPU time in a second is a busy core.
+            (Unit::Seconds, true) => "cores",
+            (Unit::One, false) => "count",
+            (Unit::One, true) => "count/s",
+        }
+    }
+
+    /// A value as people read it.
+    pub fn shown(self, value: f64) -> String {
+        let bytes = || quantity::bytes(value, Units::Binary);
+        match (self.unit, self.per_second) {
+            (Unit::Bytes, false) => bytes(),
+            (Unit::Bytes, true) => bytes() + "/s",
+            (Unit::Seconds, false) => quantity::seconds(value),
+            (Unit::Seconds, true) => format!("{value:.2} cores"),
+            (Unit::One, false) => quantity::count(value),
+            (Unit::One, true) => quantity::count(value) + "/s",
+        }
+    }
+}
+
+impl Chart {
+    /// The highest value that is drawn: of one series, or of all on top of each other.
+    pub fn highest(&self) -> Option<Peak> {
+        let value_at = |place: usize| {
+            let values = self.series.iter().map(|series| series.values[place]);
+            let known = values.filter(|value| value.is_finite());
+            if self.form.is_stacked() { known.reduce(|a, b| a + b) } else { known.reduce(f64::max) }
+        };
+        let points = self.times.iter().enumerate();
+        let known =
+            points.filter_map(|(place, at)| Some(Peak { at: *at, value: value_at(place)? }));
+        // The first of equals: a level that stays was reached when it began.
+        known.reduce(|best, next| if next.value > best.value { next } else { best })
+    }
+}

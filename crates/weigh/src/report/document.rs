@@ -1,0 +1,111 @@
+//! What a report says, whoever sets it: the page, Markdown and PDF are made from this.
+//!
+//! Text here is as it came, process names and labels included: each kind of
+//! document escapes what means something to it.
+
+use crate::plot::Chart;
+use crate::summary::Severity;
+
+/// A report of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// The run's name.
+    pub title: String,
+    /// Its command line; `None` when it is not recorded.
+    pub command: Option<String>,
+    /// When, where, how long: a label and a value each.
+    pub header: Vec<Fact>,
+    /// How it went, in one sentence.
+    pub verdict: Verdict,
+    /// What is worth knowing, and what to do about it.
+    pub findings: Vec<Advice>,
+    /// How full the machine's parts were: CPU, memory, GPU, GPU memory.
+    pub bars: Vec<Bar>,
+    /// Every figure, with its method and bounds.
+    pub figures: Table,
+    /// The charts, the most telling first.
+    pub charts: Vec<Chart>,
+    /// Programs, processes, phases, nodes: those that hold anything.
+    pub tables: Vec<Table>,
+    /// The machine.
+    pub hardware: Vec<Fact>,
+    /// What the monitor itself cost.
+    pub monitor: Vec<Fact>,
+    /// What could not be measured, and why; a sentence each.
+    pub missing: Vec<String>,
+    /// Which weigh made it.
+    pub made_by: String,
+}
+
+/// A label and what it says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fact {
+    /// The label.
+    pub label: String,
+    /// What it says.
+    pub value: String,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// How good or bad it is; `None` when all is well.
+    pub severity: Option<Severity>,
+    /// In one sentence.
+    pub sentence: String,
+}
+
+/// Something found, and what to do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Advice {
+    /// How much it matters.
+    pub severity: Severity,
+    /// What was found.
+    pub sentence: String,
+    /// What to do; may be empty.
+    pub advice: String,
+}
+
+/// How full something was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What.
+    pub label: String,
+    /// How full, from 0 to 1; `None` when it is not known.
+    pub share: Option<f64>,
+    /// The numbers behind it, or why there are none.
+    pub note: String,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// A short name in small letters: its place in a page.
+    pub name: String,
+    /// What it lists.
+    pub title: String,
+    /// How to read it; may be empty.
+    pub note: String,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Its rows: a cell for each column.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Its head.
+    pub label: String,
+    /// Whether it holds numbers, which stand to the right.
+    pub is_number: bool,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// What it says.
+    pub text: String,
+    /// What it is sorted by, when it holds a number.
+    pub number: Option<f64>,
+}
