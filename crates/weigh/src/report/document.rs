@@ -13,7 +13,9 @@ pub struct Document {
     pub title: String,
     /// Its command line; `None` when it is not recorded.
     pub command: Option<String>,
-    /// When, where, how long: a label and a value each.
+    /// Who ran it, when and where, for the head of every page of paper.
+    pub head: Head,
+    /// When, where, how long, labels: a label and a value each.
     pub header: Vec<Fact>,
     /// How it went, in one sentence.
     pub verdict: Verdict,
@@ -23,8 +25,8 @@ pub struct Document {
     pub bars: Vec<Bar>,
     /// Every figure, with its method and bounds.
     pub figures: Table,
-    /// The charts, the most telling first.
-    pub charts: Vec<Chart>,
+    /// The charts: of the run first, then of each node, then of weigh itself.
+    pub chapters: Vec<Chapter>,
     /// Programs, processes, phases, nodes: those that hold anything.
     pub tables: Vec<Table>,
     /// The machine.
@@ -35,6 +37,28 @@ pub struct Document {
     pub missing: Vec<String>,
     /// Which weigh made it.
     pub made_by: String,
+}
+
+/// What stands at the head of every page of paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// The batch job's id, or the run's own.
+    pub job: String,
+    /// Who ran it; `None` when it is not recorded.
+    pub user: Option<String>,
+    /// On how many nodes.
+    pub nodes: usize,
+    /// The day it began, by UTC.
+    pub date: String,
+}
+
+/// Charts that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chapter {
+    /// What they are of.
+    pub title: String,
+    /// The charts, the most telling first.
+    pub charts: Vec<Chart>,
 }
 
 /// A label and what it says.
