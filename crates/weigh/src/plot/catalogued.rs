@@ -14,7 +14,8 @@ use crate::catalog::{Kind, Metric, Scope, Type, Whose};
 pub struct Catalogued {
     /// What its rows are about.
     pub scope: Scope,
-    name: String,
+    /// The chart's name.
+    pub name: String,
     title: String,
     note: String,
     metrics: Vec<(usize, &'static Metric)>,

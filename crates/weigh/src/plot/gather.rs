@@ -185,8 +185,8 @@ impl Limits {
     /// Marks the peak of a chart, and the limit where it is in sight.
     fn mark(&self, chart: &mut Chart) {
         let (name, value) = match chart.name.as_str() {
-            MEMORY => ("memory of the machine", self.memory),
-            CPU => ("cores it may use", Some(self.cores)),
+            MEMORY => ("machine memory", self.memory),
+            CPU => ("may use", Some(self.cores)),
             _ => return,
         };
         chart.peak = chart.highest();
@@ -203,6 +203,17 @@ impl Limits {
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The names of the charts that a run may have beside those of single metrics.
+pub fn names() -> Vec<String> {
+    let groups = crate::collect::all_groups();
+    let columns = |scope| Table::new(scope, &groups).metrics().to_vec();
+    let measures = measures(&columns(Scope::Process)).into_iter().map(|measure| measure.name);
+    let drawn =
+        Scope::ALL.into_iter().filter(|scope| scope.is_single() || *scope == Scope::Process);
+    let catalogued = drawn.flat_map(|scope| Catalogued::of(scope, &columns(scope)));
+    measures.chain(catalogued.map(|chart| chart.name)).collect()
 }
 
 /// What every run has charts of, program by program.
@@ -228,7 +239,8 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
     });
     let cores = times.map(|(user, system)| {
-        let note = "Cores kept busy.";
+        let note =
+            "Cores kept busy. What was used by those too short to be seen is with the others.";
         measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::Both(user, system))
     });
     let time = times.map(|(user, system)| {

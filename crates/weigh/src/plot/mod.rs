@@ -7,10 +7,14 @@
 mod axis;
 mod catalogued;
 pub mod chart;
+mod choose;
 mod crowd;
 mod entities;
 mod gather;
 mod heat;
+#[cfg(feature = "png")]
+mod png;
+pub mod predecessors;
 mod programs;
 mod sums;
 pub mod svg;
@@ -19,4 +23,7 @@ mod timeline;
 mod window;
 
 pub use chart::{Chart, Form, Scale, Series};
+pub use choose::{Error, charts, names};
 pub use gather::{Gallery, Gatherer};
+#[cfg(feature = "png")]
+pub use png::{Error as PngError, png};
