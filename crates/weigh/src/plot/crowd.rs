@@ -113,7 +113,7 @@ impl Crowd {
 
     /// The sum of each metric now.
     pub fn sums(&mut self) -> &[f64] {
-        self.sums.now(!self.alive.is_empty())
+        self.sums.now(self.alive.len())
     }
 }
 

@@ -18,6 +18,8 @@ pub mod predecessors;
 mod programs;
 mod sums;
 pub mod svg;
+#[cfg(test)]
+mod tests;
 mod thin;
 mod timeline;
 mod window;
