@@ -62,7 +62,7 @@ impl Crowd {
         let name = self.names.get(&id).map_or("?", String::as_str);
         let slot = self.programs.slot(id, name);
         self.follow_merges();
-        let counted = vec![0.0; self.programs.measures()];
+        let counted = self.programs.came(slot);
         self.alive.insert(id, Member { slot, values: vec![f64::NAN; columns], counted });
     }
 

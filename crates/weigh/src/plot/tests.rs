@@ -22,6 +22,11 @@ struct Told {
     tick: Tick,
 }
 
+fn manifest() -> Manifest {
+    let (settings, second) = (Settings::default(), Duration::from_secs(1));
+    Manifest::new(&settings, &["work".to_owned()], Facts::example(), second)
+}
+
 impl Told {
     fn begin() -> Told {
         let groups = collect::all_groups();
@@ -158,6 +163,20 @@ fn a_program_that_becomes_another_takes_its_memory_along() {
 }
 
 #[test]
+fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
+    let groups = collect::all_groups();
+    let uss = groups.iter().copied().flatten().find(|m| m.name() == "process.memory.uss");
+    let mut told = Told::begin();
+    told.gatherer = Gatherer::new(&manifest(), &groups, &[uss.unwrap()]);
+    told.comes(0.0, 10, "one");
+    told.look(0.0, &[(10, 100, 0.0)], None);
+    told.look(1.0, &[(10, 100, 0.0)], None);
+    let gallery = told.ends();
+    assert!(gallery.all().all(|chart| chart.name != "process.memory.uss"));
+    assert_eq!(series(chart(&gallery, "memory"), "one 10"), [100.0; 2], "its resident size is");
+}
+
+#[test]
 fn a_run_that_was_never_looked_at_has_no_charts() {
     let gallery = Told::begin().ends();
     assert_eq!(gallery.all().count(), 0);
@@ -173,7 +192,7 @@ fn example(form: Form) -> Chart {
         times: vec![0.0, 5.0, 10.0],
         series: vec![
             Series { name: "<script>alert(1)</script>".into(), colour: 0, values: vec![1.0; 3] },
-            Series { name: "b".into(), colour: 1, values: vec![2.0, f64::NAN, 2048.0] },
+            Series { name: "b".into(), colour: 1, values: vec![2048.0, f64::NAN, 2.0] },
         ],
         limits: vec![Limit { name: "limit".into(), value: 4096.0 }],
         peak: None,
@@ -229,8 +248,8 @@ fn a_picture_in_pixels_has_the_colours_of_its_curves() {
     let bytes = super::png(&draw(&example(Form::Stack), ALONE), 1.0).unwrap();
     let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert_eq!((pixels.width(), pixels.height()), (900, 380));
-    // The second area is orange where it is high, at the right end.
-    let colour = pixels.pixel(860, 250).unwrap();
+    // The second area is orange where it is high, at the left end.
+    let colour = pixels.pixel(100, 250).unwrap();
     assert!(colour.red() > 200 && colour.blue() < 60, "{colour:?}");
     let paper = pixels.pixel(2, 2).unwrap();
     assert_eq!((paper.red(), paper.green(), paper.blue()), (255, 255, 255));
