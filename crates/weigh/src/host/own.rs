@@ -1,6 +1,8 @@
 //! What weigh asks of the kernel for itself, and what it uses.
 
 use std::collections::HashSet;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
@@ -32,6 +34,43 @@ pub fn usage() -> Usage {
 pub fn sampling_seconds() -> f64 {
     let before = BEFORE.get().map_or(0.0, Usage::cpu_seconds);
     (clock::thread_cpu().as_secs_f64() - before).max(0.0)
+}
+
+/// The name of the user whose rights this process has; `None` when there is none for the number.
+pub fn user() -> Option<String> {
+    name_of(rustix::process::geteuid().as_raw())
+}
+
+/// The name of a user, from wherever this machine keeps its users.
+fn name_of(user: u32) -> Option<String> {
+    /// No entry of a sane machine is longer.
+    const LONGEST: usize = 1 << 20;
+    let mut texts = vec![0_u8; 1024];
+    loop {
+        let mut entry = MaybeUninit::<libc::passwd>::zeroed();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: the entry, the room for its texts and the result are ours and outlive the call.
+        let error = unsafe {
+            libc::getpwuid_r(
+                user,
+                entry.as_mut_ptr(),
+                texts.as_mut_ptr().cast(),
+                texts.len(),
+                &mut found,
+            )
+        };
+        if error == libc::ERANGE && texts.len() < LONGEST {
+            texts.resize(texts.len() * 4, 0);
+            continue;
+        }
+        if error != 0 || found.is_null() {
+            return None;
+        }
+        // SAFETY: the call found somebody, so the entry is filled and its name ends with a zero
+        // inside `texts`.
+        let name = unsafe { CStr::from_ptr((*found).pw_name) };
+        return Some(name.to_string_lossy().into_owned()).filter(|name| !name.is_empty());
+    }
 }
 
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
@@ -158,4 +197,15 @@ pub fn reaped_io(host: &Host) -> Result<Io, Error> {
 
 fn parse_io(bytes: &[u8]) -> Result<Io, Error> {
     parse::io::parse(bytes).map_err(|source| Error::Parse { path: "/proc/self/io".into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_a_name_and_a_number_of_nobody_has_none() {
+        assert_eq!(name_of(0).as_deref(), Some("root"));
+        assert_eq!(name_of(u32::MAX - 7), None);
+    }
 }

@@ -208,6 +208,18 @@ fn a_newer_format_is_refused_with_words() {
 }
 
 #[test]
+fn a_recording_from_before_users_were_noted_still_opens() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 1);
+    let run = path.join("run.json");
+    let text = std::fs::read_to_string(&run).unwrap();
+    let old: Vec<&str> = text.lines().filter(|line| !line.contains("\"user\"")).collect();
+    assert_ne!(old.len(), text.lines().count());
+    std::fs::write(&run, old.join("\n")).unwrap();
+    assert_eq!(Recording::open(&path).unwrap().manifest().user, None);
+}
+
+#[test]
 fn the_stream_explains_itself() {
     let directory = tempfile::tempdir().unwrap();
     let stream = record(directory.path(), 1).join("node-a/process.arrows");
