@@ -1,7 +1,18 @@
 //! A summary for people: text for a terminal, and documents with charts.
 
+pub mod census;
 pub mod document;
 pub mod phases;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
+pub use census::Census;
 pub use document::Document;
+
+/// Words of a command line as one would type them.
+fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let quoter = shlex::Quoter::new().allow_nul(true);
+    let words = words.map(|word| quoter.quote(word).unwrap_or(word.into()));
+    words.collect::<Vec<_>>().join(" ")
+}

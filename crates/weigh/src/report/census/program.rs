@@ -1,0 +1,177 @@
+//! What a process is called among programs, and its command line as one would type it.
+//!
+//! `python train.py` and `python evaluate.py` are two programs to whoever wrote them:
+//! an interpreter is called by the script it runs. A process may write anything over
+//! its arguments (`postgres: writer process`); then the kernel's name is its name.
+
+use crate::record::manifest::base_name;
+
+/// Nobody reads a longer name or command line in a table.
+const LONGEST_NAME: usize = 60;
+const LONGEST_COMMAND: usize = 400;
+
+/// How an interpreter finds its script.
+struct Interpreter {
+    name: &'static str,
+    /// Options behind which code follows, not a script.
+    code: &'static str,
+    /// Options behind which a module follows.
+    module: &'static str,
+    /// Options behind which something else follows.
+    value: &'static str,
+}
+
+const fn shell(name: &'static str) -> Interpreter {
+    Interpreter { name, code: "cs", module: "", value: "oO" }
+}
+
+const INTERPRETERS: [Interpreter; 11] = [
+    Interpreter { name: "python", code: "c", module: "m", value: "WX" },
+    Interpreter { name: "pypy", code: "c", module: "m", value: "WX" },
+    shell("sh"),
+    shell("bash"),
+    shell("dash"),
+    shell("zsh"),
+    shell("ksh"),
+    Interpreter { name: "perl", code: "eE", module: "", value: "I" },
+    Interpreter { name: "ruby", code: "e", module: "", value: "IrC" },
+    Interpreter { name: "node", code: "ep", module: "", value: "r" },
+    Interpreter { name: "Rscript", code: "e", module: "", value: "" },
+];
+
+/// What a process of this kernel name and command line is called.
+pub(super) fn called(name: &str, command: Option<&[String]>) -> String {
+    let program = command.and_then(|command| {
+        let (first, rest) = command.split_first()?;
+        // A login shell has a dash before its name.
+        let program = base_name(first.strip_prefix('-').unwrap_or(first));
+        if program.is_empty() || first.contains(": ") {
+            return None;
+        }
+        Some(script(program, rest).unwrap_or(program))
+    });
+    shortened(program.unwrap_or(name))
+}
+
+/// The script or module that an interpreter runs.
+fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
+    // python3.12 is python.
+    let family = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let interpreter = INTERPRETERS.iter().find(|known| known.name == family)?;
+    let mut arguments = arguments.iter().map(String::as_str);
+    while let Some(argument) = arguments.next() {
+        let Some(letters) = argument.strip_prefix(['-', '+']) else {
+            return Some(base_name(argument)).filter(|name| !name.is_empty());
+        };
+        if letters.is_empty() {
+            return None;
+        }
+        if letters == "-" {
+            return arguments.next().map(base_name);
+        }
+        if letters.starts_with('-') {
+            continue;
+        }
+        // Letters may stand together, and a value behind its letter: -uc, -Wignore.
+        for (place, letter) in letters.char_indices() {
+            let behind = &letters[place + letter.len_utf8()..];
+            if interpreter.code.contains(letter) {
+                return None;
+            }
+            if interpreter.module.contains(letter) {
+                return if behind.is_empty() { arguments.next() } else { Some(behind) };
+            }
+            if interpreter.value.contains(letter) {
+                if behind.is_empty() {
+                    arguments.next();
+                }
+                break;
+            }
+        }
+    }
+    None
+}
+
+/// A name that is not too long for a table.
+pub(super) fn shortened(name: &str) -> String {
+    cut(name, LONGEST_NAME)
+}
+
+/// A command line as one would type it, as far as a table can hold it.
+pub(super) fn typed(command: &[String]) -> String {
+    // Words beyond are cut off anyway; a command line may have millions of them.
+    let words = command.iter().take(LONGEST_COMMAND).map(String::as_str);
+    cut(&super::super::typed(words), LONGEST_COMMAND)
+}
+
+fn cut(text: &str, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(line: &str) -> String {
+        let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        called("kernel", Some(&command))
+    }
+
+    #[test]
+    fn a_program_is_called_by_its_base_name() {
+        assert_eq!(name("/usr/bin/gcc -O2 main.c"), "gcc");
+        assert_eq!(name("./solver"), "solver");
+        assert_eq!(called("kworker", None), "kworker");
+        assert_eq!(called("kworker", Some(&[])), "kworker");
+        assert_eq!(called("kworker", Some(&[String::new()])), "kworker");
+    }
+
+    #[test]
+    fn an_interpreter_is_called_by_its_script() {
+        for (line, expected) in [
+            ("python3.12 -u /home/me/train.py --epochs 3", "train.py"),
+            ("python -W ignore -Xdev train.py", "train.py"),
+            ("/opt/bin/python3 -m torch.distributed.run x.py", "torch.distributed.run"),
+            ("python3 -Bm pytest", "pytest"),
+            ("bash -e -o pipefail ./build.sh all", "build.sh"),
+            ("sh -- ./-odd", "-odd"),
+            ("perl -w -I lib tool.pl", "tool.pl"),
+            ("node --max-old-space-size=4096 server.js", "server.js"),
+            ("Rscript --vanilla fit.R", "fit.R"),
+        ] {
+            assert_eq!(name(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_interpreter_without_a_script_is_itself() {
+        for (line, expected) in [
+            ("sh -c make -j4", "sh"),
+            ("bash -lc x", "bash"),
+            ("-bash", "bash"),
+            ("python3.12 -c print(1)", "python3.12"),
+            ("python3 - < script", "python3"),
+            ("perl -ne print", "perl"),
+            ("node", "node"),
+        ] {
+            assert_eq!(name(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_title_that_a_process_gave_itself_is_no_program() {
+        let titled = ["nginx: worker process".to_owned()];
+        assert_eq!(called("nginx", Some(&titled)), "nginx");
+    }
+
+    #[test]
+    fn long_names_and_command_lines_are_cut() {
+        assert_eq!(shortened(&"é".repeat(100)).chars().count(), LONGEST_NAME + 1);
+        let words = vec!["word".to_owned(); 1000];
+        assert_eq!(typed(&words).chars().count(), LONGEST_COMMAND + 1);
+        assert_eq!(typed(&["sh".to_owned(), "-c".to_owned(), "a b".to_owned()]), "sh -c 'a b'");
+    }
+}
