@@ -2,6 +2,9 @@
 
 pub mod census;
 pub mod document;
+mod escape;
+pub mod github;
+pub mod markdown;
 pub mod phases;
 #[cfg(test)]
 mod tests;
@@ -9,6 +12,8 @@ pub mod text;
 
 pub use census::Census;
 pub use document::Document;
+pub use github::github;
+pub use markdown::markdown;
 
 /// Words of a command line as one would type them.
 fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {

@@ -3,7 +3,7 @@
 //! One line for each name, those inside another indented under it, at most 80
 //! columns wide.
 
-use crate::quantity;
+use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics, statistics};
 use crate::summary::{Method, Phase, Summary};
 
@@ -56,7 +56,7 @@ fn line(named: &Named, style: Style) -> String {
 }
 
 /// Names under the name around their first phase, with how deep they are.
-fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
+pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     fn below<'a>(
         all: &'a [Named],
         parent: Option<&str>,
@@ -199,7 +199,7 @@ fn figures(named: &Named, style: Style) -> String {
     let known = rows.iter().filter(|(_, of)| of.count > 0);
     cells.extend(known.map(|(name, of)| {
         let number = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style))
+            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style.units))
         };
         let name =
             if of.method == Some(Method::Exact) { (*name).to_owned() } else { format!("~{name}") };
@@ -245,9 +245,9 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
 }
 
 /// A value in the unit with which its name ends.
-fn quantity_of(name: &str, value: f64, style: Style) -> String {
+pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
     if name.ends_with("_bytes") {
-        style.bytes(value)
+        quantity::bytes(value, units)
     } else if name.ends_with("_seconds") {
         quantity::seconds(value)
     } else if name.ends_with("_ratio") {
