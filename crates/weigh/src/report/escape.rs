@@ -41,13 +41,16 @@ fn escaped(text: &str, breaks_mentions: bool) -> String {
     while let Some(letter) = rest.next() {
         let next = rest.as_str().chars().next().unwrap_or(' ');
         let acts = match letter {
-            '&' | '<' | '>' | '"' | '\'' | '`' | '*' | '~' | '[' | ']' | '{' | '}' | '|' | '\\'
-            | '$' | '@' | '#' | '!' => true,
+            '&' | '<' | '>' | '`' | '*' | '~' | '[' | ']' | '{' | '}' | '|' | '\\' | '$' | '@'
+            | '#' | '!' => true,
             // Inside a word it is a letter like others.
             '_' => !(before.is_alphanumeric() && next.is_alphanumeric()),
             // An address becomes a link by itself.
             ':' => next == '/',
-            '.' => before == 'w' || before == 'W',
+            '.' if before == 'w' || before == 'W' => true,
+            // At the beginning of a line these make a list or a heading.
+            '-' | '+' | '=' => out.is_empty(),
+            '.' | ')' => next == ' ' && out.bytes().all(|byte| byte.is_ascii_digit()),
             _ => false,
         };
         if acts {
@@ -107,6 +110,7 @@ mod tests {
             "&lt;b&gt; &#60;",
             "\\| \\",
             "<!-- -->",
+            "- + = 1. 2) # x",
             "https://evil.example www.evil.example a@evil.example",
         ] {
             for set in [plain(nasty), code(nasty)] {
@@ -141,6 +145,13 @@ mod tests {
     fn nobody_is_called_by_a_name() {
         assert_eq!(plain("@team #12 !7"), "&#64;&#8288;team &#35;&#8288;12 &#33;&#8288;7");
         assert_eq!(code("git@host"), "<code>git&#64;host</code>", "what is copied is what it was");
+    }
+
+    #[test]
+    fn a_line_does_not_become_a_list() {
+        assert_eq!(plain("- a - b"), "&#45; a - b");
+        assert_eq!(plain("12. a 3."), "12&#46; a 3.");
+        assert_eq!(plain("1.74 s"), "1.74 s");
     }
 
     #[test]

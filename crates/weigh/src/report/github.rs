@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use super::document::{Cell, Document, Fact, row_of};
-use super::escape::{fenced, plain};
-use super::markdown::{findings, rows};
+use super::escape::{code, plain};
+use super::markdown::{LONGEST_CELL, findings, rows};
+use super::shortened;
+use crate::quantity;
 
 /// More programs than these are for the full report.
 const MOST_PROGRAMS: usize = 8;
@@ -21,22 +23,28 @@ pub fn github(document: &Document) -> String {
     findings(&mut out, &document.findings, "");
     out.push_str("<details>\n<summary>More</summary>\n\n");
     if let Some(command) = &document.command {
-        out.push_str(&fenced(command));
-        out.push('\n');
+        let _ = writeln!(out, "{}\n", code(&shortened(command, LONGEST_CELL)));
     }
     if let Some(programs) = document.tables.iter().find(|table| table.name == "programs") {
         rows(&mut out, programs, MOST_PROGRAMS);
     }
-    let facts = document.header.iter().chain(&document.hardware);
-    let facts: Vec<String> = facts
+    // The head says where it ran, and the lines above how it went.
+    let machine = document.hardware.iter().filter(|fact| fact.label != "Host");
+    let facts: Vec<String> = document
+        .header
+        .iter()
         .filter(|fact| !["Exit", "Duration"].contains(&fact.label.as_str()))
+        .chain(machine)
         .map(|fact| format!("{}: {}", plain(&fact.label), plain(&fact.value)))
         .collect();
     let _ = writeln!(out, "{}\n", facts.join(" · "));
     for sentence in &document.missing {
-        let _ = writeln!(out, "- Not known: {}", plain(sentence));
+        let _ = writeln!(out, "- {}", plain(sentence));
     }
-    let _ = writeln!(out, "\n</details>\n\nMade by {}.", plain(&document.made_by));
+    if !document.missing.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(out, "</details>\n\nMade by {}.", plain(&document.made_by));
     out
 }
 
@@ -47,11 +55,11 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
     let text = |name: &str, place: usize| cell(name, place).map_or("–", |cell| &cell.text);
     let value = |name: &str| text(name, 1);
     let method = |name: &str| text(name, 2);
-    let bar = |label: &str| document.bars.iter().find(|bar| bar.label == label);
-    let share = |label: &str| {
-        let note = bar(label).filter(|bar| bar.share.is_some()).map(|bar| bar.note.as_str());
-        note.map(|note| format!(", {note}")).unwrap_or_default()
-    };
+    let cores = document
+        .bars
+        .iter()
+        .find(|bar| bar.label == "CPU")
+        .and_then(|bar| Some(format!(", {} ({})", bar.note, quantity::ratio(bar.share?))));
     let bound = match (cell("memory_peak_bytes", 4), cell("memory_peak_bytes", 1)) {
         (Some(Cell { number: Some(_), text: upper }), Some(value)) if *upper != value.text => {
             format!(", certainly not above {upper}")
@@ -70,7 +78,7 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
                 "{} ({}){}",
                 value("cpu_time_seconds"),
                 method("cpu_time_seconds"),
-                share("CPU")
+                cores.unwrap_or_default()
             ),
         ),
         (

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use super::document::{Advice, Bar, Column, Document, Fact, IMPORTANT, Table};
 use super::escape::{address, code, fenced, plain};
+use super::shortened;
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
@@ -13,7 +14,7 @@ use crate::summary::Severity;
 /// More rows of a table nobody reads in a text.
 const MOST_ROWS: usize = 30;
 /// A longer cell makes a table that does not fit a page.
-const LONGEST_CELL: usize = 120;
+pub(super) const LONGEST_CELL: usize = 120;
 
 /// The report as Markdown. `picture` says where the picture of a chart is, relative to the text.
 pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> String {
@@ -58,7 +59,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     if !document.missing.is_empty() {
         out.push_str("## Not measured\n\n");
         for sentence in &document.missing {
-            let _ = writeln!(out, "- Not known: {}", plain(sentence));
+            let _ = writeln!(out, "- {}", plain(sentence));
         }
         out.push('\n');
     }
@@ -137,7 +138,7 @@ pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
     line(table.columns.iter().map(rule).collect());
     for row in table.rows.iter().take(most) {
         let cells = row.iter().zip(&table.columns).map(|(cell, column)| {
-            let text = shortened(&cell.text);
+            let text = shortened(&cell.text, LONGEST_CELL);
             if column.label == "Command" { code(&text) } else { plain(&text) }
         });
         line(cells.collect());
@@ -149,9 +150,134 @@ pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
     out.push('\n');
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_CELL) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::chart::{Form, Scale, Timeline};
+    use crate::quantity::Units;
+    use crate::record::Event;
+    use crate::report::document::Chapter;
+    use crate::report::github;
+    use crate::report::tests::{MAIN, Story, cpu};
+    use crate::sample::ProcessId;
+
+    const NASTY: &str = "<script>alert(1)</script>|`x`[y](javascript:z)\n\n# head\n@team &amp;";
+
+    fn document(story: Story, chapters: Vec<Chapter>) -> Document {
+        let (manifest, summary, participants) = story.finish();
+        Document::of(&manifest, &summary, &participants, chapters, Units::Binary)
+    }
+
+    /// A run in which everything has a nasty name.
+    fn nasty() -> Document {
+        let mut story = Story::told(|manifest| {
+            manifest.name = NASTY.to_owned();
+            manifest.command = Some(vec![NASTY.to_owned(), "````".to_owned()]);
+            manifest.labels = [(NASTY.to_owned(), NASTY.to_owned())].into();
+            manifest.user = Some(NASTY.to_owned());
+            manifest.host.name = NASTY.to_owned();
+        });
+        let (name, command) = (NASTY.to_owned(), Some(vec![NASTY.to_owned()]));
+        let start = Event::ProcessStart { pid: 10, started: 100, parent: 1, name, command };
+        story.event(0.0, start).at(1.0, |tick| cpu(tick, MAIN, 1.0));
+        let (id, name) = ("1".to_owned(), NASTY.to_owned());
+        story.event(1.0, Event::PhaseStart { id, name, parent: None });
+        let fault = Event::Fault { source: NASTY.to_owned(), why: NASTY.to_owned() };
+        story.event(1.0, fault).end(2.0, |end| end.left = vec![10]);
+        let chart = Chart {
+            name: "a".to_owned(),
+            title: NASTY.to_owned(),
+            note: NASTY.to_owned(),
+            scale: Scale::rate(crate::catalog::Unit::Seconds),
+            form: Form::Lines,
+            times: Vec::new(),
+            series: Vec::new(),
+            limits: Vec::new(),
+            peak: None,
+            timeline: Timeline::default(),
+        };
+        document(story, vec![Chapter { title: NASTY.to_owned(), charts: vec![chart] }])
+    }
+
+    /// The text outside of fences.
+    fn without_fences(text: &str) -> String {
+        let mut fence = None;
+        let mut out = String::new();
+        for line in text.lines() {
+            match (fence, line.split('s').next()) {
+                (None, Some(opened)) if opened.len() > 2 && opened.bytes().all(|b| b == b'`') => {
+                    fence = Some(opened);
+                }
+                (Some(open), _) if line == open => fence = None,
+                (Some(_), _) => {}
+                (None, _) => out.extend([line, "\n"]),
+            }
+        }
+        assert_eq!(fence, None, "a fence is closed");
+        out
+    }
+
+    #[test]
+    fn nasty_names_can_only_be_read() {
+        let document = nasty();
+        let full = markdown(&document, |_| "charts/a b.png".to_owned());
+        for text in [&full, &github(&document)] {
+            let text = without_fences(text);
+            assert!(text.contains("&#60;script&#62;"), "{text}");
+            let tags = ["details", "/details", "summary", "/summary", "code", "/code"];
+            for rest in text.split('<').skip(1) {
+                let tag = rest.split('>').next().unwrap_or_default();
+                assert!(tags.contains(&tag), "a tag of our own: <{tag}>");
+            }
+            for line in text.lines().filter(|line| line.starts_with('|')) {
+                let columns = line.matches('|').count();
+                assert!([3, 5, 6, 7, 8, 10, 11].contains(&columns), "{columns}: {line}");
+            }
+            assert!(!text.contains('@') && !text.contains('`') && !text.contains("](java"));
+            let heads = text.lines().filter(|line| line.trim_start().starts_with('#'));
+            assert_eq!(heads.filter(|line| line.trim_start() == "# head").count(), 0, "{text}");
+        }
+        let full = without_fences(&full);
+        assert_eq!(full.matches("](").count(), 1, "one picture and no other link");
+        assert!(full.contains("](charts/a%20b.png)"), "{full}");
+    }
+
+    #[test]
+    fn every_table_has_as_many_cells_in_each_line() {
+        let text = markdown(&nasty(), |_| "a.png".to_owned());
+        let mut width = None;
+        for line in text.lines() {
+            let cells = line.starts_with('|').then(|| line.matches('|').count());
+            assert!(width.is_none() || cells.is_none() || width == cells, "{line}");
+            width = cells;
+        }
+    }
+
+    #[test]
+    fn long_tables_say_how_many_are_left_out() {
+        let mut story = Story::new();
+        for number in 0..100 {
+            let id = ProcessId { pid: 1000 + number, started: 1 };
+            story.came(1.0, id, "tool").at(1.0, |tick| cpu(tick, id, 1.0));
+        }
+        let text = markdown(&document(story, Vec::new()), |_| String::new());
+        assert_eq!(text.matches("<code>tool</code>").count(), MOST_ROWS);
+        assert!(text.contains("\nand 70 more\n"), "{text}");
+    }
+
+    #[test]
+    fn a_comment_of_an_ordinary_run_is_short() {
+        let mut story = Story::new();
+        for number in 0..30 {
+            let id = ProcessId { pid: 1000 + number, started: 1 };
+            story.came(1.0, id, &format!("tool-{number}")).at(1.0, |tick| cpu(tick, id, 1.0));
+        }
+        story.end(8.0, |end| end.reaped.user_seconds = 30.0);
+        let text = github(&document(story, Vec::new()));
+        assert!(text.lines().count() < 40, "{}", text.lines().count());
+        assert!(text.starts_with("### work: exit 0\n"), "{text}");
+        let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores busy on average (100 %) |";
+        assert!(text.contains(cpu), "{text}");
+        assert!(text.contains("| **Processes** | 30, 30 at once |"), "{text}");
     }
 }

@@ -21,3 +21,11 @@ fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let words = words.map(|word| quoter.quote(word).unwrap_or(word.into()));
     words.collect::<Vec<_>>().join(" ")
 }
+
+/// Text of at most so many letters, the last of which says when there was more.
+fn shortened(text: &str, longest: usize) -> String {
+    if text.chars().nth(longest).is_none() {
+        return text.to_owned();
+    }
+    text.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
+}

@@ -7,6 +7,7 @@ use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics, statistics};
 use crate::summary::{Method, Phase, Summary};
 
+use super::shortened;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join, printable};
 
 /// Lines end before column 80: names give way to numbers, down to this many letters.
@@ -118,13 +119,6 @@ impl Row {
 fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
     let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
     value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
-}
-
-fn shortened(name: &str, longest: usize) -> String {
-    if name.chars().count() <= longest {
-        return name.to_owned();
-    }
-    name.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
 }
 
 const HEADER: [&str; 6] = ["phase", "count", "total", "mean ± std", "CPU time", "memory"];

@@ -186,6 +186,8 @@ impl Census {
 
     /// A process runs a program from here on.
     fn runs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
+        // Of a process that is about to end nothing but an empty word is left.
+        let command = command.filter(|words| words.iter().any(|word| !word.is_empty()));
         let program = self.programs.joined(&program::called(name, command));
         let member = match self.alive.entry(id) {
             Place::Occupied(place) => {
@@ -198,7 +200,7 @@ impl Census {
             }
             Place::Vacant(place) => place.insert(Member::new(id, name, program, at)),
         };
-        member.process.name = program::shortened(name);
+        member.process.name = program::short_name(name);
         member.process.command = command.map(program::typed);
     }
 

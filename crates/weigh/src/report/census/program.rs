@@ -5,6 +5,7 @@
 //! its arguments (`postgres: writer process`); then the kernel's name is its name.
 
 use crate::record::manifest::base_name;
+use crate::report::{self, shortened};
 
 /// Nobody reads a longer name or command line in a table.
 const LONGEST_NAME: usize = 60;
@@ -42,7 +43,7 @@ const INTERPRETERS: [Interpreter; 11] = [
 /// What a process of this kernel name and command line is called.
 pub(super) fn called(name: &str, command: Option<&[String]>) -> String {
     let program = command.and_then(|command| {
-        let (first, rest) = command.split_first()?;
+        let (first, rest) = without_env(command).split_first()?;
         // A login shell has a dash before its name.
         let program = base_name(first.strip_prefix('-').unwrap_or(first));
         if program.is_empty() || first.contains(": ") {
@@ -50,7 +51,15 @@ pub(super) fn called(name: &str, command: Option<&[String]>) -> String {
         }
         Some(script(program, rest).unwrap_or(program))
     });
-    shortened(program.unwrap_or(name))
+    short_name(program.unwrap_or(name))
+}
+
+/// The command that `env` is about to become, and others as they are.
+fn without_env(command: &[String]) -> &[String] {
+    let is_env = command.first().is_some_and(|first| base_name(first) == "env");
+    let is_setting = |word: &String| word.starts_with('-') || word.contains('=');
+    let program = command.iter().skip(1).position(|word| !is_setting(word));
+    program.filter(|_| is_env).map_or(command, |place| &command[place + 1..])
 }
 
 /// The script or module that an interpreter runs.
@@ -93,22 +102,15 @@ fn script<'a>(program: &str, arguments: &'a [String]) -> Option<&'a str> {
 }
 
 /// A name that is not too long for a table.
-pub(super) fn shortened(name: &str) -> String {
-    cut(name, LONGEST_NAME)
+pub(super) fn short_name(name: &str) -> String {
+    shortened(name, LONGEST_NAME)
 }
 
 /// A command line as one would type it, as far as a table can hold it.
 pub(super) fn typed(command: &[String]) -> String {
     // Words beyond are cut off anyway; a command line may have millions of them.
     let words = command.iter().take(LONGEST_COMMAND).map(String::as_str);
-    cut(&super::super::typed(words), LONGEST_COMMAND)
-}
-
-fn cut(text: &str, longest: usize) -> String {
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(&report::typed(words), LONGEST_COMMAND)
 }
 
 #[cfg(test)]
@@ -141,6 +143,7 @@ mod tests {
             ("perl -w -I lib tool.pl", "tool.pl"),
             ("node --max-old-space-size=4096 server.js", "server.js"),
             ("Rscript --vanilla fit.R", "fit.R"),
+            ("/usr/bin/env LANG=C bash ./build.sh", "build.sh"),
         ] {
             assert_eq!(name(line), expected, "{line}");
         }
@@ -156,6 +159,7 @@ mod tests {
             ("python3 - < script", "python3"),
             ("perl -ne print", "perl"),
             ("node", "node"),
+            ("env", "env"),
         ] {
             assert_eq!(name(line), expected, "{line}");
         }
@@ -169,9 +173,9 @@ mod tests {
 
     #[test]
     fn long_names_and_command_lines_are_cut() {
-        assert_eq!(shortened(&"é".repeat(100)).chars().count(), LONGEST_NAME + 1);
+        assert_eq!(short_name(&"é".repeat(100)).chars().count(), LONGEST_NAME);
         let words = vec!["word".to_owned(); 1000];
-        assert_eq!(typed(&words).chars().count(), LONGEST_COMMAND + 1);
+        assert_eq!(typed(&words).chars().count(), LONGEST_COMMAND);
         assert_eq!(typed(&["sh".to_owned(), "-c".to_owned(), "a b".to_owned()]), "sh -c 'a b'");
     }
 }

@@ -67,7 +67,8 @@ pub(super) fn programs(participants: &Participants, units: Units) -> Table {
 pub(super) fn processes(participants: &Participants, units: Units) -> Table {
     let mut note = "CPU time and largest size are its own, when it was last looked at; bytes \
                     read and written are its own and those of the children it has waited for. \
-                    How it ended is known of those whose parent did not wait for them."
+                    How it ended is known of those that weigh itself waited for: the command, \
+                    and those who outlived their parent."
         .to_owned();
     if participants.processes_left_out > 0 {
         let count = quantity::count(participants.processes_left_out as f64);
