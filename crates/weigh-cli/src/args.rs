@@ -158,7 +158,13 @@ pub struct RunArgs {
     #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
     pub export: Vec<weigh::export::Format>,
     /// Write reports at the end, as weigh report does
-    #[arg(long, value_delimiter = ',', value_name = "LIST", value_enum, conflicts_with = "no_record")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_enum,
+        conflicts_with = "no_record"
+    )]
     pub report: Vec<Kind>,
     /// Print nothing but failures
     #[arg(short, long, conflicts_with = "verbose")]
@@ -303,7 +309,14 @@ pub struct ReportArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
     /// Kinds of reports
-    #[arg(short, long, value_delimiter = ',', value_name = "LIST", value_enum, default_value = "html")]
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_enum,
+        default_value = "html"
+    )]
     pub formats: Vec<Kind>,
     /// A directory, or a file for one kind [default: report in the recording]
     #[arg(short, long, value_name = "PATH")]

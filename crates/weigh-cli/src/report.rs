@@ -117,7 +117,9 @@ fn write(
             Failure::new("cannot make the report", error, "try another kind: weigh report -f md")
         };
         let contents = match kind {
-            Kind::Html => report::html(&document).map_err(|error| failed(error.to_string()))?.into(),
+            Kind::Html => {
+                report::html(&document).map_err(|error| failed(error.to_string()))?.into()
+            }
             Kind::Pdf => report::pdf(&document).map_err(|error| failed(error.to_string()))?,
             Kind::Md => {
                 pictures(&document, place, &bar)?;

@@ -1,7 +1,25 @@
 //! A summary for people: text for a terminal, and documents with charts.
 
+pub mod census;
 pub mod document;
+mod escape;
+pub mod github;
+pub mod markdown;
 pub mod phases;
+mod read;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
+pub use census::Census;
 pub use document::Document;
+pub use github::github;
+pub use markdown::markdown;
+pub use read::read;
+
+/// Words of a command line as one would type them.
+fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let quoter = shlex::Quoter::new().allow_nul(true);
+    let words = words.map(|word| quoter.quote(word).unwrap_or(word.into()));
+    words.collect::<Vec<_>>().join(" ")
+}
