@@ -1,13 +1,11 @@
 //! Chapters of charts: drawn as SVG, put on paper as vectors, four to a page.
 
-use std::sync::Arc;
-
 use resvg::usvg;
 
 use super::page::{Area, BOTTOM, Composer, HEADING_HEIGHT, Item, LEFT, TOP, WIDTH};
 use super::style::{Ink, Type};
-use super::text::Faces;
 use crate::plot::Chart;
+use crate::plot::fonts::fonts;
 use crate::plot::svg::{self, Look};
 use crate::report::document::Chapter;
 
@@ -21,7 +19,7 @@ const POINTS: f32 = 0.65;
 
 /// Puts chapters on paper.
 pub fn add(composer: &mut Composer, chapters: &[Chapter]) {
-    let options = usvg::Options { fontdb: Arc::new(Faces::database()), ..usvg::Options::default() };
+    let options = usvg::Options { fontdb: fonts(), ..usvg::Options::default() };
     for chapter in chapters.iter().filter(|chapter| !chapter.charts.is_empty()) {
         composer.heading(&chapter.title, SLOT);
         for chart in &chapter.charts {

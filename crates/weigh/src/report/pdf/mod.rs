@@ -28,6 +28,7 @@ use krilla::outline::{Outline, OutlineNode};
 use super::Document;
 use page::{Composer, LEFT, Part, WIDTH};
 use style::Type;
+use table::Most;
 use text::Faces;
 
 /// Why there is no PDF.
@@ -41,8 +42,10 @@ pub enum Error {
     Assemble(#[from] krilla::error::KrillaError),
 }
 
-/// Rows of a table that are put on paper; who wants more has the export.
-const MOST_ROWS: usize = 60;
+/// All figures, with all that there is to say about them.
+const MOST_FIGURES: Most = Most { rows: usize::MAX, lines: 6 };
+/// Of other tables the beginning; who wants more has the export.
+const MOST_OF_OTHERS: Most = Most { rows: 60, lines: 2 };
 
 /// The report as the bytes of a PDF file.
 pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
@@ -64,10 +67,10 @@ pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
 /// Everything in its order.
 fn compose(composer: &mut Composer, document: &Document) {
     opening::add(composer, document);
-    table::add(composer, &document.figures, usize::MAX);
+    table::add(composer, &document.figures, MOST_FIGURES);
     chart::add(composer, &document.chapters);
     for table in &document.tables {
-        table::add(composer, table, MOST_ROWS);
+        table::add(composer, table, MOST_OF_OTHERS);
     }
     facts::add(composer, Some("Hardware"), &document.hardware);
     facts::add(composer, Some("What the monitor cost"), &document.monitor);

@@ -1,7 +1,7 @@
 //! Reports made by hand for the tests: one with much of everything, one with nothing.
 
 use crate::catalog::Unit;
-use crate::plot::chart::{Chart, Form, Scale, Series, Timeline};
+use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
 use crate::report::Document;
 use crate::report::document::{Advice, Bar, Cell, Chapter, Column, Fact, Head, Table, Verdict};
 use crate::summary::Severity;
@@ -195,24 +195,24 @@ fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
 }
 
 fn figures() -> Table {
-    let columns = ["Figure", "Value#", "Method", "At least#", "At most#", "From"];
-    let none = "–";
+    let columns = ["Figure", "Value#", "Method", "Not below#", "Not above#", "When#", "Source"];
     let rows = rows(&[
-        &["CPU time", "9 h 14 min", "exact", none, none, "wait4 of all processes"],
-        &["Cores, mean", "7.70", "exact", none, none, "CPU time over the time it took"],
-        &["Cores, peak", "15.92", "sampled", none, none, "perf task clock, by second"],
-        &["Memory, peak", "53.1 GiB", "sampled", "53.1 GiB", "54.0 GiB", "PSS of all processes"],
-        &["Memory, mean", "31.4 GiB", "estimated", none, none, "PSS of all processes"],
-        &["Largest process", "28.8 GiB", "exact", none, none, "ru_maxrss"],
-        &["Read", "211 GiB", "exact", none, none, "/proc/self/io of the parent"],
-        &["Written", "84.6 GiB", "exact", none, none, "/proc/self/io of the parent"],
-        &["Page faults", "18,201,773", "exact", none, none, "wait4 of all processes"],
+        &["CPU time", "9 h 14 min", "exact", "", "", "", "wait4 of all processes"],
+        &["Cores, mean", "7.70", "exact", "", "", "", "CPU time over the time it took"],
+        &["Cores, peak", "15.92", "sampled", "", "", "41 min", "perf task clock, by second"],
+        &["Memory, peak", "53.1 GiB", "sampled", "53.1 GiB", "54.0 GiB", "58 min", "smaps_rollup"],
+        &["Memory, mean", "31.4 GiB", "estimated", "", "", "", "smaps_rollup of all processes"],
+        &["Largest process", "28.8 GiB", "exact", "", "", "", "ru_maxrss"],
+        &["Read", "211 GiB", "exact", "", "", "", "/proc/self/io of the parent"],
+        &["Written", "84.6 GiB", "exact", "", "", "", "/proc/self/io of the parent"],
+        &["Page faults", "18,201,773", "exact", "", "", "", "wait4 of all processes"],
         &[
             "Energy",
             "unknown",
             "",
-            none,
-            none,
+            "",
+            "",
+            "",
             "the machine's counters (/sys/class/powercap) are readable by root only",
         ],
     ]);
@@ -231,17 +231,29 @@ fn programs() -> Table {
 }
 
 fn processes(count: usize) -> Table {
-    let columns =
-        ["Pid#", "Name", "Began#", "Lasted#", "CPU time#", "Peak memory#", "Read#", "Command"];
+    let columns = [
+        "PID#",
+        "Name",
+        "CPU time#",
+        "Largest#",
+        "Read#",
+        "Written#",
+        "Came#",
+        "Went#",
+        "End",
+        "Command",
+    ];
     let row = |place: usize| {
         vec![
             (4182 + place).to_string(),
-            if place % 9 == 4 { "a-worker-with-a-rather-long-name" } else { "bwa" }.to_owned(),
-            format!("{place}.2 s"),
-            "1 h 3 min".to_owned(),
+            if place % 9 == 4 { "worker-with-a-rather-long-name" } else { "bwa" }.to_owned(),
             "58 min 12 s".to_owned(),
             "28.8 GiB".to_owned(),
             "1.2 GiB".to_owned(),
+            "16.3 MiB".to_owned(),
+            format!("{place}.2 s"),
+            "1 h 3 min".to_owned(),
+            "exit 0".to_owned(),
             format!("bwa mem -t 16 -K 100000000 reference/GRCh38.fa chunk-{place:03}.fq.gz"),
         ]
     };
@@ -257,22 +269,36 @@ fn phases() -> Table {
     table("phases", "Phases", &columns, rows)
 }
 
+/// Charts of every form in turn.
 fn charts(count: usize) -> Vec<Chart> {
-    let chart = |place: usize| {
-        let times: Vec<f64> = (0..400).map(f64::from).collect();
-        let values = times.iter().map(|time| (time / 30.0 + place as f64).sin() + 1.5).collect();
-        Chart {
-            name: format!("chart-{place}"),
-            title: format!("Cores in use, {place}"),
-            note: "Cores kept busy in each second; exact, from the perf task clock.".to_owned(),
-            scale: Scale::rate(Unit::Seconds),
-            form: Form::Rates,
-            series: vec![Series { name: "bwa".to_owned(), colour: 0, values }],
-            limits: Vec::new(),
-            peak: None,
-            timeline: Timeline { end: 399.0, ..Timeline::default() },
-            times,
-        }
+    const FORMS: [Form; 4] = [Form::StackedRates, Form::Stack, Form::Rates, Form::Heat];
+    (0..count).map(|place| chart(place, FORMS[place % FORMS.len()])).collect()
+}
+
+fn chart(place: usize, form: Form) -> Chart {
+    let times: Vec<f64> = (0..400).map(f64::from).collect();
+    let series = |name: usize| Series {
+        name: format!("program-{name}"),
+        colour: name,
+        values: times.iter().map(|time| (time / 30.0 + name as f64).sin() + 1.5).collect(),
     };
-    (0..count).map(chart).collect()
+    let band = |name: &str, from, to| Band { name: name.to_owned(), from, to, depth: 0 };
+    let mut chart = Chart {
+        name: format!("chart-{place}"),
+        title: format!("Cores in use, {place}"),
+        note: "Cores kept busy in each second; exact, from the perf task clock.".to_owned(),
+        scale: Scale::rate(Unit::Seconds),
+        form,
+        series: (0..4).map(series).collect(),
+        limits: vec![Limit { name: "cores allowed".to_owned(), value: 12.0 }],
+        peak: None,
+        timeline: Timeline {
+            end: 399.0,
+            bands: vec![band("index", 0.0, 90.0), band("align", 90.0, 399.0)],
+            marks: vec![Mark { text: "checkpoint".to_owned(), at: 200.0 }],
+        },
+        times,
+    };
+    chart.peak = chart.highest();
+    chart
 }

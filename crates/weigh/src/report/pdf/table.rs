@@ -11,20 +11,30 @@ use crate::report::document::{Cell, Table};
 
 /// Sizes of print, the best first: a table that is too wide for one tries the next.
 const SIZES: [f32; 3] = [8.5, 7.5, 6.5];
-const BETWEEN: f32 = 12.0;
+/// Between two columns, in parts of the size of print.
+const BETWEEN: f32 = 1.35;
 /// How much of a page's width numbers may take from words.
 const MOST_FOR_NUMBERS: f32 = 0.7;
-/// How wide a column of words need not be more.
+/// What columns of words must have before print is made smaller: the last may need lines.
 const ENOUGH_FOR_WORDS: f32 = 95.0;
+const ENOUGH_FOR_LAST: f32 = 140.0;
 const HEAD_LINES: usize = 3;
-const CELL_LINES: usize = 3;
 /// Above and below the text of a row.
 const PADDING: f32 = 2.8;
 
-/// Puts a table on paper, with no more than `most` of its rows.
-pub fn add(composer: &mut Composer, table: &Table, most: usize) {
-    let rows = &table.rows[..table.rows.len().min(most)];
-    let layout = Layout::new(table, rows, composer.faces);
+/// How much of a table is put on paper.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// So many rows.
+    pub rows: usize,
+    /// So many lines of a cell in the last column.
+    pub lines: usize,
+}
+
+/// Puts a table on paper.
+pub fn add(composer: &mut Composer, table: &Table, most: Most) {
+    let rows = &table.rows[..table.rows.len().min(most.rows)];
+    let layout = Layout::new(table, rows, most.lines, composer.faces);
     let note = composer.note_height(&table.note);
     composer.heading(&table.title, note + layout.together(rows));
     composer.note(&table.note);
@@ -59,31 +69,37 @@ struct Layout<'a> {
     numbers: Vec<bool>,
     heads: Vec<Vec<String>>,
     head_height: f32,
+    cell_lines: usize,
 }
 
 impl<'a> Layout<'a> {
-    fn new(table: &Table, rows: &[Vec<Cell>], faces: &'a Faces) -> Layout<'a> {
+    fn new(table: &Table, rows: &[Vec<Cell>], cell_lines: usize, faces: &'a Faces) -> Layout<'a> {
         let numbers: Vec<bool> = table.columns.iter().map(|column| column.is_number).collect();
-        let available = WIDTH - BETWEEN * table.columns.len().saturating_sub(1) as f32;
+        let last = numbers.len().saturating_sub(1);
+        let available = |size: f32| WIDTH - BETWEEN * size * last as f32;
         // Measured once, in a size of 1: widths grow with the size.
         let ones = natural_widths(table, rows, faces);
         let natural = |size: f32| -> Vec<f32> { ones.iter().map(|one| one * size).collect() };
         // Numbers are shown whole at any price, words only up to a point.
-        let wanted = |size: f32| -> f32 {
-            let widths = natural(size).into_iter().zip(&numbers);
-            widths.map(|(width, is)| if *is { width } else { width.min(ENOUGH_FOR_WORDS) }).sum()
+        let wanted = |(place, width): (usize, f32)| match numbers[place] {
+            true => width,
+            false if place == last => width.min(ENOUGH_FOR_LAST),
+            false => width.min(ENOUGH_FOR_WORDS),
         };
-        let fits = |size: &f32| wanted(*size) <= available;
+        let fits = |size: &f32| {
+            let widths = natural(*size).into_iter().enumerate();
+            widths.map(wanted).sum::<f32>() <= available(*size)
+        };
         let size = SIZES.into_iter().find(fits).unwrap_or(SIZES[SIZES.len() - 1]);
         let set = Type::of(size);
-        let widths = shared(&natural(size), &numbers, available);
+        let widths = shared(&natural(size), &numbers, available(size));
         let head = head_set(set);
         let heads: Vec<Vec<String>> = (table.columns.iter().zip(&widths))
             .map(|(column, width)| faces.wrap(&column.label, head, *width, HEAD_LINES))
             .collect();
         let lines = heads.iter().map(Vec::len).max().unwrap_or_default();
         let head_height = lines as f32 * head.leading() + 2.0 * PADDING;
-        Layout { faces, set, widths, numbers, heads, head_height }
+        Layout { faces, set, widths, numbers, heads, head_height, cell_lines }
     }
 
     /// What must stand together below the heading: a small table as a whole, of a large one
@@ -107,7 +123,7 @@ impl<'a> Layout<'a> {
         let cells: Vec<Vec<String>> = (row.iter().zip(&self.widths).enumerate())
             .map(|(place, (cell, width))| {
                 if place == last && !self.numbers[place] {
-                    self.faces.wrap(&cell.text, self.set, *width, CELL_LINES)
+                    self.faces.wrap(&cell.text, self.set, *width, self.cell_lines)
                 } else {
                     vec![self.faces.cut(&cell.text, self.set, *width)]
                 }
@@ -150,7 +166,7 @@ impl<'a> Layout<'a> {
                 let spare = if *is_number { width - self.faces.width(&line, set) } else { 0.0 };
                 composer.sheet().text(x + spare, top + row as f32 * set.leading(), set, line);
             }
-            x += width + BETWEEN;
+            x += width + BETWEEN * self.set.size;
         }
     }
 }
@@ -215,6 +231,8 @@ mod tests {
     use super::*;
     use crate::report::document::Column;
 
+    const MOST: Most = Most { rows: 60, lines: 3 };
+
     #[test]
     fn what_is_left_over_goes_to_all_columns_alike() {
         assert_eq!(shared(&[10.0, 20.0], &[false, true], 50.0), [20.0, 30.0]);
@@ -266,7 +284,7 @@ mod tests {
     fn a_long_table_goes_on_with_its_heads_on_the_next_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        add(&mut composer, &long_table(70), 60);
+        add(&mut composer, &long_table(70), MOST);
         assert!(composer.sheets.len() > 1);
         for sheet in &composer.sheets {
             assert!(lines(sheet).contains(&"Name"));
@@ -286,10 +304,10 @@ mod tests {
     fn a_table_of_nothing_says_so() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        add(&mut composer, &Table { columns: Vec::new(), ..long_table(0) }, 60);
+        add(&mut composer, &Table { columns: Vec::new(), ..long_table(0) }, MOST);
         assert_eq!(lines(&composer.sheets[0]), ["Processes", "None."]);
         let rows = vec![Vec::new(), vec![Cell { text: "x".into(), number: None }]];
-        add(&mut composer, &Table { rows, ..long_table(0) }, 60);
+        add(&mut composer, &Table { rows, ..long_table(0) }, MOST);
         assert!(lines(&composer.sheets[0]).contains(&"x"), "short rows are no harm");
     }
 }

@@ -7,14 +7,12 @@
 //! left, but Arabic letters stand apart.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use krilla::text::{Font, GlyphId, KrillaGlyph};
-use resvg::usvg::fontdb;
 
 use super::Error;
 use super::style::Type;
-use crate::report::text::printable;
+use crate::words::printable;
 
 /// What stands for what has no glyph.
 const UNKNOWN: char = '\u{fffd}';
@@ -70,18 +68,6 @@ impl Faces {
     pub fn new() -> Result<Faces, Error> {
         let (regular, bold) = (dejavu::sans::regular(), dejavu::sans::bold());
         Ok(Faces { regular: Face::new(regular)?, bold: Face::new(bold)? })
-    }
-
-    /// The same fonts for the charts, whatever family they ask for.
-    pub fn database() -> fontdb::Database {
-        let mut database = fontdb::Database::new();
-        for bytes in [dejavu::sans::regular(), dejavu::sans::bold()] {
-            database.load_font_source(fontdb::Source::Binary(Arc::new(bytes)));
-        }
-        database.set_serif_family("DejaVu Sans");
-        database.set_sans_serif_family("DejaVu Sans");
-        database.set_monospace_family("DejaVu Sans");
-        database
     }
 
     fn face(&self, set: Type) -> &Face {
