@@ -10,6 +10,8 @@ pub mod chart;
 mod choose;
 mod crowd;
 mod entities;
+#[cfg(any(feature = "pdf", feature = "png"))]
+pub mod fonts;
 mod gather;
 mod heat;
 #[cfg(feature = "png")]

@@ -5,6 +5,8 @@ pub mod document;
 mod escape;
 pub mod github;
 pub mod markdown;
+#[cfg(feature = "pdf")]
+pub mod pdf;
 pub mod phases;
 mod read;
 #[cfg(test)]
@@ -15,6 +17,8 @@ pub use census::Census;
 pub use document::Document;
 pub use github::github;
 pub use markdown::markdown;
+#[cfg(feature = "pdf")]
+pub use pdf::pdf;
 pub use read::read;
 
 /// Words of a command line as one would type them.
