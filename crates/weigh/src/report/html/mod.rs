@@ -19,7 +19,7 @@ use askama::Template;
 use self::drawn::Drawn;
 use super::document::{Bar, Document, Table};
 use crate::plot::svg::{self, Look};
-use crate::plot::{Chart, Form};
+use crate::plot::{Chart, Form, Series};
 use crate::quantity;
 use crate::summary::Severity;
 
@@ -41,6 +41,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(
     include_str!("quantity.js"),
     include_str!("axis.js"),
+    include_str!("picture.js"),
     include_str!("chart.js"),
     include_str!("together.js"),
     include_str!("page.js"),
@@ -115,14 +116,29 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// Whether the series need names beside the chart: one alone is what the title says,
-    /// and rows of a heat map have theirs at the axis.
-    fn has_legend(&self) -> bool {
-        self.chart.series.len() > 1 && self.chart.form != Form::Heat
+    /// The series that need a name beside the chart and their places, those that lie on top
+    /// first. One alone is what the title says, and rows of cells have names at the axis.
+    fn legend(&self) -> Vec<(usize, &Series)> {
+        let mut series: Vec<(usize, &Series)> = self.chart.series.iter().enumerate().collect();
+        if series.len() < 2 || self.is_heat() {
+            series.clear();
+        } else if self.is_stacked() {
+            series.reverse();
+        }
+        series
     }
 
     fn is_stacked(&self) -> bool {
         self.chart.form.is_stacked()
+    }
+
+    fn is_heat(&self) -> bool {
+        self.chart.form == Form::Heat
+    }
+
+    /// What the brightest cell stands for.
+    fn brightest(&self) -> String {
+        self.chart.scale.shown(self.chart.highest().map_or(0.0, |peak| peak.value))
     }
 }
 

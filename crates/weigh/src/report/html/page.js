@@ -1,16 +1,7 @@
 // What the page does once it is there: charts, tables that sort, text to copy.
 
-function button(text, act) {
-  const made = document.createElement("button");
-  made.type = "button";
-  made.textContent = text;
-  made.addEventListener("click", act);
-  return made;
-}
-
 /** Says something to those who do not see the page change. */
-const live = document.createElement("p");
-live.className = "unseen";
+const live = element("p", "unseen");
 live.setAttribute("role", "status");
 document.querySelector("main").append(live);
 
@@ -21,19 +12,20 @@ function startCharts() {
   const drawn = JSON.parse(written.textContent);
   const charts = figures.map((figure) => new Chart(figure, drawn));
   const together = new Together(charts, live);
-  const keys = document.createElement("p");
-  keys.id = "keys";
-  keys.className = "how";
-  keys.textContent =
+  const keys = element(
+    "p",
+    "how",
     "Drag over a chart to see a part of the time, double-click to see all of it. " +
-    "With the keyboard: arrows move, + and \u2212 zoom, 0 shows all.";
+      "With the keyboard: arrows move, + and \u2212 zoom, 0 shows all.",
+  );
+  keys.id = "keys";
   document.querySelector("section.chapter h2").after(keys);
   charts.forEach((chart) => startLegend(chart, together));
 }
 
 function startLegend(chart, together) {
-  chart.figure.querySelectorAll(".legend > li").forEach((item, place) => {
-    const series = chart.series[place];
+  chart.figure.querySelectorAll(".legend > li[data-series]").forEach((item) => {
+    const series = chart.series[Number(item.dataset.series)];
     const toggle = button("", () => {
       const hide = !chart.hidden.delete(series);
       if (hide) chart.hidden.add(series);
@@ -48,10 +40,10 @@ function startLegend(chart, together) {
 
 /** Numbers by their value, what is unknown last in either direction, words as people sort them. */
 function byCell(column, isNumber, sign) {
-  const words = new Intl.Collator("en", { numeric: true });
+  const letters = new Intl.Collator("en", { numeric: true });
   const cell = (row) => row.cells[column];
   return (a, b) => {
-    if (!isNumber) return sign * words.compare(cell(a).textContent, cell(b).textContent);
+    if (!isNumber) return sign * letters.compare(cell(a).textContent, cell(b).textContent);
     const [x, y] = [a, b].map((row) => parseFloat(cell(row).dataset.number));
     if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
     return sign * (x - y);
@@ -82,15 +74,12 @@ const MANY_ROWS = 15;
 function startFilter(table) {
   const rows = [...table.tBodies[0].rows];
   if (rows.length <= MANY_ROWS) return;
-  const label = document.createElement("label");
-  label.className = "filter";
-  label.textContent = "Filter ";
-  const input = document.createElement("input");
+  const label = element("label", "filter", "Filter ");
+  const input = element("input");
   input.type = "search";
   input.autocomplete = "off";
-  const counted = document.createElement("span");
   const left = (number) => `${number} of ${rows.length} rows`;
-  counted.textContent = left(rows.length);
+  const counted = element("span", "", left(rows.length));
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/);
     rows.forEach((row) => {
@@ -104,29 +93,26 @@ function startFilter(table) {
   table.closest(".sheet").before(label);
 }
 
-async function copy(element) {
-  const text = element.textContent.trim();
+async function copy(from) {
   try {
-    await navigator.clipboard.writeText(text);
+    await navigator.clipboard.writeText(from.textContent.trim());
   } catch {
     // Not every page from a disk may write to the clipboard; a selection it may copy.
-    const selection = getSelection();
-    selection.selectAllChildren(element);
+    getSelection().selectAllChildren(from);
     document.execCommand("copy");
   }
 }
 
-function startCopying(element) {
-  const text = element.firstElementChild;
+function startCopying(box) {
   const made = button("Copy", async () => {
-    await copy(text);
+    await copy(box.firstElementChild);
     made.textContent = "Copied";
     live.textContent = "Copied";
     setTimeout(() => (made.textContent = "Copy"), 2000);
   });
   made.className = "copy";
-  made.setAttribute("aria-label", `Copy the ${element.dataset.copy}`);
-  element.append(made);
+  made.setAttribute("aria-label", `Copy the ${box.dataset.copy}`);
+  box.append(made);
 }
 
 document.documentElement.classList.add("alive");

@@ -1,22 +1,30 @@
 // All charts of the page together: one range of time, one cursor.
 
+function element(name, kind = "", text = "") {
+  const made = document.createElement(name);
+  if (kind) made.className = kind;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function button(text, act) {
+  const made = element("button", "", text);
+  made.type = "button";
+  made.addEventListener("click", act);
+  return made;
+}
+
 class Together {
   constructor(charts, live) {
     Object.assign(this, { charts, live, view: null, cursor: null, active: null, row: undefined });
     this.end = Math.max(...charts.map((chart) => chart.still.range[1]));
     this.shortest = Math.max(this.end * 1e-4, 1e-5);
     this.waiting = false;
-    this.readout = document.createElement("div");
-    this.readout.className = "readout";
+    this.readout = element("div", "readout");
     this.readout.setAttribute("aria-hidden", "true");
-    this.range = document.createElement("p");
-    this.range.className = "range";
+    this.range = element("p", "range");
     this.range.hidden = true;
-    const all = document.createElement("button");
-    all.type = "button";
-    all.textContent = "Show all";
-    all.addEventListener("click", () => this.reset());
-    this.range.append(document.createElement("span"), all);
+    this.range.append(element("span"), button("Show all", () => this.reset()));
     document.querySelector("nav.contents .inside").append(this.range);
     charts.forEach((chart) => this.listen(chart));
     document.addEventListener("keydown", (event) => {
@@ -80,23 +88,16 @@ class Together {
 
   showReadout() {
     const chart = this.active;
-    const lines = chart?.plot.querySelector(".cursor-line");
-    if (!lines) {
+    if (!chart?.plot.querySelector(".cursor-line")) {
       this.readout.remove();
       return;
     }
-    const time = document.createElement("p");
-    time.textContent = pointed(this.cursor, chart.range[1] - chart.range[0]);
-    const list = document.createElement("ul");
-    for (const { series, name, value } of chart.readings(this.cursor, this.row)) {
-      const item = document.createElement("li");
-      const key = document.createElement("i");
-      if (series && !chart.heat) key.className = `c${series.colour % 8}`;
-      const label = document.createElement("span");
-      label.textContent = name;
-      const number = document.createElement("b");
-      number.textContent = shown(chart.scale, value);
-      item.append(key, label, number);
+    const time = element("p", "", pointed(this.cursor, chart.range[1] - chart.range[0]));
+    const list = element("ul");
+    for (const { name, colour, value } of chart.readings(this.cursor, this.row)) {
+      const item = element("li");
+      const key = element("i", chart.heat || colour === undefined ? "" : `c${colour}`);
+      item.append(key, element("span", "", name), element("b", "", shown(chart.scale, value)));
       list.append(item);
     }
     this.readout.replaceChildren(time, list);
@@ -234,9 +235,7 @@ class Together {
     this.drag.shade ??= chart.svg.appendChild(node("rect", { class: "selection" }));
     const [begin, end] = [Math.min(from, to), Math.max(from, to)].map((at) => chart.x(at));
     const { top, height } = chart.box;
-    for (const [key, value] of Object.entries({ x: begin, width: end - begin, y: top, height })) {
-      this.drag.shade.setAttribute(key, value);
-    }
+    set(this.drag.shade, { x: begin, width: end - begin, y: top, height });
   }
 
   endDrag() {
