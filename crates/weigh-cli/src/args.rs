@@ -41,6 +41,7 @@ pub enum Verb {
     },
     Show(ShowArgs),
     Export(ExportArgs),
+    Plot(PlotArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look
@@ -278,6 +279,77 @@ pub struct ExportArgs {
     /// Cores the run should have kept busy, with --as gpu-tracker
     #[arg(long, value_name = "N", requires = "predecessor", conflicts_with = "formats", value_parser = cores)]
     pub expected_cores: Option<f64>,
+}
+
+/// Draw the charts of a recorded run
+///
+/// Every chart is drawn over the time of the run, with its phases as bands and its marks as
+/// lines. However many samples there are, every spike is in the picture.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh plot                                    every chart of the newest run, as SVG
+  weigh plot RUN --metric memory -o memory.png  one chart into a file
+  weigh plot --metric cpu,process.memory.rss -o pictures -f svg,png
+  weigh plot --list                             the names of charts and metrics
+  weigh plot RUN --as oasis -o resource_report  the pictures oasislmf would draw
+")]
+pub struct PlotArgs {
+    /// A recording's directory, or its name under weigh-runs [default: the newest]
+    pub run: Option<PathBuf>,
+    /// Charts or metrics by name [default: every chart]
+    #[arg(short, long = "metric", value_delimiter = ',', value_name = "LIST")]
+    pub metrics: Vec<String>,
+    /// A file that ends with .svg or .png, or a directory [default: plots in the recording]
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Kinds of pictures, in a directory
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_enum,
+        default_value = "svg"
+    )]
+    pub formats: Vec<Picture>,
+    /// Draw what this program would have drawn, as PNG under its names
+    #[arg(long = "as", value_enum, value_name = "PROGRAM", conflicts_with_all = ["metrics", "formats"])]
+    pub drawer: Option<Drawer>,
+    /// Print the names of charts and metrics
+    #[arg(long, conflicts_with_all = ["run", "metrics", "output", "formats", "drawer", "force"])]
+    pub list: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// A kind of picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Picture {
+    /// Lines and letters, sharp at any size
+    Svg,
+    /// Pixels, for where SVG is not taken
+    Png,
+}
+
+impl Picture {
+    /// The end of a file's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Picture::Svg => "svg",
+            Picture::Png => "png",
+        }
+    }
+}
+
+/// A program whose pictures weigh can draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Drawer {
+    /// The six plots of the oasislmf ResourceMonitor
+    Oasis,
+    /// The plots of perfmon, per node and of all nodes
+    Perfmon,
 }
 
 /// A program whose files weigh can write.

@@ -44,7 +44,7 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
         }
     };
     exported.missing.iter().for_each(|what| print::warning(what));
-    named(&exported.files);
+    print::files(&exported.files);
     Ok(0)
 }
 
@@ -76,13 +76,8 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
         Failure::new("cannot write what gpu-tracker would have written", error, hint)
     })?;
     print::warning(crate::gpu_tracker::NO_GPU);
-    named(&written);
+    print::files(&written);
     Ok(0)
-}
-
-/// Prints the names of files, one on a line.
-fn named(files: &[PathBuf]) {
-    print::out(&files.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
 }
 
 /// The recordings in a directory that is not one itself.

@@ -10,6 +10,7 @@ mod inherited;
 mod metrics;
 mod pages;
 mod phase;
+mod plot;
 mod print;
 mod result_file;
 mod run;
@@ -48,6 +49,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Mark { text } => phase::mark(&text),
         Verb::Show(options) => show::show(options),
         Verb::Export(options) => export::export(options),
+        Verb::Plot(options) => plot::plot(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor { format } => doctor::doctor(format),
         Verb::Metrics { format } => metrics::metrics(format),

@@ -4,8 +4,9 @@
 //! and NO_COLOR. A reader that has gone away is not an error.
 
 use std::io::Write;
+use std::path::PathBuf;
 
-use weigh::report::text::printable;
+use weigh::words::printable;
 
 use crate::failure::Failure;
 
@@ -29,6 +30,11 @@ pub fn failure(failure: &Failure) {
 /// Says what went wrong without being the end of anything.
 pub fn warning(text: &str) {
     err(&format!("weigh: warning: {}\n", printable(text)));
+}
+
+/// Names files, one on a line, for people and for scripts.
+pub fn files(files: &[PathBuf]) {
+    out(&files.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
 }
 
 /// A table without borders, for people.

@@ -101,7 +101,7 @@ pub fn runs(directory: &Path) -> Result<u8, Failure> {
 }
 
 fn row(path: &Path) -> Vec<String> {
-    let name = text::printable(&path.file_name().unwrap_or_default().to_string_lossy());
+    let name = weigh::words::printable(&path.file_name().unwrap_or_default().to_string_lossy());
     let Ok(summary) = load(path) else {
         return vec![name, "cannot be read".to_owned()];
     };
@@ -112,7 +112,7 @@ fn row(path: &Path) -> Vec<String> {
     let end = summary.run.exit_code.map_or_else(|| "not recorded".to_owned(), |c| c.to_string());
     vec![
         name,
-        text::printable(&summary.run.name),
+        weigh::words::printable(&summary.run.name),
         end,
         quantity::seconds(summary.run.duration_seconds),
         figure("cpu_time_seconds", &quantity::seconds),

@@ -23,3 +23,4 @@ pub mod run;
 pub mod sample;
 pub mod settings;
 pub mod summary;
+pub mod words;

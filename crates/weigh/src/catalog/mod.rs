@@ -123,6 +123,11 @@ impl Scope {
             Scope::Own => "own",
         }
     }
+
+    /// Whether there is one of it: one machine, one run, one weigh.
+    pub const fn is_single(self) -> bool {
+        matches!(self, Scope::Node | Scope::Run | Scope::Own)
+    }
 }
 
 /// How a value is stored.

@@ -124,6 +124,11 @@ pub fn groups(sources: &[&'static Source]) -> Vec<&'static [Metric]> {
     sources.iter().flat_map(|source| source.groups).copied().collect()
 }
 
+/// The metrics of every collector there is, for reading recordings.
+pub fn all_groups() -> Vec<&'static [Metric]> {
+    groups(&SOURCES.iter().collect::<Vec<_>>())
+}
+
 /// A group's metrics, for a source's list.
 const fn group<R: Row>() -> &'static [Metric] {
     R::METRICS

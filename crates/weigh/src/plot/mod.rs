@@ -1,6 +1,29 @@
 //! Pictures of a run: one chart model, drawn once, for files, pages and paper.
+//!
+//! ```text
+//! Tick ─Gatherer→ (programs | catalogued | entities) ─Thinned→ Chart ─svg→ SVG ─png→ PNG
+//! ```
 
+mod axis;
+mod catalogued;
 pub mod chart;
+mod choose;
+mod crowd;
+mod entities;
+mod gather;
+mod heat;
+#[cfg(feature = "png")]
+mod png;
+pub mod predecessors;
+mod programs;
+mod sums;
 pub mod svg;
+mod thin;
+mod timeline;
+mod window;
 
 pub use chart::{Chart, Form, Scale, Series};
+pub use choose::{Error, charts, names};
+pub use gather::{Gallery, Gatherer};
+#[cfg(feature = "png")]
+pub use png::{Error as PngError, png};

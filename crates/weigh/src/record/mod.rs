@@ -17,6 +17,7 @@ pub mod files;
 mod frames;
 pub mod inbox;
 pub mod manifest;
+mod program;
 mod reader;
 mod stream;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use events::{Entry, Event};
 pub use frames::Batches;
 pub(crate) use frames::caught;
 pub use manifest::Manifest;
+pub use program::program_name;
 pub(crate) use reader::host_directory;
 pub use reader::{Moment, Recording};
 pub use writer::{FLUSH_EVERY, Writer};

@@ -7,7 +7,8 @@ use crate::quantity;
 use crate::summary::phases::{Named, Statistics, statistics};
 use crate::summary::{Method, Phase, Summary};
 
-use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join, printable};
+use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
+use crate::words::printable;
 
 /// Lines end before column 80: names give way to numbers, down to this many letters.
 const WIDTH: usize = 79;

@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::summary::{Figure, Finding, Phase, Severity, Summary};
+use crate::words::printable;
 
 /// How the text looks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -315,24 +316,6 @@ pub(super) fn join(parts: &[Option<String>]) -> String {
     parts.iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// Text from the outside, with everything escaped that does something to a terminal: control
-/// characters, and those that turn the direction of what follows.
-pub fn printable(text: &str) -> String {
-    let acts = |c: char| {
-        let turns = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&c)
-            || ('\u{202a}'..='\u{202e}').contains(&c)
-            || ('\u{2066}'..='\u{2069}').contains(&c);
-        c.is_control() || turns
-    };
-    text.chars()
-        .flat_map(|c| {
-            let escaped = acts(c).then(|| c.escape_default());
-            let plain = (!acts(c)).then_some(c);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -343,10 +326,5 @@ mod tests {
         assert_eq!(lines, ["one thing that is long enough, ", "another thing that is long enough"]);
         assert!(wrapped(&"word ".repeat(30)).iter().all(|line| line.trim_end().len() <= 42));
         assert_eq!(wrapped(""), [""; 0]);
-    }
-
-    #[test]
-    fn a_name_cannot_take_over_the_terminal() {
-        assert_eq!(printable("a\x1b[31m\nb é"), "a\\u{1b}[31m\\nb é");
     }
 }

@@ -197,7 +197,7 @@ pub enum Severity {
 /// The summary of a recording.
 pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
     let mut accumulator = Accumulator::new(recording.manifest());
-    let groups = collect::groups(&collect::SOURCES.iter().collect::<Vec<_>>());
+    let groups = collect::all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => accumulator.tick(tick),
         Moment::Event(entry) => accumulator.event(entry),

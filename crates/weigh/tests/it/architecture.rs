@@ -20,10 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["catalog", "collect", "destination", "host", "quantity", "record", "sample", "summary"],
     ),
     ("plot", &["catalog", "collect", "quantity", "record", "sample"]),
-    (
-        "report",
-        &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary"],
-    ),
+    ("report", &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary"]),
     ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
 ];
 

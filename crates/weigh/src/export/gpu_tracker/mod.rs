@@ -206,7 +206,7 @@ pub fn replay(
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::new(recording.manifest());
     let mut follower = Follower::new(recording.manifest());
-    let groups = collect::groups(&collect::SOURCES.iter().collect::<Vec<_>>());
+    let groups = collect::all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);

@@ -6,7 +6,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::super::text::printable;
+use crate::words::printable;
 use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
 use crate::plot::Form;
 

@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use askama::filters::{Escaper, Html};
 
-use super::super::text::printable;
+use crate::words::printable;
 
 /// Text of a page: no markup, and no character that acts on what is around it.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,0 +1,180 @@
+//! Charts that follow from the catalogue alone: what a collector declares is drawn.
+//!
+//! Of scopes with one entity (the machine, the run, weigh) and of the sums over processes,
+//! metrics of one family and one unit share a chart, a line for each. A collector that
+//! comes later has its chart without a word here.
+
+use super::chart::{Chart, Form, MOST_SERIES, Scale, Series, Timeline};
+use super::thin::Thinned;
+use super::window::Window;
+use crate::catalog::{Kind, Metric, Scope, Type, Whose};
+
+/// A chart of some metrics, being filled.
+#[derive(Debug)]
+pub struct Catalogued {
+    /// What its rows are about.
+    pub scope: Scope,
+    /// The chart's name.
+    pub name: String,
+    title: String,
+    note: String,
+    metrics: Vec<(usize, &'static Metric)>,
+    row: Vec<f64>,
+    thinned: Thinned,
+    window: Window,
+}
+
+impl Catalogued {
+    /// The charts of a scope with these columns.
+    pub fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
+        let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
+        for (column, metric) in columns.iter().copied().enumerate() {
+            if !is_drawn(metric) {
+                continue;
+            }
+            let shared = charts.iter_mut().find(|chart| shares(chart[0].1, metric));
+            match shared.filter(|chart| chart.len() < MOST_SERIES) {
+                Some(chart) => chart.push((column, metric)),
+                None => charts.push(vec![(column, metric)]),
+            }
+        }
+        let alone = |chart: &[(usize, &Metric)]| {
+            columns
+                .iter()
+                .filter(|metric| is_drawn(metric))
+                .all(|metric| metric.group != chart[0].1.group || shares(chart[0].1, metric))
+        };
+        let title = |chart: &[(usize, &'static Metric)]| {
+            let family = chart[0].1.family;
+            if alone(chart) {
+                return family.to_owned();
+            }
+            let labels: Vec<String> =
+                chart.iter().map(|(_, metric)| metric.label.to_lowercase()).collect();
+            format!("{family}: {}", labels.join(", "))
+        };
+        let named = |chart: &[(usize, &'static Metric)]| {
+            let metric = chart[0].1;
+            let scale = Scale::of(metric).name().replace("/s", "-rate");
+            format!("{}-{}-{scale}", scope.name(), metric.group)
+        };
+        let new = |metrics: Vec<_>| {
+            Catalogued::new(scope, named(&metrics), title(&metrics), String::new(), metrics)
+        };
+        charts.into_iter().map(new).collect()
+    }
+
+    /// A chart of one metric.
+    pub fn only(metric: &'static Metric, column: usize) -> Catalogued {
+        let title = format!("{}: {}", metric.family, metric.label.to_lowercase());
+        let note = metric.help.to_owned();
+        Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
+    }
+
+    fn new(
+        scope: Scope,
+        name: String,
+        title: String,
+        note: String,
+        metrics: Vec<(usize, &'static Metric)>,
+    ) -> Catalogued {
+        // The run's own totals begin at zero with it; those of the machine are older.
+        let window = match scope {
+            Scope::Run | Scope::Process => Window::from_start(),
+            _ => Window::default(),
+        };
+        let (row, thinned) = (Vec::new(), Thinned::lines(metrics.len()));
+        Catalogued { scope, name, title, note, metrics, row, thinned, window }
+    }
+
+    /// Takes in the values of all columns of the scope at a moment.
+    pub fn see(&mut self, at: f64, values: &[f64]) {
+        self.row.clear();
+        self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
+        if self.metrics[0].1.kind == Kind::Gauge {
+            self.thinned.push(at, &self.row);
+        } else if let Some(rates) = self.window.rates(at, &self.row) {
+            self.thinned.push(at, rates);
+        }
+    }
+
+    /// The chart; of what never was anything there is none.
+    pub fn chart(self, timeline: &Timeline) -> Option<Chart> {
+        let (times, columns) = self.thinned.finish();
+        let series: Vec<Series> = self
+            .metrics
+            .iter()
+            .zip(columns)
+            .enumerate()
+            .filter(|(_, (_, values))| values.iter().any(|value| *value != 0.0 && !value.is_nan()))
+            .map(|(colour, ((_, metric), values))| Series {
+                name: metric.label.to_owned(),
+                colour,
+                values,
+            })
+            .collect();
+        let first = self.metrics[0].1;
+        (!series.is_empty()).then(|| Chart {
+            name: self.name,
+            title: self.title,
+            note: self.note,
+            scale: Scale::of(first),
+            form: if first.kind == Kind::Counter { Form::Rates } else { Form::Lines },
+            times,
+            series,
+            limits: Vec::new(),
+            peak: None,
+            timeline: timeline.clone(),
+        })
+    }
+}
+
+/// Words cannot be drawn, and what children did is in their own rows already.
+pub fn is_drawn(metric: &Metric) -> bool {
+    !matches!(metric.stored, Type::Symbol(_)) && metric.whose != Whose::OfChildren
+}
+
+fn shares(one: &Metric, other: &Metric) -> bool {
+    (one.group, one.unit, one.kind) == (other.group, other.unit, other.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, metrics};
+
+    metrics! {
+        /// A collector that comes later.
+        pub struct Traffic in Node / "network", "Network" {
+            /// In.
+            received: Counter u64 Bytes, "Received", from "here";
+            /// Out.
+            sent: Counter u64 Bytes, "Sent", from "here";
+            /// Never seen.
+            dropped: Counter u64 Bytes, "Dropped", from "here";
+            /// Open.
+            connections: Gauge u64 One, "Connections", from "here";
+        }
+    }
+
+    #[test]
+    fn what_a_new_collector_declares_is_drawn() {
+        let metrics: Vec<_> = Traffic::METRICS.iter().collect();
+        let mut charts = Catalogued::of(Scope::Node, &metrics);
+        for at in 0..5 {
+            let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];
+            charts.iter_mut().for_each(|chart| chart.see(f64::from(at), &totals));
+        }
+        let timeline = Timeline::default();
+        let charts: Vec<_> = charts.into_iter().map(|c| c.chart(&timeline).unwrap()).collect();
+        let [traffic, connections] = &charts[..] else { panic!("{charts:?}") };
+        assert_eq!(traffic.title, "Network: received, sent, dropped");
+        assert_eq!(traffic.name, "node-network-bytes-rate");
+        assert_eq!((traffic.form, traffic.scale.name()), (Form::Rates, "bytes/s"));
+        // A line that is always zero is not drawn.
+        let names: Vec<_> = traffic.series.iter().map(|series| series.name.as_str()).collect();
+        assert_eq!(names, ["Received", "Sent"]);
+        assert_eq!(traffic.series[0].values, [100.0; 4]);
+        assert_eq!(connections.series[0].values, [3.0; 5]);
+    }
+}

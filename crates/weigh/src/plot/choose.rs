@@ -1,0 +1,61 @@
+//! Charts by name: those that every run has, and any metric of the catalogue.
+
+use super::catalogued::is_drawn;
+use super::{Chart, Gatherer};
+use crate::catalog::Metric;
+use crate::collect;
+use crate::record::{self, Recording};
+
+/// A chart that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] record::Error),
+    /// Nothing is called that.
+    #[error("there is no chart and no metric {name}")]
+    NoChart {
+        /// The name.
+        name: String,
+    },
+    /// It is known, and the run has nothing of it.
+    #[error("the recording holds nothing of {name}, or it was zero all the time")]
+    Nothing {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The charts of these names, in their order: of a chart, or of a metric.
+pub fn charts(recording: &Recording, names: &[String]) -> Result<Vec<Chart>, Error> {
+    let metrics: Vec<&'static Metric> = names.iter().filter_map(|name| metric(name)).collect();
+    let gallery = Gatherer::of(recording, &metrics)?;
+    let found = |name: &String| {
+        let chart = gallery.all().find(|chart| chart.name == *name).cloned();
+        let name = name.clone();
+        chart.ok_or(if metric(&name).is_some() || is_chart(&name) {
+            Error::Nothing { name }
+        } else {
+            Error::NoChart { name }
+        })
+    };
+    names.iter().map(found).collect()
+}
+
+/// The metric of a name, if it can be drawn.
+pub(super) fn metric(name: &str) -> Option<&'static Metric> {
+    drawn().find(|metric| metric.name() == name)
+}
+
+fn drawn() -> impl Iterator<Item = &'static Metric> {
+    collect::all_groups().into_iter().flatten().filter(|metric| is_drawn(metric))
+}
+
+fn is_chart(name: &str) -> bool {
+    super::gather::names().iter().any(|known| known == name)
+}
+
+/// The names that [`charts`] knows: of charts first, then of metrics.
+pub fn names() -> Vec<String> {
+    super::gather::names().into_iter().chain(drawn().map(Metric::name)).collect()
+}

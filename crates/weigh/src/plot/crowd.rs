@@ -1,0 +1,127 @@
+//! The processes of a run, followed from row to row.
+//!
+//! A process that did not run has no row for that tick: its values are carried on. Sums are
+//! kept up to date by what changed, so a tick costs what its rows cost, however many
+//! processes there are.
+
+use std::collections::HashMap;
+
+use super::programs::Programs;
+use super::sums::Sums;
+use crate::catalog::Metric;
+use crate::record::{Entry, Event, program_name};
+use crate::sample::{Cells, Column, Entity, ProcessId, Table};
+
+/// Everybody who is alive, and what they have together.
+#[derive(Debug)]
+pub struct Crowd {
+    alive: HashMap<ProcessId, Member>,
+    names: HashMap<ProcessId, String>,
+    sums: Sums,
+    /// The same by program.
+    pub programs: Programs,
+}
+
+/// Somebody who is alive.
+#[derive(Debug)]
+pub struct Member {
+    /// Which program or process it is counted for.
+    pub slot: usize,
+    /// Its values as last seen, in the order of the table's columns; NaN when not known.
+    pub values: Vec<f64>,
+    /// What is counted for it, for each measure of [`Programs`].
+    pub counted: Vec<f64>,
+}
+
+impl Crowd {
+    /// Nobody yet, with these columns.
+    pub fn new(metrics: &[&'static Metric], programs: Programs) -> Crowd {
+        let (alive, names) = (HashMap::new(), HashMap::new());
+        Crowd { alive, names, sums: Sums::new(metrics), programs }
+    }
+
+    /// Takes in the rows of a tick.
+    pub fn rows(&mut self, table: &Table) {
+        for (row, entity) in table.entities().iter().enumerate() {
+            let Entity::Process(id) = entity else { continue };
+            if !self.alive.contains_key(id) {
+                self.came(*id, table.columns().len());
+            }
+            let Some(member) = self.alive.get_mut(id) else { continue };
+            for (column, cells) in table.columns().iter().enumerate() {
+                if let Some(value) = number(cells, row) {
+                    self.sums.change(column, member.values[column], value);
+                    member.values[column] = value;
+                }
+            }
+            self.programs.changed(member);
+        }
+    }
+
+    fn came(&mut self, id: ProcessId, columns: usize) {
+        let name = self.names.get(&id).map_or("?", String::as_str);
+        let slot = self.programs.slot(id, name);
+        self.follow_merges();
+        let counted = vec![0.0; self.programs.measures()];
+        self.alive.insert(id, Member { slot, values: vec![f64::NAN; columns], counted });
+    }
+
+    /// Slots may have become one.
+    fn follow_merges(&mut self) {
+        for (from, into) in self.programs.take_merges() {
+            for member in self.alive.values_mut() {
+                if member.slot == from {
+                    member.slot = into;
+                } else if member.slot > from {
+                    member.slot -= 1;
+                }
+            }
+        }
+    }
+
+    /// Takes in something that happened.
+    pub fn event(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::ProcessStart { pid, started, name, command, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.names.insert(id, program_name(name, command.as_deref()));
+            }
+            Event::ProcessExec { pid, started, name, command } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.became(id, program_name(name, command.as_deref()));
+            }
+            Event::ProcessExit { pid, started, usage, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.names.remove(&id);
+                if let Some(member) = self.alive.remove(&id) {
+                    self.sums.went(&member.values, usage.is_some());
+                    self.programs.went(&member);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn became(&mut self, id: ProcessId, name: String) {
+        if let Some(mut member) = self.alive.remove(&id) {
+            member.slot = self.programs.became(&member, id, &name);
+            self.follow_merges();
+            self.alive.insert(id, member);
+        }
+        self.names.insert(id, name);
+    }
+
+    /// The sum of each metric now.
+    pub fn sums(&mut self) -> &[f64] {
+        self.sums.now(!self.alive.is_empty())
+    }
+}
+
+/// A cell as a number; words are none.
+pub fn number(column: &Column, row: usize) -> Option<f64> {
+    match &column.cells {
+        Cells::U64(cells) if column.present[row] => Some(cells[row] as f64),
+        Cells::F64(cells) if column.present[row] => Some(cells[row]),
+        _ => None,
+    }
+}

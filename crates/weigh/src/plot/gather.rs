@@ -1,0 +1,255 @@
+//! The charts of a run, gathered in one pass over its ticks.
+
+use super::catalogued::Catalogued;
+use super::chart::{Chart, Limit};
+use super::crowd::{Crowd, number};
+use super::entities::Entities;
+use super::programs::{Measure, Of, Programs, Shown};
+use super::timeline::Times;
+use crate::catalog::{Metric, Row, Scope, Unit};
+use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
+use crate::collect::task_clock::RunCpu;
+use crate::record::{Entry, Manifest, Moment, Recording};
+use crate::sample::{Table, Tick};
+
+/// The charts of a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Gallery {
+    /// Of its processes, the most telling first.
+    pub run: Vec<Chart>,
+    /// Of the machine.
+    pub node: Vec<Chart>,
+    /// Of weigh itself.
+    pub own: Vec<Chart>,
+}
+
+impl Gallery {
+    /// All charts.
+    pub fn all(&self) -> impl Iterator<Item = &Chart> {
+        self.run.iter().chain(&self.node).chain(&self.own)
+    }
+}
+
+/// Gathers the charts of a run.
+#[derive(Debug)]
+pub struct Gatherer {
+    crowd: Crowd,
+    catalogued: Vec<Catalogued>,
+    entities: Vec<(Scope, Entities)>,
+    times: Times,
+    run_cpu: Option<f64>,
+    limits: Limits,
+    row: Vec<f64>,
+}
+
+/// What a run may not pass.
+#[derive(Debug)]
+struct Limits {
+    memory: Option<f64>,
+    cores: f64,
+}
+
+impl Gatherer {
+    /// Of a run that is about to be read. These metrics have charts of their own, too.
+    pub fn new(
+        manifest: &Manifest,
+        groups: &[&'static [Metric]],
+        more: &[&'static Metric],
+    ) -> Gatherer {
+        let columns = |scope| Table::new(scope, groups).metrics().to_vec();
+        let processes = columns(Scope::Process);
+        let mut measures = measures(&processes);
+        let mut catalogued = Catalogued::of(Scope::Process, &processes);
+        let mut entities = Vec::new();
+        for scope in Scope::ALL.into_iter().filter(|scope| *scope != Scope::Process) {
+            if scope.is_single() {
+                catalogued.extend(Catalogued::of(scope, &columns(scope)));
+            } else {
+                let charts = Entities::of(&columns(scope));
+                entities.extend(charts.into_iter().map(|chart| (scope, chart)));
+            }
+        }
+        for metric in more {
+            let place = columns(metric.scope).iter().position(|column| column == metric);
+            match (place, metric.scope) {
+                (Some(column), Scope::Process) => measures.push(Measure::of(metric, column)),
+                (Some(column), scope) if scope.is_single() => {
+                    catalogued.push(Catalogued::only(metric, column));
+                }
+                _ => {}
+            }
+        }
+        Gatherer {
+            crowd: Crowd::new(&processes, Programs::new(measures)),
+            catalogued,
+            entities,
+            times: Times::default(),
+            run_cpu: None,
+            limits: Limits {
+                memory: manifest.host.memory_bytes.map(|bytes| bytes as f64),
+                cores: manifest.host.cores_allowed,
+            },
+            row: Vec::new(),
+        }
+    }
+
+    /// The charts of a recording.
+    pub fn of(
+        recording: &Recording,
+        more: &[&'static Metric],
+    ) -> Result<Gallery, crate::record::Error> {
+        let groups = crate::collect::all_groups();
+        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
+        recording.replay(&groups, |moment| match moment {
+            Moment::Tick(tick) => gatherer.tick(tick),
+            Moment::Event(entry) => gatherer.event(entry),
+        })?;
+        Ok(gatherer.finish())
+    }
+
+    /// Takes in something that happened.
+    pub fn event(&mut self, entry: &Entry) {
+        self.crowd.event(entry);
+        self.times.event(entry);
+    }
+
+    /// Takes in what was measured at one moment.
+    pub fn tick(&mut self, tick: &Tick) {
+        let at = tick.at.as_secs_f64();
+        self.times.reach(at);
+        if let Some(table) = tick.table(Scope::Process) {
+            self.crowd.rows(table);
+        }
+        for table in tick.tables().iter().filter(|table| !table.is_empty()) {
+            if table.scope().is_single() {
+                self.single(at, table);
+            } else {
+                let charts = self.entities.iter_mut().filter(|(scope, _)| *scope == table.scope());
+                charts.for_each(|(_, chart)| chart.see(at, table));
+            }
+        }
+        // Only a whole tick has a row of weigh's own: everybody was looked at.
+        if tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
+            self.crowd.programs.look(at, self.run_cpu);
+            let sums = self.crowd.sums();
+            let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
+            charts.for_each(|chart| chart.see(at, sums));
+        }
+    }
+
+    /// The one row of the machine, of the run or of weigh.
+    fn single(&mut self, at: f64, table: &Table) {
+        self.row.clear();
+        self.row.extend(table.columns().iter().map(|cells| number(cells, 0).unwrap_or(f64::NAN)));
+        if table.scope() == Scope::Run {
+            self.run_cpu = table.get::<RunCpu>(0).time.or(self.run_cpu);
+        }
+        let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == table.scope());
+        charts.for_each(|chart| chart.see(at, &self.row));
+    }
+
+    /// The charts.
+    pub fn finish(self) -> Gallery {
+        let timeline = self.times.finish();
+        let mut gallery = Gallery {
+            run: self.crowd.programs.charts(&timeline),
+            node: charts_of(self.entities.into_iter().map(|(_, chart)| chart.chart(&timeline))),
+            own: Vec::new(),
+        };
+        let mut node = Vec::new();
+        for catalogued in self.catalogued {
+            let room = match catalogued.scope {
+                Scope::Own => &mut gallery.own,
+                Scope::Run | Scope::Process => &mut gallery.run,
+                _ => &mut node,
+            };
+            room.extend(catalogued.chart(&timeline));
+        }
+        gallery.node.splice(0..0, node);
+        for chart in &mut gallery.run {
+            self.limits.mark(chart);
+        }
+        gallery
+    }
+}
+
+fn charts_of(charts: impl Iterator<Item = Option<Chart>>) -> Vec<Chart> {
+    charts.flatten().collect()
+}
+
+/// The names of the charts whose highest point is marked, and which have a limit.
+const MEMORY: &str = "memory";
+const CPU: &str = "cpu";
+
+impl Limits {
+    /// Marks the peak of a chart, and the limit where it is in sight.
+    fn mark(&self, chart: &mut Chart) {
+        let (name, value) = match chart.name.as_str() {
+            MEMORY => ("machine memory", self.memory),
+            CPU => ("may use", Some(self.cores)),
+            _ => return,
+        };
+        chart.peak = chart.highest();
+        let (Some(value), Some(peak)) = (value, chart.peak) else { return };
+        // Far above everything else a line would leave the rest no room.
+        if peak.value > value * 0.3 {
+            chart.limits.push(Limit { name: name.to_owned(), value });
+        } else {
+            chart.note = format!("{} {}: {}.", chart.note, capital(name), chart.scale.shown(value));
+        }
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The names of the charts that a run may have beside those of single metrics.
+pub fn names() -> Vec<String> {
+    let groups = crate::collect::all_groups();
+    let columns = |scope| Table::new(scope, &groups).metrics().to_vec();
+    let measures = measures(&columns(Scope::Process)).into_iter().map(|measure| measure.name);
+    let drawn =
+        Scope::ALL.into_iter().filter(|scope| scope.is_single() || *scope == Scope::Process);
+    let catalogued = drawn.flat_map(|scope| Catalogued::of(scope, &columns(scope)));
+    measures.chain(catalogued.map(|chart| chart.name)).collect()
+}
+
+/// What every run has charts of, program by program.
+fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
+    let place = |group: &str, field: &str| {
+        columns.iter().position(|metric| (metric.group, metric.field) == (group, field))
+    };
+    let both = |one: Option<usize>, other: Option<usize>| one.zip(other);
+    let (memory, cpu, state) = (ProcessMemory::GROUP, ProcessCpu::GROUP, ProcessState::GROUP);
+    let measure = |name: &str, title: &str, note: &str, unit, shown, of| Measure {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        note: note.to_owned(),
+        unit,
+        shown,
+        of,
+    };
+    let sizes = both(place(memory, "pss"), place(memory, "rss"));
+    let times = both(place(cpu, "user"), place(cpu, "system"));
+    let threads = place(state, "threads");
+    let size = sizes.map(|(pss, rss)| {
+        let note = "Shared pages are divided among their users (PSS) where that could be read.";
+        measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
+    });
+    let cores = times.map(|(user, system)| {
+        let note =
+            "Cores kept busy. What was used by those too short to be seen is with the others.";
+        measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::Both(user, system))
+    });
+    let time = times.map(|(user, system)| {
+        let note = "CPU time used so far.";
+        measure("cpu-time", "CPU time", note, Unit::Seconds, Shown::Total, Of::Both(user, system))
+    });
+    let count = measure("processes", "Processes", "", Unit::One, Shown::Level, Of::Being);
+    let threads = threads.map(|threads| {
+        measure("threads", "Threads", "", Unit::One, Shown::Level, Of::Column(threads))
+    });
+    [size, cores, time, Some(count), threads].into_iter().flatten().collect()
+}

@@ -1,0 +1,111 @@
+//! What all processes have together, metric by metric.
+
+use crate::catalog::{Kind, Metric, Whose};
+
+/// The sum of every process metric, kept up to date by what changes.
+#[derive(Debug)]
+pub struct Sums {
+    metrics: Vec<&'static Metric>,
+    totals: Vec<f64>,
+    /// How many of those alive have a value.
+    known: Vec<u32>,
+    /// The sums as they may be shown; NaN where nothing was ever known.
+    shown: Vec<f64>,
+}
+
+impl Sums {
+    /// Nothing yet, of these metrics.
+    pub fn new(metrics: &[&'static Metric]) -> Sums {
+        let count = metrics.len();
+        Sums {
+            metrics: metrics.to_vec(),
+            totals: vec![0.0; count],
+            known: vec![0; count],
+            shown: vec![f64::NAN; count],
+        }
+    }
+
+    /// One value of one process changed; NaN when it was not known before.
+    pub fn change(&mut self, column: usize, old: f64, new: f64) {
+        if old.is_nan() {
+            self.known[column] += 1;
+            self.totals[column] += new;
+        } else {
+            let rise = new - old;
+            let is_level = self.metrics[column].kind == Kind::Gauge;
+            // A running total that goes back is the kernel's rounding.
+            self.totals[column] += if is_level { rise } else { rise.max(0.0) };
+        }
+    }
+
+    /// A process went with these values. Levels go with it. What it counted stays: in the
+    /// sum, or with its parent when that waited for it and takes the count over.
+    pub fn went(&mut self, values: &[f64], weigh_reaped_it: bool) {
+        for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+            self.known[column] -= 1;
+            let metric = self.metrics[column];
+            let goes = match (metric.kind, metric.whose) {
+                (Kind::Gauge, _) => true,
+                (Kind::Counter, Whose::Own) => false,
+                (Kind::Counter, _) => !weigh_reaped_it,
+            };
+            if goes {
+                self.totals[column] -= value;
+            }
+        }
+    }
+
+    /// The sums now.
+    pub fn now(&mut self, anybody_is_alive: bool) -> &[f64] {
+        for (column, metric) in self.metrics.iter().enumerate() {
+            let (shown, total) = (&mut self.shown[column], self.totals[column]);
+            match metric.kind {
+                // On its way from a child to its parent a count is nowhere; it does not fall.
+                Kind::Counter if self.known[column] > 0 => *shown = total.max(*shown),
+                Kind::Gauge if self.known[column] > 0 => *shown = total,
+                Kind::Gauge if !anybody_is_alive && !shown.is_nan() => *shown = 0.0,
+                Kind::Gauge => *shown = f64::NAN,
+                Kind::Counter => {}
+            }
+        }
+        &self.shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, metrics};
+
+    metrics! {
+        /// For the tests.
+        pub struct Counts in Process / "counts", "Counts" {
+            /// A level.
+            level: Gauge u64 One, "Level", from "here";
+            /// Its own.
+            own: Counter u64 One, "Own", from "here";
+            /// With its children's.
+            all: Counter u64 One WithChildren, "All", from "here";
+        }
+    }
+
+    #[test]
+    fn what_a_child_counted_is_neither_lost_nor_counted_twice() {
+        let mut sums = Sums::new(&Counts::METRICS.iter().collect::<Vec<_>>());
+        let nothing = f64::NAN;
+        let (parent, child) = ([10.0, 1.0, 1.0], [5.0, 7.0, 7.0]);
+        for column in 0..3 {
+            sums.change(column, nothing, parent[column]);
+            sums.change(column, nothing, child[column]);
+        }
+        assert_eq!(sums.now(true), [15.0, 8.0, 8.0]);
+        // The parent waits for it: its count is the parent's from the next look on.
+        sums.went(&child, false);
+        assert_eq!(sums.now(true), [10.0, 8.0, 8.0]);
+        sums.change(2, 1.0, 9.0);
+        assert_eq!(sums.now(true), [10.0, 8.0, 9.0]);
+        // weigh reaps the parent: nobody takes over.
+        sums.went(&[10.0, 1.0, 9.0], true);
+        assert_eq!(sums.now(false), [0.0, 8.0, 9.0]);
+    }
+}

@@ -1,0 +1,94 @@
+//! What happened along the time axis: phases, marks, limits and the highest point.
+
+use super::pen::{Pen, width_of};
+use super::{Frame, LETTERS};
+use crate::plot::chart::{Chart, Timeline};
+use crate::quantity;
+use crate::words::shortened;
+
+/// The height of a row of names.
+pub const ROW: f64 = 14.0;
+
+/// Phases inside each other have rows of their own up to this depth.
+const DEEPEST: usize = 2;
+
+/// How many rows of names there are above the curves.
+pub fn rows(timeline: &Timeline) -> usize {
+    bands_rows(timeline) + usize::from(!timeline.marks.is_empty())
+}
+
+fn bands_rows(timeline: &Timeline) -> usize {
+    timeline.bands.iter().map(|band| band.depth.min(DEEPEST) + 1).max().unwrap_or(0)
+}
+
+/// Phases: bands behind the curves, with their names above.
+pub fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+    let rows = bands_rows(timeline);
+    pen.group("bands", |pen| {
+        for band in &timeline.bands {
+            let depth = band.depth.min(DEEPEST);
+            let (x, to) = (frame.x(band.from), frame.x(band.to));
+            let top = frame.top - (rows - depth) as f64 * ROW;
+            let size = ((to - x).max(0.5), frame.bottom() - top);
+            pen.rectangle(&format!("band d{depth}"), (x, top), size, "");
+            if let Some(name) = fitting(&band.name, to - x - 6.0) {
+                pen.text("band-name", x + 3.0, top + 11.0, "start", &name);
+            }
+        }
+    });
+}
+
+/// As much of a name as there is room for.
+fn fitting(name: &str, room: f64) -> Option<String> {
+    if width_of(name, LETTERS) <= room {
+        return Some(name.to_owned());
+    }
+    let letters = (room / (0.63 * LETTERS)) as usize;
+    (letters >= 3).then(|| shortened(name, letters))
+}
+
+/// Moments that somebody marked.
+pub fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+    pen.group("marks", |pen| {
+        let mut free = f64::NEG_INFINITY;
+        for mark in &timeline.marks {
+            let x = frame.x(mark.at);
+            let top = frame.top - rows(timeline) as f64 * ROW;
+            pen.line("mark", x, top, x, frame.bottom());
+            let room = frame.left + frame.width - x - 4.0;
+            let name = fitting(&mark.text, room.min(160.0));
+            // A name that would lie over the last one is left out; the line stays.
+            if let Some(name) = name.filter(|_| x >= free) {
+                free = x + width_of(&name, LETTERS) + 8.0;
+                pen.text("mark-name", x + 3.0, top + 11.0, "start", &name);
+            }
+        }
+    });
+}
+
+/// Levels that are not to be passed.
+pub fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+    pen.group("limits", |pen| {
+        for limit in &chart.limits {
+            let y = frame.y(limit.value);
+            pen.line("limit", frame.left, y, frame.left + frame.width, y);
+            let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));
+            // Above the line, unless that is outside.
+            let y = if y - frame.top < 14.0 { y + 13.0 } else { y - 4.0 };
+            pen.text("limit-name", frame.left + frame.width - 4.0, y, "end", &words);
+        }
+    });
+}
+
+/// The highest point, its value and its time.
+pub fn peak(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+    pen.group("peak", |pen| {
+        let Some(peak) = chart.peak else { return };
+        let (x, y) = (frame.x(peak.at), frame.y(peak.value));
+        pen.dot("peak-dot", x, y, 3.5);
+        let words = format!("{} at {}", chart.scale.shown(peak.value), quantity::seconds(peak.at));
+        let is_left = x < frame.left + frame.width / 2.0;
+        let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
+        pen.text("peak-name", x, (y - 5.0).max(frame.top + 10.0), anchor, &words);
+    });
+}

@@ -1,0 +1,69 @@
+//! Rows of coloured cells: cividis, which looks the same to the colour-blind and in grey.
+
+use super::Frame;
+use super::pen::Pen;
+use crate::plot::chart::{Chart, Series};
+use crate::words::shortened;
+
+const CIVIDIS: [[f64; 3]; 6] = [
+    [0.0, 32.0, 77.0],
+    [49.0, 68.0, 107.0],
+    [102.0, 105.0, 112.0],
+    [149.0, 143.0, 120.0],
+    [203.0, 186.0, 105.0],
+    [255.0, 234.0, 70.0],
+];
+
+/// Shades that are told apart; neighbours of one shade are one cell.
+const SHADES: f64 = 32.0;
+
+/// Draws a row of cells for each series.
+pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+    let high = frame.height / chart.series.len().max(1) as f64;
+    let highest = chart.highest().map_or(1.0, |peak| peak.value);
+    for (row, series) in chart.series.iter().enumerate() {
+        let y = frame.top + row as f64 * high;
+        let mut place = 0;
+        while place < series.values.len() {
+            let shade = shade_of(series, place, highest);
+            let mut next = place + 1;
+            while next < series.values.len() && shade_of(series, next, highest) == shade {
+                next += 1;
+            }
+            if let Some(shade) = shade {
+                let end = chart.times.get(next).copied().unwrap_or(chart.timeline.end);
+                let (x, to) = (frame.x(chart.times[place]), frame.x(end));
+                let fill = format!(" style=\"fill:{}\"", colour(f64::from(shade) / SHADES));
+                pen.rectangle("cell", (x, y), ((to - x).max(0.5), (high - 0.5).max(0.5)), &fill);
+            }
+            place = next;
+        }
+    }
+}
+
+fn shade_of(series: &Series, place: usize, highest: f64) -> Option<u32> {
+    let value = series.values[place];
+    let share = if highest > 0.0 { (value / highest).clamp(0.0, 1.0) } else { 0.0 };
+    (!value.is_nan()).then_some((share * SHADES).round() as u32)
+}
+
+/// The colour of a share from 0 to 1.
+pub fn colour(share: f64) -> String {
+    let place = share.clamp(0.0, 1.0) * (CIVIDIS.len() - 1) as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    let part = |which: usize| {
+        let (from, to) = (CIVIDIS[low][which], CIVIDIS[high][which]);
+        (from + (to - from) * place.fract()).round() as u8
+    };
+    format!("#{:02x}{:02x}{:02x}", part(0), part(1), part(2))
+}
+
+/// The names of the rows, as many as there is room for.
+pub fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+    let high = frame.height / chart.series.len().max(1) as f64;
+    let every = (12.0 / high).ceil().max(1.0) as usize;
+    for (row, series) in chart.series.iter().enumerate().step_by(every) {
+        let y = frame.top + (row as f64 + 0.5) * high + 4.0;
+        pen.text("tick", frame.left - 6.0, y, "end", &shortened(&series.name, 24));
+    }
+}

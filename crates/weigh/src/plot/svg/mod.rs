@@ -1,0 +1,177 @@
+//! A chart as SVG: for files, for the page and for paper.
+//!
+//! Everything that has a colour has a class instead. In a page the classes are the page's,
+//! with its dark mode; a picture that stands alone brings its own. The groups and classes
+//! are what the page's script draws again when somebody zooms: change both together.
+
+mod colours;
+mod curves;
+mod happenings;
+mod heading;
+mod heat;
+mod pen;
+
+use super::axis::{self, Tick};
+use super::chart::{Chart, Form};
+use pen::{Pen, width_of};
+
+/// How a chart is drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Look {
+    /// Its width in pixels.
+    pub width: f64,
+    /// Its height in pixels.
+    pub height: f64,
+    /// Whether it stands alone: with title, legend and its own colours. In a page these are
+    /// the page's.
+    pub alone: bool,
+}
+
+/// The letters of ticks and names.
+const LETTERS: f64 = 11.0;
+
+/// Draws a chart.
+pub fn draw(chart: &Chart, look: Look) -> String {
+    let mut pen = Pen::default();
+    let height = if look.alone { look.height.max(200.0) } else { look.height };
+    let (head, foot) = match look.alone {
+        true => (heading::height(chart, look.width), heading::legend_height(chart, look.width)),
+        false => (0.0, 0.0),
+    };
+    let frame = Frame::of(chart, look.width, head, height - foot);
+    let Frame { left, top, width: wide, height: high, end, .. } = frame;
+    let highest = frame.highest();
+    pen.open(
+        "svg",
+        &format!(
+            "xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{0}\" height=\"{height}\" \
+             viewBox=\"0 0 {0} {height}\" role=\"img\" data-plot=\"{left} {top} {wide} {high}\" \
+             data-x=\"0 {end}\" data-y=\"0 {highest}\" aria-label=\"{1}\"",
+            look.width,
+            pen::escaped(&spoken(chart)),
+        ),
+    );
+    if look.alone {
+        pen.raw(colours::STYLE);
+        pen.raw("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>");
+        heading::draw(chart, look.width, &mut pen);
+    }
+    frame.draw(chart, &mut pen);
+    if look.alone {
+        heading::legend(chart, look.width, height - foot, &mut pen);
+    }
+    pen.close("svg");
+    pen.finish()
+}
+
+/// The chart in a sentence, for those who cannot see it.
+fn spoken(chart: &Chart) -> String {
+    let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+    match chart.highest() {
+        Some(peak) => format!(
+            "{}: at most {} after {}; {}",
+            chart.title,
+            chart.scale.shown(peak.value),
+            crate::quantity::seconds(peak.at),
+            names.join(", "),
+        ),
+        None => format!("{}: nothing was measured", chart.title),
+    }
+}
+
+/// Where the curves are, and what the axes say.
+#[derive(Debug)]
+struct Frame {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+    /// The time at the right end.
+    end: f64,
+    values: Vec<Tick>,
+    times: Vec<Tick>,
+}
+
+impl Frame {
+    fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> Frame {
+        let limits = chart.limits.iter().map(|limit| limit.value);
+        let highest = chart.highest().map(|peak| peak.value).into_iter().chain(limits);
+        let values = axis::values(chart.scale, highest.fold(0.0, f64::max), 5);
+        let labels: Vec<&str> = match chart.form {
+            Form::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),
+            _ => values.iter().map(|tick| tick.label.as_str()).collect(),
+        };
+        let widest = labels.iter().map(|label| width_of(label, LETTERS)).fold(24.0, f64::max);
+        let left = (widest + 12.0).min(width / 4.0).round();
+        // Names of phases and marks stand above the curves.
+        let rows = happenings::rows(&chart.timeline);
+        let top = head + 10.0 + rows as f64 * happenings::ROW;
+        let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
+        let width = (width - left - 16.0).max(40.0);
+        let height = (bottom - 26.0 - top).max(40.0);
+        let times = axis::times(end, ((width / 95.0) as usize).max(2));
+        Frame { left, top, width, height, end, values, times }
+    }
+
+    /// The value at the upper end.
+    fn highest(&self) -> f64 {
+        self.values.last().map_or(1.0, |tick| tick.value)
+    }
+
+    fn x(&self, time: f64) -> f64 {
+        self.left + self.width * (time / self.end).clamp(0.0, 1.0)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        self.top + self.height * (1.0 - (value / self.highest()).clamp(0.0, 1.0))
+    }
+
+    fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    fn draw(&self, chart: &Chart, pen: &mut Pen) {
+        happenings::bands(self, &chart.timeline, pen);
+        let is_heat = chart.form == Form::Heat;
+        pen.group("grid", |pen| {
+            for tick in self.values.iter().filter(|_| !is_heat) {
+                let y = self.y(tick.value);
+                pen.line("rule", self.left, y, self.left + self.width, y);
+            }
+        });
+        pen.group("series", |pen| match chart.form {
+            Form::Heat => heat::draw(self, chart, pen),
+            _ => curves::draw(self, chart, pen),
+        });
+        happenings::limits(self, chart, pen);
+        happenings::marks(self, &chart.timeline, pen);
+        happenings::peak(self, chart, pen);
+        self.axes(chart, pen);
+        if chart.times.is_empty() {
+            let (x, y) = (self.left + self.width / 2.0, self.top + self.height / 2.0);
+            pen.text("nothing", x, y, "middle", "nothing was measured");
+        }
+    }
+
+    fn axes(&self, chart: &Chart, pen: &mut Pen) {
+        pen.group("axis x", |pen| {
+            pen.line("tick-line", self.left, self.bottom(), self.left + self.width, self.bottom());
+            for tick in &self.times {
+                let x = self.x(tick.value);
+                pen.line("tick-line", x, self.bottom(), x, self.bottom() + 4.0);
+                let anchor = if x > self.left + self.width - 20.0 { "end" } else { "middle" };
+                let x = if anchor == "end" { x + 14.0 } else { x };
+                pen.text("tick", x, self.bottom() + 17.0, anchor, &tick.label);
+            }
+        });
+        pen.group("axis y", |pen| match chart.form {
+            Form::Heat => heat::names(self, chart, pen),
+            _ => {
+                for tick in &self.values {
+                    let y = self.y(tick.value) + 4.0;
+                    pen.text("tick", self.left - 6.0, y, "end", &tick.label);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,304 @@
+//! Fewer points, and never a spike less.
+//!
+//! Time is cut into buckets; of each bucket those rows stay that are the lowest or the
+//! highest in any column, at their own times. When there are too many buckets, two become
+//! one. So memory does not grow with the run, and every extreme that was measured is drawn.
+
+/// Rows of values over time, as few as a picture needs.
+#[derive(Debug, Clone)]
+pub struct Thinned {
+    /// What a column holds in rows from before it came.
+    absent: f64,
+    /// Whether the sum of all columns is drawn, too, and keeps its extremes.
+    summed: bool,
+    columns: usize,
+    width: f64,
+    buckets: Vec<Bucket>,
+    /// The last row, whether or not it is an extreme: the picture ends there.
+    last: Option<Row>,
+}
+
+#[derive(Debug, Clone)]
+struct Bucket {
+    number: u64,
+    rows: Vec<Row>,
+    /// The lowest and the highest of each column, and of the sum.
+    extremes: Vec<(f64, f64)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Row {
+    at: f64,
+    values: Vec<f64>,
+    /// Whether something became known or unknown here.
+    is_edge: bool,
+}
+
+/// Buckets of a finished picture; it is some hundred pixels wide.
+const BUCKETS: usize = 240;
+
+/// No two looks are closer together.
+const FIRST_WIDTH: f64 = 1e-3;
+
+impl Thinned {
+    /// Lines beside each other; in rows from before a column came nothing is known of it.
+    pub fn lines(columns: usize) -> Thinned {
+        Thinned::new(columns, f64::NAN, false)
+    }
+
+    /// Areas on top of each other; before a column came it was zero.
+    pub fn stack() -> Thinned {
+        Thinned::new(0, 0.0, true)
+    }
+
+    fn new(columns: usize, absent: f64, summed: bool) -> Thinned {
+        let (width, buckets) = (FIRST_WIDTH, Vec::new());
+        Thinned { absent, summed, columns, width, buckets, last: None }
+    }
+
+    /// How many columns there are.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Takes in the values at a moment that is not before the last one. More values than
+    /// columns add columns.
+    pub fn push(&mut self, at: f64, values: &[f64]) {
+        self.columns = self.columns.max(values.len());
+        let number = (at.max(0.0) / self.width) as u64;
+        if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
+            self.buckets.push(Bucket { number, rows: Vec::new(), extremes: Vec::new() });
+            if self.buckets.len() > 2 * BUCKETS {
+                self.widen();
+            }
+        }
+        let is_edge = self.is_edge(values);
+        let most = 8 * (self.columns + 2);
+        let (absent, summed) = (self.absent, self.summed);
+        let Some(bucket) = self.buckets.last_mut() else { return };
+        if bucket.see(values, absent, summed) || is_edge {
+            bucket.rows.push(Row { at, values: values.to_vec(), is_edge });
+            if bucket.rows.len() > most {
+                bucket.prune(self.columns, absent, summed);
+            }
+        }
+        match &mut self.last {
+            Some(last) => {
+                last.at = at;
+                last.values.clear();
+                last.values.extend_from_slice(values);
+            }
+            None => self.last = Some(Row { at, values: values.to_vec(), is_edge: false }),
+        }
+    }
+
+    /// Whether something became known or unknown since the last row.
+    fn is_edge(&self, values: &[f64]) -> bool {
+        let Some(last) = &self.last else { return true };
+        (0..values.len()).any(|column| {
+            cell(values, column, self.absent).is_nan()
+                != cell(&last.values, column, self.absent).is_nan()
+        })
+    }
+
+    fn widen(&mut self) {
+        self.width *= 2.0;
+        let mut wide: Vec<Bucket> = Vec::with_capacity(BUCKETS + 1);
+        for bucket in self.buckets.drain(..) {
+            let number = bucket.number / 2;
+            match wide.last_mut().filter(|last| last.number == number) {
+                Some(last) => last.rows.extend(bucket.rows),
+                None => wide.push(Bucket { number, ..bucket }),
+            }
+        }
+        for bucket in &mut wide {
+            bucket.prune(self.columns, self.absent, self.summed);
+        }
+        self.buckets = wide;
+    }
+
+    /// Adds one column to another and leaves it out.
+    pub fn merge(&mut self, from: usize, into: usize) {
+        let rows = self.buckets.iter_mut().flat_map(|bucket| &mut bucket.rows);
+        for row in rows.chain(&mut self.last) {
+            row.values.resize(self.columns, self.absent);
+            row.values[into] += row.values[from];
+            row.values.remove(from);
+        }
+        self.columns -= 1;
+        for bucket in &mut self.buckets {
+            bucket.prune(self.columns, self.absent, self.summed);
+        }
+    }
+
+    /// The times, and the values of each column.
+    pub fn finish(mut self) -> (Vec<f64>, Vec<Vec<f64>>) {
+        for bucket in &mut self.buckets {
+            bucket.prune(self.columns, self.absent, self.summed);
+        }
+        let mut rows: Vec<Row> = self.buckets.into_iter().flat_map(|bucket| bucket.rows).collect();
+        if let Some(last) = self.last.filter(|last| rows.last().is_none_or(|row| row.at < last.at))
+        {
+            rows.push(last);
+        }
+        let column =
+            |column| rows.iter().map(|row| cell(&row.values, column, self.absent)).collect();
+        (rows.iter().map(|row| row.at).collect(), (0..self.columns).map(column).collect())
+    }
+}
+
+impl Bucket {
+    /// Takes values into account; whether any is lower or higher than all before.
+    fn see(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
+        self.extremes.resize(self.extremes.len().max(values.len() + 1), NOTHING);
+        let mut is_extreme = false;
+        for column in 0..values.len() {
+            is_extreme |= widened(&mut self.extremes[column + 1], cell(values, column, absent));
+        }
+        is_extreme | (summed && widened(&mut self.extremes[0], sum(values)))
+    }
+
+    /// What comes and goes all the time has more edges than anybody can see.
+    fn forget_edges(&mut self) {
+        const MOST: usize = 4;
+        let edges = self.rows.iter_mut().filter(|row| row.is_edge);
+        edges.skip(MOST).for_each(|row| row.is_edge = false);
+    }
+
+    /// Keeps only the rows that are an extreme or an edge.
+    fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
+        self.forget_edges();
+        let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
+        let mut of = |value: &dyn Fn(&Row) -> f64| {
+            let known = || self.rows.iter().map(value).enumerate().filter(|(_, v)| !v.is_nan());
+            // The first of equals stays.
+            let low = known().reduce(|best, next| if next.1 < best.1 { next } else { best });
+            let high = known().reduce(|best, next| if next.1 > best.1 { next } else { best });
+            for (place, _) in low.into_iter().chain(high) {
+                keep[place] = true;
+            }
+        };
+        (0..columns).for_each(|column| of(&|row| cell(&row.values, column, absent)));
+        if summed {
+            of(&|row| sum(&row.values));
+        }
+        let mut kept = keep.into_iter();
+        self.rows.retain(|_| kept.next().unwrap_or(true));
+        self.extremes.clear();
+        for row in 0..self.rows.len() {
+            let values = std::mem::take(&mut self.rows[row].values);
+            self.see(&values, absent, summed);
+            self.rows[row].values = values;
+        }
+    }
+}
+
+const NOTHING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+
+fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
+    let (is_low, is_high) = (value < *low, value > *high);
+    if is_low {
+        *low = value;
+    }
+    if is_high {
+        *high = value;
+    }
+    is_low || is_high
+}
+
+fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
+    values.get(column).copied().unwrap_or(absent)
+}
+
+fn sum(values: &[f64]) -> f64 {
+    values.iter().filter(|value| !value.is_nan()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million looks, a millisecond apart, at a line that rises and falls.
+    fn long(spike: usize) -> Thinned {
+        let mut thinned = Thinned::lines(1);
+        for place in 0..1_000_000 {
+            let wave = ((place % 5000) as f64 - 2500.0).abs();
+            let value = if place == spike { 1e9 } else { wave };
+            thinned.push(place as f64 * 1e-3, &[value]);
+        }
+        thinned
+    }
+
+    #[test]
+    fn a_spike_of_one_look_in_a_million_is_kept_at_its_time() {
+        for spike in [0, 1, 345_678, 999_999] {
+            let (times, columns) = long(spike).finish();
+            assert!(times.len() <= 4 * BUCKETS + 2, "{} rows", times.len());
+            let at = columns[0].iter().position(|value| *value == 1e9).unwrap();
+            assert!((times[at] - spike as f64 * 1e-3).abs() < 1e-9);
+            assert!(columns[0].contains(&0.0), "the lowest is kept, too");
+            assert!(times.is_sorted());
+            assert_eq!(*times.last().unwrap(), 999.999);
+        }
+    }
+
+    #[test]
+    fn few_points_stay_as_they_are() {
+        let mut thinned = Thinned::lines(2);
+        let rows = [(0.0, [1.0, 5.0]), (1.0, [2.0, 4.0]), (2.0, [2.0, 4.0])];
+        rows.iter().for_each(|(at, values)| thinned.push(*at, values));
+        let (times, columns) = thinned.finish();
+        assert_eq!(times, [0.0, 1.0, 2.0]);
+        assert_eq!(columns, [[1.0, 2.0, 2.0], [5.0, 4.0, 4.0]]);
+    }
+
+    #[test]
+    fn extremes_of_the_sum_are_kept_where_no_part_has_one() {
+        let mut thinned = Thinned::stack();
+        for place in 0..100_000 {
+            // The parts take turns; at one moment both are as high as they ever are.
+            let values = match place {
+                77_777 => [9.0, 9.0],
+                place if place % 2 == 0 => [9.0, 0.0],
+                _ => [0.0, 9.0],
+            };
+            thinned.push(place as f64 * 0.01, &values);
+        }
+        let (times, columns) = thinned.finish();
+        let highest = (0..times.len()).map(|place| columns[0][place] + columns[1][place]);
+        assert_eq!(highest.fold(0.0, f64::max), 18.0);
+    }
+
+    #[test]
+    fn what_becomes_unknown_leaves_a_gap_and_late_columns_were_nothing_before() {
+        let mut thinned = Thinned::lines(1);
+        for place in 0..10_000 {
+            let value = if (4000..6000).contains(&place) { f64::NAN } else { 1.0 };
+            thinned.push(f64::from(place), &[value]);
+        }
+        let (times, columns) = thinned.finish();
+        let gap = times.iter().zip(&columns[0]).find(|(_, value)| value.is_nan()).unwrap();
+        assert_eq!(*gap.0, 4000.0);
+        assert!(times.contains(&6000.0));
+
+        let mut flickering = Thinned::lines(1);
+        for place in 0..100_000 {
+            flickering.push(f64::from(place), &[if place % 2 == 0 { 1.0 } else { f64::NAN }]);
+        }
+        assert!(flickering.finish().0.len() < 16 * BUCKETS);
+
+        let mut stack = Thinned::stack();
+        stack.push(0.0, &[1.0]);
+        stack.push(1.0, &[1.0, 2.0]);
+        assert_eq!(stack.finish().1, [[1.0, 1.0], [0.0, 2.0]]);
+    }
+
+    #[test]
+    fn merged_columns_add_up() {
+        let mut stack = Thinned::stack();
+        stack.push(0.0, &[1.0, 10.0]);
+        stack.push(1.0, &[2.0, 20.0, 300.0]);
+        stack.merge(0, 2);
+        assert_eq!(stack.finish().1, [[10.0, 20.0], [1.0, 302.0]]);
+    }
+}

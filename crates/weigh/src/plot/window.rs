@@ -1,0 +1,71 @@
+//! Running totals as rates: over windows that are long enough to mean something.
+
+/// Turns totals into rates.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    since: Option<f64>,
+    before: Vec<f64>,
+    rates: Vec<f64>,
+}
+
+/// Clock ticks are 10 ms apart: over a shorter window they say nothing about a rate.
+const SHORTEST: f64 = 0.1;
+
+impl Window {
+    /// Of totals that were zero when the run began.
+    pub fn from_start() -> Window {
+        Window { since: Some(0.0), ..Window::default() }
+    }
+
+    /// The rates up to now, when the window is long enough. A total that was not known
+    /// before, or that goes back, has no rate.
+    pub fn rates(&mut self, at: f64, totals: &[f64]) -> Option<&[f64]> {
+        let Some(since) = self.since else {
+            self.begin(at, totals);
+            return None;
+        };
+        let length = at - since;
+        if length < SHORTEST {
+            return None;
+        }
+        // A column that has just come counts from zero, as in a run that begins.
+        self.before.resize(totals.len().max(self.before.len()), 0.0);
+        self.rates.clear();
+        self.rates.extend(
+            totals.iter().zip(&self.before).map(|(now, before)| {
+                if now >= before { (now - before) / length } else { f64::NAN }
+            }),
+        );
+        self.begin(at, totals);
+        Some(&self.rates)
+    }
+
+    fn begin(&mut self, at: f64, totals: &[f64]) {
+        self.since = Some(at);
+        self.before.clear();
+        self.before.extend_from_slice(totals);
+    }
+
+    /// One column is part of another from now on.
+    pub fn merge(&mut self, from: usize, into: usize) {
+        let most = self.before.len().max(from + 1).max(into + 1);
+        self.before.resize(most, 0.0);
+        self.before[into] += self.before[from];
+        self.before.remove(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_needs_a_window_and_a_total_that_grows() {
+        let mut window = Window::from_start();
+        assert_eq!(window.rates(0.05, &[1.0]), None);
+        assert_eq!(window.rates(0.5, &[1.0]), Some(&[2.0][..]));
+        let rates = window.rates(1.5, &[0.5, 3.0]).unwrap();
+        assert!(rates[0].is_nan() && rates[1] == 3.0, "{rates:?}");
+        assert_eq!(Window::default().rates(9.0, &[1.0]), None, "not known what was before");
+    }
+}

@@ -1,0 +1,45 @@
+//! Words from the outside, made safe to show: a process may be called anything.
+
+/// Text with everything escaped that does something to a terminal or a reader: control
+/// characters, and those that turn the direction of what follows.
+pub fn printable(text: &str) -> String {
+    let acts = |c: char| {
+        let turns = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&c)
+            || ('\u{202a}'..='\u{202e}').contains(&c)
+            || ('\u{2066}'..='\u{2069}').contains(&c);
+        c.is_control() || turns
+    };
+    text.chars()
+        .flat_map(|c| {
+            let escaped = acts(c).then(|| c.escape_default());
+            let plain = (!acts(c)).then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+/// Text of at most so many letters, with an ellipsis where it was cut.
+pub fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_take_over_the_terminal() {
+        assert_eq!(printable("a\x1b[31m\nb é"), "a\\u{1b}[31m\\nb é");
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(shortened("a short one", 11), "a short one");
+        assert_eq!(shortened("a longer one", 9), "a longer…");
+        assert_eq!(shortened("été", 0), "…");
+    }
+}
