@@ -4,6 +4,8 @@ pub mod census;
 pub mod document;
 mod escape;
 pub mod github;
+#[cfg(feature = "html")]
+pub mod html;
 pub mod markdown;
 #[cfg(feature = "pdf")]
 pub mod pdf;
@@ -16,6 +18,8 @@ pub mod text;
 pub use census::Census;
 pub use document::Document;
 pub use github::github;
+#[cfg(feature = "html")]
+pub use html::html;
 pub use markdown::markdown;
 #[cfg(feature = "pdf")]
 pub use pdf::pdf;

@@ -1,0 +1,224 @@
+// One chart: the picture that came with the page, and the same of a part of the time.
+
+/** The first place in ascending numbers whose number is not below the wanted one. */
+function firstFrom(numbers, wanted) {
+  let [low, high] = [0, numbers.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (numbers[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Below this width a chart is drawn anew instead of shrunk: its words must stay readable. */
+const NARROW = 640;
+
+class Chart {
+  constructor(figure, drawn) {
+    const chart = drawn.charts[Number(figure.dataset.place)];
+    Object.assign(this, chart, { figure, hidden: new Set() });
+    const { unit, steps } = drawn.times[chart.times];
+    let sum = 0;
+    this.times = steps.map((step) => (sum += step) * unit);
+    this.timeline = drawn.timelines[chart.timeline];
+    this.stacked = chart.form.startsWith("stack");
+    this.back = chart.form.endsWith("rates");
+    this.heat = chart.form === "heat";
+    this.plot = figure.querySelector(".plot");
+    this.svg = figure.querySelector("svg.chart");
+    this.group = (name) => this.svg.querySelector(`:scope > g.${name}`);
+    this.x = (time) => this.box.left + ((time - this.range[0]) / (this.range[1] - this.range[0])) * this.box.width;
+    this.y = (value) => this.box.top + (1 - value / this.top) * this.box.height;
+    const numbers = (text) => text.split(" ").map(Number);
+    const [left, top, width, height] = numbers(this.svg.dataset.plot);
+    const [, , fullWidth, fullHeight] = numbers(this.svg.getAttribute("viewBox"));
+    this.still = {
+      box: { left, top, width, height, fullWidth, fullHeight },
+      range: numbers(this.svg.dataset.x),
+      top: numbers(this.svg.dataset.y)[1],
+      groups: [...this.svg.querySelectorAll(":scope > g")].map((group) => [group, [...group.childNodes]]),
+    };
+    this.clip = node("rect", {});
+    const clip = node("clipPath", { id: `clip-${figure.dataset.place}` });
+    clip.append(this.clip);
+    this.overlay = node("g", { class: "cursor" });
+    this.svg.prepend(clip);
+    this.svg.append(this.overlay);
+    this.draw(null);
+  }
+
+  get visible() {
+    return this.series.filter((one) => !this.hidden.has(one));
+  }
+
+  /** Draws a range of time, or all of it. */
+  draw(view) {
+    const { box, range, top, groups } = this.still;
+    const room = this.plot.clientWidth;
+    const narrow = room > 0 && room < NARROW;
+    this.whole = !view && this.hidden.size === 0;
+    this.range = view ?? range;
+    this.box = narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
+    const { fullWidth: width, fullHeight: height } = this.box;
+    set(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
+    this.group("series").removeAttribute("clip-path");
+    this.group("series").removeAttribute("transform");
+    if (this.whole && !narrow) {
+      this.top = top;
+      groups.forEach(([group, children]) => group.replaceChildren(...children));
+    } else {
+      this.redraw();
+    }
+  }
+
+  redraw() {
+    const { left, top, width, height } = this.box;
+    set(this.clip, { x: left, y: top, width, height });
+    const put = (group, nodes) => this.group(group).replaceChildren(...nodes);
+    if (this.heat) {
+      this.stretchCells();
+    } else {
+      const ticks = valueTicks(this.scale, this.highestSeen(), 5);
+      this.top = ticks.at(-1)[0];
+      put("grid", ticks.map(([value]) => line("rule", left, this.y(value), left + width, this.y(value))));
+      put("axis.y", ticks.map(([value, text]) => words("tick", left - 6, this.y(value) + 4, "end", text)));
+      put("series", this.stacked ? this.areas() : this.lines());
+      const peak = this.peak ? this.highestPoint() : null;
+      put("peak", peak ? drawPeak(this, peak, this.x, this.y) : []);
+      put("limits", drawLimits(this, this.y));
+    }
+    this.group("series").setAttribute("clip-path", `url(#${this.clip.parentNode.id})`);
+    put("bands", drawBands(this, this.x));
+    put("marks", drawMarks(this, this.x));
+    put("axis.x", drawTimes(this, this.x));
+  }
+
+  /** Places of values in the range, and of one more on either side. */
+  places() {
+    const first = Math.max(0, firstFrom(this.times, this.range[0]) - 1);
+    const last = Math.min(this.times.length - 1, firstFrom(this.times, this.range[1]));
+    return Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  }
+
+  /** The sum of visible series at a place, or the highest; null where nothing is known. */
+  heightAt(place) {
+    const values = this.visible.map((one) => one.values[place] ?? null).filter((value) => value !== null);
+    if (values.length === 0) return null;
+    return this.stacked ? values.reduce((a, b) => a + b) : Math.max(...values);
+  }
+
+  /** How high the picture is at a place; beyond the range, where its line enters it. */
+  heightSeen(place) {
+    const height = this.heightAt(place);
+    const at = this.times[place];
+    const edge = Math.min(Math.max(at, this.range[0]), this.range[1]);
+    if (edge === at || height === null) return height ?? 0;
+    if (this.back) return at > edge ? height : 0;
+    const inner = at < edge ? place + 1 : place - 1;
+    const other = this.heightAt(inner);
+    return other === null ? 0 : height + ((other - height) * (edge - at)) / (this.times[inner] - at);
+  }
+
+  /** Limits that are far above what is to be seen would press it flat. */
+  highestSeen() {
+    const highest = Math.max(0, ...this.places().map((place) => this.heightSeen(place)));
+    const limits = this.limits.map(([value]) => value);
+    return Math.max(highest, ...limits.filter((value) => this.whole || value <= highest * 1.5));
+  }
+
+  highestPoint() {
+    const inside = (at) => at >= this.range[0] && at <= this.range[1];
+    const points = this.times.map((at, place) => ({ at, value: inside(at) ? this.heightAt(place) : null }));
+    const known = points.filter(({ value }) => value !== null);
+    return known.reduce((best, next) => (best && best.value >= next.value ? best : next), null);
+  }
+
+  /** The points of one value: a level has one, a rate holds back to the time before. */
+  points(place, value) {
+    const times = [this.times[place]];
+    if (this.back) times.unshift(this.times[place - 1] ?? 0);
+    // One look alone is no line: what it saw holds to the end.
+    else if (this.times.length === 1) times.push(this.timeline.end);
+    return times.map((at) => `${this.x(at).toFixed(1)} ${this.y(value).toFixed(1)}`);
+  }
+
+  lines() {
+    const places = this.places();
+    return this.visible.map(({ colour, values }) => {
+      let path = "";
+      let down = false;
+      for (const place of places) {
+        const known = values[place] !== null;
+        if (known) path += (down ? "L" : "M") + this.points(place, values[place]).join("L");
+        down = known;
+      }
+      return node("path", { class: `line c${colour}`, d: path });
+    });
+  }
+
+  areas() {
+    const places = this.places();
+    const floor = new Map(places.map((place) => [place, 0]));
+    return this.visible.map(({ colour, values }) => {
+      const points = () => places.flatMap((place) => this.points(place, floor.get(place)));
+      const below = points().reverse();
+      places.forEach((place) => floor.set(place, floor.get(place) + (values[place] ?? 0)));
+      return node("path", { class: `area c${colour}`, d: `M${points().join("L")}L${below.join("L")}Z` });
+    });
+  }
+
+  /** Cells are not drawn again: their colours are the picture's, only their places change. */
+  stretchCells() {
+    const { box, range } = this.still;
+    const perSecond = (frame, [from, to]) => frame.width / (to - from);
+    const scale = perSecond(this.box, this.range) / perSecond(box, range);
+    const [from, to] = this.range.map((time) => box.left + time * perSecond(box, range));
+    // Clipped before it is moved: what shows is this part of the old picture.
+    set(this.clip, { x: from, width: to - from });
+    const move = `translate(${this.box.left - from * scale} 0) scale(${scale} 1)`;
+    this.group("series").setAttribute("transform", move);
+  }
+
+  /** The place of the value that holds at a time, or is nearest to it. */
+  placeAt(time) {
+    const next = firstFrom(this.times, time);
+    const last = this.times.length - 1;
+    if (this.back) return Math.min(next, last);
+    if (this.heat) return this.times[next] === time ? next : next - 1;
+    return next > last || time - this.times[next - 1] <= this.times[next] - time ? next - 1 : next;
+  }
+
+  /** Where a time is measured: rates hold for a while, levels are of a moment. */
+  snapped(time) {
+    return this.back || this.heat ? time : (this.times[this.placeAt(time)] ?? time);
+  }
+
+  /** What the visible series were at a time: their names and values, the upper first. */
+  readings(time, row) {
+    const place = this.placeAt(time);
+    const one = (series) => ({ name: series.name, colour: series.colour, value: series.values[place] ?? null });
+    // A heat map has too many rows to be read out: the one pointed at, or the highest.
+    if (this.heat && row !== undefined) return [one(this.series[row])];
+    const readings = this.visible.map(one);
+    if (this.heat) return readings.sort((a, b) => b.value - a.value).slice(0, 1);
+    if (!this.stacked || readings.length < 2) return readings;
+    return [...readings.reverse(), { name: "together", value: this.heightAt(place) }];
+  }
+
+  showCursor(time) {
+    const { left, top, width, height } = this.box;
+    const x = time === null ? NaN : this.x(time);
+    if (!(x >= left - 0.5 && x <= left + width + 0.5)) {
+      this.overlay.replaceChildren();
+      return;
+    }
+    const at = this.x(this.snapped(time));
+    const known = this.heat || this.stacked ? [] : this.readings(time).filter(({ value }) => value !== null);
+    const dot = ({ colour, value }) => ({ class: `cursor-dot c${colour}`, cx: at, cy: this.y(value), r: 3.5 });
+    this.overlay.replaceChildren(
+      line("cursor-line", x, top, x, top + height),
+      ...known.map((reading) => node("circle", dot(reading))),
+    );
+  }
+}

@@ -1,0 +1,144 @@
+//! Charts as the page's script reads them, to draw them again when somebody zooms.
+//!
+//! Kept small, because a page may be an attachment: charts of one run mostly have their
+//! times and always their phases in common, so those stand once and are named by their
+//! place; times are steps from one to the next; values have five digits.
+
+use serde::{Serialize, Serializer};
+
+use crate::words::printable;
+use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
+use crate::plot::Form;
+
+/// All charts of a page.
+#[derive(Debug, Default, Serialize)]
+pub struct Drawn {
+    times: Vec<Times>,
+    timelines: Vec<Line>,
+    charts: Vec<One>,
+}
+
+/// Steps between times, the first from zero, in whole units of a part of a second.
+#[derive(Debug, PartialEq, Serialize)]
+struct Times {
+    unit: f64,
+    steps: Vec<i64>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+struct Line {
+    end: Short,
+    bands: Vec<(Short, Short, usize, String)>,
+    marks: Vec<(Short, String)>,
+}
+
+#[derive(Debug, Serialize)]
+struct One {
+    title: String,
+    scale: &'static str,
+    form: &'static str,
+    times: usize,
+    timeline: usize,
+    series: Vec<Named>,
+    limits: Vec<(Short, String)>,
+    /// Whether the highest point has a mark.
+    peak: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    name: String,
+    colour: usize,
+    values: Vec<Short>,
+}
+
+/// A number with five digits, or null when it is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Short(f64);
+
+impl Serialize for Short {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Written and read again: powers of ten are not exact, and 0.1 must not become
+        // 0.10000000000000002.
+        let rounded: f64 = format!("{:.4e}", self.0).parse().unwrap_or(f64::NAN);
+        if !rounded.is_finite() {
+            serializer.serialize_none()
+        } else if rounded.fract() == 0.0 && rounded.abs() < 1e15 {
+            serializer.serialize_i64(rounded as i64)
+        } else {
+            serializer.serialize_f64(rounded)
+        }
+    }
+}
+
+impl Drawn {
+    /// Adds a chart; the script knows it by its place.
+    pub fn push(&mut self, chart: &Chart) {
+        let times = place_of(&mut self.times, Times::of(&chart.times));
+        let timeline = place_of(&mut self.timelines, Line::of(&chart.timeline));
+        self.charts.push(One {
+            title: printable(&chart.title),
+            scale: chart.scale.name(),
+            form: form(chart.form),
+            times,
+            timeline,
+            series: chart.series.iter().map(Named::of).collect(),
+            limits: chart.limits.iter().map(limit).collect(),
+            peak: chart.peak.is_some(),
+        });
+    }
+}
+
+/// Where something is in a list, at whose end it is put when it is not there yet.
+fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
+    if let Some(place) = list.iter().position(|one| *one == wanted) {
+        return place;
+    }
+    list.push(wanted);
+    list.len() - 1
+}
+
+impl Times {
+    fn of(times: &[f64]) -> Times {
+        // A run of some milliseconds has times of microseconds.
+        let unit = if times.last().is_some_and(|last| *last < 10.0) { 1e-6 } else { 1e-3 };
+        let whole: Vec<i64> = times.iter().map(|time| (time / unit).round() as i64).collect();
+        let before = std::iter::once(0).chain(whole.iter().copied());
+        Times { unit, steps: whole.iter().zip(before).map(|(time, before)| time - before).collect() }
+    }
+}
+
+impl Line {
+    fn of(timeline: &Timeline) -> Line {
+        let band = |band: &Band| {
+            (Short(band.from), Short(band.to), band.depth, printable(&band.name))
+        };
+        let mark = |mark: &Mark| (Short(mark.at), printable(&mark.text));
+        Line {
+            end: Short(timeline.end),
+            bands: timeline.bands.iter().map(band).collect(),
+            marks: timeline.marks.iter().map(mark).collect(),
+        }
+    }
+}
+
+impl Named {
+    fn of(series: &Series) -> Named {
+        let values = series.values.iter().map(|value| Short(*value)).collect();
+        Named { name: printable(&series.name), colour: series.colour, values }
+    }
+}
+
+fn limit(limit: &Limit) -> (Short, String) {
+    (Short(limit.value), printable(&limit.name))
+}
+
+fn form(form: Form) -> &'static str {
+    match form {
+        Form::Lines => "lines",
+        Form::Rates => "rates",
+        Form::Stack => "stack",
+        Form::StackedRates => "stacked rates",
+        Form::Heat => "heat",
+    }
+}

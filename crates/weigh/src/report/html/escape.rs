@@ -1,0 +1,67 @@
+//! Text from the outside as a page may show it.
+//!
+//! A process may be called `</script>`, and a label may hold a character that turns the
+//! direction of everything behind it. Every `{{ }}` of the template comes through here.
+
+use std::fmt::{self, Write};
+
+use askama::filters::{Escaper, Html};
+
+use crate::words::printable;
+
+/// Text of a page: no markup, and no character that acts on what is around it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plain;
+
+impl Escaper for Plain {
+    fn write_escaped_str<W: Write>(&self, mut out: W, text: &str) -> fmt::Result {
+        // Lines stay lines: advice and commands may have several.
+        for (place, line) in text.split('\n').enumerate() {
+            if place > 0 {
+                out.write_char('\n')?;
+            }
+            Html.write_escaped_str(&mut out, &printable(line))?;
+        }
+        Ok(())
+    }
+}
+
+/// JSON for a script element, in which neither markup nor an old line separator may stand.
+///
+/// All of these occur only inside of strings, where the escape means the same.
+pub fn json_in_script(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if matches!(letter, '<' | '>' | '&' | '\u{2028}' | '\u{2029}') {
+            let _ = write!(out, "\\u{:04x}", u32::from(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(text: &str) -> String {
+        let mut out = String::new();
+        Plain.write_escaped_str(&mut out, text).unwrap();
+        out
+    }
+
+    #[test]
+    fn markup_and_what_turns_the_direction_are_shown_and_do_nothing() {
+        assert_eq!(escaped("<b a='1'>&\"\n"), "&#60;b a=&#39;1&#39;&#62;&#38;&#34;\n");
+        assert_eq!(escaped("a\u{202e}b\0"), "a\\u{202e}b\\u{0}");
+    }
+
+    #[test]
+    fn json_cannot_end_its_script_and_stays_the_same_json() {
+        let names = ["</script><!--", "a&b\u{2028}\u{2029}"];
+        let json = json_in_script(&serde_json::to_string(&names).unwrap());
+        assert!(json.is_ascii() && !json.contains(['<', '>', '&']), "{json}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&json).unwrap(), names);
+    }
+}

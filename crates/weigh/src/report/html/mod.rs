@@ -1,0 +1,216 @@
+//! A report as one page that needs nothing else: no network, no server, no other file.
+//!
+//! The charts are the same SVG that goes on paper; `page.css` gives it colours, and the
+//! script makes it answer to a mouse, a finger and a keyboard. Without the script every
+//! number and every chart is there all the same.
+//!
+//! What surprised us: a policy in a `meta` element binds a page that is opened from a disk,
+//! too, so a name that got past all escaping still could not fetch anything.
+
+mod drawn;
+mod escape;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use askama::Template;
+
+use self::drawn::Drawn;
+use super::document::{Bar, Document, Table};
+use crate::plot::svg::{self, Look};
+use crate::plot::{Chart, Form, Series};
+use crate::quantity;
+use crate::summary::Severity;
+
+/// Why a page could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The template could not be filled.
+    #[error("cannot fill the page: {0}")]
+    Template(#[from] askama::Error),
+    /// The charts could not be written for the script.
+    #[error("cannot write the charts of the page: {0}")]
+    Charts(#[from] serde_json::Error),
+}
+
+/// The look of the page.
+const STYLE: &str = include_str!("page.css");
+
+/// The page's script, in the order in which its parts need each other.
+const SCRIPT: &str = concat!(
+    include_str!("quantity.js"),
+    include_str!("axis.js"),
+    include_str!("picture.js"),
+    include_str!("chart.js"),
+    include_str!("together.js"),
+    include_str!("page.js"),
+);
+
+/// As wide as the page's column, so that a pixel is a pixel.
+const LOOK: Look = Look { width: 860.0, height: 280.0, alone: false };
+
+/// A report as a page.
+pub fn html(document: &Document) -> Result<String, Error> {
+    let mut anchors = Anchors::default();
+    let mut drawn = Drawn::default();
+    let mut contents = Vec::new();
+    let mut lists =
+        |title: &str, anchor: &str| contents.push((anchor.to_owned(), title.to_owned()));
+
+    let figures = Listed::of(&document.figures, &mut anchors);
+    lists(&document.figures.title, &figures.anchor);
+    let mut chapters = Vec::new();
+    let mut place = 0;
+    for chapter in &document.chapters {
+        let anchor = anchors.make(&chapter.title);
+        lists(&chapter.title, &anchor);
+        let mut charts = Vec::new();
+        for chart in &chapter.charts {
+            drawn.push(chart);
+            let svg = svg::draw(chart, LOOK);
+            charts.push(Shown { anchor: anchors.make(&chart.name), place, chart, svg });
+            place += 1;
+        }
+        chapters.push(Chapter { title: &chapter.title, anchor, charts });
+    }
+    let tables: Vec<Listed> =
+        document.tables.iter().map(|table| Listed::of(table, &mut anchors)).collect();
+    tables.iter().for_each(|listed| lists(&listed.table.title, &listed.anchor));
+
+    let drawn = escape::json_in_script(&serde_json::to_string(&drawn)?);
+    let levels = document.bars.iter().map(Level::of).collect();
+    let (style, script) = (STYLE, SCRIPT);
+    let page =
+        Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
+    Ok(page.render()?)
+}
+
+#[derive(Template)]
+#[template(path = "report/html/report.html")]
+struct Page<'a> {
+    document: &'a Document,
+    /// Where what is: an anchor and a title.
+    contents: Vec<(String, String)>,
+    levels: Vec<Level<'a>>,
+    figures: Listed<'a>,
+    chapters: Vec<Chapter<'a>>,
+    tables: Vec<Listed<'a>>,
+    drawn: String,
+    style: &'static str,
+    script: &'static str,
+}
+
+struct Chapter<'a> {
+    title: &'a str,
+    anchor: String,
+    charts: Vec<Shown<'a>>,
+}
+
+struct Shown<'a> {
+    anchor: String,
+    /// Where the script finds it.
+    place: usize,
+    chart: &'a Chart,
+    svg: String,
+}
+
+impl Shown<'_> {
+    /// The series that need a name beside the chart and their places, those that lie on top
+    /// first. One alone is what the title says, and rows of cells have names at the axis.
+    fn legend(&self) -> Vec<(usize, &Series)> {
+        let mut series: Vec<(usize, &Series)> = self.chart.series.iter().enumerate().collect();
+        if series.len() < 2 || self.is_heat() {
+            series.clear();
+        } else if self.is_stacked() {
+            series.reverse();
+        }
+        series
+    }
+
+    fn is_stacked(&self) -> bool {
+        self.chart.form.is_stacked()
+    }
+
+    fn is_heat(&self) -> bool {
+        self.chart.form == Form::Heat
+    }
+
+    /// What the brightest cell stands for.
+    fn brightest(&self) -> String {
+        self.chart.scale.shown(self.chart.highest().map_or(0.0, |peak| peak.value))
+    }
+}
+
+struct Listed<'a> {
+    anchor: String,
+    table: &'a Table,
+}
+
+impl Listed<'_> {
+    fn of<'a>(table: &'a Table, anchors: &mut Anchors) -> Listed<'a> {
+        Listed { anchor: anchors.make(&table.name), table }
+    }
+
+    fn is_number(&self, column: usize) -> bool {
+        self.table.columns.get(column).is_some_and(|column| column.is_number)
+    }
+}
+
+struct Level<'a> {
+    bar: &'a Bar,
+    /// In words.
+    share: String,
+    /// How far it reaches, in percent; a share above the whole fills it.
+    reach: Option<f64>,
+}
+
+impl Level<'_> {
+    fn of(bar: &Bar) -> Level<'_> {
+        let share = bar.share.map_or_else(|| "unknown".to_owned(), quantity::ratio);
+        let reach = bar.share.map(|share| (share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
+        Level { bar, share, reach }
+    }
+
+    /// Whether it is as good as full: fine for a CPU, a danger for memory, and stronger drawn.
+    fn is_full(&self) -> bool {
+        self.reach.is_some_and(|reach| reach >= 90.0)
+    }
+}
+
+/// Names of places in the page, each given out once.
+#[derive(Default)]
+struct Anchors(BTreeSet<String>);
+
+/// Anchors that the template itself has.
+const FIXED: [&str; 6] = ["machine", "monitor", "missing", "drawn", "top", "keys"];
+
+impl Anchors {
+    fn make(&mut self, name: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+        let plain: String = name.chars().map(plain).collect();
+        // A letter first: some readers of pages take nothing else.
+        let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            plain
+        } else {
+            format!("at-{plain}")
+        };
+        let mut anchor = plain.clone();
+        let mut number = 1;
+        while FIXED.contains(&anchor.as_str()) || !self.0.insert(anchor.clone()) {
+            number += 1;
+            anchor = format!("{plain}-{number}");
+        }
+        anchor
+    }
+}
+
+/// The class of something good or bad.
+fn tone(severity: Option<&Severity>) -> &'static str {
+    match severity {
+        None => "well",
+        Some(Severity::Note) => "note",
+        Some(Severity::Warning) => "warning",
+        Some(Severity::Problem) => "problem",
+    }
+}

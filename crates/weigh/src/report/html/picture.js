@@ -1,0 +1,102 @@
+// What a chart is drawn with: the same groups and classes as the picture that came with the page.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function set(element, attributes) {
+  for (const [key, value] of Object.entries(attributes)) {
+    element.setAttribute(key, typeof value === "number" ? Math.round(value * 10) / 10 : value);
+  }
+  return element;
+}
+
+function node(name, attributes, text = "") {
+  const made = set(document.createElementNS(SVG, name), attributes);
+  made.textContent = text;
+  return made;
+}
+
+const line = (kind, x1, y1, x2, y2) => node("line", { class: kind, x1, y1, x2, y2 });
+const words = (kind, x, y, anchor, text) => node("text", { class: kind, x, y, "text-anchor": anchor }, text);
+
+/** About how wide words are. */
+function widthOf(text) {
+  const letter = (c) => (/[iljtfr .,:'|()]/.test(c) ? 4 : /[mwMW@%]/.test(c) ? 10.5 : c < "\u0080" ? 7 : 11);
+  return [...text].reduce((sum, c) => sum + letter(c), 0);
+}
+
+/** As much of a name as there is room for; nothing when that is too little. */
+function fitting(name, room) {
+  if (widthOf(name) <= room) return name;
+  const letters = Math.floor(room / 7);
+  return letters >= 3 ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
+}
+
+/** The height of a row of names above the curves, and how many rows phases have at most. */
+const ROW = 14;
+const DEEPEST = 2;
+
+function bandRows({ bands }) {
+  return Math.max(0, ...bands.map(([, , depth]) => Math.min(depth, DEEPEST) + 1));
+}
+
+function drawBands({ box, timeline }, x) {
+  const rows = bandRows(timeline);
+  return timeline.bands.flatMap(([from, to, level, name]) => {
+    const depth = Math.min(level, DEEPEST);
+    const [begin, end] = [Math.max(box.left, x(from)), Math.min(box.left + box.width, x(to))];
+    if (end < box.left || begin > box.left + box.width) return [];
+    const y = box.top - (rows - depth) * ROW;
+    const size = { width: Math.max(end - begin, 0.5), height: box.top + box.height - y };
+    const label = fitting(name, end - begin - 6);
+    const made = [node("rect", { class: `band d${depth}`, x: begin, y, ...size })];
+    return label ? [...made, words("band-name", begin + 3, y + 11, "start", label)] : made;
+  });
+}
+
+function drawMarks({ box, timeline }, x) {
+  const top = box.top - (bandRows(timeline) + 1) * ROW;
+  const right = box.left + box.width;
+  let free = -Infinity;
+  return timeline.marks.flatMap(([time, text]) => {
+    const at = x(time);
+    if (at < box.left || at > right) return [];
+    const made = [line("mark", at, top, at, box.top + box.height)];
+    const label = at < free ? "" : fitting(text, Math.min(right - at - 4, 160));
+    if (!label) return made;
+    free = at + widthOf(label) + 8;
+    return [...made, words("mark-name", at + 3, top + 11, "start", label)];
+  });
+}
+
+function drawLimits({ box, limits, scale, top }, y) {
+  const right = box.left + box.width;
+  return limits.filter(([value]) => value <= top).flatMap(([value, name]) => {
+    const at = y(value);
+    const below = at - box.top < ROW;
+    return [
+      line("limit", box.left, at, right, at),
+      words("limit-name", right - 4, below ? at + 13 : at - 4, "end", `${name} ${shown(scale, value)}`),
+    ];
+  });
+}
+
+function drawPeak({ box, scale }, { at, value }, x, y) {
+  const left = x(at) < box.left + box.width / 2;
+  const text = `${shown(scale, value)} at ${seconds(at)}`;
+  const place = [x(at) + (left ? 7 : -7), Math.max(y(value) - 5, box.top + 10)];
+  return [
+    node("circle", { class: "peak-dot", cx: x(at), cy: y(value), r: 3.5 }),
+    words("peak-name", ...place, left ? "start" : "end", text),
+  ];
+}
+
+function drawTimes({ box, range }, x) {
+  const [right, bottom] = [box.left + box.width, box.top + box.height];
+  const ticks = timeTicks(...range, box.width).flatMap(([value, text]) => {
+    const at = x(value);
+    // The last one would be cut off where the picture ends.
+    const [place, anchor] = at > right - 20 ? [at + 14, "end"] : [at, "middle"];
+    return [line("tick-line", at, bottom, at, bottom + 4), words("tick", place, bottom + 17, anchor, text)];
+  });
+  return [line("tick-line", box.left, bottom, right, bottom), ...ticks];
+}

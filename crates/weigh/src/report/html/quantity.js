@@ -1,0 +1,70 @@
+// Quantities as people read them: the same words as in the rest of the report.
+
+const NOT_A_NUMBER = "n/a";
+
+/** Puts the sign back after `write` has written the absolute value. */
+function signed(value, write) {
+  if (!Number.isFinite(value)) return NOT_A_NUMBER;
+  const text = write(Math.abs(value));
+  return value < 0 && /[1-9]/.test(text) ? `-${text}` : text;
+}
+
+/** Rounded to `most` decimals below 10, to one less below 100, and so on, with their number. */
+function rounded(value, most) {
+  for (let decimals = most; decimals > 0; decimals -= 1) {
+    const scale = 10 ** decimals;
+    const shown = Math.round(value * scale) / scale;
+    if (shown < 10 ** (most + 1 - decimals)) return [shown, decimals];
+  }
+  return [Math.round(value), 0];
+}
+
+function bytes(size) {
+  const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  return signed(size, (value) => {
+    for (let power = 0, scaled = value; ; power += 1, scaled /= 1024) {
+      const [shown, decimals] = power === 0 ? [Math.round(value), 0] : rounded(scaled, 2);
+      if (shown < 1024 || power + 1 === names.length) {
+        return `${shown.toFixed(decimals)} ${names[power]}`;
+      }
+    }
+  });
+}
+
+function seconds(span) {
+  const two = (number) => String(number).padStart(2, "0");
+  return signed(span, (value) => {
+    if (value === 0) return "0 s";
+    for (const [name, perSecond] of [["ns", 1e9], ["\u00b5s", 1e6], ["ms", 1e3]]) {
+      const [shown, decimals] = rounded(value * perSecond, 1);
+      if (shown < 1000) return `${shown.toFixed(decimals)} ${name}`;
+    }
+    if (Math.round(value * 100) < 6000) return `${(Math.round(value * 100) / 100).toFixed(2)} s`;
+    const [whole, minutes, hours] = [1, 60, 3600].map((unit) => Math.round(value / unit));
+    if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+    if (minutes < 1440) return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+    return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`;
+  });
+}
+
+function count(number) {
+  return signed(number, (value) => {
+    const [shown, decimals] = rounded(value, 1);
+    if (!Number.isInteger(shown)) return shown.toFixed(decimals);
+    return shown.toFixed(0).replace(/\B(?=(\d{3})+$)/g, ",");
+  });
+}
+
+const WRITERS = {
+  bytes,
+  "bytes/s": (value) => `${bytes(value)}/s`,
+  seconds,
+  cores: (value) => (Number.isFinite(value) ? `${value.toFixed(2)} cores` : NOT_A_NUMBER),
+  count,
+  "count/s": (value) => `${count(value)}/s`,
+};
+
+/** A value of a scale as people read it; null is not known. */
+function shown(scale, value) {
+  return value === null || value === undefined ? NOT_A_NUMBER : WRITERS[scale](value);
+}
