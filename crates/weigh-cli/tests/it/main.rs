@@ -20,6 +20,7 @@ mod odd_names;
 mod phases;
 mod python;
 mod recording;
+mod reports;
 mod signals;
 mod streams;
 mod terminal;

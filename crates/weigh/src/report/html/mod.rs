@@ -81,8 +81,7 @@ pub fn html(document: &Document) -> Result<String, Error> {
     let drawn = escape::json_in_script(&serde_json::to_string(&drawn)?);
     let levels = document.bars.iter().map(Level::of).collect();
     let (style, script) = (STYLE, SCRIPT);
-    let page =
-        Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
+    let page = Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
     Ok(page.render()?)
 }
 

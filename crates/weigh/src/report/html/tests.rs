@@ -196,7 +196,11 @@ fn document() -> Document {
                 &format!("A process called {EVIL} was killed by SIGKILL."),
                 "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
             ),
-            advice(Severity::Warning, "Memory came to 93 % of the limit of the job.", "#SBATCH --mem=5G"),
+            advice(
+                Severity::Warning,
+                "Memory came to 93 % of the limit of the job.",
+                "#SBATCH --mem=5G",
+            ),
             advice(Severity::Note, "3 of 4 cores were in use on average.", ""),
         ],
         bars: vec![
@@ -208,7 +212,13 @@ fn document() -> Document {
         figures: table(
             "figures",
             "Figures",
-            &[("figure", false), ("value", true), ("method", false), ("bounds", false), ("from", false)],
+            &[
+                ("figure", false),
+                ("value", true),
+                ("method", false),
+                ("bounds", false),
+                ("from", false),
+            ],
             figures,
         ),
         chapters: vec![
