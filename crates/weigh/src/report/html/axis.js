@@ -74,7 +74,7 @@ function pointed(value, span) {
 /** Ticks of time in a range, as many as have room for their labels. */
 function timeTicks(from, to, width) {
   let ticks = [];
-  for (let about = Math.max(2, Math.floor(width / 95)); about > 0; about -= 1) {
+  for (let about = Math.max(4, Math.floor(width / 95)); about > 0; about -= 1) {
     const step = timeStep((to - from) / about);
     const first = Math.ceil(from / step - 1e-6);
     const length = Math.floor(to / step + 1e-6) - first + 1;

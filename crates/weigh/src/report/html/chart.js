@@ -56,15 +56,15 @@ class Chart {
   draw(view) {
     const { box, range, top, groups } = this.still;
     const room = this.plot.clientWidth;
-    const narrow = room > 0 && room < NARROW;
+    this.narrow = room > 0 && room < NARROW;
     this.whole = !view && this.hidden.size === 0;
     this.range = view ?? range;
-    this.box = narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
+    this.box = this.narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
     const { fullWidth: width, fullHeight: height } = this.box;
     set(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
     this.group("series").removeAttribute("clip-path");
     this.group("series").removeAttribute("transform");
-    if (this.whole && !narrow) {
+    if (this.whole && !this.narrow) {
       this.top = top;
       groups.forEach(([group, children]) => group.replaceChildren(...children));
     } else {

@@ -6,9 +6,9 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::words::printable;
-use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
 use crate::plot::Form;
+use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
+use crate::words::printable;
 
 /// All charts of a page.
 #[derive(Debug, Default, Serialize)]
@@ -104,15 +104,17 @@ impl Times {
         let unit = if times.last().is_some_and(|last| *last < 10.0) { 1e-6 } else { 1e-3 };
         let whole: Vec<i64> = times.iter().map(|time| (time / unit).round() as i64).collect();
         let before = std::iter::once(0).chain(whole.iter().copied());
-        Times { unit, steps: whole.iter().zip(before).map(|(time, before)| time - before).collect() }
+        Times {
+            unit,
+            steps: whole.iter().zip(before).map(|(time, before)| time - before).collect(),
+        }
     }
 }
 
 impl Line {
     fn of(timeline: &Timeline) -> Line {
-        let band = |band: &Band| {
-            (Short(band.from), Short(band.to), band.depth, printable(&band.name))
-        };
+        let band =
+            |band: &Band| (Short(band.from), Short(band.to), band.depth, printable(&band.name));
         let mark = |mark: &Mark| (Short(mark.at), printable(&mark.text));
         Line {
             end: Short(timeline.end),

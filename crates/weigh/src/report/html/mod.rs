@@ -69,7 +69,12 @@ pub fn html(document: &Document) -> Result<String, Error> {
         for chart in &chapter.charts {
             drawn.push(chart);
             let svg = svg::draw(chart, LOOK);
-            charts.push(Shown { anchor: anchors.make(&chart.name), place, chart, svg });
+            charts.push(Shown {
+                anchor: anchors.make(&format!("chart-{}", chart.name)),
+                place,
+                chart,
+                svg,
+            });
             place += 1;
         }
         chapters.push(Chapter { title: &chapter.title, anchor, charts });
@@ -81,8 +86,7 @@ pub fn html(document: &Document) -> Result<String, Error> {
     let drawn = escape::json_in_script(&serde_json::to_string(&drawn)?);
     let levels = document.bars.iter().map(Level::of).collect();
     let (style, script) = (STYLE, SCRIPT);
-    let page =
-        Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
+    let page = Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
     Ok(page.render()?)
 }
 
