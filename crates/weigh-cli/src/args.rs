@@ -40,6 +40,7 @@ pub enum Verb {
         text: String,
     },
     Show(ShowArgs),
+    Report(ReportArgs),
     Export(ExportArgs),
     Plot(PlotArgs),
     /// List the recordings here, newest first
@@ -144,9 +145,9 @@ pub struct RunArgs {
     /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
-    /// Print the summary as text for people or JSON for programs
+    /// Print the summary as text for people, JSON for programs, or a block for a CI's comment
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: Summary,
     /// Write the summary, as JSON, into this file
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -156,6 +157,15 @@ pub struct RunArgs {
     /// Export the recording at the end, as weigh export does
     #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
     pub export: Vec<weigh::export::Format>,
+    /// Write reports at the end, as weigh report does
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_enum,
+        conflicts_with = "no_record"
+    )]
+    pub report: Vec<Kind>,
     /// Print nothing but failures
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -204,9 +214,9 @@ Examples:
 pub struct ShowArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
-    /// Text for people or JSON for programs
+    /// Text for people, JSON for programs, or a block for a CI's comment
     #[arg(long, value_enum, default_value_t)]
-    pub format: Format,
+    pub format: Summary,
     /// Sizes in GiB, in GB, or in bytes
     #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
@@ -279,6 +289,72 @@ pub struct ExportArgs {
     /// Cores the run should have kept busy, with --as gpu-tracker
     #[arg(long, value_name = "N", requires = "predecessor", conflicts_with = "formats", value_parser = cores)]
     pub expected_cores: Option<f64>,
+}
+
+/// Write a report of a recorded run: what it used, what it means, with charts
+///
+/// The page is one file that needs no network: it opens from disk and from a mail. Markdown
+/// has its pictures beside it. The PDF is A4 with vector charts.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh report                              the newest run as a page, in the recording
+  weigh report --open                       and open it in the browser
+  weigh report RUN -f html,md,pdf -o out    all kinds into out/
+  weigh report RUN -f pdf -o job-4711.pdf   one file
+  weigh run --report html -- make -j8       at the end of a run
+  weigh show --format github                a short block for a CI's comment
+")]
+pub struct ReportArgs {
+    /// A recording's directory, or its name under weigh-runs [default: the newest]
+    pub run: Option<PathBuf>,
+    /// Kinds of reports
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        value_enum,
+        default_value = "html"
+    )]
+    pub formats: Vec<Kind>,
+    /// A directory, or a file for one kind [default: report in the recording]
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Open the first report when it is written
+    #[arg(long)]
+    pub open: bool,
+    /// Replace files that are there
+    #[arg(long)]
+    pub force: bool,
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
+    pub units: Option<Units>,
+}
+
+/// A kind of report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// A page with charts that can be zoomed
+    Html,
+    /// Markdown with pictures, for wikis and pull requests
+    Md,
+    /// A4 with vector charts
+    Pdf,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 3] = [Kind::Html, Kind::Md, Kind::Pdf];
+
+    /// The end of a file's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Html => "html",
+            Kind::Md => "md",
+            Kind::Pdf => "pdf",
+        }
+    }
 }
 
 /// Draw the charts of a recorded run
@@ -381,6 +457,18 @@ pub enum Format {
     Text,
     /// For programs
     Json,
+}
+
+/// For whom a summary is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Summary {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// Markdown for a comment on a pull request or a step's summary
+    Github,
 }
 
 /// The units of sizes.

@@ -1,21 +1,17 @@
 //! `weigh export`.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use weigh::export::{self, Exported, Format, Options, Progress, gpu_tracker};
+use weigh::export::{self, Exported, Format, Options, gpu_tracker};
 use weigh::record::{Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
 use crate::failure::{Failure, USAGE, of_export, of_recording};
+use crate::progress::Bar;
 use crate::{print, show};
 
 /// Where exports go in a recording when nothing else is said.
 const DIRECTORY: &str = "export";
-
-/// A wait that is shorter than this needs no explanation.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes tables, and prints the names of the files.
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
@@ -93,42 +89,14 @@ fn all(runs: &[PathBuf], options: &Options, output: &Path) -> Result<Exported, F
         let hint = "weigh export DIR -f parquet -o OUT, or name one run";
         return Err(Failure::new("cannot export many runs this way", cause, hint).code(USAGE));
     }
-    let bar = Bar::new();
-    export::dataset(runs, options, output, |progress| bar.show(progress))
+    let bar = Bar::of_rows();
+    export::dataset(runs, options, output, |progress| bar.show(progress.rows, progress.of))
         .map_err(|error| of_export(&error))
 }
 
 fn one(directory: &Path, options: &Options, output: &Path) -> Result<Exported, Failure> {
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
-    let bar = Bar::new();
-    export::export(&recording, options, output, |progress| bar.show(progress))
+    let bar = Bar::of_rows();
+    export::export(&recording, options, output, |progress| bar.show(progress.rows, progress.of))
         .map_err(|error| of_export(&error))
-}
-
-/// A progress bar on a terminal, for work that takes its time.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Bar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        let style = "{wide_bar} {percent:>3} %  {human_pos} of {human_len} rows  {eta} left";
-        Bar(bar.with_style(
-            ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
-        ))
-    }
-
-    fn show(&self, progress: Progress) {
-        if self.0.is_hidden() && self.0.elapsed() > PATIENCE {
-            // It stays hidden where stderr is not a terminal.
-            self.0.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        self.0.set_length(progress.of);
-        self.0.set_position(progress.rows);
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
-    }
 }

@@ -12,6 +12,8 @@ mod pages;
 mod phase;
 mod plot;
 mod print;
+mod progress;
+mod report;
 mod result_file;
 mod run;
 mod show;
@@ -49,6 +51,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Mark { text } => phase::mark(&text),
         Verb::Show(options) => show::show(options),
         Verb::Export(options) => export::export(options),
+        Verb::Report(options) => report::report(options),
         Verb::Plot(options) => plot::plot(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor { format } => doctor::doctor(format),

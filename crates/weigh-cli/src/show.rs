@@ -8,24 +8,28 @@ use weigh::report::phases::table as phase_table;
 use weigh::report::text;
 use weigh::summary::{self, Figure, Summary};
 
-use crate::args::{Format, ShowArgs};
+use crate::args::{ShowArgs, Summary as For};
 use crate::failure::{Failure, of_recording};
-use crate::{config, print};
+use crate::{config, print, report};
 
 /// Shows one recording.
 pub fn show(args: ShowArgs) -> Result<u8, Failure> {
     let directory = find(args.run)?;
-    let summary = load(&directory).map_err(|error| of_recording(&error))?;
     let units = match args.units {
         Some(units) => units,
         None => config::read()?.units(),
     };
+    if args.format == For::Github {
+        print::out(&weigh::report::github(&report::read(&directory, units.into())?));
+        return Ok(0);
+    }
+    let summary = load(&directory).map_err(|error| of_recording(&error))?;
     let style = text::Style { units: units.into(), colour: true };
     print::out(&match args.format {
-        Format::Json if args.phases => json(&phases(&summary))?,
-        Format::Json => json(&summary)?,
-        Format::Text if args.phases => phase_table(&summary, style, args.verbose),
-        Format::Text => {
+        For::Json if args.phases => json(&phases(&summary))?,
+        For::Json => json(&summary)?,
+        _ if args.phases => phase_table(&summary, style, args.verbose),
+        _ => {
             let mut shown = text::summary(&summary, Some(&directory), style);
             if args.verbose {
                 shown.push_str(&every_figure(&summary));

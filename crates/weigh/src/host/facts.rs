@@ -50,6 +50,22 @@ impl Facts {
     }
 }
 
+#[cfg(test)]
+impl Facts {
+    /// A machine for tests: four cores, 8 GiB.
+    pub fn example() -> Facts {
+        Facts {
+            name: "node-a".to_owned(),
+            cores: 4,
+            cores_allowed: 4.0,
+            memory_bytes: Some(8 << 30),
+            kernel: "6.0".to_owned(),
+            architecture: "x86_64".to_owned(),
+            gpus: Vec::new(),
+        }
+    }
+}
+
 fn online(host: &Host) -> u32 {
     let mut buffer = Vec::new();
     let listed = host.sys.read(c"devices/system/cpu/online", &mut buffer).ok();

@@ -34,6 +34,27 @@ pub fn sampling_seconds() -> f64 {
     (clock::thread_cpu().as_secs_f64() - before).max(0.0)
 }
 
+/// The name of the user whose rights this process has; `None` when it is not known.
+///
+/// From /etc/passwd, else from what the login said of itself. A directory service is not
+/// asked: it may take its time, and the command waits.
+pub fn user() -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let said = || ["LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
+    name_in(&users, rustix::process::geteuid().as_raw()).or_else(said).filter(|n| !n.is_empty())
+}
+
+/// The name of a user in the lines of /etc/passwd.
+fn name_in(users: &str, number: u32) -> Option<String> {
+    let number = number.to_string();
+    let of = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    };
+    users.lines().find_map(of)
+}
+
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
 pub fn become_subreaper() -> std::io::Result<()> {
     // SAFETY: prctl with this option takes one number.
@@ -158,4 +179,17 @@ pub fn reaped_io(host: &Host) -> Result<Io, Error> {
 
 fn parse_io(bytes: &[u8]) -> Result<Io, Error> {
     parse::io::parse(bytes).map_err(|source| Error::Parse { path: "/proc/self/io".into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_has_a_name_and_a_number_of_nobody_has_none() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:1000::/home/me:/bin/sh\n";
+        assert_eq!(name_in(users, 0).as_deref(), Some("root"));
+        assert_eq!(name_in(users, 1000).as_deref(), Some("me"));
+        assert_eq!(name_in(users, 100), None);
+    }
 }

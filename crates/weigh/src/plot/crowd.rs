@@ -62,7 +62,7 @@ impl Crowd {
         let name = self.names.get(&id).map_or("?", String::as_str);
         let slot = self.programs.slot(id, name);
         self.follow_merges();
-        let counted = vec![0.0; self.programs.measures()];
+        let counted = self.programs.came(slot);
         self.alive.insert(id, Member { slot, values: vec![f64::NAN; columns], counted });
     }
 
@@ -113,7 +113,7 @@ impl Crowd {
 
     /// The sum of each metric now.
     pub fn sums(&mut self) -> &[f64] {
-        self.sums.now(!self.alive.is_empty())
+        self.sums.now(self.alive.len())
     }
 }
 

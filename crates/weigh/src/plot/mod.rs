@@ -10,6 +10,8 @@ pub mod chart;
 mod choose;
 mod crowd;
 mod entities;
+#[cfg(any(feature = "pdf", feature = "png"))]
+pub mod fonts;
 mod gather;
 mod heat;
 #[cfg(feature = "png")]
@@ -18,6 +20,8 @@ pub mod predecessors;
 mod programs;
 mod sums;
 pub mod svg;
+#[cfg(test)]
+mod tests;
 mod thin;
 mod timeline;
 mod window;

@@ -1,9 +1,9 @@
 //! A picture in pixels, with letters that weigh brings along: a compute node has no fonts.
 
-use std::sync::{Arc, OnceLock};
-
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree, fontdb};
+use resvg::usvg::{Options, Tree};
+
+use super::fonts::fonts;
 
 /// A picture that could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -33,17 +33,4 @@ pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
     let mut pixels = pixels.ok_or(Error::Size { width, height })?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
     pixels.encode_png().map_err(|error| Error::Packing(error.to_string()))
-}
-
-/// The letters of every picture; reading them takes longer than a picture.
-fn fonts() -> Arc<fontdb::Database> {
-    static FONTS: OnceLock<Arc<fontdb::Database>> = OnceLock::new();
-    let read = || {
-        let mut fonts = fontdb::Database::new();
-        fonts.load_font_data(dejavu::sans::regular().to_vec());
-        fonts.load_font_data(dejavu::sans::bold().to_vec());
-        fonts.set_sans_serif_family("DejaVu Sans");
-        Arc::new(fonts)
-    };
-    FONTS.get_or_init(read).clone()
 }

@@ -53,15 +53,15 @@ pub enum Of {
 }
 
 impl Of {
+    /// The value; NaN when it is not known.
     fn value(self, values: &[f64]) -> f64 {
         let known = |column: usize| values.get(column).copied().unwrap_or(f64::NAN);
-        let value = match self {
+        match self {
             Of::Either(first, second) if known(first).is_nan() => known(second),
             Of::Either(column, _) | Of::Column(column) => known(column),
             Of::Both(one, other) => known(one) + known(other),
             Of::Being => 1.0,
-        };
-        if value.is_nan() { 0.0 } else { value }
+        }
     }
 }
 
@@ -92,6 +92,8 @@ struct Counter {
     measure: Measure,
     /// What each slot has.
     sums: Vec<f64>,
+    /// How many of each slot it is not known of.
+    unknown: Vec<u32>,
     /// The most that each slot had.
     peaks: Vec<f64>,
     thinned: Thinned,
@@ -126,6 +128,7 @@ impl Programs {
         let counter = |measure| Counter {
             measure,
             sums: vec![0.0],
+            unknown: vec![0],
             peaks: vec![0.0],
             thinned: Thinned::stack(),
             window: Window::from_start(),
@@ -137,11 +140,6 @@ impl Programs {
             by_process: true,
             unseen: 0.0,
         }
-    }
-
-    /// How many measures there are.
-    pub fn measures(&self) -> usize {
-        self.counters.len()
     }
 
     /// Slots that became one since the last time: the higher is part of the lower now.
@@ -174,6 +172,7 @@ impl Programs {
         self.slots.push(Slot { program: program.to_owned(), process });
         for counter in &mut self.counters {
             counter.sums.push(0.0);
+            counter.unknown.push(0);
             counter.peaks.push(0.0);
         }
         self.slots.len() - 1
@@ -188,20 +187,32 @@ impl Programs {
         self.went(member);
         let slot = self.slot(id, program);
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
-            if counter.measure.shown == Shown::Level {
-                counter.sums[slot] += counted;
-            }
+            counter.add(slot, *counted);
         }
         slot
+    }
+
+    /// What is counted of somebody who has just come to a slot: nothing is known yet.
+    pub fn came(&mut self, slot: usize) -> Vec<f64> {
+        for counter in &mut self.counters {
+            counter.add(slot, f64::NAN);
+        }
+        vec![f64::NAN; self.counters.len()]
     }
 
     /// The values of a process changed.
     pub fn changed(&mut self, member: &mut Member) {
         for (counter, counted) in self.counters.iter_mut().zip(&mut member.counted) {
             let value = counter.measure.of.value(&member.values);
-            let rise = value - *counted;
-            if counter.measure.shown == Shown::Level || rise > 0.0 {
-                counter.sums[member.slot] += rise;
+            if value.is_nan() {
+                continue;
+            }
+            if counter.measure.shown == Shown::Level {
+                counter.take(member.slot, *counted);
+                counter.add(member.slot, value);
+                *counted = value;
+            } else if counted.is_nan() || value > *counted {
+                counter.sums[member.slot] += value - if counted.is_nan() { 0.0 } else { *counted };
                 *counted = value;
             }
         }
@@ -210,9 +221,7 @@ impl Programs {
     /// A process went.
     pub fn went(&mut self, member: &Member) {
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
-            if counter.measure.shown == Shown::Level {
-                counter.sums[member.slot] -= counted;
-            }
+            counter.take(member.slot, *counted);
         }
     }
 
@@ -256,6 +265,8 @@ impl Programs {
             let (sum, peak) = (counter.sums.remove(from), counter.peaks.remove(from));
             counter.sums[into] += sum;
             counter.peaks[into] += peak;
+            let unknown = counter.unknown.remove(from);
+            counter.unknown[into] += unknown;
             if counter.thinned.columns() > from {
                 counter.thinned.merge(from, into);
             }
@@ -303,11 +314,32 @@ impl Measure {
 }
 
 impl Counter {
+    /// A level is added to a slot; totals are only ever raised.
+    fn add(&mut self, slot: usize, level: f64) {
+        if self.measure.shown == Shown::Level {
+            if level.is_nan() { self.unknown[slot] += 1 } else { self.sums[slot] += level }
+        }
+    }
+
+    /// A level is taken from a slot.
+    fn take(&mut self, slot: usize, level: f64) {
+        if self.measure.shown == Shown::Level {
+            if level.is_nan() { self.unknown[slot] -= 1 } else { self.sums[slot] -= level }
+        }
+    }
+
     fn look(&mut self, at: f64) {
         for (peak, sum) in self.peaks.iter_mut().zip(&self.sums) {
             *peak = peak.max(*sum);
         }
         match self.measure.shown {
+            Shown::Level if self.unknown.iter().any(|count| *count > 0) => {
+                // What is not known of one of them is not known of all together.
+                let known = self.sums.iter().zip(&self.unknown);
+                let row: Vec<f64> =
+                    known.map(|(sum, count)| if *count > 0 { f64::NAN } else { *sum }).collect();
+                self.thinned.push(at, &row);
+            }
             Shown::Level | Shown::Total => self.thinned.push(at, &self.sums),
             Shown::Rate => {
                 if let Some(rates) = self.window.rates(at, &self.sums) {

@@ -55,18 +55,18 @@ impl Sums {
         }
     }
 
-    /// The sums now.
-    pub fn now(&mut self, anybody_is_alive: bool) -> &[f64] {
+    /// The sums now that so many are alive. A level that is not known of somebody has no sum.
+    pub fn now(&mut self, alive: usize) -> &[f64] {
         for (column, metric) in self.metrics.iter().enumerate() {
-            let (shown, total) = (&mut self.shown[column], self.totals[column]);
-            match metric.kind {
+            let (known, total) = (self.known[column] as usize, self.totals[column]);
+            let shown = &mut self.shown[column];
+            *shown = match metric.kind {
                 // On its way from a child to its parent a count is nowhere; it does not fall.
-                Kind::Counter if self.known[column] > 0 => *shown = total.max(*shown),
-                Kind::Gauge if self.known[column] > 0 => *shown = total,
-                Kind::Gauge if !anybody_is_alive && !shown.is_nan() => *shown = 0.0,
-                Kind::Gauge => *shown = f64::NAN,
-                Kind::Counter => {}
-            }
+                Kind::Counter if known > 0 => total.max(*shown),
+                Kind::Counter => *shown,
+                Kind::Gauge if known == alive => total,
+                Kind::Gauge => f64::NAN,
+            };
         }
         &self.shown
     }
@@ -98,14 +98,17 @@ mod tests {
             sums.change(column, nothing, parent[column]);
             sums.change(column, nothing, child[column]);
         }
-        assert_eq!(sums.now(true), [15.0, 8.0, 8.0]);
+        assert_eq!(sums.now(2), [15.0, 8.0, 8.0]);
         // The parent waits for it: its count is the parent's from the next look on.
         sums.went(&child, false);
-        assert_eq!(sums.now(true), [10.0, 8.0, 8.0]);
+        assert_eq!(sums.now(1), [10.0, 8.0, 8.0]);
         sums.change(2, 1.0, 9.0);
-        assert_eq!(sums.now(true), [10.0, 8.0, 9.0]);
+        assert_eq!(sums.now(1), [10.0, 8.0, 9.0]);
         // weigh reaps the parent: nobody takes over.
         sums.went(&[10.0, 1.0, 9.0], true);
-        assert_eq!(sums.now(false), [0.0, 8.0, 9.0]);
+        assert_eq!(sums.now(0), [0.0, 8.0, 9.0]);
+        // Of the next one the level cannot be read.
+        sums.change(1, nothing, 2.0);
+        assert!(sums.now(1)[0].is_nan());
     }
 }

@@ -152,6 +152,18 @@ pub struct RunEnd {
     pub monitor_cpu_seconds: f64,
 }
 
+impl RunEnd {
+    /// A size that `wait4` tells of the command's process, if it is the command's and not that
+    /// of what was before exec.
+    ///
+    /// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
+    pub fn after_exec(&self, bytes: u64) -> Option<u64> {
+        // The way from there to exec itself takes a few pages more.
+        const A_FEW_PAGES: u64 = 256 << 10;
+        (bytes > self.rss_before_exec_bytes + A_FEW_PAGES).then_some(bytes)
+    }
+}
+
 impl From<&Change> for Event {
     fn from(change: &Change) -> Event {
         match change {

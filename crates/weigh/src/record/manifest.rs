@@ -37,6 +37,9 @@ pub struct Manifest {
     pub name: String,
     /// The command; null when command lines are not recorded.
     pub command: Option<Vec<String>>,
+    /// Who ran it; null when the user has no name.
+    #[serde(default)]
+    pub user: Option<String>,
     /// The command's process.
     pub pid: u32,
     /// Clock ticks from boot to its start.
@@ -105,6 +108,7 @@ impl Manifest {
             id: format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%S"), noise(wall)),
             name: settings.name.clone().unwrap_or_else(|| program.to_owned()),
             command: settings.command_lines.then(|| command.to_vec()),
+            user: None,
             pid: 0,
             process_started: 0,
             started,

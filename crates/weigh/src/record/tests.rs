@@ -14,15 +14,7 @@ use crate::settings::Settings;
 const SECOND: Duration = Duration::from_secs(1);
 
 fn manifest() -> Manifest {
-    let facts = Facts {
-        name: "node-a".to_owned(),
-        cores: 2,
-        cores_allowed: 2.0,
-        memory_bytes: Some(1 << 30),
-        kernel: "6.0".to_owned(),
-        architecture: "x86_64".to_owned(),
-        gpus: Vec::new(),
-    };
+    let facts = Facts { cores: 2, cores_allowed: 2.0, ..Facts::example() };
     Manifest::new(
         &Settings::default(),
         &["true".to_owned()],
@@ -205,6 +197,18 @@ fn a_newer_format_is_refused_with_words() {
     std::fs::write(&run, text).unwrap();
     let error = Recording::open(&path).unwrap_err().to_string();
     assert!(error.contains("format 99"), "{error}");
+}
+
+#[test]
+fn a_recording_from_before_users_were_noted_still_opens() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 1);
+    let run = path.join("run.json");
+    let text = std::fs::read_to_string(&run).unwrap();
+    let old: Vec<&str> = text.lines().filter(|line| !line.contains("\"user\"")).collect();
+    assert_ne!(old.len(), text.lines().count());
+    std::fs::write(&run, old.join("\n")).unwrap();
+    assert_eq!(Recording::open(&path).unwrap().manifest().user, None);
 }
 
 #[test]

@@ -1,9 +1,33 @@
 //! A summary for people: text for a terminal, and documents with charts.
 
+pub mod census;
 pub mod document;
+mod escape;
+pub mod github;
 #[cfg(feature = "html")]
 pub mod html;
+pub mod markdown;
+#[cfg(feature = "pdf")]
+pub mod pdf;
 pub mod phases;
+mod read;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
+pub use census::Census;
 pub use document::Document;
+pub use github::github;
+#[cfg(feature = "html")]
+pub use html::html;
+pub use markdown::markdown;
+#[cfg(feature = "pdf")]
+pub use pdf::pdf;
+pub use read::read;
+
+/// Words of a command line as one would type them.
+fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let quoter = shlex::Quoter::new().allow_nul(true);
+    let words = words.map(|word| quoter.quote(word).unwrap_or(word.into()));
+    words.collect::<Vec<_>>().join(" ")
+}

@@ -3,12 +3,12 @@
 //! One line for each name, those inside another indented under it, at most 80
 //! columns wide.
 
-use crate::quantity;
+use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics, statistics};
 use crate::summary::{Method, Phase, Summary};
 
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
-use crate::words::printable;
+use crate::words::{printable, shortened};
 
 /// Lines end before column 80: names give way to numbers, down to this many letters.
 const WIDTH: usize = 79;
@@ -57,7 +57,7 @@ fn line(named: &Named, style: Style) -> String {
 }
 
 /// Names under the name around their first phase, with how deep they are.
-fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
+pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     fn below<'a>(
         all: &'a [Named],
         parent: Option<&str>,
@@ -119,13 +119,6 @@ impl Row {
 fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
     let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
     value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
-}
-
-fn shortened(name: &str, longest: usize) -> String {
-    if name.chars().count() <= longest {
-        return name.to_owned();
-    }
-    name.chars().take(longest.saturating_sub(1)).chain(['…']).collect()
 }
 
 const HEADER: [&str; 6] = ["phase", "count", "total", "mean ± std", "CPU time", "memory"];
@@ -200,7 +193,7 @@ fn figures(named: &Named, style: Style) -> String {
     let known = rows.iter().filter(|(_, of)| of.count > 0);
     cells.extend(known.map(|(name, of)| {
         let number = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style))
+            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style.units))
         };
         let name =
             if of.method == Some(Method::Exact) { (*name).to_owned() } else { format!("~{name}") };
@@ -246,9 +239,9 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
 }
 
 /// A value in the unit with which its name ends.
-fn quantity_of(name: &str, value: f64, style: Style) -> String {
+pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
     if name.ends_with("_bytes") {
-        style.bytes(value)
+        quantity::bytes(value, units)
     } else if name.ends_with("_seconds") {
         quantity::seconds(value)
     } else if name.ends_with("_ratio") {

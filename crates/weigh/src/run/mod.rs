@@ -118,6 +118,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         // Some stay for the recording, for libraries and for chance.
         processes.begin(&host, root, descriptors.saturating_sub(64))
     });
+    manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;
     manifest.process_started = main.map_or(0, |main| main.started);
     let begin = host.clock.now();

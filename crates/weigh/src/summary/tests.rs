@@ -25,15 +25,7 @@ pub(super) struct Story {
 impl Story {
     pub(super) fn new() -> Story {
         let settings = Settings::default();
-        let facts = Facts {
-            name: "node-a".to_owned(),
-            cores: 4,
-            cores_allowed: 4.0,
-            memory_bytes: Some(8 << 30),
-            kernel: "6.0".to_owned(),
-            architecture: "x86_64".to_owned(),
-            gpus: Vec::new(),
-        };
+        let facts = Facts::example();
         let command = ["work".to_owned()];
         let mut manifest = Manifest::new(&settings, &command, facts, Duration::from_secs(1));
         manifest.pid = ROOT.pid;

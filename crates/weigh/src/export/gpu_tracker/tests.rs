@@ -29,15 +29,7 @@ pub struct Story {
 
 impl Story {
     pub fn new() -> Story {
-        let facts = Facts {
-            name: "node-a".to_owned(),
-            cores: 4,
-            cores_allowed: 4.0,
-            memory_bytes: Some(8_000 * MB),
-            kernel: "6.0".to_owned(),
-            architecture: "x86_64".to_owned(),
-            gpus: Vec::new(),
-        };
+        let facts = Facts { memory_bytes: Some(8_000 * MB), ..Facts::example() };
         let settings = Settings::default();
         let started = Duration::from_secs(1_700_000_000);
         let mut manifest = Manifest::new(&settings, &["work".to_owned()], facts, started);

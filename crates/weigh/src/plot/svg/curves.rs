@@ -1,6 +1,7 @@
 //! Lines and areas.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use super::Frame;
 use super::pen::{Pen, Short};
@@ -21,57 +22,71 @@ pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
 /// The points of a line; what is not known is a gap.
 fn line(frame: &Frame, chart: &Chart, values: &[f64]) -> String {
     let mut points = String::new();
-    let mut is_down = false;
-    for (place, value) in values.iter().enumerate() {
-        if value.is_nan() {
-            is_down = false;
-            continue;
-        }
-        for time in holds(chart, place) {
-            let (x, y) = (Short(frame.x(time)), Short(frame.y(*value)));
-            let _ = write!(points, "{}{x} {y}", if is_down { 'L' } else { 'M' });
-            is_down = true;
+    for piece in pieces(values) {
+        let mut letter = 'M';
+        for place in piece.clone() {
+            for time in holds(chart, place, &piece) {
+                let (x, y) = (Short(frame.x(time)), Short(frame.y(values[place])));
+                let _ = write!(points, "{letter}{x} {y}");
+                letter = 'L';
+            }
         }
     }
     points
 }
 
 /// The times at which a value is drawn: its own, and for a rate the time since the last one.
-fn holds(chart: &Chart, place: usize) -> impl Iterator<Item = f64> + use<> {
+fn holds(
+    chart: &Chart,
+    place: usize,
+    piece: &Range<usize>,
+) -> impl DoubleEndedIterator<Item = f64> {
     let time = chart.times[place];
     let before = if place > 0 { chart.times[place - 1] } else { 0.0 };
     let first = chart.form.looks_back().then_some(before);
-    // One look alone is no line: what it saw holds to the end.
-    let alone = (chart.times.len() == 1 && !chart.form.looks_back()).then_some(chart.timeline.end);
-    first.into_iter().chain([time]).chain(alone)
+    // One look alone is no line: what it saw holds until the next.
+    let alone = piece.len() == 1 && !chart.form.looks_back();
+    let next = chart.times.get(place + 1).copied().unwrap_or(chart.timeline.end);
+    first.into_iter().chain([time]).chain(alone.then_some(next))
 }
 
 fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let mut below = vec![0.0; chart.times.len()];
     for series in &chart.series {
-        let above: Vec<f64> = series
-            .values
-            .iter()
-            .zip(&below)
-            .map(|(value, below)| if value.is_nan() { *below } else { value + below })
-            .collect();
+        let mut above = below.clone();
+        let known = series.values.iter().zip(&mut above).filter(|(value, _)| !value.is_nan());
+        known.for_each(|(value, above)| *above += value);
         let mut points = String::new();
-        for (place, value) in above.iter().enumerate() {
-            for time in holds(chart, place) {
-                let (x, y) = (Short(frame.x(time)), Short(frame.y(*value)));
-                let _ = write!(points, "{}{x} {y}", if points.is_empty() { 'M' } else { 'L' });
+        // What is not known is a gap: each piece between two gaps is an area of its own.
+        for piece in pieces(&series.values) {
+            let mut letter = 'M';
+            let mut go = |points: &mut String, time: f64, value: f64| {
+                let (x, y) = (Short(frame.x(time)), Short(frame.y(value)));
+                let _ = write!(points, "{letter}{x} {y}");
+                letter = 'L';
+            };
+            for place in piece.clone() {
+                holds(chart, place, &piece).for_each(|time| go(&mut points, time, above[place]));
             }
-        }
-        for (place, value) in below.iter().enumerate().rev() {
-            let times: Vec<f64> = holds(chart, place).collect();
-            for time in times.into_iter().rev() {
-                let _ = write!(points, "L{} {}", Short(frame.x(time)), Short(frame.y(*value)));
+            for place in piece.clone().rev() {
+                let times = holds(chart, place, &piece).rev();
+                times.for_each(|time| go(&mut points, time, below[place]));
             }
-        }
-        if !points.is_empty() {
             points.push('Z');
         }
         pen.path(&format!("area c{}", series.colour), &points);
         below = above;
     }
+}
+
+/// The places between the gaps.
+fn pieces(values: &[f64]) -> Vec<Range<usize>> {
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    for place in (0..values.len()).filter(|place| !values[*place].is_nan()) {
+        match pieces.last_mut().filter(|piece| piece.end == place) {
+            Some(piece) => piece.end = place + 1,
+            None => pieces.push(place..place + 1),
+        }
+    }
+    pieces
 }

@@ -20,6 +20,8 @@ const SHADES: f64 = 32.0;
 /// Draws a row of cells for each series.
 pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
+    // Gaps between rows that are hardly higher than a gap would be all there is to see.
+    let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
     let highest = chart.highest().map_or(1.0, |peak| peak.value);
     for (row, series) in chart.series.iter().enumerate() {
         let y = frame.top + row as f64 * high;
@@ -34,7 +36,7 @@ pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
                 let end = chart.times.get(next).copied().unwrap_or(chart.timeline.end);
                 let (x, to) = (frame.x(chart.times[place]), frame.x(end));
                 let fill = format!(" style=\"fill:{}\"", colour(f64::from(shade) / SHADES));
-                pen.rectangle("cell", (x, y), ((to - x).max(0.5), (high - 0.5).max(0.5)), &fill);
+                pen.rectangle("cell", (x, y), ((to - x).max(0.5), cell), &fill);
             }
             place = next;
         }

@@ -40,14 +40,9 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
 }
 
 /// The size with which the command's process was reaped, if that is the command's.
-///
-/// `ru_maxrss` survives exec: it says nothing that is below what the process had before.
 fn command_exit(run: &Accumulator) -> Option<Peak> {
-    // The way from there to exec itself takes a few pages more.
-    const A_FEW_PAGES: f64 = 256.0 * 1024.0;
-    let before = run.end.as_ref()?.rss_before_exec_bytes as f64;
     let peak = run.tree.main_exit;
-    peak.value.is_some_and(|value| value > before + A_FEW_PAGES).then_some(peak)
+    run.end.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
 /// What the peak is certainly not above, when that is known.

@@ -3,7 +3,17 @@
 //! Text here is as it came, process names and labels included: each kind of
 //! document escapes what means something to it.
 
+mod facts;
+mod figures;
+mod fill;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub(super) use figures::{IMPORTANT, row_of};
+
 use crate::plot::Chart;
+use crate::quantity;
 use crate::summary::Severity;
 
 /// A report of one run.
@@ -132,4 +142,35 @@ pub struct Cell {
     pub text: String,
     /// What it is sorted by, when it holds a number.
     pub number: Option<f64>,
+}
+
+impl Fact {
+    fn new(label: &str, value: impl Into<String>) -> Fact {
+        Fact { label: label.to_owned(), value: value.into() }
+    }
+}
+
+impl Column {
+    fn text(label: &str) -> Column {
+        Column { label: label.to_owned(), is_number: false }
+    }
+
+    fn number(label: &str) -> Column {
+        Column { label: label.to_owned(), is_number: true }
+    }
+}
+
+impl Cell {
+    fn text(text: impl Into<String>) -> Cell {
+        Cell { text: text.into(), number: None }
+    }
+
+    /// A number as people read it; a dash when it is not known.
+    fn number(number: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
+        Cell { text: number.map_or_else(|| "–".to_owned(), show), number }
+    }
+
+    fn count(number: u64) -> Cell {
+        Cell::number(Some(number as f64), quantity::count)
+    }
 }

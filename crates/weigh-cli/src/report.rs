@@ -1,0 +1,164 @@
+//! `weigh report`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use weigh::destination;
+use weigh::plot::{Chart, svg};
+use weigh::record::Recording;
+use weigh::report::{self, Document};
+
+use crate::args::{Kind, ReportArgs};
+use crate::failure::{Failure, USAGE, of_recording};
+use crate::progress::Bar;
+use crate::{config, plot, print, show};
+
+/// Where reports go in a recording when nothing else is said.
+const DIRECTORY: &str = "report";
+
+/// What a report is called, before the end of its name.
+const NAME: &str = "report";
+
+/// The size of a picture beside Markdown, in its own pixels.
+const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true };
+
+/// Writes reports, and prints the names of the files.
+pub fn report(args: ReportArgs) -> Result<u8, Failure> {
+    let directory = show::find(args.run)?;
+    let units = match args.units {
+        Some(units) => units,
+        None => config::read()?.units(),
+    };
+    let place = match args.output {
+        // What weigh puts into the recording is its own to replace.
+        None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
+        Some(output) => Place::named(output, &args.formats, args.force)?,
+    };
+    let files = write(&directory, &args.formats, units.into(), &place)?;
+    print::files(&files);
+    if args.open {
+        open(&files)?;
+    }
+    Ok(0)
+}
+
+/// Writes reports of a run that has just ended: the files, or what went wrong.
+pub fn at_end(
+    recording: &Path,
+    kinds: &[Kind],
+    units: weigh::quantity::Units,
+) -> Result<Vec<PathBuf>, String> {
+    let place = Place { directory: recording.join(DIRECTORY), file: None, force: true };
+    write(recording, kinds, units, &place)
+        .map_err(|failure| format!("{}: {}", failure.what, failure.cause))
+}
+
+/// The report of a recording.
+pub fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Document, Failure> {
+    let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
+    let bar = Bar::of_steps();
+    bar.say("reading the recording");
+    report::read(&recording, units, |share| bar.show((share * 1000.0) as u64, 1000))
+        .map_err(|error| of_recording(&error))
+}
+
+/// Where reports are written to.
+struct Place {
+    directory: PathBuf,
+    /// The name of the only one.
+    file: Option<PathBuf>,
+    force: bool,
+}
+
+impl Place {
+    /// A directory, or a file when its name ends as the only report's does.
+    fn named(output: PathBuf, kinds: &[Kind], force: bool) -> Result<Place, Failure> {
+        let end = output.extension().and_then(|end| end.to_str()).unwrap_or_default();
+        let is_report = Kind::ALL.iter().any(|kind| kind.name() == end);
+        match kinds {
+            [kind] if kind.name() == end => {
+                let directory = output.parent().map(Path::to_owned).unwrap_or_default();
+                Ok(Place { directory, file: Some(output), force })
+            }
+            _ if is_report => {
+                let cause = format!("{} is a file of one kind", output.display());
+                let hint = "weigh report -f html -o report.html, or name a directory: -o DIR";
+                Err(Failure::new("cannot write these reports there", cause, hint).code(USAGE))
+            }
+            _ => Ok(Place { directory: output, file: None, force }),
+        }
+    }
+
+    fn file(&self, kind: Kind) -> PathBuf {
+        let default = || self.directory.join(format!("{NAME}.{}", kind.name()));
+        self.file.clone().unwrap_or_else(default)
+    }
+
+    fn write(&self, path: &Path, contents: &[u8]) -> Result<PathBuf, Failure> {
+        let hint = "replace it: weigh report --force …, or name another place: -o DIR";
+        destination::write(path, contents, self.force)
+            .map_err(|error| Failure::new("cannot write the report", error, hint))
+    }
+}
+
+fn write(
+    recording: &Path,
+    kinds: &[Kind],
+    units: weigh::quantity::Units,
+    place: &Place,
+) -> Result<Vec<PathBuf>, Failure> {
+    let document = read(recording, units)?;
+    let bar = Bar::of_steps();
+    let mut files = Vec::new();
+    for (done, kind) in kinds.iter().enumerate() {
+        bar.say(&format!("writing {}", kind.name()));
+        bar.show(done as u64, kinds.len() as u64);
+        let failed = |error: String| {
+            Failure::new("cannot make the report", error, "try another kind: weigh report -f md")
+        };
+        let contents = match kind {
+            Kind::Html => {
+                report::html(&document).map_err(|error| failed(error.to_string()))?.into()
+            }
+            Kind::Pdf => report::pdf(&document).map_err(|error| failed(error.to_string()))?,
+            Kind::Md => {
+                pictures(&document, place, &bar)?;
+                report::markdown(&document, |chart| format!("{PICTURES}/{}", file_of(chart))).into()
+            }
+        };
+        files.push(place.write(&place.file(*kind), &contents)?);
+    }
+    Ok(files)
+}
+
+/// Where the pictures of a Markdown report are, beside it.
+const PICTURES: &str = "pictures";
+
+fn file_of(chart: &Chart) -> String {
+    format!("{}.png", chart.name)
+}
+
+fn pictures(document: &Document, place: &Place, bar: &Bar) -> Result<(), Failure> {
+    let charts: Vec<&Chart> =
+        document.chapters.iter().flat_map(|chapter| &chapter.charts).collect();
+    for (done, chart) in charts.iter().enumerate() {
+        bar.say(&format!("drawing {}", chart.name));
+        bar.show(done as u64, charts.len() as u64);
+        let pixels = plot::pixels(&svg::draw(chart, PICTURE), 2.0)?;
+        place.write(&place.directory.join(PICTURES).join(file_of(chart)), &pixels)?;
+    }
+    Ok(())
+}
+
+/// Opens the first report with whatever the desktop has for it.
+fn open(files: &[PathBuf]) -> Result<(), Failure> {
+    let Some(file) = files.first() else { return Ok(()) };
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let nothing = || Stdio::null();
+    let started =
+        Command::new(opener).arg(file).stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn();
+    started.map(drop).map_err(|error| {
+        let hint = format!("open it yourself: {}", file.display());
+        Failure::new("cannot open the report", format!("{opener}: {error}"), hint)
+    })
+}

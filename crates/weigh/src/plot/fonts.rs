@@ -1,0 +1,22 @@
+//! The letters that weigh brings along: a compute node has no fonts.
+
+use std::sync::{Arc, OnceLock};
+
+use resvg::usvg::fontdb::{Database, Source};
+
+/// The letters of every picture, whatever family it asks for; reading them takes longer than
+/// a picture.
+pub fn fonts() -> Arc<Database> {
+    static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
+    let read = || {
+        let mut fonts = Database::new();
+        for face in [dejavu::sans::regular(), dejavu::sans::bold()] {
+            fonts.load_font_source(Source::Binary(Arc::new(face)));
+        }
+        fonts.set_serif_family("DejaVu Sans");
+        fonts.set_sans_serif_family("DejaVu Sans");
+        fonts.set_monospace_family("DejaVu Sans");
+        Arc::new(fonts)
+    };
+    FONTS.get_or_init(read).clone()
+}

@@ -1,0 +1,33 @@
+//! Names and command lines as a table can hold them.
+
+use crate::report;
+use crate::words::shortened;
+
+/// Nobody reads a longer name or command line in a table.
+const LONGEST_NAME: usize = 60;
+const LONGEST_COMMAND: usize = 400;
+
+/// A name that is not too long for a table.
+pub(super) fn short_name(name: &str) -> String {
+    shortened(name, LONGEST_NAME)
+}
+
+/// A command line as one would type it, as far as a table can hold it.
+pub(super) fn typed(command: &[String]) -> String {
+    // Words beyond are cut off anyway; a command line may have millions of them.
+    let words = command.iter().take(LONGEST_COMMAND).map(String::as_str);
+    shortened(&report::typed(words), LONGEST_COMMAND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_and_command_lines_are_cut() {
+        assert_eq!(short_name(&"é".repeat(100)).chars().count(), LONGEST_NAME);
+        let words = vec!["word".to_owned(); 1000];
+        assert_eq!(typed(&words).chars().count(), LONGEST_COMMAND);
+        assert_eq!(typed(&["sh".to_owned(), "-c".to_owned(), "a b".to_owned()]), "sh -c 'a b'");
+    }
+}

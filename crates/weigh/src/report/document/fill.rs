@@ -1,0 +1,57 @@
+//! Fills a report from what is known of a run.
+
+use super::{Chapter, Document, Table, facts, figures, tables};
+use crate::quantity::Units;
+use crate::record::Manifest;
+use crate::record::manifest::Origin;
+use crate::report::census::Participants;
+use crate::report::typed;
+use crate::summary::Summary;
+
+impl Document {
+    /// The report of a run: what was known when it began, what it used, who took part, and the
+    /// charts of it.
+    pub fn of(
+        manifest: &Manifest,
+        summary: &Summary,
+        participants: &Participants,
+        chapters: Vec<Chapter>,
+        units: Units,
+    ) -> Document {
+        let command = summary.run.command.as_ref();
+        let tables = [
+            tables::programs(participants, units),
+            tables::processes(participants, units),
+            tables::phases(summary, units),
+            tables::nodes(summary, units),
+            tables::left(summary),
+        ];
+        Document {
+            title: summary.run.name.clone(),
+            command: command.map(|words| typed(words.iter().map(String::as_str))),
+            head: facts::head(manifest, summary),
+            header: facts::header(manifest, summary),
+            verdict: facts::verdict(manifest, summary, units),
+            findings: facts::findings(summary),
+            bars: facts::bars(manifest, summary, units),
+            figures: figures::table(summary, !participants.processes.is_empty(), units),
+            chapters,
+            tables: tables.into_iter().filter(|table: &Table| !table.rows.is_empty()).collect(),
+            hardware: facts::hardware(summary, units),
+            monitor: facts::monitor(summary, units),
+            missing: missing(summary),
+            made_by: format!("weigh {}", Origin::default().version),
+        }
+    }
+}
+
+/// What could not be measured, and why; each sentence once.
+fn missing(summary: &Summary) -> Vec<String> {
+    let mut missing: Vec<String> = Vec::new();
+    for sentence in summary.monitor.faults.iter().cloned().chain(figures::unknown(summary)) {
+        if !missing.contains(&sentence) {
+            missing.push(sentence);
+        }
+    }
+    missing
+}

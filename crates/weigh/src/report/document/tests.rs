@@ -1,0 +1,210 @@
+//! Reports of runs that went well, badly, or hardly at all.
+
+use super::*;
+use crate::host::wait::End;
+use crate::quantity::Units;
+use crate::record::Event;
+use crate::report::tests::{MAIN, MIB, Story, cpu, memory, usage};
+use crate::sample::ProcessId;
+
+const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
+
+fn document(story: Story) -> Document {
+    let (manifest, summary, participants) = story.finish();
+    Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary)
+}
+
+/// Eight seconds with one process that uses two cores and 512 MiB.
+fn ordinary() -> Story {
+    let mut story = Story::new();
+    story.came(0.0, MAIN, "./work hard");
+    for second in 1..=8 {
+        story.at(f64::from(second), |tick| {
+            cpu(tick, MAIN, 2.0 * f64::from(second));
+            memory(tick, MAIN, 512 * MIB, None);
+        });
+    }
+    story
+}
+
+fn ended_well(story: &mut Story) {
+    story.reaped(8.0, MAIN, usage(16.0, 512 * MIB));
+    story.end(8.0, |end| end.reaped = usage(16.0, 512 * MIB));
+}
+
+fn fact<'a>(facts: &'a [Fact], label: &str) -> &'a str {
+    &facts.iter().find(|fact| fact.label == label).unwrap_or_else(|| panic!("no {label}")).value
+}
+
+fn table<'a>(document: &'a Document, name: &str) -> &'a Table {
+    document.tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn texts(row: &[Cell]) -> Vec<&str> {
+    row.iter().map(|cell| cell.text.as_str()).collect()
+}
+
+#[test]
+fn a_run_that_went_well_says_so_at_a_glance() {
+    let mut story = ordinary();
+    ended_well(&mut story);
+    let document = document(story);
+    assert_eq!(
+        document.verdict.sentence,
+        "Ended well (exit 0) after 8.00 s; it kept 2.00 of 4 cores busy on average, its memory \
+         reached 512 MiB."
+    );
+    assert_eq!(
+        (document.title.as_str(), document.command.as_deref()),
+        ("work", Some("./work hard"))
+    );
+    assert_eq!(document.head.job, "20231114T221320-00000001");
+    assert_eq!((document.head.user.as_deref(), document.head.nodes), (Some("ada"), 1));
+    assert_eq!(document.head.date, "2023-11-14");
+    assert_eq!(fact(&document.header, "Started"), "2023-11-14 22:13:20 UTC");
+    assert_eq!(fact(&document.header, "Ended"), "2023-11-14 22:13:28 UTC");
+    assert_eq!(fact(&document.header, "Exit"), "exit 0");
+    let shares: Vec<_> = document.bars.iter().map(|bar| (bar.label.as_str(), bar.share)).collect();
+    let expected =
+        [("CPU", Some(0.5)), ("Memory", Some(0.0625)), ("GPU", None), ("GPU memory", None)];
+    assert_eq!(shares, expected);
+    assert_eq!(document.bars[3].note, "no GPU was measured");
+    let programs = &table(&document, "programs").rows;
+    assert_eq!(texts(&programs[0]), ["work", "1", "1", "16.00 s", "512 MiB", "512 MiB"]);
+    assert_eq!(programs[0][3].number, Some(16.0));
+    let names: Vec<&str> = document.tables.iter().map(|table| table.name.as_str()).collect();
+    assert_eq!(names, ["programs", "processes", "nodes"], "tables that hold nothing are not there");
+}
+
+#[test]
+fn every_row_has_a_cell_for_each_column() {
+    let mut story = ordinary();
+    let (id, name) = ("1".to_owned(), "load".to_owned());
+    story.event(1.0, Event::PhaseStart { id: id.clone(), name, parent: None });
+    story.event(2.0, Event::PhaseEnd { id, usage: None, end: None, account: None });
+    story.came(2.0, CHILD, "daemon").at(2.0, |tick| cpu(tick, CHILD, 0.0));
+    story.end(8.0, |end| end.left = vec![CHILD.pid]);
+    let document = document(story);
+    assert_eq!(document.tables.len(), 5, "all of them");
+    for table in document.tables.iter().chain([&document.figures]) {
+        assert!(!table.rows.is_empty(), "{}", table.name);
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
+    }
+    assert_eq!(texts(&table(&document, "left").rows[0]), ["11", "daemon"]);
+    assert_eq!(texts(&table(&document, "phases").rows[0])[..5], ["load", "1", "0", "0", "1.00 s"]);
+}
+
+#[test]
+fn a_run_that_was_killed_or_failed_is_a_problem() {
+    for (end, words) in [
+        (End::Signal(libc::SIGKILL), "Killed by SIGKILL after 8.00 s; "),
+        (End::Code(3), "Failed (exit 3) after 8.00 s; "),
+    ] {
+        let mut story = ordinary();
+        story.end(8.0, |run| run.end = end);
+        let document = document(story);
+        assert_eq!(document.verdict.severity, Some(Severity::Problem));
+        assert!(document.verdict.sentence.starts_with(words), "{}", document.verdict.sentence);
+    }
+}
+
+#[test]
+fn a_run_without_an_end_says_what_is_known() {
+    let document = document(ordinary());
+    assert_eq!(document.verdict.severity, Some(Severity::Warning));
+    assert!(
+        document.verdict.sentence.starts_with("Its end is not recorded (it is known for 8.00 s); "),
+        "{}",
+        document.verdict.sentence
+    );
+    assert_eq!(fact(&document.header, "Ended"), "not recorded");
+    assert_eq!(fact(&document.header, "Exit"), "not recorded");
+    let because: Vec<&String> = document
+        .missing
+        .iter()
+        .filter(|sentence| sentence.ends_with(": the end of the run is not recorded"))
+        .collect();
+    let [because] = because[..] else { panic!("one sentence: {:?}", document.missing) };
+    assert!(because.contains("Page faults, major; Page faults, minor"), "{because}");
+    let row = row_of(&document.figures, "page_faults_major").unwrap();
+    assert_eq!((row[1].text.as_str(), row[1].number), ("unknown", None));
+    assert_eq!(row[6].text, "wait4; the end of the run is not recorded");
+}
+
+#[test]
+fn a_run_of_which_nothing_was_measured_has_a_report_all_the_same() {
+    let empty = document(Story::new());
+    assert_eq!(
+        empty.verdict.sentence,
+        "Its end is not recorded (it is known for 0 s); what it used is not known."
+    );
+    assert_eq!((empty.bars[0].share, empty.bars[1].share), (None, None));
+    assert_eq!(row_of(&empty.figures, "processes").unwrap()[1].text, "unknown");
+    assert_eq!(empty.tables.iter().map(|table| &table.name).collect::<Vec<_>>(), ["nodes"]);
+
+    let mut story = Story::new();
+    story.came(0.0, MAIN, "work").at(0.001, |tick| {
+        cpu(tick, MAIN, 0.0);
+        memory(tick, MAIN, MIB, None);
+    });
+    let once = document(story);
+    assert_eq!(row_of(&once.figures, "processes").unwrap()[1].text, "1");
+    assert_eq!(table(&once, "processes").rows.len(), 1);
+}
+
+#[test]
+fn a_job_has_its_own_id_and_labels_are_told() {
+    let mut story = Story::told(|manifest| {
+        manifest.job = Some(serde_json::json!({"id": 4711}));
+        manifest.labels = [("case".to_owned(), "large".to_owned())].into();
+        manifest.expected_cores = Some(2.0);
+        manifest.user = None;
+    });
+    story.came(0.0, MAIN, "work");
+    story.at(2.0, |tick| cpu(tick, MAIN, 2.0));
+    let document = document(story);
+    assert_eq!((document.head.job.as_str(), document.head.user), ("4711", None));
+    assert_eq!(fact(&document.header, "Labels"), "case=large");
+    assert_eq!(document.bars[0].share, Some(0.5));
+    assert_eq!(document.bars[0].note, "1.00 of 2 expected cores busy on average");
+}
+
+#[test]
+fn what_is_left_out_of_a_list_is_counted() {
+    let mut story = Story::new();
+    for number in 0..600 {
+        let id = ProcessId { pid: 1000 + number, started: 1 };
+        let line = format!("tool-{number}");
+        story.came(1.0, id, &line).at(1.0, |tick| cpu(tick, id, f64::from(number))).went(1.0, id);
+    }
+    let document = document(story);
+    let processes = table(&document, "processes");
+    assert_eq!(processes.rows.len(), 500);
+    assert!(processes.note.contains("Left out are 100 with less"), "{}", processes.note);
+    let programs = table(&document, "programs");
+    let last = texts(programs.rows.last().unwrap());
+    assert_eq!((last[0], last[1], last[2]), ("others", "400", "–"));
+    assert!(programs.note.contains("The 400 lightest are one line"), "{}", programs.note);
+}
+
+#[test]
+fn figures_have_names_for_people() {
+    for (name, label) in [
+        ("cpu_time_seconds", "CPU time"),
+        ("cpu_utilization_mean_ratio", "CPU utilization, mean"),
+        ("memory_pss_peak_bytes", "Memory PSS, peak"),
+        ("io_storage_read_bytes", "I/O storage read"),
+        ("context_switches_involuntary", "Context switches, involuntary"),
+        ("processes", "Processes"),
+        ("", ""),
+    ] {
+        assert_eq!(figures::label(name), label);
+    }
+    let mut story = ordinary();
+    ended_well(&mut story);
+    let document = document(story);
+    let first: Vec<&str> = document.figures.rows.iter().map(|row| row[0].text.as_str()).collect();
+    assert_eq!(first[..2], ["Duration", "CPU time"]);
+    let labels: std::collections::HashSet<&str> = first.iter().copied().collect();
+    assert_eq!(labels.len(), first.len(), "two figures of one name: {first:?}");
+}

@@ -1,0 +1,101 @@
+//! Chapters of charts: drawn as SVG, put on paper as vectors, four to a page.
+
+use resvg::usvg;
+
+use super::page::{Area, BOTTOM, Composer, HEADING_HEIGHT, Item, LEFT, TOP, WIDTH};
+use super::style::{Ink, Type};
+use crate::plot::Chart;
+use crate::plot::fonts::fonts;
+use crate::plot::svg::{self, Look};
+use crate::report::document::Chapter;
+
+const ON_A_PAGE: f32 = 4.0;
+/// What a chart takes with all that belongs to it.
+const SLOT: f32 = (BOTTOM - TOP - HEADING_HEIGHT) / ON_A_PAGE;
+/// What a drawing takes of that.
+const HEIGHT: f32 = SLOT - 10.0;
+const FAILED: Type = Type::of(8.0).inked(Ink::GREY);
+/// Points in a pixel: letters of 11 pixels are 7 points high, which is small and readable.
+const POINTS: f32 = 0.65;
+
+/// Puts chapters on paper.
+pub fn add(composer: &mut Composer, chapters: &[Chapter]) {
+    let options = usvg::Options { fontdb: fonts(), ..usvg::Options::default() };
+    for chapter in chapters.iter().filter(|chapter| !chapter.charts.is_empty()) {
+        composer.heading(&chapter.title, SLOT);
+        for chart in &chapter.charts {
+            if composer.keep(SLOT) {
+                composer.heading_again(&chapter.title);
+            }
+            one(composer, chart, &options);
+        }
+    }
+}
+
+fn one(composer: &mut Composer, chart: &Chart, options: &usvg::Options) {
+    let pixels = |points: f32| f64::from(points / POINTS);
+    let look = Look { width: pixels(WIDTH), height: pixels(HEIGHT), alone: true };
+    let item = match usvg::Tree::from_str(&svg::draw(chart, look), options) {
+        Ok(drawing) => picture(composer.y, drawing),
+        // The rest of the report is worth having all the same.
+        Err(error) => excuse(composer, &chart.title, &error),
+    };
+    composer.sheet().items.push(item);
+    composer.y += SLOT;
+}
+
+/// A drawing as large as fits; who draws may take other measures than were asked for.
+fn picture(y: f32, drawing: usvg::Tree) -> Item {
+    let (width, height) = (drawing.size().width(), drawing.size().height());
+    let scale = (WIDTH / width).min(HEIGHT / height);
+    let area = Area { x: LEFT, y, width: width * scale, height: height * scale };
+    Item::Picture { area, drawing: Box::new(drawing) }
+}
+
+/// The words for a chart that could not be drawn, and the frame around them.
+fn excuse(composer: &mut Composer, title: &str, error: &usvg::Error) -> Item {
+    const INDENT: f32 = 10.0;
+    let area = Area { x: LEFT, y: composer.y, width: WIDTH, height: HEIGHT };
+    let words = format!("{title} could not be drawn: {error}");
+    let words = composer.faces.cut(&words, FAILED, WIDTH - 2.0 * INDENT);
+    composer.sheet().text(LEFT + INDENT, area.y + HEIGHT / 2.0, FAILED, words);
+    Item::Frame { area, ink: Ink::PALE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::specimen::rich;
+    use super::super::text::Faces;
+    use super::*;
+
+    #[test]
+    fn a_page_has_room_for_four_charts_and_no_more() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        let charts: Vec<Chart> = rich().chapters[0].charts[..5].to_vec();
+        add(&mut composer, &[Chapter { title: "The run".to_owned(), charts }]);
+        let pictures = composer.sheets.iter().map(|sheet| {
+            sheet.items.iter().filter(|item| matches!(item, Item::Picture { .. })).count()
+        });
+        assert_eq!(pictures.collect::<Vec<_>>(), [4, 1]);
+    }
+
+    #[test]
+    fn a_drawing_keeps_its_proportions() {
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"200\"/>";
+        let drawing = usvg::Tree::from_str(svg, &usvg::Options::default()).unwrap();
+        let Item::Picture { area, .. } = picture(TOP, drawing) else { panic!("no picture") };
+        assert!((area.height - HEIGHT).abs() < 1e-3 && (area.width - HEIGHT / 2.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_chart_that_cannot_be_drawn_says_so() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        let error = usvg::Tree::from_str("<svg", &usvg::Options::default()).unwrap_err();
+        let frame = excuse(&mut composer, "Cores", &error);
+        assert!(matches!(frame, Item::Frame { .. }));
+        assert!(matches!(&composer.sheet().items[0],
+            Item::Text { line, .. } if line.starts_with("Cores could not be drawn: ")));
+    }
+}

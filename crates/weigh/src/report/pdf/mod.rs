@@ -1,0 +1,120 @@
+//! The report as PDF, for paper and for archives: A4, drawings as vectors, text that can be
+//! searched.
+//!
+//! Made by hand rather than by printing the page with a browser, which compute nodes
+//! do not have. The same report gives the same bytes: the date is the run's, and
+//! nothing asks the clock.
+
+mod bars;
+mod chart;
+mod facts;
+mod margins;
+mod opening;
+mod page;
+mod paint;
+#[cfg(test)]
+mod specimen;
+mod style;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use krilla::destination::XyzDestination;
+use krilla::geom::Point;
+use krilla::metadata::{DateTime, Metadata};
+use krilla::outline::{Outline, OutlineNode};
+
+use super::Document;
+use page::{Composer, LEFT, Part, WIDTH};
+use style::Type;
+use table::Most;
+use text::Faces;
+
+/// Why there is no PDF.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The fonts that are built in cannot be read.
+    #[error("the fonts that are built in cannot be read")]
+    Font,
+    /// The document cannot be put together.
+    #[error("the PDF cannot be put together")]
+    Assemble(#[from] krilla::error::KrillaError),
+}
+
+/// All figures, with all that there is to say about them.
+const MOST_FIGURES: Most = Most { rows: usize::MAX, lines: 6 };
+/// Of other tables the beginning; who wants more has the export.
+const MOST_OF_OTHERS: Most = Most { rows: 60, lines: 2 };
+
+/// The report as the bytes of a PDF file.
+pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
+    let faces = Faces::new()?;
+    let mut composer = Composer::new(&faces);
+    compose(&mut composer, document);
+    let Composer { mut sheets, parts, .. } = composer;
+    margins::add(&mut sheets, document, &faces);
+
+    let mut file = krilla::Document::new();
+    for sheet in &sheets {
+        paint::sheet(&mut file, sheet, &faces);
+    }
+    file.set_outline(outline(parts));
+    file.set_metadata(metadata(document));
+    Ok(file.finish()?)
+}
+
+/// Everything in its order.
+fn compose(composer: &mut Composer, document: &Document) {
+    opening::add(composer, document);
+    table::add(composer, &document.figures, MOST_FIGURES);
+    chart::add(composer, &document.chapters);
+    for table in &document.tables {
+        table::add(composer, table, MOST_OF_OTHERS);
+    }
+    facts::add(composer, Some("Hardware"), &document.hardware);
+    facts::add(composer, Some("What the monitor cost"), &document.monitor);
+    missing(composer, &document.missing);
+}
+
+fn missing(composer: &mut Composer, sentences: &[String]) {
+    const SET: Type = Type::of(8.5);
+    const INDENT: f32 = 12.0;
+    let wrap = |sentence: &String| composer.faces.wrap(sentence, SET, WIDTH - INDENT, 6);
+    let points: Vec<Vec<String>> = sentences.iter().map(wrap).collect();
+    let height = |lines: &Vec<String>| lines.len() as f32 * SET.leading();
+    composer.heading("What could not be measured", points.first().map_or(SET.leading(), height));
+    if points.is_empty() {
+        composer.text(LEFT, SET, "Everything that was asked for was measured.");
+    }
+    for lines in points {
+        composer.keep(height(&lines));
+        composer.text(LEFT, SET, "•");
+        composer.lines(LEFT + INDENT, SET, lines);
+        composer.y += 3.0;
+    }
+}
+
+fn outline(parts: Vec<Part>) -> Outline {
+    let mut outline = Outline::new();
+    for part in parts {
+        let place = XyzDestination::new(part.page, Point::from_xy(LEFT, part.y));
+        outline.push_child(OutlineNode::new(part.title, place));
+    }
+    outline
+}
+
+fn metadata(document: &Document) -> Metadata {
+    let metadata = Metadata::new()
+        .title(text::shown(&document.title))
+        .creator(text::shown(&document.made_by))
+        .language("en".to_owned());
+    match document.head.date.parse::<jiff::civil::Date>() {
+        Ok(date) => {
+            let year = u16::try_from(date.year()).unwrap_or_default();
+            let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());
+            metadata.creation_date(DateTime::new(year).month(month).day(day))
+        }
+        Err(_) => metadata,
+    }
+}

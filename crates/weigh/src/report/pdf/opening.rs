@@ -1,0 +1,116 @@
+//! The first page: what ran, how it went, how full the machine was, and what to do.
+
+use super::page::{Area, Composer, Item, LEFT, WIDTH};
+use super::style::{Ink, Type};
+use super::text::Faces;
+use super::{bars, facts};
+use crate::report::Document;
+use crate::report::document::{Advice, Verdict};
+use crate::summary::Severity;
+
+const TITLE: Type = Type::of(22.0).bold();
+const COMMAND: Type = Type::of(9.0).inked(Ink::GREY);
+const VERDICT: Type = Type::of(11.0);
+const SENTENCE: Type = Type::of(9.0);
+const ADVICE: Type = Type::of(8.5).inked(Ink::GREY);
+const WORD: Type = Type::of(9.0).bold();
+/// Where the sentence of a finding begins, behind its word.
+const INDENT: f32 = 62.0;
+/// What somebody else wrote may be long; a page is not.
+const MOST_LINES: usize = 8;
+
+/// Puts the opening on paper.
+pub fn add(composer: &mut Composer, document: &Document) {
+    let title = if document.title.trim().is_empty() { "A run" } else { &document.title };
+    let lines = composer.faces.wrap(title, TITLE, WIDTH, 2);
+    composer.lines(LEFT, TITLE, lines);
+    let command = document.command.as_deref().unwrap_or("The command line is not recorded.");
+    let lines = composer.faces.wrap(command, COMMAND, WIDTH, 4);
+    composer.lines(LEFT, COMMAND, lines);
+    composer.y += 12.0;
+    facts::add(composer, None, &document.header);
+    composer.gap(10.0);
+    verdict(composer, &document.verdict);
+    composer.gap(16.0);
+    bars::add(composer, &document.bars);
+    let findings = document.findings.iter().map(|finding| Remark::of(finding, composer.faces));
+    let findings: Vec<Remark> = findings.collect();
+    if let Some(first) = findings.first() {
+        composer.heading("Findings", first.height());
+    }
+    for finding in findings {
+        finding.draw(composer);
+    }
+}
+
+/// The word and the colour of a severity. The word is for black and white.
+fn severity_mark(severity: Option<Severity>) -> (&'static str, Ink) {
+    match severity {
+        None => ("Good", Ink(0x1a, 0x7f, 0x37)),
+        Some(Severity::Note) => ("Note", Ink::BLUE),
+        Some(Severity::Warning) => ("Warning", Ink(0x9a, 0x67, 0x00)),
+        Some(Severity::Problem) => ("Problem", Ink(0xb3, 0x26, 0x1e)),
+    }
+}
+
+/// A colour so light that black print on it is easily read.
+fn tint(Ink(red, green, blue): Ink) -> Ink {
+    let light = |part: u8| 255 - (255 - part) / 14;
+    Ink(light(red), light(green), light(blue))
+}
+
+fn verdict(composer: &mut Composer, verdict: &Verdict) {
+    const PADDING: f32 = 9.0;
+    const STRIPE: f32 = 3.0;
+    let (word, ink) = severity_mark(verdict.severity);
+    let set = VERDICT.bold().inked(ink);
+    let x = LEFT + STRIPE + PADDING + composer.faces.width(word, set) + 12.0;
+    let room = LEFT + WIDTH - PADDING - x;
+    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, room, MOST_LINES);
+    let height = lines.len().max(1) as f32 * VERDICT.leading() + 2.0 * PADDING;
+    composer.keep(height);
+    let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
+    let items = &mut composer.sheet().items;
+    items.push(Item::Block { area, ink: tint(ink) });
+    items.push(Item::Block { area: Area { width: STRIPE, ..area }, ink });
+    composer.y += PADDING;
+    composer.text(LEFT + STRIPE + PADDING, set, word);
+    for (row, line) in lines.into_iter().enumerate() {
+        let y = area.y + PADDING + row as f32 * VERDICT.leading();
+        composer.sheet().text(x, y, VERDICT, line);
+    }
+    composer.y = area.y + height;
+}
+
+/// A finding in lines.
+struct Remark {
+    word: &'static str,
+    ink: Ink,
+    sentence: Vec<String>,
+    advice: Vec<String>,
+}
+
+impl Remark {
+    fn of(finding: &Advice, faces: &Faces) -> Remark {
+        const ROOM: f32 = WIDTH - INDENT;
+        let (word, ink) = severity_mark(Some(finding.severity));
+        let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MOST_LINES);
+        // Advice is ours, and may have lines of its own.
+        let advice = finding.advice.lines();
+        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MOST_LINES));
+        Remark { word, ink, sentence, advice: advice.take(MOST_LINES).collect() }
+    }
+
+    fn height(&self) -> f32 {
+        self.sentence.len().max(1) as f32 * SENTENCE.leading()
+            + self.advice.len() as f32 * ADVICE.leading()
+    }
+
+    fn draw(self, composer: &mut Composer) {
+        composer.keep(self.height());
+        composer.text(LEFT, WORD.inked(self.ink), self.word);
+        composer.lines(LEFT + INDENT, SENTENCE, self.sentence);
+        composer.lines(LEFT + INDENT, ADVICE, self.advice);
+        composer.y += 7.0;
+    }
+}

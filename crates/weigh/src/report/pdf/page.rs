@@ -1,0 +1,243 @@
+//! Sheets of paper: where the next thing goes, and when a new sheet is needed.
+//!
+//! Everything is put on a list for each sheet first and drawn last, because the foot
+//! of the first page says how many pages there are.
+
+use resvg::usvg;
+
+use super::style::{Ink, Type};
+use super::text::{Faces, shown};
+
+/// A4, in points.
+pub const PAPER: (f32, f32) = (595.28, 841.89);
+/// From the paper's edge to the text, left and right.
+pub const LEFT: f32 = 54.0;
+/// How wide the text is.
+pub const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
+/// Where the text begins, below the head of the page.
+pub const TOP: f32 = 88.0;
+/// Where it ends, above the foot.
+pub const BOTTOM: f32 = PAPER.1 - 62.0;
+/// Heights are sums of floats: four charts made for a page must fit on it.
+const ROUNDING: f32 = 0.01;
+/// How thick a rule is.
+pub const HAIRLINE: f32 = 0.5;
+
+/// The heading of a part.
+pub const HEADING: Type = Type::of(13.0).bold();
+const HEADING_AGAIN: Type = Type::of(9.0).inked(Ink::GREY);
+const NOTE: Type = Type::of(8.0).inked(Ink::GREY);
+const NOTE_LINES: usize = 12;
+const BELOW_NOTE: f32 = 5.0;
+/// What a heading keeps free above it, unless it is at the top of a page.
+const ABOVE_HEADING: f32 = 24.0;
+const BELOW_HEADING: f32 = 7.0;
+/// What a heading on a new page takes.
+pub const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
+
+/// Something on a sheet.
+pub enum Item {
+    /// A line of text, `y` at the feet of its letters.
+    Text { x: f32, y: f32, set: Type, line: String },
+    /// A filled rectangle.
+    Block { area: Area, ink: Ink },
+    /// An empty rectangle.
+    Frame { area: Area, ink: Ink },
+    /// A drawing.
+    Picture { area: Area, drawing: Box<usvg::Tree> },
+}
+
+/// A rectangle on a sheet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Area {
+    pub x: f32,
+    pub y: f32,
+    pub width: f32,
+    pub height: f32,
+}
+
+/// A sheet of paper.
+#[derive(Default)]
+pub struct Sheet {
+    pub items: Vec<Item>,
+}
+
+impl Sheet {
+    /// A line of text whose top is at `y`.
+    pub fn text(&mut self, x: f32, y: f32, set: Type, line: impl Into<String>) {
+        let line = line.into();
+        if !line.is_empty() {
+            self.items.push(Item::Text { x, y: y + set.ascent(), set, line });
+        }
+    }
+
+    /// A rule across the text.
+    pub fn rule(&mut self, y: f32, ink: Ink) {
+        let area = Area { x: LEFT, y, width: WIDTH, height: HAIRLINE };
+        self.items.push(Item::Block { area, ink });
+    }
+}
+
+/// A part of the report that can be jumped to.
+pub struct Part {
+    pub title: String,
+    /// The page, from 0.
+    pub page: usize,
+    pub y: f32,
+}
+
+/// Puts one thing after the other, sheet by sheet.
+pub struct Composer<'a> {
+    pub faces: &'a Faces,
+    pub sheets: Vec<Sheet>,
+    pub parts: Vec<Part>,
+    /// Where the next thing goes.
+    pub y: f32,
+}
+
+impl<'a> Composer<'a> {
+    pub fn new(faces: &'a Faces) -> Composer<'a> {
+        Composer { faces, sheets: vec![Sheet::default()], parts: Vec::new(), y: TOP }
+    }
+
+    /// Goes on with a new sheet.
+    pub fn turn(&mut self) {
+        self.sheets.push(Sheet::default());
+        self.y = TOP;
+    }
+
+    /// Makes sure that something of this height fits, on a new sheet if need be; says whether
+    /// one was begun. What is higher than a sheet gets one of its own.
+    pub fn keep(&mut self, height: f32) -> bool {
+        let turns = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
+        if turns {
+            self.turn();
+        }
+        turns
+    }
+
+    /// Leaves room, except at the top of a sheet.
+    pub fn gap(&mut self, height: f32) {
+        if self.y > TOP {
+            self.y += height;
+        }
+    }
+
+    /// The sheet that is being filled.
+    pub fn sheet(&mut self) -> &mut Sheet {
+        if self.sheets.is_empty() {
+            self.sheets.push(Sheet::default());
+        }
+        let last = self.sheets.len() - 1;
+        &mut self.sheets[last]
+    }
+
+    /// A line of text at the place where the next thing goes, which stays there.
+    pub fn text(&mut self, x: f32, set: Type, line: impl Into<String>) {
+        let y = self.y;
+        self.sheet().text(x, y, set, line);
+    }
+
+    /// The same, ending at `right`.
+    pub fn text_to(&mut self, right: f32, set: Type, line: impl Into<String>) {
+        let line = line.into();
+        let x = right - self.faces.width(&line, set);
+        self.text(x, set, line);
+    }
+
+    /// Lines of text, each on a new sheet if need be.
+    pub fn lines(&mut self, x: f32, set: Type, lines: Vec<String>) {
+        for line in lines {
+            self.keep(set.leading());
+            self.text(x, set, line);
+            self.y += set.leading();
+        }
+    }
+
+    /// The heading of a part, together with at least `follows` of what comes below it.
+    pub fn heading(&mut self, title: &str, follows: f32) {
+        self.gap(ABOVE_HEADING);
+        self.keep(HEADING_HEIGHT + follows);
+        let (page, y) = (self.sheets.len() - 1, self.y);
+        self.parts.push(Part { title: shown(title), page, y });
+        let title = self.faces.cut(title, HEADING, WIDTH);
+        self.text(LEFT, HEADING, title);
+        self.y += HEADING_HEIGHT;
+    }
+
+    /// Says at the top of a new sheet what goes on there.
+    pub fn heading_again(&mut self, title: &str) {
+        let continued = " (continued)";
+        let room = WIDTH - self.faces.width(continued, HEADING_AGAIN);
+        let title = self.faces.cut(title, HEADING_AGAIN, room) + continued;
+        self.text(LEFT, HEADING_AGAIN, title);
+        self.y += HEADING_AGAIN.leading() + BELOW_HEADING;
+    }
+
+    fn note_lines(&self, text: &str) -> Vec<String> {
+        self.faces.wrap(text, NOTE, WIDTH, NOTE_LINES)
+    }
+
+    /// What a paragraph that explains will take.
+    pub fn note_height(&self, text: &str) -> f32 {
+        let lines = self.note_lines(text).len();
+        if lines == 0 { 0.0 } else { lines as f32 * NOTE.leading() + BELOW_NOTE }
+    }
+
+    /// A paragraph that explains.
+    pub fn note(&mut self, text: &str) {
+        let lines = self.note_lines(text);
+        if !lines.is_empty() {
+            self.lines(LEFT, NOTE, lines);
+            self.y += BELOW_NOTE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_goes_to_a_new_sheet_and_only_then() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        assert!(!composer.keep(BOTTOM - TOP));
+        assert!(!composer.keep(2.0 * BOTTOM), "an empty sheet is as good as the next one");
+        composer.y = BOTTOM - 10.0;
+        assert!(!composer.keep(10.0));
+        assert!(composer.keep(11.0));
+        assert_eq!((composer.sheets.len(), composer.y), (2, TOP));
+    }
+
+    #[test]
+    fn a_heading_is_never_alone_at_the_foot_of_a_page() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        composer.y = BOTTOM - HEADING_HEIGHT - ABOVE_HEADING - 10.0;
+        composer.heading("fits", 10.0);
+        assert_eq!(composer.sheets.len(), 1);
+        composer.y = BOTTOM - HEADING_HEIGHT - ABOVE_HEADING - 10.0;
+        composer.heading("does not", 11.0);
+        assert_eq!(composer.parts[1].page, 1);
+        assert_eq!(composer.parts[1].y, TOP, "no room is left above it there");
+    }
+
+    #[test]
+    fn lines_go_on_on_the_next_sheet() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        let lines = vec!["line".to_owned(); 100];
+        composer.lines(LEFT, Type::of(10.0), lines);
+        assert_eq!(composer.sheets.len(), 3);
+        assert_eq!(composer.sheets.iter().map(|sheet| sheet.items.len()).sum::<usize>(), 100);
+        let lowest = |sheet: &Sheet| {
+            let feet = sheet.items.iter().map(|item| match item {
+                Item::Text { y, .. } => *y,
+                _ => 0.0,
+            });
+            feet.fold(0.0, f32::max)
+        };
+        assert!(composer.sheets.iter().all(|sheet| lowest(sheet) <= BOTTOM));
+    }
+}

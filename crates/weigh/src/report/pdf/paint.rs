@@ -1,0 +1,72 @@
+//! Sheets as PDF.
+
+use krilla::color::rgb;
+use krilla::geom::{Path, PathBuilder, Point, Rect, Size, Transform};
+use krilla::page::PageSettings;
+use krilla::paint::{Fill, Stroke};
+use krilla::surface::Surface;
+use krilla_svg::{SurfaceExt, SvgSettings};
+
+use super::page::{Area, HAIRLINE, Item, PAPER, Sheet};
+use super::style::{Ink, Type};
+use super::text::Faces;
+
+/// Draws a sheet as the document's next page.
+pub fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
+    // Only a size that is no size at all gives nothing, and then the default is A4 as well.
+    let settings = PageSettings::from_wh(PAPER.0, PAPER.1).unwrap_or_default();
+    let mut page = document.start_page_with(settings);
+    let mut surface = page.surface();
+    for item in &sheet.items {
+        match item {
+            Item::Text { x, y, set, line } => text(&mut surface, faces, (*x, *y), *set, line),
+            Item::Block { area, ink } => {
+                surface.set_stroke(None);
+                surface.set_fill(Some(fill(*ink)));
+                draw(&mut surface, *area);
+            }
+            Item::Frame { area, ink } => {
+                let paint = colour(*ink).into();
+                surface.set_fill(None);
+                surface.set_stroke(Some(Stroke { paint, width: HAIRLINE, ..Stroke::default() }));
+                draw(&mut surface, *area);
+            }
+            Item::Picture { area, drawing } => {
+                if let Some(size) = Size::from_wh(area.width, area.height) {
+                    surface.push_transform(&Transform::from_translate(area.x, area.y));
+                    surface.draw_svg(drawing, size, SvgSettings::default());
+                    surface.pop();
+                }
+            }
+        }
+    }
+}
+
+fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), set: Type, line: &str) {
+    surface.set_stroke(None);
+    surface.set_fill(Some(fill(set.ink)));
+    for run in faces.runs(line, set) {
+        let start = Point::from_xy(x + run.x, y);
+        surface.draw_glyphs(start, &run.glyphs, faces.font(set), line, set.size, false);
+    }
+}
+
+fn draw(surface: &mut Surface, area: Area) {
+    if let Some(path) = rectangle(area) {
+        surface.draw_path(&path);
+    }
+}
+
+fn rectangle(area: Area) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    path.push_rect(Rect::from_xywh(area.x, area.y, area.width, area.height)?);
+    path.finish()
+}
+
+fn colour(ink: Ink) -> rgb::Color {
+    rgb::Color::new(ink.0, ink.1, ink.2)
+}
+
+fn fill(ink: Ink) -> Fill {
+    Fill { paint: colour(ink).into(), ..Fill::default() }
+}

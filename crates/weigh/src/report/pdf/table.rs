@@ -1,0 +1,313 @@
+//! Tables: columns as wide as what is in them, heads on every page.
+//!
+//! Numbers keep their width as long as they can, since half a number is a wrong one;
+//! words give way first. What is too long for its column is cut, except in a last
+//! column of words, which wraps.
+
+use super::page::{BOTTOM, Composer, LEFT, TOP, WIDTH};
+use super::style::{Ink, Type};
+use super::text::{Faces, shown};
+use crate::report::document::{Cell, Table};
+
+/// Sizes of print, the best first: a table that is too wide for one tries the next.
+const SIZES: [f32; 3] = [8.5, 7.5, 6.5];
+/// Between two columns, in parts of the size of print.
+const BETWEEN: f32 = 1.35;
+/// How much of a page's width numbers may take from words.
+const MOST_FOR_NUMBERS: f32 = 0.7;
+/// What columns of words must have before print is made smaller: the last may need lines.
+const ENOUGH_FOR_WORDS: f32 = 95.0;
+const ENOUGH_FOR_LAST: f32 = 140.0;
+const HEAD_LINES: usize = 3;
+/// Above and below the text of a row.
+const PADDING: f32 = 2.8;
+
+/// How much of a table is put on paper.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// So many rows.
+    pub rows: usize,
+    /// So many lines of a cell in the last column.
+    pub lines: usize,
+}
+
+/// Puts a table on paper.
+pub fn add(composer: &mut Composer, table: &Table, most: Most) {
+    let rows = &table.rows[..table.rows.len().min(most.rows)];
+    let layout = Layout::new(table, rows, most.lines, composer.faces);
+    let note = composer.note_height(&table.note);
+    composer.heading(&table.title, note + layout.together(rows));
+    composer.note(&table.note);
+    if rows.is_empty() {
+        composer.note("None.");
+        return;
+    }
+    layout.draw_head(composer);
+    let more = table.rows.len() - rows.len();
+    for (place, row) in rows.iter().enumerate() {
+        let (lines, height) = layout.row(row);
+        // How many more there are is not said on a page of its own.
+        let is_followed = more > 0 && place + 1 == rows.len();
+        let below = if is_followed { PADDING + layout.set.leading() } else { 0.0 };
+        if composer.keep(height + below) {
+            composer.heading_again(&table.title);
+            layout.draw_head(composer);
+        }
+        layout.draw_row(composer, lines, height);
+    }
+    if more > 0 {
+        composer.y += PADDING;
+        composer.lines(LEFT, layout.set.inked(Ink::GREY), vec![format!("and {more} more")]);
+    }
+}
+
+/// Where everything of a table goes.
+struct Layout<'a> {
+    faces: &'a Faces,
+    set: Type,
+    widths: Vec<f32>,
+    numbers: Vec<bool>,
+    heads: Vec<Vec<String>>,
+    head_height: f32,
+    cell_lines: usize,
+}
+
+impl<'a> Layout<'a> {
+    fn new(table: &Table, rows: &[Vec<Cell>], cell_lines: usize, faces: &'a Faces) -> Layout<'a> {
+        let numbers: Vec<bool> = table.columns.iter().map(|column| column.is_number).collect();
+        let last = numbers.len().saturating_sub(1);
+        let available = |size: f32| WIDTH - BETWEEN * size * last as f32;
+        // Measured once, in a size of 1: widths grow with the size.
+        let ones = natural_widths(table, rows, faces);
+        let natural = |size: f32| -> Vec<f32> { ones.iter().map(|one| one * size).collect() };
+        // Numbers are shown whole at any price, words only up to a point.
+        let wanted = |(place, width): (usize, f32)| match numbers[place] {
+            true => width,
+            false if place == last => width.min(ENOUGH_FOR_LAST),
+            false => width.min(ENOUGH_FOR_WORDS),
+        };
+        let fits = |size: &f32| {
+            let widths = natural(*size).into_iter().enumerate();
+            widths.map(wanted).sum::<f32>() <= available(*size)
+        };
+        let size = SIZES.into_iter().find(fits).unwrap_or(SIZES[SIZES.len() - 1]);
+        let set = Type::of(size);
+        let widths = shared(&natural(size), &numbers, available(size));
+        let head = head_set(set);
+        let heads: Vec<Vec<String>> = (table.columns.iter().zip(&widths))
+            .map(|(column, width)| faces.wrap(&column.label, head, *width, HEAD_LINES))
+            .collect();
+        let lines = heads.iter().map(Vec::len).max().unwrap_or_default();
+        let head_height = lines as f32 * head.leading() + 2.0 * PADDING;
+        Layout { faces, set, widths, numbers, heads, head_height, cell_lines }
+    }
+
+    /// What must stand together below the heading: a small table as a whole, of a large one
+    /// the first rows.
+    fn together(&self, rows: &[Vec<Cell>]) -> f32 {
+        let mut heights = rows.iter().map(|row| self.row(row).1);
+        let start = self.head_height + heights.by_ref().take(3).sum::<f32>();
+        let mut whole = start;
+        for height in heights {
+            whole += height;
+            if whole > (BOTTOM - TOP) / 2.0 {
+                return start;
+            }
+        }
+        whole
+    }
+
+    /// The lines of a row's cells, and the row's height.
+    fn row(&self, row: &[Cell]) -> (Vec<Vec<String>>, f32) {
+        let last = self.widths.len().saturating_sub(1);
+        let cells: Vec<Vec<String>> = (row.iter().zip(&self.widths).enumerate())
+            .map(|(place, (cell, width))| {
+                if place == last && !self.numbers[place] {
+                    self.faces.wrap(&cell.text, self.set, *width, self.cell_lines)
+                } else {
+                    vec![self.faces.cut(&cell.text, self.set, *width)]
+                }
+            })
+            .collect();
+        let lines = cells.iter().map(Vec::len).max().unwrap_or_default().max(1);
+        (cells, lines as f32 * self.set.leading() + 2.0 * PADDING)
+    }
+
+    fn draw_head(&self, composer: &mut Composer) {
+        let set = head_set(self.set);
+        let foot = composer.y + self.head_height - PADDING;
+        let heads = self.heads.iter().map(|lines| {
+            // Heads of one line stand on the rule like those of three.
+            (foot - lines.len() as f32 * set.leading(), lines.clone())
+        });
+        let heads: Vec<_> = heads.collect();
+        self.draw_cells(composer, heads, set);
+        composer.y += self.head_height;
+        let y = composer.y;
+        composer.sheet().rule(y, Ink::SILVER);
+    }
+
+    fn draw_row(&self, composer: &mut Composer, cells: Vec<Vec<String>>, height: f32) {
+        let top = composer.y + PADDING;
+        let cells = cells.into_iter().map(|lines| (top, lines)).collect();
+        self.draw_cells(composer, cells, self.set);
+        composer.y += height;
+        let y = composer.y;
+        composer.sheet().rule(y, Ink::PALE);
+    }
+
+    /// Cells beside each other: the top of each and its lines.
+    fn draw_cells(&self, composer: &mut Composer, cells: Vec<(f32, Vec<String>)>, set: Type) {
+        let mut x = LEFT;
+        for ((top, lines), (width, is_number)) in
+            cells.into_iter().zip(self.widths.iter().zip(&self.numbers))
+        {
+            for (row, line) in lines.into_iter().enumerate() {
+                let spare = if *is_number { width - self.faces.width(&line, set) } else { 0.0 };
+                composer.sheet().text(x + spare, top + row as f32 * set.leading(), set, line);
+            }
+            x += width + BETWEEN * self.set.size;
+        }
+    }
+}
+
+fn head_set(set: Type) -> Type {
+    Type::of(set.size * 0.94).bold().inked(Ink::GREY)
+}
+
+/// How wide each column would like to be, for a size of 1: its widest cell, and the longest word of its head.
+fn natural_widths(table: &Table, rows: &[Vec<Cell>], faces: &Faces) -> Vec<f32> {
+    let set = Type::of(1.0);
+    let columns = table.columns.iter().enumerate().map(|(place, column)| {
+        let words = column.label.split_whitespace();
+        let head = words.map(|word| faces.width_up_to(&shown(word), head_set(set), WIDTH));
+        let cells = rows.iter().filter_map(|row| row.get(place));
+        let cells = cells.map(|cell| faces.width_up_to(&shown(&cell.text), set, WIDTH));
+        head.chain(cells).fold(0.0, f32::max)
+    });
+    columns.collect()
+}
+
+/// How wide each column is. What is left over goes to all of them alike; what is missing is
+/// taken from the widest columns of words, and from numbers only when they are most of it.
+fn shared(natural: &[f32], numbers: &[bool], available: f32) -> Vec<f32> {
+    let spare = available - natural.iter().sum::<f32>();
+    if spare >= 0.0 {
+        return natural.iter().map(|width| width + spare / natural.len() as f32).collect();
+    }
+    let of = |wanted: bool| -> Vec<f32> {
+        let columns = natural.iter().zip(numbers);
+        columns.filter_map(|(width, is)| (*is == wanted).then_some(*width)).collect()
+    };
+    let (words, counts) = (of(false), of(true));
+    let least_for_words = if words.is_empty() { 0.0 } else { 1.0 - MOST_FOR_NUMBERS };
+    let count_level = level(&counts, available * (1.0 - least_for_words));
+    let taken: f32 = counts.iter().map(|width| width.min(count_level)).sum();
+    let word_level = level(&words, available - taken);
+    let columns = natural.iter().zip(numbers);
+    columns
+        .map(|(width, is_number)| width.min(if *is_number { count_level } else { word_level }))
+        .collect()
+}
+
+/// The width above which columns are cut so that all of them fit.
+fn level(natural: &[f32], available: f32) -> f32 {
+    let mut sorted = natural.to_vec();
+    sorted.sort_by(f32::total_cmp);
+    let mut left = available;
+    for (place, width) in sorted.iter().enumerate() {
+        let alike = left / (sorted.len() - place) as f32;
+        if *width > alike {
+            return alike;
+        }
+        left -= width;
+    }
+    f32::INFINITY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::page::{Item, Sheet};
+    use super::*;
+    use crate::report::document::Column;
+
+    const MOST: Most = Most { rows: 60, lines: 3 };
+
+    #[test]
+    fn what_is_left_over_goes_to_all_columns_alike() {
+        assert_eq!(shared(&[10.0, 20.0], &[false, true], 50.0), [20.0, 30.0]);
+    }
+
+    #[test]
+    fn words_give_way_before_numbers_do() {
+        let widths = shared(&[300.0, 30.0, 20.0], &[false, true, true], 150.0);
+        assert_eq!(widths, [100.0, 30.0, 20.0]);
+        let widths = shared(&[30.0, 300.0, 300.0], &[false, false, true], 200.0);
+        assert!((widths[2] - 140.0).abs() < 1e-3, "{widths:?}");
+        assert_eq!(widths[0], 30.0);
+        assert!((widths.iter().sum::<f32>() - 200.0).abs() < 1e-3);
+    }
+
+    #[test]
+    fn only_columns_above_the_level_are_cut() {
+        assert_eq!(level(&[10.0, 100.0, 200.0], 110.0), 50.0);
+        assert_eq!(level(&[10.0, 20.0], 110.0), f32::INFINITY);
+        assert_eq!(level(&[], 110.0), f32::INFINITY);
+    }
+
+    fn long_table(rows: usize) -> Table {
+        let column = |label: &str, is_number| Column { label: label.to_owned(), is_number };
+        let cell = |text: String| Cell { text, number: None };
+        Table {
+            name: "processes".to_owned(),
+            title: "Processes".to_owned(),
+            note: String::new(),
+            columns: vec![column("Name", false), column("CPU time", true), column("Why", false)],
+            rows: (0..rows)
+                .map(|row| {
+                    vec![cell(format!("p{row}")), cell("1.00 s".into()), cell("w ".repeat(200))]
+                })
+                .collect(),
+        }
+    }
+
+    fn lines(sheet: &Sheet) -> Vec<&str> {
+        let items = sheet.items.iter();
+        items
+            .filter_map(
+                |item| if let Item::Text { line, .. } = item { Some(&**line) } else { None },
+            )
+            .collect()
+    }
+
+    #[test]
+    fn a_long_table_goes_on_with_its_heads_on_the_next_page() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        add(&mut composer, &long_table(70), MOST);
+        assert!(composer.sheets.len() > 1);
+        for sheet in &composer.sheets {
+            assert!(lines(sheet).contains(&"Name"));
+            let feet = sheet.items.iter().map(|item| match item {
+                Item::Text { y, .. } => *y,
+                Item::Block { area, .. } => area.y,
+                _ => 0.0,
+            });
+            assert!(feet.fold(0.0, f32::max) <= BOTTOM + 1.0);
+        }
+        let all: Vec<&str> = composer.sheets.iter().flat_map(lines).collect();
+        assert_eq!(all.iter().filter(|line| line.starts_with('p')).count(), 60);
+        assert_eq!(all.last(), Some(&"and 10 more"));
+    }
+
+    #[test]
+    fn a_table_of_nothing_says_so() {
+        let faces = Faces::new().unwrap();
+        let mut composer = Composer::new(&faces);
+        add(&mut composer, &Table { columns: Vec::new(), ..long_table(0) }, MOST);
+        assert_eq!(lines(&composer.sheets[0]), ["Processes", "None."]);
+        let rows = vec![Vec::new(), vec![Cell { text: "x".into(), number: None }]];
+        add(&mut composer, &Table { rows, ..long_table(0) }, MOST);
+        assert!(lines(&composer.sheets[0]).contains(&"x"), "short rows are no harm");
+    }
+}

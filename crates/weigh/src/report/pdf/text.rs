@@ -1,0 +1,291 @@
+//! Words on paper: the two fonts, how wide a text is, where it is cut and where it wraps.
+//!
+//! The fonts are DejaVu Sans and its bold, compiled in: a compute node may have
+//! none. A line is set glyph by glyph, without kerning, so that what is measured
+//! is what is drawn. A character without a glyph is shown as `�`, and is still
+//! itself when the text is copied or searched. Hebrew and Arabic run from right to
+//! left, but Arabic letters stand apart.
+
+use std::ops::Range;
+
+use krilla::text::{Font, GlyphId, KrillaGlyph};
+
+use super::Error;
+use super::style::Type;
+use crate::words::printable;
+
+/// What stands for what has no glyph.
+const UNKNOWN: char = '\u{fffd}';
+const ELLIPSIS: char = '…';
+
+/// One font: for drawing and for measuring.
+struct Face {
+    font: Font,
+    measures: ttf_parser::Face<'static>,
+    /// The glyphs of ASCII, which nearly all text is: to look one up is slow.
+    ascii: Vec<(u16, f32)>,
+}
+
+impl Face {
+    fn new(bytes: &'static [u8]) -> Result<Face, Error> {
+        let font = Font::new(bytes.into(), 0).ok_or(Error::Font)?;
+        let measures = ttf_parser::Face::parse(bytes, 0).map_err(|_| Error::Font)?;
+        let mut face = Face { font, measures, ascii: Vec::new() };
+        face.ascii = ('\0'..='\x7f').map(|character| face.look_up(character)).collect();
+        Ok(face)
+    }
+
+    /// The glyph of a character and its width, in parts of the font's size.
+    fn glyph(&self, character: char) -> (u16, f32) {
+        let known = self.ascii.get(character as usize);
+        known.copied().unwrap_or_else(|| self.look_up(character))
+    }
+
+    fn look_up(&self, character: char) -> (u16, f32) {
+        let glyph = self.measures.glyph_index(character);
+        let glyph = glyph.or_else(|| self.measures.glyph_index(UNKNOWN)).unwrap_or_default();
+        let advance = self.measures.glyph_hor_advance(glyph).unwrap_or_default();
+        (glyph.0, f32::from(advance) / f32::from(self.measures.units_per_em()))
+    }
+}
+
+/// Part of a line whose glyphs are drawn in one go.
+pub struct Run {
+    /// Its glyphs, from left to right.
+    pub glyphs: Vec<KrillaGlyph>,
+    /// Where it begins, from the start of the line.
+    pub x: f32,
+}
+
+/// The fonts.
+pub struct Faces {
+    regular: Face,
+    bold: Face,
+}
+
+impl Faces {
+    /// Opens the fonts.
+    pub fn new() -> Result<Faces, Error> {
+        let (regular, bold) = (dejavu::sans::regular(), dejavu::sans::bold());
+        Ok(Faces { regular: Face::new(regular)?, bold: Face::new(bold)? })
+    }
+
+    fn face(&self, set: Type) -> &Face {
+        if set.bold { &self.bold } else { &self.regular }
+    }
+
+    /// The font of a text.
+    pub fn font(&self, set: Type) -> Font {
+        self.face(set).font.clone()
+    }
+
+    fn advance(&self, character: char, set: Type) -> f32 {
+        self.face(set).glyph(character).1 * set.size
+    }
+
+    /// How wide a text is.
+    pub fn width(&self, text: &str, set: Type) -> f32 {
+        text.chars().map(|character| self.advance(character, set)).sum()
+    }
+
+    /// How wide a text is, or `most` when it is wider: somebody else's text may be very long.
+    pub fn width_up_to(&self, text: &str, set: Type, most: f32) -> f32 {
+        let mut width = 0.0;
+        for character in text.chars() {
+            width += self.advance(character, set);
+            if width >= most {
+                return most;
+            }
+        }
+        width
+    }
+
+    /// A line's glyphs.
+    pub fn runs(&self, line: &str, set: Type) -> Vec<Run> {
+        let face = self.face(set);
+        let mut x = 0.0;
+        let mut runs = Vec::new();
+        for (range, turned) in directions(line) {
+            let mut width = 0.0;
+            let characters = line[range.clone()].char_indices();
+            let mut glyphs: Vec<KrillaGlyph> = characters
+                .map(|(at, character)| {
+                    let (glyph, advance) = face.glyph(character);
+                    width += advance * set.size;
+                    let start = range.start + at;
+                    let spelling = start..start + character.len_utf8();
+                    let glyph = GlyphId::new(u32::from(glyph));
+                    KrillaGlyph::new(glyph, advance, 0.0, 0.0, 0.0, spelling, None)
+                })
+                .collect();
+            if turned {
+                glyphs.reverse();
+            }
+            runs.push(Run { glyphs, x });
+            x += width;
+        }
+        runs
+    }
+
+    /// A text in one line no wider than `width`, with an ellipsis where it was cut.
+    pub fn cut(&self, text: &str, set: Type, width: f32) -> String {
+        let text = shown(text);
+        // Widths are sums of floats: a column that was made for a text must hold it.
+        let fitting = self.fitting(&text, set, width + 0.01);
+        if fitting == text.len() {
+            return text;
+        }
+        self.cut_short(&text, set, width)
+    }
+
+    /// The beginning of a text and an ellipsis, whether it would have fitted or not.
+    fn cut_short(&self, text: &str, set: Type, width: f32) -> String {
+        let room = width - self.advance(ELLIPSIS, set);
+        let mut cut = text[..self.fitting(text, set, room)].trim_end().to_owned();
+        cut.push(ELLIPSIS);
+        cut
+    }
+
+    /// How many bytes of a text fit into a width.
+    fn fitting(&self, text: &str, set: Type, width: f32) -> usize {
+        let mut used = 0.0;
+        let too_much = text.char_indices().find(|(_, character)| {
+            used += self.advance(*character, set);
+            used > width
+        });
+        too_much.map_or(text.len(), |(at, _)| at)
+    }
+
+    /// A text in at most `most` lines no wider than `width`, broken between words, and within
+    /// a word that is wider than a line. The last line has an ellipsis when there was more.
+    pub fn wrap(&self, text: &str, set: Type, width: f32, most: usize) -> Vec<String> {
+        let text = shown(text);
+        let mut rest = text.trim();
+        let mut lines = Vec::new();
+        while !rest.is_empty() {
+            if lines.len() + 1 == most && self.fitting(rest, set, width + 0.01) < rest.len() {
+                lines.push(self.cut_short(rest, set, width));
+                break;
+            }
+            let end = self.line_end(rest, set, width + 0.01);
+            lines.push(rest[..end].trim_end().to_owned());
+            rest = rest[end..].trim_start();
+        }
+        lines
+    }
+
+    /// Where the first line of a text ends.
+    fn line_end(&self, text: &str, set: Type, width: f32) -> usize {
+        let fitting = self.fitting(text, set, width);
+        if fitting == text.len() || text[fitting..].starts_with(' ') {
+            return fitting;
+        }
+        match text[..fitting].rfind(' ') {
+            Some(space) if space > 0 => space,
+            // At least one character, however narrow the column.
+            _ => fitting.max(text.chars().next().map_or(0, char::len_utf8)),
+        }
+    }
+}
+
+/// A text from outside, on one line: what does something to a reader is escaped.
+pub fn shown(text: &str) -> String {
+    // Two code points that no document may hold, and no font shows.
+    printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
+}
+
+/// Whether a character is written from right to left.
+fn is_turned(character: char) -> bool {
+    matches!(u32::from(character),
+        0x590..=0x8ff | 0xfb1d..=0xfdff | 0xfe70..=0xfefe | 0x1_0800..=0x1_0fff | 0x1_e800..=0x1_efff)
+}
+
+/// The parts of a line that run one way, and whether that is from right to left. Spaces
+/// between two words that run to the left do so too.
+fn directions(line: &str) -> Vec<(Range<usize>, bool)> {
+    let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
+    let mut push = |range: Range<usize>, turned: bool| match parts.last_mut() {
+        Some((last, same)) if *same == turned => last.end = range.end,
+        _ => parts.push((range, turned)),
+    };
+    let mut characters = line.char_indices().peekable();
+    let mut was_turned = false;
+    while let Some((at, character)) = characters.next() {
+        let next = characters.peek().is_some_and(|(_, next)| is_turned(*next));
+        was_turned = is_turned(character) || (was_turned && character == ' ' && next);
+        push(at..at + character.len_utf8(), was_turned);
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SET: Type = Type::of(10.0);
+
+    #[test]
+    fn widths_are_those_of_the_glyphs() {
+        let faces = Faces::new().unwrap();
+        // From the font's own table: 1303 of 2048 units for a digit.
+        assert!((faces.width("00", SET) - 2.0 * 10.0 * 1303.0 / 2048.0).abs() < 1e-3);
+        assert!(faces.width("00", SET.bold()) > faces.width("00", SET));
+        assert_eq!(faces.width("日", SET), faces.width("\u{fffd}", SET));
+    }
+
+    #[test]
+    fn a_text_that_fits_is_not_cut_and_one_that_does_not_ends_with_an_ellipsis() {
+        let faces = Faces::new().unwrap();
+        let width = faces.width("solver", SET);
+        assert_eq!(faces.cut("solver", SET, width), "solver");
+        let cut = faces.cut("solver", SET, width - 1.0);
+        assert!(cut.ends_with('…') && cut.starts_with("sol"), "{cut}");
+        assert!(faces.width(&cut, SET) <= width - 1.0);
+        assert_eq!(faces.cut("solver", SET, 0.0), "…");
+        assert_eq!(faces.cut("", SET, 0.0), "");
+    }
+
+    #[test]
+    fn lines_break_between_words_and_within_a_word_that_is_too_long() {
+        let faces = Faces::new().unwrap();
+        let width = faces.width("one two", SET);
+        assert_eq!(faces.wrap("one two  three", SET, width, 9), ["one two", "three"]);
+        assert_eq!(faces.wrap("", SET, width, 9), [""; 0]);
+        let long = "x".repeat(50);
+        let lines = faces.wrap(&long, SET, width, 99);
+        assert!(lines.iter().all(|line| faces.width(line, SET) <= width + 0.02));
+        assert_eq!(lines.concat(), long);
+        assert_eq!(faces.wrap("日本", SET, 0.0, 9), ["日", "本"]);
+    }
+
+    #[test]
+    fn the_last_line_says_that_there_was_more() {
+        let faces = Faces::new().unwrap();
+        let width = faces.width("one two", SET);
+        let lines = faces.wrap("one two three four", SET, width, 2);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[1].starts_with("three") && lines[1].ends_with('…'), "{lines:?}");
+        assert_eq!(faces.wrap("one two three", SET, width, 2), ["one two", "three"]);
+    }
+
+    #[test]
+    fn words_from_right_to_left_are_drawn_so_and_the_others_are_not() {
+        let faces = Faces::new().unwrap();
+        let line = "a שלום עולם b";
+        let runs = faces.runs(line, SET);
+        assert_eq!(runs.len(), 3);
+        let first = |run: &Run| {
+            let range = krilla::text::Glyph::text_range(&run.glyphs[0]);
+            line[range].to_owned()
+        };
+        assert_eq!(first(&runs[0]), "a");
+        assert_eq!(first(&runs[1]), "ם");
+        assert_eq!(first(&runs[2]), " ");
+        assert!((runs[2].x - faces.width("a שלום עולם", SET)).abs() < 1e-3);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(shown("a\nb\x07\u{202e}\u{ffff}"), "a\\nb\\u{7}\\u{202e}\u{fffd}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Reads a recording once, for everything that a report is made of.
+
+use super::document::Chapter;
+use super::{Census, Document};
+use crate::collect;
+use crate::plot::{Gallery, Gatherer};
+use crate::quantity::Units;
+use crate::record::{Error, Moment, Recording};
+use crate::summary::Accumulator;
+
+/// The report of a recording. `progress` is told how much of it is read, from 0 to 1.
+pub fn read(
+    recording: &Recording,
+    units: Units,
+    mut progress: impl FnMut(f64),
+) -> Result<Document, Error> {
+    let (manifest, groups) = (recording.manifest(), collect::all_groups());
+    let mut accumulator = Accumulator::new(manifest);
+    let mut census = Census::new(manifest);
+    let mut gatherer = Gatherer::new(manifest, &groups, &[]);
+    let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
+    recording.replay(&groups, |moment| match moment {
+        Moment::Tick(tick) => {
+            accumulator.tick(tick);
+            census.tick(tick);
+            gatherer.tick(tick);
+            progress((tick.at.as_secs_f64() / end).min(1.0));
+        }
+        Moment::Event(entry) => {
+            accumulator.event(entry);
+            census.event(entry);
+            gatherer.event(entry);
+        }
+    })?;
+    let summary = accumulator.finish();
+    let participants = census.finish(summary.run.duration_seconds);
+    let chapters = chapters(gatherer.finish(), &manifest.host.name);
+    Ok(Document::of(manifest, &summary, &participants, chapters, units))
+}
+
+/// The charts of the run, of its node and of weigh itself.
+fn chapters(gallery: Gallery, host: &str) -> Vec<Chapter> {
+    let chapter = |title: String, charts| Chapter { title, charts };
+    let all = [
+        chapter("The run".to_owned(), gallery.run),
+        chapter(format!("Node {host}"), gallery.node),
+        chapter("weigh itself".to_owned(), gallery.own),
+    ];
+    all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()
+}
