@@ -52,7 +52,7 @@ function timeStep(least) {
 function moment(value, step) {
   if (value < step / 2) return "0";
   const decimals = (unit) => Math.max(0, -Math.floor(Math.log10(step * unit) + 1e-9));
-  if (step < 1 && value < 1) return `${(value * 1e3).toFixed(decimals(1e3))} ms`;
+  if (step < 0.1 && value < 1) return `${(value * 1e3).toFixed(decimals(1e3))} ms`;
   const whole = step < 1 ? Math.floor(value / 60 + 1e-9) * 60 : Math.round(value);
   const parts = [
     [Math.floor(whole / DAY), "d"],

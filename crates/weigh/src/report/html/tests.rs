@@ -110,3 +110,12 @@ fn a_report_of_next_to_nothing_is_a_page_all_the_same() {
     let page = html(&document).unwrap();
     assert!(!page.contains("id=\"drawn\"") && page.ends_with("</html>"));
 }
+
+#[test]
+fn a_long_command_line_does_not_fill_the_page() {
+    let mut document = document();
+    document.tables[0].rows[0][1].text = format!("cc {} <end>", "-I/some/where ".repeat(30));
+    let page = html(&document).unwrap();
+    assert!(page.contains("<summary>cc -I/some/where -I/some/where -I/some/where…</summary>cc -I"));
+    assert!(page.contains("&#60;end&#62;</details></td>"));
+}
