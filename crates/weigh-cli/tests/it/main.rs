@@ -22,6 +22,7 @@ mod page;
 mod phases;
 mod python;
 mod recording;
+mod reports;
 mod signals;
 mod streams;
 mod terminal;

@@ -110,7 +110,7 @@ await browse(async (open) => {
   assert.notDeepEqual((await picture()).times, whole.times);
   const span = await page.locator(".range span").textContent();
   await said("Home");
-  await said("ArrowLeft");
+  await said("Shift+ArrowLeft");
   await drawn(page);
   assert.notEqual(await page.locator(".range span").textContent(), span, "the range goes with the cursor");
   await said("0");

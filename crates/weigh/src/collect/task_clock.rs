@@ -12,7 +12,7 @@ use crate::sample::{Entity, Tick};
 
 metrics! {
     /// What the run as a whole has used.
-    pub struct RunCpu in Run / "cpu", "CPU time of the run" {
+    pub struct RunCpu in Run / "cpu", "CPU of the run as the kernel counts it" {
         /// CPU time of every process of the run, dead or alive.
         time: Counter f64 Seconds, "CPU time", from "perf task-clock, inherited";
     }

@@ -1,0 +1,329 @@
+//! `weigh report` and `weigh plot`: every run gives a sensible report, whatever it was.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use super::weighed::{
+    ForEverybody, Weighed, burner, can_mount, is_installed, output, plain, skipped, weigh,
+    weighed_command, weighed_shell,
+};
+
+/// Weighs a load of the burner and records it into `run`.
+fn weighed(options: &[&str], load: &[&str]) -> Weighed {
+    let mut words = vec![burner().into_os_string()];
+    words.extend(load.iter().map(OsString::from));
+    weighed_command(&[&["-o", "run"], options].concat(), &words)
+}
+
+/// Writes reports of a recording into a directory `out` beside it.
+fn report(run: &Path, kinds: &str) -> Output {
+    let directory = run.parent().unwrap();
+    output(weigh(directory, &["report"]).arg(run).args(["-f", kinds, "-o", "out"]))
+}
+
+/// The page, the Markdown and the text of the PDF.
+fn reports(run: &Weighed) -> [String; 3] {
+    let recording = run.directory.path().join("run");
+    let written = report(&recording, "html,md,pdf");
+    let stderr = String::from_utf8_lossy(&written.stderr);
+    assert!(written.status.success() && stderr.is_empty(), "{stderr}");
+    let out = run.directory.path().join("out");
+    let read = |name: &str| fs::read_to_string(out.join(name)).unwrap();
+    [read("report.html"), read("report.md"), text_of(&out.join("report.pdf"))]
+}
+
+/// The words of a PDF, as poppler finds them.
+fn text_of(pdf: &Path) -> String {
+    assert!(fs::read(pdf).unwrap().starts_with(b"%PDF-"));
+    if !is_installed("pdftotext") {
+        skipped("no pdftotext to read a PDF with; run cargo xtask test");
+        return String::new();
+    }
+    let text = output(plain("pdftotext", pdf.parent().unwrap()).arg("-layout").arg(pdf).arg("-"));
+    assert!(text.status.success());
+    String::from_utf8(text.stdout).unwrap()
+}
+
+/// All of these words are in all of these texts; a PDF that could not be read has none.
+fn all_say(texts: &[String; 3], words: &[&str]) {
+    for text in texts.iter().filter(|text| !text.is_empty()) {
+        for words in words {
+            assert!(text.contains(words), "no {words:?} in {}…", &text[..text.len().min(3000)]);
+        }
+    }
+}
+
+#[test]
+fn a_report_tells_of_programs_phases_marks_and_figures() {
+    let script = "$WEIGH phase load -- $BURNER touch 50MiB 300ms; $WEIGH mark loaded
+        $BURNER threads 2 100ms";
+    let run = weighed_shell(&["-i", "20ms", "-o", "run", "--label", "commit=abc123"], script);
+    let texts = reports(&run.ended_with(0));
+    all_say(&texts, &["burner", "load", "abc123", "Memory, peak", "exact", "MiB"]);
+    let [page, markdown, paper] = &texts;
+    assert!(page.contains("<svg") && page.contains(">loaded<"), "charts with their marks");
+    assert!(markdown.contains("](pictures/memory.png)"));
+    if !paper.is_empty() {
+        for words in ["Job ID", "User", "# Nodes", "Date", "page 1 of", "Memory by p"] {
+            assert!(paper.contains(words), "no {words:?} in {paper}");
+        }
+    }
+}
+
+#[test]
+fn a_run_of_no_samples_gives_a_report_that_says_so() {
+    let run = weighed(&[], &["exit", "0"]).ended_with(0);
+    let recording = run.directory.path().join("run");
+    let hosts = fs::read_dir(&recording).unwrap().map(|entry| entry.unwrap().path());
+    hosts.filter(|path| path.is_dir()).for_each(|host| fs::remove_dir_all(host).unwrap());
+    let texts = reports(&run);
+    all_say(&texts, &["exit 0", "unknown"]);
+    assert!(!texts[0].contains("<svg class=\"chart\""), "there is nothing to draw");
+}
+
+#[test]
+fn a_run_that_is_over_at_once_gives_a_report() {
+    let run = weighed(&["-i", "60s"], &["exit", "3"]).ended_with(3);
+    all_say(&reports(&run), &["exit 3", "CPU time"]);
+}
+
+#[test]
+fn a_run_of_one_process_is_shown_by_process() {
+    let run = weighed(&["-i", "50ms"], &["touch", "20MiB", "300ms"]).ended_with(0);
+    all_say(&reports(&run), &["Memory by process", "burner"]);
+}
+
+#[test]
+fn three_thousand_processes_are_shown_together() {
+    let load = ["spawn-sleepers", "3000", "4s"];
+    let run = weighed(&["-i", "500ms"], &load).ended_with(0);
+    let texts = reports(&run);
+    all_say(&texts, &["Memory by program", "3,001"]);
+    assert!(texts[0].len() < 3 << 20, "{} bytes", texts[0].len());
+}
+
+#[test]
+fn a_killed_monitor_s_recording_gives_a_report() {
+    let run = weighed(&["-i", "20ms"], &["cpu", "200ms"]).ended_with(0);
+    let events = run.directory.path().join("run/events.jsonl");
+    let told = fs::read_to_string(&events).unwrap();
+    let kept: Vec<&str> = told.lines().filter(|line| !line.contains("run_end")).collect();
+    fs::write(&events, kept.join("\n") + "\n").unwrap();
+    all_say(&reports(&run), &["not recorded"]);
+}
+
+const NASTY: &str = "<script>alert(1)</script>";
+
+#[test]
+fn whatever_a_process_is_called_is_shown_as_text() {
+    // The kernel cuts its name; the arguments, the phase, the mark and the label hold it whole.
+    let script = format!(
+        "$WEIGH phase '{NASTY}' -- $BURNER named '<script>x' 100ms; $WEIGH mark '{NASTY}'
+         exec -a '{NASTY}' $BURNER sleep 100ms"
+    );
+    let label = format!("nasty={NASTY}");
+    let options = ["-o", "run", "-i", "20ms", "--name", NASTY, "--label", &label];
+    let words = ["bash".into(), "-c".into(), script.into()];
+    let run = weighed_command(&options, &words).ended_with(0);
+    let [page, markdown, paper] = reports(&run);
+    assert!(!page.contains(NASTY) && page.contains("&#60;script&#62;alert(1)"), "in the page");
+    let outside = markdown.split("```").step_by(2).collect::<String>();
+    assert!(!outside.contains("<script") && outside.contains("alert(1)"), "in Markdown");
+    assert!(paper.is_empty() || paper.contains(NASTY), "on paper it is text");
+    let drawn = output(&mut weigh(run.directory.path(), &["plot", "run", "-o", "drawn"]));
+    assert!(drawn.status.success());
+    for file in fs::read_dir(run.directory.path().join("drawn")).unwrap() {
+        let svg = fs::read_to_string(file.unwrap().path()).unwrap();
+        assert!(!svg.contains("<script"), "in a picture");
+    }
+}
+
+#[test]
+fn paper_is_a4_and_its_pages_are_numbered() {
+    let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
+    reports(&run);
+    if !is_installed("pdfinfo") {
+        return skipped("no pdfinfo to look at a PDF with; run cargo xtask test");
+    }
+    let pdf = run.directory.path().join("out/report.pdf");
+    let about = output(plain("pdfinfo", run.directory.path()).arg(&pdf));
+    let about = String::from_utf8(about.stdout).unwrap();
+    assert!(about.contains("(A4)"), "{about}");
+    let pages = about.lines().find_map(|line| line.strip_prefix("Pages:")).unwrap().trim();
+    assert!(text_of(&pdf).contains(&format!("page {pages} of {pages}")), "{about}");
+}
+
+#[test]
+fn a_run_ends_with_its_reports_when_it_is_asked_to() {
+    let options = ["--report", "html,pdf"];
+    let run = weighed(&options, &["cpu", "50ms"]).ended_with(0);
+    let recording = run.directory.path().join("run/report");
+    assert!(recording.join("report.html").exists() && recording.join("report.pdf").exists());
+    assert!(!recording.join("report.md").exists());
+    // What is in the recording is weigh's own to make again.
+    let again = output(&mut weigh(run.directory.path(), &["report", "run"]));
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[test]
+fn a_report_that_is_there_is_only_replaced_by_force() {
+    let run = weighed(&[], &["exit", "0"]).ended_with(0);
+    let recording = run.directory.path().join("run");
+    assert!(report(&recording, "md").status.success());
+    let refused = report(&recording, "md");
+    assert_eq!(refused.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(words.contains("is there already") && words.contains("--force"), "{words}");
+    let forced =
+        weigh(run.directory.path(), &["report", "run", "-f", "md", "-o", "out", "--force"])
+            .output()
+            .unwrap();
+    assert!(forced.status.success());
+}
+
+#[test]
+fn one_report_may_have_a_name_and_several_may_not_share_it() {
+    let run = weighed(&[], &["exit", "0"]).ended_with(0);
+    let directory = run.directory.path();
+    let named = output(&mut weigh(directory, &["report", "run", "-f", "pdf", "-o", "job.pdf"]));
+    assert_eq!(String::from_utf8_lossy(&named.stdout), "job.pdf\n");
+    let shared = output(&mut weigh(directory, &["report", "run", "-f", "pdf,md", "-o", "a.pdf"]));
+    assert_eq!(shared.status.code(), Some(2));
+    assert!(!directory.join("a.pdf").exists());
+}
+
+#[test]
+fn a_block_for_a_ci_is_short_and_says_what_matters() {
+    let run = weighed(&[], &["cpu", "100ms"]).ended_with(0);
+    let shown = output(&mut weigh(run.directory.path(), &["show", "run", "--format", "github"]));
+    let text = String::from_utf8(shown.stdout).unwrap();
+    assert!(text.starts_with("### burner: exit 0\n"), "{text}");
+    assert!(text.lines().count() < 40 && text.contains("| **CPU time** | "), "{text}");
+    let nothing = output(&mut weigh(
+        run.directory.path(),
+        &["run", "--no-record", "--format", "github", "--", "touch", "ran"],
+    ));
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(!run.directory.path().join("ran").exists());
+}
+
+fn plot(run: &Weighed, arguments: &[&str]) -> Output {
+    output(weigh(run.directory.path(), &["plot", "run"]).args(arguments))
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Width and height of a PNG.
+fn size(file: &Path) -> (u32, u32) {
+    let bytes = fs::read(file).unwrap();
+    assert!(bytes.starts_with(b"\x89PNG"));
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[test]
+fn the_six_plots_of_oasis_have_their_names_and_sizes() {
+    let run = weighed(&["-i", "20ms"], &["children", "3", "50ms"]).ended_with(0);
+    assert!(plot(&run, &["--as", "oasis", "-o", "out"]).status.success());
+    let out = run.directory.path().join("out");
+    let expected = [
+        "aggregate_cpu.png",
+        "aggregate_uss.png",
+        "cpu_time.png",
+        "instance_count.png",
+        "rss_vs_uss.png",
+        "total_footprint.png",
+    ];
+    assert_eq!(names(&out), expected);
+    assert_eq!(size(&out.join("cpu_time.png")), (1800, 750));
+    assert_eq!(size(&out.join("instance_count.png")), (1800, 600));
+}
+
+#[test]
+fn the_plots_of_perfmon_have_their_names() {
+    let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
+    assert!(plot(&run, &["--as", "perfmon", "-o", "out"]).status.success());
+    let names = names(&run.directory.path().join("out"));
+    assert_eq!(names.len(), 30);
+    for name in [
+        "CPU Load_per_node.png",
+        "Average_CPU Load_all_nodes.png",
+        "Average_Memory_all_nodes.png",
+        "Total_Interconnect Packets Input_all_nodes.png",
+        "RAPL DRAM Power_per_node.png",
+    ] {
+        assert!(names.iter().any(|there| there == name), "no {name} in {names:?}");
+    }
+}
+
+#[test]
+fn a_chart_by_name_goes_into_a_file() {
+    let run = weighed(&["-i", "20ms"], &["touch", "30MiB", "200ms"]).ended_with(0);
+    let directory = run.directory.path().to_owned();
+    assert!(plot(&run, &["--metric", "memory", "-o", "memory.png"]).status.success());
+    assert_eq!(size(&directory.join("memory.png")).0, 1800);
+    assert!(plot(&run, &["--metric", "process.memory.rss", "-o", "rss.svg"]).status.success());
+    let svg = fs::read_to_string(directory.join("rss.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Resident by process"), "{svg}");
+    for (arguments, code, words) in [
+        (&["--metric", "nonsense"][..], 2, "weigh plot --list"),
+        (&["--metric", "process.state.doing"], 2, "no chart and no metric"),
+        (&["-o", "all.svg"], 2, "a file holds one picture"),
+        (&["--metric", "memory", "-o", "memory.png"], 1, "is there already"),
+        (&["--metric", "cpu.time.user"], 1, "holds nothing of"),
+    ] {
+        let refused = plot(&run, arguments);
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
+    }
+}
+
+#[test]
+fn every_listed_chart_of_a_run_can_be_drawn_by_its_name() {
+    let run = weighed(&["-i", "20ms", "--per-cpu"], &["cpu", "200ms"]).ended_with(0);
+    let all = plot(&run, &["-o", "all"]);
+    let listed = output(&mut weigh(run.directory.path(), &["plot", "--list"]));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    for file in String::from_utf8(all.stdout).unwrap().lines() {
+        let name = PathBuf::from(file).file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(listed.lines().any(|line| line == name), "{name} is not listed");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_report() {
+    if !can_mount() {
+        return;
+    }
+    let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
+    let script = "mkdir small && mount -t tmpfs -o size=16k tmpfs small
+        \"$WEIGH\" report run -f html,pdf -o small; echo $? > code; ls -A small > left";
+    let mut command = plain("unshare", run.directory.path());
+    command.args(["-m", "sh", "-c", script]);
+    let said = output(&mut command);
+    let read = |name: &str| fs::read_to_string(run.directory.path().join(name)).unwrap();
+    assert_eq!((read("code").trim(), read("left").trim()), ("1", ""));
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(stderr.contains("cannot write the report") && stderr.contains("hint:"), "{stderr}");
+}
+
+#[test]
+fn somebody_without_rights_gets_a_report() {
+    let (programs, place) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+    fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
+    let recording = place.path().join("run");
+    let mut command = programs.command("weigh", programs.path());
+    command.args(["run", "-q", "--report", "html,md,pdf", "-o"]).arg(&recording);
+    let done = output(command.args(["--", "./burner", "cpu", "50ms"]));
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(recording.join("report/report.pdf").exists());
+}
