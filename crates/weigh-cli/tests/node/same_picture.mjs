@@ -33,7 +33,6 @@ await browse(async (open) => {
   await page.evaluate(() => {
     const drawn = JSON.parse(document.getElementById("drawn").textContent);
     for (const figure of document.querySelectorAll("figure[data-place]")) {
-      // eslint-disable-next-line no-undef
       new Chart(figure, drawn).redraw();
     }
   });
