@@ -10,6 +10,7 @@ mod capture;
 mod command;
 mod generate;
 mod load;
+mod node;
 mod packages;
 mod probe;
 mod python;

@@ -5,7 +5,11 @@ use anyhow::{Context, Result};
 use crate::command::{self, at_root, is_on_path};
 
 /// A program that a test runs, and the Debian package that has it.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 9] = [
+    ("chromium", "chromium"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
+    ("pdftotext", "poppler-utils"),
     ("tmux", "tmux"),
     ("unshare", "util-linux"),
     ("setpriv", "util-linux"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::{self, cargo};
-use crate::{generate, packages, python};
+use crate::{generate, node, packages, python};
 
 /// Installs what is missing, then runs every check, stopping at the first that fails.
 pub fn run() -> Result<()> {
@@ -15,10 +15,17 @@ pub fn run() -> Result<()> {
     if let Err(why) = &python {
         println!("python: not to be had, so tests that read files back are skipped: {why:#}");
     }
+    let node = node::with_packages();
+    if let Err(why) = &node {
+        println!("node: not to be had, so tests that look at pages are skipped: {why:#}");
+    }
     let mut took = Vec::new();
     for (name, mut step) in steps() {
         if let Ok(python) = &python {
             step.env(python::VARIABLE, python);
+        }
+        if let Ok(node) = &node {
+            step.env(node::VARIABLE, node);
         }
         println!("\n== {name}: {}", command::shown(&step));
         let begin = Instant::now();

@@ -52,7 +52,7 @@ function timeStep(least) {
 function moment(value, step) {
   if (value < step / 2) return "0";
   const decimals = (unit) => Math.max(0, -Math.floor(Math.log10(step * unit) + 1e-9));
-  if (step < 1 && value < 1) return `${(value * 1e3).toFixed(decimals(1e3))} ms`;
+  if (step < 0.1 && value < 1) return `${(value * 1e3).toFixed(decimals(1e3))} ms`;
   const whole = step < 1 ? Math.floor(value / 60 + 1e-9) * 60 : Math.round(value);
   const parts = [
     [Math.floor(whole / DAY), "d"],
@@ -74,7 +74,7 @@ function pointed(value, span) {
 /** Ticks of time in a range, as many as have room for their labels. */
 function timeTicks(from, to, width) {
   let ticks = [];
-  for (let about = Math.max(2, Math.floor(width / 95)); about > 0; about -= 1) {
+  for (let about = Math.max(4, Math.floor(width / 95)); about > 0; about -= 1) {
     const step = timeStep((to - from) / about);
     const first = Math.ceil(from / step - 1e-6);
     const length = Math.floor(to / step + 1e-6) - first + 1;

@@ -56,15 +56,15 @@ class Chart {
   draw(view) {
     const { box, range, top, groups } = this.still;
     const room = this.plot.clientWidth;
-    const narrow = room > 0 && room < NARROW;
+    this.narrow = room > 0 && room < NARROW;
     this.whole = !view && this.hidden.size === 0;
     this.range = view ?? range;
-    this.box = narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
+    this.box = this.narrow ? { ...box, fullWidth: room, width: room - (box.fullWidth - box.width) } : box;
     const { fullWidth: width, fullHeight: height } = this.box;
     set(this.svg, { width, height, viewBox: `0 0 ${width} ${height}` });
     this.group("series").removeAttribute("clip-path");
     this.group("series").removeAttribute("transform");
-    if (this.whole && !narrow) {
+    if (this.whole && !this.narrow) {
       this.top = top;
       groups.forEach(([group, children]) => group.replaceChildren(...children));
     } else {
@@ -134,37 +134,46 @@ class Chart {
     return known.reduce((best, next) => (best && best.value >= next.value ? best : next), null);
   }
 
-  /** The points of one value: a level has one, a rate holds back to the time before. */
-  points(place, value) {
-    const times = [this.times[place]];
-    if (this.back) times.unshift(this.times[place - 1] ?? 0);
-    // One look alone is no line: what it saw holds to the end.
-    else if (this.times.length === 1) times.push(this.timeline.end);
-    return times.map((at) => `${this.x(at).toFixed(1)} ${this.y(value).toFixed(1)}`);
+  /** Places in the range for which something is known, in pieces between gaps. */
+  pieces(values) {
+    const pieces = [];
+    for (const place of this.places()) {
+      const known = (at) => (values[at] ?? null) !== null;
+      if (!known(place)) continue;
+      if (pieces.at(-1)?.at(-1) === place - 1) pieces.at(-1).push(place);
+      else pieces.push([place]);
+      pieces.at(-1).alone = !known(place - 1) && !known(place + 1);
+    }
+    return pieces;
+  }
+
+  /** The points of a piece: a rate holds back to the time before. */
+  points(piece, value) {
+    return piece.flatMap((place) => {
+      const times = [this.times[place]];
+      if (this.back) times.unshift(this.times[place - 1] ?? 0);
+      // One look alone is no line: what it saw holds until the next.
+      else if (piece.alone) times.push(this.times[place + 1] ?? this.timeline.end);
+      return times.map((at) => `${this.x(at).toFixed(1)} ${this.y(value(place)).toFixed(1)}`);
+    });
   }
 
   lines() {
-    const places = this.places();
     return this.visible.map(({ colour, values }) => {
-      let path = "";
-      let down = false;
-      for (const place of places) {
-        const known = values[place] !== null;
-        if (known) path += (down ? "L" : "M") + this.points(place, values[place]).join("L");
-        down = known;
-      }
-      return node("path", { class: `line c${colour}`, d: path });
+      const paths = this.pieces(values).map((piece) => `M${this.points(piece, (place) => values[place]).join("L")}`);
+      return node("path", { class: `line c${colour}`, d: paths.join("") });
     });
   }
 
   areas() {
-    const places = this.places();
-    const floor = new Map(places.map((place) => [place, 0]));
+    const floor = this.times.map(() => 0);
     return this.visible.map(({ colour, values }) => {
-      const points = () => places.flatMap((place) => this.points(place, floor.get(place)));
-      const below = points().reverse();
-      places.forEach((place) => floor.set(place, floor.get(place) + (values[place] ?? 0)));
-      return node("path", { class: `area c${colour}`, d: `M${points().join("L")}L${below.join("L")}Z` });
+      const paths = this.pieces(values).map((piece) => {
+        const below = this.points(piece, (place) => floor[place]).reverse();
+        piece.forEach((place) => (floor[place] += values[place]));
+        return `M${[...this.points(piece, (place) => floor[place]), ...below].join("L")}Z`;
+      });
+      return node("path", { class: `area c${colour}`, d: paths.join("") });
     });
   }
 

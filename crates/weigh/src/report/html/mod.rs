@@ -22,6 +22,7 @@ use crate::plot::svg::{self, Look};
 use crate::plot::{Chart, Form, Series};
 use crate::quantity;
 use crate::summary::Severity;
+use crate::words::shortened;
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +70,12 @@ pub fn html(document: &Document) -> Result<String, Error> {
         for chart in &chapter.charts {
             drawn.push(chart);
             let svg = svg::draw(chart, LOOK);
-            charts.push(Shown { anchor: anchors.make(&chart.name), place, chart, svg });
+            charts.push(Shown {
+                anchor: anchors.make(&format!("chart-{}", chart.name)),
+                place,
+                chart,
+                svg,
+            });
             place += 1;
         }
         chapters.push(Chapter { title: &chapter.title, anchor, charts });
@@ -202,6 +208,14 @@ impl Anchors {
         }
         anchor
     }
+}
+
+/// The most letters of a cell that stand there at once; command lines may have thousands.
+const LONG: usize = 90;
+
+/// The beginning of a text that is too long for a row.
+fn beginning(text: &str) -> Option<String> {
+    (text.chars().count() > LONG).then(|| shortened(text, LONG / 2))
 }
 
 /// The class of something good or bad.

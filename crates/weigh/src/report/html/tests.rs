@@ -1,245 +1,121 @@
-//! A page of a run whose names mean harm.
+//! Pages of a run whose names mean harm.
 
+mod sample;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use self::sample::{EVIL, document};
 use super::html;
-use crate::catalog::Unit;
-use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
-use crate::report::document::{
-    Advice, Bar, Cell, Chapter, Column, Document, Fact, Head, Table, Verdict,
-};
-use crate::summary::Severity;
 
-const EVIL: &str = "</script><script>alert(1)</script>";
-
-fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {
-    let fact = |(label, value): &(&str, &str)| Fact {
-        label: (*label).to_owned(),
-        value: (*value).to_owned(),
-    };
-    pairs.iter().map(fact).collect()
+fn page() -> String {
+    html(&document()).unwrap()
 }
 
-fn table(name: &str, title: &str, columns: &[(&str, bool)], rows: Vec<Vec<Cell>>) -> Table {
-    let column = |(label, is_number): &(&str, bool)| Column {
-        label: (*label).to_owned(),
-        is_number: *is_number,
-    };
-    let columns = columns.iter().map(column).collect();
-    Table { name: name.to_owned(), title: title.to_owned(), note: String::new(), columns, rows }
+/// What the page holds for its script.
+fn drawn(page: &str) -> Value {
+    let (_, rest) = page.split_once("id=\"drawn\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-fn word(text: &str) -> Cell {
-    Cell { text: text.to_owned(), number: None }
+/// The page as somebody without scripts has it.
+fn unscripted(page: &str) -> String {
+    let mut parts = page.split("<script");
+    let first = parts.next().unwrap().to_owned();
+    parts.fold(first, |kept, part| kept + part.split_once("</script>").unwrap().1)
 }
 
-fn number(text: &str, number: f64) -> Cell {
-    Cell { text: text.to_owned(), number: Some(number) }
+#[test]
+fn a_page_needs_nothing_but_itself() {
+    let page = page();
+    let addresses = page.replace("http://www.w3.org/2000/svg", "");
+    for reaching in ["http:", "https:", "src=", "@import", "url(h", "<link", "fetch("] {
+        assert!(!addresses.contains(reaching), "{reaching}");
+    }
+    assert!(page.contains("default-src 'none'"));
 }
 
-/// A chart of five minutes, with a phase inside another, a mark and a limit.
-fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>) -> Chart {
-    let times: Vec<f64> = (0..=300).map(f64::from).collect();
-    let band = |name: &str, from: f64, to: f64, depth: usize| Band {
-        name: name.to_owned(),
-        from,
-        to,
-        depth,
-    };
-    let timeline = Timeline {
-        end: 300.0,
-        bands: vec![
-            band("load", 0.0, 40.0, 0),
-            band("solve", 40.0, 260.0, 0),
-            band("assemble", 60.0, 120.0, 1),
-            band(EVIL, 260.0, 300.0, 0),
-        ],
-        marks: vec![Mark { text: "converged <1e-6".to_owned(), at: 180.0 }],
-    };
-    let mut chart = Chart {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        note: "Looked at every second.".to_owned(),
-        scale,
-        form,
-        times,
-        series,
-        limits: Vec::new(),
-        peak: None,
-        timeline,
-    };
-    chart.peak = if form == Form::Heat { None } else { chart.highest() };
-    chart
+#[test]
+fn a_name_that_means_harm_is_only_a_name() {
+    let page = page();
+    assert!(!page.contains(EVIL) && !page.contains("<script>alert"));
+    assert_eq!(page.matches("</script").count(), 2, "the charts' and the page's own");
+    assert!(page.contains("&#60;/script&#62;&#60;script&#62;alert(1)"));
+    assert!(page.contains("solver &#60;beta&#62; · weigh</title>"));
+    assert_eq!(drawn(&page)["charts"][1]["series"][2]["name"], EVIL);
 }
 
-fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> Series {
-    let values = (0..=300).map(|at| value(f64::from(at))).collect();
-    Series { name: name.to_owned(), colour, values }
+#[test]
+fn every_number_and_chart_is_there_without_the_script() {
+    let (page, document) = (unscripted(&page()), document());
+    let tables = std::iter::once(&document.figures).chain(&document.tables);
+    for cell in tables.flat_map(|table| &table.rows).flatten() {
+        let text = cell.text.replace('<', "&#60;").replace('>', "&#62;");
+        assert!(page.contains(&format!(">{text}</t")), "{text}");
+    }
+    assert_eq!(page.matches("<svg xmlns").count(), 5);
+    assert!(page.contains("72 %") && page.contains("width=\"72\""), "a bar");
+    assert!(page.contains("no GPU is measured yet"), "why a bar is empty");
+    let buttons = page.matches("<button").count();
+    assert_eq!(buttons, 0, "what does nothing without the script comes with it");
 }
 
-fn document() -> Document {
-    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
-    let wave = |at: f64, length: f64| (at / length).sin().abs();
-    let mut memory = chart(
-        "memory",
-        "Memory",
-        Scale::level(Unit::Bytes),
-        Form::Lines,
-        vec![
-            series("all processes", 0, |at| {
-                if (100.0..110.0).contains(&at) {
-                    f64::NAN
-                } else {
-                    (0.4 + at / 120.0 + wave(at, 20.0)) * GIB
-                }
-            }),
-            series("largest process", 1, |at| (0.3 + at / 160.0) * GIB),
-        ],
-    );
-    memory.limits = vec![Limit { name: "limit of the job".to_owned(), value: 3.8 * GIB }];
-    let cpu = chart(
-        "cpu",
-        "Cores in use",
-        Scale::rate(Unit::Seconds),
-        Form::StackedRates,
-        vec![
-            series("solver", 0, |at| if at < 40.0 { 0.2 } else { 2.0 + wave(at, 9.0) }),
-            series("python3", 1, |at| 0.5 + 0.3 * wave(at, 31.0)),
-            series(EVIL, 2, |at| if at > 200.0 { 0.7 } else { 0.0 }),
-            series("other", 7, |_| 0.05),
-        ],
-    );
-    let io = chart(
-        "io",
-        "Read and written",
-        Scale::rate(Unit::Bytes),
-        Form::Rates,
-        vec![
-            series("read", 0, |at| if at < 40.0 { 250e6 * wave(at, 5.0) } else { 1e5 }),
-            series("written", 1, |at| if at > 250.0 { 90e6 } else { 2e6 * wave(at, 40.0) }),
-        ],
-    );
-    let processes = chart(
-        "processes",
-        "Processes",
-        Scale::level(Unit::One),
-        Form::Stack,
-        vec![
-            series("solver", 0, |at| if at < 40.0 { 1.0 } else { 4.0 }),
-            series("python3", 1, |at| (at / 60.0).floor()),
-        ],
-    );
-    let heat = chart(
-        "cpus",
-        "Each CPU",
-        Scale::rate(Unit::Seconds),
-        Form::Heat,
-        (0..8)
-            .map(|row| series(&row.to_string(), 0, move |at| wave(at, 10.0 + f64::from(row))))
-            .collect(),
-    );
-    let exact = |name: &str, text: &str, value: f64| {
-        vec![word(name), number(text, value), word("exact"), word(""), word("wait4")]
-    };
-    let figures = vec![
-        exact("CPU time", "12 min 03 s", 723.0),
-        vec![
-            word("memory, peak"),
-            number("3.52 GiB", 3.52 * GIB),
-            word("sampled"),
-            word("3.52 GiB to 3.71 GiB"),
-            word("the largest sum of PSS seen"),
-        ],
-        exact("read", "4.12 GiB", 4.12 * GIB),
-    ];
-    let names = ["solver", "python3", EVIL, "sh"];
-    let rows = (0..40u32).map(|place| {
-        let cpu = f64::from(place * 37 % 41) * 1.7;
-        let known = (place % 9 != 4).then_some(f64::from(place * 91 % 97) * 0.04);
-        let memory = Cell {
-            text: known.map_or("unknown".to_owned(), |gib| format!("{gib:.2} GiB")),
-            number: known,
-        };
-        vec![
-            number(&(4000 + place).to_string(), f64::from(4000 + place)),
-            word(names[place as usize % 4]),
-            number(&format!("{cpu:.2} s"), cpu),
-            memory,
-        ]
-    });
-    let bar = |label: &str, share: Option<f64>, note: &str| Bar {
-        label: label.to_owned(),
-        share,
-        note: note.to_owned(),
-    };
-    let advice = |severity, sentence: &str, advice: &str| Advice {
-        severity,
-        sentence: sentence.to_owned(),
-        advice: advice.to_owned(),
-    };
-    Document {
-        title: "solver <beta>".to_owned(),
-        command: Some("./solver --mesh wing.msh --steps 4000 --tolerance 1e-6 '</pre>'".to_owned()),
-        head: Head { job: "4182".to_owned(), user: None, nodes: 1, date: "2025-01-31".to_owned() },
-        header: facts(&[
-            ("Began", "2025-01-31 10:02:11 UTC"),
-            ("Took", "5 min 00 s"),
-            ("Ended with", "exit 0"),
-            ("On", "node-a"),
-            ("mesh", "wing & tail"),
-        ]),
-        verdict: Verdict {
-            severity: Some(Severity::Warning),
-            sentence: "The run ended well and came within a tenth of its memory limit.".to_owned(),
-        },
-        findings: vec![
-            advice(
-                Severity::Problem,
-                &format!("A process called {EVIL} was killed by SIGKILL."),
-                "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
-            ),
-            advice(
-                Severity::Warning,
-                "Memory came to 93 % of the limit of the job.",
-                "#SBATCH --mem=5G",
-            ),
-            advice(Severity::Note, "3 of 4 cores were in use on average.", ""),
-        ],
-        bars: vec![
-            bar("CPU", Some(0.72), "2.9 of 4 cores on average"),
-            bar("Memory", Some(0.93), "3.52 GiB of 3.80 GiB, the limit of the job"),
-            bar("GPU", None, "no GPU is measured yet"),
-            bar("GPU memory", None, "no GPU is measured yet"),
-        ],
-        figures: table(
-            "figures",
-            "Figures",
-            &[
-                ("figure", false),
-                ("value", true),
-                ("method", false),
-                ("bounds", false),
-                ("from", false),
-            ],
-            figures,
-        ),
-        chapters: vec![
-            Chapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
-            Chapter { title: "Node node-a".to_owned(), charts: vec![heat] },
-        ],
-        tables: vec![table(
-            "processes",
-            "Processes",
-            &[("pid", true), ("name", false), ("CPU time", true), ("largest size", true)],
-            rows.collect(),
-        )],
-        hardware: facts(&[("CPU", "AMD EPYC 7763, 4 of 128 cores allowed"), ("Memory", "503 GiB")]),
-        monitor: facts(&[("CPU time", "1.21 s, 0.4 % of one core"), ("Ticks", "3,000")]),
-        missing: vec!["GPU: no driver is loaded".to_owned()],
-        made_by: "weigh 0.1.0".to_owned(),
+#[test]
+fn charts_of_one_run_have_their_times_and_phases_once() {
+    let drawn = drawn(&page());
+    assert_eq!(drawn["times"].as_array().unwrap().len(), 1);
+    assert_eq!(drawn["timelines"].as_array().unwrap().len(), 1);
+    assert_eq!(drawn["times"][0]["unit"], 0.001);
+    let steps = drawn["times"][0]["steps"].as_array().unwrap();
+    assert_eq!((&steps[0], &steps[1], steps.len()), (&0.into(), &1000.into(), 301));
+}
+
+#[test]
+fn values_have_five_digits_and_gaps_stay_gaps() {
+    let drawn = drawn(&page());
+    let values = &drawn["charts"][0]["series"][0]["values"];
+    assert!(values[100].is_null() && values[109].is_null());
+    assert_eq!(values[0], 429_500_000, "0.4 GiB are 429,496,730 bytes");
+    let cores = &drawn["charts"][1]["series"][3]["values"];
+    assert_eq!(cores[7].to_string(), "0.05");
+}
+
+#[test]
+fn no_two_places_have_the_same_name() {
+    let mut document = document();
+    let twice = document.chapters[0].charts.clone();
+    document.chapters[1].charts.extend(twice);
+    document.tables[0].name = "machine".to_owned();
+    document.chapters[1].title = "42 <nodes>".to_owned();
+    let page = unscripted(&html(&document).unwrap());
+    let names: Vec<&str> =
+        page.split(" id=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0).collect();
+    let different: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), different.len(), "{names:?}");
+    for linked in page.split("href=\"#").skip(1) {
+        let name = linked.split_once('"').unwrap().0;
+        assert!(different.contains(name), "{name} leads nowhere");
     }
 }
 
 #[test]
-fn dump() {
-    #[allow(clippy::disallowed_methods)]
-    std::fs::write("/tmp/page-test/report.html", html(&document()).unwrap()).unwrap();
+fn a_report_of_next_to_nothing_is_a_page_all_the_same() {
+    let mut document = document();
+    document.chapters.clear();
+    document.tables.clear();
+    document.findings.clear();
+    document.figures.rows.clear();
+    document.command = None;
+    let page = html(&document).unwrap();
+    assert!(!page.contains("id=\"drawn\"") && page.ends_with("</html>"));
+}
+
+#[test]
+fn a_long_command_line_does_not_fill_the_page() {
+    let mut document = document();
+    document.tables[0].rows[0][1].text = format!("cc {} <end>", "-I/some/where ".repeat(30));
+    let page = html(&document).unwrap();
+    assert!(page.contains("<summary>cc -I/some/where -I/some/where -I/some/where…</summary>cc -I"));
+    assert!(page.contains("&#60;end&#62;</details></td>"));
 }

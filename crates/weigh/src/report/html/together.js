@@ -107,7 +107,9 @@ class Together {
     const room = chart.plot.clientWidth - this.readout.offsetWidth;
     const beside = x + 14 <= room ? x + 14 : x - 14 - this.readout.offsetWidth;
     this.readout.style.left = `${Math.min(Math.max(beside, 0), room)}px`;
-    this.readout.style.top = `${chart.box.top * scale + 6}px`;
+    // Where there is little room it stands above the curves, over the legend, not over them.
+    const above = chart.narrow ? -this.readout.offsetHeight - 2 : 6;
+    this.readout.style.top = `${chart.box.top * scale + above}px`;
   }
 
   /** Says what is under the cursor to those who do not see it. */

@@ -1,0 +1,121 @@
+//! `weigh report -f html`: a page that a browser shows to everybody, and that answers.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use weigh::catalog::Unit;
+use weigh::plot::Scale;
+
+use super::node;
+use super::python::succeeds;
+use super::weighed::{output, plain, weigh, weighed_shell};
+
+/// What a process is called that means harm; the kernel keeps fifteen letters of it.
+const EVIL: &str = "</script><b>";
+
+/// The page of a run with phases, a mark, many processes and names that mean harm; made once,
+/// because every test looks at it and none changes it.
+fn page() -> &'static Path {
+    static PAGE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, page) = PAGE.get_or_init(|| {
+        let script = format!(
+            r#"$WEIGH phase '<script>alert(1)</script>' -- sh -c '$WEIGH phase inner -- $BURNER children 20 20ms'
+            $BURNER named '{EVIL}' 600ms & $BURNER cpu 500ms
+            $WEIGH mark 'half < done'
+            $BURNER cpu 500ms
+            wait"#
+        );
+        let run = weighed_shell(&["-i", "10ms", "--per-cpu", "-o", "run"], &script).ended_with(0);
+        let directory = run.directory;
+        let arguments = ["report", "run", "-f", "html", "-o", "out"];
+        let made = output(&mut weigh(directory.path(), &arguments));
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let page = directory.path().join("out/report.html");
+        (directory, page)
+    });
+    page
+}
+
+/// Where the parts of the page's script are.
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../weigh/src/report/html")
+}
+
+/// Runs a script that looks at the page.
+fn looks(name: &str, more: &[&OsStr], says: &str) {
+    let page = page();
+    let Some(mut script) = node::script(name, page.parent().unwrap()) else { return };
+    assert_eq!(succeeds(script.arg(page).args(more)), format!("{says}\n"));
+}
+
+#[test]
+fn charts_answer_to_mouse_keyboard_and_finger() {
+    looks("charts.mjs", &[], "charts answer");
+}
+
+#[test]
+fn the_script_draws_what_came_with_the_page() {
+    looks("same_picture.mjs", &[sources().as_os_str()], "the same pictures");
+}
+
+#[test]
+fn tables_sort_and_filter() {
+    looks("tables.mjs", &[], "tables answer");
+}
+
+#[test]
+fn the_page_is_valid() {
+    looks("valid.mjs", &[], "valid");
+}
+
+#[test]
+fn everybody_can_use_the_page() {
+    looks("accessible.mjs", &[], "nothing to complain of");
+}
+
+#[test]
+fn the_page_is_whole_without_scripts_on_a_phone_in_the_dark_and_on_paper() {
+    let directory = tempfile::tempdir().unwrap();
+    let paper = directory.path().join("paper.pdf");
+    looks("everywhere.mjs", &[paper.as_os_str()], "whole everywhere");
+    if paper.exists() {
+        let mut reader = plain("pdftotext", directory.path());
+        let text = succeeds(reader.args(["paper.pdf", "-"]));
+        assert!(text.contains("Figures") && text.contains(EVIL), "{text}");
+    }
+}
+
+#[test]
+fn names_that_mean_harm_are_only_text() {
+    let text = fs::read_to_string(page()).unwrap();
+    assert!(!text.contains(EVIL) && !text.contains("<script>alert"));
+    assert!(text.contains("&#60;/script&#62;&#60;b&#62;"), "the process is listed");
+}
+
+#[test]
+fn the_script_writes_quantities_as_the_report_does() {
+    let scales = [Unit::Bytes, Unit::Seconds, Unit::One]
+        .into_iter()
+        .flat_map(|unit| [Scale::level(unit), Scale::rate(unit)]);
+    let mut quantities = Vec::new();
+    for scale in scales {
+        // No machine has a billion cores; hundredths of so many are not the same everywhere.
+        let highest = if scale.name() == "cores" { 9 } else { 18 };
+        for power in -10..=highest {
+            for digits in [0.0, 1.0, 1.0236, 9.996, 3.3333, 59.996] {
+                let value = digits * 10f64.powi(power);
+                quantities.push((scale.name(), value, scale.shown(value)));
+            }
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let expected = directory.path().join("expected.json");
+    fs::write(&expected, serde_json::to_vec(&quantities).unwrap()).unwrap();
+    let Some(mut script) = node::script("quantities.mjs", directory.path()) else { return };
+    let script: &mut Command = script.arg(expected).arg(sources());
+    assert_eq!(succeeds(script), format!("{} quantities\n", quantities.len()));
+}

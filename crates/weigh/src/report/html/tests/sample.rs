@@ -1,0 +1,240 @@
+//! The report of a run that never was, whose names mean harm.
+
+use crate::catalog::Unit;
+use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
+use crate::report::document::{
+    Advice, Bar, Cell, Chapter, Column, Document, Fact, Head, Table, Verdict,
+};
+use crate::summary::Severity;
+
+/// What a process, a phase and a series are called.
+pub const EVIL: &str = "</script><script>alert(1)</script>";
+
+fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {
+    let fact = |(label, value): &(&str, &str)| Fact {
+        label: (*label).to_owned(),
+        value: (*value).to_owned(),
+    };
+    pairs.iter().map(fact).collect()
+}
+
+fn table(name: &str, title: &str, columns: &[(&str, bool)], rows: Vec<Vec<Cell>>) -> Table {
+    let column = |(label, is_number): &(&str, bool)| Column {
+        label: (*label).to_owned(),
+        is_number: *is_number,
+    };
+    let columns = columns.iter().map(column).collect();
+    Table { name: name.to_owned(), title: title.to_owned(), note: String::new(), columns, rows }
+}
+
+fn word(text: &str) -> Cell {
+    Cell { text: text.to_owned(), number: None }
+}
+
+fn number(text: &str, number: f64) -> Cell {
+    Cell { text: text.to_owned(), number: Some(number) }
+}
+
+/// A chart of five minutes, with a phase inside another, a mark and a limit.
+fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>) -> Chart {
+    let times: Vec<f64> = (0..=300).map(f64::from).collect();
+    let band = |name: &str, from: f64, to: f64, depth: usize| Band {
+        name: name.to_owned(),
+        from,
+        to,
+        depth,
+    };
+    let timeline = Timeline {
+        end: 300.0,
+        bands: vec![
+            band("load", 0.0, 40.0, 0),
+            band("solve", 40.0, 260.0, 0),
+            band("assemble", 60.0, 120.0, 1),
+            band(EVIL, 260.0, 300.0, 0),
+        ],
+        marks: vec![Mark { text: "converged <1e-6".to_owned(), at: 180.0 }],
+    };
+    let mut chart = Chart {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        note: "Looked at every second.".to_owned(),
+        scale,
+        form,
+        times,
+        series,
+        limits: Vec::new(),
+        peak: None,
+        timeline,
+    };
+    chart.peak = if form == Form::Heat { None } else { chart.highest() };
+    chart
+}
+
+fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> Series {
+    let values = (0..=300).map(|at| value(f64::from(at))).collect();
+    Series { name: name.to_owned(), colour, values }
+}
+
+/// The report.
+pub fn document() -> Document {
+    const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+    let wave = |at: f64, length: f64| (at / length).sin().abs();
+    let mut memory = chart(
+        "memory",
+        "Memory",
+        Scale::level(Unit::Bytes),
+        Form::Lines,
+        vec![
+            series("all processes", 0, |at| {
+                if (100.0..110.0).contains(&at) {
+                    f64::NAN
+                } else {
+                    (0.4 + at / 120.0 + wave(at, 20.0)) * GIB
+                }
+            }),
+            series("largest process", 1, |at| (0.3 + at / 160.0) * GIB),
+        ],
+    );
+    memory.limits = vec![Limit { name: "limit of the job".to_owned(), value: 3.8 * GIB }];
+    let cpu = chart(
+        "cpu",
+        "Cores in use",
+        Scale::rate(Unit::Seconds),
+        Form::StackedRates,
+        vec![
+            series("solver", 0, |at| if at < 40.0 { 0.2 } else { 2.0 + wave(at, 9.0) }),
+            series("python3", 1, |at| 0.5 + 0.3 * wave(at, 31.0)),
+            series(EVIL, 2, |at| if at > 200.0 { 0.7 } else { 0.0 }),
+            series("other", 7, |_| 0.05),
+        ],
+    );
+    let io = chart(
+        "io",
+        "Read and written",
+        Scale::rate(Unit::Bytes),
+        Form::Rates,
+        vec![
+            series("read", 0, |at| if at < 40.0 { 250e6 * wave(at, 5.0) } else { 1e5 }),
+            series("written", 1, |at| if at > 250.0 { 90e6 } else { 2e6 * wave(at, 40.0) }),
+        ],
+    );
+    let processes = chart(
+        "processes",
+        "Processes",
+        Scale::level(Unit::One),
+        Form::Stack,
+        vec![
+            series("solver", 0, |at| if at < 40.0 { 1.0 } else { 4.0 }),
+            series("python3", 1, |at| (at / 60.0).floor()),
+        ],
+    );
+    let heat = chart(
+        "cpus",
+        "Each CPU",
+        Scale::rate(Unit::Seconds),
+        Form::Heat,
+        (0..8)
+            .map(|row| series(&row.to_string(), 0, move |at| wave(at, 10.0 + f64::from(row))))
+            .collect(),
+    );
+    let exact = |name: &str, text: &str, value: f64| {
+        vec![word(name), number(text, value), word("exact"), word(""), word("wait4")]
+    };
+    let figures = vec![
+        exact("CPU time", "12 min 03 s", 723.0),
+        vec![
+            word("memory, peak"),
+            number("3.52 GiB", 3.52 * GIB),
+            word("sampled"),
+            word("3.52 GiB to 3.71 GiB"),
+            word("the largest sum of PSS seen"),
+        ],
+        exact("read", "4.12 GiB", 4.12 * GIB),
+    ];
+    let names = ["solver", "python3", EVIL, "sh"];
+    let rows = (0..40u32).map(|place| {
+        let cpu = f64::from(place * 37 % 41) * 1.7;
+        let known = (place % 9 != 4).then_some(f64::from(place * 91 % 97) * 0.04);
+        let memory = Cell {
+            text: known.map_or("unknown".to_owned(), |gib| format!("{gib:.2} GiB")),
+            number: known,
+        };
+        vec![
+            number(&(4000 + place).to_string(), f64::from(4000 + place)),
+            word(names[place as usize % 4]),
+            number(&format!("{cpu:.2} s"), cpu),
+            memory,
+        ]
+    });
+    let bar = |label: &str, share: Option<f64>, note: &str| Bar {
+        label: label.to_owned(),
+        share,
+        note: note.to_owned(),
+    };
+    let advice = |severity, sentence: &str, advice: &str| Advice {
+        severity,
+        sentence: sentence.to_owned(),
+        advice: advice.to_owned(),
+    };
+    Document {
+        title: "solver <beta>".to_owned(),
+        command: Some("./solver --mesh wing.msh --steps 4000 --tolerance 1e-6 '</pre>'".to_owned()),
+        head: Head { job: "4182".to_owned(), user: None, nodes: 1, date: "2025-01-31".to_owned() },
+        header: facts(&[
+            ("Began", "2025-01-31 10:02:11 UTC"),
+            ("Took", "5 min 00 s"),
+            ("Ended with", "exit 0"),
+            ("On", "node-a"),
+            ("mesh", "wing & tail"),
+        ]),
+        verdict: Verdict {
+            severity: Some(Severity::Warning),
+            sentence: "The run ended well and came within a tenth of its memory limit.".to_owned(),
+        },
+        findings: vec![
+            advice(
+                Severity::Problem,
+                &format!("A process called {EVIL} was killed by SIGKILL."),
+                "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
+            ),
+            advice(
+                Severity::Warning,
+                "Memory came to 93 % of the limit of the job.",
+                "#SBATCH --mem=5G",
+            ),
+            advice(Severity::Note, "3 of 4 cores were in use on average.", ""),
+        ],
+        bars: vec![
+            bar("CPU", Some(0.72), "2.9 of 4 cores on average"),
+            bar("Memory", Some(0.93), "3.52 GiB of 3.80 GiB, the limit of the job"),
+            bar("GPU", None, "no GPU is measured yet"),
+            bar("GPU memory", None, "no GPU is measured yet"),
+        ],
+        figures: table(
+            "figures",
+            "Figures",
+            &[
+                ("figure", false),
+                ("value", true),
+                ("method", false),
+                ("bounds", false),
+                ("from", false),
+            ],
+            figures,
+        ),
+        chapters: vec![
+            Chapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
+            Chapter { title: "Node node-a".to_owned(), charts: vec![heat] },
+        ],
+        tables: vec![table(
+            "processes",
+            "Processes",
+            &[("pid", true), ("name", false), ("CPU time", true), ("largest size", true)],
+            rows.collect(),
+        )],
+        hardware: facts(&[("CPU", "AMD EPYC 7763, 4 of 128 cores allowed"), ("Memory", "503 GiB")]),
+        monitor: facts(&[("CPU time", "1.21 s, 0.4 % of one core"), ("Ticks", "3,000")]),
+        missing: vec!["GPU: no driver is loaded".to_owned()],
+        made_by: "weigh 0.1.0".to_owned(),
+    }
+}
