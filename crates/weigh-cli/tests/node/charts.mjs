@@ -50,7 +50,9 @@ await browse(async (open) => {
   };
   await drag(0.3, 0.6);
   await page.mouse.up();
+  await page.mouse.move(...(await at(0.5)));
   const closer = await picture();
+  assert.equal(await readout.count(), 1, "what is pointed at right after is of the new range");
   assert.notDeepEqual(closer.paths, whole.paths);
   assert.notDeepEqual(closer.times, whole.times);
   assert.notDeepEqual((await picture(other)).times, otherWhole.times);
