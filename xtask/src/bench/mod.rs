@@ -6,9 +6,11 @@
 
 mod export;
 mod first;
+mod longer;
 mod machine;
 mod peers;
 mod rate;
+mod report;
 mod rest;
 mod slowdown;
 mod table;
@@ -17,7 +19,10 @@ mod weighed;
 
 pub use weighed::descendants;
 
+use std::mem::MaybeUninit;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -32,7 +37,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, peers, slowdown, rate, memory, first, rest or export
+    /// Only this: tick, peers, slowdown, rate, memory, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -50,7 +55,7 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 8] = [
+const MEASUREMENTS: [(&str, Measurement); 9] = [
     ("tick", tick::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
@@ -59,6 +64,7 @@ const MEASUREMENTS: [(&str, Measurement); 8] = [
     ("first", first::measure),
     ("rest", rest::measure),
     ("export", export::measure),
+    ("report", report::measure),
 ];
 
 impl Bench {
@@ -74,6 +80,29 @@ impl Bench {
             .find(|path| !path.exists())
             .unwrap_or_default()
     }
+}
+
+/// What a run of weigh took.
+struct Timed {
+    seconds: f64,
+    /// The most it needed, in MiB.
+    memory: f64,
+}
+
+/// Runs weigh with these arguments to its end.
+fn timed(bench: &Bench, arguments: &[PathBuf]) -> Result<Timed> {
+    let begin = Instant::now();
+    let child = Command::new(&bench.weigh).args(arguments).stdout(Stdio::null()).spawn()?;
+    let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
+    // SAFETY: the child is ours and waited for only here; both places are ours.
+    unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr()) };
+    let seconds = begin.elapsed().as_secs_f64();
+    if !ExitStatus::from_raw(status).success() {
+        bail!("weigh {} failed", arguments[0].display());
+    }
+    // SAFETY: all zeros is a valid rusage, and the kernel filled it.
+    let kilobytes = unsafe { usage.assume_init() }.ru_maxrss;
+    Ok(Timed { seconds, memory: kilobytes as f64 / 1024.0 })
 }
 
 /// Builds, measures, prints; writes BENCHMARKS.md when everything was measured in full.

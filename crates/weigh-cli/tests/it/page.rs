@@ -11,7 +11,7 @@ use weigh::catalog::Unit;
 use weigh::plot::Scale;
 
 use super::node;
-use super::python::succeeds;
+use super::python::{self, succeeds};
 use super::weighed::{output, plain, weigh, weighed_shell};
 
 /// What a process is called that means harm; the kernel keeps fifteen letters of it.
@@ -30,14 +30,17 @@ fn page() -> &'static Path {
             wait"#
         );
         let run = weighed_shell(&["-i", "10ms", "--per-cpu", "-o", "run"], &script).ended_with(0);
-        let directory = run.directory;
-        let arguments = ["report", "run", "-f", "html", "-o", "out"];
-        let made = output(&mut weigh(directory.path(), &arguments));
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let page = directory.path().join("out/report.html");
-        (directory, page)
+        let page = page_of(run.directory.path());
+        (run.directory, page)
     });
     page
+}
+
+/// Makes the page of the recording `run` in a directory.
+fn page_of(directory: &Path) -> PathBuf {
+    let made = output(&mut weigh(directory, &["report", "run", "-f", "html", "-o", "out"]));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    directory.join("out/report.html")
 }
 
 /// Where the parts of the page's script are.
@@ -47,7 +50,10 @@ fn sources() -> PathBuf {
 
 /// Runs a script that looks at the page.
 fn looks(name: &str, more: &[&OsStr], says: &str) {
-    let page = page();
+    looks_at(page(), name, more, says);
+}
+
+fn looks_at(page: &Path, name: &str, more: &[&OsStr], says: &str) {
     let Some(mut script) = node::script(name, page.parent().unwrap()) else { return };
     assert_eq!(succeeds(script.arg(page).args(more)), format!("{says}\n"));
 }
@@ -55,6 +61,20 @@ fn looks(name: &str, more: &[&OsStr], says: &str) {
 #[test]
 fn charts_answer_to_mouse_keyboard_and_finger() {
     looks("charts.mjs", &[], "charts answer");
+}
+
+#[test]
+fn a_page_of_a_million_samples_stays_small_and_answers() {
+    let load = "for i in 1 2 3 4 5 6 7 8 9 10; do $BURNER cpu 1s & done; wait";
+    let run = weighed_shell(&["-i", "1ms", "-o", "run"], load).ended_with(0);
+    let directory = run.directory.path();
+    let Some(mut longer) = python::script("longer.py", directory) else { return };
+    let rows: u64 = succeeds(longer.args(["run", "1000000"])).trim().parse().unwrap();
+    assert!(rows >= 1_000_000);
+    let page = page_of(directory);
+    let size = fs::metadata(&page).unwrap().len();
+    assert!(size < 2 << 20, "{size} bytes");
+    looks_at(&page, "charts.mjs", &[], "charts answer");
 }
 
 #[test]
