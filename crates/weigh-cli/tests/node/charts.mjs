@@ -50,7 +50,9 @@ await browse(async (open) => {
   };
   await drag(0.3, 0.6);
   await page.mouse.up();
+  await page.mouse.move(...(await at(0.5)));
   const closer = await picture();
+  assert.equal(await readout.count(), 1, "what is pointed at right after is of the new range");
   assert.notDeepEqual(closer.paths, whole.paths);
   assert.notDeepEqual(closer.times, whole.times);
   assert.notDeepEqual((await picture(other)).times, otherWhole.times);
@@ -125,6 +127,22 @@ await browse(async (open) => {
   await drawn(phone);
   assert.equal(await phone.locator(".readout").count(), 1);
   assert.equal(await touched.evaluate((plot) => getComputedStyle(plot).touchAction), "pan-y");
+  // Two fingers that part look closer. No driver has two, so the page is told of them.
+  await touched.evaluate((plot) => {
+    const { left, width } = plot.getBoundingClientRect();
+    const finger = (type, pointerId, share) => {
+      const at = { clientX: left + width * share, clientY: plot.getBoundingClientRect().top + 50 };
+      plot.dispatchEvent(new PointerEvent(type, { pointerType: "touch", pointerId, bubbles: true, ...at }));
+    };
+    finger("pointerdown", 1, 0.5);
+    finger("pointerdown", 2, 0.6);
+    finger("pointermove", 1, 0.3);
+    finger("pointermove", 2, 0.9);
+    finger("pointerup", 1, 0.3);
+    finger("pointerup", 2, 0.9);
+  });
+  await drawn(phone);
+  assert.ok(await phone.getByRole("button", { name: "Show all" }).isVisible());
   const letters = await touched.locator(".tick").first().evaluate((tick) => tick.getBoundingClientRect().height);
   assert.ok(letters > 9, `letters of ${letters} pixels are too small to read`);
 });

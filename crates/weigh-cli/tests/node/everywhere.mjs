@@ -40,7 +40,11 @@ await browse(async (open) => {
   // Paper is white, whatever the screen was.
   const paper = await open({ colorScheme: "dark" });
   await paper.emulateMedia({ media: "print", colorScheme: "dark" });
-  assert.equal(await paper.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  const printed = await paper.evaluate(() => {
+    const { backgroundColor, color } = getComputedStyle(document.body);
+    return [backgroundColor, color];
+  });
+  assert.deepEqual(printed, ["rgb(255, 255, 255)", light.ink]);
   assert.ok(await paper.locator("nav").isHidden());
   writeFileSync(process.argv[3], await paper.pdf({ format: "A4" }));
 });

@@ -84,8 +84,8 @@ class Chart {
       put("grid", ticks.map(([value]) => line("rule", left, this.y(value), left + width, this.y(value))));
       put("axis.y", ticks.map(([value, text]) => words("tick", left - 6, this.y(value) + 4, "end", text)));
       put("series", this.stacked ? this.areas() : this.lines());
-      const peak = this.peak ? this.highestPoint() : null;
-      put("peak", peak ? drawPeak(this, peak, this.x, this.y) : []);
+      const marked = this.markedPoint();
+      put("peak", marked ? drawPeak(this, marked, this.x, this.y) : []);
       put("limits", drawLimits(this, this.y));
     }
     this.group("series").setAttribute("clip-path", `url(#${this.clip.parentNode.id})`);
@@ -120,18 +120,21 @@ class Chart {
     return other === null ? 0 : height + ((other - height) * (edge - at)) / (this.times[inner] - at);
   }
 
-  /** Limits that are far above what is to be seen would press it flat. */
+  /** Limits that are far above a part of the picture would press it flat. */
   highestSeen() {
-    const highest = Math.max(0, ...this.places().map((place) => this.heightSeen(place)));
     const limits = this.limits.map(([value]) => value);
-    return Math.max(highest, ...limits.filter((value) => this.whole || value <= highest * 1.5));
+    if (this.whole) return Math.max(this.highest ?? 0, ...limits);
+    const highest = Math.max(0, ...this.places().map((place) => this.heightSeen(place)));
+    return Math.max(highest, ...limits.filter((value) => value <= highest * 1.5));
   }
 
-  highestPoint() {
+  /** The point that has a mark, or of a part of the picture its highest: when, and how high. */
+  markedPoint() {
+    if (!this.peak || this.whole) return this.peak;
     const inside = (at) => at >= this.range[0] && at <= this.range[1];
-    const points = this.times.map((at, place) => ({ at, value: inside(at) ? this.heightAt(place) : null }));
-    const known = points.filter(({ value }) => value !== null);
-    return known.reduce((best, next) => (best && best.value >= next.value ? best : next), null);
+    const points = this.times.map((at, place) => [at, inside(at) ? this.heightAt(place) : null]);
+    const known = points.filter(([, value]) => value !== null);
+    return known.reduce((best, next) => (best && best[1] >= next[1] ? best : next), null);
   }
 
   /** Places in the range for which something is known, in pieces between gaps. */

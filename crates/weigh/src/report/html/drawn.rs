@@ -27,9 +27,9 @@ struct Times {
 
 #[derive(Debug, PartialEq, Serialize)]
 struct Line {
-    end: Short,
-    bands: Vec<(Short, Short, usize, String)>,
-    marks: Vec<(Short, String)>,
+    end: f64,
+    bands: Vec<(f64, f64, usize, String)>,
+    marks: Vec<(f64, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,9 +40,11 @@ struct One {
     times: usize,
     timeline: usize,
     series: Vec<Named>,
-    limits: Vec<(Short, String)>,
-    /// Whether the highest point has a mark.
-    peak: bool,
+    limits: Vec<(f64, String)>,
+    /// When and how high the point is that has a mark.
+    peak: Option<(f64, f64)>,
+    /// The highest value with all its digits: rounded, it could end the axis a tick earlier.
+    highest: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,7 +86,8 @@ impl Drawn {
             timeline,
             series: chart.series.iter().map(Named::of).collect(),
             limits: chart.limits.iter().map(limit).collect(),
-            peak: chart.peak.is_some(),
+            peak: chart.peak.map(|peak| (peak.at, peak.value)),
+            highest: chart.highest().map(|peak| peak.value),
         });
     }
 }
@@ -114,14 +117,19 @@ impl Times {
 impl Line {
     fn of(timeline: &Timeline) -> Line {
         let band =
-            |band: &Band| (Short(band.from), Short(band.to), band.depth, printable(&band.name));
-        let mark = |mark: &Mark| (Short(mark.at), printable(&mark.text));
+            |band: &Band| (exact(band.from), exact(band.to), band.depth, printable(&band.name));
+        let mark = |mark: &Mark| (exact(mark.at), printable(&mark.text));
         Line {
-            end: Short(timeline.end),
+            end: exact(timeline.end),
             bands: timeline.bands.iter().map(band).collect(),
             marks: timeline.marks.iter().map(mark).collect(),
         }
     }
+}
+
+/// A time to the microsecond: in a run of days, five digits would move a phase by seconds.
+fn exact(time: f64) -> f64 {
+    (time * 1e6).round() / 1e6
 }
 
 impl Named {
@@ -131,8 +139,8 @@ impl Named {
     }
 }
 
-fn limit(limit: &Limit) -> (Short, String) {
-    (Short(limit.value), printable(&limit.name))
+fn limit(limit: &Limit) -> (f64, String) {
+    (limit.value, printable(&limit.name))
 }
 
 fn form(form: Form) -> &'static str {

@@ -80,7 +80,7 @@ function drawLimits({ box, limits, scale, top }, y) {
   });
 }
 
-function drawPeak({ box, scale }, { at, value }, x, y) {
+function drawPeak({ box, scale }, [at, value], x, y) {
   const left = x(at) < box.left + box.width / 2;
   const text = `${shown(scale, value)} at ${seconds(at)}`;
   const place = [x(at) + (left ? 7 : -7), Math.max(y(value) - 5, box.top + 10)];

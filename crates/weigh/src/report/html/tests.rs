@@ -72,6 +72,14 @@ fn charts_of_one_run_have_their_times_and_phases_once() {
 }
 
 #[test]
+fn phases_of_a_run_of_days_begin_when_they_began() {
+    let mut document = document();
+    document.chapters[0].charts[0].timeline.bands[1].from = 345_678.912_345;
+    let drawn = drawn(&html(&document).unwrap());
+    assert_eq!(drawn["timelines"][0]["bands"][1][0], 345_678.912_345);
+}
+
+#[test]
 fn values_have_five_digits_and_gaps_stay_gaps() {
     let drawn = drawn(&page());
     let values = &drawn["charts"][0]["series"][0]["values"];
@@ -79,6 +87,8 @@ fn values_have_five_digits_and_gaps_stay_gaps() {
     assert_eq!(values[0], 429_500_000, "0.4 GiB are 429,496,730 bytes");
     let cores = &drawn["charts"][1]["series"][3]["values"];
     assert_eq!(cores[7].to_string(), "0.05");
+    let highest = document().chapters[0].charts[0].highest().unwrap().value;
+    assert_eq!(drawn["charts"][0]["highest"], highest, "the end of an axis needs every digit");
 }
 
 #[test]

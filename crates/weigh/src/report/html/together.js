@@ -59,12 +59,17 @@ class Together {
   look(from, to) {
     const span = Math.min(Math.max(to - from, this.shortest), this.end);
     const begin = Math.min(Math.max(from, 0), this.end - span);
-    this.view = span >= this.end * (1 - 1e-9) ? null : [begin, begin + span];
-    this.changed(true);
+    this.show(span >= this.end * (1 - 1e-9) ? null : [begin, begin + span]);
   }
 
   reset() {
-    this.view = null;
+    this.show(null);
+  }
+
+  /** The charts know their range at once: what points at them next may come before the frame. */
+  show(view) {
+    this.view = view;
+    this.charts.forEach((chart) => (chart.range = view ?? chart.still.range));
     this.changed(true);
   }
 
