@@ -38,6 +38,7 @@ pub fn sampling_seconds() -> f64 {
 ///
 /// From /etc/passwd, else from what the login said of itself. A directory service is not
 /// asked: it may take its time, and the command waits.
+#[expect(clippy::disallowed_methods, reason = "who we are, not what the machine does")]
 pub fn user() -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let said = || ["LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok());

@@ -73,11 +73,15 @@ pub fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
             let y = frame.y(limit.value);
             pen.line("limit", frame.left, y, frame.left + frame.width, y);
             let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));
-            // Above the line, unless that is outside.
-            let y = if y - frame.top < 14.0 { y + 13.0 } else { y - 4.0 };
+            let y = beside_limit(frame, y);
             pen.text("limit-name", frame.left + frame.width - 4.0, y, "end", &words);
         }
     });
+}
+
+/// Above the line, unless that is outside.
+fn beside_limit(frame: &Frame, y: f64) -> f64 {
+    if y - frame.top < ROW { y + 13.0 } else { y - 4.0 }
 }
 
 /// The highest point, its value and its time.
@@ -89,6 +93,10 @@ pub fn peak(frame: &Frame, chart: &Chart, pen: &mut Pen) {
         let words = format!("{} at {}", chart.scale.shown(peak.value), quantity::seconds(peak.at));
         let is_left = x < frame.left + frame.width / 2.0;
         let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
-        pen.text("peak-name", x, (y - 5.0).max(frame.top + 10.0), anchor, &words);
+        let above = (y - 5.0).max(frame.top + 10.0);
+        let names = chart.limits.iter().map(|limit| beside_limit(frame, frame.y(limit.value)));
+        // Below the dot where a limit's name is in the way.
+        let is_taken = names.into_iter().any(|name| (name - above).abs() < ROW);
+        pen.text("peak-name", x, if is_taken { y + 18.0 } else { above }, anchor, &words);
     });
 }

@@ -72,18 +72,25 @@ function drawLimits({ box, limits, scale, top }, y) {
   const right = box.left + box.width;
   return limits.filter(([value]) => value <= top).flatMap(([value, name]) => {
     const at = y(value);
-    const below = at - box.top < ROW;
     return [
       line("limit", box.left, at, right, at),
-      words("limit-name", right - 4, below ? at + 13 : at - 4, "end", `${name} ${shown(scale, value)}`),
+      words("limit-name", right - 4, besideLimit(box, at), "end", `${name} ${shown(scale, value)}`),
     ];
   });
 }
 
-function drawPeak({ box, scale }, [at, value], x, y) {
+/** Above the line, unless that is outside. */
+function besideLimit(box, at) {
+  return at - box.top < ROW ? at + 13 : at - 4;
+}
+
+function drawPeak({ box, scale, limits }, [at, value], x, y) {
   const left = x(at) < box.left + box.width / 2;
   const text = `${shown(scale, value)} at ${seconds(at)}`;
-  const place = [x(at) + (left ? 7 : -7), Math.max(y(value) - 5, box.top + 10)];
+  const above = Math.max(y(value) - 5, box.top + 10);
+  // Below the dot where a limit's name is in the way.
+  const taken = limits.some(([limit]) => Math.abs(besideLimit(box, y(limit)) - above) < ROW);
+  const place = [x(at) + (left ? 7 : -7), taken ? y(value) + 18 : above];
   return [
     node("circle", { class: "peak-dot", cx: x(at), cy: y(value), r: 3.5 }),
     words("peak-name", ...place, left ? "start" : "end", text),
