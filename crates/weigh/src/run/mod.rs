@@ -6,6 +6,7 @@
 mod monitor;
 pub mod phase;
 mod schedule;
+mod watch;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -27,6 +28,7 @@ use crate::sample::Tick;
 use crate::settings::{self, Destination, Settings};
 use crate::summary::Summary;
 use monitor::{Inheritance, Monitor};
+use watch::Watch;
 
 /// Why a run did not begin.
 #[derive(Debug, thiserror::Error)]
@@ -131,8 +133,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
             .ok()
     });
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
-    let mut monitor =
-        Monitor::new(host, begin, settings, &manifest, tick, processes, writer, signals, root);
+    let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
     if collects("process") && !sees_itself {
         monitor.fault("process", OTHER_NAMESPACE.to_owned());

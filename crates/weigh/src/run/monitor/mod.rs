@@ -14,21 +14,18 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::schedule::Schedule;
-use crate::collect::own::OwnTicks;
-use crate::collect::processes::Processes;
+use super::watch::{ENDS, Watch};
 use crate::collect::task_clock::RunClock;
-use crate::collect::{Collector, Fault};
 use crate::host::child::{self, Pause, Waiting};
+use crate::host::own;
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
-use crate::host::{Host, own};
 use crate::parse::io::Io;
 use crate::record::inbox::Inbox;
-use crate::record::{self, Entry, Event, Manifest, Writer};
-use crate::sample::{Entity, ProcessId, Tick};
+use crate::record::{self, Manifest};
+use crate::sample::ProcessId;
 use crate::settings::Settings;
-use crate::summary::Accumulator;
 pub(super) use reap::Inheritance;
 use words::Steps;
 
@@ -39,18 +36,9 @@ struct Woken {
 }
 
 pub(super) struct Monitor {
-    host: Host,
-    /// The clock's reading at the run's zero.
-    begin: Duration,
-    tick: Tick,
-    processes: Option<Processes>,
-    task_clock: Option<RunClock>,
-    collectors: Vec<(&'static str, Box<dyn Collector>)>,
-    writer: Option<Writer>,
+    watch: Watch,
     inbox: Option<Inbox>,
     signals: Signals,
-    accumulator: Accumulator,
-    schedule: Schedule,
     root: ProcessId,
     wait_all: bool,
     job_control: bool,
@@ -62,40 +50,20 @@ pub(super) struct Monitor {
     stop_waiting: bool,
     inheritance: Inheritance,
     steps: Steps,
-    faulted: Vec<String>,
 }
 
 impl Monitor {
-    #[expect(clippy::too_many_arguments, reason = "called once, with everything a run is made of")]
     pub(super) fn new(
-        host: Host,
-        begin: Duration,
+        watch: Watch,
         settings: &Settings,
         manifest: &Manifest,
-        tick: Tick,
-        processes: Option<Processes>,
-        writer: Option<Writer>,
         signals: Signals,
-        root: u32,
     ) -> Monitor {
-        let sources = settings.sources();
-        let collectors = sources
-            .iter()
-            .filter_map(|source| Some((source.name, source.collector?(settings))))
-            .collect();
         Monitor {
-            host,
-            begin,
-            tick,
-            processes,
-            task_clock: None,
-            collectors,
-            writer,
+            watch,
             inbox: None,
             signals,
-            accumulator: Accumulator::new(manifest),
-            schedule: Schedule::new(Duration::ZERO, settings.interval),
-            root: ProcessId { pid: root, started: manifest.process_started },
+            root: ProcessId { pid: manifest.pid, started: manifest.process_started },
             wait_all: settings.wait_all,
             job_control: signals::under_job_control(),
             executed: Duration::ZERO,
@@ -105,8 +73,12 @@ impl Monitor {
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
             steps: Steps::default(),
-            faulted: Vec::new(),
         }
+    }
+
+    /// Records what could not be measured.
+    pub(super) fn fault(&mut self, source: &str, why: String) {
+        self.watch.fault(source, why);
     }
 
     pub(super) fn take_inheritance(&mut self, inheritance: Inheritance) {
@@ -115,8 +87,8 @@ impl Monitor {
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
         match clock {
-            Some(Ok(clock)) => self.task_clock = Some(RunClock(clock)),
-            Some(Err(error)) => self.fault("task-clock", format!("perf_event_open: {error}")),
+            Some(Ok(clock)) => self.watch.task_clock = Some(RunClock(clock)),
+            Some(Err(error)) => self.watch.fault("task-clock", format!("perf_event_open: {error}")),
             None => {}
         }
     }
@@ -124,14 +96,14 @@ impl Monitor {
     pub(super) fn take_inbox(&mut self, inbox: Option<Result<Inbox, record::Error>>) {
         match inbox {
             Some(Ok(inbox)) => self.inbox = Some(inbox),
-            Some(Err(error)) => self.fault("inbox", error.to_string()),
+            Some(Err(error)) => self.watch.fault("inbox", error.to_string()),
             None => {}
         }
     }
 
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
-        self.executed = self.now();
+        self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,
             Err(error) => {
@@ -142,31 +114,15 @@ impl Monitor {
                 return Err(error);
             }
         };
-        self.schedule = Schedule::new(self.executed, self.schedule.interval());
+        self.watch.schedule = Schedule::new(self.executed, self.watch.schedule.interval());
         Ok(())
-    }
-
-    /// The time since the run began.
-    fn now(&self) -> Duration {
-        self.host.clock.now().saturating_sub(self.begin)
     }
 
     /// Watches until the command has ended, and with `--wait-all` everything it started.
     pub(super) fn watch(&mut self) {
         loop {
-            let mut now = self.now();
-            if now >= self.schedule.due() {
-                self.take_tick();
-                now = self.now();
-            }
-            let until = self.schedule.due();
-            if let Some(writer) = &mut self.writer
-                // Now, when the next tick would be too late: waking up once more costs more.
-                && writer.due().is_some_and(|due| due < until)
-            {
-                writer.flush(now);
-            }
-            let woken = self.sleep(until.saturating_sub(now));
+            let time = self.watch.work();
+            let woken = self.sleep(time);
             if woken.by_word {
                 let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
                 self.hear(words);
@@ -191,7 +147,7 @@ impl Monitor {
     fn has_children(&self) -> bool {
         wait::has_children()
             && (self.inheritance.children.is_empty()
-                || !own::children(&self.host).is_subset(&self.inheritance.children))
+                || !own::children(&self.watch.host).is_subset(&self.inheritance.children))
     }
 
     /// Sleeps until a signal or a word arrives, at most so long.
@@ -212,80 +168,6 @@ impl Monitor {
         }
     }
 
-    /// Asks everybody, and hands on what they said.
-    fn take_tick(&mut self) {
-        let at = self.now();
-        self.tick.begin(at);
-        let mut faults = Vec::new();
-        // First, because it is the one whose rate shows how far it is from `at`.
-        if let Some(clock) = &mut self.task_clock
-            && let Err(fault) = clock.sample(&self.host, &mut self.tick)
-        {
-            self.task_clock = None;
-            faults.push(("task-clock", fault));
-        }
-        self.ask_processes();
-        let (host, tick) = (&self.host, &mut self.tick);
-        self.collectors.retain_mut(|(name, collector)| {
-            let Err(fault) = collector.sample(host, tick) else { return true };
-            let stays = matches!(fault, Fault::Skip(_));
-            faults.push((*name, fault));
-            stays
-        });
-        let ticks =
-            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
-        self.tick.put(Entity::Single, &ticks);
-        self.hand_on_tick();
-        for (source, fault) in faults {
-            self.fault(source, fault.to_string());
-        }
-        let now = self.now();
-        if now >= self.schedule.due() {
-            self.schedule.took(now);
-        }
-    }
-
-    fn ask_processes(&mut self) {
-        let Some(processes) = &mut self.processes else { return };
-        let asked = processes.sample(&self.host, &mut self.tick);
-        let mut refusals = processes.refusals();
-        if let Err(fault) = asked {
-            refusals.push(fault.to_string());
-            if matches!(fault, Fault::Retire(_)) {
-                self.processes = None;
-            }
-        }
-        refusals.into_iter().for_each(|why| self.fault("process", why));
-    }
-
-    /// Who came and went first, so that nobody is counted who is not there any more.
-    fn hand_on_tick(&mut self) {
-        for change in std::mem::take(&mut self.tick.changes) {
-            self.event(self.tick.at, Event::from(&change));
-        }
-        self.accumulator.tick(&self.tick);
-        if let Some(writer) = &mut self.writer {
-            writer.tick(&self.tick);
-        }
-    }
-
-    fn event(&mut self, at: Duration, event: Event) {
-        let entry = Entry::new(at, event);
-        self.accumulator.event(&entry);
-        if let Some(writer) = &mut self.writer {
-            writer.event(&entry);
-        }
-    }
-
-    /// Records what could not be measured; the same thing once.
-    pub(super) fn fault(&mut self, source: &str, why: String) {
-        let fault = format!("{source}: {why}");
-        if !self.faulted.contains(&fault) {
-            self.faulted.push(fault);
-            self.event(self.now(), Event::Fault { source: source.to_owned(), why });
-        }
-    }
-
     /// Passes a signal on to the command, unless it has it already.
     fn signal(&mut self, signal: Arrived) {
         if signal.number == libc::SIGCHLD {
@@ -293,8 +175,7 @@ impl Monitor {
         }
         if self.ended.is_some() {
             // Only descendants are left, and whoever asks us to end means us.
-            let ends = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-            self.stop_waiting |= ends.contains(&signal.number);
+            self.stop_waiting |= ENDS.contains(&signal.number);
             return;
         }
         // The kernel sends to the whole group (a terminal) or means us alone (an alarm), and a

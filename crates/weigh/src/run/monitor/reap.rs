@@ -32,7 +32,7 @@ impl Monitor {
                 self.reap_somebody_elses(pid);
                 continue;
             }
-            let at = self.now();
+            let at = self.watch.now();
             let id = self.last_look(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             if pid == self.root.pid {
@@ -41,10 +41,10 @@ impl Monitor {
             }
             self.reaped.add(&usage);
             // After the last look at it: readers take the events of a moment before its tick.
-            let at = at.max(self.tick.at) + Duration::from_micros(1);
+            let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
             let exit =
                 Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
-            self.event(at, exit);
+            self.watch.event(at, exit);
         }
         self.stop_with_the_command();
     }
@@ -53,10 +53,12 @@ impl Monitor {
     fn reap_somebody_elses(&mut self, pid: u32) {
         let mut buffer = Vec::new();
         let path = ProcPath::new(pid, "io");
-        let io = self.host.proc.read(path.as_c_str(), &mut buffer).ok();
+        let io = self.watch.host.proc.read(path.as_c_str(), &mut buffer).ok();
         match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
             Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
-            None => self.fault("io", format!("that of process {pid}, not of this run, is in it")),
+            None => {
+                self.watch.fault("io", format!("that of process {pid}, not of this run, is in it"))
+            }
         }
         // Its end is of no interest here.
         let _ = wait::reap(pid);
@@ -66,16 +68,18 @@ impl Monitor {
     fn last_look(&mut self, pid: u32, at: Duration) -> ProcessId {
         if pid == self.root.pid {
             // Everybody, for the last time with the command among them.
-            self.take_tick();
-            if let Some(processes) = &mut self.processes {
+            self.watch.take_tick();
+            if let Some(processes) = &mut self.watch.processes {
                 processes.forget(pid);
             }
             return self.root;
         }
-        let Some(processes) = &mut self.processes else { return ProcessId { pid, started: 0 } };
-        self.tick.begin(at);
-        let id = processes.last_look(&self.host, pid, &mut self.tick);
-        self.hand_on_tick();
+        let Some(processes) = &mut self.watch.processes else {
+            return ProcessId { pid, started: 0 };
+        };
+        self.watch.tick.begin(at);
+        let id = processes.last_look(&self.watch.host, pid, &mut self.watch.tick);
+        self.watch.hand_on_tick();
         id
     }
 

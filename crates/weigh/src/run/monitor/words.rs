@@ -27,16 +27,16 @@ impl Monitor {
         }
         // One look for all that came together: none of them is further from it than from its own.
         if at_a_boundary {
-            if let Some(processes) = &mut self.processes {
+            if let Some(processes) = &mut self.watch.processes {
                 processes.want_footprint();
             }
-            self.take_tick();
+            self.watch.take_tick();
         }
     }
 
     fn word(&mut self, word: Word) {
-        let sent = Duration::from_nanos(word.nanoseconds).saturating_sub(self.begin);
-        let at = self.after_the_last_look(sent.min(self.now()));
+        let sent = Duration::from_nanos(word.nanoseconds).saturating_sub(self.watch.begin);
+        let at = self.after_the_last_look(sent.min(self.watch.now()));
         match word.event {
             // Steps of a script have no id of their own: each ends the one before.
             Event::PhaseStart { id, name, parent } if id.is_empty() => {
@@ -45,34 +45,34 @@ impl Monitor {
                 let id = format!("step-{}", self.steps.count);
                 self.steps.count += 1;
                 self.steps.open.insert(around, id.clone());
-                self.event(at, Event::PhaseStart { id, name, parent });
+                self.watch.event(at, Event::PhaseStart { id, name, parent });
             }
             // What a command is started in the middle of a step is a part of that step.
             Event::PhaseStart { id, name, parent } => {
                 let step = self.steps.open.get(parent.as_deref().unwrap_or_default());
                 let parent = step.cloned().or(parent);
-                self.event(at, Event::PhaseStart { id, name, parent });
+                self.watch.event(at, Event::PhaseStart { id, name, parent });
             }
             Event::PhaseEnd { id, .. } if id.is_empty() => {
                 self.end_step(&word.within.unwrap_or_default(), at);
             }
             Event::PhaseEnd { id, usage, end, account } => {
                 self.end_step(&id, at);
-                self.event(at, Event::PhaseEnd { id, usage, end, account });
+                self.watch.event(at, Event::PhaseEnd { id, usage, end, account });
             }
-            event => self.event(at, event),
+            event => self.watch.event(at, event),
         }
     }
 
     /// Readers take what happened before a tick first: a word that was sent before the last
     /// look and heard after it is put behind it, so that they find the order we had.
     fn after_the_last_look(&self, at: Duration) -> Duration {
-        at.max(self.tick.at + Duration::from_micros(1))
+        at.max(self.watch.tick.at + Duration::from_micros(1))
     }
 
     fn end_step(&mut self, around: &str, at: Duration) {
         if let Some(id) = self.steps.open.remove(around) {
-            self.event(at, Event::PhaseEnd { id, usage: None, end: None, account: None });
+            self.watch.event(at, Event::PhaseEnd { id, usage: None, end: None, account: None });
         }
     }
 

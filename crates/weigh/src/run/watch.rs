@@ -1,0 +1,213 @@
+//! What every kind of watching shares: the ticks, what happens, and the recording's end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::schedule::Schedule;
+use crate::collect::own::OwnTicks;
+use crate::collect::processes::Processes;
+use crate::collect::task_clock::RunClock;
+use crate::collect::{Collector, Fault};
+use crate::host::Host;
+use crate::host::signals::Signals;
+use crate::record::{Entry, Event, Manifest, Writer, files};
+use crate::sample::{Entity, Tick};
+use crate::settings::Settings;
+use crate::summary::{Accumulator, Summary};
+
+/// Who is asked at each tick, and who is told.
+pub(super) struct Watch {
+    pub(super) host: Host,
+    /// The clock's reading at the run's zero.
+    pub(super) begin: Duration,
+    pub(super) tick: Tick,
+    pub(super) processes: Option<Processes>,
+    pub(super) task_clock: Option<RunClock>,
+    collectors: Vec<(&'static str, Box<dyn Collector>)>,
+    pub(super) writer: Option<Writer>,
+    pub(super) accumulator: Accumulator,
+    pub(super) schedule: Schedule,
+    faulted: Vec<String>,
+}
+
+/// What is left of a watch.
+pub(super) struct Closed {
+    pub(super) summary: Summary,
+    pub(super) recording: Option<PathBuf>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Watch {
+    pub(super) fn new(
+        host: Host,
+        begin: Duration,
+        settings: &Settings,
+        manifest: &Manifest,
+        tick: Tick,
+        processes: Option<Processes>,
+        writer: Option<Writer>,
+    ) -> Watch {
+        let sources = settings.sources();
+        let collectors = sources
+            .iter()
+            .filter_map(|source| Some((source.name, source.collector?(settings))))
+            .collect();
+        Watch {
+            host,
+            begin,
+            tick,
+            processes,
+            task_clock: None,
+            collectors,
+            writer,
+            accumulator: Accumulator::new(manifest),
+            schedule: Schedule::new(Duration::ZERO, settings.interval),
+            faulted: Vec::new(),
+        }
+    }
+
+    /// The time since the run began.
+    pub(super) fn now(&self) -> Duration {
+        self.host.clock.now().saturating_sub(self.begin)
+    }
+
+    /// Takes the tick that is due, brings to the disk what is due there, and says how long
+    /// there is nothing to do.
+    pub(super) fn work(&mut self) -> Duration {
+        let mut now = self.now();
+        if now >= self.schedule.due() {
+            self.take_tick();
+            now = self.now();
+        }
+        let until = self.schedule.due();
+        if let Some(writer) = &mut self.writer
+            // Now, when the next tick would be too late: waking up once more costs more.
+            && writer.due().is_some_and(|due| due < until)
+        {
+            writer.flush(now);
+        }
+        until.saturating_sub(now)
+    }
+
+    /// Asks everybody, and hands on what they said.
+    pub(super) fn take_tick(&mut self) {
+        let at = self.now();
+        self.tick.begin(at);
+        let mut faults = Vec::new();
+        // First, because it is the one whose rate shows how far it is from `at`.
+        if let Some(clock) = &mut self.task_clock
+            && let Err(fault) = clock.sample(&self.host, &mut self.tick)
+        {
+            self.task_clock = None;
+            faults.push(("task-clock", fault));
+        }
+        self.ask_processes();
+        let (host, tick) = (&self.host, &mut self.tick);
+        self.collectors.retain_mut(|(name, collector)| {
+            let Err(fault) = collector.sample(host, tick) else { return true };
+            let stays = matches!(fault, Fault::Skip(_));
+            faults.push((*name, fault));
+            stays
+        });
+        let ticks =
+            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
+        self.tick.put(Entity::Single, &ticks);
+        self.hand_on_tick();
+        for (source, fault) in faults {
+            self.fault(source, fault.to_string());
+        }
+        let now = self.now();
+        if now >= self.schedule.due() {
+            self.schedule.took(now);
+        }
+    }
+
+    fn ask_processes(&mut self) {
+        let Some(processes) = &mut self.processes else { return };
+        let asked = processes.sample(&self.host, &mut self.tick);
+        let mut refusals = processes.refusals();
+        if let Err(fault) = asked {
+            refusals.push(fault.to_string());
+            if matches!(fault, Fault::Retire(_)) {
+                self.processes = None;
+            }
+        }
+        refusals.into_iter().for_each(|why| self.fault("process", why));
+    }
+
+    /// Who came and went first, so that nobody is counted who is not there any more.
+    pub(super) fn hand_on_tick(&mut self) {
+        for change in std::mem::take(&mut self.tick.changes) {
+            self.event(self.tick.at, Event::from(&change));
+        }
+        self.accumulator.tick(&self.tick);
+        if let Some(writer) = &mut self.writer {
+            writer.tick(&self.tick);
+        }
+    }
+
+    /// Something happened.
+    pub(super) fn event(&mut self, at: Duration, event: Event) {
+        let entry = Entry::new(at, event);
+        self.accumulator.event(&entry);
+        if let Some(writer) = &mut self.writer {
+            writer.event(&entry);
+        }
+    }
+
+    /// Records what could not be measured; the same thing once.
+    pub(super) fn fault(&mut self, source: &str, why: String) {
+        let fault = format!("{source}: {why}");
+        if !self.faulted.contains(&fault) {
+            self.faulted.push(fault);
+            self.event(self.now(), Event::Fault { source: source.to_owned(), why });
+        }
+    }
+
+    /// Finishes the recording and makes the summary.
+    ///
+    /// A recording may take long when its disk hangs: signals tell when nobody wants to wait.
+    pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> Closed {
+        let now = self.now();
+        let Some(mut writer) = self.writer.take() else {
+            return Closed { summary: self.accumulator.finish(), recording: None, warnings };
+        };
+        let directory = writer.directory().to_owned();
+        writer.flush(now);
+        let faults = writer.finish(now, || self.is_told_to_give_up(signals, now));
+        let whole = faults.is_empty();
+        if !whole {
+            let why = faults.join("; ");
+            warnings.push(format!("the recording is not whole: {why}"));
+            let source = "recording".to_owned();
+            self.accumulator.event(&Entry::new(now, Event::Fault { source, why }));
+        }
+        let summary = self.accumulator.finish();
+        let written = serde_json::to_vec_pretty(&summary)
+            .map_err(|error| error.to_string())
+            .and_then(|json| {
+                files::write_whole(&directory.join("summary.json"), &json)
+                    .map_err(|error| error.to_string())
+            });
+        // One warning is enough: the second would have the same cause.
+        if let Err(why) = written
+            && whole
+        {
+            warnings.push(format!("no summary.json: {why}"));
+        }
+        let recording = directory.join("run.json").exists().then_some(directory);
+        Closed { summary, recording, warnings }
+    }
+
+    /// Whether somebody wants the end of a recording that takes long: its disk may hang.
+    ///
+    /// Not at once: whoever ends a run often tells everybody, and more than once.
+    fn is_told_to_give_up(&self, signals: &mut Signals, since: Duration) -> bool {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let told = signals.arrived().is_some_and(|signal| ENDS.contains(&signal.number));
+        told && self.now().saturating_sub(since) > PATIENCE
+    }
+}
+
+/// Signals by which somebody asks for the end.
+pub(super) const ENDS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
