@@ -13,6 +13,7 @@ pub mod facts;
 pub mod fake;
 pub mod own;
 pub mod perf;
+pub mod pidfd;
 pub mod signals;
 pub mod wait;
 

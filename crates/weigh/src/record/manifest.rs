@@ -40,6 +40,9 @@ pub struct Manifest {
     /// Who ran it; null when the user has no name.
     #[serde(default)]
     pub user: Option<String>,
+    /// Processes that ran before weigh came and were followed; none when weigh started a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<u32>,
     /// The command's process.
     pub pid: u32,
     /// Clock ticks from boot to its start.
@@ -109,6 +112,7 @@ impl Manifest {
             name: settings.name.clone().unwrap_or_else(|| program.to_owned()),
             command: settings.command_lines.then(|| command.to_vec()),
             user: None,
+            attached: Vec::new(),
             pid: 0,
             process_started: 0,
             started,

@@ -19,6 +19,7 @@ pub mod inbox;
 pub mod manifest;
 mod program;
 mod reader;
+mod since;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use manifest::Manifest;
 pub use program::program_name;
 pub(crate) use reader::host_directory;
 pub use reader::{Moment, Recording};
+pub(crate) use since::Since;
 pub use writer::{FLUSH_EVERY, Writer};
 
 /// The version of the recording's format.

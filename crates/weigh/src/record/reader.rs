@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::frames::Batches;
 use super::stream::decode;
-use super::{Entry, Error, FORMAT, Manifest, files};
+use super::{Entry, Error, FORMAT, Manifest, Since, files};
 use crate::catalog::{Metric, Scope};
 use crate::sample::{Table, Tick};
 
@@ -103,9 +103,14 @@ impl Recording {
             }
         }
         let mut tick = Tick::new(groups);
+        // What processes used before weigh came is not the run's.
+        let mut since = (!self.manifest.attached.is_empty()).then(Since::default);
         let mut entries = self.entries.iter().peekable();
         while let Some(at) = cursors.iter().filter_map(Cursor::time).min() {
             while let Some(entry) = entries.next_if(|entry| entry.seconds <= at.as_secs_f64()) {
+                if let Some(since) = &mut since {
+                    since.event(entry);
+                }
                 each(Moment::Event(entry));
             }
             tick.begin(at);
@@ -114,6 +119,9 @@ impl Recording {
                     cursor.move_row_to(&mut tick);
                     cursor.refill()?;
                 }
+            }
+            if let Some(since) = &mut since {
+                since.tick(&mut tick);
             }
             each(Moment::Tick(&tick));
         }

@@ -199,6 +199,14 @@ impl Table {
         }
     }
 
+    /// Puts another value into a row, or none.
+    pub(crate) fn replace(&mut self, column: usize, row: usize, value: Option<Value>) {
+        match value {
+            Some(value) => self.columns[column].set(row, value),
+            None => self.columns[column].present[row] = false,
+        }
+    }
+
     /// Adds one row of another table of the same scope.
     pub(crate) fn append_row(&mut self, other: &Table, place: usize) {
         self.begin_row(other.times[place], other.entities[place]);
