@@ -392,6 +392,9 @@ pub struct PlotArgs {
     /// Draw what this program would have drawn, as PNG under its names
     #[arg(long = "as", value_enum, value_name = "PROGRAM", conflicts_with_all = ["metrics", "formats"])]
     pub drawer: Option<Drawer>,
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
+    pub units: Option<Units>,
     /// Print the names of charts and metrics
     #[arg(long, conflicts_with_all = ["run", "metrics", "output", "formats", "drawer", "force"])]
     pub list: bool,

@@ -1,7 +1,7 @@
 //! The charts of a run, gathered in one pass over its ticks.
 
 use super::catalogued::Catalogued;
-use super::chart::{Chart, Limit};
+use super::chart::{Chart, Limit, Timeline};
 use super::crowd::{Crowd, number};
 use super::entities::Entities;
 use super::programs::{Measure, Of, Programs, Shown};
@@ -9,6 +9,7 @@ use super::timeline::Times;
 use crate::catalog::{Metric, Row, Scope, Unit};
 use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::collect::task_clock::RunCpu;
+use crate::quantity::Units;
 use crate::record::{Entry, Manifest, Moment, Recording};
 use crate::sample::{Table, Tick};
 
@@ -39,6 +40,7 @@ pub struct Gatherer {
     times: Times,
     run_cpu: Option<f64>,
     limits: Limits,
+    units: Units,
     row: Vec<f64>,
 }
 
@@ -89,17 +91,24 @@ impl Gatherer {
                 memory: manifest.host.memory_bytes.map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
             },
+            units: Units::Binary,
             row: Vec::new(),
         }
+    }
+
+    /// The same, with sizes written in these units.
+    pub fn in_units(self, units: Units) -> Gatherer {
+        Gatherer { units, ..self }
     }
 
     /// The charts of a recording.
     pub fn of(
         recording: &Recording,
         more: &[&'static Metric],
+        units: Units,
     ) -> Result<Gallery, crate::record::Error> {
         let groups = crate::collect::all_groups();
-        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
+        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more).in_units(units);
         recording.replay(&groups, |moment| match moment {
             Moment::Tick(tick) => gatherer.tick(tick),
             Moment::Event(entry) => gatherer.event(entry),
@@ -166,8 +175,10 @@ impl Gatherer {
             room.extend(catalogued.chart(&timeline));
         }
         gallery.node.splice(0..0, node);
-        for chart in &mut gallery.run {
+        for chart in gallery.run.iter_mut().chain(&mut gallery.node).chain(&mut gallery.own) {
+            chart.scale.units = self.units;
             self.limits.mark(chart);
+            chart.note = format!("{} {}", chart.note, not_drawn(&timeline)).trim().to_owned();
         }
         gallery
     }
@@ -175,6 +186,18 @@ impl Gatherer {
 
 fn charts_of(charts: impl Iterator<Item = Option<Chart>>) -> Vec<Chart> {
     charts.flatten().collect()
+}
+
+/// What is missing on the time axis, in a sentence.
+fn not_drawn(timeline: &Timeline) -> String {
+    match timeline.left_out {
+        (0, 0) => String::new(),
+        (phases, 0) => format!("{phases} of the phases are not drawn."),
+        (0, marks) => format!("{marks} of the marks are not drawn."),
+        (phases, marks) => {
+            format!("{phases} of the phases and {marks} of the marks are not drawn.")
+        }
+    }
 }
 
 /// The names of the charts whose highest point is marked, and which have a limit.

@@ -8,6 +8,7 @@ use super::chart::{Chart, Form, Limit, MOST_SERIES, Scale, Series, Timeline};
 use super::choose::metric;
 use super::{Gallery, Gatherer};
 use crate::catalog::Unit;
+use crate::quantity::Units;
 use crate::record::{Error, Recording};
 
 /// A picture under the name of another program's.
@@ -26,7 +27,7 @@ pub fn oasis(recording: &Recording) -> Result<Vec<Picture>, Error> {
     const USS: &str = "process.memory.uss";
     const RSS: &str = "process.memory.rss";
     let sizes: Vec<_> = [USS, RSS].into_iter().filter_map(metric).collect();
-    let gallery = Gatherer::of(recording, &sizes)?;
+    let gallery = Gatherer::of(recording, &sizes, Units::Binary)?;
     let get = |name: &str, title: &str| named(&gallery, name, title);
     let mut total = get(USS, "Total USS of all tools");
     total.peak = total.highest();
@@ -70,7 +71,7 @@ const PERFMON: [(&str, &str, Option<&str>); 15] = [
 
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn perfmon(recording: &Recording) -> Result<Vec<Picture>, Error> {
-    let gallery = Gatherer::of(recording, &[])?;
+    let gallery = Gatherer::of(recording, &[], Units::Binary)?;
     let host = &recording.manifest().host.name;
     // 18 cm wide at 200 dots an inch, as theirs.
     let size = (1417.0, 709.0);

@@ -382,7 +382,11 @@ impl Counter {
                 _ => format!("{} {parted}", self.measure.title),
             },
             note: self.measure.note,
-            scale: Scale { unit: self.measure.unit, per_second: rate },
+            scale: if rate {
+                Scale::rate(self.measure.unit)
+            } else {
+                Scale::level(self.measure.unit)
+            },
             form,
             times,
             series,

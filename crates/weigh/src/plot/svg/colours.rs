@@ -14,6 +14,7 @@ text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:11px;fill:#444}
 .rule{stroke:#e3e3e3;stroke-width:1}
 .tick-line{stroke:#888;stroke-width:1}
 .band{fill:#5b6b7b;fill-opacity:0.08;stroke:#5b6b7b;stroke-opacity:0.35;stroke-width:0.5}
+.thin{stroke:none}
 .d1{fill-opacity:0.13}.d2{fill-opacity:0.18}
 .band-name{fill:#3c4a58}
 .mark{stroke:#555;stroke-width:1;stroke-dasharray:3 3}

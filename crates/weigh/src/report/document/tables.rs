@@ -4,6 +4,7 @@ use super::{Cell, Column, Table};
 use crate::host::signals;
 use crate::host::wait::End;
 use crate::quantity::{self, Units};
+use crate::record::{Entry, Event};
 use crate::report::census::{Participants, Process, Program};
 use crate::report::phases::nested;
 use crate::summary::Summary;
@@ -11,6 +12,21 @@ use crate::summary::phases::{Named, statistics};
 
 fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }
+}
+
+/// The moments that were marked.
+pub(in crate::report) fn marks(entries: &[Entry]) -> Table {
+    const MOST: usize = 500;
+    let told = |entry: &Entry| match &entry.event {
+        Event::Mark { text } => Some(vec![seconds(Some(entry.seconds)), Cell::text(&**text)]),
+        _ => None,
+    };
+    let columns = vec![Column::number("At"), Column::text("Mark")];
+    let mut rows: Vec<Vec<Cell>> = entries.iter().filter_map(told).collect();
+    let more = rows.len().saturating_sub(MOST);
+    rows.truncate(MOST);
+    let note = if more > 0 { format!("{more} later ones are left out.") } else { String::new() };
+    Table { rows, ..table("marks", "Marks", note, columns) }
 }
 
 fn bytes(value: Option<u64>, units: Units) -> Cell {
@@ -25,7 +41,8 @@ fn seconds(value: Option<f64>) -> Cell {
 pub(super) fn programs(participants: &Participants, units: Units) -> Table {
     let mut note = "An interpreter is called by the script it runs. CPU time is of the processes \
                     themselves, as far as they were seen; together is the largest sum of their \
-                    sizes at one moment, shared pages divided where that is known."
+                    sizes at one moment, shared pages divided where that is known. A process \
+                    that became another program is counted for both."
         .to_owned();
     if let Some(others) = &participants.other_programs {
         let count = quantity::count(others.programs as f64);
