@@ -6,8 +6,8 @@ use crate::host::wait::End;
 use crate::quantity::{self, Units};
 use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
-use crate::summary::{Summary, Tool};
 use crate::summary::phases::{Named, statistics};
+use crate::summary::{Summary, Tool};
 
 fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }

@@ -157,8 +157,7 @@ impl List {
 
     /// Keeps the heaviest, and those that must stay. Places of those that went mean nothing.
     fn cut(&mut self, must_stay: impl Fn(&Running) -> bool) -> Vec<usize> {
-        let weight =
-            |running: &Running| {
+        let weight = |running: &Running| {
             (running.tool.cpu_time_seconds, running.tool.instance_memory_peak_bytes)
         };
         let weights: Vec<_> = self.list.iter().map(weight).collect();

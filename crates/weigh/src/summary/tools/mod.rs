@@ -226,6 +226,12 @@ pub(crate) fn born(id: ProcessId, main: ProcessId) -> f64 {
     id.started as f64 / CLOCK_TICKS - main.started as f64 / CLOCK_TICKS
 }
 
+/// A share of memory beside the resident size: it may be of an older look, and is never above
+/// that.
+pub(crate) fn possible(share: Option<u64>, rss: Option<u64>) -> Option<u64> {
+    share.map(|share| rss.map_or(share, |rss| share.min(rss)))
+}
+
 /// Clock ticks in a second, as `/proc` has them: `USER_HZ` is 100 on every machine that weigh
 /// is made for.
 const CLOCK_TICKS: f64 = 100.0;
@@ -249,11 +255,9 @@ impl Member {
         self.rss = memory.rss.or(self.rss);
         self.pss = memory.pss.or(self.pss);
         self.uss = memory.uss.or(self.uss);
-        // A share may be of an older look than the size: it is never above that.
-        let rss = self.rss;
-        let possible = |share: u64| rss.map_or(share, |rss| share.min(rss));
-        let pss = self.pss.map(possible);
-        let now = Sizes { rss, pss, uss: self.uss.map(possible), size: pss.or(rss) };
+        let (rss, pss, uss) =
+            (self.rss, possible(self.pss, self.rss), possible(self.uss, self.rss));
+        let now = Sizes { rss, pss, uss, size: pss.or(rss) };
         if now != self.counted {
             list.resized(self.tool, &self.counted, &now);
             self.counted = now;
