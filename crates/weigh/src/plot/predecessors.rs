@@ -43,7 +43,7 @@ pub fn oasis(recording: &Recording) -> Result<Vec<Picture>, Error> {
     const USS: &str = "process.memory.uss";
     const RSS: &str = "process.memory.rss";
     let sizes: Vec<_> = [USS, RSS].into_iter().filter_map(metric).collect();
-    let gallery = Gatherer::of(recording, &sizes)?;
+    let gallery = Gatherer::of_programs(recording, &sizes)?;
     let get = |name: &str, title: &str| named(&gallery, name, title);
     let mut total = get(USS, "Total USS of all tools");
     total.peak = total.highest();

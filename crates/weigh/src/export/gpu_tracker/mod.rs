@@ -10,7 +10,7 @@ mod json;
 pub mod sub_track;
 mod sums;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod text;
 pub mod tracking;
 pub mod units;

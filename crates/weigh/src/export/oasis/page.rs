@@ -1,7 +1,7 @@
 //! `resource_report.md`, line by line as theirs.
 //!
-//! What is said of a tool as a whole is the summary's, which has also what was used
-//! after the last look; means and the busiest row are of the rows of the table.
+//! What is said of a tool as a whole is the summary's, which has also those that no look
+//! at everybody found; means and the busiest row are of the rows of the table.
 
 use std::fmt;
 use std::path::Path;
