@@ -13,9 +13,9 @@ use crate::weighed::{MIB, burner, output, weigh};
 const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb";
 
 /// Three instances of gulmc with 64 MiB each for two seconds, beside evepy and fmpy.
-const RUN: &str = "\
+const RUN: &str = "#!/bin/sh
 ./gulmc touch 64MiB 2s & ./gulmc touch 64MiB 2s & ./gulmc touch 64MiB 2s &
-./fmpy cpu 500ms & sh ./evepy & wait
+./fmpy cpu 500ms & ./evepy & wait
 ";
 
 /// A recorded run and what was exported of it.
@@ -32,9 +32,10 @@ impl Exported {
         let path = |name: &str| directory.path().join(name);
         symlink(burner(), path("gulmc")).unwrap();
         symlink(burner(), path("fmpy")).unwrap();
-        fs::write(path("evepy"), "#!/bin/sh\nsleep 1.5 || :\n:\n").unwrap();
-        fs::set_permissions(path("evepy"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(path("run.sh"), RUN).unwrap();
+        for (name, script) in [("evepy", "#!/bin/sh\nsleep 1.5\n:\n"), ("run.sh", RUN)] {
+            fs::write(path(name), script).unwrap();
+            fs::set_permissions(path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
         // The budget lets private memory be looked at in every tick.
         let options = ["run", "-q", "-o", "run", "-i", "200ms", "--budget", "50%", "--"];
         let words = [&options[..], command].concat();
@@ -97,7 +98,7 @@ fn is_within(what: &str, value: f64, (least, most): (f64, f64)) {
 
 #[test]
 fn their_files_are_there_with_the_sums_of_known_loads() {
-    let run = Exported::of(&["sh", "run.sh"]);
+    let run = Exported::of(&["./run.sh"]);
     let table = run.table();
     assert_eq!(table.matches('\n').count(), table.matches("\r\n").count(), "CRLF everywhere");
     assert_eq!(table.lines().next(), Some(HEADER));
@@ -133,7 +134,7 @@ fn their_files_are_there_with_the_sums_of_known_loads() {
 
 #[test]
 fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
-    let run = Exported::of(&["sh", "run.sh"]);
+    let run = Exported::of(&["./run.sh"]);
     let log = run.directory.path();
     let Some(mut python) = script("oasis.py", log) else { return };
     let said = succeeds(python.arg("log/resource_monitor.csv"));
