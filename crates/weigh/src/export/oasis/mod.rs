@@ -18,7 +18,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use super::{Cause, Error, Exported, unfinished};
+#[cfg(feature = "png")]
+use super::Cause;
+use super::{Error, Exported, unfinished};
 use crate::collect;
 use crate::destination::{self, Destination};
 #[cfg(feature = "png")]
