@@ -43,6 +43,15 @@ pub fn read() -> Result<File, Failure> {
     Ok(file.unwrap_or_default())
 }
 
+/// The units of sizes: what the command line says, else the file.
+pub fn units(said: Option<Units>) -> Result<weigh::quantity::Units, Failure> {
+    Ok(match said {
+        Some(units) => units,
+        None => read()?.units(),
+    }
+    .into())
+}
+
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
 fn read_one(path: &Path) -> Result<Option<File>, Failure> {
     let failed = |cause: String| {

@@ -25,16 +25,13 @@ const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true 
 /// Writes reports, and prints the names of the files.
 pub fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
-    let units = match args.units {
-        Some(units) => units,
-        None => config::read()?.units(),
-    };
+    let units = config::units(args.units)?;
     let place = match args.output {
         // What weigh puts into the recording is its own to replace.
         None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
         Some(output) => Place::named(output, &args.formats, args.force)?,
     };
-    let files = write(&directory, &args.formats, units.into(), &place)?;
+    let files = write(&directory, &args.formats, units, &place)?;
     print::files(&files);
     if args.open {
         open(&files)?;

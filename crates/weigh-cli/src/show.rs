@@ -15,16 +15,13 @@ use crate::{config, print, report};
 /// Shows one recording.
 pub fn show(args: ShowArgs) -> Result<u8, Failure> {
     let directory = find(args.run)?;
-    let units = match args.units {
-        Some(units) => units,
-        None => config::read()?.units(),
-    };
+    let units = config::units(args.units)?;
     if args.format == For::Github {
-        print::out(&weigh::report::github(&report::read(&directory, units.into())?));
+        print::out(&weigh::report::github(&report::read(&directory, units)?));
         return Ok(0);
     }
     let summary = load(&directory).map_err(|error| of_recording(&error))?;
-    let style = text::Style { units: units.into(), colour: true };
+    let style = text::Style { units, colour: true };
     print::out(&match args.format {
         For::Json if args.phases => json(&phases(&summary))?,
         For::Json => json(&summary)?,

@@ -101,9 +101,15 @@ await browse(async (open) => {
     return page.locator("[role=status]").textContent();
   };
   const first = await said("Home");
-  const second = await said("ArrowRight");
   assert.match(first, /^\S+.*: .+ \S+/);
-  assert.notEqual(second, first);
+  // Two looks may be so close together that they read the same.
+  let steps = 1;
+  while ((await said("ArrowRight")) === first && steps < 100) steps += 1;
+  assert.notEqual(await page.locator("[role=status]").textContent(), first);
+  while (steps > 1) {
+    await said("ArrowLeft");
+    steps -= 1;
+  }
   assert.equal(await said("ArrowLeft"), first);
   assert.equal(await readout.count(), 1);
   await said("Shift+ArrowRight");

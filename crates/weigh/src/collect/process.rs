@@ -352,8 +352,8 @@ fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>) {
             children_system: Some(host.seconds(stat.children_system_ticks)),
         },
     );
-    // A zombie has given its memory back; what it had is not known from here.
-    let rss = (stat.state != b'Z').then_some(stat.resident_pages * host.page_size);
+    // A zombie has given its memory back: it has none.
+    let rss = Some(stat.resident_pages * host.page_size);
     tick.put(entity, &ProcessMemory { rss, ..ProcessMemory::default() });
     tick.put(
         entity,

@@ -258,8 +258,8 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
     });
     let cores = times.map(|(user, system)| {
-        let note =
-            "Cores kept busy. What was used by those too short to be seen is with the others.";
+        let note = "Cores kept busy. What no look saw (short processes, and the last moments of \
+                    others) is with the others.";
         measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::Both(user, system))
     });
     let time = times.map(|(user, system)| {
