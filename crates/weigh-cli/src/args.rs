@@ -243,6 +243,7 @@ Examples:
   weigh export -f csv --phase solve RUN        only while the phase lasted
   weigh export weigh-runs -f parquet -o all    all runs as one dataset
   weigh export RUN --as gpu-tracker            what gpu-tracker would write
+  weigh export RUN --as oasis -o log           what oasislmf's ResourceMonitor would
 ")]
 pub struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
@@ -436,6 +437,9 @@ pub enum Drawer {
 pub enum Predecessor {
     /// gpu-tracker 5.0.1: result as JSON and text, tracking file as CSV and SQLite
     GpuTracker,
+    /// ResourceMonitor of oasislmf 2.5.8: resource_monitor.csv, and resource_report/ with
+    /// Markdown and six plots
+    Oasis,
 }
 
 fn cores(text: &str) -> Result<f64, String> {

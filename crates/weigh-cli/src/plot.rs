@@ -49,10 +49,7 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
                 Drawer::Perfmon => predecessors::perfmon(&recording),
             };
             for picture in pictures.map_err(|error| of_recording(&error))? {
-                let (width, height) = picture.size;
-                let look = svg::Look { width: WIDTH, height: WIDTH * height / width, alone: true };
-                let drawn = svg::draw(&picture.chart, look);
-                let pixels = pixels(&drawn, (width / WIDTH) as f32)?;
+                let pixels = picture.png().map_err(not_drawn)?;
                 drawing.write(&into.join(&picture.file), &pixels)?;
             }
         }
@@ -106,8 +103,11 @@ fn kind_of(path: &Path) -> Option<Picture> {
 
 /// A drawing as a PNG.
 pub fn pixels(drawn: &str, scale: f32) -> Result<Vec<u8>, Failure> {
-    plot::png(drawn, scale)
-        .map_err(|error| Failure::new("cannot draw this chart", error, "draw it as SVG: -f svg"))
+    plot::png(drawn, scale).map_err(not_drawn)
+}
+
+fn not_drawn(error: plot::PngError) -> Failure {
+    Failure::new("cannot draw this chart", error, "draw it as SVG: -f svg")
 }
 
 struct Drawing {

@@ -108,12 +108,32 @@ impl Gatherer {
         units: Units,
     ) -> Result<Gallery, crate::record::Error> {
         let groups = crate::collect::all_groups();
-        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more).in_units(units);
-        recording.replay(&groups, |moment| match moment {
-            Moment::Tick(tick) => gatherer.tick(tick),
-            Moment::Event(entry) => gatherer.event(entry),
+        let gatherer = Gatherer::new(recording.manifest(), &groups, more);
+        gatherer.in_units(units).through(recording, &groups)
+    }
+
+    /// The charts of a recording by program, also where each process could have a part of its
+    /// own.
+    pub fn of_programs(
+        recording: &Recording,
+        more: &[&'static Metric],
+    ) -> Result<Gallery, crate::record::Error> {
+        let groups = crate::collect::all_groups();
+        let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
+        gatherer.crowd.programs.tell_programs_apart();
+        gatherer.through(recording, &groups)
+    }
+
+    fn through(
+        mut self,
+        recording: &Recording,
+        groups: &[&'static [Metric]],
+    ) -> Result<Gallery, crate::record::Error> {
+        recording.replay(groups, |moment| match moment {
+            Moment::Tick(tick) => self.tick(tick),
+            Moment::Event(entry) => self.event(entry),
         })?;
-        Ok(gatherer.finish())
+        Ok(self.finish())
     }
 
     /// Takes in something that happened.

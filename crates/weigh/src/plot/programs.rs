@@ -146,6 +146,11 @@ impl Programs {
         }
     }
 
+    /// Programs are told apart from the beginning, not their processes. Before anybody comes.
+    pub fn tell_programs_apart(&mut self) {
+        self.by_process = false;
+    }
+
     /// Slots that became one since the last time: the higher is part of the lower now.
     pub fn take_merges(&mut self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.merges)
