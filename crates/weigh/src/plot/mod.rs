@@ -11,6 +11,7 @@ mod choose;
 mod crowd;
 mod curve;
 mod entities;
+mod extremes;
 #[cfg(any(feature = "pdf", feature = "png"))]
 pub mod fonts;
 mod gather;

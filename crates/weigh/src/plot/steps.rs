@@ -4,6 +4,8 @@
 //! every column stay as they were measured, and all others become one: their mean. So a burst
 //! has its height, its time and its length, and the area under the curve is what was used.
 
+use super::extremes::{self, Shape, cell};
+
 /// Stretches of time with their rates.
 #[derive(Debug, Clone)]
 pub struct Steps {
@@ -143,18 +145,8 @@ impl Bucket {
             return;
         }
         let mut keep = vec![false; self.kept.len()];
-        let mut of = |value: &dyn Fn(&Step) -> f64| {
-            let known = || self.kept.iter().map(value).enumerate().filter(|(_, v)| !v.is_nan());
-            let low = known().reduce(|best, next| if next.1 < best.1 { next } else { best });
-            let high = known().reduce(|best, next| if next.1 > best.1 { next } else { best });
-            for (place, _) in low.into_iter().chain(high) {
-                keep[place] = true;
-            }
-        };
-        (0..columns).for_each(|column| of(&|step| cell(&step.values, column, absent)));
-        if summed {
-            of(&|step| step.values.iter().filter(|value| !value.is_nan()).sum());
-        }
+        let rows: Vec<&[f64]> = self.kept.iter().map(|step| &step.values[..]).collect();
+        extremes::mark(&rows, Shape { columns, absent, summed }, &mut keep);
         let mut kept = keep.into_iter();
         self.kept.retain(|_| kept.next().unwrap_or(true));
     }
@@ -195,10 +187,6 @@ fn put(steps: &mut Vec<(f64, Vec<f64>)>, to: f64, values: Vec<f64>) {
         Some((end, _)) => *end = to,
         None => steps.push((to, values)),
     }
-}
-
-fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
-    values.get(column).copied().unwrap_or(absent)
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! highest in any column, at their own times. When there are too many buckets, two become
 //! one. So memory does not grow with the run, and every extreme that was measured is drawn.
 
+use super::extremes::{self, Shape, cell, sum};
+
 /// Rows of values over time, as few as a picture needs.
 #[derive(Debug, Clone)]
 pub struct Thinned {
@@ -201,19 +203,8 @@ impl Bucket {
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
         self.forget_edges();
         let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
-        let mut of = |value: &dyn Fn(&Row) -> f64| {
-            let known = || self.rows.iter().map(value).enumerate().filter(|(_, v)| !v.is_nan());
-            // The first of equals stays.
-            let low = known().reduce(|best, next| if next.1 < best.1 { next } else { best });
-            let high = known().reduce(|best, next| if next.1 > best.1 { next } else { best });
-            for (place, _) in low.into_iter().chain(high) {
-                keep[place] = true;
-            }
-        };
-        (0..columns).for_each(|column| of(&|row| cell(&row.values, column, absent)));
-        if summed {
-            of(&|row| sum(&row.values));
-        }
+        let rows: Vec<&[f64]> = self.rows.iter().map(|row| &row.values[..]).collect();
+        extremes::mark(&rows, Shape { columns, absent, summed }, &mut keep);
         let near = |place: usize| {
             let before = place.checked_sub(1).is_some_and(|place| keep[place]);
             before || keep.get(place + 1).is_some_and(|kept| *kept)
@@ -243,14 +234,6 @@ fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
         *high = value;
     }
     is_low || is_high
-}
-
-fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
-    values.get(column).copied().unwrap_or(absent)
-}
-
-fn sum(values: &[f64]) -> f64 {
-    values.iter().filter(|value| !value.is_nan()).sum()
 }
 
 #[cfg(test)]
