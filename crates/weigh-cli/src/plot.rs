@@ -39,7 +39,7 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     recording.damage().iter().for_each(|what| print::warning(what));
-    let units = config::units(args.units)?;
+    let units = config::units(args.sizes.units)?;
     let mut drawing = Drawing { force: args.force, files: Vec::new() };
     let into = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     match (args.drawer, one_file) {

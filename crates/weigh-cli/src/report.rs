@@ -26,7 +26,7 @@ const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true 
 /// Writes reports, and prints the names of the files.
 pub fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
-    let units = config::units(args.units)?;
+    let units = config::units(args.sizes.units)?;
     let place = match args.output {
         // What weigh puts into the recording is its own to replace.
         None => Place { directory: directory.join(DIRECTORY), file: None, force: true },

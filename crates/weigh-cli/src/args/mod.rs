@@ -97,9 +97,8 @@ pub struct ShowArgs {
     /// Text for people, JSON for programs, or a block for a CI's comment
     #[arg(long, value_enum, default_value_t)]
     pub format: Summary,
-    /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
-    pub units: Option<Units>,
+    #[command(flatten)]
+    pub sizes: Sizes,
     /// Show the phases instead: all of one name together
     #[arg(long)]
     pub phases: bool,
@@ -128,6 +127,14 @@ pub enum Summary {
     Json,
     /// Markdown for a comment on a pull request or a step's summary
     Github,
+}
+
+/// How sizes are printed: an option of every verb that prints some.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub struct Sizes {
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
+    pub units: Option<Units>,
 }
 
 /// The units of sizes.

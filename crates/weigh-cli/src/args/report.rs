@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
-use super::Units;
+use super::Sizes;
 
 /// Write a report of a recorded run: what it used, what it means, with charts
 ///
@@ -42,9 +42,8 @@ pub struct ReportArgs {
     /// Replace files that are there
     #[arg(long)]
     pub force: bool,
-    /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
-    pub units: Option<Units>,
+    #[command(flatten)]
+    pub sizes: Sizes,
 }
 
 /// A kind of report.
@@ -107,9 +106,8 @@ pub struct PlotArgs {
     /// Draw what this program would have drawn, as PNG under its names
     #[arg(long = "as", value_enum, value_name = "PROGRAM", conflicts_with_all = ["metrics", "formats"])]
     pub drawer: Option<Drawer>,
-    /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
-    pub units: Option<Units>,
+    #[command(flatten)]
+    pub sizes: Sizes,
     /// Print the names of charts and metrics
     #[arg(long, conflicts_with_all = ["run", "metrics", "output", "formats", "drawer", "force"])]
     pub list: bool,

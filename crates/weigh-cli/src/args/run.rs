@@ -8,7 +8,7 @@ use clap::Args as ClapArgs;
 use weigh::quantity;
 
 use super::export::export_format;
-use super::{Kind, Summary, Units};
+use super::{Kind, Sizes, Summary};
 
 /// Run a command, weigh it and all it starts
 ///
@@ -84,9 +84,8 @@ pub struct RunArgs {
     /// Write the summary, as JSON, into this file
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
-    /// Sizes in GiB, in GB, or in bytes
-    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
-    pub units: Option<Units>,
+    #[command(flatten)]
+    pub sizes: Sizes,
     /// Export the recording at the end, as weigh export does
     #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
     pub export: Vec<weigh::export::Format>,
