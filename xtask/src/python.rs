@@ -14,19 +14,24 @@ pub const VARIABLE: &str = "WEIGH_TEST_PYTHON";
 /// What the tests read exported files with.
 const READERS: &str = "crates/weigh-cli/tests/python/requirements.txt";
 
+/// What they need a file of, and not what it needs.
+const ALONE: &str = "crates/weigh-cli/tests/python/alone.txt";
+
 /// The interpreter of an environment that has what the tests need.
 pub fn with_readers() -> Result<PathBuf> {
-    let file = root().join(READERS);
-    let wanted = std::fs::read_to_string(&file).context(READERS)?;
-    environment("test-python", &wanted, &["-r", &file.to_string_lossy()])
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).context(file.to_owned());
+    let wanted = read(READERS)? + &read(ALONE)?;
+    let [readers, alone] =
+        [READERS, ALONE].map(|file| root().join(file).to_string_lossy().into_owned());
+    environment("test-python", &wanted, &[&["-r", &readers], &["--no-deps", "-r", &alone]])
 }
 
 /// The interpreter of an environment with these packages.
 pub fn with(name: &str, package: &str) -> Result<PathBuf> {
-    environment(name, package, &[package])
+    environment(name, package, &[&[package]])
 }
 
-fn environment(name: &str, wanted: &str, install: &[&str]) -> Result<PathBuf> {
+fn environment(name: &str, wanted: &str, installs: &[&[&str]]) -> Result<PathBuf> {
     let directory = target().join(name);
     let (python, has) = (directory.join("bin/python"), directory.join("has.txt"));
     // Written last, so an environment that was not finished is made again.
@@ -35,9 +40,11 @@ fn environment(name: &str, wanted: &str, install: &[&str]) -> Result<PathBuf> {
     }
     println!("python: making {}", directory.display());
     create(&directory)?;
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(install);
-    command::run(&mut pip)?;
+    for install in installs {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        command::run(pip.args(*install))?;
+    }
     std::fs::write(&has, wanted).with_context(|| has.display().to_string())?;
     Ok(python)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::export::{self, Exported, Format, Options, gpu_tracker};
+use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis};
 use weigh::record::{Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
@@ -15,8 +15,10 @@ const DIRECTORY: &str = "export";
 
 /// Writes tables, and prints the names of the files.
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
-    if let Some(Predecessor::GpuTracker) = args.predecessor {
-        return as_gpu_tracker(args);
+    match args.predecessor {
+        Some(Predecessor::GpuTracker) => return as_gpu_tracker(args),
+        Some(Predecessor::Oasis) => return as_oasis(args),
+        None => {}
     }
     let options = Options {
         formats: args.formats,
@@ -73,6 +75,23 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     })?;
     print::warning(crate::gpu_tracker::NO_GPU);
     print::files(&written);
+    Ok(0)
+}
+
+fn as_oasis(args: ExportArgs) -> Result<u8, Failure> {
+    let units = args.ram_unit.is_some() || args.gpu_ram_unit.is_some() || args.time_unit.is_some();
+    if units || args.expected_cores.is_some() {
+        let cause = "units and expected cores are gpu-tracker's; oasislmf has its own";
+        let hint = "weigh export RUN --as oasis -o DIR";
+        return Err(Failure::new("cannot use these options", cause, hint).code(USAGE));
+    }
+    let directory = show::find(args.run)?;
+    let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
+    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    let written = oasis::export(&recording, &output, args.force);
+    let exported = written.map_err(|error| of_export(&error))?;
+    exported.missing.iter().for_each(|what| print::warning(what));
+    print::files(&exported.files);
     Ok(0)
 }
 

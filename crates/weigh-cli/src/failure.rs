@@ -1,7 +1,7 @@
 //! What a person is told when something cannot be done: what, why, and what to type.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weigh::{export, host, record, run, settings};
+use weigh::{destination, export, host, record, run, settings};
 
 /// A failure in three lines and an exit code.
 #[derive(Debug)]
@@ -79,6 +79,15 @@ fn hint(error: &clap::Error) -> String {
         Some(suggestion) => format!("did you mean {suggestion}? see weigh --help"),
         None => "see weigh --help, or weigh VERB --help".to_owned(),
     }
+}
+
+/// A file of the user's that could not be made.
+pub fn of_file(what: &str, error: &destination::Error) -> Failure {
+    let hint = match error {
+        destination::Error::Exists { .. } => "replace it with --force, or name another: -o PATH",
+        destination::Error::Write { .. } => "name a place with room that you may write to: -o PATH",
+    };
+    Failure::new(what, error, hint)
 }
 
 impl From<run::Error> for Failure {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         }
     };
     match outcome {
+        Ok(0) if print::is_lost() => ExitCode::FAILURE,
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             print::failure(&failure);

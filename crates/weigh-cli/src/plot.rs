@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use weigh::destination;
 use weigh::plot::{self, Chart, Gatherer, predecessors, svg};
+use weigh::quantity::Units;
 use weigh::record::Recording;
 
 use crate::args::{Drawer, Picture, PlotArgs};
-use crate::failure::{Failure, USAGE, of_recording};
-use crate::{print, show};
+use crate::failure::{Failure, USAGE, of_file, of_recording};
+use crate::{config, print, show};
 
 /// Where pictures go in a recording when nothing else is said.
 const DIRECTORY: &str = "plots";
@@ -23,14 +24,22 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
         print::out(&plot::names().iter().map(|name| format!("{name}\n")).collect::<String>());
         return Ok(0);
     }
+    let mut names: Vec<String> = Vec::new();
+    for name in args.metrics.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
     let one_file = args.output.as_deref().and_then(kind_of);
-    if one_file.is_some() && (args.metrics.len() != 1 || args.drawer.is_some()) {
+    if one_file.is_some() && (names.len() != 1 || args.drawer.is_some()) {
         let cause = "a file holds one picture, and --metric names one";
         let hint = "weigh plot --metric memory -o memory.svg, or name a directory: -o DIR";
         return Err(Failure::new("cannot draw several charts into a file", cause, hint).code(USAGE));
     }
     let directory = show::find(args.run)?;
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    recording.damage().iter().for_each(|what| print::warning(what));
+    let units = config::units(args.sizes.units)?;
     let mut drawing = Drawing { force: args.force, files: Vec::new() };
     let into = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     match (args.drawer, one_file) {
@@ -40,20 +49,17 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
                 Drawer::Perfmon => predecessors::perfmon(&recording),
             };
             for picture in pictures.map_err(|error| of_recording(&error))? {
-                let (width, height) = picture.size;
-                let look = svg::Look { width: WIDTH, height: WIDTH * height / width, alone: true };
-                let drawn = svg::draw(&picture.chart, look);
-                let pixels = pixels(&drawn, (width / WIDTH) as f32)?;
+                let pixels = picture.png().map_err(not_drawn)?;
                 drawing.write(&into.join(&picture.file), &pixels)?;
             }
         }
         (None, Some(kind)) => {
-            for chart in charts(&recording, &args.metrics)? {
+            for chart in charts(&recording, &names, units)? {
                 drawing.draw(&chart, kind, &into)?;
             }
         }
         (None, None) => {
-            for chart in charts(&recording, &args.metrics)? {
+            for chart in charts(&recording, &names, units)? {
                 for kind in &args.formats {
                     let file = into.join(format!("{}.{}", chart.name, kind.name()));
                     drawing.draw(&chart, *kind, &file)?;
@@ -69,12 +75,12 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
 }
 
 /// The charts of these names, or all.
-fn charts(recording: &Recording, names: &[String]) -> Result<Vec<Chart>, Failure> {
+fn charts(recording: &Recording, names: &[String], units: Units) -> Result<Vec<Chart>, Failure> {
     if names.is_empty() {
-        let gallery = Gatherer::of(recording, &[]).map_err(|error| of_recording(&error))?;
+        let gallery = Gatherer::of(recording, &[], units).map_err(|error| of_recording(&error))?;
         return Ok(gallery.all().cloned().collect());
     }
-    plot::charts(recording, names).map_err(|error| match error {
+    plot::charts(recording, names, units).map_err(|error| match error {
         plot::Error::Recording(error) => of_recording(&error),
         plot::Error::NoChart { .. } => {
             let hint = "see their names: weigh plot --list";
@@ -97,8 +103,11 @@ fn kind_of(path: &Path) -> Option<Picture> {
 
 /// A drawing as a PNG.
 pub fn pixels(drawn: &str, scale: f32) -> Result<Vec<u8>, Failure> {
-    plot::png(drawn, scale)
-        .map_err(|error| Failure::new("cannot draw this chart", error, "draw it as SVG: -f svg"))
+    plot::png(drawn, scale).map_err(not_drawn)
+}
+
+fn not_drawn(error: plot::PngError) -> Failure {
+    Failure::new("cannot draw this chart", error, "draw it as SVG: -f svg")
 }
 
 struct Drawing {
@@ -117,10 +126,8 @@ impl Drawing {
     }
 
     fn write(&mut self, file: &Path, contents: &[u8]) -> Result<(), Failure> {
-        let hint = "replace it: weigh plot --force …, or name another: -o FILE";
-        let written = destination::write(file, contents, self.force);
-        let written =
-            written.map_err(|error| Failure::new("cannot write the picture", error, hint));
+        let written = destination::write(file, contents, self.force)
+            .map_err(|error| of_file("cannot write the picture", &error));
         self.files.push(written?);
         Ok(())
     }

@@ -3,16 +3,33 @@
 //! Colour only where somebody sees it: `anstream` takes it out for pipes, files
 //! and NO_COLOR. A reader that has gone away is not an error.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use weigh::words::printable;
 
 use crate::failure::Failure;
 
-/// Writes to stdout.
+/// Whether something that was asked for could not be written.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Writes to stdout. A reader that has gone away wants no more; anything else is a failure.
 pub fn out(text: &str) {
-    let _ = anstream::stdout().write_all(text.as_bytes());
+    let mut stdout = anstream::stdout();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+        && !IS_LOST.swap(true, Ordering::Relaxed)
+    {
+        let hint = "write it where there is room";
+        failure(&Failure::new("cannot write to stdout", error, hint));
+    }
+}
+
+/// Whether something that was asked for could not be written.
+pub fn is_lost() -> bool {
+    IS_LOST.load(Ordering::Relaxed)
 }
 
 /// Writes to stderr.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use weigh::destination;
 use weigh::plot::{Chart, svg};
@@ -9,7 +10,7 @@ use weigh::record::Recording;
 use weigh::report::{self, Document};
 
 use crate::args::{Kind, ReportArgs};
-use crate::failure::{Failure, USAGE, of_recording};
+use crate::failure::{Failure, USAGE, of_file, of_recording};
 use crate::progress::Bar;
 use crate::{config, plot, print, show};
 
@@ -25,7 +26,7 @@ const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true 
 /// Writes reports, and prints the names of the files.
 pub fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
-    let units = config::units(args.units)?;
+    let units = config::units(args.sizes.units)?;
     let place = match args.output {
         // What weigh puts into the recording is its own to replace.
         None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
@@ -53,6 +54,7 @@ pub fn at_end(
 /// The report of a recording.
 pub fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Document, Failure> {
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
+    recording.damage().iter().for_each(|what| print::warning(what));
     let bar = Bar::of_steps();
     bar.say("reading the recording");
     report::read(&recording, units, |share| bar.show((share * 1000.0) as u64, 1000))
@@ -71,9 +73,10 @@ impl Place {
     /// A directory, or a file when its name ends as the only report's does.
     fn named(output: PathBuf, kinds: &[Kind], force: bool) -> Result<Place, Failure> {
         let end = output.extension().and_then(|end| end.to_str()).unwrap_or_default();
-        let is_report = Kind::ALL.iter().any(|kind| kind.name() == end);
+        let end = end.to_ascii_lowercase();
+        let is_report = Kind::ALL.iter().any(|kind| kind.name() == end.as_str());
         match kinds {
-            [kind] if kind.name() == end => {
+            [kind] if kind.name() == end.as_str() => {
                 let directory = output.parent().map(Path::to_owned).unwrap_or_default();
                 Ok(Place { directory, file: Some(output), force })
             }
@@ -92,9 +95,8 @@ impl Place {
     }
 
     fn write(&self, path: &Path, contents: &[u8]) -> Result<PathBuf, Failure> {
-        let hint = "replace it: weigh report --force …, or name another place: -o DIR";
         destination::write(path, contents, self.force)
-            .map_err(|error| Failure::new("cannot write the report", error, hint))
+            .map_err(|error| of_file("cannot write the report", &error))
     }
 }
 
@@ -108,6 +110,9 @@ fn write(
     let bar = Bar::of_steps();
     let mut files = Vec::new();
     for (done, kind) in kinds.iter().enumerate() {
+        if kinds[..done].contains(kind) {
+            continue;
+        }
         bar.say(&format!("writing {}", kind.name()));
         bar.show(done as u64, kinds.len() as u64);
         let failed = |error: String| {
@@ -119,8 +124,9 @@ fn write(
             }
             Kind::Pdf => report::pdf(&document).map_err(|error| failed(error.to_string()))?,
             Kind::Md => {
-                pictures(&document, place, &bar)?;
-                report::markdown(&document, |chart| format!("{PICTURES}/{}", file_of(chart))).into()
+                let beside = pictures_of(place);
+                pictures(&document, place, &beside, &bar)?;
+                report::markdown(&document, |chart| format!("{beside}/{}", file_of(chart))).into()
             }
         };
         files.push(place.write(&place.file(*kind), &contents)?);
@@ -128,34 +134,50 @@ fn write(
     Ok(files)
 }
 
-/// Where the pictures of a Markdown report are, beside it.
-const PICTURES: &str = "pictures";
+/// Where the pictures of a Markdown report are, beside it: under its own name when it has one,
+/// so that two reports do not share them.
+fn pictures_of(place: &Place) -> String {
+    let named = place.file.as_deref().and_then(Path::file_stem);
+    named.map_or("pictures".to_owned(), |name| format!("{}-pictures", name.to_string_lossy()))
+}
 
 fn file_of(chart: &Chart) -> String {
     format!("{}.png", chart.name)
 }
 
-fn pictures(document: &Document, place: &Place, bar: &Bar) -> Result<(), Failure> {
+fn pictures(document: &Document, place: &Place, beside: &str, bar: &Bar) -> Result<(), Failure> {
     let charts: Vec<&Chart> =
         document.chapters.iter().flat_map(|chapter| &chapter.charts).collect();
     for (done, chart) in charts.iter().enumerate() {
         bar.say(&format!("drawing {}", chart.name));
         bar.show(done as u64, charts.len() as u64);
         let pixels = plot::pixels(&svg::draw(chart, PICTURE), 2.0)?;
-        place.write(&place.directory.join(PICTURES).join(file_of(chart)), &pixels)?;
+        place.write(&place.directory.join(beside).join(file_of(chart)), &pixels)?;
     }
     Ok(())
 }
 
 /// Opens the first report with whatever the desktop has for it.
+#[expect(clippy::disallowed_methods, reason = "patience, not a measurement")]
 fn open(files: &[PathBuf]) -> Result<(), Failure> {
     let Some(file) = files.first() else { return Ok(()) };
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let nothing = || Stdio::null();
     let started =
         Command::new(opener).arg(file).stdin(nothing()).stdout(nothing()).stderr(nothing()).spawn();
-    started.map(drop).map_err(|error| {
+    let failed = |why: String| {
         let hint = format!("open it yourself: {}", file.display());
-        Failure::new("cannot open the report", format!("{opener}: {error}"), hint)
-    })
+        Failure::new("cannot open the report", format!("{opener}: {why}"), hint)
+    };
+    let mut opener = started.map_err(|error| failed(error.to_string()))?;
+    // Where there is no desktop it gives up soon; a browser may stay as long as it likes.
+    let patience = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < patience {
+        match opener.try_wait() {
+            Ok(Some(end)) if end.success() => return Ok(()),
+            Ok(Some(end)) => return Err(failed(end.to_string())),
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::{config, export, print, report, show};
 /// Runs the command, says what it used, and ends as it did.
 pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     let file = config::read()?;
-    let units = args.units.unwrap_or_else(|| file.units());
+    let units = args.sizes.units.unwrap_or_else(|| file.units());
     let settings = file.settings(&args)?;
     if args.format == For::Github && args.no_record {
         let cause = "--format github is made from the recording, and there is none";

@@ -15,7 +15,7 @@ use crate::{config, print, report};
 /// Shows one recording.
 pub fn show(args: ShowArgs) -> Result<u8, Failure> {
     let directory = find(args.run)?;
-    let units = config::units(args.units)?;
+    let units = config::units(args.sizes.units)?;
     if args.format == For::Github {
         print::out(&weigh::report::github(&report::read(&directory, units)?));
         return Ok(0);

@@ -44,9 +44,17 @@ pub fn page(weigh: &Path) -> Result<(String, bool)> {
         text.push_str(&format!("\n## parts.{part}.figures\n\n{about}\n\n"));
         text.push_str(&figures(&content["figures"])?);
     }
+    text.push_str(
+        "\n## tools\n\n\
+        A list: what all processes of one program used together, those with most CPU time first. \
+        An interpreter is called by its script.\n\n",
+    );
+    text.push_str(&tools(&summary["tools"])?);
     text.push_str("\n## Other keys\n\n");
     let rest = summary.as_object().context("the summary")?.iter();
-    for (key, content) in rest.filter(|(key, _)| !["figures", "parts"].contains(&key.as_str())) {
+    for (key, content) in
+        rest.filter(|(key, _)| !["figures", "parts", "tools"].contains(&key.as_str()))
+    {
         let inside: Vec<String> = content
             .as_object()
             .map_or_else(Vec::new, |map| map.keys().map(|key| format!("`{key}`")).collect());
@@ -65,6 +73,13 @@ fn figures(figures: &Value) -> Result<String> {
         vec![format!("`{name}`"), unit(name).to_owned(), source.to_owned()]
     });
     Ok(table(&["figure", "unit", "source"], rows))
+}
+
+/// The keys of a tool, every one of which has the same.
+fn tools(tools: &Value) -> Result<String> {
+    let tool = tools[0].as_object().context("tools of the summary")?;
+    let rows = tool.keys().filter(|key| *key != "name");
+    Ok(table(&["key", "unit"], rows.map(|key| vec![format!("`{key}`"), unit(key).to_owned()])))
 }
 
 /// The unit that ends a figure's name.

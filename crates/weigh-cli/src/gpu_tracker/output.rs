@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weigh::export::gpu_tracker::python::{Value, dumps, pickle};
+use weigh::export::python::{Value, dumps, pickle};
 
 use super::args::OutputArgs;
 use super::usage;

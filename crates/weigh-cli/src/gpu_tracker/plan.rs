@@ -5,9 +5,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use weigh::export::gpu_tracker::python::repr;
 use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::export::gpu_tracker::{Error, Options, tracking};
+use weigh::export::python::repr;
 use weigh::host::child;
 use weigh::settings::Settings;
 

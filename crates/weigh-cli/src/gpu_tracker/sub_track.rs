@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weigh::export::gpu_tracker::Error;
-use weigh::export::gpu_tracker::python;
 use weigh::export::gpu_tracker::sub_track::{self, Sessions};
+use weigh::export::python;
 
 use super::args::{OutputArgs, SubTrack};
 use super::output::Output;

@@ -17,6 +17,7 @@ mod hostile;
 mod inherited;
 mod killed;
 mod node;
+mod oasis;
 mod odd_names;
 mod page;
 mod phases;

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 use weigh::catalog::Unit;
 use weigh::plot::Scale;
+use weigh::quantity::Units;
 
 use super::node;
 use super::python::{self, succeeds};
@@ -118,9 +119,12 @@ fn names_that_mean_harm_are_only_text() {
 
 #[test]
 fn the_script_writes_quantities_as_the_report_does() {
+    let sizes =
+        [Units::Decimal, Units::Bytes].map(|units| Scale { units, ..Scale::level(Unit::Bytes) });
     let scales = [Unit::Bytes, Unit::Seconds, Unit::One]
         .into_iter()
-        .flat_map(|unit| [Scale::level(unit), Scale::rate(unit)]);
+        .flat_map(|unit| [Scale::level(unit), Scale::rate(unit)])
+        .chain(sizes);
     let mut quantities = Vec::new();
     for scale in scales {
         // No machine has a billion cores; hundredths of so many are not the same everywhere.

@@ -297,8 +297,7 @@ mod tests {
         let mut members = running(&fake);
         born(&fake, 30, 11);
         assert_eq!(found(&mut members, &fake), [0; 0]);
-        fake.remove_proc("30");
-        fake.set_proc("30x/keeps-the-inode-taken", "");
+        fake.end_proc("30");
         born(&fake, 30, 20);
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 31\n");
         assert_eq!(found(&mut members, &fake), [30]);

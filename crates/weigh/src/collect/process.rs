@@ -166,6 +166,8 @@ pub struct Process {
     pub children_faults: u64,
     /// Why its I/O cannot be read, once.
     pub denied: Option<host::Error>,
+    /// How often its arguments are still asked for, because it had none.
+    pub untold: u8,
     stat: Kept,
     schedstat: Kept,
     io: Kept,
@@ -187,6 +189,7 @@ impl Process {
             resident: 0,
             children_faults: 0,
             denied: None,
+            untold: 0,
             stat: Kept::new(&tools.descriptors),
             schedstat: Kept::new(&tools.descriptors),
             io: Kept::new(&tools.descriptors),
@@ -352,8 +355,8 @@ fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>) {
             children_system: Some(host.seconds(stat.children_system_ticks)),
         },
     );
-    // A zombie has given its memory back; what it had is not known from here.
-    let rss = (stat.state != b'Z').then_some(stat.resident_pages * host.page_size);
+    // A zombie has given its memory back: it has none.
+    let rss = Some(stat.resident_pages * host.page_size);
     tick.put(entity, &ProcessMemory { rss, ..ProcessMemory::default() });
     tick.put(
         entity,
@@ -388,7 +391,9 @@ pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> 
     let name = read("comm", buffer).unwrap_or_default();
     // The kernel ends the name with one newline; it may hold others.
     let name = name.strip_suffix(b"\n").unwrap_or(&name).to_vec();
-    let arguments = arguments.then(|| read("cmdline", buffer)).flatten().map(|line| {
+    // In the middle of exec there are none yet, and that is not what it was called with.
+    let line = arguments.then(|| read("cmdline", buffer)).flatten().filter(|l| !l.is_empty());
+    let arguments = line.map(|line| {
         let line = line.strip_suffix(&[0]).unwrap_or(&line);
         line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
     });

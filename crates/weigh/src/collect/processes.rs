@@ -13,7 +13,7 @@ use super::process::{
 use super::{Collector, Fault, Probe, Source, group, readable};
 use crate::host::{Host, ProcPath};
 use crate::parse;
-use crate::sample::{Change, ProcessId, Tick};
+use crate::sample::{Change, ProcessId, Program, Tick};
 use crate::settings::Settings;
 
 pub(super) const SOURCE: Source = Source {
@@ -147,7 +147,8 @@ impl Processes {
     /// Says who somebody is, once.
     fn introduce(&mut self, host: &Host, tick: &mut Tick, id: ProcessId, parent: u32) -> Process {
         let program = process::program(host, id.pid, self.arguments, &mut self.tools.buffer);
-        let process = Process::new(id, &program.name, &self.tools);
+        let mut process = Process::new(id, &program.name, &self.tools);
+        process.untold = untold(self.arguments, &program);
         tick.changes.push(Change::Came { id, parent, program });
         process
     }
@@ -175,6 +176,13 @@ impl Processes {
     }
 }
 
+/// How often to ask again for arguments that a process did not have: one that is looked at in
+/// the middle of exec has them at the next look, one that cleared them never.
+fn untold(wanted: bool, program: &Program) -> u8 {
+    const TRIES: u8 = 3;
+    if wanted && program.arguments.is_none() { TRIES } else { 0 }
+}
+
 impl Collector for Processes {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let more_were_born = self.take_in_newcomers(host, tick)?;
@@ -195,9 +203,17 @@ impl Collector for Processes {
                 Look::Asleep => return true,
                 Look::Ran => {}
             }
-            if renamed {
+            if renamed || process.untold > 0 {
                 let program = process::program(host, process.id.pid, arguments, &mut tools.buffer);
-                tick.changes.push(Change::Became { id: process.id, program });
+                let is_told = program.arguments.is_some();
+                process.untold = match process.untold {
+                    _ if is_told => 0,
+                    0 => untold(arguments, &program),
+                    tries => tries - 1,
+                };
+                if renamed || is_told {
+                    tick.changes.push(Change::Became { id: process.id, program });
+                }
             }
             if process.resident != resident {
                 footprint.note_change();
@@ -316,6 +332,28 @@ mod tests {
         assert_eq!((id.pid, id.started, *parent), (201, 60, ROOT));
         assert_eq!(program.name, b"work");
         assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
+    }
+
+    #[test]
+    fn arguments_that_are_not_there_during_exec_are_asked_for_again() {
+        let fake = FakeHost::new();
+        let (mut processes, mut tick) = begin(&fake, 100);
+        fake.set_proc("200/cmdline", "");
+        rows(&mut processes, &mut tick, &fake);
+        let [Change::Came { program, .. }] = &tick.changes[..] else { panic!() };
+        assert_eq!(program.arguments, None);
+        runs(&fake, ROOT, std::process::id(), 50, 1);
+        tick.changes.clear();
+        rows(&mut processes, &mut tick, &fake);
+        let [Change::Became { program, .. }] = &tick.changes[..] else { panic!() };
+        assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
+        // Once told, nothing more is asked.
+        for ticks in 2..4 {
+            runs(&fake, ROOT, std::process::id(), 50, ticks);
+            tick.changes.clear();
+            rows(&mut processes, &mut tick, &fake);
+            assert!(tick.changes.is_empty());
+        }
     }
 
     #[test]

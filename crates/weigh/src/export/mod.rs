@@ -16,6 +16,8 @@ pub mod gpu_tracker;
 mod grid;
 mod held;
 mod made;
+pub mod oasis;
+pub mod python;
 mod rates;
 #[cfg(feature = "parquet")]
 mod runs;
@@ -225,4 +227,11 @@ fn unfinished(recording: &Recording) -> Vec<String> {
         missing.push(format!("events: {lines} lines make no sense to this weigh"));
     }
     missing
+}
+
+/// A moment of a run in seconds since 1970, rounded once.
+fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
+    const SECOND: i128 = 1_000_000_000;
+    let nanoseconds = started.as_nanosecond() + (seconds * 1e9).round() as i128;
+    nanoseconds.div_euclid(SECOND) as f64 + nanoseconds.rem_euclid(SECOND) as f64 / 1e9
 }

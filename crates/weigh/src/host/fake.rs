@@ -72,6 +72,13 @@ impl FakeHost {
         }
     }
 
+    /// Takes a directory away from `/proc` and keeps it elsewhere: whoever comes under its name
+    /// has another inode, as after a pid is used again.
+    pub fn end_proc(&self, name: &str) {
+        let path = self.root.path().join("proc").join(name);
+        std::fs::rename(path, self.root.path().join(format!("ended-{name}"))).unwrap();
+    }
+
     /// Lets time pass.
     pub fn pass(&self, time: Duration) {
         self.now.set(self.now.get() + time);

@@ -2,6 +2,7 @@
 
 use super::chart::Scale;
 use crate::catalog::Unit;
+use crate::quantity::Units;
 
 /// A place on an axis.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,14 +39,18 @@ fn smallest(scale: Scale) -> f64 {
 
 /// What a value is divided by, and the unit it then has.
 fn prefix(scale: Scale, highest: f64) -> (f64, String) {
-    const BYTES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let (base, sizes): (f64, &[&str]) = match scale.units {
+        Units::Binary => (1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"]),
+        Units::Decimal => (1000.0, &["B", "kB", "MB", "GB", "TB", "PB"]),
+        Units::Bytes => (1024.0, &["B"]),
+    };
     const COUNTS: [&str; 4] = ["", "k", "M", "G"];
     let largest = |base: f64, most: usize| ((highest.ln() / base.ln()) as usize).min(most - 1);
     let per_second = if scale.per_second { "/s" } else { "" };
     match scale.unit {
         Unit::Bytes => {
-            let power = largest(1024.0, BYTES.len());
-            (1024f64.powi(power as i32), format!(" {}{per_second}", BYTES[power]))
+            let power = largest(base, sizes.len());
+            (base.powi(power as i32), format!(" {}{per_second}", sizes[power]))
         }
         Unit::Seconds if scale.per_second => (1.0, String::new()),
         Unit::Seconds if highest >= 7200.0 => (3600.0, " h".to_owned()),
@@ -133,6 +138,10 @@ mod tests {
         assert_eq!(labels(&cores), ["0", "0.5", "1.0", "1.5", "2.0"]);
         let traffic = values(Scale::rate(Unit::Bytes), 900.0, 5);
         assert_eq!(labels(&traffic), ["0", "200 B/s", "400 B/s", "600 B/s", "800 B/s", "1000 B/s"]);
+        let decimal = Scale { units: Units::Decimal, ..Scale::level(Unit::Bytes) };
+        assert_eq!(labels(&values(decimal, 2.1e6, 3)), ["0", "1 MB", "2 MB", "3 MB"]);
+        let plain = Scale { units: Units::Bytes, ..Scale::level(Unit::Bytes) };
+        assert_eq!(labels(&values(plain, 3e6, 3)).last(), Some(&"3000000 B"));
         assert_eq!(labels(&values(Scale::level(Unit::One), 2.0, 5)), ["0", "1", "2"]);
         assert_eq!(labels(&values(Scale::level(Unit::One), 0.0, 5)), ["0", "1"]);
         assert_eq!(labels(&values(Scale::rate(Unit::One), 30_000.0, 3)).last(), Some(&"30k/s"));

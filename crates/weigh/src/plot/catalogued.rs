@@ -4,7 +4,9 @@
 //! metrics of one family and one unit share a chart, a line for each. A collector that
 //! comes later has its chart without a word here.
 
-use super::chart::{Chart, Form, MOST_SERIES, Scale, Series, Timeline};
+use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
+use super::curve::Curve;
+use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Scope, Type, Whose};
@@ -20,8 +22,7 @@ pub struct Catalogued {
     note: String,
     metrics: Vec<(usize, &'static Metric)>,
     row: Vec<f64>,
-    thinned: Thinned,
-    window: Window,
+    curve: Curve,
 }
 
 impl Catalogued {
@@ -83,24 +84,24 @@ impl Catalogued {
             Scope::Run | Scope::Process => Window::from_start(),
             _ => Window::default(),
         };
-        let (row, thinned) = (Vec::new(), Thinned::lines(metrics.len()));
-        Catalogued { scope, name, title, note, metrics, row, thinned, window }
+        let curve = match metrics[0].1.kind {
+            Kind::Gauge => Curve::Levels(Thinned::lines(metrics.len())),
+            Kind::Counter => Curve::Rates(window, Steps::lines()),
+        };
+        Catalogued { scope, name, title, note, metrics, row: Vec::new(), curve }
     }
 
     /// Takes in the values of all columns of the scope at a moment.
     pub fn see(&mut self, at: f64, values: &[f64]) {
         self.row.clear();
         self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
-        if self.metrics[0].1.kind == Kind::Gauge {
-            self.thinned.push(at, &self.row);
-        } else if let Some(rates) = self.window.rates(at, &self.row) {
-            self.thinned.push(at, rates);
-        }
+        self.curve.push(at, &self.row);
     }
 
     /// The chart; of what never was anything there is none.
     pub fn chart(self, timeline: &Timeline) -> Option<Chart> {
-        let (times, columns) = self.thinned.finish();
+        let form = self.curve.form(false);
+        let (times, columns) = self.curve.finish();
         let series: Vec<Series> = self
             .metrics
             .iter()
@@ -119,7 +120,7 @@ impl Catalogued {
             title: self.title,
             note: self.note,
             scale: Scale::of(first),
-            form: if first.kind == Kind::Counter { Form::Rates } else { Form::Lines },
+            form,
             times,
             series,
             limits: Vec::new(),
@@ -142,6 +143,7 @@ fn shares(one: &Metric, other: &Metric) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::{Row, metrics};
+    use crate::plot::Form;
 
     metrics! {
         /// A collector that comes later.
@@ -174,7 +176,7 @@ mod tests {
         // A line that is always zero is not drawn.
         let names: Vec<_> = traffic.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["Received", "Sent"]);
-        assert_eq!(traffic.series[0].values, [100.0; 4]);
+        assert_eq!((&traffic.times[..], &traffic.series[0].values[..]), (&[4.0][..], &[100.0][..]));
         assert_eq!(connections.series[0].values, [3.0; 5]);
     }
 }

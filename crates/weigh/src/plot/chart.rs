@@ -98,6 +98,8 @@ pub struct Timeline {
     pub bands: Vec<Band>,
     /// Marks.
     pub marks: Vec<Mark>,
+    /// Phases and marks that are too many, or too deep inside each other, to be drawn.
+    pub left_out: (usize, usize),
 }
 
 /// A phase.
@@ -129,29 +131,42 @@ pub struct Scale {
     pub unit: Unit,
     /// Whether it is the change in a second.
     pub per_second: bool,
+    /// How sizes are written.
+    pub units: Units,
 }
 
 impl Scale {
     /// A level in this unit.
     pub const fn level(unit: Unit) -> Scale {
-        Scale { unit, per_second: false }
+        Scale { unit, per_second: false, units: Units::Binary }
     }
 
     /// A change in a second.
     pub const fn rate(unit: Unit) -> Scale {
-        Scale { unit, per_second: true }
+        Scale { unit, per_second: true, units: Units::Binary }
     }
 
     /// What a chart of a metric shows: levels as they are, running totals as rates.
     pub const fn of(metric: &Metric) -> Scale {
-        Scale { unit: metric.unit, per_second: matches!(metric.kind, Kind::Counter) }
+        match metric.kind {
+            Kind::Gauge => Scale::level(metric.unit),
+            Kind::Counter => Scale::rate(metric.unit),
+        }
     }
 
     /// Its name for programs: `bytes`, `bytes/s`, `cores`.
     pub const fn name(self) -> &'static str {
         match (self.unit, self.per_second) {
-            (Unit::Bytes, false) => "bytes",
-            (Unit::Bytes, true) => "bytes/s",
+            (Unit::Bytes, false) => match self.units {
+                Units::Binary => "bytes",
+                Units::Decimal => "decimal bytes",
+                Units::Bytes => "plain bytes",
+            },
+            (Unit::Bytes, true) => match self.units {
+                Units::Binary => "bytes/s",
+                Units::Decimal => "decimal bytes/s",
+                Units::Bytes => "plain bytes/s",
+            },
             (Unit::Seconds, false) => "seconds",
             // A second of CPU time in a second is a busy core.
             (Unit::Seconds, true) => "cores",
@@ -162,7 +177,7 @@ impl Scale {
 
     /// A value as people read it.
     pub fn shown(self, value: f64) -> String {
-        let bytes = || quantity::bytes(value, Units::Binary);
+        let bytes = || quantity::bytes(value, self.units);
         match (self.unit, self.per_second) {
             (Unit::Bytes, false) => bytes(),
             (Unit::Bytes, true) => bytes() + "/s",

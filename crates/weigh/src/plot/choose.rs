@@ -4,6 +4,7 @@ use super::catalogued::is_drawn;
 use super::{Chart, Gatherer};
 use crate::catalog::Metric;
 use crate::collect;
+use crate::quantity::Units;
 use crate::record::{self, Recording};
 
 /// A chart that cannot be had.
@@ -27,9 +28,9 @@ pub enum Error {
 }
 
 /// The charts of these names, in their order: of a chart, or of a metric.
-pub fn charts(recording: &Recording, names: &[String]) -> Result<Vec<Chart>, Error> {
+pub fn charts(recording: &Recording, names: &[String], units: Units) -> Result<Vec<Chart>, Error> {
     let metrics: Vec<&'static Metric> = names.iter().filter_map(|name| metric(name)).collect();
-    let gallery = Gatherer::of(recording, &metrics)?;
+    let gallery = Gatherer::of(recording, &metrics, units)?;
     let found = |name: &String| {
         let chart = gallery.all().find(|chart| chart.name == *name).cloned();
         let name = name.clone();

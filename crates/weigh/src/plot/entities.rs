@@ -4,7 +4,9 @@
 use super::catalogued::is_drawn;
 use super::chart::{Chart, Form, Scale, Series, Timeline};
 use super::crowd::number;
+use super::curve::Curve;
 use super::heat::Grid;
+use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric};
@@ -21,8 +23,9 @@ pub struct Entities {
     entities: Vec<Entity>,
     /// Their values as last seen.
     values: Vec<f64>,
-    thinned: Thinned,
+    curve: Curve,
     grid: Grid,
+    /// Rates for the grid, whose pieces of time are not the curve's.
     window: Window,
 }
 
@@ -36,7 +39,10 @@ impl Entities {
                 column,
                 entities: Vec::new(),
                 values: Vec::new(),
-                thinned: Thinned::lines(0),
+                curve: match metric.kind {
+                    Kind::Gauge => Curve::Levels(Thinned::lines(0)),
+                    Kind::Counter => Curve::Rates(Window::default(), Steps::lines()),
+                },
                 grid: Grid::default(),
                 window: Window::default(),
             })
@@ -55,21 +61,23 @@ impl Entities {
             });
             self.values[place] = number(cells, row).unwrap_or(f64::NAN);
         }
-        let shown = match self.metric.kind {
-            Kind::Gauge => Some(&self.values[..]),
-            Kind::Counter => self.window.rates(at, &self.values),
-        };
-        let Some(shown) = shown else { return };
-        self.grid.push(at, shown);
+        match self.metric.kind {
+            Kind::Gauge => self.grid.push(at, &self.values),
+            Kind::Counter => {
+                if let Some((_, rates)) = self.window.rates(at, &self.values) {
+                    self.grid.push(at, rates);
+                }
+            }
+        }
         if self.entities.len() <= MOST_LINES {
-            self.thinned.push(at, shown);
+            self.curve.push(at, &self.values);
         }
     }
 
     /// The chart; of what never was anything there is none.
     pub fn chart(self, timeline: &Timeline) -> Option<Chart> {
         let is_heat = self.entities.len() > MOST_LINES;
-        let (times, columns) = if is_heat { self.grid.finish() } else { self.thinned.finish() };
+        let (times, columns) = if is_heat { self.grid.finish() } else { self.curve.finish() };
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! The charts of a run, gathered in one pass over its ticks.
 
 use super::catalogued::Catalogued;
-use super::chart::{Chart, Limit};
+use super::chart::{Chart, Limit, Timeline};
 use super::crowd::{Crowd, number};
 use super::entities::Entities;
 use super::programs::{Measure, Of, Programs, Shown};
@@ -9,6 +9,7 @@ use super::timeline::Times;
 use crate::catalog::{Metric, Row, Scope, Unit};
 use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::collect::task_clock::RunCpu;
+use crate::quantity::Units;
 use crate::record::{Entry, Manifest, Moment, Recording};
 use crate::sample::{Table, Tick};
 
@@ -39,6 +40,7 @@ pub struct Gatherer {
     times: Times,
     run_cpu: Option<f64>,
     limits: Limits,
+    units: Units,
     row: Vec<f64>,
 }
 
@@ -89,22 +91,49 @@ impl Gatherer {
                 memory: manifest.host.memory_bytes.map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
             },
+            units: Units::Binary,
             row: Vec::new(),
         }
+    }
+
+    /// The same, with sizes written in these units.
+    pub fn in_units(self, units: Units) -> Gatherer {
+        Gatherer { units, ..self }
     }
 
     /// The charts of a recording.
     pub fn of(
         recording: &Recording,
         more: &[&'static Metric],
+        units: Units,
+    ) -> Result<Gallery, crate::record::Error> {
+        let groups = crate::collect::all_groups();
+        let gatherer = Gatherer::new(recording.manifest(), &groups, more);
+        gatherer.in_units(units).through(recording, &groups)
+    }
+
+    /// The charts of a recording by program, also where each process could have a part of its
+    /// own.
+    pub fn of_programs(
+        recording: &Recording,
+        more: &[&'static Metric],
     ) -> Result<Gallery, crate::record::Error> {
         let groups = crate::collect::all_groups();
         let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
-        recording.replay(&groups, |moment| match moment {
-            Moment::Tick(tick) => gatherer.tick(tick),
-            Moment::Event(entry) => gatherer.event(entry),
+        gatherer.crowd.programs.tell_programs_apart();
+        gatherer.through(recording, &groups)
+    }
+
+    fn through(
+        mut self,
+        recording: &Recording,
+        groups: &[&'static [Metric]],
+    ) -> Result<Gallery, crate::record::Error> {
+        recording.replay(groups, |moment| match moment {
+            Moment::Tick(tick) => self.tick(tick),
+            Moment::Event(entry) => self.event(entry),
         })?;
-        Ok(gatherer.finish())
+        Ok(self.finish())
     }
 
     /// Takes in something that happened.
@@ -166,8 +195,10 @@ impl Gatherer {
             room.extend(catalogued.chart(&timeline));
         }
         gallery.node.splice(0..0, node);
-        for chart in &mut gallery.run {
+        for chart in gallery.run.iter_mut().chain(&mut gallery.node).chain(&mut gallery.own) {
+            chart.scale.units = self.units;
             self.limits.mark(chart);
+            chart.note = format!("{} {}", chart.note, not_drawn(&timeline)).trim().to_owned();
         }
         gallery
     }
@@ -175,6 +206,18 @@ impl Gatherer {
 
 fn charts_of(charts: impl Iterator<Item = Option<Chart>>) -> Vec<Chart> {
     charts.flatten().collect()
+}
+
+/// What is missing on the time axis, in a sentence.
+fn not_drawn(timeline: &Timeline) -> String {
+    match timeline.left_out {
+        (0, 0) => String::new(),
+        (phases, 0) => format!("{phases} of the phases are not drawn."),
+        (0, marks) => format!("{marks} of the marks are not drawn."),
+        (phases, marks) => {
+            format!("{phases} of the phases and {marks} of the marks are not drawn.")
+        }
+    }
 }
 
 /// The names of the charts whose highest point is marked, and which have a limit.
@@ -239,8 +282,8 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
     });
     let cores = times.map(|(user, system)| {
-        let note =
-            "Cores kept busy. What was used by those too short to be seen is with the others.";
+        let note = "Cores kept busy. What no look saw (short processes, and the last moments of \
+                    others) is with the others.";
         measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::Both(user, system))
     });
     let time = times.map(|(user, system)| {

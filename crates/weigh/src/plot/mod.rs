@@ -1,7 +1,7 @@
 //! Pictures of a run: one chart model, drawn once, for files, pages and paper.
 //!
 //! ```text
-//! Tick ─Gatherer→ (programs | catalogued | entities) ─Thinned→ Chart ─svg→ SVG ─png→ PNG
+//! Tick ─Gatherer→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG
 //! ```
 
 mod axis;
@@ -9,7 +9,9 @@ mod catalogued;
 pub mod chart;
 mod choose;
 mod crowd;
+mod curve;
 mod entities;
+mod extremes;
 #[cfg(any(feature = "pdf", feature = "png"))]
 pub mod fonts;
 mod gather;
@@ -18,6 +20,7 @@ mod heat;
 mod png;
 pub mod predecessors;
 mod programs;
+mod steps;
 mod sums;
 pub mod svg;
 #[cfg(test)]

@@ -6,8 +6,11 @@
 
 use super::chart::{Chart, Form, Limit, MOST_SERIES, Scale, Series, Timeline};
 use super::choose::metric;
+#[cfg(feature = "png")]
+use super::svg;
 use super::{Gallery, Gatherer};
 use crate::catalog::Unit;
+use crate::quantity::Units;
 use crate::record::{Error, Recording};
 
 /// A picture under the name of another program's.
@@ -21,12 +24,27 @@ pub struct Picture {
     pub size: (f64, f64),
 }
 
+/// The width at which pictures are set; their letters are as large as in other pictures.
+#[cfg(feature = "png")]
+const SET_WIDTH: f64 = 900.0;
+
+#[cfg(feature = "png")]
+impl Picture {
+    /// Draws it as a PNG of its size.
+    pub fn png(&self) -> Result<Vec<u8>, super::PngError> {
+        let (width, height) = self.size;
+        let height = SET_WIDTH * height / width;
+        let drawn = svg::draw(&self.chart, svg::Look { width: SET_WIDTH, height, alone: true });
+        super::png(&drawn, (width / SET_WIDTH) as f32)
+    }
+}
+
 /// The six pictures of the oasislmf ResourceMonitor.
 pub fn oasis(recording: &Recording) -> Result<Vec<Picture>, Error> {
     const USS: &str = "process.memory.uss";
     const RSS: &str = "process.memory.rss";
     let sizes: Vec<_> = [USS, RSS].into_iter().filter_map(metric).collect();
-    let gallery = Gatherer::of(recording, &sizes)?;
+    let gallery = Gatherer::of_programs(recording, &sizes)?;
     let get = |name: &str, title: &str| named(&gallery, name, title);
     let mut total = get(USS, "Total USS of all tools");
     total.peak = total.highest();
@@ -70,7 +88,7 @@ const PERFMON: [(&str, &str, Option<&str>); 15] = [
 
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn perfmon(recording: &Recording) -> Result<Vec<Picture>, Error> {
-    let gallery = Gatherer::of(recording, &[])?;
+    let gallery = Gatherer::of(recording, &[], Units::Binary)?;
     let host = &recording.manifest().host.name;
     // 18 cm wide at 200 dots an inch, as theirs.
     let size = (1417.0, 709.0);

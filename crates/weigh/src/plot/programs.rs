@@ -4,8 +4,10 @@
 //! and what is too small to be seen as "others". Which is which is only known at the end, so
 //! parts are merged as they become too many; a part keeps its colour in every chart.
 
-use super::chart::{Chart, Form, MOST_SERIES, Scale, Series, Timeline};
+use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
 use super::crowd::Member;
+use super::curve::Curve;
+use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Unit};
@@ -42,7 +44,7 @@ pub enum Shown {
 /// What is counted of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
-    /// Its proportional size, or its resident one where that is not known: two columns.
+    /// The first of two columns, the second where that is not known or above it.
     Either(usize, usize),
     /// The sum of two columns.
     Both(usize, usize),
@@ -57,8 +59,9 @@ impl Of {
     fn value(self, values: &[f64]) -> f64 {
         let known = |column: usize| values.get(column).copied().unwrap_or(f64::NAN);
         match self {
-            Of::Either(first, second) if known(first).is_nan() => known(second),
-            Of::Either(column, _) | Of::Column(column) => known(column),
+            // The look at the first may be old: it is never above the second. NaN gives way.
+            Of::Either(first, second) => known(first).min(known(second)),
+            Of::Column(column) => known(column),
             Of::Both(one, other) => known(one) + known(other),
             Of::Being => 1.0,
         }
@@ -96,8 +99,7 @@ struct Counter {
     unknown: Vec<u32>,
     /// The most that each slot had.
     peaks: Vec<f64>,
-    thinned: Thinned,
-    window: Window,
+    curve: Curve,
 }
 
 /// What each program has and does, over time.
@@ -125,13 +127,15 @@ impl Programs {
     /// Nobody yet. The first measure says how large a program is, the second what CPU time it
     /// took: by these two the small ones are found.
     pub fn new(measures: Vec<Measure>) -> Programs {
-        let counter = |measure| Counter {
+        let counter = |measure: Measure| Counter {
+            curve: match measure.shown {
+                Shown::Rate => Curve::Rates(Window::from_start(), Steps::stack()),
+                Shown::Level | Shown::Total => Curve::Levels(Thinned::stack()),
+            },
             measure,
             sums: vec![0.0],
             unknown: vec![0],
             peaks: vec![0.0],
-            thinned: Thinned::stack(),
-            window: Window::from_start(),
         };
         Programs {
             slots: vec![Slot { program: "others".to_owned(), process: None }],
@@ -140,6 +144,11 @@ impl Programs {
             by_process: true,
             unseen: 0.0,
         }
+    }
+
+    /// Programs are told apart from the beginning, not their processes. Before anybody comes.
+    pub fn tell_programs_apart(&mut self) {
+        self.by_process = false;
     }
 
     /// Slots that became one since the last time: the higher is part of the lower now.
@@ -228,13 +237,19 @@ impl Programs {
     /// Everybody was looked at. The kernel's own count of the run's CPU time, where there is
     /// one, tells what those took who were too short to be seen.
     pub fn look(&mut self, at: f64, run_cpu: Option<f64>) {
+        let mut unseen = 0.0;
         if let (Some(all), Some(cpu)) = (run_cpu, self.counters.get(CPU)) {
-            self.unseen = self.unseen.max(all - cpu.sums.iter().sum::<f64>());
+            unseen = (all - cpu.sums.iter().sum::<f64>()).max(0.0);
+            self.unseen = self.unseen.max(unseen);
         }
-        let unseen = self.unseen;
         for counter in &mut self.counters {
-            // What is counted for nobody is counted for the others while we look.
-            let extra = if counter.measure.is_cpu_time() { unseen } else { 0.0 };
+            // What is counted for nobody is counted for the others while we look. The clock
+            // ticks of processes come in late: a rate of the others is not taken back for it.
+            let extra = match counter.measure.shown {
+                Shown::Rate if counter.measure.is_cpu_time() => self.unseen,
+                Shown::Total if counter.measure.is_cpu_time() => unseen,
+                _ => 0.0,
+            };
             counter.sums[OTHERS] += extra;
             counter.look(at);
             counter.sums[OTHERS] -= extra;
@@ -267,10 +282,7 @@ impl Programs {
             counter.peaks[into] += peak;
             let unknown = counter.unknown.remove(from);
             counter.unknown[into] += unknown;
-            if counter.thinned.columns() > from {
-                counter.thinned.merge(from, into);
-            }
-            counter.window.merge(from, into);
+            counter.curve.merge(from, into);
         }
         self.merges.push((from, into));
     }
@@ -287,11 +299,13 @@ impl Programs {
         order.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]));
         order.push(OTHERS);
         let names: Vec<String> = self.slots.iter().map(Slot::name).collect();
-        let parted = if self.by_process { "by process" } else { "by program" };
+        let parted = if self.by_process { BY_PROCESS } else { "by program" };
         let charts = self.counters.into_iter();
         charts.filter_map(|counter| counter.chart(&names, &order, parted, timeline)).collect()
     }
 }
+
+const BY_PROCESS: &str = "by process";
 
 /// The place of the measure of sizes.
 const SIZE: usize = 0;
@@ -332,21 +346,15 @@ impl Counter {
         for (peak, sum) in self.peaks.iter_mut().zip(&self.sums) {
             *peak = peak.max(*sum);
         }
-        match self.measure.shown {
-            Shown::Level if self.unknown.iter().any(|count| *count > 0) => {
-                // What is not known of one of them is not known of all together.
-                let known = self.sums.iter().zip(&self.unknown);
-                let row: Vec<f64> =
-                    known.map(|(sum, count)| if *count > 0 { f64::NAN } else { *sum }).collect();
-                self.thinned.push(at, &row);
-            }
-            Shown::Level | Shown::Total => self.thinned.push(at, &self.sums),
-            Shown::Rate => {
-                if let Some(rates) = self.window.rates(at, &self.sums) {
-                    self.thinned.push(at, rates);
-                }
-            }
+        if self.unknown.iter().all(|count| *count == 0) {
+            self.curve.push(at, &self.sums);
+            return;
         }
+        // What is not known of one of them is not known of all together.
+        let known = self.sums.iter().zip(&self.unknown);
+        let row: Vec<f64> =
+            known.map(|(sum, count)| if *count > 0 { f64::NAN } else { *sum }).collect();
+        self.curve.push(at, &row);
     }
 
     fn chart(
@@ -356,7 +364,8 @@ impl Counter {
         parted: &str,
         timeline: &Timeline,
     ) -> Option<Chart> {
-        let (times, mut columns) = self.thinned.finish();
+        let form = self.curve.form(true);
+        let (times, mut columns) = self.curve.finish();
         columns.resize(names.len(), vec![0.0; times.len()]);
         let is_something = |values: &[f64]| values.iter().any(|value| *value > 0.0);
         let series: Vec<Series> = order
@@ -372,10 +381,18 @@ impl Counter {
         let rate = self.measure.shown == Shown::Rate;
         (!series.is_empty()).then(|| Chart {
             name: self.measure.name,
-            title: format!("{} {parted}", self.measure.title),
+            title: match self.measure.of {
+                // Each process is one.
+                Of::Being if parted == BY_PROCESS => self.measure.title,
+                _ => format!("{} {parted}", self.measure.title),
+            },
             note: self.measure.note,
-            scale: Scale { unit: self.measure.unit, per_second: rate },
-            form: if rate { Form::StackedRates } else { Form::Stack },
+            scale: if rate {
+                Scale::rate(self.measure.unit)
+            } else {
+                Scale::level(self.measure.unit)
+            },
+            form,
             times,
             series,
             limits: Vec::new(),

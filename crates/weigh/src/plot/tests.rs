@@ -197,6 +197,7 @@ fn example(form: Form) -> Chart {
         limits: vec![Limit { name: "limit".into(), value: 4096.0 }],
         peak: None,
         timeline: Timeline {
+            left_out: (0, 0),
             end: 10.0,
             bands: vec![Band {
                 name: "\u{1b}[31mload\u{202e}".into(),

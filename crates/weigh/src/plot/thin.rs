@@ -4,6 +4,8 @@
 //! highest in any column, at their own times. When there are too many buckets, two become
 //! one. So memory does not grow with the run, and every extreme that was measured is drawn.
 
+use super::extremes::{self, Shape, cell, sum};
+
 /// Rows of values over time, as few as a picture needs.
 #[derive(Debug, Clone)]
 pub struct Thinned {
@@ -16,6 +18,10 @@ pub struct Thinned {
     buckets: Vec<Bucket>,
     /// The last row, whether or not it is an extreme: the picture ends there.
     last: Option<Row>,
+    /// Whether it is among the rows of its bucket.
+    is_last_kept: bool,
+    /// The highest of each column so far.
+    highest: Vec<f64>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,6 +38,9 @@ struct Row {
     values: Vec<f64>,
     /// Whether something became known or unknown here.
     is_edge: bool,
+    /// Whether it stands beside an extreme that is far from it: without it a spike would look
+    /// as long as the way to the next row that is kept.
+    is_beside: bool,
 }
 
 /// Buckets of a finished picture; it is some hundred pixels wide.
@@ -53,7 +62,8 @@ impl Thinned {
 
     fn new(columns: usize, absent: f64, summed: bool) -> Thinned {
         let (width, buckets) = (FIRST_WIDTH, Vec::new());
-        Thinned { absent, summed, columns, width, buckets, last: None }
+        let (last, highest) = (None, Vec::new());
+        Thinned { absent, summed, columns, width, buckets, last, is_last_kept: false, highest }
     }
 
     /// How many columns there are.
@@ -73,14 +83,20 @@ impl Thinned {
             }
         }
         let is_edge = self.is_edge(values);
+        let is_beside = self.jumps(values);
         let most = 8 * (self.columns + 2);
         let (absent, summed) = (self.absent, self.summed);
         let Some(bucket) = self.buckets.last_mut() else { return };
-        if bucket.see(values, absent, summed) || is_edge {
-            bucket.rows.push(Row { at, values: values.to_vec(), is_edge });
+        if bucket.see(values, absent, summed) || is_edge || is_beside {
+            let last = self.last.as_ref().filter(|_| is_beside && !self.is_last_kept);
+            bucket.rows.extend(last.map(|last| Row { is_beside: true, ..last.clone() }));
+            bucket.rows.push(Row { at, values: values.to_vec(), is_edge, is_beside });
             if bucket.rows.len() > most {
                 bucket.prune(self.columns, absent, summed);
             }
+            self.is_last_kept = true;
+        } else {
+            self.is_last_kept = false;
         }
         match &mut self.last {
             Some(last) => {
@@ -88,7 +104,10 @@ impl Thinned {
                 last.values.clear();
                 last.values.extend_from_slice(values);
             }
-            None => self.last = Some(Row { at, values: values.to_vec(), is_edge: false }),
+            None => {
+                let (values, is_edge, is_beside) = (values.to_vec(), false, false);
+                self.last = Some(Row { at, values, is_edge, is_beside });
+            }
         }
     }
 
@@ -99,6 +118,20 @@ impl Thinned {
             cell(values, column, self.absent).is_nan()
                 != cell(&last.values, column, self.absent).is_nan()
         })
+    }
+
+    /// Whether a value is far from what it was at the last row.
+    fn jumps(&mut self, values: &[f64]) -> bool {
+        const FAR: f64 = 0.1;
+        self.highest.resize(self.highest.len().max(values.len()), 0.0);
+        let Some(last) = &self.last else { return false };
+        let mut is_far = false;
+        for (column, value) in values.iter().enumerate() {
+            let before = cell(&last.values, column, self.absent);
+            self.highest[column] = self.highest[column].max(*value);
+            is_far |= (value - before).abs() > FAR * self.highest[column];
+        }
+        is_far
     }
 
     fn widen(&mut self) {
@@ -126,6 +159,7 @@ impl Thinned {
             row.values.remove(from);
         }
         self.columns -= 1;
+        self.highest.clear();
         for bucket in &mut self.buckets {
             bucket.prune(self.columns, self.absent, self.summed);
         }
@@ -169,20 +203,16 @@ impl Bucket {
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
         self.forget_edges();
         let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
-        let mut of = |value: &dyn Fn(&Row) -> f64| {
-            let known = || self.rows.iter().map(value).enumerate().filter(|(_, v)| !v.is_nan());
-            // The first of equals stays.
-            let low = known().reduce(|best, next| if next.1 < best.1 { next } else { best });
-            let high = known().reduce(|best, next| if next.1 > best.1 { next } else { best });
-            for (place, _) in low.into_iter().chain(high) {
-                keep[place] = true;
-            }
+        let rows: Vec<&[f64]> = self.rows.iter().map(|row| &row.values[..]).collect();
+        extremes::mark(&rows, Shape { columns, absent, summed }, &mut keep);
+        let near = |place: usize| {
+            let before = place.checked_sub(1).is_some_and(|place| keep[place]);
+            before || keep.get(place + 1).is_some_and(|kept| *kept)
         };
-        (0..columns).for_each(|column| of(&|row| cell(&row.values, column, absent)));
-        if summed {
-            of(&|row| sum(&row.values));
-        }
-        let mut kept = keep.into_iter();
+        let mut kept: Vec<bool> = (0..self.rows.len())
+            .map(|place| keep[place] || (self.rows[place].is_beside && near(place)))
+            .collect();
+        let mut kept = kept.drain(..);
         self.rows.retain(|_| kept.next().unwrap_or(true));
         self.extremes.clear();
         for row in 0..self.rows.len() {
@@ -204,14 +234,6 @@ fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
         *high = value;
     }
     is_low || is_high
-}
-
-fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
-    values.get(column).copied().unwrap_or(absent)
-}
-
-fn sum(values: &[f64]) -> f64 {
-    values.iter().filter(|value| !value.is_nan()).sum()
 }
 
 #[cfg(test)]
@@ -240,6 +262,18 @@ mod tests {
             assert!(times.is_sorted());
             assert_eq!(*times.last().unwrap(), 999.999);
         }
+    }
+
+    #[test]
+    fn a_spike_is_no_longer_than_it_was() {
+        let mut thinned = Thinned::lines(1);
+        for second in 0..36_000 {
+            let value = if second == 12_345 { 900.0 } else { 100.0 };
+            thinned.push(f64::from(second), &[value]);
+        }
+        let (times, _) = thinned.finish();
+        let at = times.iter().position(|time| *time == 12_345.0).unwrap();
+        assert_eq!(times[at - 1..=at + 1], [12_344.0, 12_345.0, 12_346.0]);
     }
 
     #[test]

@@ -9,6 +9,9 @@ use crate::record::{Entry, Event};
 const MOST_BANDS: usize = 300;
 const MOST_MARKS: usize = 100;
 
+/// Phases inside each other are drawn up to this depth.
+pub const DEEPEST: usize = 2;
+
 /// Follows what happens in a run.
 #[derive(Debug, Default)]
 pub struct Times {
@@ -26,7 +29,6 @@ impl Times {
 
     /// Something happened.
     pub fn event(&mut self, entry: &Entry) {
-        self.reach(entry.seconds);
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 let around = parent.as_ref().and_then(|parent| self.depths.get(parent));
@@ -44,21 +46,29 @@ impl Times {
             Event::Mark { text } => {
                 self.timeline.marks.push(Mark { text: text.clone(), at: entry.seconds });
             }
+            Event::RunEnd(_) => self.reach(entry.seconds),
             _ => {}
         }
     }
 
-    /// All of it.
+    /// All of it. What lies outside of the run is put to its ends: a recording may be anybody's.
     pub fn finish(mut self) -> Timeline {
         let end = self.timeline.end;
-        let bands = &mut self.timeline.bands;
-        bands.iter_mut().for_each(|band| band.to = band.to.min(end));
+        let inside = |at: f64| if at.is_nan() { 0.0 } else { at.clamp(0.0, end) };
+        let (bands, marks) = (&mut self.timeline.bands, &mut self.timeline.marks);
+        let all = (bands.len(), marks.len());
+        for band in bands.iter_mut() {
+            (band.from, band.to) = (inside(band.from), inside(band.to.max(band.from)));
+        }
+        bands.retain(|band| band.depth <= DEEPEST);
         if bands.len() > MOST_BANDS {
             bands.sort_by(|a, b| (b.to - b.from).total_cmp(&(a.to - a.from)));
             bands.truncate(MOST_BANDS);
             bands.sort_by(|a, b| a.from.total_cmp(&b.from));
         }
-        self.timeline.marks.truncate(MOST_MARKS);
+        marks.truncate(MOST_MARKS);
+        marks.iter_mut().for_each(|mark| mark.at = inside(mark.at));
+        self.timeline.left_out = (all.0 - bands.len(), all.1 - marks.len());
         self.timeline
     }
 }
@@ -89,5 +99,28 @@ mod tests {
         let bands: Vec<_> = timeline.bands.iter().map(|b| (b.from, b.to, b.depth)).collect();
         assert_eq!(bands, [(1.0, 5.0, 0), (2.0, 3.0, 1)]);
         assert_eq!((timeline.end, timeline.marks[0].at), (5.0, 4.0));
+        assert_eq!(timeline.left_out, (0, 0));
+    }
+
+    #[test]
+    fn moments_outside_of_the_run_do_not_stretch_it_and_what_is_too_much_is_counted() {
+        let mut times = Times::default();
+        times.reach(9.0);
+        for (place, seconds) in [1e15, -1e300, f64::NAN].into_iter().enumerate() {
+            times.event(&at(seconds, Event::Mark { text: place.to_string() }));
+        }
+        for depth in 0..5_u32 {
+            let parent = depth.checked_sub(1).map(|above| above.to_string());
+            let (id, name) = (depth.to_string(), "deep".to_owned());
+            times.event(&at(6.0, Event::PhaseStart { id, name, parent }));
+        }
+        let end = Event::PhaseEnd { id: "0".into(), usage: None, end: None, account: None };
+        times.event(&at(2.0, end));
+        let timeline = times.finish();
+        assert_eq!(timeline.end, 9.0);
+        let marks: Vec<f64> = timeline.marks.iter().map(|mark| mark.at).collect();
+        assert_eq!(marks, [9.0, 0.0, 0.0]);
+        assert_eq!((timeline.bands[0].from, timeline.bands[0].to), (6.0, 6.0));
+        assert_eq!(timeline.left_out, (2, 0));
     }
 }

@@ -17,9 +17,9 @@ impl Window {
         Window { since: Some(0.0), ..Window::default() }
     }
 
-    /// The rates up to now, when the window is long enough. A total that was not known
+    /// The rates up to now and since when, when the window is long enough. A total that was not known
     /// before, or that goes back, has no rate.
-    pub fn rates(&mut self, at: f64, totals: &[f64]) -> Option<&[f64]> {
+    pub fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
         let Some(since) = self.since else {
             self.begin(at, totals);
             return None;
@@ -37,7 +37,7 @@ impl Window {
             }),
         );
         self.begin(at, totals);
-        Some(&self.rates)
+        Some((since, &self.rates))
     }
 
     fn begin(&mut self, at: f64, totals: &[f64]) {
@@ -63,8 +63,8 @@ mod tests {
     fn a_rate_needs_a_window_and_a_total_that_grows() {
         let mut window = Window::from_start();
         assert_eq!(window.rates(0.05, &[1.0]), None);
-        assert_eq!(window.rates(0.5, &[1.0]), Some(&[2.0][..]));
-        let rates = window.rates(1.5, &[0.5, 3.0]).unwrap();
+        assert_eq!(window.rates(0.5, &[1.0]), Some((0.0, &[2.0][..])));
+        let (_, rates) = window.rates(1.5, &[0.5, 3.0]).unwrap();
         assert!(rates[0].is_nan() && rates[1] == 3.0, "{rates:?}");
         assert_eq!(Window::default().rates(9.0, &[1.0]), None, "not known what was before");
     }

@@ -46,7 +46,8 @@ pub fn program_name(name: &str, command: Option<&[String]>) -> String {
         }
         Some(script(program, rest).unwrap_or(program))
     });
-    program.unwrap_or(name).to_owned()
+    // A kernel may know no name, and a legend needs one.
+    program.or(Some(name).filter(|name| !name.is_empty())).unwrap_or("?").to_owned()
 }
 
 /// The command that `env` is about to become, and others as they are.

@@ -77,6 +77,34 @@ impl Recording {
         self.torn + streams.map(|batches| batches.torn).sum::<u64>()
     }
 
+    /// What of it is missing or not whole, a sentence each.
+    pub fn damage(&self) -> Vec<String> {
+        let recorded = |scope: Scope| {
+            let prefix = format!("{}.", scope.name());
+            self.manifest.catalogue.iter().any(|metric| metric.name.starts_with(&prefix))
+        };
+        let stream = |(scope, path): (Scope, PathBuf)| {
+            let file = format!("{}.arrows", scope.name());
+            match Batches::open(&path) {
+                Ok(batches) if batches.torn > 0 => {
+                    Some(format!("{file}: {} bytes at the end are not whole", batches.torn))
+                }
+                Ok(_) => None,
+                Err(_) if !path.exists() && !recorded(scope) => None,
+                Err(_) if !path.exists() => Some(format!("{file} is not there")),
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        let events = [
+            (self.torn > 0)
+                .then(|| format!("events.jsonl: {} bytes at the end are not whole", self.torn)),
+            (self.strange > 0).then(|| {
+                format!("events.jsonl: {} lines make no sense to this weigh", self.strange)
+            }),
+        ];
+        self.streams().filter_map(stream).chain(events.into_iter().flatten()).collect()
+    }
+
     /// Everything that was measured in one scope, batch by batch; `None` when nothing was.
     pub fn batches(&self, scope: Scope) -> Result<Option<Batches>, Error> {
         let found = self.streams().find(|(of, path)| *of == scope && path.exists());
@@ -177,9 +205,8 @@ fn read_events(path: &Path) -> Result<Events, Error> {
             Err(_) if line.last() != Some(&b'\n') => {
                 return Ok(Events { torn: count as u64, ..events });
             }
-            // An event that a later weigh has invented: not ours to understand.
-            Err(error) if error.is_data() => events.strange += 1,
-            Err(error) => return Err(Error::malformed(path, error)),
+            // Invented by a later weigh, or damaged: the others are none the worse for it.
+            Err(_) => events.strange += 1,
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::document::{Cell, Document, Fact, row_of};
-use super::escape::{code, plain};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::quantity;
+use crate::words::markdown::{code, plain};
 use crate::words::shortened;
 
 /// More programs than these are for the full report.

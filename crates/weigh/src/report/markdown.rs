@@ -5,10 +5,10 @@
 use std::fmt::Write;
 
 use super::document::{Advice, Bar, Column, Document, Fact, IMPORTANT, Table};
-use super::escape::{address, code, fenced, plain};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
+use crate::words::markdown::{address, code, fenced, plain};
 use crate::words::shortened;
 
 /// More rows of a table nobody reads in a text.

@@ -2,7 +2,6 @@
 
 pub mod census;
 pub mod document;
-mod escape;
 pub mod github;
 #[cfg(feature = "html")]
 pub mod html;

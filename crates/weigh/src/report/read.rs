@@ -1,6 +1,6 @@
 //! Reads a recording once, for everything that a report is made of.
 
-use super::document::Chapter;
+use super::document::{Chapter, marks};
 use super::{Census, Document};
 use crate::collect;
 use crate::plot::{Gallery, Gatherer};
@@ -17,7 +17,7 @@ pub fn read(
     let (manifest, groups) = (recording.manifest(), collect::all_groups());
     let mut accumulator = Accumulator::new(manifest);
     let mut census = Census::new(manifest);
-    let mut gatherer = Gatherer::new(manifest, &groups, &[]);
+    let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);
     let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => {
@@ -35,7 +35,10 @@ pub fn read(
     let summary = accumulator.finish();
     let participants = census.finish(summary.run.duration_seconds);
     let chapters = chapters(gatherer.finish(), &manifest.host.name);
-    Ok(Document::of(manifest, &summary, &participants, chapters, units))
+    let mut document = Document::of(manifest, &summary, &participants, chapters, units);
+    document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
+    document.missing.extend(recording.damage());
+    Ok(document)
 }
 
 /// The charts of the run, of its node and of weigh itself.

@@ -5,6 +5,7 @@
 use super::curve::Rate;
 use super::node::Node;
 use super::phases::{self, Look, Phases};
+use super::tools::Tools;
 use super::tree::Tree;
 use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
 use crate::catalog::Scope;
@@ -34,6 +35,7 @@ pub struct Accumulator {
     summed: f64,
     monitor: Monitor,
     pub(super) phases: Phases,
+    tools: Tools,
 }
 
 impl Accumulator {
@@ -54,6 +56,7 @@ impl Accumulator {
             summed: 0.0,
             monitor: Monitor::default(),
             phases: Phases::new(manifest.host.cores),
+            tools: Tools::of(main),
         }
     }
 
@@ -63,6 +66,7 @@ impl Accumulator {
         self.last = self.last.max(at);
         if let Some(table) = tick.table(Scope::Process) {
             self.tree.rows(table, at);
+            self.tools.rows(table, at);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.node.see(&table.get(0), &table.get(0), at);
@@ -77,6 +81,7 @@ impl Accumulator {
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             self.look(at, clock.and_then(|table| table.get::<RunCpu>(0).time));
             self.tree.looked_at_everybody();
+            self.tools.looked_at_everybody(at);
         }
     }
 
@@ -121,6 +126,7 @@ impl Accumulator {
     pub fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
         self.phases.event(&entry.event, at);
+        self.tools.event(entry);
         match &entry.event {
             Event::ProcessStart { pid, started, name, .. }
             | Event::ProcessExec { pid, started, name, .. } => {
@@ -188,6 +194,8 @@ impl Accumulator {
     pub fn finish(mut self) -> Summary {
         let duration = self.duration();
         let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
+        let main = ProcessId { pid: self.manifest.pid, started: self.manifest.process_started };
+        let tools = std::mem::replace(&mut self.tools, Tools::of(main)).finish(duration);
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
@@ -195,7 +203,7 @@ impl Accumulator {
             job: self.manifest.job.clone(),
             figures: figures::of_run(&self),
             parts: figures::of_parts(&self),
-            tools: Vec::new(),
+            tools,
             processes: self.processes(),
             gpus: Vec::new(),
             nodes: Vec::new(),

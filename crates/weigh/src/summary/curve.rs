@@ -54,7 +54,7 @@ pub struct Rate {
 }
 
 /// Clock ticks are 10 ms apart: over a shorter window they say nothing about a rate.
-const SHORTEST_WINDOW: f64 = 0.1;
+pub(super) const SHORTEST_WINDOW: f64 = 0.1;
 
 impl Rate {
     /// The counter's value now. One that goes back is somebody else's: no rate comes of it.

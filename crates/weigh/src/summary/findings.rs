@@ -108,6 +108,12 @@ fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
     if enough >= cores {
         return None;
     }
+    // Cores that others kept busy were not there to be used.
+    let machine = summary.parts.system.figures.get("cpu_utilization_mean_ratio");
+    let busy = machine.and_then(|share| share.value).unwrap_or(0.0);
+    if (1.0 - busy) * f64::from(summary.host.cores) < idle / 2.0 {
+        return None;
+    }
     finding(
         "cpu.idle_cores",
         Severity::Warning,

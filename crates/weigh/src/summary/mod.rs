@@ -11,16 +11,19 @@ mod curve;
 mod figure;
 mod figures;
 mod findings;
+pub(crate) mod main_exit;
 mod node;
 pub mod phases;
 #[cfg(test)]
 mod tests;
+pub mod tools;
 mod tree;
 
 use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use figure::{Figure, Figures, Method};
+pub use tools::Tool;
 
 use crate::collect;
 use crate::host::facts::Facts;
@@ -42,8 +45,8 @@ pub struct Summary {
     pub figures: Figures,
     /// The same, told apart.
     pub parts: Parts,
-    /// By tool; nothing groups processes by tool yet.
-    pub tools: Vec<serde_json::Value>,
+    /// By tool: the program, or the script that an interpreter runs.
+    pub tools: Vec<Tool>,
     /// How many processes there were.
     pub processes: Processes,
     /// By GPU; no GPU is measured yet.

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const ROOT: ProcessId = ProcessId { pid: 10, started: 100 };
-const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
+pub(super) const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
 
 /// A run that is told moment by moment.
 pub(super) struct Story {
@@ -48,6 +48,25 @@ impl Story {
         self
     }
 
+    /// A process of this command line was seen for the first time.
+    pub(super) fn came(&mut self, seconds: f64, id: ProcessId, line: &str) -> &mut Story {
+        let (name, command) = named(line);
+        let (pid, started) = (id.pid, id.started);
+        self.event(seconds, Event::ProcessStart { pid, started, parent: 1, name, command })
+    }
+
+    /// A process became another program.
+    pub(super) fn became(&mut self, seconds: f64, id: ProcessId, line: &str) -> &mut Story {
+        let (name, command) = named(line);
+        self.event(seconds, Event::ProcessExec { pid: id.pid, started: id.started, name, command })
+    }
+
+    /// Its parent waited for it.
+    pub(super) fn went(&mut self, seconds: f64, id: ProcessId) -> &mut Story {
+        let (pid, started) = (id.pid, id.started);
+        self.event(seconds, Event::ProcessExit { pid, started, end: None, usage: None })
+    }
+
     pub(super) fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
         let (pid, started) = (id.pid, id.started);
         let exit = Event::ProcessExit { pid, started, end: Some(End::Code(0)), usage: Some(usage) };
@@ -72,7 +91,13 @@ impl Story {
     }
 }
 
-fn memory(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, pss: Option<u64>) {
+/// The kernel's name and the arguments of a command line.
+fn named(line: &str) -> (String, Option<Vec<String>>) {
+    let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+    (words[0].rsplit('/').next().unwrap_or_default().to_owned(), Some(words))
+}
+
+pub(super) fn memory(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, pss: Option<u64>) {
     let row = ProcessMemory { rss: Some(rss), peak: Some(peak), pss, uss: pss, swap: Some(0) };
     tick.put(Entity::Process(id), &row);
 }

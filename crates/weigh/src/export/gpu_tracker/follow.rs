@@ -19,6 +19,7 @@ use crate::catalog::Scope;
 use crate::collect::cpu::NodeCpu;
 use crate::collect::memory::NodeMemory;
 use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
+use crate::export::unix_seconds;
 use crate::record::{Entry, Event, Manifest};
 use crate::sample::{Entity, ProcessId, Table, Tick};
 
@@ -205,7 +206,7 @@ impl Follower {
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
         let gpu = gpu::at_tick(tick);
         self.waiting.push(Timepoint {
-            timestamp: super::unix_seconds(self.started, tick.at.as_secs_f64()),
+            timestamp: unix_seconds(self.started, tick.at.as_secs_f64()),
             ram: [
                 known(main.largest()),
                 known(others.total()),

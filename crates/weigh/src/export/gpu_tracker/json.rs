@@ -1,8 +1,8 @@
 //! The result of a run as gpu-tracker's JSON: names and order are those of its data classes.
 
-use super::python::{Value, dumps};
 use super::text;
 use super::usage::{Percentages, ResourceUsage, RssValues};
+use crate::export::python::{Value, dumps};
 
 const PARTS: [&str; 3] = ["main", "descendants", "combined"];
 

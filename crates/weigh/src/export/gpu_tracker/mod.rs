@@ -7,11 +7,10 @@
 pub mod follow;
 mod gpu;
 mod json;
-pub mod python;
 pub mod sub_track;
 mod sums;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod text;
 pub mod tracking;
 pub mod units;
@@ -233,11 +232,4 @@ impl Options {
     fn cores(&self, machine: u32) -> f64 {
         self.expected_cores.unwrap_or(f64::from(machine))
     }
-}
-
-/// A moment of a run in seconds since 1970, rounded once.
-fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
-    const SECOND: i128 = 1_000_000_000;
-    let nanoseconds = started.as_nanosecond() + (seconds * 1e9).round() as i128;
-    nanoseconds.div_euclid(SECOND) as f64 + nanoseconds.rem_euclid(SECOND) as f64 / 1e9
 }

@@ -16,8 +16,8 @@ use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
 
 const MB: u64 = 1_000_000;
-const MAIN: ProcessId = ProcessId { pid: 10, started: 100 };
-const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
+pub const MAIN: ProcessId = ProcessId { pid: 10, started: 100 };
+pub const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
 
 /// A recording that is written moment by moment.
 pub struct Story {

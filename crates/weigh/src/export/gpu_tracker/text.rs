@@ -3,7 +3,7 @@
 //! Its text is its JSON without braces, quotes and commas, with floats to three
 //! places and some words written larger. A value that was not measured says `null`.
 
-use super::python::{Value, dumps, rounded};
+use crate::export::python::{Value, dumps, rounded};
 
 const INDENT: usize = 3;
 

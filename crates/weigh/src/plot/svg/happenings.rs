@@ -4,13 +4,13 @@ use super::pen::{Pen, width_of};
 use super::{Frame, LETTERS};
 use crate::plot::chart::{Chart, Timeline};
 use crate::quantity;
-use crate::words::shortened;
+use crate::words::{printable, shortened};
 
 /// The height of a row of names.
 pub const ROW: f64 = 14.0;
 
-/// Phases inside each other have rows of their own up to this depth.
-const DEEPEST: usize = 2;
+/// A narrower band has no edges.
+const THIN: f64 = 4.0;
 
 /// How many rows of names there are above the curves.
 pub fn rows(timeline: &Timeline) -> usize {
@@ -18,7 +18,7 @@ pub fn rows(timeline: &Timeline) -> usize {
 }
 
 fn bands_rows(timeline: &Timeline) -> usize {
-    timeline.bands.iter().map(|band| band.depth.min(DEEPEST) + 1).max().unwrap_or(0)
+    timeline.bands.iter().map(|band| band.depth + 1).max().unwrap_or(0)
 }
 
 /// Phases: bands behind the curves, with their names above.
@@ -26,11 +26,13 @@ pub fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
     let rows = bands_rows(timeline);
     pen.group("bands", |pen| {
         for band in &timeline.bands {
-            let depth = band.depth.min(DEEPEST);
+            let depth = band.depth;
             let (x, to) = (frame.x(band.from), frame.x(band.to));
             let top = frame.top - (rows - depth) as f64 * ROW;
             let size = ((to - x).max(0.5), frame.bottom() - top);
-            pen.rectangle(&format!("band d{depth}"), (x, top), size, "");
+            // The edges of many short ones would be all there is to see.
+            let thin = if to - x < THIN { " thin" } else { "" };
+            pen.rectangle(&format!("band d{depth}{thin}"), (x, top), size, "");
             if let Some(name) = fitting(&band.name, to - x - 6.0) {
                 pen.text("band-name", x + 3.0, top + 11.0, "start", &name);
             }
@@ -40,11 +42,12 @@ pub fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
 
 /// As much of a name as there is room for.
 fn fitting(name: &str, room: f64) -> Option<String> {
-    if width_of(name, LETTERS) <= room {
-        return Some(name.to_owned());
+    let name = printable(name);
+    if width_of(&name, LETTERS) <= room {
+        return Some(name);
     }
     let letters = (room / (0.63 * LETTERS)) as usize;
-    (letters >= 3).then(|| shortened(name, letters))
+    (letters >= 3).then(|| shortened(&name, letters))
 }
 
 /// Moments that somebody marked.

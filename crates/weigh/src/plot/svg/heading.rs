@@ -3,7 +3,7 @@
 use super::heat;
 use super::pen::{Pen, width_of};
 use crate::plot::chart::{Chart, Form, Series};
-use crate::words::shortened;
+use crate::words::{printable, shortened};
 
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 18.0;
@@ -53,7 +53,7 @@ fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     let mut places = Vec::new();
     // What lies on top in the chart comes first.
     for series in ordered(chart) {
-        let name = shortened(&series.name, 40);
+        let name = shortened(&printable(&series.name), 40);
         let wide = width_of(&name, LETTERS) + 38.0;
         if x + wide > width - MARGIN && x > MARGIN {
             row += 1;

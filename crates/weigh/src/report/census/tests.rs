@@ -1,17 +1,13 @@
 //! Who took part, against runs whose truth is written down beside them.
 
 use super::*;
+use crate::collect::process::ProcessEvents;
 use crate::report::tests::{MAIN, MIB, Story, cpu, memory, usage};
 
 const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
 
 fn nth(number: u32) -> ProcessId {
     ProcessId { pid: 1000 + number, started: u64::from(number) }
-}
-
-fn program<'a>(participants: &'a Participants, name: &str) -> &'a Program {
-    let found = participants.programs.iter().find(|program| program.name == name);
-    found.unwrap_or_else(|| panic!("no {name} in {:?}", participants.programs))
 }
 
 #[test]
@@ -27,11 +23,6 @@ fn a_process_that_did_not_run_keeps_what_it_had() {
     story.at(2.0, |tick| memory(tick, MAIN, 120 * MIB, None));
     story.went(3.0, CHILD).at(3.0, |tick| memory(tick, MAIN, 130 * MIB, None));
     let participants = story.participants();
-    let [work] = &participants.programs[..] else { panic!("{:?}", participants.programs) };
-    assert_eq!((work.name.as_str(), work.processes, work.most), ("work", 2, 2));
-    assert_eq!(work.together_bytes, Some(150 * MIB), "120 and the share of 30");
-    assert_eq!(work.largest_bytes, Some(130 * MIB));
-    assert_eq!(work.cpu_seconds, Some(0.5));
     let [child, main] = &participants.processes[..] else { panic!("two processes") };
     assert_eq!((child.came, child.went, child.largest_bytes), (1.0, Some(3.0), Some(50 * MIB)));
     assert_eq!((main.id, main.went, main.cpu_seconds), (MAIN, None, None));
@@ -39,28 +30,7 @@ fn a_process_that_did_not_run_keeps_what_it_had() {
 }
 
 #[test]
-fn sizes_of_different_moments_are_not_added_up() {
-    let mut story = Story::new();
-    story.came(0.0, MAIN, "work").came(0.0, CHILD, "work");
-    story.at(1.0, |tick| {
-        memory(tick, MAIN, 10 * MIB, None);
-        memory(tick, CHILD, 100 * MIB, None);
-    });
-    // The first grows where the second shrinks.
-    story.at(2.0, |tick| {
-        memory(tick, MAIN, 100 * MIB, None);
-        memory(tick, CHILD, 10 * MIB, None);
-    });
-    // One goes and another comes at the same moment.
-    story.came(3.0, nth(1), "work").went(3.0, CHILD);
-    story.at(3.0, |tick| memory(tick, nth(1), 9 * MIB, None));
-    let participants = story.participants();
-    let work = program(&participants, "work");
-    assert_eq!((work.together_bytes, work.most, work.processes), (Some(110 * MIB), 2, 3));
-}
-
-#[test]
-fn a_process_counts_for_the_program_it_is_at_the_moment() {
+fn a_process_keeps_what_it_had_when_it_becomes_another_program() {
     let mut story = Story::new();
     story.came(0.0, MAIN, "bash ./build.sh");
     story.at(1.0, |tick| {
@@ -73,11 +43,6 @@ fn a_process_counts_for_the_program_it_is_at_the_moment() {
         memory(tick, MAIN, 10 * MIB, None);
     });
     let participants = story.participants();
-    let (build, train) = (program(&participants, "build.sh"), program(&participants, "train.py"));
-    assert_eq!((build.cpu_seconds, build.largest_bytes), (Some(0.25), Some(200 * MIB)));
-    assert_eq!((train.cpu_seconds, train.largest_bytes), (Some(1.0), Some(10 * MIB)));
-    assert_eq!(train.together_bytes, Some(10 * MIB));
-    assert_eq!((build.processes, build.most, train.processes, train.most), (1, 1, 1, 1));
     let [process] = &participants.processes[..] else { panic!("one process") };
     assert_eq!((process.name.as_str(), process.largest_bytes), ("python3", Some(200 * MIB)));
     assert_eq!(process.cpu_seconds, Some(1.25));
@@ -93,7 +58,6 @@ fn a_pid_used_again_is_another_process() {
     let times: Vec<_> =
         participants.processes.iter().map(|one| (one.id, one.cpu_seconds)).collect();
     assert_eq!(times, [(CHILD, Some(5.0)), (again, Some(1.0))]);
-    assert_eq!(program(&participants, "second").cpu_seconds, Some(1.0));
 }
 
 #[test]
@@ -113,8 +77,6 @@ fn an_end_is_known_of_those_whom_weigh_reaped() {
     assert_eq!(of(MAIN).largest_bytes, Some(30 * MIB));
     assert_eq!(of(MAIN).went, Some(1.9), "not after the run");
     assert_eq!((of(nth(1)).cpu_seconds, of(nth(1)).largest_bytes), (Some(2.0), Some(7 * MIB)));
-    assert_eq!(program(&participants, "work").largest_bytes, Some(30 * MIB));
-    assert_eq!(program(&participants, "daemon").cpu_seconds, Some(2.0));
 }
 
 #[test]
@@ -158,32 +120,6 @@ fn of_very_many_processes_the_heaviest_are_listed() {
     assert_eq!(count(|one| one.cpu_seconds == Some(60.0)), 50);
     assert_eq!(count(|one| one.largest_bytes == Some(900 * MIB)), 50);
     assert_eq!(count(|one| one.id == MAIN), 1, "the command itself is always there");
-    let worker = program(&participants, "worker");
-    assert_eq!((worker.processes, worker.most), (u64::from(ALL), 1));
-    assert!((worker.cpu_seconds.unwrap() - (50.0 * 60.0 + 4950.0 * 0.01)).abs() < 1e-6);
-}
-
-#[test]
-fn of_very_many_programs_the_small_ones_are_counted_together() {
-    const ALL: u32 = 3000;
-    let mut story = Story::new();
-    story.came(0.0, MAIN, "main").at(0.0, |tick| cpu(tick, MAIN, 1.0));
-    for number in 0..ALL {
-        let (id, at) = (nth(number), f64::from(number));
-        story.came(at, id, &format!("tool-{number}"));
-        let seconds = if number % 1000 == 7 { 9.0 } else { 0.5 };
-        story.at(at, |tick| cpu(tick, id, seconds)).went(at, id);
-    }
-    story.at(f64::from(ALL), |tick| cpu(tick, MAIN, 100.0));
-    let participants = story.participants();
-    assert_eq!(participants.programs.len(), listed::MOST_PROGRAMS);
-    let others = participants.other_programs.unwrap();
-    assert_eq!((others.programs, others.processes), (2801, 2801));
-    assert_eq!(others.cpu_seconds, Some(2801.0 * 0.5));
-    assert_eq!(program(&participants, "main").cpu_seconds, Some(100.0));
-    for heavy in ["tool-7", "tool-1007", "tool-2007"] {
-        assert_eq!(program(&participants, heavy).cpu_seconds, Some(9.0));
-    }
 }
 
 #[test]
@@ -195,5 +131,4 @@ fn a_process_whose_introduction_is_lost_is_there_without_a_name() {
         (participants.processes[0].name.as_str(), participants.processes[0].came),
         ("?", 1.0)
     );
-    assert_eq!(program(&participants, "?").most, 1);
 }

@@ -90,9 +90,12 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         true => format!("{end}; what it used is not known."),
         false => format!("{end}; {}.", used.join(", ")),
     };
-    let failed = run.signal.is_some() || run.exit_code.is_some_and(|code| code != 0);
-    let worst = summary.findings.iter().map(|finding| finding.severity).max_by_key(weight);
-    Verdict { severity: if failed { Some(Severity::Problem) } else { worst }, sentence }
+    let severity = match (run.signal, run.exit_code) {
+        (None, Some(0)) => None,
+        (None, None) => Some(Severity::Warning),
+        _ => Some(Severity::Problem),
+    };
+    Verdict { severity, sentence }
 }
 
 fn weight(severity: &Severity) -> u8 {

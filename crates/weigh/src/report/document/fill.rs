@@ -20,7 +20,7 @@ impl Document {
     ) -> Document {
         let command = summary.run.command.as_ref();
         let tables = [
-            tables::programs(participants, units),
+            tables::programs(summary, units),
             tables::processes(participants, units),
             tables::phases(summary, units),
             tables::nodes(summary, units),

@@ -10,6 +10,8 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub(super) use tables::marks;
+
 pub(super) use figures::{IMPORTANT, row_of};
 
 use crate::plot::Chart;

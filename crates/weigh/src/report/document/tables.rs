@@ -4,13 +4,29 @@ use super::{Cell, Column, Table};
 use crate::host::signals;
 use crate::host::wait::End;
 use crate::quantity::{self, Units};
-use crate::report::census::{Participants, Process, Program};
+use crate::record::{Entry, Event};
+use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
-use crate::summary::Summary;
 use crate::summary::phases::{Named, statistics};
+use crate::summary::{Summary, Tool};
 
 fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }
+}
+
+/// The moments that were marked.
+pub(in crate::report) fn marks(entries: &[Entry]) -> Table {
+    const MOST: usize = 500;
+    let told = |entry: &Entry| match &entry.event {
+        Event::Mark { text } => Some(vec![seconds(Some(entry.seconds)), Cell::text(&**text)]),
+        _ => None,
+    };
+    let columns = vec![Column::number("At"), Column::text("Mark")];
+    let mut rows: Vec<Vec<Cell>> = entries.iter().filter_map(told).collect();
+    let more = rows.len().saturating_sub(MOST);
+    rows.truncate(MOST);
+    let note = if more > 0 { format!("{more} later ones are left out.") } else { String::new() };
+    Table { rows, ..table("marks", "Marks", note, columns) }
 }
 
 fn bytes(value: Option<u64>, units: Units) -> Cell {
@@ -22,12 +38,13 @@ fn seconds(value: Option<f64>) -> Cell {
 }
 
 /// By program.
-pub(super) fn programs(participants: &Participants, units: Units) -> Table {
+pub(super) fn programs(summary: &Summary, units: Units) -> Table {
     let mut note = "An interpreter is called by the script it runs. CPU time is of the processes \
                     themselves, as far as they were seen; together is the largest sum of their \
-                    sizes at one moment, shared pages divided where that is known."
+                    sizes at one moment, shared pages divided where that is known. A process \
+                    that became another program is counted for both."
         .to_owned();
-    if let Some(others) = &participants.other_programs {
+    if let Some(others) = summary.tools.last().filter(|last| last.is_others()) {
         let count = quantity::count(others.programs as f64);
         note.push_str(&format!(" The {count} lightest are one line."));
     }
@@ -39,27 +56,18 @@ pub(super) fn programs(participants: &Participants, units: Units) -> Table {
         Column::number("Largest"),
         Column::number("Together"),
     ];
-    let row = |program: &Program| {
+    let row = |tool: &Tool| {
+        let most = tool.instances_peak.map(|most| most as f64);
         vec![
-            Cell::text(&*program.name),
-            Cell::count(program.processes),
-            Cell::count(program.most),
-            seconds(program.cpu_seconds),
-            bytes(program.largest_bytes, units),
-            bytes(program.together_bytes, units),
+            Cell::text(&*tool.name),
+            Cell::count(tool.instances),
+            Cell::number(most, quantity::count),
+            seconds(tool.cpu_time_seconds),
+            bytes(tool.instance_memory_peak_bytes, units),
+            bytes(tool.memory_peak_bytes, units),
         ]
     };
-    let mut rows: Vec<Vec<Cell>> = participants.programs.iter().map(row).collect();
-    rows.extend(participants.other_programs.iter().map(|others| {
-        vec![
-            Cell::text("others"),
-            Cell::count(others.processes),
-            Cell::number(None, quantity::count),
-            seconds(others.cpu_seconds),
-            bytes(others.largest_bytes, units),
-            bytes(None, units),
-        ]
-    }));
+    let rows = summary.tools.iter().map(row).collect();
     Table { rows, ..table("programs", "Programs", note, columns) }
 }
 

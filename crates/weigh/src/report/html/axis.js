@@ -10,9 +10,10 @@ function roundStep(least) {
 function prefix(scale, highest) {
   const [unit, per = ""] = scale.split(/(?=\/)/);
   const power = (base, most) => Math.min(most, Math.max(0, Math.floor(Math.log(highest) / Math.log(base))));
-  if (unit === "bytes") {
-    const place = power(1024, 5);
-    return [1024 ** place, ` ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][place]}${per}`];
+  if (SIZES[unit]) {
+    const [base, names] = SIZES[unit];
+    const place = names.length > 1 ? power(base, 5) : 0;
+    return [place === 0 ? 1 : base ** place, ` ${names[place]}${per}`];
   }
   if (unit === "count") {
     const place = highest < 10000 ? 0 : power(1000, 3);
@@ -26,7 +27,7 @@ function prefix(scale, highest) {
 
 /** Ticks from zero to a round value that is not below `highest`: the last one ends the axis. */
 function valueTicks(scale, highest, about) {
-  const top = highest > 0 ? highest : scale.startsWith("bytes") ? 1024 : 1;
+  const top = highest > 0 ? highest : scale.includes("bytes") ? 1024 : 1;
   const [factor, unit] = prefix(scale, top);
   let step = roundStep(top / factor / about);
   // Half a process is nothing.

@@ -125,7 +125,7 @@ impl Shown<'_> {
     /// first. One alone is what the title says, and rows of cells have names at the axis.
     fn legend(&self) -> Vec<(usize, &Series)> {
         let mut series: Vec<(usize, &Series)> = self.chart.series.iter().enumerate().collect();
-        if series.len() < 2 || self.is_heat() {
+        if self.is_heat() {
             series.clear();
         } else if self.is_stacked() {
             series.reverse();

@@ -31,24 +31,26 @@ function fitting(name, room) {
   return letters >= 3 ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
 }
 
-/** The height of a row of names above the curves, and how many rows phases have at most. */
+/** The height of a row of names above the curves. */
 const ROW = 14;
-const DEEPEST = 2;
+
+/** A narrower band has no edges. */
+const THIN = 4;
 
 function bandRows({ bands }) {
-  return Math.max(0, ...bands.map(([, , depth]) => Math.min(depth, DEEPEST) + 1));
+  return Math.max(0, ...bands.map(([, , depth]) => depth + 1));
 }
 
 function drawBands({ box, timeline }, x) {
   const rows = bandRows(timeline);
-  return timeline.bands.flatMap(([from, to, level, name]) => {
-    const depth = Math.min(level, DEEPEST);
+  return timeline.bands.flatMap(([from, to, depth, name]) => {
     const [begin, end] = [Math.max(box.left, x(from)), Math.min(box.left + box.width, x(to))];
     if (end < box.left || begin > box.left + box.width) return [];
     const y = box.top - (rows - depth) * ROW;
     const size = { width: Math.max(end - begin, 0.5), height: box.top + box.height - y };
     const label = fitting(name, end - begin - 6);
-    const made = [node("rect", { class: `band d${depth}`, x: begin, y, ...size })];
+    const thin = end - begin < THIN ? " thin" : "";
+    const made = [node("rect", { class: `band d${depth}${thin}`, x: begin, y, ...size })];
     return label ? [...made, words("band-name", begin + 3, y + 11, "start", label)] : made;
   });
 }

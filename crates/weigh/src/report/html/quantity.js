@@ -19,12 +19,18 @@ function rounded(value, most) {
   return [Math.round(value), 0];
 }
 
-function bytes(size) {
-  const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+/** What sizes are counted in: how many of one are one of the next. */
+const SIZES = {
+  bytes: [1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]],
+  "decimal bytes": [1000, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]],
+  "plain bytes": [Infinity, ["B"]],
+};
+
+function bytes(size, [base, names] = SIZES.bytes) {
   return signed(size, (value) => {
-    for (let power = 0, scaled = value; ; power += 1, scaled /= 1024) {
+    for (let power = 0, scaled = value; ; power += 1, scaled /= base) {
       const [shown, decimals] = power === 0 ? [Math.round(value), 0] : rounded(scaled, 2);
-      if (shown < 1024 || power + 1 === names.length) {
+      if (shown < base || power + 1 === names.length) {
         return `${shown.toFixed(decimals)} ${names[power]}`;
       }
     }
@@ -56,13 +62,16 @@ function count(number) {
 }
 
 const WRITERS = {
-  bytes,
-  "bytes/s": (value) => `${bytes(value)}/s`,
   seconds,
   cores: (value) => (Number.isFinite(value) ? `${value.toFixed(2)} cores` : NOT_A_NUMBER),
   count,
   "count/s": (value) => `${count(value)}/s`,
 };
+
+for (const [name, sizes] of Object.entries(SIZES)) {
+  WRITERS[name] = (value) => bytes(value, sizes);
+  WRITERS[`${name}/s`] = (value) => `${bytes(value, sizes)}/s`;
+}
 
 /** A value of a scale as people read it; null is not known. */
 function shown(scale, value) {

@@ -293,6 +293,7 @@ fn chart(place: usize, form: Form) -> Chart {
         limits: vec![Limit { name: "cores allowed".to_owned(), value: 12.0 }],
         peak: None,
         timeline: Timeline {
+            left_out: (0, 0),
             end: 399.0,
             bands: vec![band("index", 0.0, 90.0), band("align", 90.0, 399.0)],
             marks: vec![Mark { text: "checkpoint".to_owned(), at: 200.0 }],

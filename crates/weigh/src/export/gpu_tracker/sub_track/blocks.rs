@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::python::repr;
+use super::super::Error;
 use super::super::tracking::{Kind, kind};
-use super::super::{Error, unix_seconds};
 use super::table::{self, Columns};
+use crate::export::python::repr;
+use crate::export::unix_seconds;
 use crate::record::{Event, Recording};
 
 /// A code block and its calls.

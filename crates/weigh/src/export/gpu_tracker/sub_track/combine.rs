@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::super::Error;
-use super::super::python::repr;
 use super::super::tracking::{Kind, kind};
 use super::blocks::{self, COLUMNS, Position};
 use super::{is_recording, table};
 use crate::destination;
+use crate::export::python::repr;
 
 /// Writes the rows of these files, in their order, into a new one.
 ///

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::super::Error;
-use super::super::python::{Value, dumps};
 use super::results::{CodeBlockResults, SubTrackingResults};
 use super::shown::{self, Shown};
 use super::statistics::{NAMES, Statistics};
 use super::{analyze_files, is_recording};
+use crate::export::python::{Value, dumps};
 
 /// Sessions that fit together, by name.
 #[derive(Debug, Clone)]

@@ -9,12 +9,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags, Statement};
 
 use super::super::Error;
-use super::super::python::Value;
 use super::super::tracking::{CONSTANTS, MEASURES, TIMESTAMP};
 use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
 use crate::destination::Destination;
+use crate::export::python::Value;
 use crate::record::files;
 
 fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error {

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::super::Error;
-use super::super::python::{Value, dumps};
 use super::shown::{self, Shown};
 use super::statistics::{NAMES, Statistics};
+use crate::export::python::{Value, dumps};
 use crate::record::files;
 
 /// What a session used, overall and in each code block.

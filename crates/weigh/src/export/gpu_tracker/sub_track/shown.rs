@@ -1,7 +1,7 @@
 //! Results as text: titles, indented by tabs, and frames as pandas prints them.
 
-use super::super::python::{Value, repr, rounded};
 use super::statistics::{NAMES, Statistics};
+use crate::export::python::{Value, repr, rounded};
 
 /// Something with a title.
 #[derive(Debug, Clone)]

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::super::python::Value;
 use super::super::tracking::{CONSTANTS, Constants, Kind, MEASURES, Row, TIMESTAMP, kind};
 use super::super::{Error, Options, replay};
 use super::statistics::Summing;
 use super::table::{self, Columns};
+use crate::export::python::Value;
 use crate::record::Recording;
 
 /// A tracked session.

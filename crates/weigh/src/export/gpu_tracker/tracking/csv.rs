@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use super::super::Error;
-use super::super::python::{Value, repr};
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
 use crate::destination::Destination;
+use crate::export::python::{Value, repr};
 
 /// A CSV file that is being written.
 pub struct Csv {

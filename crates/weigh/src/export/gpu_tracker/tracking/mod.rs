@@ -7,9 +7,9 @@ mod sqlite;
 use std::path::Path;
 
 use super::follow::Timepoint;
-use super::python::Value;
 use super::{Error, Options, gpu};
 use crate::destination::Destination;
+use crate::export::python::Value;
 use crate::record::Manifest;
 
 /// What is constant during a run, by name.

@@ -6,9 +6,9 @@ use rusqlite::types::{ToSqlOutput, Value as Stored};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::super::Error;
-use super::super::python::Value;
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
 use crate::destination::Destination;
+use crate::export::python::Value;
 
 /// A database that is being written.
 pub struct Sqlite {

@@ -45,6 +45,7 @@ fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>)
         depth,
     };
     let timeline = Timeline {
+        left_out: (0, 0),
         end: 300.0,
         bands: vec![
             band("load", 0.0, 40.0, 0),

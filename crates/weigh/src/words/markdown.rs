@@ -11,17 +11,17 @@
 
 use std::fmt::Write;
 
-use crate::words::printable;
+use super::printable;
 
 const WORD_JOINER: &str = "&#8288;";
 
 /// Text for a line, a list or a table cell.
-pub(super) fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     escaped(text, true)
 }
 
 /// The same in a fixed-width font; nothing when there is nothing.
-pub(super) fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     if text.trim().is_empty() {
         plain(text)
     } else {
@@ -73,7 +73,7 @@ fn escaped(text: &str, breaks_mentions: bool) -> String {
 }
 
 /// A block of fixed-width text that nothing inside can end.
-pub(super) fn fenced(text: &str) -> String {
+pub(crate) fn fenced(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(printable).collect();
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -81,7 +81,7 @@ pub(super) fn fenced(text: &str) -> String {
 }
 
 /// A relative path as the address of a link.
-pub(super) fn address(path: &str) -> String {
+pub(crate) fn address(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {

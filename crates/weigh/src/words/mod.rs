@@ -1,5 +1,7 @@
 //! Words from the outside, made safe to show: a process may be called anything.
 
+pub(crate) mod markdown;
+
 /// Text with everything escaped that does something to a terminal or a reader: control
 /// characters, and those that turn the direction of what follows.
 pub fn printable(text: &str) -> String {

@@ -1,0 +1,161 @@
+//! The command line: one declaration for the parser, the help, the man page and the completions.
+
+mod export;
+mod report;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use weigh::quantity;
+
+pub use export::{ExportArgs, Predecessor};
+pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
+pub use run::{PhaseArgs, RunArgs};
+
+/// Know what every run costs.
+///
+/// weigh measures what a command and everything it starts use (CPU time, memory,
+/// I/O) and says of every figure how it was got and how sure it is.
+#[derive(Debug, Parser)]
+#[command(name = "weigh", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Args {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  weigh run -- make -j8               weigh a command and all it starts
+  weigh run -i 100ms -o out -- ./sim  look ten times a second, record into out/
+  weigh show                          the newest run once more
+  weigh doctor                        what can be measured here, and what cannot
+";
+
+// What a verb with options does is said at its options.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Run(RunArgs),
+    Phase(PhaseArgs),
+    /// Put a mark into the running recording
+    #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]
+    Mark {
+        /// What to write
+        text: String,
+    },
+    Show(ShowArgs),
+    Report(ReportArgs),
+    Export(ExportArgs),
+    Plot(PlotArgs),
+    /// List the recordings here, newest first
+    Runs {
+        /// Where to look
+        #[arg(default_value = weigh::record::files::DEFAULT_DIRECTORY)]
+        directory: PathBuf,
+    },
+    /// Say what can be measured on this machine, what cannot, and what to type to change it
+    Doctor {
+        /// Text for people or JSON for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// List every metric: name, unit, kind, source
+    Metrics {
+        /// Text for people or JSON for programs
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Print the completions of a shell
+    #[command(
+        after_help = "Example:\n  weigh completions bash > ~/.local/share/bash-completion/completions/weigh\n"
+    )]
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of weigh, or of one of its verbs
+    #[command(after_help = "Example:\n  weigh man run | man -l -\n")]
+    Man {
+        /// Which verb
+        verb: Option<String>,
+    },
+}
+
+/// Show the summary of a recorded run
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh show                         the newest run here
+  weigh show weigh-runs/2026-…       this one
+  weigh show --phases                what each phase took: count, total, mean ± std
+  weigh show --phases -v             with every figure: min, max, mean, std
+  weigh show --format json | jq .figures.memory_peak_bytes
+")]
+pub struct ShowArgs {
+    /// A recording's directory, or its name under weigh-runs [default: the newest]
+    pub run: Option<PathBuf>,
+    /// Text for people, JSON for programs, or a block for a CI's comment
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Summary,
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// Show the phases instead: all of one name together
+    #[arg(long)]
+    pub phases: bool,
+    /// Print every figure
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// For whom something is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+/// For whom a summary is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum Summary {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+    /// Markdown for a comment on a pull request or a step's summary
+    Github,
+}
+
+/// How sizes are printed: an option of every verb that prints some.
+#[derive(Debug, Clone, Copy, ClapArgs)]
+pub struct Sizes {
+    /// Sizes in GiB, in GB, or in bytes
+    #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
+    pub units: Option<Units>,
+}
+
+/// The units of sizes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Units {
+    /// KiB, MiB, GiB
+    #[default]
+    Binary,
+    /// kB, MB, GB
+    Decimal,
+    /// Bytes
+    Bytes,
+}
+
+impl From<Units> for quantity::Units {
+    fn from(units: Units) -> quantity::Units {
+        match units {
+            Units::Binary => quantity::Units::Binary,
+            Units::Decimal => quantity::Units::Decimal,
+            Units::Bytes => quantity::Units::Bytes,
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Which of many rows are the lowest or the highest of anything that is drawn.
+
+/// What the rows of a chart have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// How many columns there are.
+    pub columns: usize,
+    /// What a column holds in rows from before it came.
+    pub absent: f64,
+    /// Whether the sum of all columns is drawn, too.
+    pub summed: bool,
+}
+
+/// Marks the rows that are the lowest or the highest in any column, or in the sum.
+pub fn mark(rows: &[&[f64]], shape: Shape, keep: &mut [bool]) {
+    let mut of = |value: &dyn Fn(&[f64]) -> f64| {
+        let values = || rows.iter().map(|row| value(row)).enumerate();
+        let known = || values().filter(|(_, value)| !value.is_nan());
+        // The first of equals stays.
+        let low = known().reduce(|best, next| if next.1 < best.1 { next } else { best });
+        let high = known().reduce(|best, next| if next.1 > best.1 { next } else { best });
+        for (place, _) in low.into_iter().chain(high) {
+            keep[place] = true;
+        }
+    };
+    (0..shape.columns).for_each(|column| of(&|row| cell(row, column, shape.absent)));
+    if shape.summed {
+        of(&sum);
+    }
+}
+
+/// The value of a column in a row that may be from before it came.
+pub fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
+    values.get(column).copied().unwrap_or(absent)
+}
+
+/// The sum of what is known.
+pub fn sum(values: &[f64]) -> f64 {
+    values.iter().filter(|value| !value.is_nan()).sum()
+}

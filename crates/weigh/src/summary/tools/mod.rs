@@ -1,0 +1,266 @@
+//! The tools of a run: what all processes of one program used together.
+//!
+//! A process counts for the program it runs at the moment; an interpreter is called by
+//! its script. A process that did not run has no row for that tick, so what it had is
+//! carried on. Sums are kept up to date by what changed: a tick costs what its rows
+//! cost, however many processes there are. Of very many tools the heaviest are kept and
+//! the others counted together.
+//!
+//! What surprised us: the CPU time of a process that is seen for the first time may be
+//! more than the time since it was seen. Its life began when it was started, which its
+//! start time tells, and not when somebody looked.
+
+mod list;
+mod running;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Place;
+
+use serde::{Deserialize, Serialize};
+
+use super::main_exit::MainExit;
+use crate::collect::process::{ProcessCpu, ProcessMemory};
+use crate::host::wait::Usage;
+use crate::record::{Entry, Event, program_name};
+use crate::sample::{Entity, ProcessId, Table};
+use crate::words::shortened;
+use list::List;
+pub(crate) use list::by_weight;
+use running::Sizes;
+
+/// All processes of a run that ran one program.
+///
+/// What is unknown is null. Memory is sampled: a peak between two looks may have been higher.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tool {
+    /// What it is called: the program, or the script that an interpreter runs.
+    pub name: String,
+    /// How many programs this is: 1, but for the last entry, when the lightest of very many
+    /// are together in it.
+    pub programs: u64,
+    /// How many processes ran it, at some time of their lives.
+    pub instances: u64,
+    /// The most at once; null in the entry for the lightest of very many.
+    pub instances_peak: Option<u64>,
+    /// How often a process of it was there when everybody was looked at.
+    pub samples: u64,
+    /// From the first coming to the last going.
+    pub duration_seconds: Option<f64>,
+    /// CPU time of its processes while they ran it, as far as they were seen.
+    pub cpu_time_seconds: Option<f64>,
+    /// The same in user mode.
+    pub cpu_user_seconds: Option<f64>,
+    /// The same in the kernel.
+    pub cpu_system_seconds: Option<f64>,
+    /// Cores that they kept busy, over the duration; null when that is too short to say.
+    pub cpu_cores_mean: Option<f64>,
+    /// The most cores they kept busy between two looks.
+    pub cpu_cores_peak: Option<f64>,
+    /// The largest size of one of them, as the kernel remembers it.
+    pub instance_memory_peak_bytes: Option<u64>,
+    /// The largest private memory (USS) of one of them.
+    pub instance_uss_peak_bytes: Option<u64>,
+    /// The largest sum of their sizes at one moment: proportional where that is known, and
+    /// else resident.
+    pub memory_peak_bytes: Option<u64>,
+    /// The largest sum of resident memory, shared pages counted for each.
+    pub memory_rss_peak_bytes: Option<u64>,
+    /// The largest sum of proportional memory (PSS).
+    pub memory_pss_peak_bytes: Option<u64>,
+    /// The largest sum of private memory (USS).
+    pub memory_uss_peak_bytes: Option<u64>,
+}
+
+impl Tool {
+    /// Whether it is the entry for the lightest of very many.
+    pub fn is_others(&self) -> bool {
+        self.instances_peak.is_none()
+    }
+}
+
+/// What the entry for the lightest of very many tools is called.
+pub const OTHERS: &str = "others";
+
+/// Nobody reads a longer name.
+const LONGEST_NAME: usize = 60;
+
+/// The tool of a process of this kernel name and command line.
+pub fn tool_name(name: &str, command: Option<&[String]>) -> String {
+    shortened(&program_name(name, command), LONGEST_NAME)
+}
+
+/// Counts what each tool uses, moment by moment.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    main: ProcessId,
+    main_exit: MainExit,
+    /// The tool of the command's process when it ended.
+    main_tool: Option<String>,
+    members: HashMap<ProcessId, Member>,
+    list: List,
+}
+
+/// A process that is alive.
+#[derive(Debug, Default)]
+struct Member {
+    /// The place of the tool it runs.
+    tool: usize,
+    /// Whether there was a row about it.
+    is_seen: bool,
+    /// Its CPU time when it was last looked at: user and system.
+    cpu: Option<[f64; 2]>,
+    rss: Option<u64>,
+    pss: Option<u64>,
+    uss: Option<u64>,
+    /// What of it is in the sums of its tool.
+    counted: Sizes,
+}
+
+impl Tools {
+    /// Of a run whose command has this process.
+    pub(crate) fn of(main: ProcessId) -> Tools {
+        Tools {
+            main,
+            main_exit: MainExit::of(main),
+            main_tool: None,
+            members: HashMap::new(),
+            list: List::default(),
+        }
+    }
+
+    /// Takes in the rows of a tick.
+    pub(crate) fn rows(&mut self, table: &Table, at: f64) {
+        for (row, entity) in table.entities().iter().enumerate() {
+            let Entity::Process(id) = entity else { continue };
+            let member = match self.members.entry(*id) {
+                Place::Occupied(place) => place.into_mut(),
+                // Its introduction is lost.
+                Place::Vacant(place) => {
+                    let born = self.list.possible(born(*id, self.main), at);
+                    place.insert(Member { tool: self.list.joined("?", born), ..Member::default() })
+                }
+            };
+            member.renew(table, row, &mut self.list);
+            self.main_exit.row(*id, table, row);
+        }
+        // Only now: in the middle of a tick some are as they were and some as they are.
+        self.list.settle();
+        if let Some(moved) = self.list.make_room() {
+            self.members.values_mut().for_each(|member| member.tool = moved[member.tool]);
+        }
+    }
+
+    /// Everybody was looked at.
+    pub(crate) fn looked_at_everybody(&mut self, at: f64) {
+        self.list.looked_at_everybody(at);
+    }
+
+    /// Takes in something that happened.
+    pub(crate) fn event(&mut self, entry: &Entry) {
+        let at = entry.seconds;
+        match &entry.event {
+            Event::ProcessStart { pid, started, name, command, .. }
+            | Event::ProcessExec { pid, started, name, command } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.runs(id, &tool_name(name, command.as_deref()), at);
+            }
+            Event::ProcessExit { pid, started, usage, .. } => {
+                self.ended(ProcessId { pid: *pid, started: *started }, usage.as_ref(), at);
+            }
+            Event::RunEnd(end) => {
+                if let Some((size, tool)) = self.main_exit.own(end).zip(self.main_tool.as_deref()) {
+                    self.list.named_grew(tool, size);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A process runs a program from here on.
+    fn runs(&mut self, id: ProcessId, tool: &str, at: f64) {
+        match self.members.entry(id) {
+            Place::Occupied(place) => {
+                let member = place.into_mut();
+                self.list.left(member.tool, &member.counted, member.is_seen, at);
+                // What the last program had is not this one's.
+                let Member { is_seen, cpu, .. } = *member;
+                let tool = self.list.joined(tool, at);
+                *member = Member { tool, is_seen, cpu, ..Member::default() };
+                if is_seen {
+                    self.list.seen(tool);
+                }
+            }
+            Place::Vacant(place) => {
+                let born = self.list.possible(born(id, self.main), at);
+                place.insert(Member { tool: self.list.joined(tool, born), ..Member::default() });
+            }
+        }
+    }
+
+    fn ended(&mut self, id: ProcessId, usage: Option<&Usage>, at: f64) {
+        let Some(member) = self.members.remove(&id) else { return };
+        if let Some(usage) = usage {
+            if member.cpu.is_none() {
+                self.list.used(member.tool, [usage.user_seconds, usage.system_seconds]);
+            }
+            if self.main_exit.ended(id, usage) {
+                self.main_tool = Some(self.list.name(member.tool).to_owned());
+            } else if !member.is_seen {
+                self.list.grew(member.tool, Some(usage.largest_rss_bytes));
+            }
+        }
+        self.list.left(member.tool, &member.counted, member.is_seen, at);
+    }
+
+    /// The tools of a run of so many seconds, those with most CPU time first, and the others.
+    pub(crate) fn finish(self, duration: f64) -> Vec<Tool> {
+        self.list.finish(duration)
+    }
+}
+
+/// When a process was started, in seconds since the run began, as near as the kernel says.
+pub(crate) fn born(id: ProcessId, main: ProcessId) -> f64 {
+    id.started as f64 / CLOCK_TICKS - main.started as f64 / CLOCK_TICKS
+}
+
+/// A share of memory beside the resident size: it may be of an older look, and is never above
+/// that.
+pub(crate) fn possible(share: Option<u64>, rss: Option<u64>) -> Option<u64> {
+    share.map(|share| rss.map_or(share, |rss| share.min(rss)))
+}
+
+/// Clock ticks in a second, as `/proc` has them: `USER_HZ` is 100 on every machine that weigh
+/// is made for.
+const CLOCK_TICKS: f64 = 100.0;
+
+impl Member {
+    /// Takes in a row about it.
+    fn renew(&mut self, table: &Table, row: usize, list: &mut List) {
+        if !std::mem::replace(&mut self.is_seen, true) {
+            list.seen(self.tool);
+        }
+        let cpu = table.get::<ProcessCpu>(row);
+        if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
+            let before = self.cpu.unwrap_or_default();
+            let now = [user.max(before[0]), system.max(before[1])];
+            self.cpu = Some(now);
+            list.used(self.tool, [now[0] - before[0], now[1] - before[1]]);
+        }
+        let memory = table.get::<ProcessMemory>(row);
+        list.grew(self.tool, memory.peak.max(memory.rss));
+        list.private(self.tool, memory.uss);
+        self.rss = memory.rss.or(self.rss);
+        self.pss = memory.pss.or(self.pss);
+        self.uss = memory.uss.or(self.uss);
+        let (rss, pss, uss) =
+            (self.rss, possible(self.pss, self.rss), possible(self.uss, self.rss));
+        let now = Sizes { rss, pss, uss, size: pss.or(rss) };
+        if now != self.counted {
+            list.resized(self.tool, &self.counted, &now);
+            self.counted = now;
+        }
+    }
+}
