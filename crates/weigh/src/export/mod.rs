@@ -41,7 +41,7 @@ pub use tables::names as table_names;
 pub use window::Moment;
 
 use crate::destination;
-use crate::record::{self, Event, Recording, files};
+use crate::record::{self, Recording, files};
 use formats::Files;
 use steps::Steps;
 use tables::Table;
@@ -212,7 +212,7 @@ fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<S
 
 /// What is known to be missing at the end of a recording.
 fn unfinished(recording: &Recording) -> Vec<String> {
-    let ended = recording.entries().iter().any(|entry| matches!(entry.event, Event::RunEnd(_)));
+    let ended = recording.entries().iter().any(|entry| entry.event.is_last());
     let mut missing = Vec::new();
     if !ended {
         let why = "the end of the run is not recorded: it goes on, or weigh was killed";

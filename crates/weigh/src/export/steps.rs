@@ -9,7 +9,7 @@ use super::tables::Table;
 use super::window::Windows;
 use super::{Error, Options, shape, tables};
 use crate::catalog::Scope;
-use crate::record::{Event, Recording};
+use crate::record::Recording;
 
 /// The shortest step of a grid: the shortest interval that weigh looks at.
 const SHORTEST_STEP: i64 = 1_000_000;
@@ -107,7 +107,7 @@ impl<'a> Steps<'a> {
     /// last looked, which it tells of itself in every tick.
     fn end(&self) -> Option<i64> {
         let mut entries = self.recording.entries().iter();
-        let end = entries.rfind(|entry| matches!(entry.event, Event::RunEnd(_)));
+        let end = entries.rfind(|entry| entry.event.is_last());
         end.map(|entry| tables::moment_of(self.recording, entry.seconds)).or_else(|| {
             let looks = self.recording.batches(Scope::Own).ok()??.map_while(Result::ok);
             let last = |batch: RecordBatch| shape::times(&batch).ok()?.values().last().copied();

@@ -175,7 +175,7 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
                     rows[place].command.clone_from(command);
                 }
             }
-            Event::ProcessExit { pid, started, end, usage } => {
+            Event::ProcessExit { pid, started, end, usage, .. } => {
                 if let Some(&place) = places.get(&(*pid, *started)) {
                     rows[place].ended = Ended { at: Some(at), end: *end, usage: *usage };
                 }

@@ -46,7 +46,7 @@ impl Times {
             Event::Mark { text } => {
                 self.timeline.marks.push(Mark { text: text.clone(), at: entry.seconds });
             }
-            Event::RunEnd(_) => self.reach(entry.seconds),
+            event if event.is_last() => self.reach(entry.seconds),
             _ => {}
         }
     }

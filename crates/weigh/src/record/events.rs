@@ -65,6 +65,10 @@ pub enum Event {
         end: Option<End>,
         /// What it and its waited-for children used; null like `end`.
         usage: Option<Usage>,
+        /// All CPU time of its own, from a clock of the kernel's that outlives it; null where
+        /// there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu_seconds: Option<f64>,
     },
     /// A phase began.
     PhaseStart {
@@ -114,6 +118,45 @@ pub enum Event {
     },
     /// The command ended; the exact account of the run.
     RunEnd(RunEnd),
+    /// What ran already is followed no longer.
+    WatchEnd(WatchEnd),
+}
+
+impl Event {
+    /// Whether nothing of the run comes after it.
+    pub fn is_last(&self) -> bool {
+        matches!(self, Event::RunEnd(_) | Event::WatchEnd(_))
+    }
+}
+
+/// The end of following what ran already.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WatchEnd {
+    /// Why it ended.
+    pub why: Why,
+    /// How the process that was followed ended; null when it goes on, when there were several,
+    /// and when the kernel does not tell.
+    pub end: Option<End>,
+    /// How long it was followed, in seconds.
+    pub duration_seconds: f64,
+    /// Processes that go on.
+    pub left: Vec<u32>,
+    /// Whether processes may have come and gone between two ticks.
+    pub some_unseen: bool,
+    /// CPU time of weigh itself, in seconds.
+    pub monitor_cpu_seconds: f64,
+}
+
+/// Why following came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// What was followed has ended.
+    Ended,
+    /// The time that was asked for is over.
+    Time,
+    /// Somebody asked weigh to stop.
+    Asked,
 }
 
 /// What a phase knows of its command beside what `wait4` says.
@@ -182,9 +225,13 @@ impl From<&Change> for Event {
                 name: text(&program.name),
                 command: arguments(program),
             },
-            Change::Went { id: ProcessId { pid, started } } => {
-                Event::ProcessExit { pid: *pid, started: *started, end: None, usage: None }
-            }
+            Change::Went { id: ProcessId { pid, started } } => Event::ProcessExit {
+                pid: *pid,
+                started: *started,
+                end: None,
+                usage: None,
+                cpu_seconds: None,
+            },
         }
     }
 }

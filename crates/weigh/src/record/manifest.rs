@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::FORMAT;
+use super::{FORMAT, Target};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
+use crate::sample::ProcessId;
 use crate::settings::Settings;
 
 /// Which weigh wrote something, in which format.
@@ -40,10 +41,14 @@ pub struct Manifest {
     /// Who ran it; null when the user has no name.
     #[serde(default)]
     pub user: Option<String>,
-    /// Processes that ran before weigh came and were followed; none when weigh started a command.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attached: Vec<u32>,
-    /// The command's process.
+    /// What was followed; null when weigh started a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+    /// Clock ticks from boot to when weigh came to what ran already: what a process used before
+    /// is not the run's. Null when weigh started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub came: Option<u64>,
+    /// The command's process, or the one that was followed; 0 when there are several, or none.
     pub pid: u32,
     /// Clock ticks from boot to its start.
     pub process_started: u64,
@@ -112,7 +117,8 @@ impl Manifest {
             name: settings.name.clone().unwrap_or_else(|| program.to_owned()),
             command: settings.command_lines.then(|| command.to_vec()),
             user: None,
-            attached: Vec::new(),
+            target: None,
+            came: None,
             pid: 0,
             process_started: 0,
             started,
@@ -131,6 +137,18 @@ impl Manifest {
                 .map(Described::from)
                 .collect(),
         }
+    }
+}
+
+impl Manifest {
+    /// The command's process, or the one that was followed.
+    pub fn main(&self) -> ProcessId {
+        ProcessId { pid: self.pid, started: self.process_started }
+    }
+
+    /// Clock ticks from boot to the run's zero.
+    pub fn zero(&self) -> u64 {
+        self.came.unwrap_or(self.process_started)
     }
 }
 

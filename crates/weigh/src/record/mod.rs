@@ -21,6 +21,7 @@ mod program;
 mod reader;
 mod since;
 mod stream;
+mod target;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -35,6 +36,7 @@ pub use program::program_name;
 pub(crate) use reader::host_directory;
 pub use reader::{Moment, Recording};
 pub(crate) use since::Since;
+pub use target::{Member, Target};
 pub use writer::{FLUSH_EVERY, Writer};
 
 /// The version of the recording's format.

@@ -132,7 +132,7 @@ impl Recording {
         }
         let mut tick = Tick::new(groups);
         // What processes used before weigh came is not the run's.
-        let mut since = (!self.manifest.attached.is_empty()).then(Since::default);
+        let mut since = self.manifest.came.map(Since::new);
         let mut entries = self.entries.iter().peekable();
         while let Some(at) = cursors.iter().filter_map(Cursor::time).min() {
             while let Some(entry) = entries.next_if(|entry| entry.seconds <= at.as_secs_f64()) {

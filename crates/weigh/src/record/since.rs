@@ -2,7 +2,8 @@
 //!
 //! The recording holds counters as the kernel gives them, from the start of each process.
 //! Whoever asks what a run used means: since we came. So the first look at a process that
-//! was there already is its zero, and everybody who reads ticks reads them through here.
+//! was there already is its zero, and everybody who reads ticks reads them through here. Who
+//! was there is told by the start times.
 //!
 //! What surprised us: when such a process ends and its parent waits for it, all it ever used
 //! moves into its parent's account at once, what was before us included. That part is taken
@@ -15,18 +16,22 @@ use crate::catalog::{Kind, Metric, Scope, Value, Whose};
 use crate::sample::{Entity, ProcessId, Table, Tick};
 
 /// Takes off what was before weigh came.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Since {
+    /// Clock ticks from boot to when weigh came.
+    came: u64,
     /// Those who were there, and those who wait for them.
     known: HashMap<ProcessId, Known>,
     parents: HashMap<ProcessId, u32>,
-    has_begun: bool,
 }
 
 /// What is taken off the counters of a process, column by column.
 #[derive(Debug, Clone, Default)]
 struct Known {
+    /// Empty when it came after us and only waits for others who were there.
     zero: Vec<f64>,
+    /// Whether it was there before us and has been looked at.
+    is_met: bool,
     /// The most memory it ever had before us; what is not above says nothing of our time.
     peak: Option<f64>,
     /// CPU time of the children it has waited for, at its last row, as the kernel gives it.
@@ -39,6 +44,11 @@ struct Known {
 const ROUNDING: f64 = 0.05;
 
 impl Since {
+    /// Nothing that was before this moment counts, in clock ticks since boot.
+    pub fn new(came: u64) -> Since {
+        Since { came, known: HashMap::new(), parents: HashMap::new() }
+    }
+
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
         match &entry.event {
@@ -62,23 +72,22 @@ impl Since {
 
     /// Takes off what was before from the rows of a tick.
     pub fn tick(&mut self, tick: &mut Tick) {
-        let is_whole = tick.table(Scope::Own).is_some_and(|table| !table.is_empty());
         let Some(table) = tick.table_mut(Scope::Process) else { return };
         let columns = Columns::of(table.metrics());
         for row in 0..table.len() {
             let Entity::Process(id) = table.entities()[row] else { continue };
-            if !self.has_begun {
-                let zero = (0..table.columns().len()).map(|c| columns.counted(table, c, row));
-                let peak = columns.peak.and_then(|peak| number(table, peak, row));
+            if id.started < self.came && self.known.get(&id).is_none_or(|one| !one.is_met) {
                 let known = self.known.entry(id).or_default();
-                (known.zero, known.peak) = (zero.collect(), peak);
+                let zero = (0..table.columns().len()).map(|c| columns.counted(table, c, row));
+                known.zero = zero.collect();
+                known.peak = columns.peak.and_then(|peak| number(table, peak, row));
+                known.is_met = true;
             }
             if let Some(known) = self.known.get_mut(&id) {
                 known.adopt(&columns, table, row);
                 known.take_off(&columns, table, row);
             }
         }
-        self.has_begun |= is_whole;
     }
 }
 
@@ -188,7 +197,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::collect::own::OwnTicks;
     use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory};
     use crate::collect::{self};
 
@@ -207,7 +215,6 @@ mod tests {
             tick.put(id, &ProcessIo { read: Some(*read), ..ProcessIo::default() });
             tick.put(id, &ProcessMemory { peak: Some(*peak), ..ProcessMemory::default() });
         }
-        tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: None });
         since.tick(&mut tick);
         let table = tick.table(Scope::Process).unwrap();
         let shown = |row: usize| {
@@ -230,25 +237,31 @@ mod tests {
     }
 
     fn goes(since: &mut Since, pid: u32) {
-        let event = Event::ProcessExit { pid, started: u64::from(pid), end: None, usage: None };
+        let event = Event::ProcessExit {
+            pid,
+            started: u64::from(pid),
+            end: None,
+            usage: None,
+            cpu_seconds: None,
+        };
         since.event(&Entry { seconds: 0.0, event });
     }
 
     #[test]
     fn what_was_before_we_came_is_not_counted() {
-        let mut since = Since::default();
+        let mut since = Since::new(50);
         comes(&mut since, 10, 1);
         assert_eq!(tick(&mut since, 0, &[(10, 100.0, 50.0, 900, 7)]), [(0.0, 0.0, 0, None)]);
         assert_eq!(tick(&mut since, 1, &[(10, 101.5, 50.0, 950, 7)]), [(1.5, 0.0, 50, None)]);
         assert_eq!(tick(&mut since, 2, &[(10, 102.0, 50.0, 950, 9)])[0].3, Some(9), "a new peak");
         // Who comes later begins at nothing.
-        comes(&mut since, 11, 10);
-        assert_eq!(tick(&mut since, 3, &[(11, 0.5, 0.0, 3, 4)]), [(0.5, 0.0, 3, Some(4))]);
+        comes(&mut since, 61, 10);
+        assert_eq!(tick(&mut since, 3, &[(61, 0.5, 0.0, 3, 4)]), [(0.5, 0.0, 3, Some(4))]);
     }
 
     #[test]
     fn a_child_s_past_does_not_arrive_with_its_end() {
-        let mut since = Since::default();
+        let mut since = Since::new(50);
         comes(&mut since, 10, 1);
         comes(&mut since, 11, 10);
         tick(&mut since, 0, &[(10, 5.0, 0.0, 10, 1), (11, 40.0, 2.0, 600, 1)]);

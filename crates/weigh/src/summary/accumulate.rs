@@ -12,8 +12,8 @@ use crate::catalog::Scope;
 use crate::collect::own::{OwnCost, OwnTicks};
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
-use crate::record::events::RunEnd;
-use crate::record::{Entry, Event, Manifest};
+use crate::record::events::{RunEnd, WatchEnd, Why};
+use crate::record::{Entry, Event, Manifest, Target};
 use crate::sample::{ProcessId, Tick};
 
 /// Everything the summary needs to know.
@@ -28,35 +28,88 @@ pub struct Accumulator {
     /// What was reaped so far.
     pub(super) reaped: Usage,
     pub(super) node: Node,
-    pub(super) end: Option<RunEnd>,
+    /// The exact account, of a command that weigh started.
+    pub(super) account: Option<RunEnd>,
+    pub(super) end: Option<Ending>,
     /// The last moment anything is known of.
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
     summed: f64,
+    /// When everybody was last looked at.
+    looked: f64,
+    gap_noted: f64,
+    /// Seconds between a last look and an end that nobody waited for.
+    pub(super) gaps: f64,
     monitor: Monitor,
     pub(super) phases: Phases,
     tools: Tools,
 }
 
+/// What is known of the end, whether weigh started what ran or only followed it.
+pub(super) struct Ending {
+    pub(super) duration_seconds: f64,
+    why: Option<Why>,
+    end: Option<End>,
+    left: Vec<u32>,
+    some_unseen: bool,
+    monitor_cpu_seconds: f64,
+}
+
+impl From<&RunEnd> for Ending {
+    fn from(end: &RunEnd) -> Ending {
+        Ending {
+            duration_seconds: end.duration_seconds,
+            why: None,
+            end: Some(end.end),
+            left: end.left.clone(),
+            some_unseen: end.some_unseen,
+            monitor_cpu_seconds: end.monitor_cpu_seconds,
+        }
+    }
+}
+
+impl From<&WatchEnd> for Ending {
+    fn from(end: &WatchEnd) -> Ending {
+        Ending {
+            duration_seconds: end.duration_seconds,
+            why: Some(end.why),
+            end: end.end,
+            left: end.left.clone(),
+            some_unseen: end.some_unseen,
+            monitor_cpu_seconds: end.monitor_cpu_seconds,
+        }
+    }
+}
+
 impl Accumulator {
     /// Nothing has happened yet.
     pub fn new(manifest: &Manifest) -> Accumulator {
-        let main = ProcessId { pid: manifest.pid, started: manifest.process_started };
+        let main = manifest.main();
+        let tree = match &manifest.target {
+            None => Tree::of(main),
+            // A tool is what its processes do themselves.
+            Some(Target::Programs { .. }) => Tree::followed(main, false),
+            Some(_) => Tree::followed(main, true),
+        };
         Accumulator {
             manifest: manifest.clone(),
-            tree: Tree::of(main),
+            tree,
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
             reaped: Usage::default(),
             node: Node::default(),
+            account: None,
             end: None,
             last: 0.0,
             faults: Vec::new(),
             summed: 0.0,
+            looked: 0.0,
+            gap_noted: 0.0,
+            gaps: 0.0,
             monitor: Monitor::default(),
             phases: Phases::new(manifest.host.cores),
-            tools: Tools::of(main),
+            tools: Tools::of(main, manifest.zero()),
         }
     }
 
@@ -81,6 +134,7 @@ impl Accumulator {
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             self.look(at, clock.and_then(|table| table.get::<RunCpu>(0).time));
             self.tree.looked_at_everybody();
+            self.looked = at;
             self.tools.looked_at_everybody(at);
         }
     }
@@ -128,13 +182,19 @@ impl Accumulator {
         self.phases.event(&entry.event, at);
         self.tools.event(entry);
         match &entry.event {
-            Event::ProcessStart { pid, started, name, .. }
-            | Event::ProcessExec { pid, started, name, .. } => {
+            Event::ProcessStart { pid, started, name, parent, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.tree.named(id, name);
+                self.tree.comes(id, *parent);
+            }
+            Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
             }
-            Event::ProcessExit { pid, started, usage, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.tree.ended(id, usage.map(|usage| usage.largest_rss_bytes), at);
+                let largest = usage.map(|usage| usage.largest_rss_bytes);
+                self.tree.ended(id, largest, *cpu_seconds, at);
+                self.note_gap(at);
                 if let Some(usage) = usage {
                     self.reaped.add(usage);
                 }
@@ -145,12 +205,26 @@ impl Accumulator {
             | Event::Mark { .. } => {}
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
-                self.end = Some(end.clone());
-                self.last = self.last.max(at);
-                self.summed = self.summed.max(self.tree.cpu_of_alive() + self.reaped.cpu_seconds());
-                self.look(at, end.task_clock_seconds);
+                self.account = Some(end.clone());
+                self.closes(Ending::from(end), end.task_clock_seconds, at);
             }
+            Event::WatchEnd(end) => self.closes(Ending::from(end), None, at),
         }
+    }
+
+    fn closes(&mut self, end: Ending, clock: Option<f64>, at: f64) {
+        self.end = Some(end);
+        self.last = self.last.max(at);
+        self.summed = self.summed.max(self.tree.cpu_of_alive() + self.reaped.cpu_seconds());
+        self.look(at, clock);
+    }
+
+    /// Somebody went whom weigh does not wait for: what they did since they were last looked at
+    /// may be in nobody's account.
+    fn note_gap(&mut self, at: f64) {
+        let since = self.looked.max(self.gap_noted);
+        self.gaps += (at - since).max(0.0);
+        self.gap_noted = since.max(at);
     }
 
     /// How long the run was, as far as it is known.
@@ -163,7 +237,7 @@ impl Accumulator {
     /// The task clock runs on while the CPU is with an interrupt or another guest; that is
     /// taken off.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
-        let end = self.end.as_ref()?;
+        let end = self.account.as_ref()?;
         let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
         let ahead = end.task_clock_seconds? - waited - self.node.elsewhere();
         Some((ahead, waited))
@@ -194,8 +268,8 @@ impl Accumulator {
     pub fn finish(mut self) -> Summary {
         let duration = self.duration();
         let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
-        let main = ProcessId { pid: self.manifest.pid, started: self.manifest.process_started };
-        let tools = std::mem::replace(&mut self.tools, Tools::of(main)).finish(duration);
+        let empty = Tools::of(self.manifest.main(), 0);
+        let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
@@ -228,8 +302,10 @@ impl Accumulator {
             started: manifest.started,
             ended: end.and(ended),
             duration_seconds: duration,
-            exit_code: end.map(|end| end.end.exit_code()),
-            signal: end.and_then(|end| match end.end {
+            target: manifest.target.clone(),
+            stopped: end.and_then(|end| end.why),
+            exit_code: end.and_then(|end| end.end).map(|end| end.exit_code()),
+            signal: end.and_then(|end| match end.end? {
                 End::Signal(number) => Some(number),
                 End::Code(_) => None,
             }),
@@ -240,9 +316,11 @@ impl Accumulator {
 
     fn processes(&self) -> Processes {
         let left = self.end.iter().flat_map(|end| &end.left);
+        // The command was there, whether it was seen or not.
+        let least = u64::from(self.manifest.target.is_none());
         Processes {
-            total: self.tree.total.max(1),
-            peak: self.tree.most.max(1),
+            total: self.tree.total.max(least),
+            peak: self.tree.most.max(least),
             some_unseen: self.some_unseen(),
             left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
         }

@@ -8,6 +8,7 @@ mod accumulate;
 mod alive;
 mod ceiling;
 mod curve;
+mod estate;
 mod figure;
 mod figures;
 mod findings;
@@ -27,8 +28,9 @@ pub use tools::Tool;
 
 use crate::collect;
 use crate::host::facts::Facts;
+use crate::record::events::Why;
 use crate::record::manifest::Origin;
-use crate::record::{self, Moment, Recording};
+use crate::record::{self, Moment, Recording, Target};
 
 /// What a run used, as `summary.json` has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,6 +72,12 @@ pub struct Run {
     pub name: String,
     /// The command; null when command lines are not recorded.
     pub command: Option<Vec<String>>,
+    /// What was followed; null when weigh started the command.
+    #[serde(default)]
+    pub target: Option<Target>,
+    /// Why following it came to its end; null when weigh started the command.
+    #[serde(default)]
+    pub stopped: Option<Why>,
     /// When it began.
     pub started: jiff::Timestamp,
     /// When it ended; null when that is not known.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::alive::{Alive, Levels, Sums, add};
 use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
+use super::estate::{Account, Estate};
 use crate::collect::process::{ProcessEvents, ProcessIo};
 use crate::sample::{ProcessId, Table};
 
@@ -44,6 +45,8 @@ pub struct Tree {
     reaped_io: [f64; 6],
     /// Memory over time.
     pub mean: Mean,
+    /// What those who ended left behind, when weigh waits for nobody.
+    estate: Option<Estate>,
 }
 
 impl Tree {
@@ -52,14 +55,22 @@ impl Tree {
         Tree { main: Some(main), ..Tree::default() }
     }
 
+    /// Processes that ran already: with all they start, or each for itself.
+    pub fn followed(main: ProcessId, with_children: bool) -> Tree {
+        Tree { estate: Some(Estate::new(with_children)), ..Tree::of(main) }
+    }
+
     /// Takes in the rows of a tick.
     pub fn rows(&mut self, table: &Table, at: f64) {
         for (row, entity) in table.entities().iter().enumerate() {
             let crate::sample::Entity::Process(id) = entity else { continue };
             let next = self.alive.len() as u64;
             let process = self.alive.entry(*id).or_default();
-            let before = process.ceiling();
+            let (before, was) = (process.ceiling(), *process);
             process.renew(table, row);
+            if let Some(estate) = &mut self.estate {
+                estate.looked_at(*id, &was, process);
+            }
             if let Some(size) = process.ceiling() {
                 self.largest.see(size as f64, at);
                 if before.is_none_or(|before| size > before) {
@@ -139,20 +150,43 @@ impl Tree {
         self.alive.iter()
     }
 
+    /// A process has this parent.
+    pub fn comes(&mut self, id: ProcessId, parent: u32) {
+        if let Some(estate) = &mut self.estate {
+            estate.comes(id, parent);
+        }
+    }
+
     /// A process has this name.
     pub fn named(&mut self, id: ProcessId, name: &str) {
         self.names.insert(id, name.to_owned());
     }
 
-    /// A process ended; `largest` is what the kernel says was its largest size, if it does.
-    pub fn ended(&mut self, id: ProcessId, largest: Option<u64>, at: f64) {
+    /// A process ended; `largest` is what the kernel says was its largest size, if it does, and
+    /// `cpu_seconds` all that it used.
+    pub fn ended(
+        &mut self,
+        id: ProcessId,
+        largest: Option<u64>,
+        cpu_seconds: Option<f64>,
+        at: f64,
+    ) {
         self.names.remove(&id);
         if let Some(size) = largest {
             // The command's own carries what it was before exec, and is judged at the end.
             let peak = if self.main == Some(id) { &mut self.main_exit } else { &mut self.largest };
             peak.see(size as f64, at);
         }
-        let Some(process) = self.alive.remove(&id) else { return };
+        let process = self.alive.remove(&id);
+        if let Some(estate) = &mut self.estate {
+            // Somebody who was never looked at may have a clock all the same.
+            estate.inherit(id, &process.unwrap_or_default(), cpu_seconds);
+            if process.is_none() && cpu_seconds.is_some() {
+                self.total += 1;
+                self.most = self.most.max(self.alive.len() as u64 + 1);
+            }
+        }
+        let Some(process) = process else { return };
         // Whom weigh reaps is in nobody's account any more.
         if let Some(io) = process.all_io().filter(|_| largest.is_some()) {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
@@ -176,26 +210,36 @@ impl Tree {
         self.main_cpu
     }
 
-    /// CPU time of everybody alive, with the children they have waited for.
+    /// CPU time of everybody alive, with the children they have waited for, and of those who
+    /// are in nobody's account.
     pub fn cpu_of_alive(&self) -> f64 {
-        self.alive.values().filter_map(Alive::cpu).sum()
+        let (user, system) = self.split_of_alive();
+        user + system
     }
 
-    /// User and system time of everybody alive, with the children they have waited for.
+    /// The same in user mode, and in the kernel.
     pub fn split_of_alive(&self) -> (f64, f64) {
-        self.alive.values().fold((0.0, 0.0), |(user, system), alive| {
+        let with_children = self.estate.as_ref().is_none_or(Estate::with_children);
+        let left = self.left_behind().cpu;
+        self.alive.values().fold((left[0], left[1]), |(user, system), alive| {
             let cpu = &alive.cpu;
             let sum = |own: Option<f64>, children: Option<f64>| {
-                own.unwrap_or(0.0) + children.unwrap_or(0.0)
+                own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
             };
             (user + sum(cpu.user, cpu.children_user), system + sum(cpu.system, cpu.children_system))
         })
     }
 
-    /// I/O of everybody alive and of those who were reaped; `None` when nobody's can be read.
+    /// What those who ended left behind, when weigh waits for nobody.
+    pub fn left_behind(&self) -> Account {
+        self.estate.as_ref().map_or_else(Account::default, Estate::total)
+    }
+
+    /// I/O of everybody alive and of those who ended; `None` when nobody's can be read.
     pub fn io(&self) -> Option<[f64; 6]> {
-        let mut seen = self.reaped_io.iter().any(|count| *count > 0.0);
-        let mut sum = self.reaped_io;
+        let ended = self.left_behind().io.unwrap_or(self.reaped_io);
+        let mut seen = ended.iter().any(|count| *count > 0.0);
+        let mut sum = ended;
         for io in self.alive.values().filter_map(Alive::all_io) {
             seen = true;
             sum = std::array::from_fn(|which| sum[which] + io[which]);

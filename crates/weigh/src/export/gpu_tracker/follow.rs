@@ -97,7 +97,7 @@ impl Follower {
     pub fn new(manifest: &Manifest) -> Follower {
         Follower {
             started: manifest.started,
-            main: ProcessId { pid: manifest.pid, started: manifest.process_started },
+            main: manifest.main(),
             cores: f64::from(manifest.host.cores),
             alive: BTreeMap::new(),
             any: false,

@@ -61,7 +61,10 @@ impl Story {
         let reaped = Usage { user_seconds: cpu, ..Usage::default() };
         for (id, usage) in [(CHILD, None), (MAIN, Some(reaped))] {
             let (pid, started) = (id.pid, id.started);
-            self.event(seconds, Event::ProcessExit { pid, started, end: None, usage });
+            self.event(
+                seconds,
+                Event::ProcessExit { pid, started, end: None, usage, cpu_seconds: None },
+            );
         }
         let end = RunEnd {
             end: End::Code(0),

@@ -43,7 +43,8 @@ pub struct Row<'a> {
 #[derive(Debug)]
 pub struct Follower {
     started: jiff::Timestamp,
-    main: ProcessId,
+    /// Clock ticks from boot to the run's zero.
+    zero: u64,
     /// By pid, which is the order of theirs.
     alive: BTreeMap<ProcessId, Member>,
     /// Cores of those who went since the window began.
@@ -95,7 +96,7 @@ impl Follower {
     pub fn new(manifest: &Manifest) -> Follower {
         Follower {
             started: manifest.started,
-            main: ProcessId { pid: manifest.pid, started: manifest.process_started },
+            zero: manifest.zero(),
             alive: BTreeMap::new(),
             gone: HashMap::new(),
             tools: vec!["?".to_owned()],
@@ -140,7 +141,7 @@ impl Follower {
 
     /// Somebody who is there now; one who comes was not there at the last look.
     fn member(&mut self, id: ProcessId, at: f64) -> &mut Member {
-        let born = born(id, self.main).max(self.looked).min(at);
+        let born = born(id, self.zero).max(self.looked).min(at);
         self.alive.entry(id).or_insert_with(|| Member::new(UNNAMED, born))
     }
 

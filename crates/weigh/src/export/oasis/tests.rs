@@ -17,7 +17,10 @@ fn came(story: &mut Story, seconds: f64, id: ProcessId, line: &str) {
 
 fn went(story: &mut Story, seconds: f64, id: ProcessId) {
     let (pid, started) = (id.pid, id.started);
-    story.event(seconds, Event::ProcessExit { pid, started, end: None, usage: None });
+    story.event(
+        seconds,
+        Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None },
+    );
 }
 
 fn cpu(tick: &mut Tick, id: ProcessId, user: f64, system: f64) {

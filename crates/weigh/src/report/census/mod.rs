@@ -65,7 +65,7 @@ pub struct Census {
 impl Census {
     /// Nobody has come yet.
     pub fn new(manifest: &Manifest) -> Census {
-        let main = ProcessId { pid: manifest.pid, started: manifest.process_started };
+        let main = manifest.main();
         Census { main_exit: MainExit::of(main), alive: HashMap::new(), gone: Gone::of(main) }
     }
 
@@ -92,9 +92,9 @@ impl Census {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, name, command.as_deref(), at);
             }
-            Event::ProcessExit { pid, started, end, usage } => {
+            Event::ProcessExit { pid, started, end, usage, cpu_seconds } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.ended(id, *end, *usage, at);
+                self.ended(id, *end, *usage, *cpu_seconds, at);
             }
             Event::RunEnd(end) => {
                 if let Some(size) = self.main_exit.own(end) {
@@ -114,10 +114,20 @@ impl Census {
         process.command = command.map(program::typed);
     }
 
-    fn ended(&mut self, id: ProcessId, end: Option<End>, usage: Option<Usage>, at: f64) {
+    fn ended(
+        &mut self,
+        id: ProcessId,
+        end: Option<End>,
+        usage: Option<Usage>,
+        cpu_seconds: Option<f64>,
+        at: f64,
+    ) {
         let Some(mut process) = self.alive.remove(&id) else { return };
         process.went = Some(at);
         process.end = end;
+        if cpu_seconds > process.cpu_seconds {
+            process.cpu_seconds = cpu_seconds;
+        }
         if let Some(usage) = usage {
             process.cpu_seconds = process.cpu_seconds.or(Some(usage.cpu_seconds()));
             if !self.main_exit.ended(id, &usage) {

@@ -63,7 +63,7 @@ impl Monitor {
             watch,
             inbox: None,
             signals,
-            root: ProcessId { pid: manifest.pid, started: manifest.process_started },
+            root: manifest.main(),
             wait_all: settings.wait_all,
             job_control: signals::under_job_control(),
             executed: Duration::ZERO,

@@ -42,8 +42,13 @@ impl Monitor {
             self.reaped.add(&usage);
             // After the last look at it: readers take the events of a moment before its tick.
             let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
-            let exit =
-                Event::ProcessExit { pid, started: id.started, end: Some(end), usage: Some(usage) };
+            let exit = Event::ProcessExit {
+                pid,
+                started: id.started,
+                end: Some(end),
+                usage: Some(usage),
+                cpu_seconds: None,
+            };
             self.watch.event(at, exit);
         }
         self.stop_with_the_command();

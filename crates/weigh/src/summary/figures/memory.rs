@@ -3,7 +3,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Method};
-use super::{NO_END, NOT_SEEN, SHORT, missing, reaped};
+use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, reaped};
 
 const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 
@@ -35,20 +35,30 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     let figure = Figure::between(value, method, known, upper, source).at(at);
     match upper {
         Some(_) => figure,
-        None => figure.because(if run.end.is_none() { NO_END } else { UNSEEN }),
+        None => figure.because(why_no_ceiling(run)),
     }
 }
 
 /// The size with which the command's process was reaped, if that is the command's.
 fn command_exit(run: &Accumulator) -> Option<Peak> {
     let peak = run.tree.main_exit;
-    run.end.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.account.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+}
+
+fn why_no_ceiling(run: &Accumulator) -> &'static str {
+    const FOLLOWED: &str = "what was more between two looks may not have been seen: the kernel's \
+                            own mark may be from before weigh came";
+    match (run.end.is_none(), is_followed(run)) {
+        (true, _) => NO_END,
+        (false, true) => FOLLOWED,
+        (false, false) => UNSEEN,
+    }
 }
 
 /// What the peak is certainly not above, when that is known.
 fn ceiling(run: &Accumulator) -> Option<f64> {
     // Those who came and went unseen, or whom nobody waited for, may have had any size.
-    if run.end.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
     run.tree.ceiling(reaped(run).largest_rss_bytes as f64)

@@ -1,5 +1,6 @@
 //! The figures of a run, each with its method, bounds and source.
 
+mod followed;
 mod memory;
 mod parts;
 
@@ -47,13 +48,13 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("io_storage_read_bytes", io(run, |io| io.storage_read_bytes));
     put("io_storage_written_bytes", io(run, |io| io.storage_written_bytes));
     let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
-    let reaped = reaped(run);
-    put("page_faults_major", counted(run, reaped.major_faults, alive(|e| e.faults_major)));
-    put("page_faults_minor", counted(run, reaped.minor_faults, alive(|e| e.faults_minor)));
+    let ended = ended(run);
+    put("page_faults_major", counted(run, ended.major_faults, alive(|e| e.faults_major)));
+    put("page_faults_minor", counted(run, ended.minor_faults, alive(|e| e.faults_minor)));
     let voluntary = alive(|e| e.switches_voluntary);
-    put("context_switches_voluntary", counted(run, reaped.voluntary_switches, voluntary));
+    put("context_switches_voluntary", counted(run, ended.voluntary_switches, voluntary));
     let involuntary = alive(|e| e.switches_involuntary);
-    put("context_switches_involuntary", counted(run, reaped.involuntary_switches, involuntary));
+    put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
     within_the_run(run, &mut figures);
     figures
 }
@@ -68,14 +69,34 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
 
 type Alive = crate::collect::process::ProcessEvents;
 
+/// Whether weigh did not start what was measured, and so waits for nobody.
+fn is_followed(run: &Accumulator) -> bool {
+    run.manifest.target.is_some()
+}
+
+/// What those who have ended used: as `wait4` said, or as they were last seen.
+fn ended(run: &Accumulator) -> crate::host::wait::Usage {
+    let [minor, major, _] = run.tree.left_behind().faults;
+    let [voluntary, involuntary] = run.tree.left_behind().switches;
+    let mut usage = reaped(run);
+    usage.minor_faults += minor;
+    usage.major_faults += major;
+    usage.voluntary_switches += voluntary;
+    usage.involuntary_switches += involuntary;
+    usage
+}
+
 pub(super) fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
-    run.end.as_ref().map_or(run.reaped, |end| end.reaped)
+    run.account.as_ref().map_or(run.reaped, |end| end.reaped)
 }
 
 /// All CPU time: the kernel's count, or what was reaped and what is still alive.
 fn cpu_time(run: &Accumulator) -> Figure {
     let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
-    let Some(end) = &run.end else {
+    if is_followed(run) {
+        return followed::cpu_time(run);
+    }
+    let Some(end) = &run.account else {
         let seen = (run.tree.total > 0).then_some(waited);
         return match run.clock.or(seen) {
             Some(value) => Figure::sampled(value, "the last tick").because(NO_END),
@@ -105,6 +126,9 @@ fn cpu_time(run: &Accumulator) -> Figure {
 
 /// The kernel splits the exact sum by what it found running at its clock ticks.
 fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
+    if is_followed(run) {
+        return followed::user_and_system(run, cpu);
+    }
     let reaped = reaped(run);
     let total = reaped.cpu_seconds();
     let (Some(value), true) = (cpu.value, total > 0.0) else {
@@ -202,6 +226,9 @@ pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
 }
 
 fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
+    if is_followed(run) {
+        return followed::io(run, of);
+    }
     let alive = run.tree.sum_of_alive(|io, _| {
         Some(of(&Io {
             read_bytes: io.read?,
@@ -213,7 +240,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
             cancelled_bytes: 0,
         }))
     });
-    match &run.end {
+    match &run.account {
         Some(end) => match &end.io {
             Some(reaped) => {
                 complete_or_more(run, of(reaped) as f64 + alive, "/proc/self/io of the reaper")
@@ -225,11 +252,14 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     }
 }
 
-fn counted(run: &Accumulator, reaped: u64, alive: f64) -> Figure {
-    if run.end.is_none() {
+fn counted(run: &Accumulator, ended: u64, alive: f64) -> Figure {
+    if is_followed(run) {
+        return followed::counted(run, ended as f64 + alive);
+    }
+    if run.account.is_none() {
         return Figure::unknown("wait4", NO_END);
     }
-    complete_or_more(run, reaped as f64 + alive, "wait4")
+    complete_or_more(run, ended as f64 + alive, "wait4")
 }
 
 /// A count that is exact, unless the task clock has seen children that nobody waited for.

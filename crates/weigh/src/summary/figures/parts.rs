@@ -38,12 +38,15 @@ pub fn of_parts(run: &Accumulator) -> Parts {
 fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
-        Some(value) if run.end.is_some() => {
+        Some(value) if run.account.is_some() => {
             // User and system are each cut off at a clock tick.
             let upper = value + 2.0 * CLOCK_TICK;
             Figure::between(value, Method::Exact, value, Some(upper), source)
         }
-        Some(value) => Figure::sampled(value, source).because(NO_END),
+        Some(value) => {
+            let why = if run.end.is_some() { SHORT } else { NO_END };
+            Figure::sampled(value, source).because(why)
+        }
         None => Figure::unknown(source, missing(run, NOT_SEEN)),
     }
 }

@@ -58,7 +58,7 @@ fn ceiling(
     reaped_size: Option<f64>,
     known: f64,
 ) -> Option<f64> {
-    if run.end.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
     let whole = window.extent.ceilings.most(reaped(run).largest_rss_bytes as f64);

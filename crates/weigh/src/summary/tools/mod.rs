@@ -95,7 +95,8 @@ pub fn tool_name(name: &str, command: Option<&[String]>) -> String {
 /// Counts what each tool uses, moment by moment.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    main: ProcessId,
+    /// Clock ticks from boot to the run's zero.
+    zero: u64,
     main_exit: MainExit,
     /// The tool of the command's process when it ended.
     main_tool: Option<String>,
@@ -120,10 +121,10 @@ struct Member {
 }
 
 impl Tools {
-    /// Of a run whose command has this process.
-    pub(crate) fn of(main: ProcessId) -> Tools {
+    /// Of a run whose command has this process, and which began so many clock ticks after boot.
+    pub(crate) fn of(main: ProcessId, zero: u64) -> Tools {
         Tools {
-            main,
+            zero,
             main_exit: MainExit::of(main),
             main_tool: None,
             members: HashMap::new(),
@@ -139,7 +140,7 @@ impl Tools {
                 Place::Occupied(place) => place.into_mut(),
                 // Its introduction is lost.
                 Place::Vacant(place) => {
-                    let born = self.list.possible(born(*id, self.main), at);
+                    let born = self.list.possible(born(*id, self.zero), at);
                     place.insert(Member { tool: self.list.joined("?", born), ..Member::default() })
                 }
             };
@@ -167,8 +168,10 @@ impl Tools {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, &tool_name(name, command.as_deref()), at);
             }
-            Event::ProcessExit { pid, started, usage, .. } => {
-                self.ended(ProcessId { pid: *pid, started: *started }, usage.as_ref(), at);
+            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.clocked(id, *cpu_seconds);
+                self.ended(id, usage.as_ref(), at);
             }
             Event::RunEnd(end) => {
                 if let Some((size, tool)) = self.main_exit.own(end).zip(self.main_tool.as_deref()) {
@@ -194,10 +197,20 @@ impl Tools {
                 }
             }
             Place::Vacant(place) => {
-                let born = self.list.possible(born(id, self.main), at);
+                let born = self.list.possible(born(id, self.zero), at);
                 place.insert(Member { tool: self.list.joined(tool, born), ..Member::default() });
             }
         }
+    }
+
+    /// A clock that outlived a process says what it used in all: what was not seen of it is in
+    /// user mode, for all that is known.
+    fn clocked(&mut self, id: ProcessId, seconds: Option<f64>) {
+        let Some((member, seconds)) = self.members.get_mut(&id).zip(seconds) else { return };
+        let [user, system] = member.cpu.unwrap_or_default();
+        let unseen = (seconds - user - system).max(0.0);
+        member.cpu = Some([user + unseen, system]);
+        self.list.used(member.tool, [unseen, 0.0]);
     }
 
     fn ended(&mut self, id: ProcessId, usage: Option<&Usage>, at: f64) {
@@ -222,8 +235,8 @@ impl Tools {
 }
 
 /// When a process was started, in seconds since the run began, as near as the kernel says.
-pub(crate) fn born(id: ProcessId, main: ProcessId) -> f64 {
-    id.started as f64 / CLOCK_TICKS - main.started as f64 / CLOCK_TICKS
+pub(crate) fn born(id: ProcessId, zero: u64) -> f64 {
+    (id.started as f64 - zero as f64) / CLOCK_TICKS
 }
 
 /// A share of memory beside the resident size: it may be of an older look, and is never above

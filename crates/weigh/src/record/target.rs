@@ -1,0 +1,62 @@
+//! What a recording is about, when weigh did not start it itself.
+
+use serde::{Deserialize, Serialize};
+
+/// What was followed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// Processes that ran already, and all they start.
+    Processes {
+        /// Their pids.
+        pids: Vec<u32>,
+    },
+    /// Everything in a control group and the groups below it.
+    Cgroup {
+        /// Where it is.
+        path: String,
+    },
+    /// Every process that runs one of some programs, as they come and go.
+    Programs {
+        /// How they were named.
+        names: Vec<String>,
+        /// The process below which they were looked for; null when everywhere.
+        #[serde(default)]
+        under: Option<u32>,
+    },
+    /// Several recordings, put together as one.
+    Merged {
+        /// Which ones.
+        members: Vec<Member>,
+    },
+}
+
+/// One of several recordings that were put together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// The run it was.
+    pub id: String,
+    /// What it was called.
+    pub name: String,
+    /// The machine it was on.
+    pub host: String,
+}
+
+impl Target {
+    /// What it is, for people who read a summary.
+    pub fn words(&self) -> String {
+        match self {
+            Target::Processes { pids } => {
+                let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+                let noun = if pids.len() == 1 { "process" } else { "processes" };
+                format!("{noun} {}", pids.join(", "))
+            }
+            Target::Cgroup { path } => format!("control group {path}"),
+            Target::Programs { names, under: None } => names.join(", "),
+            Target::Programs { names, under: Some(pid) } => {
+                format!("{} under process {pid}", names.join(", "))
+            }
+            Target::Merged { members } => format!("{} recordings", members.len()),
+        }
+    }
+}

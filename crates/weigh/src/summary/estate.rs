@@ -1,0 +1,162 @@
+//! What processes that have ended leave behind, when weigh is not the one who waits for them.
+//!
+//! What a process used moves into the account of the parent that waits for it. If that
+//! parent is followed, too, what was seen is owed by it until the account of its children
+//! rises; so nothing is missing in between, and nothing is counted twice. If nobody who is
+//! followed waits, what was last seen is kept for good.
+
+use std::collections::HashMap;
+
+use super::alive::Alive;
+use crate::sample::ProcessId;
+
+/// What one process used, with the children it had waited for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Account {
+    /// CPU time in user mode and in the kernel.
+    pub cpu: [f64; 2],
+    /// I/O, in the order of [`Alive::all_io`]; `None` when it could not be read.
+    pub io: Option<[f64; 6]>,
+    /// Page faults, minor and major, of its own; and of the children it had waited for.
+    pub faults: [u64; 3],
+    /// Context switches, voluntary and involuntary.
+    pub switches: [u64; 2],
+}
+
+impl Account {
+    /// Of a process as it was last seen; of its own alone, or with its children's.
+    fn of(process: &Alive, with_children: bool) -> Account {
+        let (cpu, events) = (&process.cpu, &process.events);
+        let children = if with_children {
+            [cpu.children_user.unwrap_or(0.0), cpu.children_system.unwrap_or(0.0)]
+        } else {
+            [0.0; 2]
+        };
+        Account {
+            cpu: [cpu.user.unwrap_or(0.0) + children[0], cpu.system.unwrap_or(0.0) + children[1]],
+            io: process.all_io(),
+            faults: [
+                events.faults_minor.unwrap_or(0),
+                events.faults_major.unwrap_or(0),
+                events.children_faults.unwrap_or(0),
+            ],
+            switches: [
+                events.switches_voluntary.unwrap_or(0),
+                events.switches_involuntary.unwrap_or(0),
+            ],
+        }
+    }
+
+    /// Takes what a clock of the kernel's says that it used in all, if that is more.
+    ///
+    /// The clock does not say in which mode: it is split as far as it was seen.
+    fn raise_cpu(&mut self, seconds: f64) {
+        let seen = self.cpu[0] + self.cpu[1];
+        if seconds > seen {
+            let user = if seen > 0.0 { self.cpu[0] / seen } else { 1.0 };
+            self.cpu = [seconds * user, seconds * (1.0 - user)];
+        }
+    }
+
+    fn add(&mut self, other: &Account) {
+        self.cpu = [self.cpu[0] + other.cpu[0], self.cpu[1] + other.cpu[1]];
+        if let Some(io) = other.io {
+            let sum = self.io.unwrap_or_default();
+            self.io = Some(std::array::from_fn(|which| sum[which] + io[which]));
+        }
+        self.faults = std::array::from_fn(|which| self.faults[which] + other.faults[which]);
+        self.switches = std::array::from_fn(|which| self.switches[which] + other.switches[which]);
+    }
+}
+
+/// Everything that was left behind.
+#[derive(Debug)]
+pub struct Estate {
+    /// Whether CPU time moves to whoever waits; else every process counts for itself alone.
+    moves: bool,
+    parents: HashMap<ProcessId, u32>,
+    kept: Account,
+    owed: HashMap<ProcessId, Vec<Debt>>,
+}
+
+/// What will be in the account of whoever waits.
+#[derive(Debug, Clone, Copy)]
+struct Debt {
+    account: Account,
+    /// CPU time and page faults by which the account of its children rises then, at least.
+    cpu: f64,
+    faults: u64,
+}
+
+/// Clock ticks that may be lost when times are added up on their way.
+const ROUNDING: f64 = 0.05;
+
+impl Estate {
+    /// Of processes with all they start, or of processes each for itself.
+    pub fn new(with_children: bool) -> Estate {
+        Estate {
+            moves: with_children,
+            parents: HashMap::new(),
+            kept: Account::default(),
+            owed: HashMap::new(),
+        }
+    }
+
+    /// Whether what children used belongs to those who waited for them.
+    pub fn with_children(&self) -> bool {
+        self.moves
+    }
+
+    /// A process has this parent.
+    pub fn comes(&mut self, id: ProcessId, parent: u32) {
+        self.parents.insert(id, parent);
+    }
+
+    /// A process was looked at: what it owed is paid if its children's account rose by as much.
+    pub fn looked_at(&mut self, id: ProcessId, before: &Alive, now: &Alive) {
+        let Some(owed) = self.owed.get_mut(&id) else { return };
+        let waited = |alive: &Alive| {
+            let cpu = &alive.cpu;
+            cpu.children_user.unwrap_or(0.0) + cpu.children_system.unwrap_or(0.0)
+        };
+        let faulted = |alive: &Alive| alive.events.children_faults.unwrap_or(0);
+        let mut cpu = waited(now) - waited(before) + ROUNDING;
+        let mut faults = faulted(now).saturating_sub(faulted(before));
+        owed.retain(|one| {
+            let is_paid = cpu >= one.cpu && faults >= one.faults.max(1);
+            if is_paid {
+                cpu -= one.cpu;
+                faults -= one.faults;
+            }
+            !is_paid
+        });
+    }
+
+    /// A process is gone that had this.
+    pub fn inherit(&mut self, id: ProcessId, gone: &Alive, cpu_seconds: Option<f64>) {
+        let parent = self.parents.remove(&id);
+        let mut debts = self.owed.remove(&id).unwrap_or_default();
+        let all = Account::of(gone, true);
+        let (cpu, faults) = (all.cpu.iter().sum(), all.faults.iter().sum());
+        let mut account = Account::of(gone, self.moves);
+        account.raise_cpu(cpu_seconds.unwrap_or(0.0));
+        if !self.moves {
+            // I/O moves all the same: the kernel does not keep it apart.
+            self.kept.add(&Account { io: None, ..account });
+            account = Account { io: account.io, ..Account::default() };
+        }
+        debts.push(Debt { account, cpu, faults });
+        let heir = parent.and_then(|pid| self.parents.keys().find(|one| one.pid == pid));
+        match heir {
+            Some(heir) => self.owed.entry(*heir).or_default().extend(debts),
+            None => debts.iter().for_each(|one| self.kept.add(&one.account)),
+        }
+    }
+
+    /// What is in nobody's account now.
+    pub fn total(&self) -> Account {
+        let mut total = self.kept;
+        self.owed.values().flatten().for_each(|one| total.add(&one.account));
+        total
+    }
+}

@@ -1,0 +1,80 @@
+//! Figures of processes that weigh follows and did not start: nobody tells it their account,
+//! so what was seen of them is what is known.
+
+use super::super::accumulate::Accumulator;
+use super::super::figure::{Figure, Method};
+use super::{NO_END, NOT_SEEN, missing};
+use crate::parse::io::Io;
+
+const STAT: &str = "/proc/PID/stat since weigh came";
+const LAST: &str = "what a process did between the last look at it and its end may be missing";
+
+/// A clock tick of `/proc/PID/stat`: user and system time are each cut off below it.
+const CLOCK_TICK: f64 = 0.01;
+
+/// CPU time of everybody who was followed.
+///
+/// Not above: what all cores can have done between a last look and an end.
+pub(super) fn cpu_time(run: &Accumulator) -> Figure {
+    if run.tree.total == 0 {
+        return Figure::unknown(STAT, missing(run, NOT_SEEN));
+    }
+    let value = run.tree.cpu_of_alive();
+    let unseen = run.gaps * f64::from(run.manifest.host.cores);
+    let cut_off = 2.0 * CLOCK_TICK * run.tree.total as f64;
+    let upper = (!run.some_unseen()).then_some(value + unseen + cut_off);
+    let figure = Figure::between(value, Method::Sampled, value, upper, STAT);
+    match run.end {
+        None => figure.because(NO_END),
+        Some(_) if run.gaps > 0.0 || upper.is_none() => figure.because(LAST),
+        Some(_) => figure,
+    }
+}
+
+/// The kernel's own split of what was seen.
+pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
+    if cpu.value.is_none() {
+        let unknown = Figure::unknown(STAT, missing(run, NOT_SEEN));
+        return (unknown.clone(), unknown);
+    }
+    let (user, system) = run.tree.split_of_alive();
+    let figure = |part: f64, other: f64| {
+        let upper = cpu.upper.map(|upper| (upper - other).max(part));
+        let figure = Figure::between(part, Method::Estimated, part, upper, STAT);
+        Figure { reason: cpu.reason.clone(), ..figure }
+    };
+    (figure(user, system), figure(system, user))
+}
+
+/// One count of I/O.
+pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
+    const SOURCE: &str = "/proc/PID/io since weigh came";
+    let Some(all) = run.tree.io() else {
+        return Figure::unknown(SOURCE, missing(run, "nobody's I/O was read"));
+    };
+    let [read, written, read_calls, write_calls, storage_read, storage_written] =
+        all.map(|count| count as u64);
+    let all = Io {
+        read_bytes: read,
+        written_bytes: written,
+        read_calls,
+        write_calls,
+        storage_read_bytes: storage_read,
+        storage_written_bytes: storage_written,
+        cancelled_bytes: 0,
+    };
+    seen(run, of(&all) as f64, SOURCE)
+}
+
+/// A count of page faults or switches.
+pub(super) fn counted(run: &Accumulator, value: f64) -> Figure {
+    const SOURCE: &str = "/proc/PID/stat and status since weigh came";
+    if run.tree.total == 0 {
+        return Figure::unknown(SOURCE, missing(run, NOT_SEEN));
+    }
+    seen(run, value, SOURCE)
+}
+
+fn seen(run: &Accumulator, value: f64, source: &str) -> Figure {
+    Figure::sampled(value, source).because(if run.end.is_some() { LAST } else { NO_END })
+}
