@@ -397,5 +397,5 @@ pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> 
         let line = line.strip_suffix(&[0]).unwrap_or(&line);
         line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
     });
-    Program { name, arguments }
+    Program { name, arguments, tool: None }
 }

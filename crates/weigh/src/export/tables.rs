@@ -157,7 +157,7 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     for entry in recording.entries() {
         let at = moment_of(recording, entry.seconds);
         match &entry.event {
-            Event::ProcessStart { pid, started, parent, name, command } => {
+            Event::ProcessStart { pid, started, parent, name, command, .. } => {
                 places.insert((*pid, *started), rows.len());
                 rows.push(Process {
                     at,
@@ -169,7 +169,7 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
                     ended: Ended::default(),
                 });
             }
-            Event::ProcessExec { pid, started, name, command } => {
+            Event::ProcessExec { pid, started, name, command, .. } => {
                 if let Some(&place) = places.get(&(*pid, *started)) {
                     rows[place].name.clone_from(name);
                     rows[place].command.clone_from(command);

@@ -9,14 +9,15 @@ use std::collections::HashMap;
 use super::programs::Programs;
 use super::sums::Sums;
 use crate::catalog::Metric;
-use crate::record::{Entry, Event, program_name};
-use crate::sample::{Cells, Column, Entity, ProcessId, Table};
+use crate::record::{Entry, Event};
+use crate::sample::{Cells, Column, Entity, ProcessId, Table, program_name};
 
 /// Everybody who is alive, and what they have together.
 #[derive(Debug)]
 pub struct Crowd {
     alive: HashMap<ProcessId, Member>,
-    names: HashMap<ProcessId, String>,
+    /// What each is called, and its parent.
+    names: HashMap<ProcessId, (String, u32)>,
     sums: Sums,
     /// The same by program.
     pub programs: Programs,
@@ -59,7 +60,7 @@ impl Crowd {
     }
 
     fn came(&mut self, id: ProcessId, columns: usize) {
-        let name = self.names.get(&id).map_or("?", String::as_str);
+        let name = self.names.get(&id).map_or("?", |(name, _)| name);
         let slot = self.programs.slot(id, name);
         self.follow_merges();
         let counted = self.programs.came(slot);
@@ -82,19 +83,23 @@ impl Crowd {
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::ProcessStart { pid, started, name, command, .. } => {
+            Event::ProcessStart { pid, started, parent, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.names.insert(id, program_name(name, command.as_deref()));
+                let program = || program_name(name, command.as_deref());
+                self.names.insert(id, (tool.clone().unwrap_or_else(program), *parent));
             }
-            Event::ProcessExec { pid, started, name, command } => {
+            Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.became(id, program_name(name, command.as_deref()));
+                let program = || program_name(name, command.as_deref());
+                self.became(id, tool.clone().unwrap_or_else(program));
             }
             Event::ProcessExit { pid, started, usage, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.names.remove(&id);
+                let parent = self.names.remove(&id).map(|(_, parent)| parent);
                 if let Some(member) = self.alive.remove(&id) {
-                    self.sums.went(&member.values, usage.is_some());
+                    let parent_is_here = || self.alive.keys().any(|one| Some(one.pid) == parent);
+                    let stays = usage.is_some() || (parent.is_some() && !parent_is_here());
+                    self.sums.went(&member.values, stays);
                     self.programs.went(&member);
                 }
             }
@@ -108,7 +113,7 @@ impl Crowd {
             self.follow_merges();
             self.alive.insert(id, member);
         }
-        self.names.insert(id, name);
+        self.names.entry(id).or_default().0 = name;
     }
 
     /// The sum of each metric now.

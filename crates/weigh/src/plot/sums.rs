@@ -39,15 +39,15 @@ impl Sums {
     }
 
     /// A process went with these values. Levels go with it. What it counted stays: in the
-    /// sum, or with its parent when that waited for it and takes the count over.
-    pub fn went(&mut self, values: &[f64], weigh_reaped_it: bool) {
+    /// sum, or with its parent when that is followed, too, and takes the count over.
+    pub fn went(&mut self, values: &[f64], stays: bool) {
         for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             self.known[column] -= 1;
             let metric = self.metrics[column];
             let goes = match (metric.kind, metric.whose) {
                 (Kind::Gauge, _) => true,
                 (Kind::Counter, Whose::Own) => false,
-                (Kind::Counter, _) => !weigh_reaped_it,
+                (Kind::Counter, _) => !stays,
             };
             if goes {
                 self.totals[column] -= value;

@@ -43,7 +43,10 @@ impl Told {
     fn comes(&mut self, seconds: f64, pid: u32, name: &str) {
         let (started, parent, command) = (u64::from(pid), 1, None);
         let name = name.to_owned();
-        self.happens(seconds, Event::ProcessStart { pid, started, parent, name, command });
+        self.happens(
+            seconds,
+            Event::ProcessStart { pid, started, parent, name, command, tool: None },
+        );
     }
 
     fn goes(&mut self, seconds: f64, pid: u32, usage: Option<Usage>) {
@@ -157,7 +160,7 @@ fn a_program_that_becomes_another_takes_its_memory_along() {
     }
     told.look(0.0, &(0..9).map(|pid| (pid, 10, 0.0)).collect::<Vec<_>>(), None);
     let name = "worker".to_owned();
-    told.happens(0.5, Event::ProcessExec { pid: 3, started: 3, name, command: None });
+    told.happens(0.5, Event::ProcessExec { pid: 3, started: 3, name, command: None, tool: None });
     told.look(1.0, &[(3, 70, 0.0)], None);
     let gallery = told.ends();
     let memory = chart(&gallery, "memory");

@@ -42,6 +42,9 @@ pub enum Event {
         /// Its arguments, if they are recorded.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<Vec<String>>,
+        /// The tool it counts for, where that is not the program's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
     },
     /// A process became another program.
     ProcessExec {
@@ -54,6 +57,9 @@ pub enum Event {
         /// Its arguments now, if they are recorded.
         #[serde(skip_serializing_if = "Option::is_none")]
         command: Option<Vec<String>>,
+        /// The tool it counts for now, where that is not the program's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<String>,
     },
     /// A process ended.
     ProcessExit {
@@ -217,6 +223,7 @@ impl From<&Change> for Event {
                     parent: *parent,
                     name: text(&program.name),
                     command: arguments(program),
+                    tool: program.tool.clone(),
                 }
             }
             Change::Became { id: ProcessId { pid, started }, program } => Event::ProcessExec {
@@ -224,6 +231,7 @@ impl From<&Change> for Event {
                 started: *started,
                 name: text(&program.name),
                 command: arguments(program),
+                tool: program.tool.clone(),
             },
             Change::Went { id: ProcessId { pid, started } } => Event::ProcessExit {
                 pid: *pid,

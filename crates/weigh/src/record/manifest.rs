@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{FORMAT, Target};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
-use crate::sample::ProcessId;
+use crate::sample::{ProcessId, base_name};
 use crate::settings::Settings;
 
 /// Which weigh wrote something, in which format.
@@ -155,9 +155,4 @@ impl Manifest {
 /// A number that two runs which begin in the same second do not share.
 fn noise(wall: Duration) -> u32 {
     wall.subsec_nanos() ^ std::process::id().rotate_left(12)
-}
-
-/// The last part of a path.
-pub fn base_name(path: &str) -> &str {
-    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }

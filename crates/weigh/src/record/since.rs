@@ -232,7 +232,7 @@ mod tests {
 
     fn comes(since: &mut Since, pid: u32, parent: u32) {
         let (started, name) = (u64::from(pid), "work".to_owned());
-        let event = Event::ProcessStart { pid, started, parent, name, command: None };
+        let event = Event::ProcessStart { pid, started, parent, name, command: None, tool: None };
         since.event(&Entry { seconds: 0.0, event });
     }
 

@@ -178,7 +178,8 @@ mod tests {
             manifest.host.name = NASTY.to_owned();
         });
         let (name, command) = (NASTY.to_owned(), Some(vec![NASTY.to_owned()]));
-        let start = Event::ProcessStart { pid: 10, started: 100, parent: 1, name, command };
+        let start =
+            Event::ProcessStart { pid: 10, started: 100, parent: 1, name, command, tool: None };
         story.event(0.0, start).at(1.0, |tick| cpu(tick, MAIN, 1.0));
         let (id, name) = ("1".to_owned(), NASTY.to_owned());
         story.event(1.0, Event::PhaseStart { id, name, parent: None });

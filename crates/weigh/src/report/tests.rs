@@ -75,12 +75,18 @@ impl Story {
     pub(super) fn came(&mut self, seconds: f64, id: ProcessId, line: &str) -> &mut Story {
         let (name, command) = named(line);
         let (pid, started) = (id.pid, id.started);
-        self.event(seconds, Event::ProcessStart { pid, started, parent: 1, name, command })
+        self.event(
+            seconds,
+            Event::ProcessStart { pid, started, parent: 1, name, command, tool: None },
+        )
     }
 
     pub(super) fn became(&mut self, seconds: f64, id: ProcessId, line: &str) -> &mut Story {
         let (name, command) = named(line);
-        self.event(seconds, Event::ProcessExec { pid: id.pid, started: id.started, name, command })
+        self.event(
+            seconds,
+            Event::ProcessExec { pid: id.pid, started: id.started, name, command, tool: None },
+        )
     }
 
     /// Its parent waited for it.

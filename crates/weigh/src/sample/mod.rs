@@ -1,7 +1,9 @@
 //! One tick: what was measured, of whom, at one moment.
 
+mod program;
 mod table;
 
+pub use program::{base_name, program_name};
 pub use table::{Cells, Column, Table};
 
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub struct Program {
     pub name: Vec<u8>,
     /// Its arguments; `None` when they cannot be read or are not wanted.
     pub arguments: Option<Vec<Vec<u8>>>,
+    /// The tool it counts for, when somebody said which and it is not the program's name.
+    pub tool: Option<String>,
 }
 
 /// Everything that was measured at one moment, a table for each scope.

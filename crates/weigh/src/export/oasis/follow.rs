@@ -110,10 +110,11 @@ impl Follower {
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
         match &entry.event {
-            Event::ProcessStart { pid, started, name, command, .. }
-            | Event::ProcessExec { pid, started, name, command } => {
+            Event::ProcessStart { pid, started, name, command, tool, .. }
+            | Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                let tool = self.tool(&tool_name(name, command.as_deref()));
+                let tool = tool_name(name, command.as_deref(), tool.as_deref());
+                let tool = self.tool(&tool);
                 let member = self.member(id, entry.seconds);
                 member.tool = tool;
                 // What the last program had is not this one's.

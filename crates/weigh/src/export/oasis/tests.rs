@@ -12,7 +12,8 @@ fn came(story: &mut Story, seconds: f64, id: ProcessId, line: &str) {
     let command: Vec<String> = line.split(' ').map(str::to_owned).collect();
     let (pid, started, name) = (id.pid, id.started, command[0].clone());
     let command = Some(command);
-    story.event(seconds, Event::ProcessStart { pid, started, parent: 1, name, command });
+    story
+        .event(seconds, Event::ProcessStart { pid, started, parent: 1, name, command, tool: None });
 }
 
 fn went(story: &mut Story, seconds: f64, id: ProcessId) {
@@ -199,7 +200,7 @@ fn a_pid_used_again_is_two_instances_and_a_program_that_is_left_has_no_more_rows
         came(&mut story, seconds, id, "sh run.sh");
         let (pid, started, name) = (id.pid, id.started, "fmpy".to_owned());
         let command = Some(vec!["./fm,py".to_owned()]);
-        story.event(seconds, Event::ProcessExec { pid, started, name, command });
+        story.event(seconds, Event::ProcessExec { pid, started, name, command, tool: None });
         story.at(seconds, |tick| cpu(tick, id, 0.5, 0.0));
         went(&mut story, seconds + 0.5, id);
     }

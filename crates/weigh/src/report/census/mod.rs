@@ -88,7 +88,7 @@ impl Census {
         let at = entry.seconds;
         match &entry.event {
             Event::ProcessStart { pid, started, name, command, .. }
-            | Event::ProcessExec { pid, started, name, command } => {
+            | Event::ProcessExec { pid, started, name, command, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, name, command.as_deref(), at);
             }

@@ -52,7 +52,7 @@ fn process(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, written: u64) {
 
 fn came(id: ProcessId, parent: u32) -> Event {
     let (pid, started) = (id.pid, id.started);
-    Event::ProcessStart { pid, started, parent, name: "work".to_owned(), command: None }
+    Event::ProcessStart { pid, started, parent, name: "work".to_owned(), command: None, tool: None }
 }
 
 fn phase<'a>(summary: &'a Summary, id: &str) -> &'a Phase {

@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::main_exit::MainExit;
 use crate::collect::process::{ProcessCpu, ProcessMemory};
 use crate::host::wait::Usage;
-use crate::record::{Entry, Event, program_name};
-use crate::sample::{Entity, ProcessId, Table};
+use crate::record::{Entry, Event};
+use crate::sample::{Entity, ProcessId, Table, program_name};
 use crate::words::shortened;
 use list::List;
 pub(crate) use list::by_weight;
@@ -87,9 +87,10 @@ pub const OTHERS: &str = "others";
 /// Nobody reads a longer name.
 const LONGEST_NAME: usize = 60;
 
-/// The tool of a process of this kernel name and command line.
-pub fn tool_name(name: &str, command: Option<&[String]>) -> String {
-    shortened(&program_name(name, command), LONGEST_NAME)
+/// The tool of a process of this kernel name and command line, unless it was said which.
+pub fn tool_name(name: &str, command: Option<&[String]>, said: Option<&str>) -> String {
+    let name = said.map_or_else(|| program_name(name, command), str::to_owned);
+    shortened(&name, LONGEST_NAME)
 }
 
 /// Counts what each tool uses, moment by moment.
@@ -163,10 +164,10 @@ impl Tools {
     pub(crate) fn event(&mut self, entry: &Entry) {
         let at = entry.seconds;
         match &entry.event {
-            Event::ProcessStart { pid, started, name, command, .. }
-            | Event::ProcessExec { pid, started, name, command } => {
+            Event::ProcessStart { pid, started, name, command, tool, .. }
+            | Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.runs(id, &tool_name(name, command.as_deref()), at);
+                self.runs(id, &tool_name(name, command.as_deref(), tool.as_deref()), at);
             }
             Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };

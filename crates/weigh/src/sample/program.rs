@@ -4,8 +4,6 @@
 //! an interpreter is called by the script it runs. A process may write anything over
 //! its arguments (`postgres: writer process`); then the kernel's name is its name.
 
-use super::manifest::base_name;
-
 /// How an interpreter finds its script.
 struct Interpreter {
     name: &'static str,
@@ -48,6 +46,11 @@ pub fn program_name(name: &str, command: Option<&[String]>) -> String {
     });
     // A kernel may know no name, and a legend needs one.
     program.or(Some(name).filter(|name| !name.is_empty())).unwrap_or("?").to_owned()
+}
+
+/// The last part of a path.
+pub fn base_name(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
 /// The command that `env` is about to become, and others as they are.
