@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::footprint::Footprint;
-use super::members::{Members, Newcomer};
+use super::members::{Newcomer, Tree};
 use super::process::{
     self, Look, Process, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, Tools,
 };
@@ -44,7 +44,7 @@ fn probe(host: &Host) -> Probe {
 
 /// Every process of the run.
 pub struct Processes {
-    members: Members,
+    members: Tree,
     list: Vec<Process>,
     footprint: Footprint,
     tools: Tools,
@@ -62,7 +62,7 @@ impl Processes {
     /// Takes note of the machine before the run begins.
     pub fn before_run(host: &Host, settings: &Settings) -> Processes {
         Processes {
-            members: Members::before_run(host, std::process::id()),
+            members: Tree::before_run(host, std::process::id()),
             list: Vec::new(),
             footprint: Footprint::within(settings.budget),
             tools: Tools::new(host, 0),
