@@ -5,6 +5,7 @@
 //! ([`Fault::Retire`]); the run never notices.
 
 pub mod budget;
+mod chosen;
 pub mod cpu;
 pub mod footprint;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub mod memory;
 pub mod own;
 pub mod process;
 pub mod processes;
+pub mod rule;
 pub mod task_clock;
 
 use crate::catalog::{Metric, Row};

@@ -90,6 +90,11 @@ impl Host {
         })
     }
 
+    /// A time as clock ticks, as `/proc` has start times.
+    pub fn ticks(&self, time: std::time::Duration) -> u64 {
+        (time.as_nanos() * u128::from(self.ticks_per_second) / 1_000_000_000) as u64
+    }
+
     /// CPU time in seconds from a number of clock ticks.
     pub fn seconds(&self, ticks: u64) -> f64 {
         ticks as f64 / self.ticks_per_second as f64

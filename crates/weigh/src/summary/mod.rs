@@ -14,6 +14,7 @@ mod figures;
 mod findings;
 pub(crate) mod main_exit;
 mod node;
+mod outcome;
 pub mod phases;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use figure::{Figure, Figures, Method};
+pub use outcome::Outcome;
 pub use tools::Tool;
 
 use crate::collect;
