@@ -6,11 +6,13 @@
 
 pub mod child;
 pub mod clock;
+pub mod connector;
 mod dir;
 pub mod environment;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
+mod netlink;
 pub mod own;
 pub mod perf;
 pub mod pidfd;
