@@ -28,8 +28,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::netlink::CONNECTOR;
 
-use super::Clock;
-use super::netlink::{Received, Socket};
+pub use super::netlink::Heard;
+use super::netlink::Socket;
 use super::pidfd::Held;
 use super::wait::End;
 use crate::parse::connector::{Event, Message, Task, parse};
@@ -97,23 +97,10 @@ pub enum Happened {
     },
 }
 
-/// How much was heard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
-    /// All that happened.
-    All,
-    /// A part; there is more to hear at once.
-    Part,
-    /// Not all: events came faster than they were heard, and some are lost. Who wants to
-    /// know everybody looks through `/proc` now.
-    Lost,
-}
-
 /// A line to the kernel on which it tells of processes.
 pub struct Connector {
     socket: Socket,
     endings: Endings,
-    lost: bool,
 }
 
 /// `CN_IDX_PROC` as a set of groups.
@@ -126,20 +113,22 @@ const IGNORE: u32 = 2;
 /// Forks, execs, renames and exits.
 const WANTED: u32 = 0x1 | 0x2 | 0x200 | 0x8000_0000;
 
-/// The kernel answers before it returns from the request; this is for its bad days.
-const PATIENCE: Duration = Duration::from_millis(200);
-
-/// Messages that are taken at once, so that a storm of forks does not keep the caller.
-const AT_ONCE: usize = 16_384;
-
 impl Connector {
     /// Begins to listen. Who was there before is not told of: look through `/proc` after this.
     pub fn open() -> Result<Connector, Error> {
         let socket = Socket::open(CONNECTOR, GROUP)?;
-        let mut connector = Connector { socket, endings: Endings::default(), lost: false };
+        let mut connector = Connector { socket, endings: Endings::default() };
         let number = RandomState::new().build_hasher().finish() as u32;
         connector.say(number, &[LISTEN])?;
-        connector.wait_for_answer(number.wrapping_add(1))?;
+        let ours = number.wrapping_add(1);
+        let answer = connector.socket.answer(|bytes| match parse(bytes).ok()?.event {
+            Event::Answer { number, errno } if number == ours => Some(errno),
+            _ => None,
+        })?;
+        match answer.ok_or(Error::NoAnswer)? {
+            0 => {}
+            errno => return Err(Errno::from_raw_os_error(errno).into()),
+        }
         connector.say(number, &[LISTEN, WANTED])?;
         Ok(connector)
     }
@@ -150,23 +139,16 @@ impl Connector {
     /// a process whose threads are traced may have no event of its own. Events of a process
     /// come in order; ends come after what else is told in the same call, in no order of theirs.
     pub fn next(&mut self, mut each: impl FnMut(Duration, Happened)) -> Result<Heard, Error> {
-        for _ in 0..AT_ONCE {
-            match self.socket.receive()? {
-                // A message that is not whole or not of this connector is none.
-                Received::Message(bytes) => {
-                    if let Ok(message) = parse(bytes) {
-                        self.endings.take(message, &mut each);
-                    }
-                }
-                Received::Lost => self.lost = true,
-                Received::Nothing => {
-                    self.endings.settle(is_over, &mut each);
-                    let lost = std::mem::take(&mut self.lost);
-                    return Ok(if lost { Heard::Lost } else { Heard::All });
-                }
+        let heard = self.socket.drain(|bytes| {
+            // A message that is not whole or not of this connector is none.
+            if let Ok(message) = parse(bytes) {
+                self.endings.take(message, &mut each);
             }
+        })?;
+        if heard != Heard::Part {
+            self.endings.settle(is_over, &mut each);
         }
-        Ok(Heard::Part)
+        Ok(heard)
     }
 
     fn say(&self, number: u32, words: &[u32]) -> rustix::io::Result<()> {
@@ -181,30 +163,6 @@ impl Connector {
         message.extend([0; 2]);
         words.iter().for_each(|word| message.extend(word.to_ne_bytes()));
         self.socket.send(libc::NLMSG_DONE as u16, 0, &message)
-    }
-
-    /// Passes over everything until the kernel has answered.
-    fn wait_for_answer(&mut self, wanted: u32) -> Result<(), Error> {
-        let until = Clock::Monotonic.now() + PATIENCE;
-        loop {
-            match self.socket.receive()? {
-                Received::Message(bytes) => match parse(bytes).map(|message| message.event) {
-                    Ok(Event::Answer { number, errno: 0 }) if number == wanted => return Ok(()),
-                    Ok(Event::Answer { number, errno }) if number == wanted => {
-                        return Err(Errno::from_raw_os_error(errno).into());
-                    }
-                    _ => {}
-                },
-                Received::Lost => {}
-                Received::Nothing => {
-                    self.socket.wait(until.saturating_sub(Clock::Monotonic.now()))?;
-                }
-            }
-            // Other people's events may never cease.
-            if Clock::Monotonic.now() >= until {
-                return Err(Error::NoAnswer);
-            }
-        }
     }
 }
 
@@ -298,6 +256,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
+    use crate::host::Clock;
 
     /// A line to the kernel, or a word that there is none here.
     fn listening() -> Option<Connector> {

@@ -17,6 +17,7 @@ pub mod own;
 pub mod perf;
 pub mod pidfd;
 pub mod signals;
+pub mod taskstats;
 pub mod wait;
 
 use std::path::{Path, PathBuf};

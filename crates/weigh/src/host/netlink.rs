@@ -16,6 +16,8 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
+use super::Clock;
+
 /// How much the kernel may keep for us. A message of the process connector takes about
 /// 800 bytes of it, so this is a burst of twenty thousand.
 const KEPT_BYTES: usize = 8 << 20;
@@ -23,17 +25,37 @@ const KEPT_BYTES: usize = 8 << 20;
 /// No message that is asked for here is longer.
 const LONGEST_MESSAGE: usize = 8 << 10;
 
+/// The kernel answers before it returns from a request; this is for its bad days.
+const PATIENCE: Duration = Duration::from_millis(200);
+
 /// Bytes of `struct nlmsghdr`.
-pub(super) const HEAD: usize = 16;
+const HEAD: usize = 16;
+
+/// Messages that are taken at once, so that a storm of them does not keep the caller.
+const AT_ONCE: usize = 16_384;
+
+/// How much was heard of what the kernel tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// All of it.
+    All,
+    /// A part; there is more to hear at once.
+    Part,
+    /// Not all: it came faster than it was heard, and some is lost. Who wants to know
+    /// everybody looks through `/proc` now.
+    Lost,
+}
 
 /// A socket to the kernel.
 pub(super) struct Socket {
     fd: OwnedFd,
     buffer: Box<[u8; LONGEST_MESSAGE]>,
+    /// Whether messages were dropped since the socket was last found empty.
+    lost: bool,
 }
 
 /// What a look at the socket gave.
-pub(super) enum Received<'a> {
+enum Received<'a> {
     /// A whole message of the kernel.
     Message(&'a [u8]),
     /// Messages were dropped before this.
@@ -53,7 +75,7 @@ impl Socket {
             sockopt::set_socket_recv_buffer_size(&fd, KEPT_BYTES)?;
         }
         bind(&fd, &SocketAddrNetlink::new(0, groups))?;
-        Ok(Socket { fd, buffer: Box::new([0; LONGEST_MESSAGE]) })
+        Ok(Socket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
     }
 
     /// Sends the kernel one message, whose head this puts before it.
@@ -70,8 +92,46 @@ impl Socket {
         Ok(())
     }
 
-    /// The next message that is there, without waiting.
-    pub(super) fn receive(&mut self) -> rustix::io::Result<Received<'_>> {
+    /// Hands over the messages that are there, without waiting.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Heard> {
+        for _ in 0..AT_ONCE {
+            match self.receive()? {
+                Received::Message(bytes) => each(bytes),
+                Received::Lost => self.lost = true,
+                Received::Nothing => {
+                    let lost = std::mem::take(&mut self.lost);
+                    return Ok(if lost { Heard::Lost } else { Heard::All });
+                }
+            }
+        }
+        Ok(Heard::Part)
+    }
+
+    /// Passes over messages until one is the answer; `None` when none is within the patience.
+    pub(super) fn answer<T>(
+        &mut self,
+        mut read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> rustix::io::Result<Option<T>> {
+        let until = Clock::Monotonic.now() + PATIENCE;
+        loop {
+            match self.receive()? {
+                Received::Message(bytes) => {
+                    if let Some(answer) = read(bytes) {
+                        return Ok(Some(answer));
+                    }
+                }
+                Received::Lost => {}
+                Received::Nothing => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
+            }
+            // What is not the answer may never cease.
+            if Clock::Monotonic.now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next message that is there.
+    fn receive(&mut self) -> rustix::io::Result<Received<'_>> {
         let length = loop {
             match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC) {
                 Ok((_, length, sender)) => {

@@ -6,7 +6,7 @@
 //! `schedstat`, `loadavg`, `system_stat`) do not allocate and do not check UTF-8,
 //! since process names need not be UTF-8.
 //!
-//! Messages of the kernel (`connector`) are binary, in the byte order of the machine.
+//! Messages of the kernel (`connector`, `taskstats`) are binary, in the byte order of the machine.
 //!
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
@@ -26,6 +26,7 @@ pub mod smaps;
 pub mod stat;
 pub mod status;
 pub mod system_stat;
+pub mod taskstats;
 
 /// A kernel file that does not read as the kernel writes it; holds the field at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
