@@ -8,6 +8,7 @@ pub mod child;
 pub mod clock;
 pub mod connector;
 mod dir;
+mod endings;
 pub mod environment;
 pub mod facts;
 #[cfg(test)]
