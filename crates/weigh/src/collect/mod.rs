@@ -17,6 +17,7 @@ pub mod process;
 pub mod processes;
 pub mod rule;
 pub mod task_clock;
+mod watching;
 
 use crate::catalog::{Metric, Row};
 use crate::host::{self, Host};
@@ -97,6 +98,10 @@ pub const SOURCES: &[Source] = &[
     memory::SOURCE,
     own::SOURCE,
 ];
+
+/// How processes that weigh did not start are noticed. No metrics come from these, so they are
+/// not in [`SOURCES`], and nobody collects or skips them.
+pub const WATCHING: &[Source] = &[watching::CONNECTOR];
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

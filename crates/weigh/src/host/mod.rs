@@ -6,15 +6,19 @@
 
 pub mod child;
 pub mod clock;
+pub mod connector;
 mod dir;
+mod endings;
 pub mod environment;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
+mod netlink;
 pub mod own;
 pub mod perf;
 pub mod pidfd;
 pub mod signals;
+pub mod taskstats;
 pub mod wait;
 
 use std::path::{Path, PathBuf};
