@@ -8,6 +8,7 @@
 
 mod bad_input;
 mod cli;
+mod control_groups;
 mod exports;
 mod figures;
 mod gpu_tracker;
