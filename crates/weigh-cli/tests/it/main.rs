@@ -6,10 +6,12 @@
 // A test ends by panicking, and the bans on the machine's doors are the library's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod attach;
 mod bad_input;
 mod cli;
 mod exports;
 mod figures;
+mod following;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod harm;
@@ -28,4 +30,5 @@ mod signals;
 mod streams;
 mod terminal;
 mod truth;
+mod watch;
 mod weighed;

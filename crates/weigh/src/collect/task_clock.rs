@@ -4,13 +4,14 @@
 //! that run already. It counts every process of the run, also those that live and die between two ticks. Needs
 //! `kernel.perf_event_paranoid` of 2 or less, or CAP_PERFMON.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::perf::{self, TaskClock};
 use crate::host::{Host, ProcPath};
+use crate::parse;
 use crate::sample::{Entity, Tick};
 
 metrics! {
@@ -56,7 +57,13 @@ fn refused(host: &Host, error: &std::io::Error) -> Probe {
 
 /// The task clocks of a run, read once a tick: one for a command, one for each thread that
 /// was there already of processes that are followed.
-pub struct RunClock(Vec<TaskClock>);
+#[derive(Default)]
+pub struct RunClock {
+    clocks: Vec<TaskClock>,
+    /// Processes that are counted, and the last pid that was given out before they were: who
+    /// has a later one and is their child is counted with them.
+    counted: HashMap<u32, u32>,
+}
 
 /// More threads than this are not counted one by one: each takes a descriptor, and a read at
 /// every tick.
@@ -65,32 +72,57 @@ const MOST_THREADS: usize = 1000;
 impl RunClock {
     /// Of a command and all it starts.
     pub fn of_command(clock: TaskClock) -> RunClock {
-        RunClock(vec![clock])
+        RunClock { clocks: vec![clock], counted: HashMap::new() }
     }
 
-    /// Of processes that run already and all they start from now on.
-    pub fn of_running(host: &Host, pids: &[u32]) -> Result<RunClock, String> {
-        let (mut clocks, mut counted) = (Vec::new(), HashSet::new());
-        let mut found = Vec::new();
+    /// Counts a process that runs already from now on, and all it starts; parents first.
+    ///
+    /// Whoever has been started between two steps in here is missed, and no more.
+    pub fn count(&mut self, host: &Host, pid: u32) -> Result<(), String> {
+        if self.counted.contains_key(&pid) {
+            return Ok(());
+        }
+        let mut buffer = Vec::new();
+        let stat = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok();
+        let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) else {
+            return Ok(());
+        };
+        let parent = stat.parent;
+        if self.counted.get(&parent).is_some_and(|last| pid > *last) {
+            // Everybody whom it starts is counted, too.
+            self.counted.insert(pid, 0);
+            return Ok(());
+        }
+        let last = host.proc.read(c"loadavg", &mut buffer).ok();
+        let last = last.and_then(|bytes| parse::loadavg::parse(bytes).ok());
+        self.counted.insert(pid, last.map_or(0, |last| last.last_pid));
+        self.count_threads(host, pid)
+    }
+
+    /// How many processes are counted that ran already.
+    pub fn processes(&self) -> usize {
+        self.counted.len()
+    }
+
+    fn count_threads(&mut self, host: &Host, pid: u32) -> Result<(), String> {
+        let (mut known, mut found) = (HashSet::new(), Vec::new());
         loop {
             found.clear();
-            for pid in pids {
-                // One that is gone has no threads.
-                let _ = host.proc.names(ProcPath::new(*pid, "task").as_c_str(), |name| {
-                    found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
-                });
-            }
-            found.retain(|tid| counted.insert(*tid));
-            // Whoever was started by a thread that is counted is counted with it.
+            // One that is gone has no threads.
+            let _ = host.proc.names(ProcPath::new(pid, "task").as_c_str(), |name| {
+                found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+            });
+            found.retain(|tid| known.insert(*tid));
+            // A thread that one starts who is counted is counted with it.
             if found.is_empty() {
-                return Ok(RunClock(clocks));
-            }
-            if counted.len() > MOST_THREADS {
-                return Err(format!("more than {MOST_THREADS} threads run already"));
+                return Ok(());
             }
             for tid in &found {
+                if self.clocks.len() == MOST_THREADS {
+                    return Err(format!("more than {MOST_THREADS} threads run already"));
+                }
                 match TaskClock::from_now(*tid) {
-                    Ok(clock) => clocks.push(clock),
+                    Ok(clock) => self.clocks.push(clock),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(format!("perf_event_open: {error}")),
                 }
@@ -100,7 +132,7 @@ impl RunClock {
 
     /// CPU time of everybody who is counted, dead or alive.
     pub fn read(&mut self) -> std::io::Result<Duration> {
-        self.0.iter_mut().map(TaskClock::read).sum()
+        self.clocks.iter_mut().map(TaskClock::read).sum()
     }
 }
 

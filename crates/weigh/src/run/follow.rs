@@ -217,16 +217,24 @@ const PATIENCE: Duration = Duration::from_millis(100);
 impl Follower {
     /// Has the kernel count what all who are there now use, and all they start.
     fn start_clocks(&mut self) {
-        self.watch.take_tick();
-        let Some(processes) = &self.watch.processes else { return };
-        let pids: Vec<u32> = processes.alive().map(|id| id.pid).collect();
-        match RunClock::of_running(&self.watch.host, &pids) {
-            Ok(clock) => {
-                self.clocked_since = Some(self.watch.now());
-                self.watch.task_clock = Some(clock);
+        let mut clock = RunClock::default();
+        let mut known = 0;
+        loop {
+            self.watch.take_tick();
+            let Some(processes) = &self.watch.processes else { return };
+            let alive: Vec<u32> = processes.alive().map(|id| id.pid).collect();
+            let counted = alive.iter().try_for_each(|pid| clock.count(&self.watch.host, *pid));
+            if let Err(why) = counted {
+                return self.watch.fault("task-clock", why);
             }
-            Err(why) => self.watch.fault("task-clock", why),
+            // Until nobody has come in between.
+            if clock.processes() == known {
+                break;
+            }
+            known = clock.processes();
         }
+        self.clocked_since = Some(self.watch.now());
+        self.watch.task_clock = Some(clock);
     }
 
     fn follow(&mut self) -> Why {

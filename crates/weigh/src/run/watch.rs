@@ -164,7 +164,7 @@ impl Watch {
         let mut departed = Vec::new();
         for one in happened {
             match *one {
-                Happened::Forked { parent, child } => processes.forked(host, parent, child),
+                Happened::Forked { parent, child } => processes.forked(host, at, parent, child),
                 Happened::Executed { pid } => processes.executed(host, tick, pid),
                 Happened::Ended { pid, end } => {
                     departed.extend(processes.ended(host, tick, pid).map(|gone| (gone, end)));

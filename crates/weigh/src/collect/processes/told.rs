@@ -4,11 +4,16 @@
 //! been forked or has called exec, a clock can be put on it that counts all it uses and is
 //! read after its end: one that lives for less than a tick has its CPU time all the same.
 
+use std::time::Duration;
+
 use super::Processes;
 use crate::collect::process::{Clock, Process};
 use crate::host::{Host, ProcPath};
 use crate::parse;
 use crate::sample::{Change, ProcessId, Program, Tick};
+
+/// How long a process that was forked may take to become what it will be.
+const SOON: Duration = Duration::from_millis(100);
 
 /// A process that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,6 +26,7 @@ pub struct Departed {
 
 /// Somebody who is meant, and was not told of yet.
 pub(super) struct Fresh {
+    met: Duration,
     process: Process,
     parent: u32,
     program: Program,
@@ -45,12 +51,12 @@ impl Processes {
     }
 
     /// A process was made.
-    pub fn forked(&mut self, host: &Host, parent: u32, child: u32) {
+    pub fn forked(&mut self, host: &Host, at: Duration, parent: u32, child: u32) {
         self.members.was_born(parent, child);
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
         if self.list.iter().any(|process| process.id.pid == parent) {
-            let fresh = self.meet(host, child);
+            let fresh = self.meet(host, at, child);
             self.fresh.extend(fresh);
         }
     }
@@ -62,7 +68,7 @@ impl Processes {
             return;
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
-            if let Some(fresh) = self.meet(host, pid) {
+            if let Some(fresh) = self.meet(host, tick.at, pid) {
                 self.welcome(tick, fresh);
                 self.look_at_last(host, tick);
             }
@@ -99,13 +105,14 @@ impl Processes {
 
     /// Takes in those who were forked and stayed what they were.
     pub(super) fn welcome_fresh(&mut self, tick: &mut Tick) {
-        for fresh in std::mem::take(&mut self.fresh) {
-            self.welcome(tick, fresh);
-        }
+        let (fresh, settled) =
+            std::mem::take(&mut self.fresh).into_iter().partition(|one| tick.at < one.met + SOON);
+        self.fresh = fresh;
+        Vec::into_iter(settled).for_each(|one| self.welcome(tick, one));
     }
 
     fn welcome(&mut self, tick: &mut Tick, fresh: Fresh) {
-        let Fresh { process, parent, program } = fresh;
+        let Fresh { process, parent, program, .. } = fresh;
         if !self.list.iter().any(|known| known.id == process.id) {
             tick.changes.push(Change::Came { id: process.id, parent, program });
             self.list.push(process);
@@ -120,7 +127,7 @@ impl Processes {
     }
 
     /// Puts a clock on somebody who was just told of, if it is meant.
-    fn meet(&mut self, host: &Host, pid: u32) -> Option<Fresh> {
+    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Option<Fresh> {
         let path = ProcPath::new(pid, "stat");
         let bytes = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok()?;
         let stat = parse::stat::parse(bytes).ok()?;
@@ -128,6 +135,6 @@ impl Processes {
         let program = self.program(host, pid)?;
         let mut process = self.known(id, &program);
         process.clock = Clock::on(host, pid, &mut self.tools.buffer);
-        Some(Fresh { process, parent, program })
+        Some(Fresh { met, process, parent, program })
     }
 }
