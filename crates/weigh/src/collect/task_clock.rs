@@ -69,6 +69,15 @@ pub struct RunClock {
 /// every tick.
 const MOST_THREADS: usize = 1000;
 
+/// How often clocks are put on a process that starts others all the time.
+const TRIES: usize = 200;
+
+/// The last pid that was given out, to a process or a thread.
+fn last_pid(host: &Host, buffer: &mut Vec<u8>) -> Option<u32> {
+    let bytes = host.proc.read(c"loadavg", buffer).ok()?;
+    parse::loadavg::parse(bytes).ok().map(|loadavg| loadavg.last_pid)
+}
+
 impl RunClock {
     /// Of a command and all it starts.
     pub fn of_command(clock: TaskClock) -> RunClock {
@@ -76,8 +85,6 @@ impl RunClock {
     }
 
     /// Counts a process that runs already from now on, and all it starts; parents first.
-    ///
-    /// Whoever has been started between two steps in here is missed, and no more.
     pub fn count(&mut self, host: &Host, pid: u32) -> Result<(), String> {
         if self.counted.contains_key(&pid) {
             return Ok(());
@@ -87,16 +94,23 @@ impl RunClock {
         let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) else {
             return Ok(());
         };
-        let parent = stat.parent;
-        if self.counted.get(&parent).is_some_and(|last| pid > *last) {
+        if self.counted.get(&stat.parent).is_some_and(|last| pid > *last) {
             // Everybody whom it starts is counted, too.
             self.counted.insert(pid, 0);
             return Ok(());
         }
-        let last = host.proc.read(c"loadavg", &mut buffer).ok();
-        let last = last.and_then(|bytes| parse::loadavg::parse(bytes).ok());
-        self.counted.insert(pid, last.map_or(0, |last| last.last_pid));
-        self.count_threads(host, pid)
+        // Whoever was started while the clocks were being put on may have one or none: then
+        // they are put on once more.
+        for _ in 0..TRIES {
+            let before = last_pid(host, &mut buffer);
+            let clocks = self.of_threads(host, pid)?;
+            if before.is_some() && before == last_pid(host, &mut buffer) {
+                self.counted.insert(pid, before.unwrap_or(0));
+                self.clocks.extend(clocks);
+                return Ok(());
+            }
+        }
+        Err("processes are started here faster than clocks can be put on them".to_owned())
     }
 
     /// How many processes are counted that ran already.
@@ -104,8 +118,9 @@ impl RunClock {
         self.counted.len()
     }
 
-    fn count_threads(&mut self, host: &Host, pid: u32) -> Result<(), String> {
-        let (mut known, mut found) = (HashSet::new(), Vec::new());
+    /// Puts a clock on every thread of a process.
+    fn of_threads(&self, host: &Host, pid: u32) -> Result<Vec<TaskClock>, String> {
+        let (mut clocks, mut known, mut found) = (Vec::new(), HashSet::new(), Vec::new());
         loop {
             found.clear();
             // One that is gone has no threads.
@@ -115,14 +130,14 @@ impl RunClock {
             found.retain(|tid| known.insert(*tid));
             // A thread that one starts who is counted is counted with it.
             if found.is_empty() {
-                return Ok(());
+                return Ok(clocks);
             }
             for tid in &found {
-                if self.clocks.len() == MOST_THREADS {
+                if self.clocks.len() + clocks.len() == MOST_THREADS {
                     return Err(format!("more than {MOST_THREADS} threads run already"));
                 }
                 match TaskClock::from_now(*tid) {
-                    Ok(clock) => self.clocks.push(clock),
+                    Ok(clock) => clocks.push(clock),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(format!("perf_event_open: {error}")),
                 }

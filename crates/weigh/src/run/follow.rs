@@ -125,7 +125,7 @@ pub fn follow(
     let mut processes =
         collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
     if let (Some(processes), Some(_)) = (&mut processes, &connector) {
-        processes.are_told();
+        processes.are_told(manifest.zero());
     }
     let begin = host.clock.now();
     tick.begin(Duration::ZERO);

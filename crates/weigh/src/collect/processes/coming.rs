@@ -43,6 +43,7 @@ impl Processes {
         let Some(program) = self.program(host, newcomer.id.pid) else { return false };
         let process = self.introduce(tick, newcomer.id, newcomer.parent, program);
         self.list.push(process);
+        self.put_clock_on(host, self.list.len() - 1);
         self.footprint.note_change();
         true
     }

@@ -33,9 +33,11 @@ pub(super) struct Fresh {
 }
 
 impl Processes {
-    /// The kernel tells who comes and goes from now on: a look is taken only once.
-    pub fn are_told(&mut self) {
+    /// The kernel tells who comes and goes from now on, which is so many clock ticks after
+    /// boot: a look is taken only once.
+    pub fn are_told(&mut self, now: u64) {
         self.is_told = true;
+        self.came = now;
     }
 
     /// The kernel tells no longer.
@@ -78,6 +80,9 @@ impl Processes {
         match self.program(host, pid) {
             Some(program) => {
                 self.list[place].note_program(&program);
+                if self.list[place].clock.is_none() {
+                    self.put_clock_on(host, place);
+                }
                 self.list[place].look(host, &mut self.tools, tick, || {});
                 tick.changes.push(Change::Became { id, program });
             }
@@ -117,6 +122,15 @@ impl Processes {
             tick.changes.push(Change::Came { id: process.id, parent, program });
             self.list.push(process);
             self.footprint.note_change();
+        }
+    }
+
+    /// Puts a clock on somebody who has one thread, unless it ran before anybody looked: then
+    /// what the clock says is not what it used since.
+    pub(super) fn put_clock_on(&mut self, host: &Host, place: usize) {
+        let process = &mut self.list[place];
+        if self.is_told && process.id.started >= self.came {
+            process.clock = Clock::on(host, process.id.pid, &mut self.tools.buffer);
         }
     }
 

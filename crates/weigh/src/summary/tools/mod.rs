@@ -186,6 +186,8 @@ impl Tools {
     /// A process runs a program from here on.
     fn runs(&mut self, id: ProcessId, tool: &str, at: f64) {
         match self.members.entry(id) {
+            // It is still the same process of the same tool.
+            Place::Occupied(place) if self.list.name(place.get().tool) == tool => {}
             Place::Occupied(place) => {
                 let member = place.into_mut();
                 self.list.left(member.tool, &member.counted, member.is_seen, at);
