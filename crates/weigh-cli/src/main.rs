@@ -7,6 +7,7 @@ mod export;
 mod failure;
 mod gpu_tracker;
 mod inherited;
+mod merge;
 mod metrics;
 mod pages;
 mod phase;
@@ -54,6 +55,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Export(options) => export::export(options),
         Verb::Report(options) => report::report(options),
         Verb::Plot(options) => plot::plot(options),
+        Verb::Merge(options) => merge::merge(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor { format } => doctor::doctor(format),
         Verb::Metrics { format } => metrics::metrics(format),

@@ -1,6 +1,7 @@
 //! The command line: one declaration for the parser, the help, the man page and the completions.
 
 mod export;
+mod merge;
 mod report;
 mod run;
 
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
 pub use export::{ExportArgs, Predecessor};
+pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
 pub use run::{PhaseArgs, RunArgs};
 
@@ -47,6 +49,7 @@ pub enum Verb {
     Report(ReportArgs),
     Export(ExportArgs),
     Plot(PlotArgs),
+    Merge(MergeArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look

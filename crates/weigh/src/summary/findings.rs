@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Finding, Severity, Summary};
 use crate::host::signals;
 use crate::quantity;
+use crate::sample::numbering;
 
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
@@ -80,8 +81,9 @@ fn left_behind(summary: &Summary) -> Option<Finding> {
     if left.is_empty() {
         return None;
     }
-    let mut named: Vec<String> =
-        left.iter().take(5).map(|left| format!("{} ({})", left.name, left.pid)).collect();
+    let named =
+        left.iter().take(5).map(|left| format!("{} ({})", left.name, numbering::shown(left.pid)));
+    let mut named: Vec<String> = named.collect();
     if left.len() > named.len() {
         named.push(format!("and {} more", left.len() - named.len()));
     }

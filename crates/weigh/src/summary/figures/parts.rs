@@ -86,9 +86,11 @@ fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
 fn system(run: &Accumulator) -> Part {
     let mut figures = Figures::new();
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
-    let why = |source: &str| {
-        run.reason(source).unwrap_or("it was looked at less than twice, or left out").to_owned()
+    let otherwise = match run.manifest.is_merged() {
+        true => "recordings of several machines, or of several views of one, were put together",
+        false => "it was looked at less than twice, or left out",
     };
+    let why = |source: &str| run.reason(source).unwrap_or(otherwise).to_owned();
     let (time, share) = match run.node.cpu() {
         Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
         None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
