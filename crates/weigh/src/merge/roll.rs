@@ -1,6 +1,6 @@
 //! Who is followed, and by which recordings: a process that several saw comes and goes once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::layout::Place;
 use crate::record::Event;
@@ -8,7 +8,11 @@ use crate::sample::ProcessId;
 
 /// Everybody who is there.
 #[derive(Debug, Default)]
-pub struct Roll(HashMap<ProcessId, Followed>);
+pub struct Roll {
+    there: HashMap<ProcessId, Followed>,
+    /// Those who ended and may be told of once more, by somebody who did not see it yet.
+    gone: HashSet<ProcessId>,
+}
 
 /// A process, and who follows it.
 #[derive(Debug)]
@@ -45,9 +49,9 @@ impl Roll {
             Event::ProcessExit { pid, started, end, usage, cpu_seconds } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let id = id.moved(place.namespace, place.ahead);
-                let was_there = self.0.remove(&id).is_some();
-                // One that nobody introduced may be told of once, if only one can.
-                (was_there || !place.is_shared).then_some(Event::ProcessExit {
+                self.there.remove(&id);
+                let is_news = !place.is_shared || self.gone.insert(id);
+                is_news.then_some(Event::ProcessExit {
                     pid: id.pid,
                     started: id.started,
                     end: *end,
@@ -60,17 +64,23 @@ impl Roll {
     }
 
     fn comes(&mut self, id: ProcessId, parent: u32, program: Program, by: usize) -> Option<Event> {
-        if self.0.contains_key(&id) {
+        if self.has_gone(id) {
+            return None;
+        }
+        if self.there.contains_key(&id) {
             return self.becomes(id, program, by);
         }
         let Program { name, command, tool } = program.clone();
-        self.0.insert(id, Followed { program, by: vec![by] });
+        self.there.insert(id, Followed { program, by: vec![by] });
         let (pid, started) = (id.pid, id.started);
         Some(Event::ProcessStart { pid, started, parent, name, command, tool })
     }
 
     fn becomes(&mut self, id: ProcessId, program: Program, by: usize) -> Option<Event> {
-        if let Some(known) = self.0.get_mut(&id) {
+        if self.has_gone(id) {
+            return None;
+        }
+        if let Some(known) = self.there.get_mut(&id) {
             if !known.by.contains(&by) {
                 known.by.push(by);
             }
@@ -83,15 +93,20 @@ impl Roll {
         Some(Event::ProcessExec { pid: id.pid, started: id.started, name, command, tool })
     }
 
+    /// Whether somebody saw the end of a process that several follow.
+    pub fn has_gone(&self, id: ProcessId) -> bool {
+        self.gone.contains(&id)
+    }
+
     /// Whether a process of this number is there.
     pub fn has(&self, pid: u32) -> bool {
-        self.0.keys().any(|id| id.pid == pid)
+        self.there.keys().any(|id| id.pid == pid)
     }
 
     /// One of the recordings has ended: nothing more is known of those whom nobody else follows.
     pub fn leaves(&mut self, by: usize) -> Vec<Event> {
         let mut gone = Vec::new();
-        self.0.retain(|id, followed| {
+        self.there.retain(|id, followed| {
             followed.by.retain(|one| *one != by);
             if followed.by.is_empty() {
                 gone.push(*id);

@@ -36,11 +36,13 @@ impl Rounds {
         self.watchers[one].goes_on = true;
     }
 
-    /// One of them looks no more; this is what its task clock said at last.
-    pub fn ends(&mut self, one: usize, clock: Option<f64>) {
+    /// One of them looks no more, and this is what its task clock said at last; says whether
+    /// the others had only waited for it to end a round.
+    pub fn ends(&mut self, one: usize, clock: Option<f64>) -> bool {
         let watcher = &mut self.watchers[one];
         watcher.goes_on = false;
         watcher.clock = clock.or(watcher.clock);
+        self.is_over()
     }
 
     /// What one of them says of the CPU time of its run.
@@ -52,11 +54,20 @@ impl Rounds {
     pub fn looked(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
         let watcher = &mut self.watchers[one];
         (watcher.cost, watcher.ticks, watcher.has_looked) = (cost, ticks, true);
-        let is_over = self.watchers.iter().all(|one| one.has_looked || !one.goes_on);
-        if is_over {
-            self.watchers.iter_mut().for_each(|one| one.has_looked = false);
+        self.is_over()
+    }
+
+    /// Whether everybody has looked who goes on; then a new round begins.
+    fn is_over(&mut self) -> bool {
+        let mut looked = 0;
+        for watcher in &self.watchers {
+            if !watcher.has_looked && watcher.goes_on {
+                return false;
+            }
+            looked += usize::from(watcher.has_looked);
         }
-        is_over
+        self.watchers.iter_mut().for_each(|one| one.has_looked = false);
+        looked > 0
     }
 
     /// Puts what all say of themselves into the tick that ends a round.

@@ -169,7 +169,11 @@ impl Written {
 
     /// Nothing more is known of one of the recordings.
     fn ends(&mut self, one: usize, clock: Option<f64>) {
-        self.rounds.ends(one, clock);
+        if self.rounds.ends(one, clock) {
+            self.tick.begin(self.now);
+            self.end_round();
+            self.writer.tick(&self.tick);
+        }
         if self.ended.iter().all(|(ended, _)| *ended != one) {
             self.ended.push((one, false));
         }
@@ -188,7 +192,13 @@ impl Written {
             };
             for (row, entity) in table.entities().iter().enumerate() {
                 let entity = match entity {
-                    Entity::Process(id) => Entity::Process(id.moved(place.namespace, place.ahead)),
+                    Entity::Process(id) => {
+                        let id = id.moved(place.namespace, place.ahead);
+                        if self.roll.has_gone(id) {
+                            continue;
+                        }
+                        Entity::Process(id)
+                    }
                     other => *other,
                 };
                 ours.append_row_as(table, row, at, entity);
@@ -207,8 +217,7 @@ impl Written {
         if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty())
             && self.rounds.looked(one, table.get(0), table.get(0))
         {
-            self.let_go(at);
-            self.rounds.put(&mut self.tick);
+            self.end_round();
         }
         self.writer.tick(&self.tick);
         if self.writer.gathered() >= BATCH {
@@ -216,9 +225,11 @@ impl Written {
         }
     }
 
-    /// Everybody else has been looked at once more: whoever is followed by nobody now is not
-    /// counted any longer.
-    fn let_go(&mut self, at: Duration) {
+    /// Everybody has been looked at once more: whoever has been followed by nobody since the last
+    /// time is not counted any longer.
+    fn end_round(&mut self) {
+        self.rounds.put(&mut self.tick);
+        let at = self.tick.at;
         let (gone, stay) = std::mem::take(&mut self.ended).into_iter().partition(|one| one.1);
         self.ended = stay;
         self.ended.iter_mut().for_each(|one| one.1 = true);

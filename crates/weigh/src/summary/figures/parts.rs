@@ -39,8 +39,8 @@ fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
         Some(value) if run.account.is_some() => {
-            // User and system are each cut off at a clock tick.
-            let upper = value + 2.0 * CLOCK_TICK;
+            // User and system are each cut off at a clock tick, of each main process.
+            let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)
         }
         Some(value) => {
@@ -86,7 +86,8 @@ fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
 fn system(run: &Accumulator) -> Part {
     let mut figures = Figures::new();
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
-    let otherwise = match run.manifest.is_merged() {
+    let is_recorded = run.manifest.catalogue.iter().any(|metric| metric.name.starts_with("node."));
+    let otherwise = match run.manifest.is_merged() && !is_recorded {
         true => "recordings of several machines, or of several views of one, were put together",
         false => "it was looked at less than twice, or left out",
     };
