@@ -9,7 +9,7 @@ use weigh::host::environment;
 use weigh::quantity::{parse_duration, parse_ratio};
 use weigh::settings::{Destination, Settings};
 
-use crate::args::{RunArgs, Units};
+use crate::args::{Measuring, Units};
 use crate::failure::{Failure, USAGE};
 
 /// What a file may say. Quantities are text, as people write them.
@@ -90,7 +90,7 @@ impl File {
     }
 
     /// The settings of the file, overruled by the command line.
-    pub fn settings(self, args: &RunArgs) -> Result<Settings, Failure> {
+    pub fn settings(self, args: &Measuring, wait_all: bool) -> Result<Settings, Failure> {
         let wrong = |error: weigh::quantity::BadQuantity| {
             Failure::new("cannot use weigh.toml", error, "see the settings: weigh run --help")
                 .code(USAGE)
@@ -115,7 +115,7 @@ impl File {
             skip: args.skip.clone().or(self.skip).unwrap_or_default(),
             budget: args.budget.or(budget).unwrap_or(default.budget),
             expected_cores: args.expected_cores.or(self.expected_cores),
-            wait_all: args.wait_all || self.wait_all.unwrap_or(false),
+            wait_all: wait_all || self.wait_all.unwrap_or(false),
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
             host_root: args.host_root.clone().unwrap_or(default.host_root),

@@ -1,7 +1,7 @@
 //! `weigh doctor`: what can be measured here, what cannot, and what to type to change it.
 
 use serde::Serialize;
-use weigh::collect::{Probe, SOURCES};
+use weigh::collect::{Probe, SOURCES, Source, WATCHING};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
 use weigh::quantity::{self, Units};
@@ -13,11 +13,12 @@ use crate::print;
 #[derive(Serialize)]
 struct Examined {
     host: Facts,
-    collectors: Vec<Collector>,
+    collectors: Vec<Examinee>,
+    watching: Vec<Examinee>,
 }
 
 #[derive(Serialize)]
-struct Collector {
+struct Examinee {
     name: &'static str,
     about: &'static str,
     state: &'static str,
@@ -29,24 +30,29 @@ struct Collector {
 /// Asks every collector what it can do.
 pub fn doctor(format: Format) -> Result<u8, Failure> {
     let host = Host::at(std::path::Path::new("/")).map_err(weigh::run::Error::from)?;
-    let collectors = SOURCES
-        .iter()
-        .map(|source| {
-            let (state, why, hint) = match (source.probe)(&host) {
-                Probe::Ready => ("ready", None, None),
-                Probe::Absent { why } => ("absent", Some(why), None),
-                Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
-            };
-            let (name, about, on_request) = (source.name, source.about, source.on_request);
-            Collector { name, about, state, on_request, why, hint }
-        })
-        .collect();
-    let examined = Examined { host: Facts::of(&host), collectors };
+    let examined = Examined {
+        host: Facts::of(&host),
+        collectors: examine(SOURCES, &host),
+        watching: examine(WATCHING, &host),
+    };
     print::out(&match format {
         Format::Text => text(&examined),
         Format::Json => serde_json::to_string_pretty(&examined).unwrap_or_default() + "\n",
     });
     Ok(0)
+}
+
+fn examine(sources: &'static [Source], host: &Host) -> Vec<Examinee> {
+    let examine = |source: &'static Source| {
+        let (state, why, hint) = match (source.probe)(host) {
+            Probe::Ready => ("ready", None, None),
+            Probe::Absent { why } => ("absent", Some(why), None),
+            Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
+        };
+        let (name, about, on_request) = (source.name, source.about, source.on_request);
+        Examinee { name, about, state, on_request, why, hint }
+    };
+    sources.iter().map(examine).collect()
 }
 
 fn text(examined: &Examined) -> String {
@@ -59,22 +65,30 @@ fn text(examined: &Examined) -> String {
         "{}: {} cores, {} of them for a run here, {memory}, Linux {} on {}\n\n",
         host.name, host.cores, host.cores_allowed, host.kernel, host.architecture
     );
-    for collector in &examined.collectors {
-        let sign = match collector.state {
+    text += &rows(&examined.collectors);
+    text += "\nTo follow processes that weigh did not start:\n\n";
+    text += &rows(&examined.watching);
+    text +=
+        "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
+    text
+}
+
+fn rows(examinees: &[Examinee]) -> String {
+    let mut text = String::new();
+    for examinee in examinees {
+        let sign = match examinee.state {
             "ready" => "\x1b[32m✓\x1b[0m",
             "denied" => "\x1b[33m!\x1b[0m",
             _ => "\x1b[31m✗\x1b[0m",
         };
-        let request = if collector.on_request { " (only when asked for)" } else { "" };
-        text += &format!("{sign} {:<11} {}{request}\n", collector.name, collector.about);
-        if let Some(why) = &collector.why {
+        let request = if examinee.on_request { " (only when asked for)" } else { "" };
+        text += &format!("{sign} {:<11} {}{request}\n", examinee.name, examinee.about);
+        if let Some(why) = &examinee.why {
             text += &format!("  {:<11} cause: {why}\n", "");
         }
-        if let Some(hint) = &collector.hint {
+        if let Some(hint) = &examinee.hint {
             text += &format!("  {:<11} hint:  {hint}\n", "");
         }
     }
-    text +=
-        "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
     text
 }

@@ -119,9 +119,24 @@ impl From<run::Error> for Failure {
             run::Error::Host(_) => Failure::new(
                 "cannot look at this machine",
                 cause,
-                "mount /proc and /sys, or name another root: weigh run --host-root DIR -- …",
+                "mount /proc and /sys, or name another root: --host-root DIR",
             ),
             run::Error::Recording(error) => of_destination(&error),
+            run::Error::NoProcess { pid } => Failure::new(
+                format!("cannot follow process {pid}"),
+                cause,
+                "see who runs: ps -e, or pgrep NAME",
+            ),
+            run::Error::Process { pid, .. } => Failure::new(
+                format!("cannot follow process {pid}"),
+                cause,
+                "name a process and not one of its threads: ps -e",
+            ),
+            run::Error::OtherNamespace => Failure::new(
+                "cannot see the processes of this machine",
+                cause,
+                "weigh attach --host-root / …, with this namespace's /proc mounted",
+            ),
             run::Error::System { .. } => {
                 Failure::new("cannot watch a command", cause, "see what is there: weigh doctor")
             }
@@ -131,13 +146,17 @@ impl From<run::Error> for Failure {
 
 fn of_settings(error: &settings::Error) -> Failure {
     let (what, hint) = match error {
-        settings::Error::Interval(_) => ("cannot use this interval", "weigh run -i 100ms -- …"),
-        settings::Error::Budget(_) => ("cannot use this budget", "weigh run --budget 0.5% -- …"),
+        settings::Error::Interval(_) => {
+            ("cannot use this interval", "write it like this: -i 100ms")
+        }
+        settings::Error::Budget(_) => {
+            ("cannot use this budget", "write it like this: --budget 0.5%")
+        }
         settings::Error::Collector { .. } => {
             ("cannot use this collector", "see what there is: weigh doctor")
         }
         settings::Error::ExpectedCores(_) => {
-            ("cannot use this number of cores", "weigh run --expected-cores 4 -- …")
+            ("cannot use this number of cores", "write it like this: --expected-cores 4")
         }
     };
     Failure::new(what, error, hint).code(USAGE)
@@ -145,8 +164,8 @@ fn of_settings(error: &settings::Error) -> Failure {
 
 fn of_destination(error: &record::Error) -> Failure {
     let hint = match error {
-        record::Error::Occupied { .. } => "name a new directory: weigh run -o DIR -- …",
-        _ => "name one you may write to: weigh run -o DIR -- …, or weigh run --no-record -- …",
+        record::Error::Occupied { .. } => "name a new directory: -o DIR",
+        _ => "name one you may write to: -o DIR, or record nothing: --no-record",
     };
     Failure::new("cannot record there", error, hint).code(USAGE)
 }

@@ -5,8 +5,10 @@ mod config;
 mod doctor;
 mod export;
 mod failure;
+mod follow;
 mod gpu_tracker;
 mod inherited;
+mod measured;
 mod merge;
 mod metrics;
 mod pages;
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
 fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failure> {
     match args.verb {
         Verb::Run(options) => run::run(options, inherited),
+        Verb::Attach(options) => follow::attach(options),
+        Verb::Watch(options) => follow::watch(options),
         Verb::Phase(options) => phase::phase(options, inherited),
         Verb::Mark { text } => phase::mark(&text),
         Verb::Show(options) => show::show(options),

@@ -3,7 +3,7 @@
 //! Colour only where somebody sees it: `anstream` takes it out for pipes, files
 //! and NO_COLOR. A reader that has gone away is not an error.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,6 +35,11 @@ pub fn is_lost() -> bool {
 /// Writes to stderr.
 pub fn err(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
+}
+
+/// Whether somebody sees what is written to stderr at once.
+pub fn err_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
 }
 
 /// Says what could not be done, why, and what to type.

@@ -1,6 +1,8 @@
 //! The command line: one declaration for the parser, the help, the man page and the completions.
 
 mod export;
+mod follow;
+mod measuring;
 mod merge;
 mod report;
 mod run;
@@ -11,6 +13,8 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
 pub use export::{ExportArgs, Predecessor};
+pub use follow::{AttachArgs, WatchArgs};
+pub use measuring::Measuring;
 pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
 pub use run::{PhaseArgs, RunArgs};
@@ -30,6 +34,8 @@ const EXAMPLES: &str = "\
 Examples:
   weigh run -- make -j8               weigh a command and all it starts
   weigh run -i 100ms -o out -- ./sim  look ten times a second, record into out/
+  weigh attach 4711                   follow a process that runs already
+  weigh watch --tools oasis           follow every process of some programs
   weigh show                          the newest run once more
   weigh doctor                        what can be measured here, and what cannot
 ";
@@ -38,6 +44,8 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     Run(RunArgs),
+    Attach(AttachArgs),
+    Watch(WatchArgs),
     Phase(PhaseArgs),
     /// Put a mark into the running recording
     #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]

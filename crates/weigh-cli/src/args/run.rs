@@ -1,14 +1,10 @@
 //! What a run is measured with, and what is told from inside of it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use weigh::quantity;
 
-use super::export::export_format;
-use super::{Kind, Sizes, Summary};
+use super::Measuring;
 
 /// Run a command, weigh it and all it starts
 ///
@@ -27,83 +23,11 @@ Settings may also stand in weigh.toml (here, or in $XDG_CONFIG_HOME/weigh/) and 
 WEIGH_* variables. A flag wins over a variable, a variable over a file.
 ")]
 pub struct RunArgs {
-    /// Time between two looks, like 250ms or 2m [default: 1s]
-    #[arg(short, long, env = "WEIGH_INTERVAL", hide_env_values = true, value_parser = quantity::parse_duration, value_name = "TIME")]
-    pub interval: Option<Duration>,
-    /// Record into this directory, which must be new or empty [default: weigh-runs/TIME-NAME]
-    #[arg(short, long, value_name = "DIR", conflicts_with = "no_record")]
-    pub output: Option<PathBuf>,
-    /// Do not record
-    #[arg(long)]
-    pub no_record: bool,
-    /// What to call the run [default: the program's name]
-    #[arg(long, env = "WEIGH_NAME", hide_env_values = true)]
-    pub name: Option<String>,
-    /// A word that tells this run from others (repeatable)
-    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
-    pub labels: Vec<(String, String)>,
-    /// Use only these collectors
-    #[arg(
-        long,
-        env = "WEIGH_COLLECT",
-        hide_env_values = true,
-        value_delimiter = ',',
-        value_name = "LIST"
-    )]
-    pub collect: Option<Vec<String>>,
-    /// Leave out these collectors
-    #[arg(
-        long,
-        env = "WEIGH_SKIP",
-        hide_env_values = true,
-        value_delimiter = ',',
-        value_name = "LIST"
-    )]
-    pub skip: Option<Vec<String>>,
-    /// Share of one core that expensive looks may take [default: 0.5%]
-    #[arg(long, env = "WEIGH_BUDGET", hide_env_values = true, value_parser = quantity::parse_ratio, value_name = "SHARE")]
-    pub budget: Option<f64>,
-    /// Cores the run should keep busy [default: all it may use]
-    #[arg(long, env = "WEIGH_EXPECTED_CORES", hide_env_values = true, value_name = "N")]
-    pub expected_cores: Option<f64>,
+    #[command(flatten)]
+    pub measuring: Measuring,
     /// Wait for descendants that outlive the command
     #[arg(long)]
     pub wait_all: bool,
-    /// Record each CPU of the machine, too
-    #[arg(long)]
-    pub per_cpu: bool,
-    /// Do not record command lines
-    #[arg(long)]
-    pub no_cmdline: bool,
-    /// Where /proc and /sys of the machine are [default: /]
-    #[arg(long, value_name = "DIR")]
-    pub host_root: Option<PathBuf>,
-    /// Print the summary as text for people, JSON for programs, or a block for a CI's comment
-    #[arg(long, value_enum, default_value_t)]
-    pub format: Summary,
-    /// Write the summary, as JSON, into this file
-    #[arg(long, value_name = "FILE")]
-    pub summary: Option<PathBuf>,
-    #[command(flatten)]
-    pub sizes: Sizes,
-    /// Export the recording at the end, as weigh export does
-    #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
-    pub export: Vec<weigh::export::Format>,
-    /// Write reports at the end, as weigh report does
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "LIST",
-        value_enum,
-        conflicts_with = "no_record"
-    )]
-    pub report: Vec<Kind>,
-    /// Print nothing but failures
-    #[arg(short, long, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Print every figure
-    #[arg(short, long)]
-    pub verbose: bool,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
@@ -131,11 +55,4 @@ pub struct PhaseArgs {
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,
-}
-
-fn label(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write it like commit=abc123".to_owned()),
-    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::weighed::{output, weigh, weighed_shell};
+use crate::weighed::{can_mount, output, plain, weigh, weighed_shell};
 
 /// What a verb prints on stdout, ending well and silently.
 fn printed(words: &[&str]) -> String {
@@ -41,7 +41,7 @@ fn in_a_terminal(no_color: bool) -> Option<String> {
         return None;
     }
     let directory = tempfile::tempdir().unwrap();
-    let mut command = crate::weighed::plain("script", directory.path());
+    let mut command = plain("script", directory.path());
     if no_color {
         command.env("NO_COLOR", "1");
     }
@@ -106,6 +106,30 @@ fn doctor_names_every_collector_and_its_state() {
     assert!(!text.contains('\x1b'));
 }
 
+/// What doctor says of the process connector in namespaces of its own.
+fn connector_in(namespaces: &[&str]) -> Value {
+    let mut command = plain("unshare", Path::new("/"));
+    command.args(namespaces).arg(env!("CARGO_BIN_EXE_weigh"));
+    let output = output(command.args(["doctor", "--format", "json"]));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let watching = json["watching"].as_array().unwrap();
+    watching.iter().find(|row| row["name"] == "connector").unwrap().clone()
+}
+
+#[test]
+fn doctor_says_in_which_container_processes_are_not_told_of() {
+    if !can_mount() {
+        return;
+    }
+    let alone = connector_in(&["--pid", "--fork", "--mount-proc"]);
+    assert_eq!(alone["state"], "denied", "{alone}");
+    assert!(alone["why"].as_str().unwrap().contains("pid or user namespace"), "{alone}");
+    let offline = connector_in(&["--net"]);
+    assert_eq!(offline["state"], "denied", "{offline}");
+    assert!(offline["why"].as_str().unwrap().contains("network namespace"), "{offline}");
+    assert!(offline["hint"].as_str().unwrap().contains("--network=host"), "{offline}");
+}
+
 #[test]
 fn metrics_are_listed_with_unit_kind_and_source() {
     let text = printed(&["metrics"]);
@@ -147,7 +171,7 @@ fn help_and_version_go_to_stdout() {
 #[test]
 fn a_reader_who_has_seen_enough_is_no_failure() {
     let directory = tempfile::tempdir().unwrap();
-    let mut command = crate::weighed::plain("sh", directory.path());
+    let mut command = plain("sh", directory.path());
     let script = "{ \"$WEIGH\" metrics --format json; echo $? >&2; } | head -c 1";
     let output = output(command.args(["-c", script]));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n");

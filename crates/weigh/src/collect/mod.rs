@@ -5,6 +5,7 @@
 //! ([`Fault::Retire`]); the run never notices.
 
 pub mod budget;
+mod chosen;
 pub mod cpu;
 pub mod footprint;
 #[cfg(test)]
@@ -14,7 +15,9 @@ pub mod memory;
 pub mod own;
 pub mod process;
 pub mod processes;
+pub mod rule;
 pub mod task_clock;
+mod watching;
 
 use crate::catalog::{Metric, Row};
 use crate::host::{self, Host};
@@ -95,6 +98,10 @@ pub const SOURCES: &[Source] = &[
     memory::SOURCE,
     own::SOURCE,
 ];
+
+/// How processes that weigh did not start are noticed. No metrics come from these, so they are
+/// not in [`SOURCES`], and nobody collects or skips them.
+pub const WATCHING: &[Source] = &[watching::CONNECTOR];
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

@@ -383,6 +383,12 @@ fn io_row(io: &Io) -> ProcessIo {
     }
 }
 
+/// When a process was started, in clock ticks since boot; `None` when it is not there.
+pub fn started(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
+    let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), buffer).ok()?;
+    parse::stat::parse(bytes).ok().map(|stat| stat.started)
+}
+
 /// What a process runs: its name, and its arguments when they are wanted.
 pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> Program {
     let read = |file, buffer: &mut Vec<u8>| {

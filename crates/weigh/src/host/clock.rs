@@ -32,6 +32,11 @@ pub fn wall() -> Duration {
     read(ClockId::Realtime)
 }
 
+/// The time since the machine was started.
+pub fn since_boot() -> Duration {
+    read(ClockId::Boottime)
+}
+
 /// CPU time this thread has used.
 pub fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)

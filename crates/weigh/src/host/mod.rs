@@ -6,15 +6,19 @@
 
 pub mod child;
 pub mod clock;
+pub mod connector;
 mod dir;
+mod endings;
 pub mod environment;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
+mod netlink;
 pub mod own;
 pub mod perf;
 pub mod pidfd;
 pub mod signals;
+pub mod taskstats;
 pub mod wait;
 
 use std::path::{Path, PathBuf};
@@ -88,6 +92,11 @@ impl Host {
             page_size: rustix::param::page_size() as u64,
             ticks_per_second: rustix::param::clock_ticks_per_second(),
         })
+    }
+
+    /// A time as clock ticks, as `/proc` has start times.
+    pub fn ticks(&self, time: std::time::Duration) -> u64 {
+        (time.as_nanos() * u128::from(self.ticks_per_second) / 1_000_000_000) as u64
     }
 
     /// CPU time in seconds from a number of clock ticks.

@@ -1,7 +1,8 @@
-//! CPU time of a command and everything it starts, counted by the kernel.
+//! CPU time of a command and everything it starts, or of one process, counted by the kernel.
 //!
 //! A perf task clock that is inherited counts every child, also those nobody
-//! waits for (`wait4` never hears of them). Works for everybody up to
+//! waits for (`wait4` never hears of them); one that only threads inherit counts one
+//! process, however short its life is. Works for everybody up to
 //! `kernel.perf_event_paranoid` 2, because the kernel's own part is excluded
 //! in name only: a task clock has one clock for both.
 
@@ -13,7 +14,7 @@ use perf_event_open_sys::bindings;
 
 use super::{Dir, Error};
 
-/// A running count of the CPU time of a process and all it starts.
+/// A running count of CPU time, which can be read after those it counts have ended.
 #[derive(Debug)]
 pub struct TaskClock {
     counter: std::fs::File,
@@ -22,44 +23,65 @@ pub struct TaskClock {
 impl TaskClock {
     /// Starts counting when process `pid`, a child that has not done it yet, calls exec.
     pub fn on_exec(pid: u32) -> std::io::Result<TaskClock> {
-        let mut attributes = bindings::perf_event_attr {
-            size: size_of::<bindings::perf_event_attr>() as u32,
-            type_: bindings::PERF_TYPE_SOFTWARE,
-            config: u64::from(bindings::PERF_COUNT_SW_TASK_CLOCK),
-            ..Default::default()
-        };
+        let mut attributes = inherited();
         attributes.set_disabled(1);
-        attributes.set_inherit(1);
         attributes.set_enable_on_exec(1);
-        attributes.set_exclude_kernel(1);
-        attributes.set_exclude_hv(1);
-        let every_cpu = -1;
-        let no_group = -1;
-        // SAFETY: the attributes are a valid structure of the size they name, and live
-        // until the call returns.
-        let fd = unsafe {
-            perf_event_open_sys::perf_event_open(
-                &mut attributes,
-                pid as i32,
-                every_cpu,
-                no_group,
-                std::ffi::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC),
-            )
-        };
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(TaskClock { counter: fd.into() })
+        open(pid, attributes)
     }
 
-    /// CPU time used so far by everything the command started, dead or alive.
+    /// Counts from now on what process `pid` itself uses, without the processes it starts.
+    ///
+    /// Threads that it starts from now on are counted, those it has beside its first one are
+    /// not: this is for a process that just called exec. What it used before is in its
+    /// `schedstat`. Needs Linux 5.13 (EINVAL before), and a process of the same user or root.
+    pub fn of(pid: u32) -> std::io::Result<TaskClock> {
+        let mut attributes = inherited();
+        attributes.set_inherit_thread(1);
+        open(pid, attributes)
+    }
+
+    /// CPU time used so far by everybody who is counted, dead or alive.
     pub fn read(&mut self) -> std::io::Result<Duration> {
         let mut bytes = [0; 8];
         self.counter.read_exact(&mut bytes)?;
         Ok(Duration::from_nanos(u64::from_ne_bytes(bytes)))
     }
+}
+
+/// A task clock that children have part in.
+fn inherited() -> bindings::perf_event_attr {
+    let mut attributes = bindings::perf_event_attr {
+        size: size_of::<bindings::perf_event_attr>() as u32,
+        type_: bindings::PERF_TYPE_SOFTWARE,
+        config: u64::from(bindings::PERF_COUNT_SW_TASK_CLOCK),
+        ..Default::default()
+    };
+    attributes.set_inherit(1);
+    attributes.set_exclude_kernel(1);
+    attributes.set_exclude_hv(1);
+    attributes
+}
+
+fn open(pid: u32, mut attributes: bindings::perf_event_attr) -> std::io::Result<TaskClock> {
+    let every_cpu = -1;
+    let no_group = -1;
+    // SAFETY: the attributes are a valid structure of the size they name, and live
+    // until the call returns.
+    let fd = unsafe {
+        perf_event_open_sys::perf_event_open(
+            &mut attributes,
+            pid as i32,
+            every_cpu,
+            no_group,
+            std::ffi::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC),
+        )
+    };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(TaskClock { counter: fd.into() })
 }
 
 /// How far the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).
@@ -72,4 +94,82 @@ pub fn paranoid(proc: &Dir) -> Result<i32, Error> {
             source: crate::parse::Malformed("a whole number"),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+    use crate::host::clock::thread_cpu;
+    use crate::host::pidfd::Held;
+    use crate::host::wait::reap;
+
+    /// What the clock of a script counts, and what the kernel charges to the script and its
+    /// children, in seconds; `None` where there are no such clocks.
+    #[expect(clippy::zombie_processes, reason = "reap waits, and says what was used")]
+    fn counted_and_charged(script: &str) -> Option<(f64, f64)> {
+        // It waits for a line, so that the clock is there before it begins.
+        let script = format!("read line; {script}");
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+        let clock = TaskClock::of(child.id());
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        let held = Held::of(child.id()).unwrap();
+        poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
+        let (_, usage) = reap(child.id()).unwrap();
+        match clock {
+            Ok(mut clock) => Some((clock.read().unwrap().as_secs_f64(), usage.cpu_seconds())),
+            Err(error) => {
+                eprintln!("skipped: perf_event_open: {error}");
+                None
+            }
+        }
+    }
+
+    /// Some tenths of a second, without a process of its own.
+    const BURN: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+
+    #[test]
+    fn a_clock_counts_what_a_process_uses_until_its_end() {
+        let Some((counted, charged)) = counted_and_charged(BURN) else { return };
+        assert!((counted - charged).abs() < 0.06, "{counted} s of {charged} s");
+        assert!(counted > charged / 2.0, "{counted} s of {charged} s");
+    }
+
+    #[test]
+    fn a_clock_of_one_process_does_not_count_its_children() {
+        let script = format!("( {BURN} ); true");
+        let Some((counted, charged)) = counted_and_charged(&script) else { return };
+        assert!(counted < charged / 3.0, "{counted} s of {charged} s");
+    }
+
+    #[test]
+    fn a_clock_counts_the_threads_that_a_process_starts() {
+        // A thread stands for the process: of its clock, only what it starts has a part.
+        let burned = std::thread::spawn(|| {
+            let thread = rustix::thread::gettid().as_raw_pid() as u32;
+            let mut clock = TaskClock::of(thread).ok()?;
+            let used = std::thread::spawn(|| {
+                let enough = Duration::from_millis(100);
+                while thread_cpu() < enough {}
+                thread_cpu()
+            });
+            Some((used.join().ok()?, clock.read().ok()?))
+        });
+        let Some((used, counted)) = burned.join().unwrap() else {
+            return eprintln!("skipped: perf_event_open is refused");
+        };
+        assert!(counted >= used.mul_f64(0.95), "{counted:?} of {used:?}");
+    }
+
+    #[test]
+    fn nobody_has_no_clock() {
+        let nobody = TaskClock::of(i32::MAX as u32).unwrap_err().raw_os_error();
+        let refused_or_gone = [libc::ESRCH, libc::EACCES, libc::EPERM].map(Some);
+        assert!(refused_or_gone.contains(&nobody), "{nobody:?}");
+    }
 }

@@ -5,6 +5,7 @@
 //! pidfd (`PIDFD_GET_INFO`).
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -61,10 +62,26 @@ impl Held {
         let mut info = Info { mask: EXIT, ..Info::default() };
         // SAFETY: the descriptor is ours, and the place is as large as the request says.
         let told = unsafe { libc::ioctl(self.pidfd.as_raw_fd(), GET_INFO, &raw mut info) } == 0;
-        (told && info.mask & EXIT != 0).then(|| match info.exit_code & 0x7f {
-            0 => End::Code((info.exit_code >> 8) & 0xff),
-            signal => End::Signal(signal),
-        })
+        (told && info.mask & EXIT != 0).then(|| End::from_status(info.exit_code))
+    }
+}
+
+impl Held {
+    /// How it ended, when its parent takes note of it within this time.
+    pub fn end_within(&self, patience: Duration) -> Option<End> {
+        const PAUSE: Duration = Duration::from_millis(5);
+        let mut pauses = patience.as_nanos() / PAUSE.as_nanos();
+        loop {
+            // Without an event asked for, only that it is reaped is told.
+            let mut source = [PollFd::new(&self.pidfd, PollFlags::empty())];
+            let pause = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
+            let is_reaped = matches!(poll(&mut source, Some(&pause)), Ok(count) if count > 0);
+            let end = self.end();
+            if end.is_some() || is_reaped || pauses == 0 {
+                return end;
+            }
+            pauses -= 1;
+        }
     }
 }
 

@@ -21,6 +21,15 @@ pub enum End {
 }
 
 impl End {
+    /// From the status that `wait` gives, in which the kernel keeps it everywhere else, too.
+    pub fn from_status(status: c_int) -> End {
+        // Seven bits, with or without a core dump; what was only stopped is never asked about.
+        match status & 0x7f {
+            0 => End::Code(libc::WEXITSTATUS(status)),
+            signal => End::Signal(signal),
+        }
+    }
+
     /// The exit code a shell would give: the code, or 128 and the signal.
     pub fn exit_code(self) -> i32 {
         match self {
@@ -139,12 +148,7 @@ pub fn reap(pid: u32) -> Option<(End, Usage)> {
     if reaped != pid as libc::pid_t {
         return None;
     }
-    let end = if libc::WIFSIGNALED(status) {
-        End::Signal(libc::WTERMSIG(status))
-    } else {
-        End::Code(libc::WEXITSTATUS(status))
-    };
-    Some((end, Usage::from(&usage)))
+    Some((End::from_status(status), Usage::from(&usage)))
 }
 
 /// Whether this process still has children, dead or alive.

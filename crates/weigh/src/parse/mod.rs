@@ -1,4 +1,4 @@
-//! The kernel's text files, from bytes to structs.
+//! The kernel's text files and its messages, from bytes to structs.
 //!
 //! Nothing here opens a file: whoever has the bytes (`host`, a test, a captured
 //! machine) hands them over, so every parser can be fed anything. The ones that
@@ -6,22 +6,27 @@
 //! `schedstat`, `loadavg`, `system_stat`) do not allocate and do not check UTF-8,
 //! since process names need not be UTF-8.
 //!
+//! Messages of the kernel (`connector`, `taskstats`) are binary, in the byte order of the machine.
+//!
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
 //! space or newline, and each line by its newline; bytes that end earlier are
 //! [`Malformed`].
 
 pub mod cgroup;
+pub mod connector;
 pub mod cpulist;
 mod fields;
 pub mod io;
 pub mod loadavg;
 pub mod meminfo;
+mod native;
 pub mod schedstat;
 pub mod smaps;
 pub mod stat;
 pub mod status;
 pub mod system_stat;
+pub mod taskstats;
 
 /// A kernel file that does not read as the kernel writes it; holds the field at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

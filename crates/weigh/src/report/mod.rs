@@ -13,6 +13,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod tools;
 
 pub use census::Census;
 pub use document::Document;

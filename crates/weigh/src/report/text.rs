@@ -6,9 +6,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::host::signals;
 use crate::quantity::{self, Units};
-use crate::summary::{Figure, Finding, Phase, Severity, Summary};
+use crate::summary::{Figure, Finding, Outcome, Phase, Severity, Summary};
 use crate::words::printable;
 
 /// How the text looks.
@@ -40,6 +39,9 @@ impl Style {
 /// The summary of a run, and where it is recorded.
 pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
     let mut text = Text { out: heading(summary, style), style };
+    if let Some(target) = &summary.run.target {
+        text.long_line("followed", &printable(&target.words()));
+    }
     text.figures(summary);
     text.machine(summary);
     text.monitor(summary);
@@ -47,6 +49,9 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
         text.long_line("recorded", &printable(&path.to_string_lossy()));
     }
     text.phases(&summary.phases);
+    if summary.run.is_of_programs() {
+        text.out.push_str(&super::tools::table(&summary.tools, style));
+    }
     for fault in &summary.monitor.faults {
         text.remark(YELLOW, "not measured", &printable(fault), "");
     }
@@ -59,17 +64,17 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
 /// What ran, how it ended and how long it took.
 pub(super) fn heading(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
-    let (colour, end) = match (run.signal, run.exit_code) {
-        (Some(number), _) => (RED, format!("killed by {}", signals::name(number))),
-        (None, Some(0)) => (GREEN, "exit 0".to_owned()),
-        (None, Some(code)) => (RED, format!("exit {code}")),
-        (None, None) => (YELLOW, "end not recorded".to_owned()),
+    let outcome = run.outcome();
+    let colour = match outcome {
+        Outcome::Well | Outcome::Followed(_) => GREEN,
+        Outcome::Failed(_) | Outcome::Killed(_) => RED,
+        Outcome::NotRecorded => YELLOW,
     };
     format!(
         "{} {} · {} · {}\n",
         style.paint(DIM, "weigh:"),
         style.paint(BOLD, &printable(&run.name)),
-        style.paint(colour, &end),
+        style.paint(colour, &outcome.words()),
         style.paint(BOLD, &quantity::seconds(run.duration_seconds))
     )
 }
@@ -131,7 +136,9 @@ impl Text {
             part("system", get("cpu_system_seconds"), quantity::seconds),
         ]);
         self.figure("CPU time", get("cpu_time_seconds"), quantity::seconds, &split);
-        if several {
+        // Of several who were named, and of programs, none is the main one.
+        let main = summary.parts.main.figures.get("cpu_time_seconds");
+        if several && main.is_some_and(|main| main.value.is_some()) {
             let parts = &summary.parts;
             let of = |figures: &crate::summary::Figures| {
                 figures.get("cpu_time_seconds").cloned().unwrap_or_default()

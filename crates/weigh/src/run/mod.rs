@@ -3,6 +3,7 @@
 //! [`run`] takes over the process it is called in: it becomes a child subreaper,
 //! takes the signals, and lets go of the streams that are the command's.
 
+mod follow;
 mod monitor;
 pub mod phase;
 mod schedule;
@@ -27,6 +28,7 @@ use crate::record::{self, Writer, events, files};
 use crate::sample::Tick;
 use crate::settings::{self, Destination, Settings};
 use crate::summary::Summary;
+pub use follow::{Follow, Followed, What, follow};
 use monitor::{Inheritance, Monitor};
 use watch::Watch;
 
@@ -45,6 +47,23 @@ pub enum Error {
     /// The recording cannot be where it should be.
     #[error(transparent)]
     Recording(#[from] record::Error),
+    /// There is no such process.
+    #[error("there is no process {pid}")]
+    NoProcess {
+        /// Which one.
+        pid: u32,
+    },
+    /// The process cannot be followed.
+    #[error("process {pid}: {source}")]
+    Process {
+        /// Which one.
+        pid: u32,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// The machine's `/proc` does not show what is to be followed.
+    #[error("{OTHER_NAMESPACE}")]
+    OtherNamespace,
     /// The kernel refused something that cannot be done without.
     #[error("{what}: {source}")]
     System {

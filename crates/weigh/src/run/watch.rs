@@ -10,7 +10,7 @@ use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::Host;
 use crate::host::signals::Signals;
-use crate::record::{Entry, Event, Manifest, Writer, files};
+use crate::record::{Entry, Event, Manifest, Since, Writer, files};
 use crate::sample::{Entity, Tick};
 use crate::settings::Settings;
 use crate::summary::{Accumulator, Summary};
@@ -27,6 +27,8 @@ pub(super) struct Watch {
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
+    /// Takes off what was before weigh came, when it did not start what runs.
+    since: Option<Since>,
     faulted: Vec<String>,
 }
 
@@ -62,6 +64,7 @@ impl Watch {
             writer,
             accumulator: Accumulator::new(manifest),
             schedule: Schedule::new(Duration::ZERO, settings.interval),
+            since: manifest.came.map(Since::new),
             faulted: Vec::new(),
         }
     }
@@ -140,15 +143,22 @@ impl Watch {
         for change in std::mem::take(&mut self.tick.changes) {
             self.event(self.tick.at, Event::from(&change));
         }
-        self.accumulator.tick(&self.tick);
+        // The recording has the counters as the kernel gives them.
         if let Some(writer) = &mut self.writer {
             writer.tick(&self.tick);
         }
+        if let Some(since) = &mut self.since {
+            since.tick(&mut self.tick);
+        }
+        self.accumulator.tick(&self.tick);
     }
 
     /// Something happened.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
         let entry = Entry::new(at, event);
+        if let Some(since) = &mut self.since {
+            since.event(&entry);
+        }
         self.accumulator.event(&entry);
         if let Some(writer) = &mut self.writer {
             writer.event(&entry);

@@ -72,6 +72,22 @@ pub struct Program {
     pub tool: Option<String>,
 }
 
+impl Program {
+    /// Its arguments as text, as far as they are.
+    pub fn line(&self) -> Option<Vec<String>> {
+        Some(self.arguments.as_ref()?.iter().map(|word| text(word)).collect())
+    }
+
+    /// What it is called among programs.
+    pub fn called(&self) -> String {
+        program_name(&text(&self.name), self.line().as_deref())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
 /// Everything that was measured at one moment, a table for each scope.
 #[derive(Debug, Clone)]
 pub struct Tick {

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Finding, Severity, Summary};
 use crate::host::signals;
 use crate::quantity;
+use crate::record::events::Why;
 use crate::sample::numbering;
 
 /// Runs shorter than this say nothing about how a machine was used.
@@ -70,7 +71,7 @@ fn killed(summary: &Summary) -> Option<Finding> {
     finding(
         "run.killed",
         Severity::Problem,
-        format!("The command was killed by {}.", signals::name(number)),
+        format!("It was killed by {}.", signals::name(number)),
         json!({"signal": number}),
         advice,
     )
@@ -78,7 +79,8 @@ fn killed(summary: &Summary) -> Option<Finding> {
 
 fn left_behind(summary: &Summary) -> Option<Finding> {
     let left = &summary.processes.left;
-    if left.is_empty() {
+    // Whoever stops watching knows that the watched go on.
+    if left.is_empty() || !matches!(summary.run.stopped, None | Some(Why::Ended)) {
         return None;
     }
     let named =
@@ -90,13 +92,17 @@ fn left_behind(summary: &Summary) -> Option<Finding> {
     finding(
         "run.left_behind",
         Severity::Warning,
-        format!("Still running after the command ended: {}.", named.join(", ")),
+        format!("Still running after the end: {}.", named.join(", ")),
         json!({"pids": left.iter().map(|left| left.pid).collect::<Vec<_>>()}),
-        "What they use from now on is not counted; weigh run --wait-all waits for them.",
+        "What they use from now on is not counted; --wait-all waits for them.",
     )
 }
 
 fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
+    // Programs that come and go were not given the machine.
+    if summary.run.is_of_programs() {
+        return None;
+    }
     let cores = expected.unwrap_or(summary.host.cores_allowed);
     let used = value(summary, "cpu_cores_mean")?;
     let peak = value(summary, "cpu_cores_peak")?;
@@ -159,6 +165,6 @@ fn ticks_missed(summary: &Summary) -> Option<Finding> {
         Severity::Note,
         format!("{missed} of {} ticks came too late to be taken.", taken + missed),
         json!({"missed": missed, "taken": taken}),
-        "Choose a longer interval: weigh run -i 1s",
+        "Choose a longer interval: -i 1s",
     )
 }

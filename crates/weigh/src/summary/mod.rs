@@ -15,6 +15,7 @@ mod findings;
 pub(crate) mod looks;
 pub(crate) mod main_exit;
 mod node;
+mod outcome;
 pub mod phases;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use figure::{Figure, Figures, Method};
+pub use outcome::Outcome;
 pub use tools::Tool;
 
 use crate::collect;

@@ -272,8 +272,9 @@ impl Tree {
 
     /// I/O of everybody alive and of those who ended; `None` when nobody's can be read.
     pub fn io(&self) -> Option<[f64; 6]> {
-        let ended = self.left_behind().io.unwrap_or(self.reaped_io);
-        let mut seen = ended.iter().any(|count| *count > 0.0);
+        let left = self.left_behind().io;
+        let ended = left.unwrap_or(self.reaped_io);
+        let mut seen = left.is_some() || ended.iter().any(|count| *count > 0.0);
         let mut sum = ended;
         for io in self.alive.values().filter_map(Alive::all_io) {
             seen = true;

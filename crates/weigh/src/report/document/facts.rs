@@ -4,7 +4,8 @@ use super::{Advice, Bar, Fact, Head, Verdict};
 use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
-use crate::summary::{Severity, Summary};
+use crate::record::events::Why;
+use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
 const NO_GPU: &str = "no GPU was measured";
@@ -36,6 +37,8 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
         Fact::new("Exit", outcome(summary)),
         Fact::new("Host", &*summary.host.name),
     ];
+    let target = run.target.as_ref().map(|target| Fact::new("Followed", target.words()));
+    facts.extend(target);
     facts.extend(manifest.user.as_deref().map(|user| Fact::new("User", user)));
     if !run.labels.is_empty() {
         let labels: Vec<String> =
@@ -49,10 +52,9 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
 
 /// How the command ended, in a few words.
 fn outcome(summary: &Summary) -> String {
-    match (summary.run.signal, summary.run.exit_code) {
-        (Some(number), _) => format!("killed by {}", signals::name(number)),
-        (None, Some(code)) => format!("exit {code}"),
-        (None, None) => NOT_RECORDED.to_owned(),
+    match summary.run.outcome() {
+        Outcome::NotRecorded => NOT_RECORDED.to_owned(),
+        outcome => outcome.words(),
     }
 }
 
@@ -70,11 +72,13 @@ fn cores(manifest: &Manifest) -> f64 {
 pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> Verdict {
     let run = &summary.run;
     let after = quantity::seconds(run.duration_seconds);
-    let end = match (run.signal, run.exit_code) {
-        (Some(number), _) => format!("Killed by {} after {after}", signals::name(number)),
-        (None, Some(0)) => format!("Ended well (exit 0) after {after}"),
-        (None, Some(code)) => format!("Failed (exit {code}) after {after}"),
-        (None, None) => format!("Its end is not recorded (it is known for {after})"),
+    let end = match run.outcome() {
+        Outcome::Killed(number) => format!("Killed by {} after {after}", signals::name(number)),
+        Outcome::Well => format!("Ended well (exit 0) after {after}"),
+        Outcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
+        Outcome::Followed(Why::Ended) => format!("Ended after it was followed for {after}"),
+        Outcome::Followed(_) => format!("Followed for {after}, and going on"),
+        Outcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
     let busy = value(summary, "cpu_cores_mean").map(|mean| {
         let all = quantity::count(cores(manifest));
@@ -90,10 +94,10 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         true => format!("{end}; what it used is not known."),
         false => format!("{end}; {}.", used.join(", ")),
     };
-    let severity = match (run.signal, run.exit_code) {
-        (None, Some(0)) => None,
-        (None, None) => Some(Severity::Warning),
-        _ => Some(Severity::Problem),
+    let severity = match run.outcome() {
+        Outcome::Well | Outcome::Followed(_) => None,
+        Outcome::NotRecorded => Some(Severity::Warning),
+        Outcome::Failed(_) | Outcome::Killed(_) => Some(Severity::Problem),
     };
     Verdict { severity, sentence }
 }

@@ -20,7 +20,11 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
         }
     }
     let alone = tree.total <= 1;
-    let source = if alone { "VmHWM, ru_maxrss" } else { "smaps_rollup, VmHWM, ru_maxrss" };
+    let source = match (is_followed(run), alone) {
+        (true, _) => "smaps_rollup, VmHWM since weigh came",
+        (false, true) => "VmHWM, ru_maxrss",
+        (false, false) => "smaps_rollup, VmHWM, ru_maxrss",
+    };
     // Nothing was seen of it, and what wait4 says may be from before exec: at most that.
     let Some(value) = lower.value.or(tree.main_exit.value) else {
         return Figure::unknown(source, missing(run, NOT_SEEN));

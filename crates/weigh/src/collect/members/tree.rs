@@ -1,33 +1,25 @@
-//! Which processes belong to the run.
+//! The processes that descend from others, found by their parents.
 //!
 //! Source: the listing of `/proc`, and `stat` of every pid that is new in it. A
-//! process belongs when its parent does; weigh is a child subreaper, so one whose
-//! parent has ended has weigh as its parent and belongs too. The parent in
-//! `stat` is a process, never a thread, so it does not matter which thread forked.
+//! process belongs when its parent does. For a run weigh is a child subreaper, so one
+//! whose parent has ended has weigh as its parent and belongs too. The parent in `stat`
+//! is a process, never a thread, so it does not matter which thread forked.
 //!
-//! Two things make this cheap. `/proc/loadavg` names the last pid that was given
-//! out: when it stands still nobody was born and nothing is listed. And each
-//! entry's inode changes when its pid is used again, so a pid that was foreign
-//! (or ours) is looked at again only when it is somebody else.
+//! Two things make this cheap. Nothing is listed when nobody was born
+//! ([`super::births`]). And each entry's inode changes when its pid is used again, so a
+//! pid that was foreign (or ours) is looked at again only when it is somebody else.
 //!
 //! What surprised us: `/proc/PID/task/TID/children` needs CONFIG_PROC_CHILDREN,
 //! is per thread, and costs more than the listing from a few dozen processes on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 
-use crate::host::{self, Host, Kept};
-use crate::parse::{self, loadavg::Loadavg};
+use super::Newcomer;
+use super::births::{Births, Born};
+use crate::host::{self, Host};
+use crate::parse;
 use crate::sample::ProcessId;
-
-/// A process that was found to belong to the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newcomer {
-    /// Which one.
-    pub id: ProcessId,
-    /// Its parent when it was found.
-    pub parent: u32,
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -36,64 +28,81 @@ struct Known {
     ours: bool,
 }
 
+/// Whose descendants belong.
+#[derive(Debug)]
+enum Whose {
+    /// Those of this process, which takes over orphans, without what it had before.
+    Reaper(u32),
+    /// Those of processes that were named, and they themselves.
+    Named(HashSet<u32>),
+    /// Everybody but this process.
+    AnybodyBut(u32),
+}
+
 /// Everybody on the machine, and whether they are ours.
 #[derive(Debug)]
-pub struct Members {
-    reaper: u32,
+pub struct Tree {
+    whose: Whose,
     known: HashMap<u32, Known>,
     round: u64,
     births: Births,
     /// Somebody of ours went: their pid may be somebody else's by now, and nothing else tell.
     somebody_went: bool,
-    loadavg: Kept,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
 }
 
-/// Whether somebody may have been born since the last look.
-#[derive(Debug, Clone, Copy)]
-enum Births {
-    /// The last pid given out at the last look.
-    Told(Option<Loadavg>),
-    /// This kernel does not tell; the listing has to be read every time.
-    Untold,
-}
-
-impl Members {
-    /// Takes note of everybody who is there before the run begins: they are not part of it.
-    pub fn before_run(host: &Host, reaper: u32) -> Members {
-        let mut members = Members {
-            reaper,
+impl Tree {
+    fn new(host: &Host, whose: Whose) -> Tree {
+        Tree {
+            whose,
             known: HashMap::new(),
             round: 0,
-            births: Births::Told(None),
-            loadavg: Kept::always(),
+            births: Births::begin(host),
             somebody_went: false,
             entries: Vec::new(),
             unknown: Vec::new(),
             buffer: Vec::new(),
-        };
-        members.births = Births::Told(members.last_born(host));
-        // A listing that fails now fails again at the first tick, and is reported there.
-        let _ = members.list(host);
-        for (pid, inode) in std::mem::take(&mut members.unknown) {
-            members.know(pid, inode, false);
         }
-        members
+    }
+
+    /// Takes note of everybody who is there before the run begins: they are not part of it.
+    pub fn before_run(host: &Host, reaper: u32) -> Tree {
+        let mut tree = Tree::new(host, Whose::Reaper(reaper));
+        // A listing that fails now fails again at the first tick, and is reported there.
+        let _ = tree.list(host);
+        for (pid, inode) in std::mem::take(&mut tree.unknown) {
+            tree.know(pid, inode, false);
+        }
+        tree
     }
 
     /// Takes in the command's first process, which has just been forked.
     pub fn begin(&mut self, host: &Host, root: u32) {
-        // A sandbox may answer with a loadavg that never changes. A child was born since
-        // `before_run`, so one that tells the truth has moved.
-        if let Births::Told(before) = self.births {
-            self.births = match (before, self.last_born(host)) {
-                (Some(before), Some(now)) if before.last_pid != now.last_pid => Births::Told(None),
-                _ => Births::Untold,
-            };
-        }
+        self.births.one_was(host);
         self.know(root, 0, true);
+    }
+
+    /// Processes that run already and all that descend from them.
+    pub fn of(host: &Host, roots: &[u32]) -> Tree {
+        let mut tree = Tree::new(host, Whose::Named(roots.iter().copied().collect()));
+        tree.believe_births(host);
+        tree
+    }
+
+    /// Everybody but one.
+    pub fn of_anybody_but(host: &Host, pid: u32) -> Tree {
+        let mut tree = Tree::new(host, Whose::AnybodyBut(pid));
+        tree.believe_births(host);
+        tree
+    }
+
+    /// A thread has a pid, too: one of our own shows whether the kernel tells of births.
+    fn believe_births(&mut self, host: &Host) {
+        if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
+            self.births.one_was(host);
+        }
     }
 
     /// One of ours went; its pid is free to be used again.
@@ -101,26 +110,43 @@ impl Members {
         self.somebody_went = true;
     }
 
-    /// Adds to `found` everybody who has joined the run since the last look, parents first.
+    /// Whether a process is known to be one of ours.
+    pub fn has(&self, pid: u32) -> bool {
+        match &self.whose {
+            Whose::AnybodyBut(one) => pid != *one,
+            _ => self.known.get(&pid).is_some_and(|known| known.ours),
+        }
+    }
+
+    /// Somebody was born, which nobody has to find out any more.
+    pub fn was_born(&mut self, parent: u32, child: u32) {
+        // Who is everybody's is asked for no parent.
+        if !matches!(self.whose, Whose::AnybodyBut(_)) {
+            let ours = self.has(parent);
+            self.know(child, 0, ours);
+        }
+    }
+
+    /// Somebody ended, which nobody has to find out any more.
+    pub fn has_ended(&mut self, pid: u32) {
+        self.known.remove(&pid);
+    }
+
+    /// Adds to `found` everybody who has joined since the last look, parents first.
     ///
     /// Returns whether more may have been born than are there now.
     pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
-        let mut given_out = None;
-        if let Births::Told(last) = self.births {
-            let now = self.last_born(host);
-            let nobody_born =
-                now.zip(last).is_some_and(|(now, last)| now.last_pid == last.last_pid);
-            if nobody_born && !self.somebody_went {
-                return Ok(false);
-            }
-            // Pids are given out one after the other; one that went back has begun anew.
-            given_out =
-                now.zip(last).and_then(|(now, last)| now.last_pid.checked_sub(last.last_pid));
-            self.births = Births::Told(now);
+        let born = self.births.since(host);
+        if born == Born::Nobody && !self.somebody_went {
+            return Ok(false);
         }
         self.somebody_went = false;
         self.list(host)?;
-        let more = given_out.is_none_or(|count| count as usize > self.unknown.len());
+        let more = match born {
+            Born::Nobody => false,
+            Born::Count(count) => count as usize > self.unknown.len(),
+            Born::Unknown => true,
+        };
         let unknown = std::mem::take(&mut self.unknown);
         for &(pid, inode) in &unknown {
             // A child met before its parent has settled the parent on the way.
@@ -175,28 +201,27 @@ impl Members {
         };
         let id = ProcessId { pid, started: stat.started };
         let parent = stat.parent;
-        let ours = parent == self.reaper
-            || match self.known.get(&parent) {
-                Some(known) if known.round == self.round => known.ours,
-                // The parent is newer than the listing, or not settled yet.
-                _ => {
-                    parent > 1 && depth < DEEPEST && {
-                        let inode = self.listed_inode(parent);
-                        self.settle(host, parent, inode, found, depth + 1)
-                    }
+        let by_itself = match &mut self.whose {
+            Whose::Reaper(reaper) => (parent == *reaper).then_some(true),
+            // Once: whoever has the pid afterwards is somebody else.
+            Whose::Named(roots) => roots.remove(&pid).then_some(true),
+            Whose::AnybodyBut(one) => Some(pid != *one),
+        };
+        let ours = by_itself.unwrap_or_else(|| match self.known.get(&parent) {
+            Some(known) if known.round == self.round => known.ours,
+            // The parent is newer than the listing, or not settled yet.
+            _ => {
+                parent > 1 && depth < DEEPEST && {
+                    let inode = self.listed_inode(parent);
+                    self.settle(host, parent, inode, found, depth + 1)
                 }
-            };
+            }
+        });
         self.know(pid, inode, ours);
         if ours {
             found.push(Newcomer { id, parent });
         }
         ours
-    }
-
-    /// Who was born last, if this kernel says.
-    fn last_born(&mut self, host: &Host) -> Option<Loadavg> {
-        let bytes = self.loadavg.read(&host.proc, || c"loadavg", &mut self.buffer).ok()?;
-        parse::loadavg::parse(bytes).ok()
     }
 
     fn listed_inode(&self, pid: u32) -> u64 {
@@ -242,14 +267,14 @@ mod tests {
         fake.set_proc("loadavg", &format!("0.0 0.0 0.0 1/2 {pid}\n"));
     }
 
-    fn found(members: &mut Members, fake: &FakeHost) -> Vec<u32> {
+    fn found(members: &mut Tree, fake: &FakeHost) -> Vec<u32> {
         let mut found = Vec::new();
         members.look(&fake.host(), &mut found).unwrap();
         found.iter().map(|newcomer| newcomer.id.pid).collect()
     }
 
-    fn running(fake: &FakeHost) -> Members {
-        let mut members = Members::before_run(&fake.host(), WEIGH);
+    fn running(fake: &FakeHost) -> Tree {
+        let mut members = Tree::before_run(&fake.host(), WEIGH);
         born(fake, 20, WEIGH);
         members.begin(&fake.host(), 20);
         members
@@ -306,7 +331,7 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_tell_of_births_is_not_believed() {
         let fake = machine();
-        let mut members = Members::before_run(&fake.host(), WEIGH);
+        let mut members = Tree::before_run(&fake.host(), WEIGH);
         fake.set_proc("20/stat", &stat(20, WEIGH, 20));
         members.begin(&fake.host(), 20);
         fake.set_proc("21/stat", &stat(21, 20, 21));
@@ -332,5 +357,54 @@ mod tests {
         fake.set_proc("40/empty", "");
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 40\n");
         assert_eq!(found(&mut members, &fake), [0; 0]);
+    }
+
+    #[test]
+    fn who_runs_already_belongs_with_all_that_descend_from_it() {
+        let fake = machine();
+        born(&fake, 20, 11);
+        born(&fake, 21, 20);
+        born(&fake, 19, 21);
+        born(&fake, 30, 1);
+        let mut members = Tree::of(&fake.host(), &[20]);
+        assert_eq!(found(&mut members, &fake), [20, 21, 19]);
+        born(&fake, 31, 19);
+        born(&fake, 32, 30);
+        assert_eq!(found(&mut members, &fake), [31]);
+    }
+
+    #[test]
+    fn the_pid_of_one_who_was_named_belongs_to_nobody_else() {
+        let fake = machine();
+        born(&fake, 20, 11);
+        let mut members = Tree::of(&fake.host(), &[20]);
+        assert_eq!(found(&mut members, &fake), [20]);
+        fake.end_proc("20");
+        born(&fake, 20, 11);
+        members.note_went();
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+    }
+
+    #[test]
+    fn everybody_belongs_but_one() {
+        let fake = machine();
+        let mut members = Tree::of_anybody_but(&fake.host(), WEIGH);
+        let mut everybody = found(&mut members, &fake);
+        everybody.sort_unstable();
+        assert_eq!(everybody, [1, 11]);
+    }
+
+    #[test]
+    fn births_and_ends_that_are_told_need_no_look() {
+        let fake = machine();
+        born(&fake, 20, 11);
+        let mut members = Tree::of(&fake.host(), &[20]);
+        found(&mut members, &fake);
+        members.was_born(20, 40);
+        members.was_born(40, 41);
+        members.was_born(11, 42);
+        assert_eq!([40, 41, 42].map(|pid| members.has(pid)), [true, true, false]);
+        members.has_ended(40);
+        assert!(!members.has(40));
     }
 }

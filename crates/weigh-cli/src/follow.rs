@@ -1,0 +1,87 @@
+//! `weigh attach` and `weigh watch`.
+
+use std::path::Path;
+
+use weigh::collect::rule::{OASIS, Rule};
+use weigh::record::{Manifest, Target};
+use weigh::run::{Follow, Followed, What};
+
+use crate::args::{AttachArgs, Measuring, WatchArgs};
+use crate::failure::{Failure, USAGE};
+use crate::measured::Measured;
+use crate::print;
+
+/// Follows processes that run already.
+pub fn attach(args: AttachArgs) -> Result<u8, Failure> {
+    let mut pids = args.pids;
+    pids.sort_unstable();
+    pids.dedup();
+    let what = What::Processes(pids);
+    follow(Follow { what, time: args.until.time }, &args.measuring, args.wait_all)
+}
+
+/// Follows programs as they come and go.
+pub fn watch(args: WatchArgs) -> Result<u8, Failure> {
+    let mut names = args.names;
+    if let Some(tools) = &args.tools {
+        names.extend(tool_names(tools)?);
+    }
+    let rule = Rule::new(names, args.regex.as_deref(), args.anywhere).map_err(|error| {
+        let hint = "weigh watch NAME…, or weigh watch --regex '^name'";
+        Failure::new("cannot watch for this", error, hint).code(USAGE)
+    })?;
+    let what = What::Programs { rule, under: args.under };
+    follow(Follow { what, time: args.until.time }, &args.measuring, false)
+}
+
+fn follow(follow: Follow, measuring: &Measuring, wait_all: bool) -> Result<u8, Failure> {
+    let mut measured = Measured::prepare(measuring, wait_all)?;
+    let is_quiet = measured.is_quiet();
+    let begun = |manifest: &Manifest| {
+        if !is_quiet && print::err_is_terminal() {
+            print::err(&beginning(manifest, &follow));
+        }
+    };
+    let followed = weigh::run::follow(&follow, &measured.settings, begun);
+    let Followed { summary, recording, warnings, .. } = followed.map_err(|error| {
+        measured.forget();
+        error
+    })?;
+    measured.tell(summary, recording.as_deref(), warnings)?;
+    Ok(0)
+}
+
+/// What is about to be, for whoever sits and waits.
+fn beginning(manifest: &Manifest, follow: &Follow) -> String {
+    let what = manifest.target.as_ref().map(Target::words).unwrap_or_default();
+    let what = weigh::words::printable(&what);
+    let until = match (&follow.time, &follow.what) {
+        (Some(time), _) => format!("for {}", weigh::quantity::seconds(time.as_secs_f64())),
+        (None, What::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
+        (None, _) => "until the end".to_owned(),
+    };
+    format!("weigh: following {what} {until}; Ctrl-C ends the watching, not the watched\n")
+}
+
+/// The names in a file, or in a set that weigh knows.
+#[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
+fn tool_names(tools: &str) -> Result<Vec<String>, Failure> {
+    if tools == "oasis" {
+        return Ok(OASIS.map(str::to_owned).to_vec());
+    }
+    let hint = "a file with a name on each line, or a set that weigh knows: --tools oasis";
+    let failed = |cause: String| {
+        Failure::new(format!("cannot read tools from {tools}"), cause, hint).code(USAGE)
+    };
+    let path = Path::new(tools);
+    if !path.is_file() {
+        return Err(failed("there is no such file".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    let names: Vec<String> = lines.filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    if names.is_empty() {
+        return Err(failed("it names none".to_owned()));
+    }
+    Ok(names)
+}

@@ -1,0 +1,233 @@
+//! All processes of the run: who they are, and what each uses.
+//!
+//! Ties together who belongs ([`super::members`]), who of them is meant
+//! ([`super::chosen`]), what one uses ([`super::process`]) and the expensive part
+//! ([`super::footprint`]).
+
+mod coming;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use super::chosen::Chosen;
+use super::footprint::Footprint;
+use super::members::{Newcomer, Tree};
+use super::process::{
+    self, Look, Process, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, Tools,
+};
+use super::rule::Rule;
+use super::{Collector, Fault, Probe, Source, group, readable};
+use crate::host::Host;
+use crate::sample::{Change, ProcessId, Tick};
+use crate::settings::Settings;
+use coming::{program, untold};
+
+pub(in crate::collect) const SOURCE: Source = Source {
+    name: "process",
+    about: "CPU, memory, I/O, faults, switches, threads and files of each process of the run",
+    groups: &[
+        group::<ProcessCpu>(),
+        group::<ProcessMemory>(),
+        group::<ProcessIo>(),
+        group::<ProcessEvents>(),
+        group::<ProcessState>(),
+    ],
+    probe,
+    collector: None,
+    on_request: false,
+};
+
+fn probe(host: &Host) -> Probe {
+    match readable(&host.proc, c"self/smaps_rollup") {
+        // Linux 4.14 brought it; without it everything but PSS and USS is there.
+        Probe::Absent { why } => Probe::Denied {
+            why: format!("no PSS and USS: {why}"),
+            hint: "use Linux 4.14 or newer".to_owned(),
+        },
+        other => other,
+    }
+}
+
+/// Every process of the run.
+pub struct Processes {
+    members: Tree,
+    /// Who of the members is meant; all, when nothing is said.
+    chosen: Option<Chosen>,
+    list: Vec<Process>,
+    footprint: Footprint,
+    tools: Tools,
+    newcomers: Vec<Newcomer>,
+    arguments: bool,
+    /// What could not be read, the first of each kind, until somebody asks.
+    refusals: Vec<String>,
+    refused: HashSet<&'static str>,
+    unseen: bool,
+    /// The command's first process, until the first tick.
+    root: Option<ProcessId>,
+    has_looked: bool,
+    to_ask: Vec<u32>,
+}
+
+impl Processes {
+    /// Takes note of the machine before the run begins.
+    pub fn before_run(host: &Host, settings: &Settings) -> Processes {
+        Processes::of(host, settings, Tree::before_run(host, std::process::id()), None, 0)
+    }
+
+    /// Follows processes that run already, with at most so many descriptors kept open.
+    pub fn of(
+        host: &Host,
+        settings: &Settings,
+        members: Tree,
+        rule: Option<Rule>,
+        descriptors: usize,
+    ) -> Processes {
+        Processes {
+            members,
+            chosen: rule.map(Chosen::by),
+            list: Vec::new(),
+            footprint: Footprint::within(settings.budget),
+            tools: Tools::new(host, descriptors),
+            newcomers: Vec::new(),
+            arguments: settings.command_lines,
+            refusals: Vec::new(),
+            refused: HashSet::new(),
+            unseen: false,
+            root: None,
+            has_looked: false,
+            to_ask: Vec::new(),
+        }
+    }
+
+    /// Follows the command's first process, with at most so many descriptors kept open.
+    pub fn begin(&mut self, host: &Host, root: u32, descriptors: usize) -> ProcessId {
+        self.tools = Tools::new(host, descriptors);
+        self.members.begin(host, root);
+        let started = process::started(host, root, &mut self.tools.buffer).unwrap_or(0);
+        let id = ProcessId { pid: root, started };
+        self.root = Some(id);
+        id
+    }
+
+    /// The processes that were alive at the last look.
+    pub fn alive(&self) -> impl Iterator<Item = ProcessId> {
+        self.list.iter().map(|process| process.id)
+    }
+
+    /// Makes the next tick read PSS and USS of everybody.
+    pub fn want_footprint(&mut self) {
+        self.footprint.want();
+        self.footprint.note_change();
+    }
+
+    /// What could not be read since the last question, a sentence each.
+    pub fn refusals(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// Whether processes may have come and gone between two looks.
+    pub fn some_went_unseen(&self) -> bool {
+        self.unseen
+    }
+
+    /// Reads a child of weigh's for the last time, between its end and its reaping.
+    ///
+    /// Returns who it was; somebody never seen before is introduced.
+    pub fn last_look(&mut self, host: &Host, pid: u32, tick: &mut Tick) -> ProcessId {
+        let started = process::started(host, pid, &mut self.tools.buffer).unwrap_or(0);
+        let known = self.list.iter().position(|process| process.id.pid == pid);
+        let mut process = match known {
+            Some(place) => self.list.remove(place),
+            None => {
+                self.unseen = true;
+                let program = self.program(host, pid).unwrap_or_default();
+                let id = ProcessId { pid, started };
+                self.introduce(tick, id, std::process::id(), program)
+            }
+        };
+        process.look(host, &mut self.tools, tick, || {});
+        self.members.note_went();
+        self.footprint.note_change();
+        process.id
+    }
+
+    /// A process has been looked at for the last time; says who it was, if it was known.
+    pub fn forget(&mut self, pid: u32) -> Option<ProcessId> {
+        let place = self.list.iter().position(|process| process.id.pid == pid)?;
+        let process = self.list.remove(place);
+        self.members.note_went();
+        self.footprint.note_change();
+        Some(process.id)
+    }
+
+    fn refuse(&mut self, what: &'static str, why: String) {
+        if self.refused.insert(what) {
+            self.refusals.push(why);
+        }
+    }
+}
+
+impl Collector for Processes {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let is_first = !self.has_looked;
+        let more_were_born = self.take_in_newcomers(host, tick)? && !is_first;
+        let (tools, footprint) = (&mut self.tools, &mut self.footprint);
+        let (chosen, arguments) = (self.chosen.as_ref(), self.arguments);
+        let before = self.list.len();
+        let mut children_ended = false;
+        let mut denied = None;
+        // In order of birth: a parent's account of its children is read before theirs, so
+        // time that moves from one to the other between two reads is never seen twice.
+        self.list.retain_mut(|process| {
+            let (resident, children) = (process.resident, process.children_faults);
+            let mut renamed = false;
+            match process.look(host, tools, tick, || renamed = true) {
+                Look::Gone => {
+                    tick.changes.push(Change::Went { id: process.id });
+                    return false;
+                }
+                Look::Asleep => return true,
+                Look::Ran => {}
+            }
+            if renamed || process.untold > 0 {
+                let pid = process.id.pid;
+                let Some(program) = program(host, pid, chosen, arguments, &mut tools.buffer) else {
+                    // It is another program now, and not one that is meant.
+                    tick.changes.push(Change::Went { id: process.id });
+                    return false;
+                };
+                let is_told = program.arguments.is_some();
+                process.untold = match process.untold {
+                    _ if is_told => 0,
+                    0 => untold(arguments, &program),
+                    tries => tries - 1,
+                };
+                if renamed || is_told {
+                    tick.changes.push(Change::Became { id: process.id, program });
+                }
+            }
+            if process.resident != resident {
+                footprint.note_change();
+            }
+            children_ended |= process.children_faults != children;
+            denied = process.denied.take().or(denied.take());
+            true
+        });
+        let went = before - self.list.len();
+        if went > 0 {
+            self.members.note_went();
+            self.footprint.note_change();
+        }
+        // Somebody waited for a child, or anybody may be meant, and more were born than are known.
+        self.unseen |= (children_ended || self.chosen.is_some()) && more_were_born;
+        if let Some(error) = denied {
+            self.refuse("io", format!("I/O and open files: {error}"));
+        }
+        let refused = self.footprint.pass(host, &self.list, &mut self.tools, tick);
+        if let Some(error) = refused {
+            self.refuse("smaps", format!("PSS and USS: {error}"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Processes as they come, run and go.
+
+use std::time::Duration;
+
+use super::*;
+use crate::catalog::Scope;
+use crate::host::fake::FakeHost;
+use crate::sample::Entity;
+
+const ROOT: u32 = 200;
+
+fn stat(pid: u32, parent: u32, started: u64, ticks: u64) -> String {
+    format!(
+        "{pid} (work) S {parent} 1 1 0 -1 0 7 0 0 0 {ticks} 0 0 0 20 0 1 0 {started} 0 100 0 0 \
+         0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    )
+}
+
+/// A process that has run for so many clock ticks.
+fn runs(fake: &FakeHost, pid: u32, parent: u32, started: u64, ticks: u64) {
+    fake.set_proc(&format!("{pid}/stat"), &stat(pid, parent, started, ticks));
+    fake.set_proc(&format!("{pid}/schedstat"), &format!("{} 0 1\n", ticks * 10_000_000 + 1));
+    fake.set_proc(&format!("{pid}/comm"), "work\n");
+    fake.set_proc(&format!("{pid}/cmdline"), "work\0hard\0");
+}
+
+fn begin(fake: &FakeHost, descriptors: usize) -> (Processes, Tick) {
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
+    let settings = Settings::default();
+    let mut processes = Processes::before_run(&fake.host(), &settings);
+    runs(fake, ROOT, std::process::id(), 50, 0);
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 200\n");
+    processes.begin(&fake.host(), ROOT, descriptors);
+    (processes, Tick::new(SOURCE.groups))
+}
+
+/// The pids that have a row after one more tick.
+fn rows(processes: &mut Processes, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
+    tick.begin(tick.at + Duration::from_secs(1));
+    processes.sample(&fake.host(), tick).unwrap();
+    let table = tick.table(Scope::Process).unwrap();
+    let pid = |entity: &Entity| match entity {
+        Entity::Process(id) => id.pid,
+        _ => unreachable!("a table of processes"),
+    };
+    table.entities().iter().map(pid).collect()
+}
+
+#[test]
+fn only_who_ran_is_read() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT]);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "it slept");
+    runs(&fake, ROOT, std::process::id(), 50, 3);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT]);
+    let cpu = tick.table(Scope::Process).unwrap().get::<ProcessCpu>(0);
+    assert_eq!(cpu.user, Some(0.03));
+}
+
+#[test]
+fn a_vanished_process_is_not_an_error() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 0);
+    rows(&mut processes, &mut tick, &fake);
+    fake.remove_proc("200");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
+    assert!(matches!(tick.changes[..], [Change::Went { .. }]));
+    assert_eq!(processes.alive().count(), 0);
+}
+
+#[test]
+fn a_pid_used_again_is_not_the_same_process() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 0);
+    rows(&mut processes, &mut tick, &fake);
+    runs(&fake, ROOT, 1, 99, 8);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
+    assert!(matches!(tick.changes[..], [Change::Went { id }] if id.started == 50));
+}
+
+#[test]
+fn a_newcomer_is_introduced_with_its_name_and_arguments() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    runs(&fake, 201, ROOT, 60, 1);
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
+    let [_, Change::Came { id, parent, program }] = &tick.changes[..] else { panic!() };
+    assert_eq!((id.pid, id.started, *parent), (201, 60, ROOT));
+    assert_eq!(program.name, b"work");
+    assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
+}
+
+#[test]
+fn arguments_that_are_not_there_during_exec_are_asked_for_again() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    fake.set_proc("200/cmdline", "");
+    rows(&mut processes, &mut tick, &fake);
+    let [Change::Came { program, .. }] = &tick.changes[..] else { panic!() };
+    assert_eq!(program.arguments, None);
+    runs(&fake, ROOT, std::process::id(), 50, 1);
+    tick.changes.clear();
+    rows(&mut processes, &mut tick, &fake);
+    let [Change::Became { program, .. }] = &tick.changes[..] else { panic!() };
+    assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
+    // Once told, nothing more is asked.
+    for ticks in 2..4 {
+        runs(&fake, ROOT, std::process::id(), 50, ticks);
+        tick.changes.clear();
+        rows(&mut processes, &mut tick, &fake);
+        assert!(tick.changes.is_empty());
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_read_is_missing_and_not_zero() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    rows(&mut processes, &mut tick, &fake);
+    let memory = tick.table(Scope::Process).unwrap().get::<ProcessMemory>(0);
+    assert_eq!((memory.rss, memory.pss), (Some(100 * 4096), None));
+}

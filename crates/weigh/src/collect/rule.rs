@@ -1,0 +1,170 @@
+//! Which programs are meant.
+//!
+//! A process is told by the program it runs: the base name of its first argument, or the
+//! script that an interpreter runs. An editor, a `grep` or a `sh -c` whose command line
+//! only mentions the program is not the program.
+
+use regex_lite::Regex;
+
+use crate::sample::Program;
+
+/// The tools of oasislmf's kernel, which its own monitor looks for.
+pub const OASIS: [&str; 12] = [
+    "evepy",
+    "modelpy",
+    "gulpy",
+    "fmpy",
+    "gulmc",
+    "summarypy",
+    "plapy",
+    "katpy",
+    "eltpy",
+    "pltpy",
+    "aalpy",
+    "lecpy",
+];
+
+/// Endings of scripts: `gulmc` is also `gulmc.py`.
+const ENDINGS: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
+
+/// Why a rule cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing would ever match.
+    #[error("no program is named")]
+    Nothing,
+    /// The pattern is none.
+    #[error("{pattern}: {source}")]
+    Pattern {
+        /// What was given.
+        pattern: String,
+        /// What is wrong with it.
+        source: regex_lite::Error,
+    },
+}
+
+/// Programs by name or by pattern.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    names: Vec<String>,
+    pattern: Option<Regex>,
+    /// The names as words anywhere in a command line, when that is enough.
+    anywhere: Option<Regex>,
+}
+
+impl Rule {
+    /// Programs with one of these names, or whose name matches the pattern; with `anywhere`,
+    /// also all that mention them in their command line.
+    pub fn new(names: Vec<String>, pattern: Option<&str>, anywhere: bool) -> Result<Rule, Error> {
+        if names.is_empty() && pattern.is_none() {
+            return Err(Error::Nothing);
+        }
+        let compiled = |pattern: &str| {
+            let failed = |source| Error::Pattern { pattern: pattern.to_owned(), source };
+            Regex::new(pattern).map_err(failed)
+        };
+        let words = names.iter().map(|name| regex_lite::escape(name)).collect::<Vec<_>>();
+        let words = match (anywhere, pattern) {
+            (false, _) => None,
+            (true, None) => Some(format!(r"\b({})\b", words.join("|"))),
+            (true, Some(pattern)) if words.is_empty() => Some(format!("({pattern})")),
+            (true, Some(pattern)) => Some(format!(r"\b({})\b|({pattern})", words.join("|"))),
+        };
+        Ok(Rule {
+            names,
+            pattern: pattern.map(compiled).transpose()?,
+            anywhere: words.as_deref().map(compiled).transpose()?,
+        })
+    }
+
+    /// The tool that a process counts for, if it is meant.
+    pub fn tool(&self, program: &Program) -> Option<String> {
+        let name = program.called();
+        let is_named = |known: &&String| {
+            let ending = name.strip_prefix(known.as_str());
+            ending.is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
+        };
+        if let Some(known) = self.names.iter().find(is_named) {
+            return Some(known.clone());
+        }
+        if self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(&name)) {
+            return Some(name);
+        }
+        let anywhere = self.anywhere.as_ref()?;
+        let line = program.line()?.join(" ");
+        let mentioned = anywhere.find(&line)?;
+        Some(mentioned.as_str().to_owned()).filter(|word| !word.is_empty())
+    }
+
+    /// What was asked for, a word each.
+    pub fn words(&self) -> Vec<String> {
+        let pattern = self.pattern.iter().map(|pattern| format!("/{}/", pattern.as_str()));
+        self.names.iter().cloned().chain(pattern).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(rule: &Rule, line: &str) -> Option<String> {
+        let arguments: Vec<Vec<u8>> =
+            line.split('|').map(|word| word.as_bytes().to_vec()).collect();
+        rule.tool(&Program { name: b"comm".to_vec(), arguments: Some(arguments), tool: None })
+    }
+
+    fn oasis(anywhere: bool) -> Rule {
+        Rule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
+    }
+
+    #[test]
+    fn a_tool_is_told_by_the_program_or_the_script_that_runs() {
+        for (line, expected) in [
+            ("fmpy|-a2", Some("fmpy")),
+            ("/opt/oasis/bin/gulmc|-S100", Some("gulmc")),
+            ("/usr/bin/python3|/opt/oasis/bin/summarypy|-t", Some("summarypy")),
+            ("python3|-u|gulmc.py", Some("gulmc")),
+            ("fmpyx", None),
+            ("gulmc.csv", None),
+        ] {
+            assert_eq!(tool(&oasis(false), line).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn who_only_mentions_a_tool_is_not_the_tool() {
+        for line in [
+            "vim|gulmc.py",
+            "grep|-r|katpy|.",
+            "sh|-c|cat fmpy notes",
+            "bash|-c|evepy 1 1 | modelpy | gulmc",
+            "python3|-c|import fmpy",
+            "python3|check.py|fmpy",
+        ] {
+            assert_eq!(tool(&oasis(false), line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn anywhere_is_the_first_word_of_the_command_line() {
+        let rule = oasis(true);
+        assert_eq!(tool(&rule, "bash|-c|evepy 1 1 | modelpy").as_deref(), Some("evepy"));
+        assert_eq!(tool(&rule, "vim|notes/gulmc/manager.py").as_deref(), Some("gulmc"));
+        assert_eq!(tool(&rule, "fmpyx|summarypy_2"), None);
+    }
+
+    #[test]
+    fn a_pattern_is_looked_for_in_the_program_s_name() {
+        let rule = Rule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
+        assert_eq!(tool(&rule, "/bin/cappy|x").as_deref(), Some("cappy"));
+        assert_eq!(tool(&rule, "vim|cappy"), None);
+        assert!(matches!(Rule::new(Vec::new(), Some("("), false), Err(Error::Pattern { .. })));
+        assert!(matches!(Rule::new(Vec::new(), None, true), Err(Error::Nothing)));
+    }
+
+    #[test]
+    fn without_arguments_the_kernel_s_name_is_the_program() {
+        let program = Program { name: b"fmpy".to_vec(), arguments: None, tool: None };
+        assert_eq!(oasis(false).tool(&program).as_deref(), Some("fmpy"));
+    }
+}

@@ -1,0 +1,48 @@
+//! How processes that weigh did not start are noticed: no metrics, but `weigh doctor` says
+//! whether it works.
+//!
+//! Source: the process connector (`host::connector`). Without it, processes are found by
+//! looking through `/proc`, and those that live shorter than an interval are missed.
+
+use super::{Probe, Source};
+use crate::host::connector::{Connector, Error};
+
+pub(super) const CONNECTOR: Source = Source {
+    name: "connector",
+    about: "new processes are told of at once, also short ones",
+    groups: &[],
+    probe: |_| match Connector::open() {
+        Ok(_) => Probe::Ready,
+        Err(error) => refused(&error),
+    },
+    collector: None,
+    on_request: false,
+};
+
+/// Why the kernel does not tell, and what would make it.
+fn refused(error: &Error) -> Probe {
+    let why = error.to_string();
+    match error {
+        Error::Absent | Error::Failed(_) => Probe::Absent { why },
+        Error::NotAllowed => Probe::Denied { why, hint: "sudo weigh watch …".to_owned() },
+        Error::OtherNetwork | Error::NoAnswer => Probe::Denied {
+            why,
+            hint: "run weigh outside the container, or start that with --pid=host --network=host"
+                .to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_is_told_apart_from_a_kernel_that_cannot() {
+        let denied = |error| matches!(refused(&error), Probe::Denied { .. });
+        assert!(
+            denied(Error::OtherNetwork) && denied(Error::NoAnswer) && denied(Error::NotAllowed)
+        );
+        assert!(!denied(Error::Absent));
+    }
+}

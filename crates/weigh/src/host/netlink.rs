@@ -1,0 +1,171 @@
+//! A netlink socket: messages from the kernel, and from nobody else.
+//!
+//! Any process may send to a netlink socket whose number it guesses; what does not come
+//! from the kernel (number 0) or is longer than the kernel's messages is left out here.
+//! When messages come faster than they are taken, the kernel drops them and says so once
+//! (ENOBUFS); it goes on dropping until the socket has been emptied.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recvfrom, sendto,
+    socket_with, sockopt,
+};
+
+use super::Clock;
+
+/// How much the kernel may keep for us. A message of the process connector takes about
+/// 800 bytes of it, so this is a burst of twenty thousand.
+const KEPT_BYTES: usize = 8 << 20;
+
+/// No message that is asked for here is longer.
+const LONGEST_MESSAGE: usize = 8 << 10;
+
+/// The kernel answers before it returns from a request; this is for its bad days.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Bytes of `struct nlmsghdr`.
+const HEAD: usize = 16;
+
+/// Messages that are taken at once, so that a storm of them does not keep the caller.
+const AT_ONCE: usize = 16_384;
+
+/// How much was heard of what the kernel tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// All of it.
+    All,
+    /// A part; there is more to hear at once.
+    Part,
+    /// Not all: it came faster than it was heard, and some is lost. Who wants to know
+    /// everybody looks through `/proc` now.
+    Lost,
+}
+
+/// A socket to the kernel.
+pub(super) struct Socket {
+    fd: OwnedFd,
+    buffer: Box<[u8; LONGEST_MESSAGE]>,
+    /// Whether messages were dropped since the socket was last found empty.
+    lost: bool,
+}
+
+/// What a look at the socket gave.
+enum Received<'a> {
+    /// A whole message of the kernel.
+    Message(&'a [u8]),
+    /// Messages were dropped before this.
+    Lost,
+    /// There is nothing more.
+    Nothing,
+}
+
+impl Socket {
+    /// A socket that hears a set of groups.
+    pub(super) fn open(protocol: Protocol, groups: u32) -> rustix::io::Result<Socket> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let kind = SocketType::DGRAM;
+        let fd = socket_with(AddressFamily::NETLINK, kind, flags, Some(protocol))?;
+        // Beyond the limit for everybody (net.core.rmem_max) only root may go.
+        if sockopt::set_socket_recv_buffer_size_force(&fd, KEPT_BYTES).is_err() {
+            sockopt::set_socket_recv_buffer_size(&fd, KEPT_BYTES)?;
+        }
+        bind(&fd, &SocketAddrNetlink::new(0, groups))?;
+        Ok(Socket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
+    }
+
+    /// Sends the kernel one message, whose head this puts before it.
+    pub(super) fn send(&self, kind: u16, flags: u16, payload: &[u8]) -> rustix::io::Result<()> {
+        let length = HEAD + payload.len();
+        let mut message = Vec::with_capacity(length);
+        message.extend((length as u32).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
+        // Its number and ours: there is one request at a time, and the kernel knows us.
+        message.extend([0; 8]);
+        message.extend(payload);
+        sendto(&self.fd, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        Ok(())
+    }
+
+    /// Hands over the messages that are there, without waiting.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Heard> {
+        for _ in 0..AT_ONCE {
+            match self.receive()? {
+                Received::Message(bytes) => each(bytes),
+                Received::Lost => self.lost = true,
+                Received::Nothing => {
+                    let lost = std::mem::take(&mut self.lost);
+                    return Ok(if lost { Heard::Lost } else { Heard::All });
+                }
+            }
+        }
+        Ok(Heard::Part)
+    }
+
+    /// Passes over messages until one is the answer; `None` when none is within the patience.
+    pub(super) fn answer<T>(
+        &mut self,
+        mut read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> rustix::io::Result<Option<T>> {
+        let until = Clock::Monotonic.now() + PATIENCE;
+        loop {
+            match self.receive()? {
+                Received::Message(bytes) => {
+                    if let Some(answer) = read(bytes) {
+                        return Ok(Some(answer));
+                    }
+                }
+                Received::Lost => {}
+                Received::Nothing => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
+            }
+            // What is not the answer may never cease.
+            if Clock::Monotonic.now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next message that is there.
+    fn receive(&mut self) -> rustix::io::Result<Received<'_>> {
+        let length = loop {
+            match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC) {
+                Ok((_, length, sender)) => {
+                    let sender = sender.and_then(|any| SocketAddrNetlink::try_from(any).ok());
+                    let from_kernel = sender.is_some_and(|sender| sender.pid() == 0);
+                    if from_kernel && length <= LONGEST_MESSAGE {
+                        break length;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                Err(Errno::NOBUFS) => return Ok(Received::Lost),
+                Err(error) => return Err(error),
+            }
+        };
+        Ok(Received::Message(&self.buffer[..length]))
+    }
+
+    /// Waits until something is there, at most this long.
+    pub(super) fn wait(&self, at_most: Duration) -> rustix::io::Result<()> {
+        let mut source = [PollFd::new(&self.fd, PollFlags::IN)];
+        let at_most = Timespec {
+            tv_sec: at_most.as_secs() as i64,
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        match poll(&mut source, Some(&at_most)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,246 @@
+//! The last account of each process of the machine, given by the kernel when it ends.
+//!
+//! Source: taskstats over generic netlink (CONFIG_TASKSTATS), for root (CAP_NET_ADMIN) in
+//! the machine's first namespaces. Since Linux 5.19 a record says which process a thread is
+//! of and whether it was the last; earlier ones are not read, nor those of version 15 (Linux
+//! 6.14), where fields had moved for a while. What the records hold is told in `parse::taskstats`.
+//!
+//! What surprised us: a listener names the CPUs on whose exits it wants to hear, and a CPU
+//! that is not possible is refused, so the kernel's own list is given back to it. In a pid
+//! or network namespace of one's own, listening is refused as if the list were wrong
+//! (EINVAL), although a single record may be asked for.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use rustix::net::netlink::GENERIC;
+
+use super::Dir;
+pub use super::netlink::Heard;
+use super::netlink::Socket;
+use crate::parse::Malformed;
+pub use crate::parse::taskstats::{Departure, Moved};
+use crate::parse::taskstats::{errno, family, parse};
+
+/// Why the kernel gives no accounts.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There are none.
+    #[error("this kernel has no taskstats (it was built without CONFIG_TASKSTATS)")]
+    Absent,
+    /// They are for root.
+    #[error("taskstats are for root (CAP_NET_ADMIN)")]
+    NotAllowed,
+    /// They are for the machine's first namespaces.
+    #[error("weigh is in a pid or network namespace of its own, where no taskstats are given")]
+    OtherNamespace,
+    /// They are not as they should be.
+    #[error("the taskstats of this kernel cannot be read (those of Linux 5.19 can): {0}")]
+    Unreadable(#[from] Malformed),
+    /// The list of CPUs cannot be read.
+    #[error(transparent)]
+    Cpus(#[from] super::Error),
+    /// Something else is wrong.
+    #[error("taskstats: {0}")]
+    Failed(#[from] std::io::Error),
+}
+
+impl From<Errno> for Error {
+    fn from(errno: Errno) -> Error {
+        match errno {
+            Errno::NOENT | Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT => Error::Absent,
+            Errno::PERM | Errno::ACCESS => Error::NotAllowed,
+            Errno::INVAL => Error::OtherNamespace,
+            other => Error::Failed(other.into()),
+        }
+    }
+}
+
+/// A line to the kernel on which it gives the account of each process that ends.
+pub struct Taskstats {
+    socket: Socket,
+    family: u16,
+    cpus: Vec<u8>,
+}
+
+/// `GENL_ID_CTRL`, its command to look up a family and the field for the name.
+const CONTROLLER: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_NAME: u16 = 2;
+
+/// `TASKSTATS_CMD_GET` and what can be in it.
+const GET: u8 = 1;
+const OF_THREAD: u16 = 1;
+const LISTEN: u16 = 3;
+const IGNORE: u16 = 4;
+
+/// `NLM_F_REQUEST`, and with `NLM_F_ACK`.
+const REQUEST: u16 = 1;
+const ANSWERED: u16 = 1 | 4;
+
+impl Taskstats {
+    /// Begins to listen. `sys` names the CPUs.
+    pub fn open(sys: &Dir) -> Result<Taskstats, Error> {
+        let mut socket = Socket::open(GENERIC, 0)?;
+        say(&socket, CONTROLLER, REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
+        let family = socket.answer(|bytes| Some(answered(bytes).and_then(|()| Ok(family(bytes)?))));
+        let family = family?.ok_or(Error::Absent)??;
+        // Our own record, so far: whether it can be read at all.
+        let own = std::process::id().to_ne_bytes();
+        say(&socket, family, REQUEST, GET, OF_THREAD, &own)?;
+        let own = socket
+            .answer(|bytes| Some(answered(bytes).and_then(|()| Ok(parse(bytes, family)?))))?
+            .ok_or(Error::Absent)?;
+        own?;
+        let mut buffer = Vec::new();
+        let cpus = sys.read(c"devices/system/cpu/possible", &mut buffer)?.trim_ascii().to_vec();
+        let mut taskstats = Taskstats { socket, family, cpus };
+        taskstats.say(ANSWERED, LISTEN)?;
+        match taskstats.socket.answer(errno)?.ok_or(Error::Absent)? {
+            0 => Ok(taskstats),
+            errno => Err(Errno::from_raw_os_error(errno).into()),
+        }
+    }
+
+    /// Hands over the accounts of those who ended since the last call, without waiting.
+    pub fn next(&mut self, mut each: impl FnMut(Departure)) -> Result<Heard, Error> {
+        Ok(self.socket.drain(|bytes| {
+            // A message that is not whole or not a record is none.
+            if let Ok(Some(departure)) = parse(bytes, self.family) {
+                each(departure);
+            }
+        })?)
+    }
+
+    /// Says that exits on every CPU are wanted, or not any more.
+    fn say(&self, flags: u16, what: u16) -> rustix::io::Result<()> {
+        say(&self.socket, self.family, flags, GET, what, &self.cpus)
+    }
+}
+
+/// Sends a command with one field.
+fn say(
+    socket: &Socket,
+    family: u16,
+    flags: u16,
+    command: u8,
+    field: u16,
+    content: &[u8],
+) -> rustix::io::Result<()> {
+    let mut message = vec![command, 1, 0, 0];
+    message.extend((4 + content.len() as u16).to_ne_bytes());
+    message.extend(field.to_ne_bytes());
+    message.extend(content);
+    message.resize(message.len().next_multiple_of(4), 0);
+    socket.send(family, flags, &message)
+}
+
+/// Whether a message is an answer and not a refusal.
+fn answered(bytes: &[u8]) -> Result<(), Error> {
+    match errno(bytes) {
+        Some(errno) => Err(Errno::from_raw_os_error(errno).into()),
+        None => Ok(()),
+    }
+}
+
+impl AsFd for Taskstats {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Taskstats {
+    fn drop(&mut self) {
+        // A kernel that does not take it finds out at the next exit that nobody listens.
+        let _ = self.say(REQUEST, IGNORE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::host::wait::{End, Usage, reap};
+    use crate::host::{Clock, Host};
+
+    /// Runs a program: its last account, and what wait says of it; `None` where accounts are
+    /// not given.
+    fn account_of(program: &str, arguments: &[&str]) -> Option<(Departure, End, Usage)> {
+        let host = Host::at(Path::new("/")).unwrap();
+        let mut taskstats = match Taskstats::open(&host.sys) {
+            Ok(taskstats) => taskstats,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return None;
+            }
+        };
+        let Ok(child) = Command::new(program).args(arguments).spawn() else {
+            eprintln!("skipped: there is no {program}");
+            return None;
+        };
+        let patience = Clock::Monotonic.now() + Duration::from_secs(30);
+        let mut account = None;
+        while account.is_none() {
+            assert!(Clock::Monotonic.now() < patience, "the kernel gives no account");
+            taskstats.socket.wait(Duration::from_secs(1)).unwrap();
+            let of_child = |departure: Departure| departure.pid == child.id();
+            taskstats.next(|gone| account = account.or(of_child(gone).then_some(gone))).unwrap();
+        }
+        loop {
+            // The account comes a moment before the end.
+            if let Some((end, usage)) = reap(child.id()) {
+                return account.map(|account| (account, end, usage));
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn memory_and_io_of_a_process_are_in_its_account() {
+        let copy = ["if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", "status=none"];
+        let Some((account, ..)) = account_of("dd", &copy) else { return };
+        let most = 64 << 20;
+        let peak = account.peak_rss_bytes.unwrap();
+        assert!((most..most + (16 << 20)).contains(&peak), "{account:?}");
+        let io = account.io.unwrap();
+        assert!((most..most + (1 << 20)).contains(&io.read_bytes), "{account:?}");
+        assert!((most..most + (1 << 20)).contains(&io.written_bytes), "{account:?}");
+    }
+
+    #[test]
+    fn an_account_has_the_cpu_time_and_the_end_that_wait_tells() {
+        let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7";
+        let Some((account, end, usage)) = account_of("sh", &["-c", burn]) else { return };
+        let difference = account.cpu.as_secs_f64() - usage.cpu_seconds();
+        assert!(difference.abs() < 0.06, "{account:?} {usage:?}");
+        assert_eq!(account.status.map(End::from_status), Some(end));
+        assert_eq!(end, End::Code(7));
+    }
+
+    #[test]
+    fn an_account_has_the_cpu_time_of_all_threads() {
+        let burn = "import threading, time
+def burn():
+    while time.thread_time() < 0.1: pass
+threads = [threading.Thread(target=burn) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()";
+        let Some((account, _, usage)) = account_of("python3", &["-c", burn]) else { return };
+        let difference = account.cpu.as_secs_f64() - usage.cpu_seconds();
+        assert!(difference.abs() < 0.06, "{account:?} {usage:?}");
+        assert!(account.cpu > Duration::from_millis(400), "{account:?}");
+        assert_eq!(account.io, None);
+    }
+
+    #[test]
+    fn an_error_says_why_in_words() {
+        let words = |errno| Error::from(errno).to_string();
+        assert!(words(Errno::NOENT).contains("CONFIG_TASKSTATS"));
+        assert!(words(Errno::PERM).contains("root"));
+        assert!(words(Errno::INVAL).contains("pid or network namespace"));
+        assert!(words(Errno::NOMEM).starts_with("taskstats: "));
+    }
+}

@@ -1,0 +1,215 @@
+//! What the kernel's process connector says: a message for each fork, exec, rename and exit.
+//!
+//! Three heads one after the other (linux/netlink.h, linux/connector.h, linux/cn_proc.h),
+//! in the byte order of the machine. Later kernels may append to a message, so what
+//! follows the fields that are read here is passed over.
+//!
+//! What surprises: the kernel's "pid" is a thread and its "tgid" a process, a fork that
+//! only makes a thread is a fork, and each thread has its exit.
+
+use std::time::Duration;
+
+use super::Malformed;
+use super::native::{half, long, word};
+
+/// One message of the connector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// When it happened, on the monotonic clock.
+    pub at: Duration,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a message tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// An answer to somebody who wants to listen, or not any more.
+    Answer {
+        /// The number that was in the request, and one.
+        number: u32,
+        /// What is wrong with the request, 0 for nothing.
+        errno: i32,
+    },
+    /// A thread was made, in a process of its own or in that of its maker.
+    Fork {
+        /// The process whose child it is.
+        parent: u32,
+        /// Who was made.
+        child: Task,
+    },
+    /// A process became another program.
+    Exec(Task),
+    /// A thread was given another name; exec does not count.
+    Rename(Task),
+    /// A thread ended.
+    Exit {
+        /// Which.
+        task: Task,
+        /// Its status, as wait(2) has it.
+        status: i32,
+    },
+    /// Something that is not of interest here.
+    Other,
+}
+
+/// A thread of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// The thread.
+    pub thread: u32,
+    /// Its process.
+    pub process: u32,
+}
+
+impl Task {
+    /// Whether it is the first thread, whose number is that of the process.
+    pub fn is_first(self) -> bool {
+        self.thread == self.process
+    }
+}
+
+/// Bytes before the event: `struct nlmsghdr` and `struct cn_msg`.
+const HEADS: usize = 16 + 20;
+
+/// `NLMSG_DONE`, which the connector puts on everything it sends.
+const DONE: u16 = 3;
+
+/// `CN_IDX_PROC` and `CN_VAL_PROC`.
+const PROCESSES: (u32, u32) = (1, 1);
+
+/// Reads one message.
+pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
+    let whole = word(bytes, 0, "netlink length")? as usize;
+    let length = usize::from(half(bytes, 32, "event length")?);
+    if whole < HEADS + length {
+        return Err(Malformed("netlink length"));
+    }
+    let event = bytes.get(HEADS..HEADS + length).ok_or(Malformed("event length"))?;
+    if half(bytes, 4, "netlink type")? != DONE {
+        return Err(Malformed("netlink type"));
+    }
+    if (word(bytes, 16, "connector")?, word(bytes, 20, "connector")?) != PROCESSES {
+        return Err(Malformed("connector"));
+    }
+    let field = |index: usize, name| word(event, 16 + index * 4, name);
+    let task = |index: usize| {
+        Ok(Task { thread: field(index, "thread")?, process: field(index + 1, "process")? })
+    };
+    let at = Duration::from_nanos(long(event, 8, "time")?);
+    let event = match word(event, 0, "event")? {
+        0 => {
+            let number = word(bytes, 28, "number of the answer")?;
+            Event::Answer { number, errno: field(0, "errno")? as i32 }
+        }
+        1 => Event::Fork { parent: field(1, "parent")?, child: task(2)? },
+        2 => Event::Exec(task(0)?),
+        0x200 => Event::Rename(task(0)?),
+        0x8000_0000 => Event::Exit { task: task(0)?, status: field(2, "status")? as i32 },
+        _ => Event::Other,
+    };
+    Ok(Message { at, event })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::*;
+
+    /// A message as the kernel makes it: 40 bytes of event, whatever it is.
+    const fn message(event: u32, fields: [u32; 6]) -> [u8; 76] {
+        let mut words = [0; 19];
+        words[0] = 76;
+        words[1] = DONE as u32;
+        words[4] = 1;
+        words[5] = 1;
+        words[7] = 4242;
+        words[8] = 40;
+        words[9] = event;
+        words[10] = 1;
+        words[11] = 1_500_000_000;
+        let mut index = 0;
+        while index < fields.len() {
+            words[13 + index] = fields[index];
+            index += 1;
+        }
+        let mut bytes = [0; 76];
+        let mut index = 0;
+        while index < bytes.len() {
+            // Lengths and types are halves of words, which stand where they should on both
+            // machines that weigh runs on.
+            bytes[index] = words[index / 4].to_le_bytes()[index % 4];
+            index += 1;
+        }
+        bytes
+    }
+
+    const FORK: &[u8] = &message(1, [10, 9, 21, 20, 0, 0]);
+
+    fn event_of(bytes: &[u8]) -> Event {
+        parse(bytes).unwrap().event
+    }
+
+    #[test]
+    fn each_kind_of_message_is_read() {
+        let first = Task { thread: 20, process: 20 };
+        let other = Task { thread: 21, process: 20 };
+        assert_eq!(event_of(FORK), Event::Fork { parent: 9, child: other });
+        assert!(first.is_first() && !other.is_first());
+        assert_eq!(event_of(&message(2, [20, 20, 0, 0, 0, 0])), Event::Exec(first));
+        assert_eq!(event_of(&message(0x200, [21, 20, 0, 0, 0, 0])), Event::Rename(other));
+        let exit = event_of(&message(0x8000_0000, [20, 20, 0x700, 17, 10, 9]));
+        assert_eq!(exit, Event::Exit { task: first, status: 0x700 });
+        let answer = event_of(&message(0, [1, 0, 0, 0, 0, 0]));
+        assert_eq!(answer, Event::Answer { number: 4242, errno: 1 });
+        assert_eq!(event_of(&message(0x40, [1, 0, 0, 0, 0, 0])), Event::Other);
+        assert_eq!(parse(FORK).unwrap().at, Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn a_later_kernel_may_append_to_a_message() {
+        let mut longer = FORK.to_vec();
+        longer.extend([7; 8]);
+        longer[0] += 8;
+        longer[32] += 8;
+        assert_eq!(parse(&longer), parse(FORK));
+    }
+
+    #[test]
+    fn messages_of_others_are_refused() {
+        let with = |place: usize, byte: u8| {
+            let mut bytes = FORK.to_vec();
+            bytes[place] = byte;
+            parse(&bytes).unwrap_err().0
+        };
+        assert_eq!(with(4, 2), "netlink type");
+        assert_eq!(with(16, 3), "connector");
+        assert_eq!(with(20, 3), "connector");
+    }
+
+    #[test]
+    fn lengths_that_contradict_each_other_are_refused() {
+        let mut bytes = FORK.to_vec();
+        bytes[0] = 75;
+        assert_eq!(parse(&bytes), Err(Malformed("netlink length")));
+        bytes[0] = 76;
+        bytes[32] = 8;
+        assert!(parse(&bytes).is_err(), "an event without its time");
+        bytes[32] = 16;
+        assert!(parse(&bytes).is_err(), "a fork without its processes");
+    }
+
+    #[test]
+    fn a_cut_message_is_refused() {
+        cut_at_every_byte(FORK, parse, |_, _| false);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(FORK)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The last account of a process, which the kernel gives when it ends: taskstats.
+//!
+//! Messages of generic netlink (linux/genetlink.h, linux/taskstats.h): a head, then fields
+//! with a length and a kind, some of them inside others. Each thread that ends has a record;
+//! that of the last one says so and is followed by a sum over all threads, if there were
+//! several.
+//!
+//! What surprises:
+//! - The sum is one of CPU time only; its memory and I/O are 0. So the peak of memory is
+//!   that of the last thread's record, which is the peak of the memory they all shared.
+//!   The I/O of threads that went earlier is nowhere.
+//! - Bytes of I/O are rounded down to 1024, and so are counts of calls, which are of no use.
+//! - `ac_utime` and `ac_stime` are found at clock ticks; `cpu_run_virtual_total` is exact.
+//! - The exit code is in the record of the first thread only.
+//! - Version 15 has new fields in the middle; 16 has put them at the end.
+
+use std::time::Duration;
+
+use super::Malformed;
+use super::native::{half, long, word};
+
+/// What a process used from its fork to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departure {
+    /// Which process.
+    pub pid: u32,
+    /// Its status, as wait(2) has it; `None` when its first thread was not the last to end.
+    pub status: Option<i32>,
+    /// CPU time of all its threads, without what it takes to clear them away.
+    pub cpu: Duration,
+    /// The most memory that was resident since its last exec; `None` if it had none of its own.
+    pub peak_rss_bytes: Option<u64>,
+    /// What it read and wrote; `None` when it had several threads.
+    pub io: Option<Moved>,
+}
+
+/// Bytes that a process read and wrote, each rounded down to a multiple of 1024.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moved {
+    /// By reading calls, from wherever.
+    pub read_bytes: u64,
+    /// By writing calls, to wherever.
+    pub written_bytes: u64,
+    /// From storage.
+    pub storage_read_bytes: u64,
+    /// To storage, now or later.
+    pub storage_written_bytes: u64,
+}
+
+/// Kinds of messages and fields.
+const ERROR: u16 = 2;
+const FAMILY_NUMBER: u16 = 1;
+const STATS: u16 = 3;
+const OF_THREAD: u16 = 4;
+const OF_PROCESS: u16 = 5;
+
+/// `AGROUP`: the last thread of a process.
+const LAST: u32 = 0x20;
+
+/// The number of a family of messages, in the answer of generic netlink's controller.
+pub fn family(bytes: &[u8]) -> Result<u16, Malformed> {
+    let (_, fields) = message(bytes)?;
+    half(find(fields, FAMILY_NUMBER)?.ok_or(Malformed("family"))?, 0, "family")
+}
+
+/// What is wrong with a request (0 for nothing), if the message is about that.
+pub fn errno(bytes: &[u8]) -> Option<i32> {
+    let is_error = half(bytes, 4, "netlink type") == Ok(ERROR);
+    // The kernel gives the negative.
+    is_error.then(|| word(bytes, 16, "errno").map(|errno| (errno as i32).wrapping_neg()).ok())?
+}
+
+/// Reads a record of the family; `None` when a thread ended and its process goes on.
+pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> {
+    let (kind, fields) = message(bytes)?;
+    if kind != family {
+        return Err(Malformed("family"));
+    }
+    let thread = find(fields, OF_THREAD)?.ok_or(Malformed("record of a thread"))?;
+    let thread = find(thread, STATS)?.ok_or(Malformed("record of a thread"))?;
+    if !matches!(half(thread, 0, "version")?, 12..=14 | 16..) {
+        return Err(Malformed("version"));
+    }
+    if word(thread, 8, "flags")? & LAST == 0 {
+        return Ok(None);
+    }
+    let process = match find(fields, OF_PROCESS)? {
+        Some(process) => Some(find(process, STATS)?.ok_or(Malformed("record of a process"))?),
+        None => None,
+    };
+    let pid = word(thread, 368, "process")?;
+    let is_first = word(thread, 128, "thread")? == pid;
+    let status = word(thread, 4, "status")? as i32;
+    let cpu = long(process.unwrap_or(thread), 72, "CPU time")?;
+    let peak = long(thread, 200, "peak")?;
+    let moved = Moved {
+        read_bytes: long(thread, 216, "bytes read")?,
+        written_bytes: long(thread, 224, "bytes written")?,
+        storage_read_bytes: long(thread, 248, "bytes read from storage")?,
+        storage_written_bytes: long(thread, 256, "bytes written to storage")?,
+    };
+    Ok(Some(Departure {
+        pid,
+        status: is_first.then_some(status),
+        cpu: Duration::from_nanos(cpu),
+        peak_rss_bytes: (peak > 0).then(|| peak.saturating_mul(1024)),
+        io: process.is_none().then_some(moved),
+    }))
+}
+
+/// The kind of a whole message, and its fields.
+fn message(bytes: &[u8]) -> Result<(u16, &[u8]), Malformed> {
+    let length = word(bytes, 0, "netlink length")? as usize;
+    let fields = bytes.get(20..length).ok_or(Malformed("netlink length"))?;
+    Ok((half(bytes, 4, "netlink type")?, fields))
+}
+
+/// The content of the first field of a kind.
+fn find(mut fields: &[u8], wanted: u16) -> Result<Option<&[u8]>, Malformed> {
+    while !fields.is_empty() {
+        let length = usize::from(half(fields, 0, "length of a field")?);
+        // Two bits say how the content is to be read.
+        let kind = half(fields, 2, "kind of a field")? & 0x3fff;
+        let content = fields.get(4..length).ok_or(Malformed("length of a field"))?;
+        if kind == wanted {
+            return Ok(Some(content));
+        }
+        fields = fields.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::*;
+
+    const FAMILY: u16 = 31;
+
+    fn field(kind: u16, content: &[u8]) -> Vec<u8> {
+        let mut bytes = (4 + content.len() as u16).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(content);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn message_of(kind: u16, fields: &[u8]) -> Vec<u8> {
+        let mut bytes = (20 + fields.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 14]);
+        bytes.extend(fields);
+        bytes
+    }
+
+    /// `struct taskstats` of the end of a process, with these 32 bits at these places.
+    fn stats(words: &[(usize, u32)]) -> Vec<u8> {
+        let mut bytes = vec![0; 416];
+        let every = [(0, 13), (4, 0x700), (72, 250_000_000), (200, 2048), (216, 4096), (368, 20)];
+        for (place, word) in every.iter().chain(words) {
+            bytes[*place..place + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    fn record(kind: u16, thread: u32, stats: &[u8]) -> Vec<u8> {
+        field(kind, &[field(1, &thread.to_ne_bytes()), field(STATS, stats)].concat())
+    }
+
+    fn read(fields: &[u8]) -> Result<Option<Departure>, Malformed> {
+        parse(&message_of(FAMILY, fields), FAMILY)
+    }
+
+    #[test]
+    fn a_process_of_one_thread_has_everything_in_its_record() {
+        let only = stats(&[(8, LAST), (128, 20)]);
+        let gone = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
+        assert_eq!((gone.pid, gone.status), (20, Some(0x700)));
+        assert_eq!(gone.cpu, Duration::from_millis(250));
+        assert_eq!(gone.peak_rss_bytes, Some(2 << 20));
+        assert_eq!(gone.io.unwrap().read_bytes, 4096);
+    }
+
+    #[test]
+    fn a_process_of_several_threads_has_the_cpu_time_of_all_and_the_memory_of_the_last() {
+        let last = stats(&[(8, LAST), (128, 21)]);
+        let all = stats(&[(72, 900_000_000), (200, 0), (368, 0)]);
+        let both = [record(OF_THREAD, 21, &last), record(OF_PROCESS, 20, &all)].concat();
+        let gone = read(&both).unwrap().unwrap();
+        assert_eq!((gone.pid, gone.cpu), (20, Duration::from_millis(900)));
+        assert_eq!(gone.peak_rss_bytes, Some(2 << 20));
+        assert_eq!((gone.status, gone.io), (None, None));
+    }
+
+    #[test]
+    fn the_end_of_a_thread_is_not_that_of_its_process() {
+        assert_eq!(read(&record(OF_THREAD, 21, &stats(&[(128, 21)]))), Ok(None));
+    }
+
+    #[test]
+    fn what_has_no_memory_of_its_own_has_no_peak() {
+        let only = stats(&[(8, LAST), (128, 20), (200, 0)]);
+        let gone = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
+        assert_eq!(gone.peak_rss_bytes, None);
+    }
+
+    #[test]
+    fn versions_whose_fields_stand_elsewhere_are_refused() {
+        for version in [8, 11, 15] {
+            let odd = read(&record(OF_THREAD, 20, &stats(&[(0, version)])));
+            assert_eq!(odd, Err(Malformed("version")));
+        }
+        assert_eq!(read(&record(OF_THREAD, 20, &stats(&[(0, 17)]))), Ok(None));
+    }
+
+    #[test]
+    fn the_controller_names_the_family_and_errors_are_told_apart() {
+        let named = message_of(16, &[field(2, b"TASKSTATS\0"), field(1, &[31, 0])].concat());
+        assert_eq!(family(&named), Ok(31));
+        assert_eq!(errno(&named), None);
+        let mut refused = message_of(ERROR, &[]);
+        refused[16..].copy_from_slice(&(-1i32).to_ne_bytes());
+        assert_eq!(errno(&refused), Some(1));
+        assert_eq!(parse(&named, FAMILY), Err(Malformed("family")));
+    }
+
+    static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let only = stats(&[(8, LAST), (128, 20)]);
+        message_of(FAMILY, &record(OF_THREAD, 20, &only))
+    });
+
+    #[test]
+    fn a_cut_record_is_refused() {
+        cut_at_every_byte(&WHOLE, |bytes| parse(bytes, FAMILY), |_, _| false);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(&WHOLE)) {
+            let _ = (parse(&bytes, FAMILY), family(&bytes), errno(&bytes));
+        }
+    }
+}

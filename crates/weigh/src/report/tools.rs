@@ -1,0 +1,81 @@
+//! What each tool used, as a table for a terminal.
+//!
+//! Eighty columns hold what people ask first; the JSON and the report have the rest.
+
+use super::text::{BOLD, DIM, Style};
+use crate::quantity;
+use crate::summary::Tool;
+use crate::words::{printable, shortened};
+
+const HEADER: [&str; 8] = ["tool", "runs", "CPU", "cores", "at most", "USS of 1", "memory", "time"];
+
+/// A line for each tool, and one for all of them where there are several.
+pub fn table(tools: &[Tool], style: Style) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool, style)).collect();
+    let widths: [usize; 8] = std::array::from_fn(|column| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([HEADER[column].len()]).max().unwrap_or(0)
+    });
+    let line = |cells: &[&str]| {
+        let padded = cells.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            // Names begin and numbers end at the same place.
+            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        padded.collect::<Vec<_>>().join("  ")
+    };
+    let mut out = format!("\n  {}\n", style.paint(DIM, &line(&HEADER)));
+    for row in &rows {
+        let cells: Vec<&str> = row.iter().map(String::as_str).collect();
+        let text = line(&cells);
+        let (name, rest) = text.split_at(text.chars().take(widths[0]).map(char::len_utf8).sum());
+        out.push_str(&format!("  {}{rest}\n", style.paint(BOLD, name)));
+    }
+    out
+}
+
+fn row(tool: &Tool, style: Style) -> [String; 8] {
+    const LONGEST: usize = 15;
+    let unknown = || "-".to_owned();
+    let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
+    let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));
+    let bytes = |value: Option<u64>| value.map_or_else(unknown, |size| style.bytes(size as f64));
+    [
+        shortened(&printable(&tool.name), LONGEST),
+        quantity::count(tool.instances as f64),
+        seconds(tool.cpu_time_seconds),
+        cores(tool.cpu_cores_mean),
+        cores(tool.cpu_cores_peak),
+        bytes(tool.instance_uss_peak_bytes),
+        bytes(tool.memory_peak_bytes),
+        seconds(tool.duration_seconds),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantity::Units;
+
+    #[test]
+    fn every_tool_has_a_line_of_less_than_eighty_columns() {
+        let tool = Tool {
+            name: "a-program-with-a-name-that-nobody-would-choose".to_owned(),
+            instances: 12_345,
+            cpu_time_seconds: Some(123_456.0),
+            cpu_cores_mean: Some(123.456),
+            memory_peak_bytes: Some(123 << 30),
+            instance_uss_peak_bytes: Some(999 << 20),
+            duration_seconds: Some(86_399.0),
+            ..Tool::default()
+        };
+        let style = Style { units: Units::Binary, colour: false };
+        let text = table(&[tool, Tool { name: "b".to_owned(), ..Tool::default() }], style);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() < 80), "{text}");
+        assert!(lines[3].trim_start().starts_with('b') && lines[3].contains('-'), "{text}");
+    }
+}

@@ -1,0 +1,282 @@
+//! `weigh attach` and `weigh watch`: follow what runs already, until it ends or somebody asks.
+//!
+//! Nothing is started and nothing waited for, so nothing that is followed can notice. Ends
+//! of processes that were named are heard of through pidfds.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::watch::{Closed, ENDS, Watch};
+use super::{Error, prepare};
+use crate::collect::members::Tree;
+use crate::collect::processes::Processes;
+use crate::collect::rule::Rule;
+use crate::collect::{self, process};
+use crate::host::facts::Facts;
+use crate::host::pidfd::Held;
+use crate::host::signals::{self, Signals};
+use crate::host::{Host, clock, own};
+use crate::record::events::{self, WatchEnd, Why};
+use crate::record::{Event, Manifest, Target, Writer};
+use crate::sample::{Program, Tick};
+use crate::settings::Settings;
+use crate::summary::Summary;
+
+/// What to follow, and how long.
+#[derive(Debug, Clone)]
+pub struct Follow {
+    /// What.
+    pub what: What,
+    /// At most so long; until it ends when nothing is said.
+    pub time: Option<Duration>,
+}
+
+/// What can be followed.
+#[derive(Debug, Clone)]
+pub enum What {
+    /// Processes, and all that descend from them.
+    Processes(Vec<u32>),
+    /// Every process that runs one of some programs, everywhere or below one process.
+    Programs {
+        /// Which programs.
+        rule: Rule,
+        /// The process below which they are looked for.
+        under: Option<u32>,
+    },
+}
+
+impl What {
+    /// Processes whose end is the end of it.
+    fn named(&self) -> &[u32] {
+        match self {
+            What::Processes(pids) => pids,
+            What::Programs { under, .. } => under.as_slice(),
+        }
+    }
+
+    fn target(&self) -> Target {
+        match self {
+            What::Processes(pids) => Target::Processes { pids: pids.clone() },
+            What::Programs { rule, under } => {
+                Target::Programs { names: rule.words(), under: *under }
+            }
+        }
+    }
+}
+
+/// How following went.
+#[derive(Debug)]
+pub struct Followed {
+    /// Why it ended.
+    pub why: Why,
+    /// What was used while it was followed.
+    pub summary: Summary,
+    /// Where it is recorded.
+    pub recording: Option<PathBuf>,
+    /// What went wrong with the recording, if anything did.
+    pub warnings: Vec<String>,
+}
+
+/// Follows what runs already, and weighs it.
+///
+/// `begun` is called when everything is in place, just before the first look.
+pub fn follow(
+    follow: &Follow,
+    settings: &Settings,
+    begun: impl FnOnce(&Manifest),
+) -> Result<Followed, Error> {
+    settings.check()?;
+    let host = Host::at(&settings.host_root)?;
+    if !own::sees_itself(&host) {
+        return Err(Error::OtherNamespace);
+    }
+    let held = follow.what.named().iter().map(|pid| hold(*pid)).collect::<Result<Vec<_>, _>>()?;
+    let sources = settings.sources();
+    let mut tick = Tick::new(&collect::groups(&sources));
+    let mut manifest = describe(follow, settings, &host);
+    let mut warnings = Vec::new();
+    let (directory, _) = prepare(settings, &manifest, &mut warnings)?.unzip();
+    manifest.user = directory.as_ref().and_then(|_| own::user());
+    let (signals, _) =
+        Signals::take().map_err(|source| Error::System { what: "signals", source })?;
+    // Some stay for the recording, for libraries and for chance.
+    let descriptors = own::raise_open_files().saturating_sub(64);
+    let (members, rule) = match &follow.what {
+        What::Processes(pids) => (Tree::of(&host, pids), None),
+        What::Programs { rule, under: Some(pid) } => (Tree::of(&host, &[*pid]), Some(rule.clone())),
+        What::Programs { rule, under: None } => {
+            (Tree::of_anybody_but(&host, std::process::id()), Some(rule.clone()))
+        }
+    };
+    let collects = |name: &str| sources.iter().any(|source| source.name == name);
+    let processes =
+        collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
+    let begin = host.clock.now();
+    tick.begin(Duration::ZERO);
+    let writer = directory.as_deref().and_then(|directory| {
+        Writer::create(directory, &manifest, &tick)
+            .map_err(|error| warnings.push(format!("not recorded: {error}")))
+            .ok()
+    });
+    let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    begun(&manifest);
+    let mut follower = Follower {
+        watch,
+        signals,
+        is_alone: matches!(&follow.what, What::Processes(pids) if pids.len() == 1),
+        held,
+        until: follow.time,
+        wait_all: settings.wait_all,
+        end: None,
+    };
+    let why = follower.follow();
+    Ok(follower.finish(why, warnings))
+}
+
+fn hold(pid: u32) -> Result<Held, Error> {
+    Held::of(pid).map_err(|source| match source.raw_os_error() {
+        Some(libc::ESRCH) => Error::NoProcess { pid },
+        _ => Error::Process { pid, source },
+    })
+}
+
+/// What is known before the first look.
+fn describe(follow: &Follow, settings: &Settings, host: &Host) -> Manifest {
+    let mut buffer = Vec::new();
+    let (pid, program) = match &follow.what {
+        What::Processes(pids) => match pids[..] {
+            [pid] => (pid, process::program(host, pid, true, &mut buffer)),
+            _ => (0, Program::default()),
+        },
+        What::Programs { .. } => (0, Program::default()),
+    };
+    let command = program.arguments.as_deref().map(events::command).unwrap_or_default();
+    let mut manifest = Manifest::new(settings, &command, Facts::of(host), clock::wall());
+    if command.is_empty() {
+        manifest.command = None;
+    }
+    manifest.name = settings.name.clone().unwrap_or_else(|| match &follow.what {
+        What::Programs { rule, .. } => rule.words().join("-"),
+        What::Processes(_) if pid != 0 => program.called(),
+        What::Processes(_) => "processes".to_owned(),
+    });
+    manifest.pid = pid;
+    manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
+    manifest.target = Some(follow.what.target());
+    manifest.came = Some(host.ticks(clock::since_boot()));
+    manifest
+}
+
+struct Follower {
+    watch: Watch,
+    signals: Signals,
+    /// Those who were named and have not ended.
+    held: Vec<Held>,
+    until: Option<Duration>,
+    wait_all: bool,
+    /// Whether one process was named, and no more.
+    is_alone: bool,
+    /// The only one that was named, when it has ended.
+    end: Option<Held>,
+}
+
+/// How long to wait for the parent of a process that has ended to take note of it: until then
+/// nobody else is told how it ended.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+impl Follower {
+    fn follow(&mut self) -> Why {
+        let was_named = !self.held.is_empty();
+        loop {
+            let time = self.watch.work();
+            let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                self.watch.take_tick();
+                return Why::Time;
+            }
+            self.sleep(left.map_or(time, |left| left.min(time)));
+            if self.is_asked_to_end() {
+                self.watch.take_tick();
+                return Why::Asked;
+            }
+            self.notice_ends();
+            if was_named && self.held.is_empty() && !(self.wait_all && self.has_somebody()) {
+                return Why::Ended;
+            }
+        }
+    }
+
+    fn has_somebody(&self) -> bool {
+        self.watch.processes.as_ref().is_some_and(|processes| processes.alive().next().is_some())
+    }
+
+    /// Sleeps until something happens, at most so long.
+    fn sleep(&self, time: Duration) {
+        let held = self.held.iter().map(AsFd::as_fd);
+        let mut sources: Vec<_> = [self.signals.as_fd()]
+            .into_iter()
+            .chain(held)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let time =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        // Whoever cannot sleep looks once too often.
+        let _ = poll(&mut sources, Some(&time));
+    }
+
+    /// Whether somebody wants the end; Ctrl-Z stops weigh alone.
+    fn is_asked_to_end(&mut self) -> bool {
+        let mut is_asked = false;
+        while let Some(signal) = self.signals.arrived() {
+            is_asked |= ENDS.contains(&signal.number);
+            if signal.number == libc::SIGTSTP {
+                signals::stop_self();
+            }
+        }
+        is_asked
+    }
+
+    /// Looks at everybody for the last time with those among them who have just ended.
+    fn notice_ends(&mut self) {
+        if !self.held.iter().any(Held::has_ended) {
+            return;
+        }
+        self.watch.take_tick();
+        let (ended, held): (Vec<Held>, _) =
+            std::mem::take(&mut self.held).into_iter().partition(Held::has_ended);
+        self.held = held;
+        // After the last look at it: readers take the events of a moment before its tick.
+        let at = self.watch.tick.at + Duration::from_micros(1);
+        for held in &ended {
+            let processes = self.watch.processes.as_mut();
+            // Else the look has found it gone already.
+            if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
+                let (pid, started, end) = (id.pid, id.started, held.end());
+                let exit = Event::ProcessExit { pid, started, end, usage: None, cpu_seconds: None };
+                self.watch.event(at, exit);
+            }
+        }
+        self.end = ended.into_iter().next().filter(|_| self.is_alone);
+    }
+
+    fn finish(mut self, why: Why, warnings: Vec<String>) -> Followed {
+        let alive = self.watch.processes.iter().flat_map(|all| all.alive());
+        let left = alive.map(|id| id.pid).collect();
+        let some_unseen = self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen);
+        let now = self.watch.now();
+        let end = WatchEnd {
+            why,
+            end: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
+            duration_seconds: now.as_secs_f64(),
+            left,
+            some_unseen,
+            monitor_cpu_seconds: own::usage().cpu_seconds(),
+        };
+        self.watch.event(now, Event::WatchEnd(end));
+        let Closed { summary, recording, warnings } = self.watch.close(&mut self.signals, warnings);
+        Followed { why, summary, recording, warnings }
+    }
+}

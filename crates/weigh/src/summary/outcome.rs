@@ -1,0 +1,53 @@
+//! How a run ended, for whoever tells of it.
+
+use super::Run;
+use crate::host::signals;
+use crate::record::Target;
+use crate::record::events::Why;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// With exit code 0.
+    Well,
+    /// With another one.
+    Failed(i32),
+    /// By a signal.
+    Killed(i32),
+    /// It was followed, and nobody says how it ended, or it goes on.
+    Followed(Why),
+    /// That is not recorded.
+    NotRecorded,
+}
+
+impl Run {
+    /// Whether it is of programs as they came and went, and not of one thing that ran.
+    pub fn is_of_programs(&self) -> bool {
+        matches!(self.target, Some(Target::Programs { .. } | Target::Merged { .. }))
+    }
+
+    /// How it ended.
+    pub fn outcome(&self) -> Outcome {
+        match (self.signal, self.exit_code, self.stopped) {
+            (Some(number), ..) => Outcome::Killed(number),
+            (None, Some(0), _) => Outcome::Well,
+            (None, Some(code), _) => Outcome::Failed(code),
+            (None, None, Some(why)) => Outcome::Followed(why),
+            (None, None, None) => Outcome::NotRecorded,
+        }
+    }
+}
+
+impl Outcome {
+    /// A few words.
+    pub fn words(self) -> String {
+        match self {
+            Outcome::Well => "exit 0".to_owned(),
+            Outcome::Failed(code) => format!("exit {code}"),
+            Outcome::Killed(number) => format!("killed by {}", signals::name(number)),
+            Outcome::Followed(Why::Ended) => "ended".to_owned(),
+            Outcome::Followed(Why::Time | Why::Asked) => "goes on".to_owned(),
+            Outcome::NotRecorded => "end not recorded".to_owned(),
+        }
+    }
+}
