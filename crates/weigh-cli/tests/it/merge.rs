@@ -165,6 +165,14 @@ fn equal_pids_of_different_containers_stay_apart() {
     let peak = all["figures"]["memory_pss_peak_bytes"]["value"].as_f64().unwrap();
     is_within("memory", peak, (2.0 * SIZE, 2.0 * SIZE + 12.0 * MIB));
     assert_eq!(all["host"]["pid_namespace"], Value::Null);
+    let words = ["export", "all", "-f", "json", "--table", "processes", "-o", "tables"];
+    assert!(output(&mut weigh(directory.path(), &words)).status.success());
+    let table = fs::read(directory.path().join("tables/processes.json")).unwrap();
+    let table: Value = serde_json::from_slice(&table).unwrap();
+    let column = |name: &str| [0, 1].map(|row| table[row][name].as_u64().unwrap());
+    assert_eq!(column("member"), [1, 2]);
+    assert_eq!(column("member_pid").map(Value::from), [pid("a"), pid("b")]);
+    assert_ne!(column("pid")[0], column("pid")[1], "a key for both tables");
 }
 
 #[test]

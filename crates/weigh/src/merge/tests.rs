@@ -123,6 +123,17 @@ impl Story {
         self
     }
 
+    /// A look at one alone: its CPU time, and that of the children it has waited for.
+    fn waited(&mut self, seconds: f64, id: ProcessId, own: f64, children: f64) -> &mut Story {
+        self.tick.begin(Duration::from_secs_f64(seconds));
+        let (user, children_user, none) = (Some(own), Some(children), Some(0.0));
+        let cpu = ProcessCpu { user, system: none, ..ProcessCpu::default() };
+        let cpu = ProcessCpu { children_user, children_system: none, ..cpu };
+        self.tick.put(Entity::Process(id), &cpu);
+        self.writer.tick(&self.tick);
+        self
+    }
+
     /// The command ended, and everything it did is in its account.
     fn ends(mut self, seconds: f64, cpu: f64, end: End) -> Recording {
         let reaped = Usage { user_seconds: cpu, largest_rss_bytes: GIB, ..Usage::default() };
@@ -317,6 +328,52 @@ fn a_run_inside_a_run_is_counted_once() {
     assert_eq!(value(&summary, "memory_rss_peak_bytes"), GIB as f64 + 1.0);
     let cpu = &summary.figures["cpu_time_seconds"];
     assert_eq!((cpu.value, cpu.method), (Some(4.1), Some(summary::Method::Sampled)));
+}
+
+#[test]
+fn the_bound_of_memory_holds_for_those_who_were_there_between_two_looks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (main, other) = (HERE.main, ProcessId { pid: 30, started: 5000 });
+    let (early, late) =
+        (ProcessId { pid: 11, started: 5010 }, ProcessId { pid: 12, started: 5060 });
+    let mut first = Story::run(directory.path(), "a", HERE);
+    first.comes(0.0, main, "script").comes_from(0.5, early, "one", main.pid);
+    first.looks(0.5, &[(main, 0.0, 1), (early, 0.0, GIB)]);
+    // The second was there at 0.6 s, with the first, and nobody looked before the first went.
+    first.goes(0.8, early, None).comes_from(1.5, late, "two", main.pid);
+    first.looks(1.5, &[(late, 0.0, GIB)]).goes(1.9, late, None);
+    let mut second = Story::run(directory.path(), "b", Setting { main: other, ..HERE });
+    second.comes(0.0, other, "other");
+    for step in 0..3 {
+        second.looks(f64::from(step) + 0.9, &[(other, 0.0, GIB)]);
+    }
+    let recordings = [first.ends(2.0, 0.0, End::Code(0)), second.ends(3.0, 0.0, End::Code(0))];
+    let (summary, _) = merged(directory.path(), &recordings);
+    let memory = &summary.figures["memory_peak_bytes"];
+    assert!(memory.upper.unwrap() >= 3.0 * GIB as f64, "{memory:?}");
+}
+
+#[test]
+fn programs_that_were_watched_count_each_for_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let watched = |name: &'static str, namespace| {
+        let main = ProcessId { pid: 0, started: 0 };
+        let setting = Setting { namespace: Some(namespace), main, ..HERE };
+        let mut story = Story::of(directory.path(), name, setting, |manifest| {
+            let names = vec!["gulmc".to_owned()];
+            manifest.target = Some(Target::Programs { names, under: None });
+            manifest.came = Some(5000);
+        });
+        let id = ProcessId { pid: 20, started: 5010 };
+        story.comes(0.1, id, "gulmc").looks(0.1, &[(id, 0.0, 1)]);
+        // It has waited for children that are nobody's business.
+        story.waited(1.0, id, 1.5, 40.0);
+        story.stops(2.0, &[id])
+    };
+    let recordings = [watched("a", "pid:[1]"), watched("b", "pid:[2]")];
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!(value(&summary, "cpu_time_seconds"), 3.0);
+    assert_eq!((summary.tools[0].instances, summary.tools[0].cpu_time_seconds), (2, Some(3.0)));
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         self.written.now = at;
         self.written.writer.wait_for_room();
         let place = &self.layout.places[one];
-        match self.replays[one].next()? {
+        match self.replays[one].next_moment()? {
             Some(Moment::Event(entry)) => self.written.event(entry, one, place),
             Some(Moment::Tick(tick)) => self.written.tick(tick, one, place),
             None => {}

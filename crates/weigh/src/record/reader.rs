@@ -108,7 +108,7 @@ impl Recording {
         mut each: impl FnMut(Moment<'_>),
     ) -> Result<(), Error> {
         let mut replay = Replay::of(self, groups)?;
-        while let Some(moment) = replay.next()? {
+        while let Some(moment) = replay.next_moment()? {
             each(moment);
         }
         Ok(())

@@ -72,7 +72,7 @@ impl<'a> Replay<'a> {
     }
 
     /// The next moment. What happened comes before what was measured then.
-    pub fn next(&mut self) -> Result<Option<Moment<'_>>, Error> {
+    pub fn next_moment(&mut self) -> Result<Option<Moment<'_>>, Error> {
         let measured = self.measured();
         let until = measured.map_or(f64::INFINITY, |at| at.as_secs_f64());
         if let Some(entry) = self.entries.as_slice().first()
