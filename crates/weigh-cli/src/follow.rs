@@ -6,7 +6,7 @@ use weigh::collect::rule::{OASIS, Rule};
 use weigh::record::{Manifest, Target};
 use weigh::run::{Follow, Followed, What};
 
-use crate::args::{AttachArgs, Measuring, WatchArgs};
+use crate::args::{AttachArgs, WatchArgs};
 use crate::failure::{Failure, USAGE};
 use crate::measured::Measured;
 use crate::print;
@@ -17,12 +17,18 @@ pub fn attach(args: AttachArgs) -> Result<u8, Failure> {
     pids.sort_unstable();
     pids.dedup();
     let what = What::Processes(pids);
-    follow(Follow { what, time: args.until.time }, &args.measuring, args.wait_all)
+    let measured = Measured::prepare(&args.measuring, args.wait_all)?;
+    follow(Follow { what, time: args.until.time }, measured)
 }
 
 /// Follows programs as they come and go.
 pub fn watch(args: WatchArgs) -> Result<u8, Failure> {
+    let mut measured = Measured::prepare(&args.measuring, false)?;
     let mut names = args.names;
+    if let Some(tools) = args.tools.as_deref().filter(|_| names.is_empty()) {
+        let stem = Path::new(tools).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        measured.settings.name = measured.settings.name.or(stem);
+    }
     if let Some(tools) = &args.tools {
         names.extend(tool_names(tools)?);
     }
@@ -31,11 +37,10 @@ pub fn watch(args: WatchArgs) -> Result<u8, Failure> {
         Failure::new("cannot watch for this", error, hint).code(USAGE)
     })?;
     let what = What::Programs { rule, under: args.under };
-    follow(Follow { what, time: args.until.time }, &args.measuring, false)
+    follow(Follow { what, time: args.until.time }, measured)
 }
 
-fn follow(follow: Follow, measuring: &Measuring, wait_all: bool) -> Result<u8, Failure> {
-    let mut measured = Measured::prepare(measuring, wait_all)?;
+fn follow(follow: Follow, mut measured: Measured<'_>) -> Result<u8, Failure> {
     let is_quiet = measured.is_quiet();
     let begun = |manifest: &Manifest| {
         if !is_quiet && print::err_is_terminal() {

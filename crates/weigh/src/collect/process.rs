@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use crate::catalog::{Stored, Type, Value, metrics};
+use crate::host::perf::TaskClock;
 use crate::host::{self, Descriptors, Host, Kept, ProcPath};
 use crate::parse::{self, io::Io, stat::Stat};
 use crate::sample::{Entity, ProcessId, Program, Tick};
@@ -168,6 +169,8 @@ pub struct Process {
     pub denied: Option<host::Error>,
     /// How often its arguments are still asked for, because it had none.
     pub untold: u8,
+    /// What counts its CPU time to the end, if it was met early enough.
+    pub clock: Option<Clock>,
     stat: Kept,
     schedstat: Kept,
     io: Kept,
@@ -190,6 +193,7 @@ impl Process {
             children_faults: 0,
             denied: None,
             untold: 0,
+            clock: None,
             stat: Kept::new(&tools.descriptors),
             schedstat: Kept::new(&tools.descriptors),
             io: Kept::new(&tools.descriptors),
@@ -272,6 +276,11 @@ impl Process {
         Look::Ran
     }
 
+    /// It is known to run this now.
+    pub fn note_program(&mut self, program: &Program) {
+        self.note_name(&program.name);
+    }
+
     /// Whether the name differs from the last one seen.
     fn note_name(&mut self, name: &[u8]) -> bool {
         let now = padded(name);
@@ -333,6 +342,28 @@ impl Process {
             ..ProcessEvents::default()
         };
         tick.put(entity, &events);
+    }
+}
+
+/// All CPU time of one process, to be read after its end.
+pub struct Clock {
+    /// What it had used when the clock was put on it, in seconds.
+    before: f64,
+    clock: TaskClock,
+}
+
+impl Clock {
+    /// Puts a clock on a process that has one thread; `None` when the kernel refuses.
+    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<Clock> {
+        let clock = TaskClock::of(pid).ok()?;
+        let path = ProcPath::new(pid, "schedstat");
+        let stat = parse::schedstat::parse(host.proc.read(path.as_c_str(), buffer).ok()?).ok()?;
+        Some(Clock { before: stat.running_ns as f64 / 1e9, clock })
+    }
+
+    /// What the process has used so far.
+    pub fn read(&mut self) -> Option<f64> {
+        Some(self.before + self.clock.read().ok()?.as_secs_f64())
     }
 }
 

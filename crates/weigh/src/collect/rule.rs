@@ -96,6 +96,16 @@ impl Rule {
         Some(mentioned.as_str().to_owned()).filter(|word| !word.is_empty())
     }
 
+    /// What to call all of them together.
+    pub fn called(&self) -> String {
+        match &self.words()[..] {
+            [first, others @ ..] if others.len() > 2 => {
+                format!("{first}-and-{}-more", others.len())
+            }
+            words => words.join("-"),
+        }
+    }
+
     /// What was asked for, a word each.
     pub fn words(&self) -> Vec<String> {
         let pattern = self.pattern.iter().map(|pattern| format!("/{}/", pattern.as_str()));

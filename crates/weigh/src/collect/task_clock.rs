@@ -1,13 +1,16 @@
 //! CPU time of the whole run, counted by the kernel as it passes.
 //!
-//! Source: an inherited perf task clock, opened before exec. It counts every
-//! process of the run, also those that live and die between two ticks. Needs
+//! Source: an inherited perf task clock, opened before exec, or on every thread of processes
+//! that run already. It counts every process of the run, also those that live and die between two ticks. Needs
 //! `kernel.perf_event_paranoid` of 2 or less, or CAP_PERFMON.
+
+use std::collections::HashSet;
+use std::time::Duration;
 
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
-use crate::host::Host;
 use crate::host::perf::{self, TaskClock};
+use crate::host::{Host, ProcPath};
 use crate::sample::{Entity, Tick};
 
 metrics! {
@@ -51,12 +54,59 @@ fn refused(host: &Host, error: &std::io::Error) -> Probe {
     }
 }
 
-/// The task clock of a run, read once a tick.
-pub struct RunClock(pub TaskClock);
+/// The task clocks of a run, read once a tick: one for a command, one for each thread that
+/// was there already of processes that are followed.
+pub struct RunClock(Vec<TaskClock>);
+
+/// More threads than this are not counted one by one: each takes a descriptor, and a read at
+/// every tick.
+const MOST_THREADS: usize = 1000;
+
+impl RunClock {
+    /// Of a command and all it starts.
+    pub fn of_command(clock: TaskClock) -> RunClock {
+        RunClock(vec![clock])
+    }
+
+    /// Of processes that run already and all they start from now on.
+    pub fn of_running(host: &Host, pids: &[u32]) -> Result<RunClock, String> {
+        let (mut clocks, mut counted) = (Vec::new(), HashSet::new());
+        let mut found = Vec::new();
+        loop {
+            found.clear();
+            for pid in pids {
+                // One that is gone has no threads.
+                let _ = host.proc.names(ProcPath::new(*pid, "task").as_c_str(), |name| {
+                    found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+                });
+            }
+            found.retain(|tid| counted.insert(*tid));
+            // Whoever was started by a thread that is counted is counted with it.
+            if found.is_empty() {
+                return Ok(RunClock(clocks));
+            }
+            if counted.len() > MOST_THREADS {
+                return Err(format!("more than {MOST_THREADS} threads run already"));
+            }
+            for tid in &found {
+                match TaskClock::from_now(*tid) {
+                    Ok(clock) => clocks.push(clock),
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(format!("perf_event_open: {error}")),
+                }
+            }
+        }
+    }
+
+    /// CPU time of everybody who is counted, dead or alive.
+    pub fn read(&mut self) -> std::io::Result<Duration> {
+        self.0.iter_mut().map(TaskClock::read).sum()
+    }
+}
 
 impl Collector for RunClock {
     fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let time = self.0.read().map_err(|error| Fault::Retire(format!("perf: {error}")))?;
+        let time = self.read().map_err(|error| Fault::Retire(format!("perf: {error}")))?;
         tick.put(Entity::Single, &RunCpu { time: Some(time.as_secs_f64()) });
         Ok(())
     }

@@ -99,15 +99,23 @@ impl Dir {
 
     /// How many entries a subdirectory has, `.` and `..` left out.
     pub fn count(&self, subdirectory: &CStr) -> Result<u64, Error> {
+        let mut count = 0u64;
+        self.names(subdirectory, |_| count += 1)?;
+        Ok(count)
+    }
+
+    /// Calls `visit` with the name of every entry of a subdirectory, `.` and `..` left out.
+    pub fn names(&self, subdirectory: &CStr, mut visit: impl FnMut(&CStr)) -> Result<(), Error> {
         let fd = self.open_file(subdirectory)?;
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut entries = RawDir::new(fd, &mut buffer);
-        let mut count = 0;
         while let Some(entry) = entries.next() {
-            entry.map_err(|errno| self.error(subdirectory, errno))?;
-            count += 1u64;
+            let entry = entry.map_err(|errno| self.error(subdirectory, errno))?;
+            if ![c".", c".."].contains(&entry.file_name()) {
+                visit(entry.file_name());
+            }
         }
-        Ok(count.saturating_sub(2))
+        Ok(())
     }
 }
 

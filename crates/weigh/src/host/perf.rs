@@ -29,6 +29,11 @@ impl TaskClock {
         open(pid, attributes)
     }
 
+    /// Counts from now on what thread `tid` uses, with every thread and process that it starts.
+    pub fn from_now(tid: u32) -> std::io::Result<TaskClock> {
+        open(tid, inherited())
+    }
+
     /// Counts from now on what process `pid` itself uses, without the processes it starts.
     ///
     /// Threads that it starts from now on are counted, those it has beside its first one are

@@ -150,6 +150,13 @@ pub struct WatchEnd {
     pub end: Option<End>,
     /// How long it was followed, in seconds.
     pub duration_seconds: f64,
+    /// CPU time of every process that was followed, from perf task clocks; null when there were
+    /// none.
+    #[serde(default)]
+    pub task_clock_seconds: Option<f64>,
+    /// When those clocks were started, in seconds since the run began.
+    #[serde(default)]
+    pub task_clock_began_seconds: Option<f64>,
     /// Processes that go on.
     pub left: Vec<u32>,
     /// Whether processes may have come and gone between two ticks.

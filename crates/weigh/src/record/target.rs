@@ -66,6 +66,16 @@ impl Member {
     }
 }
 
+/// Some words, as many as are read.
+fn listed(words: &[String]) -> String {
+    const MOST: usize = 6;
+    let mut text = words.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
+    if words.len() > MOST {
+        text.push_str(&format!(" and {} more", words.len() - MOST));
+    }
+    text
+}
+
 impl Target {
     /// What it is, for people who read a summary.
     pub fn words(&self) -> String {
@@ -76,9 +86,9 @@ impl Target {
                 format!("{noun} {}", pids.join(", "))
             }
             Target::Cgroup { path } => format!("control group {path}"),
-            Target::Programs { names, under: None } => names.join(", "),
+            Target::Programs { names, under: None } => listed(names),
             Target::Programs { names, under: Some(pid) } => {
-                format!("{} under process {pid}", names.join(", "))
+                format!("{} under process {pid}", listed(names))
             }
             Target::Merged { members, .. } => format!("{} recordings", members.len()),
         }

@@ -37,7 +37,7 @@ pub fn table(tools: &[Tool], style: Style) -> String {
 }
 
 fn row(tool: &Tool, style: Style) -> [String; 8] {
-    const LONGEST: usize = 15;
+    const LONGEST: usize = 12;
     let unknown = || "-".to_owned();
     let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
     let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));

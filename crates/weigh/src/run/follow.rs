@@ -14,7 +14,9 @@ use super::{Error, prepare};
 use crate::collect::members::Tree;
 use crate::collect::processes::Processes;
 use crate::collect::rule::Rule;
+use crate::collect::task_clock::RunClock;
 use crate::collect::{self, process};
+use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
@@ -111,9 +113,20 @@ pub fn follow(
             (Tree::of_anybody_but(&host, std::process::id()), Some(rule.clone()))
         }
     };
+    // Before the first look, so that nobody slips in between.
+    let (connector, refusal) = match &follow.what {
+        What::Programs { .. } => match Connector::open() {
+            Ok(connector) => (Some(connector), None),
+            Err(error) => (None, Some(error)),
+        },
+        What::Processes(_) => (None, None),
+    };
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
-    let processes =
+    let mut processes =
         collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
+    if let (Some(processes), Some(_)) = (&mut processes, &connector) {
+        processes.are_told();
+    }
     let begin = host.clock.now();
     tick.begin(Duration::ZERO);
     let writer = directory.as_deref().and_then(|directory| {
@@ -121,17 +134,26 @@ pub fn follow(
             .map_err(|error| warnings.push(format!("not recorded: {error}")))
             .ok()
     });
-    let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    if let Some(error) = refusal {
+        watch.fault("connector", format!("new processes are found by scanning: {error}"));
+    }
     begun(&manifest);
     let mut follower = Follower {
         watch,
         signals,
         is_alone: matches!(&follow.what, What::Processes(pids) if pids.len() == 1),
         held,
+        connector,
+        happened: Vec::new(),
+        clocked_since: None,
         until: follow.time,
         wait_all: settings.wait_all,
         end: None,
     };
+    if collects("task-clock") && matches!(follow.what, What::Processes(_)) {
+        follower.start_clocks();
+    }
     let why = follower.follow();
     Ok(follower.finish(why, warnings))
 }
@@ -159,7 +181,7 @@ fn describe(follow: &Follow, settings: &Settings, host: &Host) -> Manifest {
         manifest.command = None;
     }
     manifest.name = settings.name.clone().unwrap_or_else(|| match &follow.what {
-        What::Programs { rule, .. } => rule.words().join("-"),
+        What::Programs { rule, .. } => rule.called(),
         What::Processes(_) if pid != 0 => program.called(),
         What::Processes(_) => "processes".to_owned(),
     });
@@ -175,6 +197,11 @@ struct Follower {
     signals: Signals,
     /// Those who were named and have not ended.
     held: Vec<Held>,
+    /// The kernel's word on who comes and goes, when programs are looked for.
+    connector: Option<Connector>,
+    happened: Vec<Happened>,
+    /// When the clocks were started that count all who are followed.
+    clocked_since: Option<Duration>,
     until: Option<Duration>,
     wait_all: bool,
     /// Whether one process was named, and no more.
@@ -188,6 +215,20 @@ struct Follower {
 const PATIENCE: Duration = Duration::from_millis(100);
 
 impl Follower {
+    /// Has the kernel count what all who are there now use, and all they start.
+    fn start_clocks(&mut self) {
+        self.watch.take_tick();
+        let Some(processes) = &self.watch.processes else { return };
+        let pids: Vec<u32> = processes.alive().map(|id| id.pid).collect();
+        match RunClock::of_running(&self.watch.host, &pids) {
+            Ok(clock) => {
+                self.clocked_since = Some(self.watch.now());
+                self.watch.task_clock = Some(clock);
+            }
+            Err(why) => self.watch.fault("task-clock", why),
+        }
+    }
+
     fn follow(&mut self) -> Why {
         let was_named = !self.held.is_empty();
         loop {
@@ -202,6 +243,7 @@ impl Follower {
                 self.watch.take_tick();
                 return Why::Asked;
             }
+            self.hear();
             self.notice_ends();
             if was_named && self.held.is_empty() && !(self.wait_all && self.has_somebody()) {
                 return Why::Ended;
@@ -218,6 +260,7 @@ impl Follower {
         let held = self.held.iter().map(AsFd::as_fd);
         let mut sources: Vec<_> = [self.signals.as_fd()]
             .into_iter()
+            .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(held)
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
@@ -237,6 +280,32 @@ impl Follower {
             }
         }
         is_asked
+    }
+
+    /// Takes in what the kernel tells of those who come, change and go.
+    fn hear(&mut self) {
+        loop {
+            let Some(connector) = &mut self.connector else { return };
+            let happened = &mut self.happened;
+            happened.clear();
+            let heard = connector.next(|_, one| happened.push(one));
+            let Some(processes) = &mut self.watch.processes else { return };
+            match &heard {
+                Ok(Heard::All | Heard::Part) => {}
+                Ok(Heard::Lost) => processes.some_was_lost(),
+                Err(error) => {
+                    let why = format!("new processes are found by scanning: {error}");
+                    processes.are_told_no_more();
+                    self.connector = None;
+                    self.watch.fault("connector", why);
+                    return;
+                }
+            }
+            self.watch.take_in(happened);
+            if !matches!(heard, Ok(Heard::Part)) {
+                return;
+            }
+        }
     }
 
     /// Looks at everybody for the last time with those among them who have just ended.
@@ -266,11 +335,14 @@ impl Follower {
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
         let some_unseen = self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen);
+        let task_clock_seconds = self.watch.clocked();
         let now = self.watch.now();
         let end = WatchEnd {
             why,
             end: self.end.as_ref().and_then(|held| held.end_within(PATIENCE)),
             duration_seconds: now.as_secs_f64(),
+            task_clock_seconds,
+            task_clock_began_seconds: self.clocked_since.map(|at| at.as_secs_f64()),
             left,
             some_unseen,
             monitor_cpu_seconds: own::usage().cpu_seconds(),

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::schedule::Schedule;
+use crate::catalog::Scope;
 use crate::collect::own::OwnTicks;
-use crate::collect::processes::Processes;
+use crate::collect::processes::{Departed, Processes};
 use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::Host;
+use crate::host::connector::Happened;
 use crate::host::signals::Signals;
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
 use crate::sample::{Entity, Tick};
@@ -153,6 +155,36 @@ impl Watch {
         self.accumulator.tick(&self.tick);
     }
 
+    /// Takes in what the kernel told, in its order.
+    pub(super) fn take_in(&mut self, happened: &[Happened]) {
+        let at = self.now();
+        self.tick.begin(at);
+        let (host, tick) = (&self.host, &mut self.tick);
+        let Some(processes) = &mut self.processes else { return };
+        let mut departed = Vec::new();
+        for one in happened {
+            match *one {
+                Happened::Forked { parent, child } => processes.forked(host, parent, child),
+                Happened::Executed { pid } => processes.executed(host, tick, pid),
+                Happened::Ended { pid, end } => {
+                    departed.extend(processes.ended(host, tick, pid).map(|gone| (gone, end)));
+                }
+                // The program is the same.
+                Happened::Renamed { .. } => {}
+            }
+        }
+        let has_rows = tick.table(Scope::Process).is_some_and(|table| !table.is_empty());
+        if has_rows || !tick.changes.is_empty() {
+            self.hand_on_tick();
+        }
+        // After the last look at them: readers take the events of a moment before its tick.
+        let at = at + Duration::from_micros(1);
+        for (Departed { id, cpu_seconds }, end) in departed {
+            let (pid, started, end) = (id.pid, id.started, Some(end));
+            self.event(at, Event::ProcessExit { pid, started, end, usage: None, cpu_seconds });
+        }
+    }
+
     /// Something happened.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
         let entry = Entry::new(at, event);
@@ -171,6 +203,17 @@ impl Watch {
         if !self.faulted.contains(&fault) {
             self.faulted.push(fault);
             self.event(self.now(), Event::Fault { source: source.to_owned(), why });
+        }
+    }
+
+    /// What the run's task clock says now.
+    pub(super) fn clocked(&mut self) -> Option<f64> {
+        match self.task_clock.as_mut()?.read() {
+            Ok(time) => Some(time.as_secs_f64()),
+            Err(error) => {
+                self.fault("task-clock", error.to_string());
+                None
+            }
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Accumulator {
 /// What is known of the end, whether weigh started what ran or only followed it.
 pub(super) struct Ending {
     pub(super) duration_seconds: f64,
+    /// CPU time by the kernel's clocks, and when they were started.
+    pub(super) clock: Option<(f64, f64)>,
     why: Option<Why>,
     end: Option<End>,
     left: Vec<u32>,
@@ -60,6 +62,7 @@ impl From<&RunEnd> for Ending {
     fn from(end: &RunEnd) -> Ending {
         Ending {
             duration_seconds: end.duration_seconds,
+            clock: end.task_clock_seconds.map(|seconds| (seconds, 0.0)),
             why: None,
             end: Some(end.end),
             left: end.left.clone(),
@@ -73,6 +76,7 @@ impl From<&WatchEnd> for Ending {
     fn from(end: &WatchEnd) -> Ending {
         Ending {
             duration_seconds: end.duration_seconds,
+            clock: end.task_clock_seconds.zip(end.task_clock_began_seconds),
             why: Some(end.why),
             end: end.end,
             left: end.left.clone(),
@@ -218,13 +222,14 @@ impl Accumulator {
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 self.account = Some(end.clone());
-                self.closes(Ending::from(end), end.task_clock_seconds, at);
+                self.closes(Ending::from(end), at);
             }
-            Event::WatchEnd(end) => self.closes(Ending::from(end), None, at),
+            Event::WatchEnd(end) => self.closes(Ending::from(end), at),
         }
     }
 
-    fn closes(&mut self, end: Ending, clock: Option<f64>, at: f64) {
+    fn closes(&mut self, end: Ending, at: f64) {
+        let clock = end.clock.map(|(seconds, _)| seconds);
         self.end = Some(end);
         self.last = self.last.max(at);
         self.summed = self.summed.max(self.tree.cpu_of_alive() + self.reaped.cpu_seconds());

@@ -127,7 +127,7 @@ impl Estate {
         let mut cpu = waited(now) - waited(before) + ROUNDING;
         let mut faults = faulted(now).saturating_sub(faulted(before));
         owed.retain(|one| {
-            let is_paid = cpu >= one.cpu && faults >= one.faults.max(1);
+            let is_paid = cpu >= one.cpu && faults >= one.faults;
             if is_paid {
                 cpu -= one.cpu;
                 faults -= one.faults;

@@ -18,9 +18,15 @@ impl Processes {
         parent: u32,
         program: Program,
     ) -> Process {
-        let mut process = Process::new(id, &program.name, &self.tools);
-        process.untold = untold(self.arguments, &program);
+        let process = self.known(id, &program);
         tick.changes.push(Change::Came { id, parent, program });
+        process
+    }
+
+    /// Somebody of whom it is known what it runs.
+    pub(super) fn known(&self, id: ProcessId, program: &Program) -> Process {
+        let mut process = Process::new(id, &program.name, &self.tools);
+        process.untold = untold(self.arguments, program);
         process
     }
 
@@ -71,12 +77,19 @@ impl Processes {
         if let Some(id) = self.root.take() {
             self.take_in(host, tick, &Newcomer { id, parent: std::process::id() });
         }
-        self.ask_again(host, tick);
+        self.welcome_fresh(tick);
+        if self.is_told && self.has_looked {
+            return Ok(false);
+        }
+        if !self.is_told {
+            self.ask_again(host, tick);
+        }
         let mut newcomers = std::mem::take(&mut self.newcomers);
         newcomers.clear();
         let looked = self.members.look(host, &mut newcomers);
         for newcomer in &newcomers {
             if !self.take_in(host, tick, newcomer)
+                && !self.is_told
                 && let Some(chosen) = &mut self.chosen
             {
                 chosen.pass_over(newcomer.id.pid, self.has_looked);

@@ -7,6 +7,7 @@
 mod coming;
 #[cfg(test)]
 mod tests;
+mod told;
 
 use std::collections::HashSet;
 
@@ -22,6 +23,8 @@ use crate::host::Host;
 use crate::sample::{Change, ProcessId, Tick};
 use crate::settings::Settings;
 use coming::{program, untold};
+pub use told::Departed;
+use told::Fresh;
 
 pub(in crate::collect) const SOURCE: Source = Source {
     name: "process",
@@ -55,6 +58,8 @@ pub struct Processes {
     /// Who of the members is meant; all, when nothing is said.
     chosen: Option<Chosen>,
     list: Vec<Process>,
+    /// Those who were forked since the last look, and may be about to become somebody else.
+    fresh: Vec<Fresh>,
     footprint: Footprint,
     tools: Tools,
     newcomers: Vec<Newcomer>,
@@ -66,6 +71,8 @@ pub struct Processes {
     /// The command's first process, until the first tick.
     root: Option<ProcessId>,
     has_looked: bool,
+    /// Whether the kernel tells who comes and goes.
+    is_told: bool,
     to_ask: Vec<u32>,
 }
 
@@ -87,6 +94,7 @@ impl Processes {
             members,
             chosen: rule.map(Chosen::by),
             list: Vec::new(),
+            fresh: Vec::new(),
             footprint: Footprint::within(settings.budget),
             tools: Tools::new(host, descriptors),
             newcomers: Vec::new(),
@@ -96,6 +104,7 @@ impl Processes {
             unseen: false,
             root: None,
             has_looked: false,
+            is_told: false,
             to_ask: Vec::new(),
         }
     }

@@ -29,15 +29,7 @@ impl Monitor {
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
-        let clock = self.watch.task_clock.as_mut().map(|clock| clock.0.read());
-        let task_clock_seconds = match clock {
-            Some(Ok(time)) => Some(time.as_secs_f64()),
-            Some(Err(error)) => {
-                self.watch.fault("task-clock", error.to_string());
-                None
-            }
-            None => None,
-        };
+        let task_clock_seconds = self.watch.clocked();
         let io = own::reaped_io(&self.watch.host)
             .map(|io| io.less(&Pause::IO).less(&self.inheritance.io))
             .map_err(|error| self.watch.fault("io", error.to_string()));

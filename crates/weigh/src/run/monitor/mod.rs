@@ -87,7 +87,7 @@ impl Monitor {
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
         match clock {
-            Some(Ok(clock)) => self.watch.task_clock = Some(RunClock(clock)),
+            Some(Ok(clock)) => self.watch.task_clock = Some(RunClock::of_command(clock)),
             Some(Err(error)) => self.watch.fault("task-clock", format!("perf_event_open: {error}")),
             None => {}
         }

@@ -3,10 +3,11 @@
 
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Method};
-use super::{NO_END, NOT_SEEN, missing};
+use super::{NO_END, missing};
 use crate::parse::io::Io;
 
 const STAT: &str = "/proc/PID/stat since weigh came";
+const NOT_SEEN: &str = "nothing of what was to be followed was seen";
 const LAST: &str = "what a process did between the last look at it and its end may be missing";
 
 /// A clock tick of `/proc/PID/stat`: user and system time are each cut off below it.
@@ -20,6 +21,9 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
         return Figure::unknown(STAT, missing(run, NOT_SEEN));
     }
     let value = run.tree.cpu_of_alive();
+    if let Some((clock, began)) = run.end.as_ref().and_then(|end| end.clock) {
+        return clocked(run, value, clock, began);
+    }
     let unseen = run.gaps * f64::from(run.manifest.host.cores);
     let cut_off = 2.0 * CLOCK_TICK * run.tree.total as f64;
     let upper = (!run.some_unseen()).then_some(value + unseen + cut_off);
@@ -31,6 +35,15 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     }
 }
 
+/// CPU time by the kernel's clocks: they also run while an interrupt or another guest has the
+/// CPU, and began a moment after weigh came.
+fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
+    let lower = seen.min(clock).max(clock - run.node.elsewhere());
+    let upper = clock.max(seen) + began * f64::from(run.manifest.host.cores);
+    let source = "perf task-clock since weigh came";
+    Figure::between(clock, Method::Exact, lower, Some(upper), source)
+}
+
 /// The kernel's own split of what was seen.
 pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if cpu.value.is_none() {
@@ -38,9 +51,12 @@ pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figur
         return (unknown.clone(), unknown);
     }
     let (user, system) = run.tree.split_of_alive();
+    // What a clock counted beyond what was seen is split as that.
+    let more = cpu.value.map_or(1.0, |value| (value / (user + system)).max(1.0));
+    let more = if more.is_finite() { more } else { 1.0 };
     let figure = |part: f64, other: f64| {
-        let upper = cpu.upper.map(|upper| (upper - other).max(part));
-        let figure = Figure::between(part, Method::Estimated, part, upper, STAT);
+        let upper = cpu.upper.map(|upper| (upper - other).max(part * more));
+        let figure = Figure::between(part * more, Method::Estimated, part, upper, STAT);
         Figure { reason: cpu.reason.clone(), ..figure }
     };
     (figure(user, system), figure(system, user))

@@ -167,7 +167,8 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
 fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
     let duration = run.duration();
     let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
-        return Figure::unknown("CPU time / duration", "the run has no duration");
+        let why = cpu.reason.as_deref().filter(|_| cpu.value.is_none());
+        return Figure::unknown("CPU time / duration", why.unwrap_or("the run has no duration"));
     };
     let mut figure = cpu.clone();
     figure.value = Some(value / duration);

@@ -1,0 +1,133 @@
+//! Processes that the kernel tells of at the moment they come, change or go.
+//!
+//! Nobody has to be looked for then. And because a process has one thread when it has just
+//! been forked or has called exec, a clock can be put on it that counts all it uses and is
+//! read after its end: one that lives for less than a tick has its CPU time all the same.
+
+use super::Processes;
+use crate::collect::process::{Clock, Process};
+use crate::host::{Host, ProcPath};
+use crate::parse;
+use crate::sample::{Change, ProcessId, Program, Tick};
+
+/// A process that is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Departed {
+    /// Which one.
+    pub id: ProcessId,
+    /// All CPU time of its own, if a clock was on it.
+    pub cpu_seconds: Option<f64>,
+}
+
+/// Somebody who is meant, and was not told of yet.
+pub(super) struct Fresh {
+    process: Process,
+    parent: u32,
+    program: Program,
+}
+
+impl Processes {
+    /// The kernel tells who comes and goes from now on: a look is taken only once.
+    pub fn are_told(&mut self) {
+        self.is_told = true;
+    }
+
+    /// The kernel tells no longer.
+    pub fn are_told_no_more(&mut self) {
+        self.is_told = false;
+        self.some_was_lost();
+    }
+
+    /// Some of what the kernel told was lost: everybody has to be looked for once more.
+    pub fn some_was_lost(&mut self) {
+        self.has_looked = false;
+        self.unseen = true;
+    }
+
+    /// A process was made.
+    pub fn forked(&mut self, host: &Host, parent: u32, child: u32) {
+        self.members.was_born(parent, child);
+        // It is what its parent is. Most become something else at once, and are not told of
+        // before they had the time.
+        if self.list.iter().any(|process| process.id.pid == parent) {
+            let fresh = self.meet(host, child);
+            self.fresh.extend(fresh);
+        }
+    }
+
+    /// A process became another program.
+    pub fn executed(&mut self, host: &Host, tick: &mut Tick, pid: u32) {
+        self.fresh.retain(|fresh| fresh.process.id.pid != pid);
+        if !self.members.has(pid) {
+            return;
+        }
+        let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
+            if let Some(fresh) = self.meet(host, pid) {
+                self.welcome(tick, fresh);
+                self.look_at_last(host, tick);
+            }
+            return;
+        };
+        let id = self.list[place].id;
+        match self.program(host, pid) {
+            Some(program) => {
+                self.list[place].note_program(&program);
+                self.list[place].look(host, &mut self.tools, tick, || {});
+                tick.changes.push(Change::Became { id, program });
+            }
+            None => {
+                self.list.remove(place);
+                tick.changes.push(Change::Went { id });
+            }
+        }
+        self.footprint.note_change();
+    }
+
+    /// A process is over: looks at what is left of it, and says who it was if it was followed.
+    pub fn ended(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<Departed> {
+        self.members.has_ended(pid);
+        if let Some(place) = self.fresh.iter().position(|fresh| fresh.process.id.pid == pid) {
+            let fresh = self.fresh.remove(place);
+            self.welcome(tick, fresh);
+        }
+        let place = self.list.iter().position(|process| process.id.pid == pid)?;
+        let mut process = self.list.remove(place);
+        process.look(host, &mut self.tools, tick, || {});
+        self.footprint.note_change();
+        Some(Departed { id: process.id, cpu_seconds: process.clock.as_mut().and_then(Clock::read) })
+    }
+
+    /// Takes in those who were forked and stayed what they were.
+    pub(super) fn welcome_fresh(&mut self, tick: &mut Tick) {
+        for fresh in std::mem::take(&mut self.fresh) {
+            self.welcome(tick, fresh);
+        }
+    }
+
+    fn welcome(&mut self, tick: &mut Tick, fresh: Fresh) {
+        let Fresh { process, parent, program } = fresh;
+        if !self.list.iter().any(|known| known.id == process.id) {
+            tick.changes.push(Change::Came { id: process.id, parent, program });
+            self.list.push(process);
+            self.footprint.note_change();
+        }
+    }
+
+    fn look_at_last(&mut self, host: &Host, tick: &mut Tick) {
+        if let Some(process) = self.list.last_mut() {
+            process.look(host, &mut self.tools, tick, || {});
+        }
+    }
+
+    /// Puts a clock on somebody who was just told of, if it is meant.
+    fn meet(&mut self, host: &Host, pid: u32) -> Option<Fresh> {
+        let path = ProcPath::new(pid, "stat");
+        let bytes = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok()?;
+        let stat = parse::stat::parse(bytes).ok()?;
+        let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
+        let program = self.program(host, pid)?;
+        let mut process = self.known(id, &program);
+        process.clock = Clock::on(host, pid, &mut self.tools.buffer);
+        Some(Fresh { process, parent, program })
+    }
+}
