@@ -195,6 +195,30 @@ fn a_run_inside_a_run_is_counted_once() {
 }
 
 #[test]
+fn a_process_that_two_watchers_followed_is_counted_once() {
+    let directory = place();
+    let path = directory.path();
+    let mut load = plain("./gulmc", path).args(["touch", "64MiB", "3s"]).spawn().unwrap();
+    let pid = load.id().to_string();
+    let watcher = |name: &str| {
+        let words = ["attach", &pid, "-q", "-i", "100ms", "--budget", "50%", "-o", name];
+        weigh(path, &words).spawn().unwrap()
+    };
+    let watchers = ["a", "b"].map(watcher);
+    assert!(load.wait().unwrap().success());
+    all_end_well(watchers);
+    let all = merged(path, &["a", "b", "-o", "all"]);
+    assert_eq!(all["processes"]["total"], 1);
+    assert_eq!(
+        (&all["tools"][0]["instances"], &all["tools"][0]["name"]),
+        (&1.into(), &"gulmc".into())
+    );
+    let peak = all["figures"]["memory_rss_peak_bytes"]["value"].as_f64().unwrap();
+    is_within("memory", peak, (SIZE, SIZE + 8.0 * MIB));
+    assert_eq!(all["run"]["stopped"], "ended");
+}
+
+#[test]
 fn what_cannot_be_put_together_says_so_in_three_lines() {
     let directory = place();
     let path = directory.path();

@@ -20,6 +20,8 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
     let ends: Vec<(&Entry, &Place)> = ends?.into_iter().zip(&layout.places).collect();
     let at = ends.iter().map(|(entry, place)| entry.at() + place.offset).max()?;
     let all: Vec<Closed> = ends.iter().filter_map(|(entry, place)| closed(entry, place)).collect();
+    let clocks = ends.iter().map(|(entry, _)| clock(entry));
+    let task_clock_seconds = clocks.sum::<Option<f64>>().filter(|_| layout.clocks);
     let event = if layout.exact {
         let accounts: Vec<&RunEnd> = ends.iter().filter_map(|(entry, _)| account(entry)).collect();
         Event::RunEnd(RunEnd {
@@ -29,7 +31,7 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
                 sum.add(&end.reaped);
                 sum
             }),
-            task_clock_seconds: clock(&accounts).filter(|_| layout.one_machine),
+            task_clock_seconds,
             io: accounts.iter().try_fold(Default::default(), |sum, end| Some(end.io?.and(&sum))),
             left: left(&all, roll),
             some_unseen: all.iter().any(|one| one.some_unseen),
@@ -48,18 +50,26 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
             left: left(&all, roll),
             some_unseen: all.iter().any(|one| one.some_unseen),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
+            task_clock_seconds,
+            // What one clock came too late for is added to what another did.
+            task_clock_began_seconds: task_clock_seconds
+                .map(|_| all.iter().map(|one| one.clock_began_seconds).sum()),
         })
     };
     Some(Entry::new(at, event))
 }
 
-/// CPU time as the task clocks of all say, if all have one.
-pub fn clock(accounts: &[&RunEnd]) -> Option<f64> {
-    accounts.iter().map(|end| end.task_clock_seconds).sum()
+/// CPU time as the task clock said at an end.
+pub fn clock(entry: &Entry) -> Option<f64> {
+    match &entry.event {
+        Event::RunEnd(end) => end.task_clock_seconds,
+        Event::WatchEnd(end) => end.task_clock_seconds,
+        _ => None,
+    }
 }
 
 /// The exact account at the end of a recording.
-pub fn account(entry: &Entry) -> Option<&RunEnd> {
+fn account(entry: &Entry) -> Option<&RunEnd> {
     if let Event::RunEnd(end) = &entry.event { Some(end) } else { None }
 }
 
@@ -72,6 +82,7 @@ struct Closed {
     left: Vec<u32>,
     some_unseen: bool,
     monitor_cpu_seconds: f64,
+    clock_began_seconds: f64,
 }
 
 fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
@@ -86,6 +97,7 @@ fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
             left: moved(&end.left),
             some_unseen: end.some_unseen,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
+            clock_began_seconds: 0.0,
         }),
         Event::WatchEnd(end) => Some(Closed {
             over: over(end.duration_seconds),
@@ -94,6 +106,7 @@ fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
             left: moved(&end.left),
             some_unseen: end.some_unseen,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
+            clock_began_seconds: end.task_clock_began_seconds.unwrap_or(0.0),
         }),
         _ => None,
     }

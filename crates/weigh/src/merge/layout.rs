@@ -20,6 +20,9 @@ pub struct Layout {
     pub places: Vec<Place>,
     /// Whether their accounts add up.
     pub exact: bool,
+    /// Whether their task clocks do: none is missing, and the account of interrupts that goes
+    /// with them is that of one machine.
+    pub clocks: bool,
     /// Whether all saw the same machine, in the same way.
     pub one_machine: bool,
 }
@@ -57,8 +60,16 @@ impl Layout {
                 came: manifests[one].came.map_or(0, |came| came.saturating_add_signed(ahead[one])),
             })
             .collect();
-        let exact = recordings.iter().all(has_account) && all_different(recordings, &places);
-        Layout { started, zero, places, exact, one_machine: one_machine(&manifests) }
+        let (one_machine, apart) = (one_machine(&manifests), all_different(recordings, &places));
+        let has_clock = |one: &Recording| ending::of(one).and_then(ending::clock).is_some();
+        Layout {
+            exact: apart && recordings.iter().all(has_account),
+            clocks: apart && one_machine && recordings.iter().all(has_clock),
+            one_machine,
+            started,
+            zero,
+            places,
+        }
     }
 
     /// The last moment that anything is known of.

@@ -68,12 +68,12 @@ pub fn ids(manifest: &Manifest) -> Vec<&str> {
 
 impl Layout {
     /// Whether a metric of this name is recorded of all together: what is of one machine says
-    /// nothing of several, and a task clock needs that machine's account of interrupts.
+    /// nothing of several.
     fn keeps(&self, name: &str) -> bool {
         let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
             Some(Scope::Process | Scope::Own) => true,
-            Some(Scope::Run) => self.exact && self.one_machine,
+            Some(Scope::Run) => self.clocks,
             _ => self.one_machine,
         }
     }

@@ -158,7 +158,7 @@ fn write(
     let groups = collect::all_groups();
     let tick = Tick::new(&manifest::kept(&groups, manifest));
     let writer = Writer::create(directory, manifest, &tick)?;
-    let mut walk = Walk::new(recordings, layout, manifest, &groups, tick, writer)?;
+    let mut walk = Walk::new(recordings, layout, &groups, tick, writer)?;
     let of = layout.last(recordings);
     while let Some(done) = walk.step()? {
         progress(Progress { done: done.min(of), of });

@@ -154,7 +154,12 @@ impl Story {
     }
 
     /// Nobody follows it any longer.
-    fn stops(mut self, seconds: f64, left: &[ProcessId]) -> Recording {
+    fn stops(self, seconds: f64, left: &[ProcessId]) -> Recording {
+        self.stops_with(seconds, left, None)
+    }
+
+    /// The same; a task clock that began after 10 ms says what was used.
+    fn stops_with(mut self, seconds: f64, left: &[ProcessId], clock: Option<f64>) -> Recording {
         let end = WatchEnd {
             why: Why::Asked,
             end: None,
@@ -162,6 +167,8 @@ impl Story {
             left: left.iter().map(|id| id.pid).collect(),
             some_unseen: false,
             monitor_cpu_seconds: 0.5,
+            task_clock_seconds: clock,
+            task_clock_began_seconds: clock.map(|_| 0.01),
         };
         self.event(seconds, Event::WatchEnd(end));
         self.done()
@@ -310,6 +317,21 @@ fn a_process_that_two_saw_is_counted_once() {
         .iter()
         .filter(|entry| matches!(entry.event, Event::ProcessStart { .. }));
     assert_eq!(starts.count(), 1);
+}
+
+#[test]
+fn task_clocks_of_runs_and_of_watches_add_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let watched = ProcessId { pid: 20, started: 100 };
+    let mut watch = watch(directory.path(), "a", 0.0, 5000);
+    watch.comes(0.0, watched, "solver").looks(0.0, &[(watched, 50.0, GIB)]);
+    let watch = watch.stops_with(4.5, &[watched], Some(2.5));
+    let run = worker(directory.path(), "b", HERE);
+    let (summary, _) = merged(directory.path(), &[watch, run]);
+    let cpu = &summary.figures["cpu_time_seconds"];
+    assert_eq!((cpu.value, cpu.method), (Some(6.5), Some(summary::Method::Exact)));
+    // Before the clock began four cores may have been busy.
+    assert_eq!(cpu.upper, Some(6.54));
 }
 
 #[test]

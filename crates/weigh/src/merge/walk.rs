@@ -9,8 +9,7 @@ use super::layout::{Layout, Place};
 use super::roll::Roll;
 use super::rounds::Rounds;
 use crate::catalog::{Metric, Scope};
-use crate::record::events::RunEnd;
-use crate::record::{Entry, Error, Event, Manifest, Moment, Recording, Replay, Since, Writer};
+use crate::record::{Entry, Error, Event, Moment, Recording, Replay, Since, Writer};
 use crate::sample::{Entity, ProcessId, Tick};
 
 /// Rows that are gathered before they are written.
@@ -47,7 +46,6 @@ impl<'a> Walk<'a> {
     pub fn new(
         recordings: &'a [Recording],
         layout: &'a Layout,
-        manifest: &Manifest,
         groups: &[&'static [Metric]],
         tick: Tick,
         writer: Writer,
@@ -56,11 +54,6 @@ impl<'a> Walk<'a> {
             .iter()
             .map(|recording| Replay::as_recorded(recording, groups))
             .collect::<Result<_, Error>>()?;
-        let ends: Option<Vec<&RunEnd>> =
-            recordings.iter().map(|one| ending::account(ending::of(one)?)).collect();
-        let has_clocks = ends.is_some_and(|ends| ending::clock(&ends).is_some())
-            && tick.table(Scope::Run).is_some()
-            && !manifest.is_followed();
         let came = layout.places.iter().filter(|place| place.came > 0);
         let own = |one: &Recording| {
             let own = format!("{}.", Scope::Own.name());
@@ -75,7 +68,7 @@ impl<'a> Walk<'a> {
                 writer,
                 now: Duration::ZERO,
                 roll: Roll::default(),
-                rounds: Rounds::of(recordings.len(), has_clocks),
+                rounds: Rounds::of(recordings.len(), layout.clocks),
                 ended: Vec::new(),
                 since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
                 faults: HashSet::new(),
@@ -162,8 +155,7 @@ impl Written {
                     self.writer.event(&entry);
                 }
             }
-            Event::RunEnd(end) => self.ends(one, end.task_clock_seconds),
-            Event::WatchEnd(_) => self.ends(one, None),
+            Event::RunEnd(_) | Event::WatchEnd(_) => self.ends(one, ending::clock(entry)),
         }
     }
 

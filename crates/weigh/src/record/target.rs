@@ -77,6 +77,11 @@ fn listed(words: &[String]) -> String {
 }
 
 impl Target {
+    /// What became of it, in a word before [`Target::words`].
+    pub fn verb(&self) -> &'static str {
+        if matches!(self, Target::Merged { .. }) { "merged" } else { "followed" }
+    }
+
     /// What it is, for people who read a summary.
     pub fn words(&self) -> String {
         match self {
