@@ -18,6 +18,7 @@ mod harm;
 mod hostile;
 mod inherited;
 mod killed;
+mod merge;
 mod node;
 mod oasis;
 mod odd_names;

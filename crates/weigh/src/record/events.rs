@@ -23,6 +23,11 @@ impl Entry {
     pub fn new(at: Duration, event: Event) -> Entry {
         Entry { seconds: at.as_secs_f64(), event }
     }
+
+    /// When it happened, to the nanosecond; the beginning when a stranger's moment is none.
+    pub fn at(&self) -> Duration {
+        Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
+    }
 }
 
 /// Something that happened.

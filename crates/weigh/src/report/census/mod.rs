@@ -65,8 +65,8 @@ pub struct Census {
 impl Census {
     /// Nobody has come yet.
     pub fn new(manifest: &Manifest) -> Census {
-        let main = manifest.main();
-        Census { main_exit: MainExit::of(main), alive: HashMap::new(), gone: Gone::of(main) }
+        let mains = manifest.mains();
+        Census { main_exit: MainExit::of(&mains), alive: HashMap::new(), gone: Gone::of(mains) }
     }
 
     /// Takes in what was measured at one moment.
@@ -97,8 +97,8 @@ impl Census {
                 self.ended(id, *end, *usage, *cpu_seconds, at);
             }
             Event::RunEnd(end) => {
-                if let Some(size) = self.main_exit.own(end) {
-                    self.gone.main_grew(size);
+                for (main, size) in self.main_exit.own(end) {
+                    self.gone.main_grew(main, size);
                 }
             }
             _ => {}
