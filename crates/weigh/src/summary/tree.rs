@@ -1,6 +1,6 @@
 //! The processes of a run as the summary follows them: who is alive, with what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::alive::{Alive, Levels, Sums, add};
 use super::ceiling::Ceilings;
@@ -15,7 +15,8 @@ use crate::sample::{ProcessId, Table};
 pub struct Tree {
     /// The command's process; several, in order, when several runs were put together.
     mains: Vec<ProcessId>,
-    alive: HashMap<ProcessId, Alive>,
+    /// In an order, so that the same recording always gives the same last digit.
+    alive: BTreeMap<ProcessId, Alive>,
     names: HashMap<ProcessId, String>,
     /// Those who went since the last whole look: they may have been there together with
     /// somebody who had not been seen yet.
@@ -24,7 +25,7 @@ pub struct Tree {
     /// there with them may still not have been seen.
     gone_before: Option<Gone>,
     /// CPU time of the main processes.
-    main_cpu: HashMap<ProcessId, f64>,
+    main_cpu: BTreeMap<ProcessId, f64>,
     /// Everybody seen so far.
     pub total: u64,
     /// The most at once.
