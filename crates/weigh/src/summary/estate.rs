@@ -5,7 +5,7 @@
 //! rises; so nothing is missing in between, and nothing is counted twice. If nobody who is
 //! followed waits, what was last seen is kept for good.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::alive::Alive;
 use crate::host::wait::Usage;
@@ -85,7 +85,8 @@ pub struct Estate {
     alone: Vec<usize>,
     parents: HashMap<ProcessId, u32>,
     kept: Account,
-    owed: HashMap<ProcessId, Vec<Debt>>,
+    /// In an order, so that the same recording always gives the same last digit.
+    owed: BTreeMap<ProcessId, Vec<Debt>>,
 }
 
 /// What will be in the account of whoever waits.
@@ -103,7 +104,7 @@ const ROUNDING: f64 = 0.05;
 impl Estate {
     /// Of processes with all they start, but each for itself in these namespaces of pids.
     pub fn new(alone: Vec<usize>) -> Estate {
-        Estate { alone, parents: HashMap::new(), kept: Account::default(), owed: HashMap::new() }
+        Estate { alone, parents: HashMap::new(), kept: Account::default(), owed: BTreeMap::new() }
     }
 
     /// Whether what children used belongs to this process, if it waited for them.
