@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::following::{Followed, Following, Load};
-use crate::weighed::{burner, can_mount, output, plain, skipped, weigh};
+use crate::weighed::{MIB, burner, can_mount, is_root, output, plain, skipped, weigh};
 
 /// A directory with tools in it that do what burners do.
 fn tools() -> TempDir {
@@ -63,6 +63,23 @@ fn a_tool_shorter_than_the_interval_is_counted_each_time_with_its_cpu_time() {
     assert!((all - cpu).abs() < 0.02, "{all} is not {cpu}");
     let ends = followed.events();
     assert_eq!(ends.matches(r#""end":{"code":0}"#).count(), 3, "{ends}");
+}
+
+#[test]
+fn root_has_the_size_of_a_tool_that_was_short() {
+    let (mut load, following) =
+        watch("wait_for_word; ./fmpy touch 64MiB 1ms", &["fmpy", "-i", "10s"]);
+    load.go();
+    let followed = following.end();
+    if !is_root() || !was_told(&followed) {
+        return skipped("needs root in the machine's first namespaces");
+    }
+    let fmpy = followed.tool("fmpy").unwrap();
+    let size = fmpy["instance_memory_peak_bytes"].as_f64().unwrap() / MIB;
+    assert!((64.0..70.0).contains(&size), "{fmpy:#}");
+    let all = followed.figure("memory_peak_bytes").known() / MIB;
+    assert!((64.0..70.0).contains(&all), "{all}");
+    followed.is_recorded();
 }
 
 #[test]

@@ -46,7 +46,7 @@ impl Roll {
                 let program = Program::new(name, command, tool);
                 self.becomes(id.moved(place.namespace, place.ahead), program, by)
             }
-            Event::ProcessExit { pid, started, end, usage, cpu_seconds } => {
+            Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let id = id.moved(place.namespace, place.ahead);
                 self.there.remove(&id);
@@ -57,6 +57,7 @@ impl Roll {
                     end: *end,
                     usage: *usage,
                     cpu_seconds: *cpu_seconds,
+                    memory_peak_bytes: *memory_peak_bytes,
                 })
             }
             _ => None,
@@ -120,6 +121,7 @@ impl Roll {
             end: None,
             usage: None,
             cpu_seconds: None,
+            memory_peak_bytes: None,
         };
         gone.into_iter().map(exit).collect()
     }

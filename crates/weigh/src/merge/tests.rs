@@ -94,7 +94,14 @@ impl Story {
 
     fn goes(&mut self, seconds: f64, id: ProcessId, usage: Option<Usage>) -> &mut Story {
         let (pid, started) = (id.pid, id.started);
-        let exit = Event::ProcessExit { pid, started, end: None, usage, cpu_seconds: None };
+        let exit = Event::ProcessExit {
+            pid,
+            started,
+            end: None,
+            usage,
+            cpu_seconds: None,
+            memory_peak_bytes: None,
+        };
         self.event(seconds, exit)
     }
 

@@ -80,6 +80,9 @@ pub enum Event {
         /// there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cpu_seconds: Option<f64>,
+        /// The most memory it had, from its last account; null where there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_peak_bytes: Option<u64>,
     },
     /// A phase began.
     PhaseStart {
@@ -251,6 +254,7 @@ impl From<&Change> for Event {
                 end: None,
                 usage: None,
                 cpu_seconds: None,
+                memory_peak_bytes: None,
             },
         }
     }

@@ -246,6 +246,7 @@ mod tests {
             end: None,
             usage: None,
             cpu_seconds: None,
+            memory_peak_bytes: None,
         };
         since.event(&Entry { seconds: 0.0, event });
     }

@@ -20,6 +20,7 @@ use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
+use crate::host::taskstats::{Departure, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::record::events::{self, WatchEnd, Why};
 use crate::record::{Event, Manifest, Target, Writer};
@@ -121,6 +122,8 @@ pub fn follow(
         },
         What::Processes(_) => (None, None),
     };
+    // Whoever may not have them has the clocks, and no sizes of those who lived for less than a tick.
+    let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
     let mut processes =
         collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
@@ -146,6 +149,8 @@ pub fn follow(
         held,
         connector,
         happened: Vec::new(),
+        taskstats,
+        accounts: Vec::new(),
         clocked_since: None,
         until: follow.time,
         wait_all: settings.wait_all,
@@ -200,6 +205,9 @@ struct Follower {
     /// The kernel's word on who comes and goes, when programs are looked for.
     connector: Option<Connector>,
     happened: Vec<Happened>,
+    /// The last accounts of those who end, which the kernel gives to root.
+    taskstats: Option<Taskstats>,
+    accounts: Vec<Departure>,
     /// When the clocks were started that count all who are followed.
     clocked_since: Option<Duration>,
     until: Option<Duration>,
@@ -209,6 +217,9 @@ struct Follower {
     /// The only one that was named, when it has ended.
     end: Option<Held>,
 }
+
+/// How many accounts are kept: the end of a process with several threads may be told of later.
+const KEPT: usize = 1000;
 
 /// How long to wait for the parent of a process that has ended to take note of it: until then
 /// nobody else is told how it ended.
@@ -309,7 +320,15 @@ impl Follower {
                     return;
                 }
             }
-            self.watch.take_in(happened);
+            // The account of a process comes before the word that it has ended.
+            if let Some(taskstats) = &mut self.taskstats {
+                let accounts = &mut self.accounts;
+                accounts.drain(..accounts.len().saturating_sub(KEPT));
+                if taskstats.next(|account| accounts.push(account)).is_err() {
+                    self.taskstats = None;
+                }
+            }
+            self.watch.take_in(happened, &self.accounts);
             if !matches!(heard, Ok(Heard::Part)) {
                 return;
             }
@@ -332,7 +351,14 @@ impl Follower {
             // Else the look has found it gone already.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
                 let (pid, started, end) = (id.pid, id.started, held.end());
-                let exit = Event::ProcessExit { pid, started, end, usage: None, cpu_seconds: None };
+                let exit = Event::ProcessExit {
+                    pid,
+                    started,
+                    end,
+                    usage: None,
+                    cpu_seconds: None,
+                    memory_peak_bytes: None,
+                };
                 self.watch.event(at, exit);
             }
         }

@@ -206,8 +206,11 @@ impl Accumulator {
             Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                if let Some(size) = memory_peak_bytes {
+                    self.tree.largest.see(*size as f64, at);
+                }
                 self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
                 self.note_gap(at);
                 // Where weigh does not wait for all, the tree knows whose account it is in.

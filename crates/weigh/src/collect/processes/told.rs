@@ -22,6 +22,8 @@ pub struct Departed {
     pub id: ProcessId,
     /// All CPU time of its own, if a clock was on it.
     pub cpu_seconds: Option<f64>,
+    /// Whether all it ever used is meant: it did not run before anybody looked.
+    pub is_ours: bool,
 }
 
 /// Somebody who is meant, and was not told of yet.
@@ -105,7 +107,11 @@ impl Processes {
         let mut process = self.list.remove(place);
         process.look(host, &mut self.tools, tick, || {});
         self.footprint.note_change();
-        Some(Departed { id: process.id, cpu_seconds: process.clock.as_mut().and_then(Clock::read) })
+        Some(Departed {
+            id: process.id,
+            cpu_seconds: process.clock.as_mut().and_then(Clock::read),
+            is_ours: process.id.started >= self.came,
+        })
     }
 
     /// Takes in those who were forked and stayed what they were.

@@ -92,8 +92,11 @@ impl Census {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, name, command.as_deref(), at);
             }
-            Event::ProcessExit { pid, started, end, usage, cpu_seconds } => {
+            Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                if let Some(process) = self.alive.get_mut(&id) {
+                    process.largest_bytes = process.largest_bytes.max(*memory_peak_bytes);
+                }
                 self.ended(id, *end, *usage, *cpu_seconds, at);
             }
             Event::RunEnd(end) => {

@@ -170,9 +170,12 @@ impl Tools {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, &tool_name(name, command.as_deref(), tool.as_deref()), at);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.clocked(id, *cpu_seconds);
+                if let Some(member) = self.members.get(&id) {
+                    self.list.grew(member.tool, *memory_peak_bytes);
+                }
                 self.ended(id, usage.as_ref(), at);
             }
             Event::RunEnd(end) => {
