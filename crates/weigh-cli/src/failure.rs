@@ -132,6 +132,16 @@ impl From<run::Error> for Failure {
                 cause,
                 "name a process and not one of its threads: ps -e",
             ),
+            run::Error::Group(host::cgroup::NoGroup::Denied(_)) => Failure::new(
+                "cannot follow this control group",
+                cause,
+                "look into it as somebody who may: sudo weigh attach --cgroup PATH",
+            ),
+            run::Error::Group(_) => Failure::new(
+                "cannot follow this control group",
+                cause,
+                "see which one a process is in: cat /proc/PID/cgroup",
+            ),
             run::Error::OtherNamespace => Failure::new(
                 "cannot see the processes of this machine",
                 cause,

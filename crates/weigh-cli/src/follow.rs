@@ -16,7 +16,7 @@ pub fn attach(args: AttachArgs) -> Result<u8, Failure> {
     let mut pids = args.pids;
     pids.sort_unstable();
     pids.dedup();
-    let what = What::Processes(pids);
+    let what = args.cgroup.map_or(What::Processes(pids), What::Cgroup);
     let measured = Measured::prepare(&args.measuring, args.wait_all)?;
     follow(Follow { what, time: args.until.time }, measured)
 }

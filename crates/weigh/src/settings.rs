@@ -73,6 +73,8 @@ pub struct Settings {
     pub wait_all: bool,
     /// Whether each CPU of the machine is recorded, too.
     pub per_cpu: bool,
+    /// Whether there is a control group whose own account is read: whoever follows one says so.
+    pub cgroup: bool,
     /// Whether command lines are recorded.
     pub command_lines: bool,
     /// Where the machine's `/proc` and `/sys` are.
@@ -92,6 +94,7 @@ impl Default for Settings {
             expected_cores: None,
             wait_all: false,
             per_cpu: false,
+            cgroup: false,
             command_lines: true,
             host_root: PathBuf::from("/"),
         }
@@ -132,7 +135,11 @@ impl Settings {
         if self.skip.iter().any(|name| name == source.name) {
             return false;
         }
-        let asked = source.name == "percpu" && self.per_cpu;
+        let asked = match source.name {
+            "percpu" => self.per_cpu,
+            "cgroup" => self.cgroup,
+            _ => false,
+        };
         match &self.collect {
             Some(names) => asked || names.iter().any(|name| name == source.name),
             None => asked || !source.on_request,
@@ -153,6 +160,8 @@ mod tests {
         assert_eq!(names(&Settings::default()), ["process", "task-clock", "cpu", "memory", "own"]);
         let each = Settings { per_cpu: true, ..Settings::default() };
         assert!(names(&each).contains(&"percpu"));
+        let group = Settings { cgroup: true, collect: Some(Vec::new()), ..Settings::default() };
+        assert_eq!(names(&group), ["cgroup", "own"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What runs already: processes that are named, or found by their program.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
@@ -7,21 +8,30 @@ use weigh::quantity;
 
 use super::Measuring;
 
-/// Follow running processes, and all they start
+/// Follow running processes, and all they start, or a control group
 ///
 /// Until they end, the time is over, or Ctrl-C, which ends the watching and never the watched.
 /// What they used before is not counted. The summary is printed on stderr at the end.
+///
+/// Of a control group the kernel keeps an account: CPU time, memory and I/O of whoever is in it
+/// or in a group below it are exact, however short they live. It is over when nobody is in it
+/// any more.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   weigh attach 4711                   until it ends
   weigh attach 4711 4712 --for 30s    two of them, for half a minute
   weigh attach $(pgrep -f train.py)   by a word of their command line
+  weigh attach --cgroup /sys/fs/cgroup/system.slice/nginx.service --for 1m
+  weigh attach --cgroup /slurm/uid_1000/job_42   as /proc/PID/cgroup has it
 ")]
 pub struct AttachArgs {
     /// The processes
-    #[arg(required = true, value_name = "PID")]
+    #[arg(required_unless_present = "cgroup", value_name = "PID")]
     pub pids: Vec<u32>,
+    /// A control group instead: its directory, or its path as /proc/PID/cgroup has it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pids", "wait_all"])]
+    pub cgroup: Option<PathBuf>,
     #[command(flatten)]
     pub until: Until,
     /// Go on until what they started has ended, too

@@ -103,6 +103,8 @@ pub enum Scope {
     Cpu,
     /// The run as a whole.
     Run,
+    /// The control group that is followed, or that the run is in.
+    Cgroup,
     /// One process of the run.
     Process,
     /// weigh itself.
@@ -111,7 +113,8 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order tables are listed.
-    pub const ALL: [Scope; 5] = [Scope::Node, Scope::Cpu, Scope::Run, Scope::Process, Scope::Own];
+    pub const ALL: [Scope; 6] =
+        [Scope::Node, Scope::Cpu, Scope::Run, Scope::Cgroup, Scope::Process, Scope::Own];
 
     /// The scope's name, which is also its file's name in a recording.
     pub const fn name(self) -> &'static str {
@@ -119,14 +122,15 @@ impl Scope {
             Scope::Node => "node",
             Scope::Cpu => "cpu",
             Scope::Run => "run",
+            Scope::Cgroup => "cgroup",
             Scope::Process => "process",
             Scope::Own => "own",
         }
     }
 
-    /// Whether there is one of it: one machine, one run, one weigh.
+    /// Whether there is one of it: one machine, one run, one group of it, one weigh.
     pub const fn is_single(self) -> bool {
-        matches!(self, Scope::Node | Scope::Run | Scope::Own)
+        matches!(self, Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own)
     }
 }
 

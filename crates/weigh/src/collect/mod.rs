@@ -5,6 +5,7 @@
 //! ([`Fault::Retire`]); the run never notices.
 
 pub mod budget;
+pub mod cgroup;
 mod chosen;
 pub mod cpu;
 pub mod footprint;
@@ -93,6 +94,7 @@ pub struct Source {
 pub const SOURCES: &[Source] = &[
     processes::SOURCE,
     task_clock::SOURCE,
+    cgroup::SOURCE,
     cpu::SOURCE,
     cpu::PER_CPU,
     memory::SOURCE,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
+use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 
 use super::Error;
@@ -34,6 +34,15 @@ impl Dir {
         let fd = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|errno| Error::Read { path: path.to_owned(), source: errno.into() })?;
         Ok(Dir { fd: Arc::new(fd), path: path.to_owned(), opened: None })
+    }
+
+    /// A directory below this one.
+    pub fn sub(&self, path: &str) -> Result<Dir, Error> {
+        let whole = self.path.join(path);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, path, flags, Mode::empty())
+            .map_err(|errno| Error::Read { path: whole.clone(), source: errno.into() })?;
+        Ok(Dir { fd: Arc::new(fd), path: whole, opened: self.opened.clone() })
     }
 
     /// The same directory, which from now on remembers what is opened in it.
@@ -106,13 +115,34 @@ impl Dir {
 
     /// Calls `visit` with the name of every entry of a subdirectory, `.` and `..` left out.
     pub fn names(&self, subdirectory: &CStr, mut visit: impl FnMut(&CStr)) -> Result<(), Error> {
+        self.listed(subdirectory, |name, _| visit(name))
+    }
+
+    /// Calls `visit` with the name of every directory in a subdirectory.
+    pub fn directories(
+        &self,
+        subdirectory: &CStr,
+        mut visit: impl FnMut(&CStr),
+    ) -> Result<(), Error> {
+        self.listed(subdirectory, |name, kind| {
+            if kind == FileType::Directory {
+                visit(name);
+            }
+        })
+    }
+
+    fn listed(
+        &self,
+        subdirectory: &CStr,
+        mut visit: impl FnMut(&CStr, FileType),
+    ) -> Result<(), Error> {
         let fd = self.open_file(subdirectory)?;
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut entries = RawDir::new(fd, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = entry.map_err(|errno| self.error(subdirectory, errno))?;
             if ![c".", c".."].contains(&entry.file_name()) {
-                visit(entry.file_name());
+                visit(entry.file_name(), entry.file_type());
             }
         }
         Ok(())

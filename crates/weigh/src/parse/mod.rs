@@ -17,6 +17,7 @@ pub mod cgroup;
 pub mod connector;
 pub mod cpulist;
 mod fields;
+pub mod group_stat;
 pub mod io;
 pub mod loadavg;
 pub mod meminfo;

@@ -189,7 +189,7 @@ impl Gatherer {
         for catalogued in self.catalogued {
             let room = match catalogued.scope {
                 Scope::Own => &mut gallery.own,
-                Scope::Run | Scope::Process => &mut gallery.run,
+                Scope::Run | Scope::Cgroup | Scope::Process => &mut gallery.run,
                 _ => &mut node,
             };
             room.extend(catalogued.chart(&timeline));

@@ -23,6 +23,8 @@ pub struct Since {
     /// Everybody who has been looked at, and those who wait for others.
     known: HashMap<ProcessId, Known>,
     parents: HashMap<ProcessId, u32>,
+    /// Where the counters of the control group began for us, column by column.
+    group: Vec<Option<f64>>,
 }
 
 /// What is taken off the counters of a process, column by column.
@@ -46,7 +48,7 @@ const ROUNDING: f64 = 0.05;
 impl Since {
     /// Nothing that was before this moment counts, in clock ticks since boot.
     pub fn new(came: u64) -> Since {
-        Since { came, known: HashMap::new(), parents: HashMap::new() }
+        Since { came, known: HashMap::new(), parents: HashMap::new(), group: Vec::new() }
     }
 
     /// The next rows are by somebody who came at this moment: of several who follow the same
@@ -78,6 +80,9 @@ impl Since {
 
     /// Takes off what was before from the rows of a tick.
     pub fn tick(&mut self, tick: &mut Tick) {
+        if let Some(table) = tick.table_mut(Scope::Cgroup) {
+            self.group(table);
+        }
         let Some(table) = tick.table_mut(Scope::Process) else { return };
         let columns = Columns::of(table.metrics());
         for row in 0..table.len() {
@@ -90,6 +95,21 @@ impl Since {
             }
             known.adopt(&columns, table, row);
             known.take_off(&columns, table, row);
+        }
+    }
+}
+
+impl Since {
+    /// Takes off what the control group had counted when it was first seen.
+    fn group(&mut self, table: &mut Table) {
+        self.group.resize(table.columns().len(), None);
+        for row in 0..table.len() {
+            for column in 0..self.group.len() {
+                let is_counter = table.metrics()[column].kind == Kind::Counter;
+                let Some(now) = number(table, column, row).filter(|_| is_counter) else { continue };
+                let zero = *self.group[column].get_or_insert(now);
+                take_off(zero, column, table, row);
+            }
         }
     }
 }
@@ -120,12 +140,7 @@ impl Known {
 
     fn take_off(&self, columns: &Columns, table: &mut Table, row: usize) {
         for (column, zero) in self.zero.iter().enumerate().filter(|(_, zero)| **zero > 0.0) {
-            let value = match table.columns()[column].get(row) {
-                Some(Value::U64(value)) => Value::U64(value.saturating_sub(*zero as u64)),
-                Some(Value::F64(value)) => Value::F64((value - zero).max(0.0)),
-                _ => continue,
-            };
-            table.replace(column, row, Some(value));
+            take_off(*zero, column, table, row);
         }
         if let Some(peak) = columns.peak
             && number(table, peak, row).is_some_and(|now| self.peak.is_some_and(|was| now <= was))
@@ -185,6 +200,15 @@ impl Columns {
         let value = number(table, column, row).filter(|_| self.is_counter[column]);
         value.unwrap_or(0.0)
     }
+}
+
+fn take_off(zero: f64, column: usize, table: &mut Table, row: usize) {
+    let value = match table.columns()[column].get(row) {
+        Some(Value::U64(value)) => Value::U64(value.saturating_sub(zero as u64)),
+        Some(Value::F64(value)) => Value::F64((value - zero).max(0.0)),
+        _ => return,
+    };
+    table.replace(column, row, Some(value));
 }
 
 fn number(table: &Table, column: usize, row: usize) -> Option<f64> {
@@ -261,6 +285,25 @@ mod tests {
         // Who comes later begins at nothing.
         comes(&mut since, 61, 10);
         assert_eq!(tick(&mut since, 3, &[(61, 0.5, 0.0, 3, 4)]), [(0.5, 0.0, 3, Some(4))]);
+    }
+
+    #[test]
+    fn a_control_group_counts_from_our_first_look_at_each_of_its_counters() {
+        use crate::collect::cgroup::{GroupCpu, GroupIo, GroupMemory};
+        let mut since = Since::new(50);
+        let mut seen = |usage: Option<f64>, read: u64, peak: u64| {
+            let mut tick = Tick::new(&collect::all_groups());
+            tick.put(Entity::Single, &GroupCpu { usage, ..GroupCpu::default() });
+            tick.put(Entity::Single, &GroupIo { read: Some(read), ..GroupIo::default() });
+            tick.put(Entity::Single, &GroupMemory { peak: Some(peak), ..GroupMemory::default() });
+            since.tick(&mut tick);
+            let table = tick.table(Scope::Cgroup).unwrap();
+            let (cpu, io) = (table.get::<GroupCpu>(0), table.get::<GroupIo>(0));
+            (cpu.usage, io.read, table.get::<GroupMemory>(0).peak)
+        };
+        assert_eq!(seen(None, 900, 7), (None, Some(0), Some(7)));
+        assert_eq!(seen(Some(40.0), 950, 7), (Some(0.0), Some(50), Some(7)), "levels have no zero");
+        assert_eq!(seen(Some(41.5), 960, 9), (Some(1.5), Some(60), Some(9)));
     }
 
     #[test]

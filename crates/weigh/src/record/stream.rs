@@ -93,7 +93,7 @@ impl Encoder {
 fn keys(table: &Table) -> Vec<ArrayRef> {
     let entities = table.entities().iter();
     match table.scope() {
-        Scope::Node | Scope::Run | Scope::Own => Vec::new(),
+        Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => Vec::new(),
         Scope::Cpu => {
             let cpus = entities.map(|entity| match entity {
                 Entity::Cpu(cpu) => Some(*cpu),
@@ -137,7 +137,7 @@ fn schema(table: &Table, started: Duration) -> Schema {
     let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     let mut fields = vec![Field::new("time", time, false)];
     match table.scope() {
-        Scope::Node | Scope::Run | Scope::Own => {}
+        Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => {}
         Scope::Cpu => fields.push(Field::new("cpu", DataType::UInt32, false)),
         Scope::Process => {
             fields.push(Field::new("pid", DataType::UInt32, false));
@@ -200,7 +200,7 @@ fn entities(
 ) -> Option<Box<dyn Fn(usize) -> Option<Entity> + '_>> {
     let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
     Some(match scope {
-        Scope::Node | Scope::Run | Scope::Own => Box::new(|_| Some(Entity::Single)),
+        Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => Box::new(|_| Some(Entity::Single)),
         Scope::Cpu => {
             let cpus = numbers("cpu")?;
             Box::new(|row| Some(Entity::Cpu(cpus.value(row))))

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
 use super::{Error, prepare};
-use crate::collect::members::Tree;
+use crate::collect::cgroup::Account;
+use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
 use crate::collect::rule::Rule;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{self, process};
+use crate::host::cgroup::Group;
 use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
 use crate::host::pidfd::Held;
@@ -42,6 +45,8 @@ pub struct Follow {
 pub enum What {
     /// Processes, and all that descend from them.
     Processes(Vec<u32>),
+    /// Everything in a control group and the groups below it.
+    Cgroup(PathBuf),
     /// Every process that runs one of some programs, everywhere or below one process.
     Programs {
         /// Which programs.
@@ -56,13 +61,18 @@ impl What {
     fn named(&self) -> &[u32] {
         match self {
             What::Processes(pids) => pids,
+            What::Cgroup(_) => &[],
             What::Programs { under, .. } => under.as_slice(),
         }
     }
 
-    fn target(&self) -> Target {
+    fn target(&self, group: Option<&Group>) -> Target {
         match self {
             What::Processes(pids) => Target::Processes { pids: pids.clone() },
+            What::Cgroup(path) => {
+                let found = group.map(|group| group.path.clone());
+                Target::Cgroup { path: found.unwrap_or_else(|| path.display().to_string()) }
+            }
             What::Programs { rule, under } => {
                 Target::Programs { names: rule.words(), under: *under }
             }
@@ -96,10 +106,15 @@ pub fn follow(
     if !own::sees_itself(&host) {
         return Err(Error::OtherNamespace);
     }
+    let group = match &follow.what {
+        What::Cgroup(path) => Some(Group::at(&host, path)?),
+        _ => None,
+    };
+    let settings = &Settings { cgroup: group.is_some(), ..settings.clone() };
     let held = follow.what.named().iter().map(|pid| hold(*pid)).collect::<Result<Vec<_>, _>>()?;
     let sources = settings.sources();
     let mut tick = Tick::new(&collect::groups(&sources));
-    let mut manifest = describe(follow, settings, &host);
+    let mut manifest = describe(follow, group.as_ref(), settings, &host);
     let mut warnings = Vec::new();
     let (directory, _) = prepare(settings, &manifest, &mut warnings)?.unzip();
     manifest.user = directory.as_ref().and_then(|_| own::user());
@@ -107,12 +122,15 @@ pub fn follow(
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     // Some stay for the recording, for libraries and for chance.
     let descriptors = own::raise_open_files().saturating_sub(64);
-    let (members, rule) = match &follow.what {
-        What::Processes(pids) => (Tree::of(&host, pids), None),
-        What::Programs { rule, under: Some(pid) } => (Tree::of(&host, &[*pid]), Some(rule.clone())),
-        What::Programs { rule, under: None } => {
-            (Tree::of_anybody_but(&host, std::process::id()), Some(rule.clone()))
-        }
+    let own = std::process::id();
+    let members: Members = match (&group, &follow.what) {
+        (Some(group), _) => InGroup::of_all_but(group.members.clone(), own).into(),
+        (None, What::Programs { under: None, .. }) => Tree::of_anybody_but(&host, own).into(),
+        (None, what) => Tree::of(&host, what.named()).into(),
+    };
+    let rule = match &follow.what {
+        What::Programs { rule, .. } => Some(rule.clone()),
+        _ => None,
     };
     // Before the first look, so that nobody slips in between.
     let (connector, refusal) = match &follow.what {
@@ -120,7 +138,7 @@ pub fn follow(
             Ok(connector) => (Some(connector), None),
             Err(error) => (None, Some(error)),
         },
-        What::Processes(_) => (None, None),
+        _ => (None, None),
     };
     // Whoever may not have them has the clocks, and no sizes of those who lived for less than a tick.
     let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
@@ -138,6 +156,7 @@ pub fn follow(
             .ok()
     });
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
     if let Some(error) = refusal {
         watch.fault("connector", format!("new processes are found by scanning: {error}"));
     }
@@ -147,6 +166,7 @@ pub fn follow(
         signals,
         is_alone: matches!(&follow.what, What::Processes(pids) if pids.len() == 1),
         held,
+        occupants: group.map(|group| Occupants::of(group.members)),
         connector,
         happened: Vec::new(),
         taskstats,
@@ -171,14 +191,14 @@ fn hold(pid: u32) -> Result<Held, Error> {
 }
 
 /// What is known before the first look.
-fn describe(follow: &Follow, settings: &Settings, host: &Host) -> Manifest {
+fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &Host) -> Manifest {
     let mut buffer = Vec::new();
     let (pid, program) = match &follow.what {
         What::Processes(pids) => match pids[..] {
             [pid] => (pid, process::program(host, pid, true, &mut buffer)),
             _ => (0, Program::default()),
         },
-        What::Programs { .. } => (0, Program::default()),
+        What::Programs { .. } | What::Cgroup(_) => (0, Program::default()),
     };
     let command = program.arguments.as_deref().map(events::command).unwrap_or_default();
     let mut manifest = Manifest::new(settings, &command, Facts::of(host), clock::wall());
@@ -187,12 +207,15 @@ fn describe(follow: &Follow, settings: &Settings, host: &Host) -> Manifest {
     }
     manifest.name = settings.name.clone().unwrap_or_else(|| match &follow.what {
         What::Programs { rule, .. } => rule.called(),
+        What::Cgroup(path) => path
+            .file_name()
+            .map_or_else(|| "cgroup".to_owned(), |name| name.to_string_lossy().into_owned()),
         What::Processes(_) if pid != 0 => program.called(),
         What::Processes(_) => "processes".to_owned(),
     });
     manifest.pid = pid;
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
-    manifest.target = Some(follow.what.target());
+    manifest.target = Some(follow.what.target(group));
     manifest.came = Some(host.ticks(clock::since_boot()));
     manifest
 }
@@ -202,6 +225,8 @@ struct Follower {
     signals: Signals,
     /// Those who were named and have not ended.
     held: Vec<Held>,
+    /// Those in the control group that is followed.
+    occupants: Option<Occupants>,
     /// The kernel's word on who comes and goes, when programs are looked for.
     connector: Option<Connector>,
     happened: Vec<Happened>,
@@ -264,6 +289,10 @@ impl Follower {
             }
             self.hear();
             self.notice_ends();
+            if self.occupants.as_mut().is_some_and(Occupants::are_over) {
+                self.watch.take_tick();
+                return Why::Ended;
+            }
             if was_named && self.held.is_empty() && !(self.wait_all && self.has_somebody()) {
                 return Why::Ended;
             }
@@ -281,6 +310,7 @@ impl Follower {
             .into_iter()
             .chain(self.connector.as_ref().map(AsFd::as_fd))
             .chain(held)
+            .chain(self.occupants.as_ref().and_then(Occupants::told_by))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         let time =

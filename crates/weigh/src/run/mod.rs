@@ -5,6 +5,7 @@
 
 mod follow;
 mod monitor;
+mod occupants;
 pub mod phase;
 mod schedule;
 mod watch;
@@ -61,6 +62,9 @@ pub enum Error {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// It is no control group.
+    #[error(transparent)]
+    Group(#[from] host::cgroup::NoGroup),
     /// The machine's `/proc` does not show what is to be followed.
     #[error("{OTHER_NAMESPACE}")]
     OtherNamespace,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::schedule::Schedule;
 use crate::catalog::Scope;
+use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::{Departed, Processes};
 use crate::collect::task_clock::RunClock;
@@ -26,6 +27,8 @@ pub(super) struct Watch {
     pub(super) tick: Tick,
     pub(super) processes: Option<Processes>,
     pub(super) task_clock: Option<RunClock>,
+    /// The account of the control group that is followed.
+    pub(super) group: Option<Account>,
     collectors: Vec<(&'static str, Box<dyn Collector>)>,
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
@@ -63,6 +66,7 @@ impl Watch {
             tick,
             processes,
             task_clock: None,
+            group: None,
             collectors,
             writer,
             accumulator: Accumulator::new(manifest),
@@ -107,6 +111,7 @@ impl Watch {
             self.task_clock = None;
             faults.push(("task-clock", fault));
         }
+        self.ask_group();
         self.ask_processes();
         let (host, tick) = (&self.host, &mut self.tick);
         self.collectors.retain_mut(|(name, collector)| {
@@ -125,6 +130,17 @@ impl Watch {
         let now = self.now();
         if now >= self.schedule.due() {
             self.schedule.took(now);
+        }
+    }
+
+    fn ask_group(&mut self) {
+        let Some(group) = &mut self.group else { return };
+        let asked = group.sample(&self.host, &mut self.tick);
+        let missing = group.missing();
+        missing.into_iter().for_each(|(what, why)| self.fault(what, why));
+        if let Err(fault) = asked {
+            self.group = None;
+            self.fault("cgroup", fault.to_string());
         }
     }
 

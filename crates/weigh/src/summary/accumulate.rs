@@ -4,6 +4,7 @@
 
 use super::curve::Rate;
 use super::estate::Estate;
+use super::group::Group;
 use super::looks::Looks;
 use super::node::Node;
 use super::phases::{self, Look, Phases};
@@ -30,6 +31,7 @@ pub struct Accumulator {
     /// What was reaped so far.
     pub(super) reaped: Usage,
     pub(super) node: Node,
+    pub(super) group: Group,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
     pub(super) end: Option<Ending>,
@@ -115,6 +117,7 @@ impl Accumulator {
             clock: None,
             reaped: Usage::default(),
             node: Node::default(),
+            group: Group::default(),
             account: None,
             end: None,
             last: 0.0,
@@ -139,6 +142,9 @@ impl Accumulator {
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.node.see(&table.get(0), &table.get(0), at);
+        }
+        if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
+            self.group.see(table, at);
         }
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
@@ -170,7 +176,7 @@ impl Accumulator {
         // does not become less.
         let sum = self.tree.cpu_of_alive() + self.reaped.cpu_seconds();
         self.summed = self.summed.max(sum);
-        self.cores.see(self.clock.unwrap_or(self.summed), at);
+        self.cores.see(self.clock.or(self.group.cpu.usage).unwrap_or(self.summed), at);
         if let Some(main) = self.tree.main_cpu() {
             self.main_cores.see(main, at);
         }
@@ -277,6 +283,11 @@ impl Accumulator {
     /// Whether processes may have come and gone between two ticks.
     pub(super) fn some_unseen(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.some_unseen) || self.lost_children() == Some(true)
+    }
+
+    /// Whether the control group was read when everybody was looked at for the last time.
+    pub(super) fn group_was_seen_last(&self) -> bool {
+        self.group.seen == Some(self.looks.last())
     }
 
     /// Why something of this source is missing.

@@ -12,6 +12,7 @@ mod estate;
 mod figure;
 mod figures;
 mod findings;
+mod group;
 pub(crate) mod looks;
 pub(crate) mod main_exit;
 mod node;

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use super::chosen::Chosen;
 use super::footprint::Footprint;
-use super::members::{Newcomer, Tree};
+use super::members::{Members, Newcomer, Tree};
 use super::process::{
     self, Look, Process, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, Tools,
 };
@@ -54,7 +54,7 @@ fn probe(host: &Host) -> Probe {
 
 /// Every process of the run.
 pub struct Processes {
-    members: Tree,
+    members: Members,
     /// Who of the members is meant; all, when nothing is said.
     chosen: Option<Chosen>,
     list: Vec<Process>,
@@ -88,12 +88,12 @@ impl Processes {
     pub fn of(
         host: &Host,
         settings: &Settings,
-        members: Tree,
+        members: impl Into<Members>,
         rule: Option<Rule>,
         descriptors: usize,
     ) -> Processes {
         Processes {
-            members,
+            members: members.into(),
             chosen: rule.map(Chosen::by),
             list: Vec::new(),
             fresh: Vec::new(),
@@ -115,7 +115,9 @@ impl Processes {
     /// Follows the command's first process, with at most so many descriptors kept open.
     pub fn begin(&mut self, host: &Host, root: u32, descriptors: usize) -> ProcessId {
         self.tools = Tools::new(host, descriptors);
-        self.members.begin(host, root);
+        if let Some(tree) = self.members.tree() {
+            tree.begin(host, root);
+        }
         let started = process::started(host, root, &mut self.tools.buffer).unwrap_or(0);
         let id = ProcessId { pid: root, started };
         self.root = Some(id);
@@ -159,7 +161,7 @@ impl Processes {
             }
         };
         process.look(host, &mut self.tools, tick, || {});
-        self.members.note_went();
+        self.members.note_went(pid);
         self.footprint.note_change();
         process.id
     }
@@ -168,7 +170,7 @@ impl Processes {
     pub fn forget(&mut self, pid: u32) -> Option<ProcessId> {
         let place = self.list.iter().position(|process| process.id.pid == pid)?;
         let process = self.list.remove(place);
-        self.members.note_went();
+        self.members.note_went(pid);
         self.footprint.note_change();
         Some(process.id)
     }
@@ -186,16 +188,23 @@ impl Collector for Processes {
         let more_were_born = self.take_in_newcomers(host, tick)? && !is_first;
         let (tools, footprint) = (&mut self.tools, &mut self.footprint);
         let (chosen, arguments) = (self.chosen.as_ref(), self.arguments);
+        let members = &mut self.members;
         let before = self.list.len();
         let mut children_ended = false;
         let mut denied = None;
         // In order of birth: a parent's account of its children is read before theirs, so
         // time that moves from one to the other between two reads is never seen twice.
         self.list.retain_mut(|process| {
+            // Not looked at once more: a row would bring it back.
+            if members.has_left(process.id.pid) {
+                tick.changes.push(Change::Went { id: process.id });
+                return false;
+            }
             let (resident, children) = (process.resident, process.children_faults);
             let mut renamed = false;
             match process.look(host, tools, tick, || renamed = true) {
                 Look::Gone => {
+                    members.note_went(process.id.pid);
                     tick.changes.push(Change::Went { id: process.id });
                     return false;
                 }
@@ -206,6 +215,7 @@ impl Collector for Processes {
                 let pid = process.id.pid;
                 let Some(program) = program(host, pid, chosen, arguments, &mut tools.buffer) else {
                     // It is another program now, and not one that is meant.
+                    members.note_went(pid);
                     tick.changes.push(Change::Went { id: process.id });
                     return false;
                 };
@@ -228,7 +238,6 @@ impl Collector for Processes {
         });
         let went = before - self.list.len();
         if went > 0 {
-            self.members.note_went();
             self.footprint.note_change();
         }
         // Somebody waited for a child, or anybody may be meant, and more were born than are known.

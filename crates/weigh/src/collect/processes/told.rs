@@ -56,7 +56,9 @@ impl Processes {
 
     /// A process was made.
     pub fn forked(&mut self, host: &Host, at: Duration, parent: u32, child: u32) {
-        self.members.was_born(parent, child);
+        if let Some(tree) = self.members.tree() {
+            tree.was_born(parent, child);
+        }
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
         if self.list.iter().any(|process| process.id.pid == parent) {
@@ -68,7 +70,7 @@ impl Processes {
     /// A process became another program.
     pub fn executed(&mut self, host: &Host, tick: &mut Tick, pid: u32) {
         self.fresh.retain(|fresh| fresh.process.id.pid != pid);
-        if !self.members.has(pid) {
+        if !self.members.tree().is_some_and(|tree| tree.has(pid)) {
             return;
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
@@ -98,7 +100,9 @@ impl Processes {
 
     /// A process is over: looks at what is left of it, and says who it was if it was followed.
     pub fn ended(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<Departed> {
-        self.members.has_ended(pid);
+        if let Some(tree) = self.members.tree() {
+            tree.has_ended(pid);
+        }
         if let Some(place) = self.fresh.iter().position(|fresh| fresh.process.id.pid == pid) {
             let fresh = self.fresh.remove(place);
             self.welcome(tick, fresh);

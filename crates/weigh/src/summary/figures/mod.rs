@@ -1,6 +1,7 @@
 //! The figures of a run, each with its method, bounds and source.
 
 mod followed;
+mod group;
 mod memory;
 mod parts;
 
@@ -32,21 +33,24 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("cpu_user_seconds", user);
     put("cpu_system_seconds", system);
     put("cpu_time_seconds", cpu);
-    put("memory_peak_bytes", memory::peak(run));
+    put("memory_peak_bytes", group::memory_peak(run).unwrap_or_else(|| memory::peak(run)));
     let levels = &run.tree.combined;
     put("memory_rss_peak_bytes", level(run, levels.rss, "/proc/PID/stat rss, summed"));
     put("memory_pss_peak_bytes", level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
     put("memory_uss_peak_bytes", level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
-    put("memory_mean_bytes", memory::mean(run));
-    put("swap_peak_bytes", level(run, levels.swap, "/proc/PID/status VmSwap, summed"));
+    put("memory_mean_bytes", group::memory_mean(run).unwrap_or_else(|| memory::mean(run)));
+    let swap = || level(run, levels.swap, "/proc/PID/status VmSwap, summed");
+    put("swap_peak_bytes", group::swap_peak(run).unwrap_or_else(swap));
     put("threads_peak", level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
     put("files_open_peak", level(run, levels.files, "/proc/PID/fd, summed"));
     put("io_read_bytes", io(run, |io| io.read_bytes));
     put("io_written_bytes", io(run, |io| io.written_bytes));
     put("io_read_calls", io(run, |io| io.read_calls));
     put("io_write_calls", io(run, |io| io.write_calls));
-    put("io_storage_read_bytes", io(run, |io| io.storage_read_bytes));
-    put("io_storage_written_bytes", io(run, |io| io.storage_written_bytes));
+    let seen = io(run, |io| io.storage_read_bytes);
+    put("io_storage_read_bytes", group::storage(run, |io| io.read, seen));
+    let seen = io(run, |io| io.storage_written_bytes);
+    put("io_storage_written_bytes", group::storage(run, |io| io.written, seen));
     let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
     let ended = ended(run);
     put("page_faults_major", counted(run, ended.major_faults, alive(|e| e.faults_major)));
@@ -55,6 +59,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("context_switches_voluntary", counted(run, ended.voluntary_switches, voluntary));
     let involuntary = alive(|e| e.switches_involuntary);
     put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
+    group::add(run, &mut figures);
     within_the_run(run, &mut figures);
     figures
 }
@@ -92,6 +97,9 @@ pub(super) fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
 
 /// All CPU time: the kernel's count, or what was reaped and what is still alive.
 fn cpu_time(run: &Accumulator) -> Figure {
+    if let Some(figure) = group::cpu_time(run) {
+        return figure;
+    }
     let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
     if is_followed(run) {
         return followed::cpu_time(run);
@@ -129,6 +137,9 @@ fn cpu_time(run: &Accumulator) -> Figure {
 
 /// The kernel splits the exact sum by what it found running at its clock ticks.
 fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
+    if let Some(figures) = group::user_and_system(run) {
+        return figures;
+    }
     if is_followed(run) {
         return followed::user_and_system(run, cpu);
     }
@@ -196,8 +207,11 @@ pub(super) fn share_of_cores(run: &Accumulator, cores: &Figure) -> Figure {
 
 fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
     let mean = cpu.value.map(|value| value / run.duration()).filter(|mean| mean.is_finite());
-    let source =
-        if run.clock.is_some() { "perf task-clock between ticks" } else { "/proc/PID/stat" };
+    let source = match (run.clock, run.group.cpu.usage) {
+        (Some(_), _) => "perf task-clock between ticks",
+        (None, Some(_)) => "cgroup cpu.stat between ticks",
+        (None, None) => "/proc/PID/stat",
+    };
     match (run.cores.peak.value, mean) {
         // A peak below the mean only says that no tick fell into the busy part.
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {

@@ -1,0 +1,144 @@
+//! Which file of a control group says what, in either version.
+
+use std::ffi::CStr;
+
+use super::{CPU, IO, MEMORY, TASKS};
+use crate::host::cgroup::Group;
+use crate::host::{self, Dir, Kept};
+use crate::parse::Malformed;
+use crate::parse::group_stat::{self, CpuStat, IoStat, MemoryStat};
+
+/// A file of the group, and how it is read.
+pub struct File<T> {
+    dir: Dir,
+    name: &'static CStr,
+    kept: Kept,
+    parse: fn(&[u8]) -> Result<T, Malformed>,
+    is_absent: bool,
+}
+
+impl<T> File<T> {
+    /// What it says; `None` when it was found to be absent before.
+    pub fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Result<T, host::Error>> {
+        if self.is_absent {
+            return None;
+        }
+        let read = self.kept.read(&self.dir, || self.name, buffer).and_then(|bytes| {
+            let path = || self.dir.path(self.name);
+            (self.parse)(bytes).map_err(|source| host::Error::Parse { path: path(), source })
+        });
+        // Its controller is not enabled for the group, and asking again would not change that.
+        self.is_absent = read.as_ref().is_err_and(host::Error::is_gone);
+        Some(read)
+    }
+}
+
+/// Everything that is read.
+#[derive(Default)]
+pub struct Files {
+    /// All of CPU time, in version 2.
+    pub cpu: Option<File<CpuStat>>,
+    /// CPU time in nanoseconds, in version 1.
+    pub cpu_nanoseconds: Option<File<u64>>,
+    /// User and system time in clock ticks, in version 1.
+    pub cpu_split: Option<File<(u64, u64)>>,
+    /// What the quota did, in version 1.
+    pub quota: Option<File<CpuStat>>,
+    /// Memory now.
+    pub memory: Option<File<u64>>,
+    /// The most it was; version 2 has it since Linux 5.19.
+    pub memory_peak: Option<File<u64>>,
+    /// What the memory is.
+    pub memory_stat: Option<File<MemoryStat>>,
+    /// The kernel's part of it, in version 1.
+    pub memory_kernel: Option<File<u64>>,
+    /// Swap, in version 2.
+    pub swap: Option<File<u64>>,
+    /// Who was killed.
+    pub oom_kills: Option<File<Option<u64>>>,
+    /// All of I/O, in version 2.
+    pub io: Option<File<IoStat>>,
+    /// Bytes, in version 1.
+    pub io_bytes: Option<File<(u64, u64)>>,
+    /// Operations, in version 1.
+    pub io_operations: Option<File<(u64, u64)>>,
+    /// Tasks now.
+    pub tasks: Option<File<u64>>,
+    /// Metrics whose controller has no such group.
+    pub missing: Vec<(&'static str, &'static str)>,
+}
+
+fn file<T>(
+    dir: &Dir,
+    name: &'static CStr,
+    parse: fn(&[u8]) -> Result<T, Malformed>,
+) -> Option<File<T>> {
+    Some(File { dir: dir.clone(), name, kept: Kept::always(), parse, is_absent: false })
+}
+
+impl Files {
+    /// Those of a group. A controller belongs to one version: where version 1 has the group,
+    /// version 2 cannot.
+    pub fn of(group: &Group) -> Files {
+        let mut files = Files::default();
+        files.add_cpu(group);
+        files.add_memory(group);
+        match (&group.blkio, &group.unified) {
+            (Some(dir), _) => {
+                let (bytes, operations) = (
+                    c"blkio.throttle.io_service_bytes_recursive",
+                    c"blkio.throttle.io_serviced_recursive",
+                );
+                files.io_bytes = file(dir, bytes, group_stat::blkio);
+                files.io_operations = file(dir, operations, group_stat::blkio);
+            }
+            (None, Some(dir)) => files.io = file(dir, c"io.stat", group_stat::io_stat),
+            (None, None) => files.missing.push((IO, "blkio")),
+        }
+        match group.pids.as_ref().or(group.unified.as_ref()) {
+            Some(dir) => files.tasks = file(dir, c"pids.current", group_stat::number),
+            None => files.missing.push((TASKS, "pids")),
+        }
+        files
+    }
+
+    /// Whether what is written through the page cache is in nobody's account.
+    pub fn is_blind_to_page_cache(&self) -> bool {
+        self.io_bytes.is_some()
+    }
+
+    fn add_cpu(&mut self, group: &Group) {
+        match (&group.cpuacct, &group.unified) {
+            (Some(dir), _) => {
+                self.cpu_nanoseconds = file(dir, c"cpuacct.usage", group_stat::number);
+                self.cpu_split = file(dir, c"cpuacct.stat", group_stat::cpuacct_stat);
+            }
+            (None, Some(dir)) => self.cpu = file(dir, c"cpu.stat", group_stat::cpu_stat),
+            (None, None) => self.missing.push((CPU, "cpuacct")),
+        }
+        if let Some(dir) = &group.cpu {
+            self.quota = file(dir, c"cpu.stat", group_stat::cpu_stat);
+        }
+    }
+
+    fn add_memory(&mut self, group: &Group) {
+        use group_stat::{memory_stat, memory_stat_v1, number, oom_kills};
+        match (&group.memory, &group.unified) {
+            (Some(dir), _) => {
+                self.memory = file(dir, c"memory.usage_in_bytes", number);
+                self.memory_peak = file(dir, c"memory.max_usage_in_bytes", number);
+                self.memory_stat = file(dir, c"memory.stat", memory_stat_v1);
+                self.memory_kernel = file(dir, c"memory.kmem.usage_in_bytes", number);
+                self.oom_kills = file(dir, c"memory.oom_control", oom_kills);
+            }
+            (None, Some(dir)) => {
+                self.memory = file(dir, c"memory.current", number);
+                self.memory_peak = file(dir, c"memory.peak", number);
+                self.memory_stat = file(dir, c"memory.stat", memory_stat);
+                self.swap = file(dir, c"memory.swap.current", number);
+                self.oom_kills = file(dir, c"memory.events", oom_kills);
+            }
+            (None, None) => self.missing.push((MEMORY, "memory")),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! What a control group has used, by the kernel's own account of it.
+//!
+//! Source: the files of the group's directory (`host::cgroup`), readable by everybody who may
+//! look into it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`,
+//! `io.stat` and `pids.current` in version 2, their like in version 1. They count everybody
+//! who is or was in the group and in the groups below it, however short they lived.
+//!
+//! What surprised us: a file is there only when its controller is enabled for the group; the
+//! root group of version 2 has none of memory. Version 1 does not count what is written
+//! through the page cache, which is most of what is written.
+
+mod files;
+#[cfg(test)]
+mod tests;
+
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::Host;
+use crate::host::cgroup::Group;
+use crate::sample::{Entity, Tick};
+use files::{File, Files};
+
+metrics! {
+    /// CPU time of a control group since it was made.
+    pub struct GroupCpu in Cgroup / "cpu", "CPU of the control group" {
+        /// All CPU time.
+        usage: Counter f64 Seconds, "CPU time", from "cpu.stat usage_usec; cpuacct.usage";
+        /// Time in user mode.
+        user: Counter f64 Seconds, "User", from "cpu.stat user_usec; cpuacct.stat user";
+        /// Time in the kernel.
+        system: Counter f64 Seconds, "System", from "cpu.stat system_usec; cpuacct.stat system";
+    }
+}
+
+metrics! {
+    /// How a control group was held back by its quota of CPU time.
+    pub struct GroupThrottling in Cgroup / "throttling", "Throttling of the control group" {
+        /// Periods of the quota in which it wanted to run.
+        periods: Counter u64 One, "Periods", from "cpu.stat nr_periods";
+        /// Periods in which its quota was used up and it had to wait.
+        throttled_periods: Counter u64 One, "Throttled periods", from "cpu.stat nr_throttled";
+        /// Time that it had to wait, summed over CPUs.
+        throttled: Counter f64 Seconds, "Throttled", from "cpu.stat throttled_usec; throttled_time";
+    }
+}
+
+metrics! {
+    /// Memory of a control group.
+    pub struct GroupMemory in Cgroup / "memory", "Memory of the control group" {
+        /// Memory it has now, page cache included.
+        current: Gauge u64 Bytes, "Current", from "memory.current; memory.usage_in_bytes";
+        /// Most memory it has had since it was made, page cache included.
+        peak: Gauge u64 Bytes, "Peak", from "memory.peak; memory.max_usage_in_bytes";
+        /// Memory of programs: heap and stacks.
+        anonymous: Gauge u64 Bytes, "Anonymous", from "memory.stat anon; total_rss";
+        /// Contents of files: the page cache, which can be taken back, and tmpfs, which cannot.
+        file: Gauge u64 Bytes, "Page cache", from "memory.stat file; total_cache";
+        /// Memory of the kernel for it: stacks, page tables, directory entries.
+        kernel: Gauge u64 Bytes, "Kernel", from "memory.stat kernel; memory.kmem.usage_in_bytes";
+        /// Memory of it that is swapped out.
+        swap: Gauge u64 Bytes, "Swap", from "memory.swap.current; memory.stat total_swap";
+    }
+}
+
+metrics! {
+    /// Traffic of a control group with storage since it was made.
+    pub struct GroupIo in Cgroup / "io", "Storage traffic of the control group" {
+        /// Bytes read from storage.
+        read: Counter u64 Bytes, "Read", from "io.stat rbytes; blkio.throttle.io_service_bytes";
+        /// Bytes written to storage.
+        written: Counter u64 Bytes, "Written", from "io.stat wbytes; blkio.throttle.io_service_bytes";
+        /// Read operations.
+        reads: Counter u64 One, "Reads", from "io.stat rios; blkio.throttle.io_serviced";
+        /// Write operations.
+        writes: Counter u64 One, "Writes", from "io.stat wios; blkio.throttle.io_serviced";
+    }
+}
+
+metrics! {
+    /// Tasks of a control group.
+    pub struct GroupTasks in Cgroup / "tasks", "Tasks of the control group" {
+        /// Processes and threads it has now.
+        current: Gauge u64 One, "Tasks", from "pids.current";
+        /// Processes that the kernel killed for want of memory.
+        oom_kills: Counter u64 One, "Killed for want of memory", from "memory.events; memory.oom_control oom_kill";
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "cgroup",
+    about: "what a control group used, exactly: for weigh attach --cgroup",
+    groups: &[
+        group::<GroupCpu>(),
+        group::<GroupThrottling>(),
+        group::<GroupMemory>(),
+        group::<GroupIo>(),
+        group::<GroupTasks>(),
+    ],
+    probe,
+    collector: None,
+    on_request: true,
+};
+
+fn probe(host: &Host) -> Probe {
+    match Group::at(host, std::path::Path::new("/")) {
+        Ok(_) => Probe::Ready,
+        Err(error) => Probe::Absent { why: error.to_string() },
+    }
+}
+
+/// The account of one control group, read once a tick.
+pub struct Account {
+    group: Group,
+    files: Files,
+    buffer: Vec<u8>,
+    /// Groups of metrics of which something is missing, and why, until somebody asks.
+    missing: Vec<(&'static str, String)>,
+    told: Vec<&'static str>,
+}
+
+impl Account {
+    /// Of this group.
+    pub fn of(group: Group) -> Account {
+        let files = Files::of(&group);
+        let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
+        let mut account = Account { group, files, buffer, missing, told };
+        for (of, controller) in account.files.missing.clone() {
+            let path = &account.group.path;
+            account.miss(of, format!("there is no group {path} below the {controller} controller"));
+        }
+        if account.files.is_blind_to_page_cache() {
+            let why = "version 1 does not count what is written through the page cache";
+            account.miss(IO, why.to_owned());
+        }
+        account
+    }
+
+    /// What could not be read since the last question: which metrics, and why.
+    pub fn missing(&mut self) -> Vec<(&'static str, String)> {
+        std::mem::take(&mut self.missing)
+    }
+
+    fn miss(&mut self, of: &'static str, why: String) {
+        if !self.told.contains(&of) {
+            self.told.push(of);
+            self.missing.push((of, why));
+        }
+    }
+
+    /// Reads one of the files; what is missing without it is told once.
+    fn needed<T>(
+        &mut self,
+        file: fn(&mut Files) -> &mut Option<File<T>>,
+        of: &'static str,
+    ) -> Option<T> {
+        match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.miss(of, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Reads one that not every kernel or group has.
+    fn optional<T>(&mut self, file: fn(&mut Files) -> &mut Option<File<T>>) -> Option<T> {
+        file(&mut self.files).as_mut()?.read(&mut self.buffer)?.ok()
+    }
+
+    fn cpu(&mut self, host: &Host) -> (GroupCpu, GroupThrottling) {
+        let mut cpu = GroupCpu::default();
+        let stat = self.needed(|files| &mut files.cpu, CPU);
+        if let Some(stat) = &stat {
+            let seconds = |microseconds: Option<u64>| Some(microseconds? as f64 / 1e6);
+            cpu.usage = seconds(stat.usage);
+            (cpu.user, cpu.system) = (seconds(stat.user), seconds(stat.system));
+        }
+        if let Some(nanoseconds) = self.needed(|files| &mut files.cpu_nanoseconds, CPU) {
+            cpu.usage = Some(nanoseconds as f64 / 1e9);
+        }
+        if let Some((user, system)) = self.needed(|files| &mut files.cpu_split, CPU) {
+            (cpu.user, cpu.system) = (Some(host.seconds(user)), Some(host.seconds(system)));
+        }
+        let quota = self.optional(|files| &mut files.quota).or(stat).unwrap_or_default();
+        let throttling = GroupThrottling {
+            periods: quota.periods,
+            throttled_periods: quota.throttled_periods,
+            throttled: quota.throttled_nanoseconds.map(|time| time as f64 / 1e9),
+        };
+        (cpu, throttling)
+    }
+
+    fn memory(&mut self) -> GroupMemory {
+        // The peak first: it is not below what is read after it only by what came in between.
+        let peak = self.optional(|files| &mut files.memory_peak);
+        let current = self.needed(|files| &mut files.memory, MEMORY);
+        let stat = self.needed(|files| &mut files.memory_stat, MEMORY).unwrap_or_default();
+        GroupMemory {
+            current,
+            peak,
+            anonymous: stat.anonymous,
+            file: stat.file,
+            kernel: stat.kernel.or_else(|| self.optional(|files| &mut files.memory_kernel)),
+            swap: stat.swap.or_else(|| self.optional(|files| &mut files.swap)),
+        }
+    }
+
+    fn io(&mut self) -> GroupIo {
+        if let Some(io) = self.needed(|files| &mut files.io, IO) {
+            return GroupIo {
+                read: Some(io.read),
+                written: Some(io.written),
+                reads: Some(io.reads),
+                writes: Some(io.writes),
+            };
+        }
+        let (read, written) = self.needed(|files| &mut files.io_bytes, IO).unzip();
+        let (reads, writes) = self.needed(|files| &mut files.io_operations, IO).unzip();
+        GroupIo { read, written, reads, writes }
+    }
+}
+
+const CPU: &str = "cgroup.cpu";
+const MEMORY: &str = "cgroup.memory";
+const IO: &str = "cgroup.io";
+const TASKS: &str = "cgroup.tasks";
+
+impl Collector for Account {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        if let Err(error) = self.group.members.size(c"cgroup.procs")
+            && error.is_gone()
+        {
+            return Err(Fault::Retire("the control group was removed".to_owned()));
+        }
+        let (cpu, throttling) = self.cpu(host);
+        tick.put(Entity::Single, &cpu);
+        tick.put(Entity::Single, &throttling);
+        tick.put(Entity::Single, &self.memory());
+        tick.put(Entity::Single, &self.io());
+        let tasks = GroupTasks {
+            current: self.needed(|files| &mut files.tasks, TASKS),
+            oom_kills: self.optional(|files| &mut files.oom_kills).flatten(),
+        };
+        tick.put(Entity::Single, &tasks);
+        Ok(())
+    }
+}

@@ -1,0 +1,183 @@
+//! A control group of each version, written from the kernel's documentation
+//! (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/).
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::catalog::{Row, Scope};
+use crate::collect::all_groups;
+use crate::host::fake::FakeHost;
+
+fn second() -> FakeHost {
+    let fake = FakeHost::new().sys("fs/cgroup/cgroup.procs", "1\n");
+    let files = [
+        ("cgroup.procs", "7\n"),
+        (
+            "cpu.stat",
+            "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 40\nnr_throttled 7\nthrottled_usec 350000\n",
+        ),
+        ("memory.current", "125829120\n"),
+        ("memory.peak", "209715200\n"),
+        ("memory.stat", "anon 104857600\nfile 16777216\nkernel 4194304\nshmem 0\n"),
+        ("memory.swap.current", "4096\n"),
+        ("memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n"),
+        ("io.stat", "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n"),
+        ("pids.current", "3\n"),
+    ];
+    files
+        .into_iter()
+        .fold(fake, |fake, (name, text)| fake.sys(&format!("fs/cgroup/job/{name}"), text))
+}
+
+fn first() -> FakeHost {
+    let files = [
+        ("cpuacct/job/cgroup.procs", "7\n"),
+        ("cpuacct/job/cpuacct.usage", "2500000000\n"),
+        ("cpuacct/job/cpuacct.stat", "user 200\nsystem 50\n"),
+        ("cpu/job/cgroup.procs", "7\n"),
+        ("cpu/job/cpu.stat", "nr_periods 40\nnr_throttled 7\nthrottled_time 350000000\n"),
+        ("memory/job/cgroup.procs", "7\n"),
+        ("memory/job/memory.usage_in_bytes", "125829120\n"),
+        ("memory/job/memory.max_usage_in_bytes", "209715200\n"),
+        (
+            "memory/job/memory.stat",
+            "cache 1\nrss 2\ntotal_cache 16777216\ntotal_rss 104857600\ntotal_swap 4096\n",
+        ),
+        ("memory/job/memory.kmem.usage_in_bytes", "4194304\n"),
+        ("memory/job/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"),
+        ("blkio/job/cgroup.procs", "7\n"),
+        (
+            "blkio/job/blkio.throttle.io_service_bytes_recursive",
+            "8:0 Read 4096\n8:0 Write 8192\nTotal 12288\n",
+        ),
+        ("blkio/job/blkio.throttle.io_serviced_recursive", "8:0 Read 1\n8:0 Write 2\nTotal 3\n"),
+        ("pids/job/cgroup.procs", "7\n"),
+        ("pids/job/pids.current", "3\n"),
+    ];
+    files
+        .into_iter()
+        .fold(FakeHost::new(), |fake, (name, text)| fake.sys(&format!("fs/cgroup/{name}"), text))
+}
+
+fn account(fake: &FakeHost) -> Account {
+    Account::of(Group::at(&fake.host(), Path::new("/job")).unwrap())
+}
+
+fn sampled(account: &mut Account, fake: &FakeHost) -> Tick {
+    let mut tick = Tick::new(&all_groups());
+    tick.begin(Duration::ZERO);
+    account.sample(&fake.host(), &mut tick).unwrap();
+    tick
+}
+
+fn row<R: Row>(tick: &Tick) -> R {
+    tick.table(Scope::Cgroup).unwrap().get(0)
+}
+
+#[test]
+fn both_versions_say_the_same() {
+    for fake in [second(), first()] {
+        let tick = sampled(&mut account(&fake), &fake);
+        let cpu = GroupCpu { usage: Some(2.5), user: Some(2.0), system: Some(0.5) };
+        assert_eq!(row::<GroupCpu>(&tick), cpu);
+        let throttling = GroupThrottling {
+            periods: Some(40),
+            throttled_periods: Some(7),
+            throttled: Some(0.35),
+        };
+        assert_eq!(row::<GroupThrottling>(&tick), throttling);
+        let memory = GroupMemory {
+            current: Some(120 << 20),
+            peak: Some(200 << 20),
+            anonymous: Some(100 << 20),
+            file: Some(16 << 20),
+            kernel: Some(4 << 20),
+            swap: Some(4096),
+        };
+        assert_eq!(row::<GroupMemory>(&tick), memory);
+        let io = GroupIo { read: Some(4096), written: Some(8192), reads: Some(1), writes: Some(2) };
+        assert_eq!(row::<GroupIo>(&tick), io);
+        assert_eq!(row::<GroupTasks>(&tick), GroupTasks { current: Some(3), oom_kills: Some(2) });
+    }
+}
+
+#[test]
+fn version_1_says_that_it_misses_most_writes() {
+    let missing = account(&first()).missing();
+    assert_eq!(missing.len(), 1);
+    assert!(missing[0].0 == "cgroup.io" && missing[0].1.contains("page cache"), "{missing:?}");
+    assert!(account(&second()).missing().is_empty());
+}
+
+#[test]
+fn a_controller_without_the_group_is_named_and_the_others_are_read() {
+    let fake = FakeHost::new()
+        .sys("fs/cgroup/cpuacct/job/cgroup.procs", "")
+        .sys("fs/cgroup/cpuacct/job/cpuacct.usage", "1000000000\n")
+        .sys("fs/cgroup/cpuacct/job/cpuacct.stat", "user 90\nsystem 10\n");
+    let mut account = account(&fake);
+    let tick = sampled(&mut account, &fake);
+    assert_eq!(row::<GroupCpu>(&tick).usage, Some(1.0));
+    assert_eq!(row::<GroupMemory>(&tick), GroupMemory::default());
+    let missing = account.missing();
+    let why = "there is no group /job below the memory controller";
+    assert!(missing.contains(&("cgroup.memory", why.to_owned())), "{missing:?}");
+    assert_eq!(missing.len(), 3, "{missing:?}");
+}
+
+#[test]
+fn a_controller_that_is_not_enabled_is_told_once() {
+    let fake = second();
+    fake.remove_sys("fs/cgroup/job/io.stat");
+    fake.remove_sys("fs/cgroup/job/memory.peak");
+    let mut account = account(&fake);
+    let tick = sampled(&mut account, &fake);
+    assert_eq!(row::<GroupIo>(&tick), GroupIo::default());
+    assert_eq!(row::<GroupMemory>(&tick).peak, None, "a kernel before 5.19 has none");
+    assert_eq!(row::<GroupMemory>(&tick).current, Some(120 << 20));
+    let missing = account.missing();
+    assert!(
+        missing.len() == 1 && missing[0].1.contains("job/io.stat: No such file"),
+        "{missing:?}"
+    );
+    sampled(&mut account, &fake);
+    assert!(account.missing().is_empty());
+}
+
+#[test]
+fn garbage_loses_its_value_alone_and_may_pass() {
+    let fake = second();
+    let mut account = account(&fake);
+    let fake =
+        fake.sys("fs/cgroup/job/memory.stat", "anon many\n").sys("fs/cgroup/job/pids.current", "3");
+    let tick = sampled(&mut account, &fake);
+    let memory = row::<GroupMemory>(&tick);
+    assert_eq!((memory.anonymous, memory.current), (None, Some(120 << 20)));
+    assert_eq!(row::<GroupTasks>(&tick).current, None, "half a number is none");
+    let missing: Vec<_> = account.missing().into_iter().map(|(of, _)| of).collect();
+    assert_eq!(missing, ["cgroup.memory", "cgroup.tasks"]);
+    let fake = fake.sys("fs/cgroup/job/memory.stat", "anon 5\nfile 6\n");
+    assert_eq!(row::<GroupMemory>(&sampled(&mut account, &fake)).anonymous, Some(5));
+}
+
+#[test]
+fn a_group_that_is_removed_retires_its_account() {
+    let fake = second();
+    let mut account = account(&fake);
+    sampled(&mut account, &fake);
+    fake.remove_sys("fs/cgroup/job");
+    let mut tick = Tick::new(&all_groups());
+    let fault = account.sample(&fake.host(), &mut tick).unwrap_err();
+    assert!(matches!(&fault, Fault::Retire(why) if why.contains("removed")), "{fault}");
+}
+
+#[test]
+fn doctor_tells_whether_there_are_control_groups() {
+    assert!(matches!(probe(&second().host()), Probe::Ready));
+    assert!(
+        matches!(probe(&first().host()), Probe::Absent { .. }),
+        "no root group is written there"
+    );
+    assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
+}

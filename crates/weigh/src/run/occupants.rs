@@ -1,0 +1,70 @@
+//! When a control group that is followed is over: nobody is in it any more, or it is gone.
+//!
+//! Version 1 tells nobody. But a group is not empty while one of its processes lives, so one
+//! of them is held (a pidfd), and when it has ended another one, if there is one.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::collect::members::group;
+use crate::host::Dir;
+use crate::host::pidfd::Held;
+
+/// Those who are in a group.
+pub(super) struct Occupants {
+    dir: Dir,
+    one: Option<Held>,
+    had_somebody: bool,
+    pids: Vec<u32>,
+    buffer: Vec<u8>,
+}
+
+impl Occupants {
+    /// Of the group of this directory.
+    pub(super) fn of(dir: Dir) -> Occupants {
+        Occupants { dir, one: None, had_somebody: false, pids: Vec::new(), buffer: Vec::new() }
+    }
+
+    /// What tells that somebody has ended.
+    pub(super) fn told_by(&self) -> Option<BorrowedFd<'_>> {
+        self.one.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether it is over: empty after it had somebody, or removed.
+    pub(super) fn are_over(&mut self) -> bool {
+        match group::list(&self.dir, &mut self.pids, &mut self.buffer) {
+            Ok(()) => {}
+            Err(error) if error.is_gone() => return true,
+            // Whoever cannot be asked now can be at the next look.
+            Err(_) => return false,
+        }
+        // weigh may be in it, too, and would wait for itself.
+        self.pids.retain(|pid| *pid != std::process::id());
+        let is_held = |one: &Held| self.pids.contains(&one.pid) && !one.has_ended();
+        if !self.one.as_ref().is_some_and(is_held) {
+            self.one = self.pids.iter().find_map(|pid| Held::of(*pid).ok());
+        }
+        self.had_somebody |= !self.pids.is_empty();
+        self.had_somebody && self.pids.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    #[test]
+    fn a_group_is_over_when_it_is_empty_again_or_removed() {
+        let fake = FakeHost::new().sys("fs/cgroup/job/cgroup.procs", "");
+        let mut occupants = Occupants::of(fake.host().sys.sub("fs/cgroup/job").unwrap());
+        assert!(!occupants.are_over(), "nobody has come yet");
+        let fake = fake.sys("fs/cgroup/job/step/cgroup.procs", "1\n");
+        assert!(!occupants.are_over());
+        let own = format!("{}\n", std::process::id());
+        let fake = fake.sys("fs/cgroup/job/step/cgroup.procs", &own);
+        assert!(occupants.are_over(), "weigh does not wait for itself");
+        let mut occupants = Occupants::of(fake.host().sys.sub("fs/cgroup/job").unwrap());
+        fake.remove_sys("fs/cgroup/job");
+        assert!(occupants.are_over());
+    }
+}

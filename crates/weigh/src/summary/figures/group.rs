@@ -1,0 +1,138 @@
+//! Figures of a control group: the kernel counts for it whoever is in it, however short they
+//! lived, so what it says is exact.
+
+use super::super::accumulate::Accumulator;
+use super::super::curve::Peak;
+use super::super::figure::{Figure, Figures, Method};
+use super::{NO_END, SHORT};
+use crate::collect::cgroup::GroupIo;
+use crate::record::Target;
+
+const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage) since weigh came";
+const PEAK: &str = "cgroup memory.peak (v1: memory.max_usage_in_bytes), page cache included";
+const CURRENT: &str = "cgroup memory.current (v1: memory.usage_in_bytes), page cache included";
+const STAT: &str = "cgroup memory.stat";
+const IO: &str = "cgroup io.stat (v1: blkio.throttle) since weigh came";
+const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control) since weigh came";
+const THROTTLED: &str = "cgroup cpu.stat since weigh came";
+
+fn is_followed(run: &Accumulator) -> bool {
+    matches!(run.manifest.target, Some(Target::Cgroup { .. }))
+}
+
+/// A counter of the group: exact when it was read after everything else.
+fn counted(run: &Accumulator, value: f64, source: &str) -> Figure {
+    match why_not_to_the_end(run) {
+        None => Figure::exact(value, source),
+        Some(why) => Figure::sampled(value, source).because(why),
+    }
+}
+
+/// Why the last of what the group did may not have been read.
+fn why_not_to_the_end(run: &Accumulator) -> Option<&str> {
+    if run.end.is_none() {
+        return Some(NO_END);
+    }
+    if run.group_was_seen_last() {
+        return None;
+    }
+    Some(run.reason("cgroup").unwrap_or("the group could not be read at the end"))
+}
+
+fn why(run: &Accumulator, what: &str) -> String {
+    let why = run.reason(what).or_else(|| run.reason("cgroup"));
+    let is_collected = run.manifest.collectors.iter().any(|name| name == "cgroup");
+    let otherwise = if is_collected {
+        "the kernel does not tell it of this group"
+    } else {
+        "the cgroup collector was left out"
+    };
+    why.unwrap_or(otherwise).to_owned()
+}
+
+/// All CPU time of the group.
+pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
+    Some(counted(run, run.group.cpu.usage?, CPU))
+}
+
+/// The kernel splits the exact sum by what it found running at its clock ticks.
+pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
+    let (user, system) = run.group.cpu.user.zip(run.group.cpu.system)?;
+    let reason = why_not_to_the_end(run);
+    let upper = run.group.cpu.usage.filter(|_| reason.is_none());
+    let figure = |part: f64| {
+        let upper = upper.map(|all| all.max(part));
+        let figure = Figure::between(part, Method::Estimated, 0.0, upper, CPU);
+        reason.map_or(figure.clone(), |why| figure.because(why))
+    };
+    Some((figure(user), figure(system)))
+}
+
+/// The most memory of the group: the kernel's mark, if it is of our time.
+pub(super) fn memory_peak(run: &Accumulator) -> Option<Figure> {
+    let group = &run.group;
+    if let Some(Peak { value: Some(value), at }) = group.risen() {
+        return Some(counted(run, value, PEAK).at(at));
+    }
+    let Peak { value: Some(value), at } = group.current else { return None };
+    let reason = why_not_to_the_end(run);
+    // It did not rise: what was between two looks is not above what it was before.
+    let upper = group.mark_before().filter(|_| reason.is_none()).map(|mark| mark.max(value));
+    let figure = Figure::between(value, Method::Sampled, value, upper, CURRENT).at(at);
+    Some(match upper {
+        Some(_) => figure,
+        None => figure.because(reason.unwrap_or(SHORT)),
+    })
+}
+
+/// The memory of the group over time.
+pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
+    let mean = run.group.mean.until(run.duration())?;
+    Some(Figure::between(mean, Method::Sampled, 0.0, None, CURRENT).because(SHORT))
+}
+
+/// Swap of the group.
+pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
+    let Peak { value: Some(value), at } = run.group.swap else { return None };
+    let source = "cgroup memory.swap.current (v1: memory.stat total_swap)";
+    Some(Figure::sampled(value, source).at(at).because(SHORT))
+}
+
+/// What went to storage or came from it; `seen` is what is known of the processes.
+pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: Figure) -> Figure {
+    let Some(count) = of(&run.group.io).map(|count| count as f64) else { return seen };
+    match run.reason("cgroup.io") {
+        None => counted(run, count, IO),
+        // It misses something, and so may those who were looked at.
+        Some(why) if seen.value.is_none_or(|value| value < count) => {
+            Figure::sampled(count, IO).because(why)
+        }
+        Some(_) => seen,
+    }
+}
+
+/// What is only known of control groups.
+pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
+    if !is_followed(run) {
+        return;
+    }
+    let group = &run.group;
+    let level = |peak: Peak, what: &str| match peak.value {
+        Some(value) => Figure::sampled(value, STAT).at(peak.at).because(SHORT),
+        None => Figure::unknown(STAT, &why(run, what)),
+    };
+    let count = |value: Option<f64>, source: &str, what: &str| match value {
+        Some(value) => counted(run, value, source),
+        None => Figure::unknown(source, &why(run, what)),
+    };
+    let none = |source| Figure::unknown(source, &why(run, "cgroup.io"));
+    let more = [
+        ("memory_anonymous_peak_bytes", level(group.anonymous, "cgroup.memory")),
+        ("memory_cache_peak_bytes", level(group.cache, "cgroup.memory")),
+        ("oom_kills", count(group.oom_kills.map(|kills| kills as f64), EVENTS, "cgroup.memory")),
+        ("cpu_throttled_seconds", count(group.throttling.throttled, THROTTLED, "cgroup.cpu")),
+        ("io_storage_read_operations", storage(run, |io| io.reads, none(IO))),
+        ("io_storage_write_operations", storage(run, |io| io.writes, none(IO))),
+    ];
+    figures.extend(more.map(|(name, figure)| (name.to_owned(), figure)));
+}
