@@ -9,6 +9,7 @@ mod follow;
 mod gpu_tracker;
 mod inherited;
 mod measured;
+mod merge;
 mod metrics;
 mod pages;
 mod phase;
@@ -58,6 +59,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Export(options) => export::export(options),
         Verb::Report(options) => report::report(options),
         Verb::Plot(options) => plot::plot(options),
+        Verb::Merge(options) => merge::merge(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor { format } => doctor::doctor(format),
         Verb::Metrics { format } => metrics::metrics(format),

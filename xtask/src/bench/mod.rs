@@ -15,6 +15,7 @@ mod rest;
 mod slowdown;
 mod table;
 mod tick;
+mod watch;
 mod weighed;
 
 pub use weighed::descendants;
@@ -37,7 +38,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, peers, slowdown, rate, memory, first, rest, export or report
+    /// Only this: tick, watch, peers, slowdown, rate, memory, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -55,8 +56,9 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 9] = [
+const MEASUREMENTS: [(&str, Measurement); 10] = [
     ("tick", tick::measure),
+    ("watch", watch::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),

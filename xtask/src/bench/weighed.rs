@@ -36,6 +36,13 @@ pub struct Weighed {
 const LONGEST: u64 = 120;
 
 impl Weighed {
+    /// Starts weigh, to record into a directory what is known of some processes.
+    pub fn of(command: &mut Command, directory: &Path, pids: Vec<u32>) -> Result<Weighed> {
+        let begin = Instant::now();
+        let child = command.stdin(Stdio::null()).spawn().context("cannot start weigh")?;
+        Ok(Weighed { child, directory: directory.to_owned(), begin, pids })
+    }
+
     /// Starts weigh over a load and waits until all of its processes are there.
     pub fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
         let directory = bench.fresh("run");
@@ -43,9 +50,7 @@ impl Weighed {
         command.args(["run", "--quiet", "--interval", interval, "--output"]).arg(&directory);
         command.arg("--").arg(&bench.xtask).args(["load", "processes"]);
         command.args([shape.count.to_string(), shape.running.to_string(), LONGEST.to_string()]);
-        let begin = Instant::now();
-        let child = command.stdin(Stdio::null()).spawn().context("cannot start weigh")?;
-        let mut weighed = Weighed { child, directory, begin, pids: Vec::new() };
+        let mut weighed = Weighed::of(&mut command, &directory, Vec::new())?;
         while weighed.pids.len() < shape.count as usize {
             if weighed.begin.elapsed() > Duration::from_secs(30) {
                 bail!("{} of {} processes after 30 s", weighed.pids.len(), shape.count);

@@ -3,6 +3,7 @@
 mod export;
 mod follow;
 mod measuring;
+mod merge;
 mod report;
 mod run;
 
@@ -14,6 +15,7 @@ use weigh::quantity;
 pub use export::{ExportArgs, Predecessor};
 pub use follow::{AttachArgs, WatchArgs};
 pub use measuring::Measuring;
+pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
 pub use run::{PhaseArgs, RunArgs};
 
@@ -55,6 +57,7 @@ pub enum Verb {
     Report(ReportArgs),
     Export(ExportArgs),
     Plot(PlotArgs),
+    Merge(MergeArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look

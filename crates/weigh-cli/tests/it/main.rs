@@ -6,17 +6,20 @@
 // A test ends by panicking, and the bans on the machine's doors are the library's.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
+mod attach;
 mod bad_input;
 mod cli;
 mod control_groups;
 mod exports;
 mod figures;
+mod following;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod harm;
 mod hostile;
 mod inherited;
 mod killed;
+mod merge;
 mod node;
 mod oasis;
 mod odd_names;
@@ -29,4 +32,5 @@ mod signals;
 mod streams;
 mod terminal;
 mod truth;
+mod watch;
 mod weighed;

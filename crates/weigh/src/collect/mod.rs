@@ -103,7 +103,7 @@ pub const SOURCES: &[Source] = &[
 
 /// How processes that weigh did not start are noticed. No metrics come from these, so they are
 /// not in [`SOURCES`], and nobody collects or skips them.
-pub const WATCHING: &[Source] = &[watching::CONNECTOR];
+pub const WATCHING: &[Source] = &[watching::CONNECTOR, watching::TASKSTATS];
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

@@ -4,13 +4,14 @@
 //! that run already. It counts every process of the run, also those that live and die between two ticks. Needs
 //! `kernel.perf_event_paranoid` of 2 or less, or CAP_PERFMON.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::perf::{self, TaskClock};
 use crate::host::{Host, ProcPath};
+use crate::parse;
 use crate::sample::{Entity, Tick};
 
 metrics! {
@@ -56,39 +57,85 @@ fn refused(host: &Host, error: &std::io::Error) -> Probe {
 
 /// The task clocks of a run, read once a tick: one for a command, one for each thread that
 /// was there already of processes that are followed.
-pub struct RunClock(Vec<TaskClock>);
+#[derive(Default)]
+pub struct RunClock {
+    clocks: Vec<TaskClock>,
+    /// Processes that are counted, and the last pid that was given out before they were: who
+    /// has a later one and is their child is counted with them.
+    counted: HashMap<u32, u32>,
+}
 
 /// More threads than this are not counted one by one: each takes a descriptor, and a read at
 /// every tick.
 const MOST_THREADS: usize = 1000;
 
+/// How often clocks are put on a process that starts others all the time.
+const TRIES: usize = 200;
+
+/// The last pid that was given out, to a process or a thread.
+fn last_pid(host: &Host, buffer: &mut Vec<u8>) -> Option<u32> {
+    let bytes = host.proc.read(c"loadavg", buffer).ok()?;
+    parse::loadavg::parse(bytes).ok().map(|loadavg| loadavg.last_pid)
+}
+
 impl RunClock {
     /// Of a command and all it starts.
     pub fn of_command(clock: TaskClock) -> RunClock {
-        RunClock(vec![clock])
+        RunClock { clocks: vec![clock], counted: HashMap::new() }
     }
 
-    /// Of processes that run already and all they start from now on.
-    pub fn of_running(host: &Host, pids: &[u32]) -> Result<RunClock, String> {
-        let (mut clocks, mut counted) = (Vec::new(), HashSet::new());
-        let mut found = Vec::new();
+    /// Counts a process that runs already from now on, and all it starts; parents first.
+    pub fn count(&mut self, host: &Host, pid: u32) -> Result<(), String> {
+        if self.counted.contains_key(&pid) {
+            return Ok(());
+        }
+        let mut buffer = Vec::new();
+        let stat = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok();
+        let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) else {
+            return Ok(());
+        };
+        if self.counted.get(&stat.parent).is_some_and(|last| pid > *last) {
+            // Everybody whom it starts is counted, too.
+            self.counted.insert(pid, 0);
+            return Ok(());
+        }
+        // Whoever was started while the clocks were being put on may have one or none: then
+        // they are put on once more.
+        for _ in 0..TRIES {
+            let before = last_pid(host, &mut buffer);
+            let clocks = self.of_threads(host, pid)?;
+            if before.is_some() && before == last_pid(host, &mut buffer) {
+                self.counted.insert(pid, before.unwrap_or(0));
+                self.clocks.extend(clocks);
+                return Ok(());
+            }
+        }
+        Err("processes are started here faster than clocks can be put on them".to_owned())
+    }
+
+    /// How many processes are counted that ran already.
+    pub fn processes(&self) -> usize {
+        self.counted.len()
+    }
+
+    /// Puts a clock on every thread of a process.
+    fn of_threads(&self, host: &Host, pid: u32) -> Result<Vec<TaskClock>, String> {
+        let (mut clocks, mut known, mut found) = (Vec::new(), HashSet::new(), Vec::new());
         loop {
             found.clear();
-            for pid in pids {
-                // One that is gone has no threads.
-                let _ = host.proc.names(ProcPath::new(*pid, "task").as_c_str(), |name| {
-                    found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
-                });
-            }
-            found.retain(|tid| counted.insert(*tid));
-            // Whoever was started by a thread that is counted is counted with it.
+            // One that is gone has no threads.
+            let _ = host.proc.names(ProcPath::new(pid, "task").as_c_str(), |name| {
+                found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
+            });
+            found.retain(|tid| known.insert(*tid));
+            // A thread that one starts who is counted is counted with it.
             if found.is_empty() {
-                return Ok(RunClock(clocks));
-            }
-            if counted.len() > MOST_THREADS {
-                return Err(format!("more than {MOST_THREADS} threads run already"));
+                return Ok(clocks);
             }
             for tid in &found {
+                if self.clocks.len() + clocks.len() == MOST_THREADS {
+                    return Err(format!("more than {MOST_THREADS} threads run already"));
+                }
                 match TaskClock::from_now(*tid) {
                     Ok(clock) => clocks.push(clock),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -100,7 +147,7 @@ impl RunClock {
 
     /// CPU time of everybody who is counted, dead or alive.
     pub fn read(&mut self) -> std::io::Result<Duration> {
-        self.0.iter_mut().map(TaskClock::read).sum()
+        self.clocks.iter_mut().map(TaskClock::read).sum()
     }
 }
 

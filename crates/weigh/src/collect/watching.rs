@@ -1,11 +1,13 @@
 //! How processes that weigh did not start are noticed: no metrics, but `weigh doctor` says
 //! whether it works.
 //!
-//! Source: the process connector (`host::connector`). Without it, processes are found by
+//! Source: the process connector (`host::connector`), and for root taskstats
+//! (`host::taskstats`). Without the first, processes are found by
 //! looking through `/proc`, and those that live shorter than an interval are missed.
 
 use super::{Probe, Source};
 use crate::host::connector::{Connector, Error};
+use crate::host::taskstats::{self, Taskstats};
 
 pub(super) const CONNECTOR: Source = Source {
     name: "connector",
@@ -14,6 +16,21 @@ pub(super) const CONNECTOR: Source = Source {
     probe: |_| match Connector::open() {
         Ok(_) => Probe::Ready,
         Err(error) => refused(&error),
+    },
+    collector: None,
+    on_request: false,
+};
+
+pub(super) const TASKSTATS: Source = Source {
+    name: "taskstats",
+    about: "the largest size of processes that weigh did not start and that were short",
+    groups: &[],
+    probe: |host| match Taskstats::open(&host.sys) {
+        Ok(_) => Probe::Ready,
+        Err(error @ taskstats::Error::NotAllowed) => {
+            Probe::Denied { why: error.to_string(), hint: "sudo weigh watch …".to_owned() }
+        }
+        Err(error) => Probe::Absent { why: error.to_string() },
     },
     collector: None,
     on_request: false,

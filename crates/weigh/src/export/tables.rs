@@ -16,6 +16,7 @@ use crate::catalog::Scope;
 use crate::collect::{self, SOURCES, Source};
 use crate::host::wait::{End, Usage};
 use crate::record::{self, Batches, Event, Recording};
+use crate::sample::numbering;
 
 /// Tables that are made from what happened.
 const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
@@ -195,6 +196,13 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
         row.command.as_ref().map(|command| command.join(" "))
     });
     Ended::columns(&mut columns, &rows, |row| &row.ended);
+    if recording.manifest().is_merged() {
+        let member = |row: &Process| Some(numbering::original(row.pid).0 as i64 + 1);
+        let help = "The first recording of those with its pid namespace, counted from 1";
+        columns.integers("member", help, &rows, member);
+        let pid = |row: &Process| Some(i64::from(numbering::original(row.pid).1));
+        columns.integers("member_pid", "Its pid there", &rows, pid);
+    }
     columns.done()
 }
 

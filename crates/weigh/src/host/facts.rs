@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use serde::{Deserialize, Serialize};
 
-use super::Host;
+use super::{Host, own};
 use crate::parse::{self, cgroup};
 
 /// The machine a run was on.
@@ -24,6 +24,14 @@ pub struct Facts {
     pub architecture: String,
     /// GPUs; none is looked for yet.
     pub gpus: Vec<serde_json::Value>,
+    /// The boot it is in: tells machines apart whatever they are called. Containers of one
+    /// machine share it. Null when it cannot be read.
+    #[serde(default)]
+    pub boot: Option<String>,
+    /// The pid namespace that pids are of: the same pid is another process in another one. Null
+    /// when it cannot be read, and when `/proc` shows those of another one.
+    #[serde(default)]
+    pub pid_namespace: Option<String>,
 }
 
 impl Facts {
@@ -46,8 +54,24 @@ impl Facts {
             kernel: text(system.release()),
             architecture: text(system.machine()),
             gpus: Vec::new(),
+            boot: boot(host),
+            pid_namespace: pid_namespace(host),
         }
     }
+}
+
+/// What the kernel calls this boot; a container sees that of its machine.
+fn boot(host: &Host) -> Option<String> {
+    let mut buffer = Vec::new();
+    let bytes = host.proc.read(c"sys/kernel/random/boot_id", &mut buffer).ok()?;
+    let boot = std::str::from_utf8(bytes).ok()?.trim();
+    (!boot.is_empty()).then(|| boot.to_owned())
+}
+
+/// Ours, if it is the one whose pids `/proc` shows.
+fn pid_namespace(host: &Host) -> Option<String> {
+    let link = host.proc.link(c"self/ns/pid").filter(|_| own::sees_itself(host))?;
+    String::from_utf8(link).ok()
 }
 
 #[cfg(test)]
@@ -62,6 +86,8 @@ impl Facts {
             kernel: "6.0".to_owned(),
             architecture: "x86_64".to_owned(),
             gpus: Vec::new(),
+            boot: None,
+            pid_namespace: None,
         }
     }
 }
@@ -152,5 +178,25 @@ mod tests {
             .sys("fs/cgroup/cpu/job/cpu.cfs_quota_us", "-1\n")
             .sys("fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
         assert_eq!(quota(&unlimited.host()), None);
+    }
+
+    #[test]
+    fn the_boot_and_the_pid_namespace_are_known_where_they_can_be_read() {
+        let own = std::process::id().to_string();
+        let fake = FakeHost::new()
+            .proc("sys/kernel/random/boot_id", "5ea1-b007\n")
+            .proc_link(&format!("{own}/ns/pid"), "pid:[4026531836]")
+            .proc_link("self", &own);
+        let facts = Facts::of(&fake.host());
+        assert_eq!(facts.boot.as_deref(), Some("5ea1-b007"));
+        assert_eq!(facts.pid_namespace.as_deref(), Some("pid:[4026531836]"));
+        let bare = Facts::of(&FakeHost::new().host());
+        assert_eq!((bare.boot, bare.pid_namespace), (None, None));
+    }
+
+    #[test]
+    fn a_proc_of_another_pid_namespace_does_not_say_which_that_is() {
+        let fake = FakeHost::new().proc_link("1/ns/pid", "pid:[4026531836]").proc_link("self", "1");
+        assert_eq!(Facts::of(&fake.host()).pid_namespace, None);
     }
 }

@@ -51,6 +51,14 @@ impl FakeHost {
         self
     }
 
+    /// With this symbolic link under `/proc`.
+    pub fn proc_link(self, path: &str, target: &str) -> FakeHost {
+        let path = self.root.path().join("proc").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, path).unwrap();
+        self
+    }
+
     /// With this file under `/sys`.
     pub fn sys(self, path: &str, content: &str) -> FakeHost {
         self.set(&format!("sys/{path}"), content.as_bytes());

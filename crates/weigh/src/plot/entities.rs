@@ -10,7 +10,7 @@ use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric};
-use crate::sample::{Entity, Table};
+use crate::sample::{Entity, Table, numbering};
 
 /// More lines than these nobody tells apart; a heat map takes any number of rows.
 const MOST_LINES: usize = 6;
@@ -113,7 +113,7 @@ fn name(entity: Entity) -> String {
     match entity {
         Entity::Single => String::new(),
         Entity::Cpu(number) => format!("CPU {number}"),
-        Entity::Process(id) => format!("process {}", id.pid),
+        Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
     }
 }
 

@@ -11,7 +11,7 @@ use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Unit};
-use crate::sample::ProcessId;
+use crate::sample::{ProcessId, numbering};
 
 /// What is counted for each program.
 #[derive(Debug, Clone)]
@@ -315,7 +315,7 @@ const CPU: usize = 1;
 impl Slot {
     fn name(&self) -> String {
         match self.process {
-            Some(id) => format!("{} {}", self.program, id.pid),
+            Some(id) => format!("{} {}", self.program, numbering::shown(id.pid)),
             None => self.program.clone(),
         }
     }

@@ -53,7 +53,14 @@ impl Told {
         let started = u64::from(pid);
         self.happens(
             seconds,
-            Event::ProcessExit { pid, started, end: None, usage, cpu_seconds: None },
+            Event::ProcessExit {
+                pid,
+                started,
+                end: None,
+                usage,
+                cpu_seconds: None,
+                memory_peak_bytes: None,
+            },
         );
     }
 

@@ -23,6 +23,11 @@ impl Entry {
     pub fn new(at: Duration, event: Event) -> Entry {
         Entry { seconds: at.as_secs_f64(), event }
     }
+
+    /// When it happened, to the nanosecond; the beginning when a stranger's moment is none.
+    pub fn at(&self) -> Duration {
+        Duration::try_from_secs_f64(self.seconds).unwrap_or_default()
+    }
 }
 
 /// Something that happened.
@@ -75,6 +80,9 @@ pub enum Event {
         /// there was none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cpu_seconds: Option<f64>,
+        /// The most memory it had, from its last account; null where there was none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory_peak_bytes: Option<u64>,
     },
     /// A phase began.
     PhaseStart {
@@ -246,6 +254,7 @@ impl From<&Change> for Event {
                 end: None,
                 usage: None,
                 cpu_seconds: None,
+                memory_peak_bytes: None,
             },
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Target};
+use super::{FORMAT, Member, Target};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
 use crate::sample::{ProcessId, base_name};
@@ -113,7 +113,7 @@ impl Manifest {
         let sources = settings.sources();
         Manifest {
             weigh: Origin::default(),
-            id: format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%S"), noise(wall)),
+            id: new_id(started, wall),
             name: settings.name.clone().unwrap_or_else(|| program.to_owned()),
             command: settings.command_lines.then(|| command.to_vec()),
             user: None,
@@ -146,13 +146,35 @@ impl Manifest {
         ProcessId { pid: self.pid, started: self.process_started }
     }
 
+    /// The processes that are the main ones: one, or one for each recording that was put
+    /// together.
+    pub fn mains(&self) -> Vec<ProcessId> {
+        match &self.target {
+            Some(Target::Merged { members, .. }) => members.iter().map(Member::main).collect(),
+            _ => vec![self.main()],
+        }
+    }
+
+    /// Whether nobody says at the end what was used, so that what was seen of the processes is
+    /// what is known.
+    pub fn is_followed(&self) -> bool {
+        !matches!(self.target, None | Some(Target::Merged { exact: true, .. }))
+    }
+
+    /// Whether several recordings were put together as this one.
+    pub fn is_merged(&self) -> bool {
+        matches!(self.target, Some(Target::Merged { .. }))
+    }
+
     /// Clock ticks from boot to the run's zero.
     pub fn zero(&self) -> u64 {
         self.came.unwrap_or(self.process_started)
     }
 }
 
-/// A number that two runs which begin in the same second do not share.
-fn noise(wall: Duration) -> u32 {
-    wall.subsec_nanos() ^ std::process::id().rotate_left(12)
+/// What tells a run that began then from every other; two that begin in the same second do not
+/// share the number.
+pub(crate) fn new_id(started: Timestamp, wall: Duration) -> String {
+    let noise = wall.subsec_nanos() ^ std::process::id().rotate_left(12);
+    format!("{}-{noise:08x}", started.strftime("%Y%m%dT%H%M%S"))
 }

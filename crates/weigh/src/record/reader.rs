@@ -5,13 +5,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::frames::Batches;
-use super::stream::decode;
-use super::{Entry, Error, FORMAT, Manifest, Since, files};
+use super::{Entry, Error, FORMAT, Manifest, Moment, Replay, files};
 use crate::catalog::{Metric, Scope};
-use crate::sample::{Table, Tick};
 
 /// A recorded run.
 #[derive(Debug)]
@@ -21,15 +18,6 @@ pub struct Recording {
     entries: Vec<Entry>,
     torn: u64,
     strange: u64,
-}
-
-/// A moment of a run that is read again.
-#[derive(Debug)]
-pub enum Moment<'a> {
-    /// Something was measured.
-    Tick(&'a Tick),
-    /// Something happened.
-    Event(&'a Entry),
 }
 
 impl Recording {
@@ -119,45 +107,14 @@ impl Recording {
         groups: &[&'static [Metric]],
         mut each: impl FnMut(Moment<'_>),
     ) -> Result<(), Error> {
-        let started = Duration::from_nanos(self.manifest.started.as_nanosecond().max(0) as u64);
-        let mut cursors = Vec::new();
-        for (scope, path) in self.streams() {
-            let shape = Table::new(scope, groups);
-            // Its first rows may not have reached the disk.
-            if path.exists() && !shape.metrics().is_empty() {
-                let mut cursor = Cursor::open(&path, shape, started)?;
-                cursor.refill()?;
-                cursors.push(cursor);
-            }
+        let mut replay = Replay::of(self, groups)?;
+        while let Some(moment) = replay.next_moment()? {
+            each(moment);
         }
-        let mut tick = Tick::new(groups);
-        // What processes used before weigh came is not the run's.
-        let mut since = self.manifest.came.map(Since::new);
-        let mut entries = self.entries.iter().peekable();
-        while let Some(at) = cursors.iter().filter_map(Cursor::time).min() {
-            while let Some(entry) = entries.next_if(|entry| entry.seconds <= at.as_secs_f64()) {
-                if let Some(since) = &mut since {
-                    since.event(entry);
-                }
-                each(Moment::Event(entry));
-            }
-            tick.begin(at);
-            for cursor in &mut cursors {
-                while cursor.time() == Some(at) {
-                    cursor.move_row_to(&mut tick);
-                    cursor.refill()?;
-                }
-            }
-            if let Some(since) = &mut since {
-                since.tick(&mut tick);
-            }
-            each(Moment::Tick(&tick));
-        }
-        entries.for_each(|entry| each(Moment::Event(entry)));
         Ok(())
     }
 
-    fn streams(&self) -> impl Iterator<Item = (Scope, PathBuf)> {
+    pub(super) fn streams(&self) -> impl Iterator<Item = (Scope, PathBuf)> {
         let host = self.directory.join(host_directory(&self.manifest.host.name));
         Scope::ALL.into_iter().map(move |scope| {
             let path = host.join(format!("{}.arrows", scope.name()));
@@ -208,44 +165,5 @@ fn read_events(path: &Path) -> Result<Events, Error> {
             // Invented by a later weigh, or damaged: the others are none the worse for it.
             Err(_) => events.strange += 1,
         }
-    }
-}
-
-/// A place in one stream.
-struct Cursor {
-    batches: Batches,
-    table: Table,
-    row: usize,
-    started: Duration,
-}
-
-impl Cursor {
-    fn open(path: &Path, table: Table, started: Duration) -> Result<Cursor, Error> {
-        Ok(Cursor { batches: Batches::open(path)?, table, row: 0, started })
-    }
-
-    /// The time of the next row.
-    fn time(&self) -> Option<Duration> {
-        self.table.times().get(self.row).copied()
-    }
-
-    /// Reads the next batch when the last one is used up.
-    fn refill(&mut self) -> Result<(), Error> {
-        while self.row >= self.table.len() {
-            self.table.clear();
-            self.row = 0;
-            let Some(batch) = self.batches.next() else { return Ok(()) };
-            let path = self.batches.path().to_owned();
-            decode(&batch?, self.started, &mut self.table)
-                .ok_or_else(|| Error::malformed(&path, "a key column is missing"))?;
-        }
-        Ok(())
-    }
-
-    fn move_row_to(&mut self, tick: &mut Tick) {
-        if let Some(table) = tick.table_mut(self.table.scope()) {
-            table.append_row(&self.table, self.row);
-        }
-        self.row += 1;
     }
 }

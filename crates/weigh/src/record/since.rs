@@ -20,7 +20,7 @@ use crate::sample::{Entity, ProcessId, Table, Tick};
 pub struct Since {
     /// Clock ticks from boot to when weigh came.
     came: u64,
-    /// Those who were there, and those who wait for them.
+    /// Everybody who has been looked at, and those who wait for others.
     known: HashMap<ProcessId, Known>,
     parents: HashMap<ProcessId, u32>,
     /// Where the counters of the control group began for us, column by column.
@@ -30,9 +30,9 @@ pub struct Since {
 /// What is taken off the counters of a process, column by column.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// Empty when it came after us and only waits for others who were there.
+    /// Empty when it came after us.
     zero: Vec<f64>,
-    /// Whether it was there before us and has been looked at.
+    /// Whether it has been looked at.
     is_met: bool,
     /// The most memory it ever had before us; what is not above says nothing of our time.
     peak: Option<f64>,
@@ -49,6 +49,12 @@ impl Since {
     /// Nothing that was before this moment counts, in clock ticks since boot.
     pub fn new(came: u64) -> Since {
         Since { came, known: HashMap::new(), parents: HashMap::new(), group: Vec::new() }
+    }
+
+    /// The next rows are by somebody who came at this moment: of several who follow the same
+    /// processes, the first to look at one says what of it counts.
+    pub fn seen_by(&mut self, came: u64) {
+        self.came = came;
     }
 
     /// Takes in something that happened.
@@ -81,17 +87,14 @@ impl Since {
         let columns = Columns::of(table.metrics());
         for row in 0..table.len() {
             let Entity::Process(id) = table.entities()[row] else { continue };
-            if id.started < self.came && self.known.get(&id).is_none_or(|one| !one.is_met) {
-                let known = self.known.entry(id).or_default();
+            let known = self.known.entry(id).or_default();
+            if !std::mem::replace(&mut known.is_met, true) && id.started < self.came {
                 let zero = (0..table.columns().len()).map(|c| columns.counted(table, c, row));
                 known.zero = zero.collect();
                 known.peak = columns.peak.and_then(|peak| number(table, peak, row));
-                known.is_met = true;
             }
-            if let Some(known) = self.known.get_mut(&id) {
-                known.adopt(&columns, table, row);
-                known.take_off(&columns, table, row);
-            }
+            known.adopt(&columns, table, row);
+            known.take_off(&columns, table, row);
         }
     }
 }
@@ -267,6 +270,7 @@ mod tests {
             end: None,
             usage: None,
             cpu_seconds: None,
+            memory_peak_bytes: None,
         };
         since.event(&Entry { seconds: 0.0, event });
     }

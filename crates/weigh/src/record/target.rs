@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::sample::ProcessId;
+
 /// What was followed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +30,11 @@ pub enum Target {
     Merged {
         /// Which ones.
         members: Vec<Member>,
+        /// Whether all of them were commands, each with its account at its end, and no process
+        /// was in two of them: then the accounts add up. Else what was seen of the processes
+        /// does.
+        #[serde(default)]
+        exact: bool,
     },
 }
 
@@ -40,6 +47,23 @@ pub struct Member {
     pub name: String,
     /// The machine it was on.
     pub host: String,
+    /// Its command's process, or the one that was followed, under the numbering and on the clock
+    /// of all; 0 when there were several, or none.
+    #[serde(default)]
+    pub pid: u32,
+    /// Clock ticks to its start.
+    #[serde(default)]
+    pub process_started: u64,
+    /// Whether its processes were followed one by one, each for itself alone.
+    #[serde(default)]
+    pub each_alone: bool,
+}
+
+impl Member {
+    /// Its main process.
+    pub fn main(&self) -> ProcessId {
+        ProcessId { pid: self.pid, started: self.process_started }
+    }
 }
 
 /// Some words, as many as are read.
@@ -53,6 +77,11 @@ fn listed(words: &[String]) -> String {
 }
 
 impl Target {
+    /// What became of it, in a word before [`Target::words`].
+    pub fn verb(&self) -> &'static str {
+        if matches!(self, Target::Merged { .. }) { "merged" } else { "followed" }
+    }
+
     /// What it is, for people who read a summary.
     pub fn words(&self) -> String {
         match self {
@@ -66,7 +95,7 @@ impl Target {
             Target::Programs { names, under: Some(pid) } => {
                 format!("{} under process {pid}", listed(names))
             }
-            Target::Merged { members } => format!("{} recordings", members.len()),
+            Target::Merged { members, .. } => format!("{} recordings", members.len()),
         }
     }
 }

@@ -108,6 +108,20 @@ impl Writer {
         self.hand_over(Job::Line(line));
     }
 
+    /// How many rows have been gathered and not been handed over.
+    pub fn gathered(&self) -> usize {
+        self.batch.iter().map(Table::len).sum()
+    }
+
+    /// Waits until the disk has taken most of what it was given, for a writer that has time:
+    /// nothing it writes is dropped.
+    pub fn wait_for_room(&self) {
+        let is_behind = || self.waiting.load(Ordering::Relaxed) > MOST_WAITING / 4;
+        while is_behind() && self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// When the next batch must be handed over, if there is anything in it.
     pub fn due(&self) -> Option<Duration> {
         let empty = self.batch.iter().all(Table::is_empty);

@@ -94,7 +94,14 @@ impl Story {
         let (pid, started) = (id.pid, id.started);
         self.event(
             seconds,
-            Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None },
+            Event::ProcessExit {
+                pid,
+                started,
+                end: None,
+                usage: None,
+                cpu_seconds: None,
+                memory_peak_bytes: None,
+            },
         )
     }
 
@@ -107,6 +114,7 @@ impl Story {
             end: Some(End::Code(0)),
             usage: Some(usage),
             cpu_seconds: None,
+            memory_peak_bytes: None,
         };
         self.event(seconds, exit)
     }

@@ -40,7 +40,7 @@ impl Style {
 pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
     let mut text = Text { out: heading(summary, style), style };
     if let Some(target) = &summary.run.target {
-        text.long_line("followed", &printable(&target.words()));
+        text.long_line(target.verb(), &printable(&target.words()));
     }
     text.figures(summary);
     text.machine(summary);

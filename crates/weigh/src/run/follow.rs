@@ -23,6 +23,7 @@ use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
+use crate::host::taskstats::{Departure, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::record::events::{self, WatchEnd, Why};
 use crate::record::{Event, Manifest, Target, Writer};
@@ -139,11 +140,13 @@ pub fn follow(
         },
         _ => (None, None),
     };
+    // Whoever may not have them has the clocks, and no sizes of those who lived for less than a tick.
+    let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
     let mut processes =
         collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
     if let (Some(processes), Some(_)) = (&mut processes, &connector) {
-        processes.are_told();
+        processes.are_told(manifest.zero());
     }
     let begin = host.clock.now();
     tick.begin(Duration::ZERO);
@@ -166,6 +169,8 @@ pub fn follow(
         occupants: group.map(|group| Occupants::of(group.members)),
         connector,
         happened: Vec::new(),
+        taskstats,
+        accounts: Vec::new(),
         clocked_since: None,
         until: follow.time,
         wait_all: settings.wait_all,
@@ -225,6 +230,9 @@ struct Follower {
     /// The kernel's word on who comes and goes, when programs are looked for.
     connector: Option<Connector>,
     happened: Vec<Happened>,
+    /// The last accounts of those who end, which the kernel gives to root.
+    taskstats: Option<Taskstats>,
+    accounts: Vec<Departure>,
     /// When the clocks were started that count all who are followed.
     clocked_since: Option<Duration>,
     until: Option<Duration>,
@@ -235,6 +243,9 @@ struct Follower {
     end: Option<Held>,
 }
 
+/// How many accounts are kept: the end of a process with several threads may be told of later.
+const KEPT: usize = 1000;
+
 /// How long to wait for the parent of a process that has ended to take note of it: until then
 /// nobody else is told how it ended.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -242,16 +253,24 @@ const PATIENCE: Duration = Duration::from_millis(100);
 impl Follower {
     /// Has the kernel count what all who are there now use, and all they start.
     fn start_clocks(&mut self) {
-        self.watch.take_tick();
-        let Some(processes) = &self.watch.processes else { return };
-        let pids: Vec<u32> = processes.alive().map(|id| id.pid).collect();
-        match RunClock::of_running(&self.watch.host, &pids) {
-            Ok(clock) => {
-                self.clocked_since = Some(self.watch.now());
-                self.watch.task_clock = Some(clock);
+        let mut clock = RunClock::default();
+        let mut known = 0;
+        loop {
+            self.watch.take_tick();
+            let Some(processes) = &self.watch.processes else { return };
+            let alive: Vec<u32> = processes.alive().map(|id| id.pid).collect();
+            let counted = alive.iter().try_for_each(|pid| clock.count(&self.watch.host, *pid));
+            if let Err(why) = counted {
+                return self.watch.fault("task-clock", why);
             }
-            Err(why) => self.watch.fault("task-clock", why),
+            // Until nobody has come in between.
+            if clock.processes() == known {
+                break;
+            }
+            known = clock.processes();
         }
+        self.clocked_since = Some(self.watch.now());
+        self.watch.task_clock = Some(clock);
     }
 
     fn follow(&mut self) -> Why {
@@ -331,7 +350,15 @@ impl Follower {
                     return;
                 }
             }
-            self.watch.take_in(happened);
+            // The account of a process comes before the word that it has ended.
+            if let Some(taskstats) = &mut self.taskstats {
+                let accounts = &mut self.accounts;
+                accounts.drain(..accounts.len().saturating_sub(KEPT));
+                if taskstats.next(|account| accounts.push(account)).is_err() {
+                    self.taskstats = None;
+                }
+            }
+            self.watch.take_in(happened, &self.accounts);
             if !matches!(heard, Ok(Heard::Part)) {
                 return;
             }
@@ -354,7 +381,14 @@ impl Follower {
             // Else the look has found it gone already.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
                 let (pid, started, end) = (id.pid, id.started, held.end());
-                let exit = Event::ProcessExit { pid, started, end, usage: None, cpu_seconds: None };
+                let exit = Event::ProcessExit {
+                    pid,
+                    started,
+                    end,
+                    usage: None,
+                    cpu_seconds: None,
+                    memory_peak_bytes: None,
+                };
                 self.watch.event(at, exit);
             }
         }

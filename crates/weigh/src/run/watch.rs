@@ -13,6 +13,7 @@ use crate::collect::{Collector, Fault};
 use crate::host::Host;
 use crate::host::connector::Happened;
 use crate::host::signals::Signals;
+use crate::host::taskstats::Departure;
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
 use crate::sample::{Entity, Tick};
 use crate::settings::Settings;
@@ -171,8 +172,8 @@ impl Watch {
         self.accumulator.tick(&self.tick);
     }
 
-    /// Takes in what the kernel told, in its order.
-    pub(super) fn take_in(&mut self, happened: &[Happened]) {
+    /// Takes in what the kernel told, in its order, with the last accounts that it gave.
+    pub(super) fn take_in(&mut self, happened: &[Happened], accounts: &[Departure]) {
         let at = self.now();
         self.tick.begin(at);
         let (host, tick) = (&self.host, &mut self.tick);
@@ -180,7 +181,7 @@ impl Watch {
         let mut departed = Vec::new();
         for one in happened {
             match *one {
-                Happened::Forked { parent, child } => processes.forked(host, parent, child),
+                Happened::Forked { parent, child } => processes.forked(host, at, parent, child),
                 Happened::Executed { pid } => processes.executed(host, tick, pid),
                 Happened::Ended { pid, end } => {
                     departed.extend(processes.ended(host, tick, pid).map(|gone| (gone, end)));
@@ -195,9 +196,19 @@ impl Watch {
         }
         // After the last look at them: readers take the events of a moment before its tick.
         let at = at + Duration::from_micros(1);
-        for (Departed { id, cpu_seconds }, end) in departed {
-            let (pid, started, end) = (id.pid, id.started, Some(end));
-            self.event(at, Event::ProcessExit { pid, started, end, usage: None, cpu_seconds });
+        for (gone, end) in departed {
+            let Departed { id, cpu_seconds, is_ours } = gone;
+            let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
+            let counted = account.map(|account| account.cpu.as_secs_f64());
+            let exit = Event::ProcessExit {
+                pid: id.pid,
+                started: id.started,
+                end: Some(end),
+                usage: None,
+                cpu_seconds: cpu_seconds.or(counted),
+                memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
+            };
+            self.event(at, exit);
         }
     }
 

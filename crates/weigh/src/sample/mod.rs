@@ -1,5 +1,6 @@
 //! One tick: what was measured, of whom, at one moment.
 
+pub mod numbering;
 mod program;
 mod table;
 
@@ -18,6 +19,10 @@ pub struct ProcessId {
     /// Clock ticks between boot and the process's start (`/proc/PID/stat`, field 22).
     pub started: u64,
 }
+
+/// Clock ticks in a second, as `/proc` has them: `USER_HZ` is 100 on every machine that weigh
+/// is made for.
+pub const CLOCK_TICKS: f64 = 100.0;
 
 /// Whom a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -209,7 +209,18 @@ impl Table {
 
     /// Adds one row of another table of the same scope.
     pub(crate) fn append_row(&mut self, other: &Table, place: usize) {
-        self.begin_row(other.times[place], other.entities[place]);
+        self.append_row_as(other, place, other.times[place], other.entities[place]);
+    }
+
+    /// The same, as if it were of another moment and of somebody else.
+    pub(crate) fn append_row_as(
+        &mut self,
+        other: &Table,
+        place: usize,
+        at: Duration,
+        entity: Entity,
+    ) {
+        self.begin_row(at, entity);
         for (column, theirs) in other.columns.iter().enumerate() {
             if let Some(value) = theirs.get(place) {
                 self.set_last(column, value);

@@ -3,7 +3,9 @@
 //! Memory grows with the processes that are alive, not with the time.
 
 use super::curve::Rate;
+use super::estate::Estate;
 use super::group::Group;
+use super::looks::Looks;
 use super::node::Node;
 use super::phases::{self, Look, Phases};
 use super::tools::Tools;
@@ -37,8 +39,7 @@ pub struct Accumulator {
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
     summed: f64,
-    /// When everybody was last looked at.
-    looked: f64,
+    looks: Looks,
     gap_noted: f64,
     /// Seconds between a last look and an end that nobody waited for.
     pub(super) gaps: f64,
@@ -87,19 +88,30 @@ impl From<&WatchEnd> for Ending {
     }
 }
 
+/// The processes of a run, as they are followed.
+fn tree(manifest: &Manifest) -> Tree {
+    // A tool is what its processes do themselves.
+    let alone = match &manifest.target {
+        Some(Target::Programs { .. }) => vec![0],
+        Some(Target::Merged { members, .. }) => {
+            let each_alone = members.iter().enumerate().filter(|(_, member)| member.each_alone);
+            each_alone.map(|(namespace, _)| namespace).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut tree = Tree::of(manifest.mains());
+    if manifest.is_followed() {
+        tree = tree.leaving(Estate::new(alone));
+    }
+    if manifest.is_merged() { tree.in_rounds() } else { tree }
+}
+
 impl Accumulator {
     /// Nothing has happened yet.
     pub fn new(manifest: &Manifest) -> Accumulator {
-        let main = manifest.main();
-        let tree = match &manifest.target {
-            None => Tree::of(main),
-            // A tool is what its processes do themselves.
-            Some(Target::Programs { .. }) => Tree::followed(main, false),
-            Some(_) => Tree::followed(main, true),
-        };
         Accumulator {
             manifest: manifest.clone(),
-            tree,
+            tree: tree(manifest),
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
@@ -111,12 +123,12 @@ impl Accumulator {
             last: 0.0,
             faults: Vec::new(),
             summed: 0.0,
-            looked: 0.0,
+            looks: Looks::new(manifest.is_merged()),
             gap_noted: 0.0,
             gaps: 0.0,
             monitor: Monitor::default(),
             phases: Phases::new(manifest.host.cores),
-            tools: Tools::of(main, manifest.zero()),
+            tools: Tools::of(manifest),
         }
     }
 
@@ -144,7 +156,7 @@ impl Accumulator {
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             self.look(at, clock.and_then(|table| table.get::<RunCpu>(0).time));
             self.tree.looked_at_everybody();
-            self.looked = at;
+            self.looks.look(at);
             self.tools.looked_at_everybody(at);
         }
     }
@@ -200,13 +212,16 @@ impl Accumulator {
             Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                let largest = usage.map(|usage| usage.largest_rss_bytes);
-                self.tree.ended(id, largest, *cpu_seconds, at);
+                if let Some(size) = memory_peak_bytes {
+                    self.tree.largest.see(*size as f64, at);
+                }
+                self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
                 self.note_gap(at);
-                if let Some(usage) = usage {
-                    self.reaped.add(usage);
+                // Where weigh does not wait for all, the tree knows whose account it is in.
+                if let Some(usage) = usage.filter(|_| !self.manifest.is_followed()) {
+                    self.reaped.add(&usage);
                 }
             }
             Event::PhaseStart { .. }
@@ -233,7 +248,7 @@ impl Accumulator {
     /// Somebody went whom weigh does not wait for: what they did since they were last looked at
     /// may be in nobody's account.
     fn note_gap(&mut self, at: f64) {
-        let since = self.looked.max(self.gap_noted);
+        let since = self.looks.certain().max(self.gap_noted);
         self.gaps += (at - since).max(0.0);
         self.gap_noted = since.max(at);
     }
@@ -272,7 +287,7 @@ impl Accumulator {
 
     /// Whether the control group was read when everybody was looked at for the last time.
     pub(super) fn group_was_seen_last(&self) -> bool {
-        self.group.seen == Some(self.looked)
+        self.group.seen == Some(self.looks.last())
     }
 
     /// Why something of this source is missing.
@@ -284,7 +299,7 @@ impl Accumulator {
     pub fn finish(mut self) -> Summary {
         let duration = self.duration();
         let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
-        let empty = Tools::of(self.manifest.main(), 0);
+        let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),

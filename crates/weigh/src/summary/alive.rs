@@ -36,6 +36,7 @@ impl Alive {
             events,
             faults_minor,
             faults_major,
+            children_faults,
             switches_voluntary,
             switches_involuntary
         );

@@ -5,10 +5,11 @@
 //! rises; so nothing is missing in between, and nothing is counted twice. If nobody who is
 //! followed waits, what was last seen is kept for good.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::alive::Alive;
-use crate::sample::ProcessId;
+use crate::host::wait::Usage;
+use crate::sample::{ProcessId, numbering};
 
 /// What one process used, with the children it had waited for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,6 +48,13 @@ impl Account {
         }
     }
 
+    /// Takes what `wait4` said, which is with the children it had waited for.
+    fn told(&mut self, usage: &Usage) {
+        self.cpu = [usage.user_seconds, usage.system_seconds];
+        self.faults = [usage.minor_faults, usage.major_faults, 0];
+        self.switches = [usage.voluntary_switches, usage.involuntary_switches];
+    }
+
     /// Takes what a clock of the kernel's says that it used in all, if that is more.
     ///
     /// The clock does not say in which mode: it is split as far as it was seen.
@@ -72,11 +80,13 @@ impl Account {
 /// Everything that was left behind.
 #[derive(Debug)]
 pub struct Estate {
-    /// Whether CPU time moves to whoever waits; else every process counts for itself alone.
-    moves: bool,
+    /// Namespaces of pids in which every process counts for itself alone; in the others its CPU
+    /// time moves to whoever waits.
+    alone: Vec<usize>,
     parents: HashMap<ProcessId, u32>,
     kept: Account,
-    owed: HashMap<ProcessId, Vec<Debt>>,
+    /// In an order, so that the same recording always gives the same last digit.
+    owed: BTreeMap<ProcessId, Vec<Debt>>,
 }
 
 /// What will be in the account of whoever waits.
@@ -92,19 +102,14 @@ struct Debt {
 const ROUNDING: f64 = 0.05;
 
 impl Estate {
-    /// Of processes with all they start, or of processes each for itself.
-    pub fn new(with_children: bool) -> Estate {
-        Estate {
-            moves: with_children,
-            parents: HashMap::new(),
-            kept: Account::default(),
-            owed: HashMap::new(),
-        }
+    /// Of processes with all they start, but each for itself in these namespaces of pids.
+    pub fn new(alone: Vec<usize>) -> Estate {
+        Estate { alone, parents: HashMap::new(), kept: Account::default(), owed: BTreeMap::new() }
     }
 
-    /// Whether what children used belongs to those who waited for them.
-    pub fn with_children(&self) -> bool {
-        self.moves
+    /// Whether what children used belongs to this process, if it waited for them.
+    pub fn with_children(&self, id: ProcessId) -> bool {
+        self.alone.is_empty() || !self.alone.contains(&numbering::original(id.pid).0)
     }
 
     /// A process has this parent.
@@ -132,15 +137,27 @@ impl Estate {
         });
     }
 
-    /// A process is gone that had this.
-    pub fn inherit(&mut self, id: ProcessId, gone: &Alive, cpu_seconds: Option<f64>) {
+    /// A process is gone that had this, as it was last seen and as `wait4` said if it did.
+    pub fn inherit(
+        &mut self,
+        id: ProcessId,
+        gone: &Alive,
+        usage: Option<&Usage>,
+        cpu_seconds: Option<f64>,
+    ) {
+        let moves = self.with_children(id);
         let parent = self.parents.remove(&id);
         let mut debts = self.owed.remove(&id).unwrap_or_default();
         let all = Account::of(gone, true);
         let (cpu, faults) = (all.cpu.iter().sum(), all.faults.iter().sum());
-        let mut account = Account::of(gone, self.moves);
+        let mut account = Account::of(gone, moves);
+        if let Some(usage) = usage.filter(|_| moves) {
+            account.told(usage);
+            // Those it owed for are in it.
+            debts.clear();
+        }
         account.raise_cpu(cpu_seconds.unwrap_or(0.0));
-        if !self.moves {
+        if !moves {
             // I/O moves all the same: the kernel does not keep it apart.
             self.kept.add(&Account { io: None, ..account });
             account = Account { io: account.io, ..Account::default() };

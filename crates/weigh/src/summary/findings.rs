@@ -8,6 +8,7 @@ use super::{Finding, Severity, Summary};
 use crate::host::signals;
 use crate::quantity;
 use crate::record::events::Why;
+use crate::sample::numbering;
 
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
@@ -82,8 +83,9 @@ fn left_behind(summary: &Summary) -> Option<Finding> {
     if left.is_empty() || !matches!(summary.run.stopped, None | Some(Why::Ended)) {
         return None;
     }
-    let mut named: Vec<String> =
-        left.iter().take(5).map(|left| format!("{} ({})", left.name, left.pid)).collect();
+    let named =
+        left.iter().take(5).map(|left| format!("{} ({})", left.name, numbering::shown(left.pid)));
+    let mut named: Vec<String> = named.collect();
     if left.len() > named.len() {
         named.push(format!("and {} more", left.len() - named.len()));
     }

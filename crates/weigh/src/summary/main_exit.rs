@@ -10,41 +10,51 @@ use crate::host::wait::Usage;
 use crate::record::events::RunEnd;
 use crate::sample::{ProcessId, Table};
 
-/// What is known of the command's process at its end.
+/// What is known of the command's process at its end, or of those of several.
 #[derive(Debug)]
-pub(crate) struct MainExit {
-    main: ProcessId,
+pub(crate) struct MainExit(Vec<Main>);
+
+#[derive(Debug)]
+struct Main {
+    id: ProcessId,
     /// Whether it has waited for a child.
     waited: bool,
     size: Option<u64>,
 }
 
 impl MainExit {
-    /// Of the command's process.
-    pub(crate) fn of(main: ProcessId) -> MainExit {
-        MainExit { main, waited: false, size: None }
+    /// Of the commands' processes.
+    pub(crate) fn of(mains: &[ProcessId]) -> MainExit {
+        let main = |id: &ProcessId| Main { id: *id, waited: false, size: None };
+        let mut mains: Vec<Main> = mains.iter().map(main).collect();
+        mains.sort_unstable_by_key(|main| main.id);
+        MainExit(mains)
+    }
+
+    fn find(&mut self, id: ProcessId) -> Option<&mut Main> {
+        let place = self.0.binary_search_by_key(&id, |main| main.id).ok()?;
+        self.0.get_mut(place)
     }
 
     /// Takes in a row about a process.
     pub(crate) fn row(&mut self, id: ProcessId, table: &Table, row: usize) {
-        if id == self.main {
+        if let Some(main) = self.find(id) {
             let children = table.get::<ProcessEvents>(row).children_faults;
-            self.waited |= children.is_some_and(|faults| faults > 0);
+            main.waited |= children.is_some_and(|faults| faults > 0);
         }
     }
 
     /// A process was reaped; says whether its size may be the command's own, which the end of
     /// the run tells.
     pub(crate) fn ended(&mut self, id: ProcessId, usage: &Usage) -> bool {
-        let may_be = id == self.main && !self.waited;
-        if may_be {
-            self.size = Some(usage.largest_rss_bytes);
-        }
-        may_be
+        let Some(main) = self.find(id).filter(|main| !main.waited) else { return false };
+        main.size = Some(usage.largest_rss_bytes);
+        true
     }
 
-    /// The size, when it is the command's own.
-    pub(crate) fn own(&mut self, end: &RunEnd) -> Option<u64> {
-        end.after_exec(self.size.take()?)
+    /// The sizes that are the commands' own.
+    pub(crate) fn own(&mut self, end: &RunEnd) -> Vec<(ProcessId, u64)> {
+        let own = |main: &mut Main| Some((main.id, end.after_exec(main.size.take()?)?));
+        self.0.iter_mut().filter_map(own).collect()
     }
 }

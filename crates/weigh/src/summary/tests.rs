@@ -72,7 +72,14 @@ impl Story {
         let (pid, started) = (id.pid, id.started);
         self.event(
             seconds,
-            Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None },
+            Event::ProcessExit {
+                pid,
+                started,
+                end: None,
+                usage: None,
+                cpu_seconds: None,
+                memory_peak_bytes: None,
+            },
         )
     }
 
@@ -84,6 +91,7 @@ impl Story {
             end: Some(End::Code(0)),
             usage: Some(usage),
             cpu_seconds: None,
+            memory_peak_bytes: None,
         };
         self.event(seconds, exit)
     }
@@ -171,7 +179,14 @@ fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
         let (pid, started) = (id.pid, id.started);
         story.event(
             1.0,
-            Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None },
+            Event::ProcessExit {
+                pid,
+                started,
+                end: None,
+                usage: None,
+                cpu_seconds: None,
+                memory_peak_bytes: None,
+            },
         );
     }
     // The command's own account names the largest of those it waited for.
@@ -258,8 +273,17 @@ fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
     story.at(1.0, |tick| cpu(tick, CHILD, 1.0, 0.0));
     story.at(2.0, |tick| cpu(tick, ROOT, 0.0, 1.5));
     let (pid, started) = (CHILD.pid, CHILD.started);
-    story
-        .event(2.0, Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None });
+    story.event(
+        2.0,
+        Event::ProcessExit {
+            pid,
+            started,
+            end: None,
+            usage: None,
+            cpu_seconds: None,
+            memory_peak_bytes: None,
+        },
+    );
     story.at(3.0, |tick| cpu(tick, ROOT, 0.2, 1.5));
     let summary = story.end(3.0, |_| {});
     let peak = figure(&summary, "cpu_cores_peak").value.unwrap();
@@ -272,8 +296,17 @@ fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
     let again = ProcessId { pid: CHILD.pid, started: 500 };
     story.at(0.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
     let (pid, started) = (CHILD.pid, CHILD.started);
-    story
-        .event(0.5, Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None });
+    story.event(
+        0.5,
+        Event::ProcessExit {
+            pid,
+            started,
+            end: None,
+            usage: None,
+            cpu_seconds: None,
+            memory_peak_bytes: None,
+        },
+    );
     story.at(1.0, |tick| cpu(tick, again, 0.5, 0.0));
     story.at(2.0, |tick| cpu(tick, again, 1.0, 0.0));
     let peak = figure(&story.end(2.0, |_| {}), "cpu_cores_peak");

@@ -1,27 +1,31 @@
 //! The processes of a run as the summary follows them: who is alive, with what.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::alive::{Alive, Levels, Sums, add};
 use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
 use super::estate::{Account, Estate};
 use crate::collect::process::{ProcessEvents, ProcessIo};
+use crate::host::wait::Usage;
 use crate::sample::{ProcessId, Table};
 
 /// The tree of a run.
 #[derive(Debug, Default)]
 pub struct Tree {
-    main: Option<ProcessId>,
-    alive: HashMap<ProcessId, Alive>,
+    /// The command's process; several, in order, when several runs were put together.
+    mains: Vec<ProcessId>,
+    /// In an order, so that the same recording always gives the same last digit.
+    alive: BTreeMap<ProcessId, Alive>,
     names: HashMap<ProcessId, String>,
-    /// Sizes of those who were reaped since the last whole look: they may have been there
-    /// together with somebody who had not been seen yet.
-    reaped: u64,
-    /// How many others went since: what they grew to after they were last looked at, only
-    /// those who waited for them know.
-    went: usize,
-    main_cpu: Option<f64>,
+    /// Those who went since the last whole look: they may have been there together with
+    /// somebody who had not been seen yet.
+    gone: Gone,
+    /// Those who went in the round before, where looks are rounds of several: somebody who was
+    /// there with them may still not have been seen.
+    gone_before: Option<Gone>,
+    /// CPU time of the main processes.
+    main_cpu: BTreeMap<ProcessId, f64>,
     /// Everybody seen so far.
     pub total: u64,
     /// The most at once.
@@ -49,15 +53,35 @@ pub struct Tree {
     estate: Option<Estate>,
 }
 
+/// Those who went since everybody was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gone {
+    /// The sizes of those who were reaped.
+    reaped: u64,
+    /// How many others there were: what they grew to after they were last looked at, only
+    /// those who waited for them know.
+    others: usize,
+}
+
 impl Tree {
-    /// The tree of a command's process.
-    pub fn of(main: ProcessId) -> Tree {
-        Tree { main: Some(main), ..Tree::default() }
+    /// The tree of a command's process, or of several.
+    pub fn of(mut mains: Vec<ProcessId>) -> Tree {
+        mains.sort_unstable();
+        Tree { mains, ..Tree::default() }
     }
 
-    /// Processes that ran already: with all they start, or each for itself.
-    pub fn followed(main: ProcessId, with_children: bool) -> Tree {
-        Tree { estate: Some(Estate::new(with_children)), ..Tree::of(main) }
+    /// The same of processes that weigh follows and does not wait for.
+    pub fn leaving(self, estate: Estate) -> Tree {
+        Tree { estate: Some(estate), ..self }
+    }
+
+    /// The same, where looks are rounds of several.
+    pub fn in_rounds(self) -> Tree {
+        Tree { gone_before: Some(Gone::default()), ..self }
+    }
+
+    fn is_main(&self, id: &ProcessId) -> bool {
+        self.mains.binary_search(id).is_ok()
     }
 
     /// Takes in the rows of a tick.
@@ -77,8 +101,8 @@ impl Tree {
                     self.grown = self.grown.max(Some(size));
                 }
             }
-            if self.main == Some(*id) {
-                self.main_cpu = process.own_cpu().or(self.main_cpu);
+            if let Some(cpu) = process.own_cpu().filter(|_| self.mains.binary_search(id).is_ok()) {
+                self.main_cpu.insert(*id, cpu);
             }
             if self.alive.len() as u64 > next {
                 self.total += 1;
@@ -95,7 +119,7 @@ impl Tree {
         let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
         let mut ceiling = None;
         for (id, process) in &self.alive {
-            if self.main == Some(*id) {
+            if self.is_main(id) {
                 main.add(process)
             } else {
                 others.add(process)
@@ -116,18 +140,28 @@ impl Tree {
 
     /// Everybody was looked at: who went before is not together with who comes after.
     pub fn looked_at_everybody(&mut self) {
-        self.reaped = 0;
-        self.went = 0;
+        let gone = std::mem::take(&mut self.gone);
+        if let Some(before) = &mut self.gone_before {
+            *before = gone;
+        }
         self.grown = None;
         self.recent = Ceilings::default();
         let alive: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
-        self.recent.note(0, alive as f64);
+        let (others, known) = self.with_gone(alive as f64);
+        self.recent.note(others, known);
+    }
+
+    /// How many of unknown size may be there beside those alive, and what all others have.
+    fn with_gone(&self, alive: f64) -> (usize, f64) {
+        let before = self.gone_before.unwrap_or_default();
+        let reaped = self.gone.reaped.saturating_add(before.reaped);
+        (self.gone.others + before.others, alive + reaped as f64)
     }
 
     fn note_ceiling(&mut self, alive: f64) {
-        let known = alive + self.reaped as f64;
-        self.ceilings.note(self.went, known);
-        self.recent.note(self.went, known);
+        let (others, known) = self.with_gone(alive);
+        self.ceilings.note(others, known);
+        self.recent.note(others, known);
     }
 
     /// The most that all together can have had, when no single process had more than `largest`.
@@ -162,26 +196,28 @@ impl Tree {
         self.names.insert(id, name.to_owned());
     }
 
-    /// A process ended; `largest` is what the kernel says was its largest size, if it does, and
-    /// `cpu_seconds` all that it used.
+    /// A process ended; `usage` is what `wait4` said, if it did, and `cpu_seconds` all that it
+    /// used itself.
     pub fn ended(
         &mut self,
         id: ProcessId,
-        largest: Option<u64>,
+        usage: Option<&Usage>,
         cpu_seconds: Option<f64>,
         at: f64,
     ) {
         self.names.remove(&id);
+        let largest = usage.map(|usage| usage.largest_rss_bytes);
         if let Some(size) = largest {
             // The command's own carries what it was before exec, and is judged at the end.
-            let peak = if self.main == Some(id) { &mut self.main_exit } else { &mut self.largest };
+            let is_main = self.is_main(&id);
+            let peak = if is_main { &mut self.main_exit } else { &mut self.largest };
             peak.see(size as f64, at);
         }
         let process = self.alive.remove(&id);
         if let Some(estate) = &mut self.estate {
             // Somebody who was never looked at may have a clock all the same.
-            estate.inherit(id, &process.unwrap_or_default(), cpu_seconds);
-            if process.is_none() && cpu_seconds.is_some() {
+            estate.inherit(id, &process.unwrap_or_default(), usage, cpu_seconds);
+            if process.is_none() && (cpu_seconds.is_some() || usage.is_some()) {
                 self.total += 1;
                 self.most = self.most.max(self.alive.len() as u64 + 1);
             }
@@ -192,8 +228,8 @@ impl Tree {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
         }
         match largest {
-            Some(size) => self.reaped += process.ceiling().unwrap_or(0).max(size),
-            None => self.went += 1,
+            Some(size) => self.gone.reaped += process.ceiling().unwrap_or(0).max(size),
+            None => self.gone.others += 1,
         }
         let others: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
         self.note_ceiling(others as f64);
@@ -205,9 +241,9 @@ impl Tree {
         named.map_or_else(|| "?".to_owned(), |(_, name)| name.clone())
     }
 
-    /// CPU time of the main process alone.
+    /// CPU time of the main process alone, or of the main processes.
     pub fn main_cpu(&self) -> Option<f64> {
-        self.main_cpu
+        (!self.main_cpu.is_empty()).then(|| self.main_cpu.values().sum())
     }
 
     /// CPU time of everybody alive, with the children they have waited for, and of those who
@@ -219,10 +255,10 @@ impl Tree {
 
     /// The same in user mode, and in the kernel.
     pub fn split_of_alive(&self) -> (f64, f64) {
-        let with_children = self.estate.as_ref().is_none_or(Estate::with_children);
         let left = self.left_behind().cpu;
-        self.alive.values().fold((left[0], left[1]), |(user, system), alive| {
+        self.alive.iter().fold((left[0], left[1]), |(user, system), (id, alive)| {
             let cpu = &alive.cpu;
+            let with_children = self.estate.as_ref().is_none_or(|all| all.with_children(*id));
             let sum = |own: Option<f64>, children: Option<f64>| {
                 own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
             };

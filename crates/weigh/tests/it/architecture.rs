@@ -15,6 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("settings", &["collect"]),
     ("record", &["catalog", "host", "parse", "sample", "settings"]),
     ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample", "words"]),
+    ("merge", &["catalog", "collect", "host", "record", "sample", "summary"]),
     ("destination", &[]),
     (
         "export",

@@ -73,6 +73,8 @@ pub struct Processes {
     has_looked: bool,
     /// Whether the kernel tells who comes and goes.
     is_told: bool,
+    /// When it began to, in clock ticks since boot.
+    came: u64,
     to_ask: Vec<u32>,
 }
 
@@ -105,6 +107,7 @@ impl Processes {
             root: None,
             has_looked: false,
             is_told: false,
+            came: 0,
             to_ask: Vec::new(),
         }
     }

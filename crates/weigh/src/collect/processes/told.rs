@@ -4,11 +4,16 @@
 //! been forked or has called exec, a clock can be put on it that counts all it uses and is
 //! read after its end: one that lives for less than a tick has its CPU time all the same.
 
+use std::time::Duration;
+
 use super::Processes;
 use crate::collect::process::{Clock, Process};
 use crate::host::{Host, ProcPath};
 use crate::parse;
 use crate::sample::{Change, ProcessId, Program, Tick};
+
+/// How long a process that was forked may take to become what it will be.
+const SOON: Duration = Duration::from_millis(100);
 
 /// A process that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,19 +22,24 @@ pub struct Departed {
     pub id: ProcessId,
     /// All CPU time of its own, if a clock was on it.
     pub cpu_seconds: Option<f64>,
+    /// Whether all it ever used is meant: it did not run before anybody looked.
+    pub is_ours: bool,
 }
 
 /// Somebody who is meant, and was not told of yet.
 pub(super) struct Fresh {
+    met: Duration,
     process: Process,
     parent: u32,
     program: Program,
 }
 
 impl Processes {
-    /// The kernel tells who comes and goes from now on: a look is taken only once.
-    pub fn are_told(&mut self) {
+    /// The kernel tells who comes and goes from now on, which is so many clock ticks after
+    /// boot: a look is taken only once.
+    pub fn are_told(&mut self, now: u64) {
         self.is_told = true;
+        self.came = now;
     }
 
     /// The kernel tells no longer.
@@ -45,14 +55,14 @@ impl Processes {
     }
 
     /// A process was made.
-    pub fn forked(&mut self, host: &Host, parent: u32, child: u32) {
+    pub fn forked(&mut self, host: &Host, at: Duration, parent: u32, child: u32) {
         if let Some(tree) = self.members.tree() {
             tree.was_born(parent, child);
         }
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
         if self.list.iter().any(|process| process.id.pid == parent) {
-            let fresh = self.meet(host, child);
+            let fresh = self.meet(host, at, child);
             self.fresh.extend(fresh);
         }
     }
@@ -64,7 +74,7 @@ impl Processes {
             return;
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
-            if let Some(fresh) = self.meet(host, pid) {
+            if let Some(fresh) = self.meet(host, tick.at, pid) {
                 self.welcome(tick, fresh);
                 self.look_at_last(host, tick);
             }
@@ -74,6 +84,9 @@ impl Processes {
         match self.program(host, pid) {
             Some(program) => {
                 self.list[place].note_program(&program);
+                if self.list[place].clock.is_none() {
+                    self.put_clock_on(host, place);
+                }
                 self.list[place].look(host, &mut self.tools, tick, || {});
                 tick.changes.push(Change::Became { id, program });
             }
@@ -98,22 +111,36 @@ impl Processes {
         let mut process = self.list.remove(place);
         process.look(host, &mut self.tools, tick, || {});
         self.footprint.note_change();
-        Some(Departed { id: process.id, cpu_seconds: process.clock.as_mut().and_then(Clock::read) })
+        Some(Departed {
+            id: process.id,
+            cpu_seconds: process.clock.as_mut().and_then(Clock::read),
+            is_ours: process.id.started >= self.came,
+        })
     }
 
     /// Takes in those who were forked and stayed what they were.
     pub(super) fn welcome_fresh(&mut self, tick: &mut Tick) {
-        for fresh in std::mem::take(&mut self.fresh) {
-            self.welcome(tick, fresh);
-        }
+        let (fresh, settled) =
+            std::mem::take(&mut self.fresh).into_iter().partition(|one| tick.at < one.met + SOON);
+        self.fresh = fresh;
+        Vec::into_iter(settled).for_each(|one| self.welcome(tick, one));
     }
 
     fn welcome(&mut self, tick: &mut Tick, fresh: Fresh) {
-        let Fresh { process, parent, program } = fresh;
+        let Fresh { process, parent, program, .. } = fresh;
         if !self.list.iter().any(|known| known.id == process.id) {
             tick.changes.push(Change::Came { id: process.id, parent, program });
             self.list.push(process);
             self.footprint.note_change();
+        }
+    }
+
+    /// Puts a clock on somebody who has one thread, unless it ran before anybody looked: then
+    /// what the clock says is not what it used since.
+    pub(super) fn put_clock_on(&mut self, host: &Host, place: usize) {
+        let process = &mut self.list[place];
+        if self.is_told && process.id.started >= self.came {
+            process.clock = Clock::on(host, process.id.pid, &mut self.tools.buffer);
         }
     }
 
@@ -124,7 +151,7 @@ impl Processes {
     }
 
     /// Puts a clock on somebody who was just told of, if it is meant.
-    fn meet(&mut self, host: &Host, pid: u32) -> Option<Fresh> {
+    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Option<Fresh> {
         let path = ProcPath::new(pid, "stat");
         let bytes = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok()?;
         let stat = parse::stat::parse(bytes).ok()?;
@@ -132,6 +159,6 @@ impl Processes {
         let program = self.program(host, pid)?;
         let mut process = self.known(id, &program);
         process.clock = Clock::on(host, pid, &mut self.tools.buffer);
-        Some(Fresh { process, parent, program })
+        Some(Fresh { met, process, parent, program })
     }
 }

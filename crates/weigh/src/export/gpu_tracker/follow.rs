@@ -63,12 +63,13 @@ pub struct Peaks {
 #[derive(Debug)]
 pub struct Follower {
     started: jiff::Timestamp,
-    main: ProcessId,
+    mains: Vec<ProcessId>,
     cores: f64,
     /// In an order, so that the same recording always gives the same last digit.
     alive: BTreeMap<ProcessId, Seen>,
     any: bool,
-    main_cpu: Option<f64>,
+    /// CPU time of each main process.
+    main_cpu: BTreeMap<ProcessId, f64>,
     /// What was reaped, without the main process's own.
     reaped_cpu: f64,
     /// CPU time of the others: what was there does not become less.
@@ -97,11 +98,11 @@ impl Follower {
     pub fn new(manifest: &Manifest) -> Follower {
         Follower {
             started: manifest.started,
-            main: manifest.main(),
+            mains: manifest.mains(),
             cores: f64::from(manifest.host.cores),
             alive: BTreeMap::new(),
             any: false,
-            main_cpu: None,
+            main_cpu: BTreeMap::new(),
             reaped_cpu: 0.0,
             others_cpu: 0.0,
             machine_cpu: None,
@@ -118,7 +119,7 @@ impl Follower {
         if let Event::ProcessExit { pid, started, usage, .. } = &entry.event {
             let id = ProcessId { pid: *pid, started: *started };
             self.alive.remove(&id);
-            let own = self.main_cpu.filter(|_| id == self.main).unwrap_or(0.0);
+            let own = self.main_cpu.get(&id).copied().unwrap_or(0.0);
             self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
         }
     }
@@ -143,7 +144,7 @@ impl Follower {
         self.any = true;
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
-            let is_main = *id == self.main;
+            let is_main = self.mains.contains(id);
             let process = self.alive.entry(*id).or_default();
             let cpu = table.get::<ProcessCpu>(row);
             if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
@@ -159,7 +160,7 @@ impl Follower {
             process.threads = table.get::<ProcessState>(row).threads.or(process.threads);
             let largest = memory.peak.max(memory.rss).map(|bytes| bytes as f64);
             if is_main {
-                self.main_cpu = Some(process.own_cpu);
+                self.main_cpu.insert(*id, process.own_cpu);
                 raise(&mut self.peaks.main_total, largest);
                 // Of one look: what grew since the last look at its pages is not shared.
                 let shared = memory.rss.zip(memory.uss).map(|(rss, uss)| rss.saturating_sub(uss));
@@ -185,7 +186,7 @@ impl Follower {
         for (id, process) in &self.alive {
             all.add(process);
             cpu += process.children_cpu;
-            if *id == self.main {
+            if self.mains.contains(id) {
                 main.add(process);
             } else {
                 others.add(process);
@@ -218,8 +219,8 @@ impl Follower {
             threads: sums.map(|sums| sums.threads().filter(|_| self.any)),
             cores: [None; 4],
         });
-        let now =
-            Counters { machine: self.machine_cpu, main: self.main_cpu, others: self.others_cpu };
+        let main = (!self.main_cpu.is_empty()).then(|| self.main_cpu.values().sum());
+        let now = Counters { machine: self.machine_cpu, main, others: self.others_cpu };
         let at = tick.at.as_secs_f64();
         match self.window {
             None => self.window = Some((at, now)),

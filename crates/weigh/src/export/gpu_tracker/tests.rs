@@ -63,7 +63,14 @@ impl Story {
             let (pid, started) = (id.pid, id.started);
             self.event(
                 seconds,
-                Event::ProcessExit { pid, started, end: None, usage, cpu_seconds: None },
+                Event::ProcessExit {
+                    pid,
+                    started,
+                    end: None,
+                    usage,
+                    cpu_seconds: None,
+                    memory_peak_bytes: None,
+                },
             );
         }
         let end = RunEnd {

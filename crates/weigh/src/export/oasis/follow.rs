@@ -16,6 +16,7 @@ use crate::collect::process::{ProcessCpu, ProcessMemory};
 use crate::export::unix_seconds;
 use crate::record::{Entry, Event, Manifest};
 use crate::sample::{Entity, ProcessId, Table, Tick};
+use crate::summary::looks::Looks;
 use crate::summary::tools::{born, possible, tool_name};
 
 /// A process at one look.
@@ -51,9 +52,9 @@ pub struct Follower {
     gone: HashMap<ProcessId, f64>,
     tools: Vec<String>,
     by_name: HashMap<String, usize>,
-    /// When the window began, and when everybody was last looked at.
+    /// When the window began, and when everybody was looked at.
     since: f64,
-    looked: f64,
+    looks: Looks,
     /// Rows whose rate is not known yet.
     waiting: Vec<Waiting>,
 }
@@ -102,7 +103,7 @@ impl Follower {
             tools: vec!["?".to_owned()],
             by_name: HashMap::from([("?".to_owned(), UNNAMED)]),
             since: 0.0,
-            looked: 0.0,
+            looks: Looks::new(manifest.is_merged()),
             waiting: Vec::new(),
         }
     }
@@ -142,7 +143,7 @@ impl Follower {
 
     /// Somebody who is there now; one who comes was not there at the last look.
     fn member(&mut self, id: ProcessId, at: f64) -> &mut Member {
-        let born = born(id, self.zero).max(self.looked).min(at);
+        let born = born(id, self.zero).max(self.looks.certain()).min(at);
         self.alive.entry(id).or_insert_with(|| Member::new(UNNAMED, born))
     }
 
@@ -168,7 +169,7 @@ impl Follower {
 
     /// Everybody was looked at: whoever has no row is as before.
     fn look(&mut self, at: f64) {
-        self.looked = at;
+        self.looks.look(at);
         let timestamp = unix_seconds(self.started, at);
         for (id, member) in &mut self.alive {
             let Some(cpu) = member.cpu else { continue };

@@ -20,7 +20,14 @@ fn went(story: &mut Story, seconds: f64, id: ProcessId) {
     let (pid, started) = (id.pid, id.started);
     story.event(
         seconds,
-        Event::ProcessExit { pid, started, end: None, usage: None, cpu_seconds: None },
+        Event::ProcessExit {
+            pid,
+            started,
+            end: None,
+            usage: None,
+            cpu_seconds: None,
+            memory_peak_bytes: None,
+        },
     );
 }
 

@@ -21,22 +21,23 @@ fn only<T>(list: Vec<T>, places: &[usize]) -> Vec<T> {
 /// Processes that are gone.
 #[derive(Debug)]
 pub(super) struct Gone {
-    main_id: ProcessId,
-    /// The command's own, which is always listed.
-    main: Option<Process>,
+    main_ids: Vec<ProcessId>,
+    /// The commands' own, which are always listed.
+    mains: Vec<Process>,
     list: Vec<Process>,
     left_out: u64,
 }
 
 impl Gone {
     /// Nobody has gone yet.
-    pub(super) fn of(main_id: ProcessId) -> Gone {
-        Gone { main_id, main: None, list: Vec::new(), left_out: 0 }
+    pub(super) fn of(main_ids: Vec<ProcessId>) -> Gone {
+        Gone { main_ids, mains: Vec::new(), list: Vec::new(), left_out: 0 }
     }
 
     pub(super) fn push(&mut self, process: Process) {
-        if process.id == self.main_id {
-            self.main = Some(process);
+        // Of very many commands not even these are all listed.
+        if self.mains.len() < MOST_PROCESSES && self.main_ids.contains(&process.id) {
+            self.mains.push(process);
             return;
         }
         self.list.push(process);
@@ -45,9 +46,9 @@ impl Gone {
         }
     }
 
-    /// The command's own process had this size.
-    pub(super) fn main_grew(&mut self, size: u64) {
-        if let Some(main) = &mut self.main {
+    /// A command's own process had this size.
+    pub(super) fn main_grew(&mut self, id: ProcessId, size: u64) {
+        if let Some(main) = self.mains.iter_mut().find(|main| main.id == id) {
             main.largest_bytes = main.largest_bytes.max(Some(size));
         }
     }
@@ -68,8 +69,8 @@ impl Gone {
 
     /// Those with most CPU time first, and how many are not among them.
     pub(super) fn finish(mut self) -> (Vec<Process>, u64) {
-        self.cut(MOST_PROCESSES - usize::from(self.main.is_some()));
-        self.list.extend(self.main.take());
+        self.cut(MOST_PROCESSES - self.mains.len());
+        self.list.append(&mut self.mains);
         self.list.sort_by(|a, b| {
             let cpu = |process: &Process| process.cpu_seconds.unwrap_or(0.0);
             let size = b.largest_bytes.cmp(&a.largest_bytes);

@@ -65,8 +65,8 @@ pub struct Census {
 impl Census {
     /// Nobody has come yet.
     pub fn new(manifest: &Manifest) -> Census {
-        let main = manifest.main();
-        Census { main_exit: MainExit::of(main), alive: HashMap::new(), gone: Gone::of(main) }
+        let mains = manifest.mains();
+        Census { main_exit: MainExit::of(&mains), alive: HashMap::new(), gone: Gone::of(mains) }
     }
 
     /// Takes in what was measured at one moment.
@@ -92,13 +92,16 @@ impl Census {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, name, command.as_deref(), at);
             }
-            Event::ProcessExit { pid, started, end, usage, cpu_seconds } => {
+            Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                if let Some(process) = self.alive.get_mut(&id) {
+                    process.largest_bytes = process.largest_bytes.max(*memory_peak_bytes);
+                }
                 self.ended(id, *end, *usage, *cpu_seconds, at);
             }
             Event::RunEnd(end) => {
-                if let Some(size) = self.main_exit.own(end) {
-                    self.gone.main_grew(size);
+                for (main, size) in self.main_exit.own(end) {
+                    self.gone.main_grew(main, size);
                 }
             }
             _ => {}

@@ -3,8 +3,8 @@
 use super::{Advice, Bar, Fact, Head, Verdict};
 use crate::host::signals;
 use crate::quantity::{self, Units};
-use crate::record::Manifest;
 use crate::record::events::Why;
+use crate::record::{Manifest, Target};
 use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
@@ -37,7 +37,10 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
         Fact::new("Exit", outcome(summary)),
         Fact::new("Host", &*summary.host.name),
     ];
-    let target = run.target.as_ref().map(|target| Fact::new("Followed", target.words()));
+    let target = run.target.as_ref().map(|target| {
+        let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Followed" };
+        Fact::new(name, target.words())
+    });
     facts.extend(target);
     facts.extend(manifest.user.as_deref().map(|user| Fact::new("User", user)));
     if !run.labels.is_empty() {

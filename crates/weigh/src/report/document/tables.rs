@@ -7,6 +7,7 @@ use crate::quantity::{self, Units};
 use crate::record::{Entry, Event};
 use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
+use crate::sample::numbering;
 use crate::summary::phases::{Named, statistics};
 use crate::summary::{Summary, Tool};
 
@@ -99,7 +100,7 @@ pub(super) fn processes(participants: &Participants, units: Units) -> Table {
     let row = |process: &Process| {
         let pid = process.id.pid;
         vec![
-            Cell { text: pid.to_string(), number: Some(f64::from(pid)) },
+            Cell { text: numbering::shown(pid), number: Some(f64::from(pid)) },
             Cell::text(&*process.name),
             seconds(process.cpu_seconds),
             bytes(process.largest_bytes, units),
@@ -187,7 +188,7 @@ pub(super) fn left(summary: &Summary) -> Table {
     let note = "What they use after the command ended is not counted; weigh run --wait-all \
                 waits for them.";
     let rows = summary.processes.left.iter().map(|left| {
-        let pid = Cell { text: left.pid.to_string(), number: Some(f64::from(left.pid)) };
+        let pid = Cell { text: numbering::shown(left.pid), number: Some(f64::from(left.pid)) };
         vec![pid, Cell::text(&*left.name)]
     });
     Table { rows: rows.collect(), ..table("left", "Left behind", note.to_owned(), columns) }

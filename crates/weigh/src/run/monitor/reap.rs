@@ -48,6 +48,7 @@ impl Monitor {
                 end: Some(end),
                 usage: Some(usage),
                 cpu_seconds: None,
+                memory_peak_bytes: None,
             };
             self.watch.event(at, exit);
         }

@@ -76,7 +76,7 @@ type Alive = crate::collect::process::ProcessEvents;
 
 /// Whether weigh did not start what was measured, and so waits for nobody.
 fn is_followed(run: &Accumulator) -> bool {
-    run.manifest.target.is_some()
+    run.manifest.is_followed()
 }
 
 /// What those who have ended used: as `wait4` said, or as they were last seen.
@@ -125,7 +125,10 @@ fn cpu_time(run: &Accumulator) -> Figure {
             Figure::between(value, Method::Exact, lower, upper, "wait4, perf task-clock")
         }
         None => {
-            let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
+            let why = run.reason("task-clock").unwrap_or(match run.manifest.is_merged() {
+                true => "the task clocks of several machines cannot be put together",
+                false => "the task-clock collector was left out",
+            });
             let figure = Figure::between(waited, Method::Exact, waited, None, "wait4");
             figure.because(&format!("children nobody waits for are not in it; {why}"))
         }

@@ -39,8 +39,8 @@ fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
         Some(value) if run.account.is_some() => {
-            // User and system are each cut off at a clock tick.
-            let upper = value + 2.0 * CLOCK_TICK;
+            // User and system are each cut off at a clock tick, of each main process.
+            let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)
         }
         Some(value) => {
@@ -86,9 +86,12 @@ fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
 fn system(run: &Accumulator) -> Part {
     let mut figures = Figures::new();
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
-    let why = |source: &str| {
-        run.reason(source).unwrap_or("it was looked at less than twice, or left out").to_owned()
+    let is_recorded = run.manifest.catalogue.iter().any(|metric| metric.name.starts_with("node."));
+    let otherwise = match run.manifest.is_merged() && !is_recorded {
+        true => "recordings of several machines, or of several views of one, were put together",
+        false => "it was looked at less than twice, or left out",
     };
+    let why = |source: &str| run.reason(source).unwrap_or(otherwise).to_owned();
     let (time, share) = match run.node.cpu() {
         Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
         None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),

@@ -12,6 +12,8 @@ use crate::summary::figures::{NOT_SEEN, SHORT, missing, possible, share_of_cores
 
 const SHARED: &str = "of the whole run, with other phases that ran at the same time";
 const WHOLE: &str = "of the whole run: what its command used is not known";
+const MERGED: &str =
+    "of all recordings that were put together, which were not looked at at one moment";
 const NO_END: &str = "its end was not told: up to the last look at the run";
 const BETWEEN: &str = "its beginning or end had no look of its own, and is between two looks";
 const NOT_MEASURED: &str = "nothing was looked at while it lasted";
@@ -92,19 +94,28 @@ fn figures(run: &Accumulator, window: &Window) -> Figures {
         put(name, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
-        say_whose(window, figure);
+        say_whose(run, window, figure);
     });
     figures
 }
 
+fn not_exact(figure: &mut Figure) {
+    if figure.method == Some(Method::Exact) {
+        figure.method = Some(Method::Sampled);
+    }
+}
+
 /// Says what a reader must know of every figure of this phase.
-fn say_whose(window: &Window, figure: &mut Figure) {
+fn say_whose(run: &Accumulator, window: &Window, figure: &mut Figure) {
     if window.end.is_none() {
-        if figure.method == Some(Method::Exact) {
-            figure.method = Some(Method::Sampled);
-        }
+        not_exact(figure);
         figure.upper = None;
         add_reason(figure, NO_END);
+    }
+    if window.command.is_none() && run.manifest.is_merged() {
+        not_exact(figure);
+        (figure.lower, figure.upper) = (None, None);
+        add_reason(figure, MERGED);
     }
     if window.command.is_none() && window.shared {
         add_reason(figure, SHARED);

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use super::running::{Running, Sizes, mean_cores};
 use super::{OTHERS, Tool};
+use crate::summary::looks::Looks;
 
 /// Nobody reads a longer list.
 pub(super) const MOST_TOOLS: usize = 200;
@@ -36,9 +37,9 @@ pub(super) struct List {
     by_name: HashMap<String, usize>,
     /// Those of which something changed since everybody was looked at.
     touched: Vec<usize>,
-    /// How often everybody was looked at, and when that was last.
+    /// How often everybody was looked at, and when.
     looks: u64,
-    looked: f64,
+    looked: Looks,
     others: Others,
     /// How long the list may be before it is cut again.
     room: usize,
@@ -53,10 +54,15 @@ struct Others {
 }
 
 impl List {
+    /// No tools yet, of a run that is looked at like this.
+    pub(super) fn new(looked: Looks) -> List {
+        List { looked, ..List::default() }
+    }
+
     /// A moment that somebody may have been born at who was not there at the last look and is
     /// there now.
     pub(super) fn possible(&self, born: f64, now: f64) -> f64 {
-        born.max(self.looked).min(now)
+        born.max(self.looked.certain()).min(now)
     }
 
     /// A process runs the program of this name since then; says where the tool is.
@@ -140,9 +146,9 @@ impl List {
         for place in self.touched.drain(..) {
             let running = &mut self.list[place];
             running.is_touched = false;
-            running.looked_at(self.looks, at, self.looked);
+            running.looked_at(self.looks, at, self.looked.last());
         }
-        self.looked = at;
+        self.looked.look(at);
     }
 
     /// Cuts the list when it is long, and says where each tool is now. Only between ticks.

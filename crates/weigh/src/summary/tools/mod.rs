@@ -20,11 +20,12 @@ use std::collections::hash_map::Entry as Place;
 
 use serde::{Deserialize, Serialize};
 
+use super::looks::Looks;
 use super::main_exit::MainExit;
 use crate::collect::process::{ProcessCpu, ProcessMemory};
 use crate::host::wait::Usage;
-use crate::record::{Entry, Event};
-use crate::sample::{Entity, ProcessId, Table, program_name};
+use crate::record::{Entry, Event, Manifest};
+use crate::sample::{CLOCK_TICKS, Entity, ProcessId, Table, program_name};
 use crate::words::shortened;
 use list::List;
 pub(crate) use list::by_weight;
@@ -99,8 +100,8 @@ pub(crate) struct Tools {
     /// Clock ticks from boot to the run's zero.
     zero: u64,
     main_exit: MainExit,
-    /// The tool of the command's process when it ended.
-    main_tool: Option<String>,
+    /// The tools of the commands' processes when they ended.
+    main_tools: HashMap<ProcessId, String>,
     members: HashMap<ProcessId, Member>,
     list: List,
 }
@@ -122,14 +123,14 @@ struct Member {
 }
 
 impl Tools {
-    /// Of a run whose command has this process, and which began so many clock ticks after boot.
-    pub(crate) fn of(main: ProcessId, zero: u64) -> Tools {
+    /// Of a run that is about to begin.
+    pub(crate) fn of(manifest: &Manifest) -> Tools {
         Tools {
-            zero,
-            main_exit: MainExit::of(main),
-            main_tool: None,
+            zero: manifest.zero(),
+            main_exit: MainExit::of(&manifest.mains()),
+            main_tools: HashMap::new(),
             members: HashMap::new(),
-            list: List::default(),
+            list: List::new(Looks::new(manifest.is_merged())),
         }
     }
 
@@ -169,14 +170,19 @@ impl Tools {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.runs(id, &tool_name(name, command.as_deref(), tool.as_deref()), at);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.clocked(id, *cpu_seconds);
+                if let Some(member) = self.members.get(&id) {
+                    self.list.grew(member.tool, *memory_peak_bytes);
+                }
                 self.ended(id, usage.as_ref(), at);
             }
             Event::RunEnd(end) => {
-                if let Some((size, tool)) = self.main_exit.own(end).zip(self.main_tool.as_deref()) {
-                    self.list.named_grew(tool, size);
+                for (main, size) in self.main_exit.own(end) {
+                    if let Some(tool) = self.main_tools.get(&main) {
+                        self.list.named_grew(tool, size);
+                    }
                 }
             }
             _ => {}
@@ -186,6 +192,8 @@ impl Tools {
     /// A process runs a program from here on.
     fn runs(&mut self, id: ProcessId, tool: &str, at: f64) {
         match self.members.entry(id) {
+            // It is still the same process of the same tool.
+            Place::Occupied(place) if self.list.name(place.get().tool) == tool => {}
             Place::Occupied(place) => {
                 let member = place.into_mut();
                 self.list.left(member.tool, &member.counted, member.is_seen, at);
@@ -221,7 +229,7 @@ impl Tools {
                 self.list.used(member.tool, [usage.user_seconds, usage.system_seconds]);
             }
             if self.main_exit.ended(id, usage) {
-                self.main_tool = Some(self.list.name(member.tool).to_owned());
+                self.main_tools.insert(id, self.list.name(member.tool).to_owned());
             } else if !member.is_seen {
                 self.list.grew(member.tool, Some(usage.largest_rss_bytes));
             }
@@ -245,10 +253,6 @@ pub(crate) fn born(id: ProcessId, zero: u64) -> f64 {
 pub(crate) fn possible(share: Option<u64>, rss: Option<u64>) -> Option<u64> {
     share.map(|share| rss.map_or(share, |rss| share.min(rss)))
 }
-
-/// Clock ticks in a second, as `/proc` has them: `USER_HZ` is 100 on every machine that weigh
-/// is made for.
-const CLOCK_TICKS: f64 = 100.0;
 
 impl Member {
     /// Takes in a row about it.

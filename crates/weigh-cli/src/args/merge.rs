@@ -1,0 +1,38 @@
+//! Which recordings become one.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{Format, Sizes};
+
+/// Put the recordings of several workers, containers or nodes together as one
+///
+/// Times are aligned by the wall clock, so that four workers with 1 GiB each at the same time
+/// are 4 GiB. Equal pids on different machines or in different pid namespaces stay apart; a
+/// process that several recordings saw is counted once. The result is a recording like any
+/// other: show, report, plot and export read it.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh merge worker-1 worker-2 -o all     two recordings as one, in all/
+  weigh merge runs/ -o all                 all recordings in runs/
+  weigh merge runs/ --name analysis-7      under weigh-runs, with a name
+  weigh export all --as oasis -o log       one report for oasislmf, of all workers
+")]
+pub struct MergeArgs {
+    /// Recordings, names of some under weigh-runs, or directories of recordings
+    #[arg(required = true, value_name = "DIR")]
+    pub runs: Vec<PathBuf>,
+    /// Write into this directory, which must be new or empty [default: a new one in weigh-runs]
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// What it is called [default: what all are called, or merged]
+    #[arg(short, long)]
+    pub name: Option<String>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    #[command(flatten)]
+    pub sizes: Sizes,
+}

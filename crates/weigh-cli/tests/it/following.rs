@@ -1,0 +1,135 @@
+//! Loads that run already, for the tests of what follows them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::weighed::{Figure, output, plain, signal, wait_until, weigh};
+
+/// A shell that runs, says `ready` and waits for a word where its script has `wait_for_word`.
+pub struct Load {
+    pub child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Load {
+    /// Runs a script, as far as it goes without a word.
+    pub fn begin(directory: &Path, script: &str) -> Load {
+        let script = format!("wait_for_word() {{ echo ready; read word; }}\n{script}");
+        let mut shell = plain("sh", directory);
+        Load::of(shell.args(["-c", &script]))
+    }
+
+    fn of(command: &mut Command) -> Load {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        lines.read_line(&mut String::new()).unwrap();
+        Load { child, lines }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it go on.
+    pub fn go(&mut self) {
+        self.child.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    }
+
+    /// Waits until it says something again.
+    pub fn wait_for_line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A weigh that follows something and records it in `run`.
+pub struct Following {
+    pub directory: TempDir,
+    child: Child,
+}
+
+/// What a weigh that followed something said of it.
+pub struct Followed {
+    pub directory: TempDir,
+    pub code: Option<i32>,
+    pub summary: Value,
+}
+
+impl Following {
+    /// Begins to follow, and waits until the kernel is listened to and the recording there.
+    pub fn begin(directory: TempDir, words: &[&str]) -> Following {
+        let child = weigh(directory.path(), words)
+            .args(["-q", "-o", "run", "--summary", "summary-for-test.json"])
+            .spawn()
+            .unwrap();
+        let following = Following { directory, child };
+        following.wait_for_event("", 0);
+        following
+    }
+
+    pub fn events(&self) -> String {
+        fs::read_to_string(self.directory.path().join("run/events.jsonl")).unwrap_or_default()
+    }
+
+    /// Waits until as many events of a kind are recorded.
+    pub fn wait_for_event(&self, kind: &str, count: usize) {
+        let events = self.directory.path().join("run/events.jsonl");
+        wait_until("the events are recorded", || {
+            events.exists() && self.events().matches(kind).count() >= count
+        });
+    }
+
+    /// Asks it to stop, as Ctrl-C does.
+    pub fn stop(self) -> Followed {
+        signal(self.child.id(), libc::SIGINT);
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Followed {
+        let code = self.child.wait().unwrap().code();
+        let summary = fs::read(self.directory.path().join("summary-for-test.json")).unwrap();
+        let summary = serde_json::from_slice(&summary).unwrap();
+        Followed { directory: self.directory, code, summary }
+    }
+}
+
+impl Followed {
+    pub fn figure(&self, name: &str) -> Figure {
+        Figure::of(&self.summary["figures"][name], name)
+    }
+
+    /// What happened, as it is recorded.
+    pub fn events(&self) -> String {
+        fs::read_to_string(self.directory.path().join("run/events.jsonl")).unwrap()
+    }
+
+    /// What the summary says of a tool.
+    pub fn tool(&self, name: &str) -> Option<&Value> {
+        self.summary["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name)
+    }
+
+    /// Fails unless the recording says again what was said at the end.
+    pub fn is_recorded(&self) {
+        let words = ["show", "run", "--format", "json"];
+        let shown = output(&mut weigh(self.directory.path(), &words));
+        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+        let again: Value = serde_json::from_slice(&shown.stdout).unwrap();
+        for part in ["run", "figures", "tools", "processes"] {
+            assert_eq!(again[part], self.summary[part], "{part}");
+        }
+    }
+}

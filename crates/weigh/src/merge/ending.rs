@@ -1,0 +1,139 @@
+//! The end of several recordings together.
+
+use std::time::Duration;
+
+use super::layout::{Layout, Place};
+use super::roll::Roll;
+use crate::host::wait::{End, Usage};
+use crate::record::events::{RunEnd, WatchEnd, Why};
+use crate::record::{Entry, Event, Recording};
+use crate::sample::numbering::numbered;
+
+/// The end of a recording, if it has one.
+pub fn of(recording: &Recording) -> Option<&Entry> {
+    recording.entries().iter().rfind(|entry| entry.event.is_last())
+}
+
+/// The end of all, if each has one.
+pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<Entry> {
+    let ends: Option<Vec<&Entry>> = recordings.iter().map(of).collect();
+    let ends: Vec<(&Entry, &Place)> = ends?.into_iter().zip(&layout.places).collect();
+    let at = ends.iter().map(|(entry, place)| entry.at() + place.offset).max()?;
+    let all: Vec<Closed> = ends.iter().filter_map(|(entry, place)| closed(entry, place)).collect();
+    let clocks = ends.iter().map(|(entry, _)| clock(entry));
+    let task_clock_seconds = clocks.sum::<Option<f64>>().filter(|_| layout.clocks);
+    let event = if layout.exact {
+        let accounts: Vec<&RunEnd> = ends.iter().filter_map(|(entry, _)| account(entry)).collect();
+        Event::RunEnd(RunEnd {
+            end: end(&all)?,
+            duration_seconds: duration(&all),
+            reaped: accounts.iter().fold(Usage::default(), |mut sum, end| {
+                sum.add(&end.reaped);
+                sum
+            }),
+            task_clock_seconds,
+            io: accounts.iter().try_fold(Default::default(), |sum, end| Some(end.io?.and(&sum))),
+            left: left(&all, roll),
+            some_unseen: all.iter().any(|one| one.some_unseen),
+            rss_before_exec_bytes: accounts
+                .iter()
+                .map(|end| end.rss_before_exec_bytes)
+                .max()
+                .unwrap_or(0),
+            monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
+        })
+    } else {
+        Event::WatchEnd(WatchEnd {
+            why: why(&all),
+            end: end(&all),
+            duration_seconds: duration(&all),
+            left: left(&all, roll),
+            some_unseen: all.iter().any(|one| one.some_unseen),
+            monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
+            task_clock_seconds,
+            // What one clock came too late for is added to what another did.
+            task_clock_began_seconds: task_clock_seconds
+                .map(|_| all.iter().map(|one| one.clock_began_seconds).sum()),
+        })
+    };
+    Some(Entry::new(at, event))
+}
+
+/// CPU time as the task clock said at an end.
+pub fn clock(entry: &Entry) -> Option<f64> {
+    match &entry.event {
+        Event::RunEnd(end) => end.task_clock_seconds,
+        Event::WatchEnd(end) => end.task_clock_seconds,
+        _ => None,
+    }
+}
+
+/// The exact account at the end of a recording.
+fn account(entry: &Entry) -> Option<&RunEnd> {
+    if let Event::RunEnd(end) = &entry.event { Some(end) } else { None }
+}
+
+/// What every end says, whatever it is the end of.
+struct Closed {
+    /// When it was over, since the first began.
+    over: Duration,
+    why: Why,
+    end: Option<End>,
+    left: Vec<u32>,
+    some_unseen: bool,
+    monitor_cpu_seconds: f64,
+    clock_began_seconds: f64,
+}
+
+fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
+    let over =
+        |seconds: f64| place.offset + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let moved = |left: &[u32]| left.iter().map(|pid| numbered(*pid, place.namespace)).collect();
+    match &entry.event {
+        Event::RunEnd(end) => Some(Closed {
+            over: over(end.duration_seconds),
+            why: Why::Ended,
+            end: Some(end.end),
+            left: moved(&end.left),
+            some_unseen: end.some_unseen,
+            monitor_cpu_seconds: end.monitor_cpu_seconds,
+            clock_began_seconds: 0.0,
+        }),
+        Event::WatchEnd(end) => Some(Closed {
+            over: over(end.duration_seconds),
+            why: end.why,
+            end: end.end,
+            left: moved(&end.left),
+            some_unseen: end.some_unseen,
+            monitor_cpu_seconds: end.monitor_cpu_seconds,
+            clock_began_seconds: end.task_clock_began_seconds.unwrap_or(0.0),
+        }),
+        _ => None,
+    }
+}
+
+fn duration(all: &[Closed]) -> f64 {
+    all.iter().map(|one| one.over).max().unwrap_or_default().as_secs_f64()
+}
+
+/// The first that did not end well; well, when all are known to have.
+fn end(all: &[Closed]) -> Option<End> {
+    let mut known = all.iter().filter_map(|one| one.end);
+    let bad = known.find(|end| *end != End::Code(0));
+    bad.or_else(|| all.iter().all(|one| one.end.is_some()).then_some(End::Code(0)))
+}
+
+/// Why not all of it was followed to its end, if it was not.
+fn why(all: &[Closed]) -> Why {
+    let is = |why: Why| all.iter().any(|one| one.why == why).then_some(why);
+    is(Why::Asked).or_else(|| is(Why::Time)).unwrap_or(Why::Ended)
+}
+
+/// Those that go on, as far as they were followed to the end of all.
+fn left(all: &[Closed], roll: &Roll) -> Vec<u32> {
+    let mut left: Vec<u32> = all.iter().flat_map(|one| &one.left).copied().collect();
+    left.sort_unstable();
+    left.dedup();
+    left.retain(|pid| roll.has(*pid));
+    left
+}

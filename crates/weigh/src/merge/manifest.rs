@@ -1,0 +1,140 @@
+//! `run.json` of several recordings together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::facts;
+use super::layout::{Layout, Place};
+use crate::catalog::{Metric, Scope};
+use crate::record::manifest::{Described, Origin, new_id};
+use crate::record::{Manifest, Member, Recording, Target};
+use crate::sample::ProcessId;
+
+/// What it is called when its members have different names.
+const NAME: &str = "merged";
+
+/// What is known of all of them together.
+pub fn of(
+    recordings: &[Recording],
+    layout: &Layout,
+    name: Option<&str>,
+    wall: Duration,
+) -> Manifest {
+    let manifests: Vec<&Manifest> = recordings.iter().map(Recording::manifest).collect();
+    let name = name.map(str::to_owned).or_else(|| same(&manifests, |one| Some(one.name.clone())));
+    Manifest {
+        weigh: Origin::default(),
+        id: new_id(layout.started, wall),
+        name: name.unwrap_or_else(|| NAME.to_owned()),
+        command: None,
+        user: same(&manifests, |one| one.user.clone()),
+        target: Some(Target::Merged { members: members(&manifests, layout), exact: layout.exact }),
+        came: None,
+        pid: 0,
+        process_started: layout.zero,
+        started: layout.started,
+        labels: labels(&manifests),
+        interval_seconds: manifests.iter().map(|one| one.interval_seconds).fold(0.0, f64::max),
+        budget_ratio: manifests.iter().map(|one| one.budget_ratio).fold(0.0, f64::max),
+        expected_cores: manifests.iter().map(|one| one.expected_cores).sum(),
+        collectors: different(manifests.iter().flat_map(|one| &one.collectors)),
+        host: facts::of(&manifests),
+        job: same(&manifests, |one| one.job.clone()),
+        catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
+            .into_iter()
+            .filter(|metric: &Described| layout.keeps(&metric.name))
+            .collect(),
+    }
+}
+
+/// The groups that are recorded of all together.
+pub fn kept(groups: &[&'static [Metric]], manifest: &Manifest) -> Vec<&'static [Metric]> {
+    let is_kept = |group: &&&'static [Metric]| {
+        let names = group.iter().map(Metric::name);
+        names.into_iter().any(|name| manifest.catalogue.iter().any(|metric| metric.name == name))
+    };
+    groups.iter().filter(is_kept).copied().collect()
+}
+
+/// The runs that a recording is.
+pub fn ids(manifest: &Manifest) -> Vec<&str> {
+    match &manifest.target {
+        Some(Target::Merged { members, .. }) => {
+            members.iter().map(|member| member.id.as_str()).collect()
+        }
+        _ => vec![&manifest.id],
+    }
+}
+
+impl Layout {
+    /// Whether a metric of this name is recorded of all together: what is of one machine says
+    /// nothing of several.
+    fn keeps(&self, name: &str) -> bool {
+        let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
+        match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
+            Some(Scope::Process | Scope::Own) => true,
+            Some(Scope::Run) => self.clocks,
+            _ => self.one_machine,
+        }
+    }
+}
+
+fn members(manifests: &[&Manifest], layout: &Layout) -> Vec<Member> {
+    let is_alone = |one: &Manifest| matches!(one.target, Some(Target::Programs { .. }));
+    let mut members = Vec::new();
+    for (manifest, place) in manifests.iter().zip(&layout.places) {
+        if let Some(Target::Merged { members: inner, .. }) = &manifest.target {
+            members.extend(inner.iter().map(|member| moved(member.clone(), place)));
+            continue;
+        }
+        let here = manifests.iter().zip(&layout.places);
+        let mut here = here.filter(|(_, other)| other.namespace == place.namespace);
+        let member = Member {
+            id: manifest.id.clone(),
+            name: manifest.name.clone(),
+            host: manifest.host.name.clone(),
+            pid: manifest.pid,
+            process_started: manifest.process_started,
+            // With others who count children, all do: a process has one account.
+            each_alone: here.all(|(other, _)| is_alone(other)),
+        };
+        members.push(moved(member, place));
+    }
+    members
+}
+
+/// Its main process under the numbering and on the clock of all.
+fn moved(member: Member, place: &Place) -> Member {
+    if member.pid == 0 {
+        return Member { process_started: 0, ..member };
+    }
+    let ProcessId { pid, started } = member.main().moved(place.namespace, place.ahead);
+    Member { pid, process_started: started, ..member }
+}
+
+/// What all have in common, if they do.
+fn same<T: PartialEq>(manifests: &[&Manifest], of: impl Fn(&Manifest) -> Option<T>) -> Option<T> {
+    let first = of(manifests.first()?)?;
+    manifests.iter().all(|one| of(one).as_ref() == Some(&first)).then_some(first)
+}
+
+/// The labels that all of them have.
+fn labels(manifests: &[&Manifest]) -> BTreeMap<String, String> {
+    let Some((first, others)) = manifests.split_first() else { return BTreeMap::new() };
+    let is_everywhere = |(name, value): &(&String, &String)| {
+        others.iter().all(|one| one.labels.get(*name) == Some(value))
+    };
+    let kept = first.labels.iter().filter(is_everywhere);
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// Each of them once, in the order they come.
+fn different<'a, T: PartialEq + Clone + 'a>(all: impl Iterator<Item = &'a T>) -> Vec<T> {
+    let mut different: Vec<T> = Vec::new();
+    for one in all {
+        if !different.contains(one) {
+            different.push(one.clone());
+        }
+    }
+    different
+}

@@ -1,0 +1,184 @@
+//! Several recordings as one: of the workers, containers or nodes of one analysis.
+//!
+//! What is written is an ordinary recording. Times are aligned by the wall clock of each
+//! machine, so that what was there together is added up together. Equal pids of different pid
+//! namespaces stay apart ([`crate::sample::numbering`]), and a process that several saw is
+//! counted once. Memory does not grow with the length of the recordings.
+//!
+//! What surprised us: each weigh looks at its own moments. A sum over the rows of one moment
+//! is a sum over one worker. So a process keeps what it had until it is looked at again, and
+//! everybody has been looked at when the last of the watchers has looked ([`rounds`]).
+
+mod ending;
+mod facts;
+mod layout;
+mod manifest;
+mod roll;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::collect;
+use crate::host::clock;
+use crate::record::{self, Manifest, Recording, Writer, files};
+use crate::sample::Tick;
+use crate::sample::numbering::MOST_NAMESPACES;
+use crate::summary::{self, Summary};
+use layout::Layout;
+use walk::Walk;
+
+/// Why recordings were not put together.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to put together.
+    #[error("there is only {0} recording, and two or more make one")]
+    TooFew(usize),
+    /// They cannot be told apart any more.
+    #[error("there are {0} recordings, and at most {MOST_NAMESPACES} make one")]
+    TooMany(usize),
+    /// One of them is there twice and would be counted twice.
+    #[error("{} and {} are the same run", one.display(), other.display())]
+    Twice {
+        /// Where it is.
+        one: PathBuf,
+        /// And where it is again.
+        other: PathBuf,
+    },
+    /// A recording cannot be read, or not be written.
+    #[error(transparent)]
+    Recording(#[from] record::Error),
+    /// It could not be written whole.
+    #[error("{}: {why}", path.display())]
+    Unwritten {
+        /// Where it should have been.
+        path: PathBuf,
+        /// What went wrong.
+        why: String,
+    },
+}
+
+/// Recordings that were put together.
+#[derive(Debug)]
+pub struct Merged {
+    /// Where the new recording is.
+    pub directory: PathBuf,
+    /// What they used together.
+    pub summary: Summary,
+    /// What is missing from them.
+    pub warnings: Vec<String>,
+}
+
+/// How far the work is: seconds of the run that are done, and how many there are.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Done.
+    pub done: Duration,
+    /// All there are.
+    pub of: Duration,
+}
+
+/// Puts recordings together as one.
+///
+/// It is written into this directory, which must be new or empty, or into a new one under
+/// `weigh-runs/`. When it fails, nothing is left behind.
+pub fn merge(
+    recordings: &[Recording],
+    output: Option<&Path>,
+    name: Option<&str>,
+    progress: impl FnMut(Progress),
+) -> Result<Merged, Error> {
+    check(recordings)?;
+    let layout = Layout::of(recordings);
+    let manifest = manifest::of(recordings, &layout, name, clock::wall());
+    let (directory, made) = prepare(output, &manifest)?;
+    let written = write(recordings, &layout, &manifest, &directory, progress);
+    let finished = written.and_then(|()| {
+        let summary = summary::of(&Recording::open(&directory)?)?;
+        let json = serde_json::to_vec_pretty(&summary).map_err(|error| Error::Unwritten {
+            path: directory.clone(),
+            why: error.to_string(),
+        })?;
+        files::write_whole(&directory.join("summary.json"), &json)?;
+        Ok(summary)
+    });
+    match finished {
+        Ok(summary) => Ok(Merged { directory, summary, warnings: warnings(recordings) }),
+        Err(error) => {
+            files::discard(&directory, made);
+            Err(error)
+        }
+    }
+}
+
+fn check(recordings: &[Recording]) -> Result<(), Error> {
+    if recordings.len() < 2 {
+        return Err(Error::TooFew(recordings.len()));
+    }
+    let members = recordings.iter().map(|one| layout::members_of(one.manifest())).sum();
+    if members > MOST_NAMESPACES {
+        return Err(Error::TooMany(members));
+    }
+    let mut known: HashMap<&str, &Path> = HashMap::new();
+    for recording in recordings {
+        let other = recording.directory();
+        for id in manifest::ids(recording.manifest()) {
+            if let Some(one) = known.insert(id, other) {
+                return Err(Error::Twice { one: one.to_owned(), other: other.to_owned() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the directory, and says how many directories that took.
+fn prepare(output: Option<&Path>, manifest: &Manifest) -> Result<(PathBuf, usize), Error> {
+    Ok(match output {
+        Some(path) => (path.to_owned(), files::create_directory(path)?),
+        None => {
+            let now = clock::wall().as_nanos() as i128;
+            let now = jiff::Timestamp::from_nanosecond(now).unwrap_or_default();
+            let name = files::directory_name(now, &manifest.name);
+            files::create_new_directory(Path::new(files::DEFAULT_DIRECTORY), &name)?
+        }
+    })
+}
+
+fn write(
+    recordings: &[Recording],
+    layout: &Layout,
+    manifest: &Manifest,
+    directory: &Path,
+    mut progress: impl FnMut(Progress),
+) -> Result<(), Error> {
+    let groups = collect::all_groups();
+    let tick = Tick::new(&manifest::kept(&groups, manifest));
+    let writer = Writer::create(directory, manifest, &tick)?;
+    let mut walk = Walk::new(recordings, layout, &groups, tick, writer)?;
+    let of = layout.last(recordings);
+    while let Some(done) = walk.step()? {
+        progress(Progress { done: done.min(of), of });
+    }
+    let faults = walk.finish();
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Unwritten { path: directory.to_owned(), why: faults.join("; ") }),
+    }
+}
+
+/// What is missing from the recordings, each with where.
+fn warnings(recordings: &[Recording]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for recording in recordings {
+        let place = recording.directory().display();
+        if ending::of(recording).is_none() {
+            warnings.push(format!("{place}: its end is not recorded, so neither is that of all"));
+        }
+        warnings.extend(recording.damage().into_iter().map(|what| format!("{place}: {what}")));
+    }
+    warnings
+}

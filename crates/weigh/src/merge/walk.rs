@@ -1,0 +1,235 @@
+//! Walks several recordings side by side, moment by moment, and writes them as one.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::time::Duration;
+
+use super::ending;
+use super::layout::{Layout, Place};
+use super::roll::Roll;
+use super::rounds::Rounds;
+use crate::catalog::{Metric, Scope};
+use crate::record::{Entry, Error, Event, Moment, Recording, Replay, Since, Writer};
+use crate::sample::{Entity, ProcessId, Tick};
+
+/// Rows that are gathered before they are written.
+const BATCH: usize = 16 * 1024;
+
+/// A walk through several recordings.
+pub struct Walk<'a> {
+    recordings: &'a [Recording],
+    layout: &'a Layout,
+    replays: Vec<Replay<'a>>,
+    /// When the next moment of each is, the first on top.
+    next: BinaryHeap<Reverse<(Duration, usize)>>,
+    written: Written,
+}
+
+/// What has been written, and what must be known to go on.
+struct Written {
+    tick: Tick,
+    writer: Writer,
+    now: Duration,
+    roll: Roll,
+    rounds: Rounds,
+    /// Those that have ended: in this round, or before.
+    ended: Vec<(usize, bool)>,
+    /// What was before somebody came, where somebody did, by namespace.
+    since: HashMap<usize, Since>,
+    faults: HashSet<(String, String)>,
+    /// Which recordings tell when they looked.
+    tells: Vec<bool>,
+}
+
+impl<'a> Walk<'a> {
+    /// At the beginning.
+    pub fn new(
+        recordings: &'a [Recording],
+        layout: &'a Layout,
+        groups: &[&'static [Metric]],
+        tick: Tick,
+        writer: Writer,
+    ) -> Result<Walk<'a>, Error> {
+        let replays: Vec<Replay<'a>> = recordings
+            .iter()
+            .map(|recording| Replay::as_recorded(recording, groups))
+            .collect::<Result<_, Error>>()?;
+        let came = layout.places.iter().filter(|place| place.came > 0);
+        let own = |one: &Recording| {
+            let own = format!("{}.", Scope::Own.name());
+            one.manifest().catalogue.iter().any(|metric| metric.name.starts_with(&own))
+        };
+        let mut walk = Walk {
+            recordings,
+            layout,
+            next: BinaryHeap::new(),
+            written: Written {
+                tick,
+                writer,
+                now: Duration::ZERO,
+                roll: Roll::default(),
+                rounds: Rounds::of(recordings.len(), layout.clocks),
+                ended: Vec::new(),
+                since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
+                faults: HashSet::new(),
+                tells: recordings.iter().map(own).collect(),
+            },
+            replays,
+        };
+        (0..recordings.len()).for_each(|one| walk.expect(one));
+        Ok(walk)
+    }
+
+    /// Notes when the next moment of a recording is.
+    fn expect(&mut self, one: usize) {
+        if let Some(at) = self.replays[one].time() {
+            // Words that came late keep their place among those of their recording.
+            let at = (at + self.layout.places[one].offset).max(self.written.now);
+            self.next.push(Reverse((at, one)));
+        } else {
+            self.written.ends(one, None);
+        }
+    }
+
+    /// Takes the next moment of all, and says when it was.
+    pub fn step(&mut self) -> Result<Option<Duration>, Error> {
+        let Some(Reverse((at, one))) = self.next.pop() else { return Ok(None) };
+        self.written.now = at;
+        self.written.writer.wait_for_room();
+        let place = &self.layout.places[one];
+        match self.replays[one].next_moment()? {
+            Some(Moment::Event(entry)) => self.written.event(entry, one, place),
+            Some(Moment::Tick(tick)) => self.written.tick(tick, one, place),
+            None => {}
+        }
+        self.expect(one);
+        Ok(Some(at))
+    }
+
+    /// Writes the end, and says what went wrong on the way.
+    pub fn finish(mut self) -> Vec<String> {
+        let end = ending::of_all(self.recordings, self.layout, &self.written.roll);
+        if let Some(end) = end {
+            self.written.writer.event(&end);
+        }
+        self.written.writer.finish(self.written.now, || false)
+    }
+}
+
+impl Written {
+    fn put(&mut self, at: Duration, event: Event) {
+        self.writer.event(&Entry::new(at, event));
+    }
+
+    /// Something happened, according to one of the recordings.
+    fn event(&mut self, entry: &Entry, one: usize, place: &Place) {
+        let at = entry.at() + place.offset;
+        // Of all together phases must not have the same id.
+        let unique = |id: &str| format!("{}:{id}", one + 1);
+        match &entry.event {
+            Event::PhaseStart { id, name, parent } => {
+                let parent = parent.as_deref().map(unique);
+                self.put(at, Event::PhaseStart { id: unique(id), name: name.clone(), parent });
+            }
+            Event::PhaseCommand { id, pid, started } => {
+                let process = ProcessId { pid: *pid, started: *started };
+                let ProcessId { pid, started } = process.moved(place.namespace, place.ahead);
+                self.put(at, Event::PhaseCommand { id: unique(id), pid, started });
+            }
+            Event::PhaseEnd { id, usage, end, account } => {
+                let (usage, end, account) = (*usage, *end, *account);
+                self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
+            }
+            Event::Mark { text } => self.put(at, Event::Mark { text: text.clone() }),
+            Event::Fault { source, why } => {
+                if self.faults.insert((source.clone(), why.clone())) {
+                    self.put(at, entry.event.clone());
+                }
+            }
+            Event::ProcessStart { .. } | Event::ProcessExec { .. } | Event::ProcessExit { .. } => {
+                if let Some(event) = self.roll.told(&entry.event, one, place) {
+                    let entry = Entry::new(at, event);
+                    if let Some(since) = self.since.get_mut(&place.namespace) {
+                        since.event(&entry);
+                    }
+                    self.writer.event(&entry);
+                }
+            }
+            Event::RunEnd(_) | Event::WatchEnd(_) => self.ends(one, ending::clock(entry)),
+        }
+    }
+
+    /// Nothing more is known of one of the recordings.
+    fn ends(&mut self, one: usize, clock: Option<f64>) {
+        if self.rounds.ends(one, clock) {
+            self.tick.begin(self.now);
+            self.end_round();
+            self.writer.tick(&self.tick);
+        }
+        if self.ended.iter().all(|(ended, _)| *ended != one) {
+            self.ended.push((one, false));
+        }
+    }
+
+    /// Something was measured, according to one of the recordings.
+    fn tick(&mut self, tick: &Tick, one: usize, place: &Place) {
+        let at = tick.at + place.offset;
+        self.tick.begin(at);
+        for table in tick.tables() {
+            let (Some(ours), false) = (
+                self.tick.table_mut(table.scope()),
+                matches!(table.scope(), Scope::Own | Scope::Run),
+            ) else {
+                continue;
+            };
+            for (row, entity) in table.entities().iter().enumerate() {
+                let entity = match entity {
+                    Entity::Process(id) => {
+                        let id = id.moved(place.namespace, place.ahead);
+                        if self.roll.has_gone(id) {
+                            continue;
+                        }
+                        Entity::Process(id)
+                    }
+                    other => *other,
+                };
+                ours.append_row_as(table, row, at, entity);
+            }
+        }
+        if let Some(since) = self.since.get_mut(&place.namespace) {
+            since.seen_by(place.came);
+            since.tick(&mut self.tick);
+        }
+        if self.tells[one] {
+            self.rounds.begins(one);
+        }
+        if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
+            self.rounds.counted(one, &table.get(0));
+        }
+        if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty())
+            && self.rounds.looked(one, table.get(0), table.get(0))
+        {
+            self.end_round();
+        }
+        self.writer.tick(&self.tick);
+        if self.writer.gathered() >= BATCH {
+            self.writer.flush(at);
+        }
+    }
+
+    /// Everybody has been looked at once more: whoever has been followed by nobody since the last
+    /// time is not counted any longer.
+    fn end_round(&mut self) {
+        self.rounds.put(&mut self.tick);
+        let at = self.tick.at;
+        let (gone, stay) = std::mem::take(&mut self.ended).into_iter().partition(|one| one.1);
+        self.ended = stay;
+        self.ended.iter_mut().for_each(|one| one.1 = true);
+        let gone: Vec<(usize, bool)> = gone;
+        for (one, _) in gone {
+            for event in self.roll.leaves(one) {
+                self.put(at, event);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Going through a recorded run once more, moment by moment.
+//!
+//! A reader asks for the next moment when it wants it, so that several recordings can be
+//! walked side by side. One batch of each scope is held, however long the recording is.
+
+use std::path::Path;
+use std::slice::Iter;
+use std::time::Duration;
+
+use super::frames::Batches;
+use super::stream::decode;
+use super::{Entry, Error, Recording, Since};
+use crate::catalog::Metric;
+use crate::sample::{Table, Tick};
+
+/// A moment of a run that is read again.
+#[derive(Debug)]
+pub enum Moment<'a> {
+    /// Something was measured.
+    Tick(&'a Tick),
+    /// Something happened.
+    Event(&'a Entry),
+}
+
+/// A place in a recorded run.
+pub struct Replay<'a> {
+    cursors: Vec<Cursor>,
+    entries: Iter<'a, Entry>,
+    tick: Tick,
+    since: Option<Since>,
+}
+
+impl<'a> Replay<'a> {
+    /// At the beginning of a run, with the columns of these groups, and without what was used
+    /// before weigh came.
+    pub fn of(recording: &'a Recording, groups: &[&'static [Metric]]) -> Result<Replay<'a>, Error> {
+        // What processes used before weigh came is not the run's.
+        let since = recording.manifest().came.map(Since::new);
+        Ok(Replay { since, ..Replay::as_recorded(recording, groups)? })
+    }
+
+    /// The same, with counters as the kernel gave them.
+    pub(crate) fn as_recorded(
+        recording: &'a Recording,
+        groups: &[&'static [Metric]],
+    ) -> Result<Replay<'a>, Error> {
+        let started = recording.manifest().started.as_nanosecond().max(0);
+        let started = Duration::from_nanos(started as u64);
+        let mut cursors = Vec::new();
+        for (scope, path) in recording.streams() {
+            let shape = Table::new(scope, groups);
+            // Its first rows may not have reached the disk.
+            if path.exists() && !shape.metrics().is_empty() {
+                let mut cursor = Cursor::open(&path, shape, started)?;
+                cursor.refill()?;
+                cursors.push(cursor);
+            }
+        }
+        let entries = recording.entries().iter();
+        Ok(Replay { cursors, entries, tick: Tick::new(groups), since: None })
+    }
+
+    /// When something was next measured.
+    fn measured(&self) -> Option<Duration> {
+        self.cursors.iter().filter_map(Cursor::time).min()
+    }
+
+    /// When the next moment is, since the run began; `None` at the end.
+    pub fn time(&self) -> Option<Duration> {
+        let happened = self.entries.as_slice().first().map(Entry::at);
+        happened.into_iter().chain(self.measured()).min()
+    }
+
+    /// The next moment. What happened comes before what was measured then.
+    pub fn next_moment(&mut self) -> Result<Option<Moment<'_>>, Error> {
+        let measured = self.measured();
+        let until = measured.map_or(f64::INFINITY, |at| at.as_secs_f64());
+        if let Some(entry) = self.entries.as_slice().first()
+            && (measured.is_none() || entry.seconds <= until)
+        {
+            self.entries.next();
+            if let Some(since) = &mut self.since {
+                since.event(entry);
+            }
+            return Ok(Some(Moment::Event(entry)));
+        }
+        let Some(at) = measured else { return Ok(None) };
+        self.tick.begin(at);
+        for cursor in &mut self.cursors {
+            while cursor.time() == Some(at) {
+                cursor.move_row_to(&mut self.tick);
+                cursor.refill()?;
+            }
+        }
+        if let Some(since) = &mut self.since {
+            since.tick(&mut self.tick);
+        }
+        Ok(Some(Moment::Tick(&self.tick)))
+    }
+}
+
+/// A place in one stream.
+struct Cursor {
+    batches: Batches,
+    table: Table,
+    row: usize,
+    started: Duration,
+}
+
+impl Cursor {
+    fn open(path: &Path, table: Table, started: Duration) -> Result<Cursor, Error> {
+        Ok(Cursor { batches: Batches::open(path)?, table, row: 0, started })
+    }
+
+    /// The time of the next row.
+    fn time(&self) -> Option<Duration> {
+        self.table.times().get(self.row).copied()
+    }
+
+    /// Reads the next batch when the last one is used up.
+    fn refill(&mut self) -> Result<(), Error> {
+        while self.row >= self.table.len() {
+            self.table.clear();
+            self.row = 0;
+            let Some(batch) = self.batches.next() else { return Ok(()) };
+            let path = self.batches.path().to_owned();
+            decode(&batch?, self.started, &mut self.table)
+                .ok_or_else(|| Error::malformed(&path, "a key column is missing"))?;
+        }
+        Ok(())
+    }
+
+    fn move_row_to(&mut self, tick: &mut Tick) {
+        if let Some(table) = tick.table_mut(self.table.scope()) {
+            table.append_row(&self.table, self.row);
+        }
+        self.row += 1;
+    }
+}
