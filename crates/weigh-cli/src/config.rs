@@ -117,7 +117,8 @@ impl File {
             expected_cores: args.expected_cores.or(self.expected_cores),
             wait_all: wait_all || self.wait_all.unwrap_or(false),
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
-            cgroup: false,
+            own_cgroup: default.own_cgroup,
+            cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })

@@ -7,6 +7,8 @@ use crate::sample::Table;
 /// What the kernel says of the group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
+    /// Whether it was made for the run: then all it ever had is the run's.
+    is_own: bool,
     /// Its counters as last seen.
     pub(super) cpu: GroupCpu,
     pub(super) throttling: GroupThrottling,
@@ -26,6 +28,16 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Of a run that has one of its own, or follows one that was there.
+    pub(super) fn of(is_own: bool) -> Group {
+        Group { is_own, mark_before: is_own.then_some(0.0), ..Group::default() }
+    }
+
+    /// Whether it was made for the run.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     /// Takes in the row of a tick.
     pub(super) fn see(&mut self, table: &Table, at: f64) {
         let cpu: GroupCpu = table.get(0);

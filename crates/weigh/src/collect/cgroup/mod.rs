@@ -124,7 +124,7 @@ impl Account {
         let files = Files::of(&group);
         let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
         let mut account = Account { group, files, buffer, missing, told };
-        for (of, controller) in account.files.missing.clone() {
+        for (of, controller) in std::mem::take(&mut account.files.missing) {
             let path = &account.group.path;
             account.miss(of, format!("there is no group {path} below the {controller} controller"));
         }
@@ -133,6 +133,12 @@ impl Account {
             account.miss(IO, why.to_owned());
         }
         account
+    }
+
+    /// Of a group that weigh made itself, under the controllers that it needs.
+    pub fn of_own(group: Group) -> Account {
+        let files = Files { missing: Vec::new(), ..Files::of(&group) };
+        Account { group, files, buffer: Vec::new(), missing: Vec::new(), told: vec![IO, TASKS] }
     }
 
     /// What could not be read since the last question: which metrics, and why.
