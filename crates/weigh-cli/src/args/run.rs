@@ -30,19 +30,19 @@ pub struct RunArgs {
     /// Wait for descendants that outlive the command
     #[arg(long)]
     pub wait_all: bool,
-    /// Give the command a control group of its own, for an exact peak of memory
-    #[arg(long, env = "WEIGH_CGROUP", hide_env_values = true, value_enum, default_value_t)]
-    pub cgroup: OwnGroup,
+    /// Give the command a control group of its own, for an exact peak of memory [default: never]
+    #[arg(long, env = "WEIGH_CGROUP", hide_env_values = true, value_enum, value_name = "WHEN")]
+    pub cgroup: Option<OwnGroup>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 /// Whether a command gets a control group of its own.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum OwnGroup {
     /// No
-    #[default]
     Never,
     /// Where it can be made and changes nothing for the command: no limit above, no batch job
     Auto,

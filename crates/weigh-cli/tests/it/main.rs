@@ -34,5 +34,6 @@ mod signals;
 mod streams;
 mod terminal;
 mod truth;
+mod unified;
 mod watch;
 mod weighed;

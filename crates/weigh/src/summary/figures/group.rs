@@ -107,7 +107,7 @@ pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
 
 /// Swap of the group.
 pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
-    let Some(value) = run.group.swap.value.filter(|_| is_followed(run)) else { return None };
+    let value = run.group.swap.value.filter(|_| is_followed(run))?;
     let at = run.group.swap.at;
     let source = "cgroup memory.swap.current (v1: memory.stat total_swap)";
     Some(Figure::sampled(value, source).at(at).because(SHORT))
