@@ -121,10 +121,8 @@ fn names_that_mean_harm_are_only_text() {
 fn the_script_writes_quantities_as_the_report_does() {
     let sizes =
         [Units::Decimal, Units::Bytes].map(|units| Scale { units, ..Scale::level(Unit::Bytes) });
-    let scales = [Unit::Bytes, Unit::Seconds, Unit::One]
-        .into_iter()
-        .flat_map(|unit| [Scale::level(unit), Scale::rate(unit)])
-        .chain(sizes);
+    let scales =
+        Unit::ALL.into_iter().flat_map(|unit| [Scale::level(unit), Scale::rate(unit)]).chain(sizes);
     let mut quantities = Vec::new();
     for scale in scales {
         // No machine has a billion cores; hundredths of so many are not the same everywhere.

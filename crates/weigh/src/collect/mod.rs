@@ -6,15 +6,21 @@
 
 pub mod budget;
 pub mod cpu;
+pub mod disk;
 pub mod footprint;
 #[cfg(test)]
 mod golden;
 pub mod members;
 pub mod memory;
+pub mod network;
 pub mod own;
 pub mod process;
 pub mod processes;
+mod select;
 pub mod task_clock;
+mod turns;
+
+pub use select::{Absence, Selection, select};
 
 use crate::catalog::{Metric, Row};
 use crate::host::{self, Host};
@@ -84,6 +90,8 @@ pub struct Source {
     pub collector: Option<Make>,
     /// Whether it must be asked for by name.
     pub on_request: bool,
+    /// Whether every Linux has it: when it cannot be read, that is a fault and not a fact.
+    pub everywhere: bool,
 }
 
 /// Every source there is. A new one is a line here and a file beside this one.
@@ -93,6 +101,8 @@ pub const SOURCES: &[Source] = &[
     cpu::SOURCE,
     cpu::PER_CPU,
     memory::SOURCE,
+    network::SOURCE,
+    disk::SOURCE,
     own::SOURCE,
 ];
 

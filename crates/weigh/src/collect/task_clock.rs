@@ -25,6 +25,7 @@ pub(super) const SOURCE: Source = Source {
     probe,
     collector: None,
     on_request: false,
+    everywhere: true,
 };
 
 fn probe(host: &Host) -> Probe {

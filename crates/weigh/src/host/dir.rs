@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,26 @@ impl Dir {
         rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty())
             .map(|stat| stat.st_size as u64)
             .map_err(|errno| self.error(file, errno))
+    }
+
+    /// Whether there is anything of this name.
+    pub fn has(&self, file: &CStr) -> bool {
+        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty()).is_ok()
+    }
+
+    /// The names in a subdirectory, in order, those that begin with a point left out.
+    pub fn names(&self, subdirectory: &CStr) -> Result<Vec<CString>, Error> {
+        let fd = self.open_file(subdirectory)?;
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(fd, &mut buffer);
+        let mut names = Vec::new();
+        while let Some(entry) = entries.next() {
+            let entry = entry.map_err(|errno| self.error(subdirectory, errno))?;
+            names.push(entry.file_name().to_owned());
+        }
+        names.retain(|name| !name.to_bytes().starts_with(b"."));
+        names.sort_unstable();
+        Ok(names)
     }
 
     /// Where a symbolic link in this directory points.
@@ -191,6 +211,31 @@ impl Drop for Kept {
         if self.fd.is_some() {
             self.allowance.give_back();
         }
+    }
+}
+
+/// A kept file and where it is: for files that are found once and read at every tick.
+#[derive(Debug)]
+pub struct KeptAt {
+    path: CString,
+    kept: Kept,
+}
+
+impl KeptAt {
+    /// The file at this path, not opened yet.
+    pub fn new(path: CString, allowance: &Descriptors) -> KeptAt {
+        KeptAt { path, kept: Kept::new(allowance) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// Reads the whole file, opening it when it is not open.
+    pub fn read<'b>(&mut self, dir: &Dir, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        let path: &CStr = &self.path;
+        self.kept.read(dir, || path, buffer)
     }
 }
 

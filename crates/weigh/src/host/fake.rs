@@ -62,9 +62,23 @@ impl FakeHost {
         self.set(&format!("proc/{path}"), content.as_bytes());
     }
 
+    /// Changes a file under `/sys`.
+    pub fn set_sys(&self, path: &str, content: &str) {
+        self.set(&format!("sys/{path}"), content.as_bytes());
+    }
+
     /// Removes a file or directory under `/proc`.
     pub fn remove_proc(&self, path: &str) {
-        let path = self.root.path().join("proc").join(path);
+        self.remove(&format!("proc/{path}"));
+    }
+
+    /// Removes a file or directory under `/sys`.
+    pub fn remove_sys(&self, path: &str) {
+        self.remove(&format!("sys/{path}"));
+    }
+
+    fn remove(&self, path: &str) {
+        let path = self.root.path().join(path);
         if path.is_dir() {
             std::fs::remove_dir_all(path).unwrap();
         } else {

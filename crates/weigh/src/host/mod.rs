@@ -20,7 +20,7 @@ pub mod wait;
 use std::path::{Path, PathBuf};
 
 pub use clock::Clock;
-pub use dir::{Descriptors, Dir, Kept, ProcPath};
+pub use dir::{Descriptors, Dir, Kept, KeptAt, ProcPath};
 
 /// A file of the machine that could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::collect::processes::Processes;
-use crate::collect::{self};
+use crate::collect::{self, Selection};
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
 use crate::host::facts::Facts;
@@ -90,9 +90,12 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
-    let sources = settings.sources();
+    let Selection { sources, absent } = collect::select(&host, settings);
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    for absence in &absent {
+        manifest.leave_out(absence.source.name, absence.source.groups, &absence.why);
+    }
     let mut warnings = Vec::new();
     let (directory, made) = prepare(settings, &manifest, &mut warnings)?.unzip();
     let made = made.unwrap_or(0);
@@ -136,6 +139,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
+    for missed in absent.into_iter().filter(|absence| absence.is_missed) {
+        monitor.fault(missed.source.name, missed.why);
+    }
     if collects("process") && !sees_itself {
         monitor.fault("process", OTHER_NAMESPACE.to_owned());
     }

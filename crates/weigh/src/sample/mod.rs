@@ -1,7 +1,9 @@
 //! One tick: what was measured, of whom, at one moment.
 
+mod name;
 mod table;
 
+pub use name::Name;
 pub use table::{Cells, Column, Table};
 
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub enum Entity {
     Cpu(u32),
     /// One process.
     Process(ProcessId),
+    /// One of the things that have names: a network device, a disk.
+    Named(Name),
 }
 
 /// Somebody came, changed or went.

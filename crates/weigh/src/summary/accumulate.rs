@@ -187,7 +187,9 @@ impl Accumulator {
 
     /// Why something of this source is missing.
     pub(super) fn reason(&self, source: &str) -> Option<&str> {
-        self.faults.iter().find(|(from, _)| from == source).map(|(_, why)| why.as_str())
+        let faults = self.faults.iter().find(|(from, _)| from == source);
+        let fault = faults.map(|(_, why)| why.as_str());
+        fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
     }
 
     /// The summary of all that was taken in.
