@@ -73,6 +73,8 @@ pub enum Unit {
     BytesPerSecond,
     /// Seconds.
     Seconds,
+    /// Seconds that passed while something was so: in a second, a share of the time.
+    Elapsed,
     /// Joules.
     Joules,
     /// Watts: joules in a second.
@@ -85,10 +87,11 @@ pub enum Unit {
 
 impl Unit {
     /// Every unit.
-    pub const ALL: [Unit; 7] = [
+    pub const ALL: [Unit; 8] = [
         Unit::Bytes,
         Unit::BytesPerSecond,
         Unit::Seconds,
+        Unit::Elapsed,
         Unit::Joules,
         Unit::Watts,
         Unit::Hertz,
@@ -100,7 +103,7 @@ impl Unit {
         match self {
             Unit::Bytes => "bytes",
             Unit::BytesPerSecond => "bytes_per_second",
-            Unit::Seconds => "seconds",
+            Unit::Seconds | Unit::Elapsed => "seconds",
             Unit::Joules => "joules",
             Unit::Watts => "watts",
             Unit::Hertz => "hertz",

@@ -28,11 +28,11 @@ metrics! {
         /// Writes that were completed.
         writes: Counter u64 One, "Writes", from "/proc/diskstats writes completed";
         /// Time that reads took, from request to answer, added up.
-        read_time: Counter f64 Seconds, "Time of reads", from "/proc/diskstats time reading";
+        read_time: Counter f64 Elapsed, "Time of reads", from "/proc/diskstats time reading";
         /// Time that writes took, from request to answer, added up.
-        write_time: Counter f64 Seconds, "Time of writes", from "/proc/diskstats time writing";
+        write_time: Counter f64 Elapsed, "Time of writes", from "/proc/diskstats time writing";
         /// Time in which it had something to do.
-        busy: Counter f64 Seconds, "Busy", from "/proc/diskstats time doing I/Os";
+        busy: Counter f64 Elapsed, "Busy", from "/proc/diskstats time doing I/Os";
     }
 }
 

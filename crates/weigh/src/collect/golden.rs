@@ -77,8 +77,10 @@ fn measured(machine: &Path) -> String {
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost and its counters are those of this test, not of the capture.
-    let sources = SOURCES.iter().filter(|source| !["own", "task-clock"].contains(&source.name));
+    // weigh's own cost, its counters and its directory are those of this test, not of the
+    // capture.
+    let ours = ["own", "task-clock", "filesystem"];
+    let sources = SOURCES.iter().filter(|source| !ours.contains(&source.name));
     let is_here =
         |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);
     let sources: Vec<_> = sources.filter(is_here).collect();

@@ -7,13 +7,21 @@
 pub mod budget;
 pub mod cpu;
 pub mod disk;
+pub mod energy;
+pub mod filesystem;
 pub mod footprint;
+pub mod frequency;
 #[cfg(test)]
 mod golden;
+pub mod infiniband;
 pub mod members;
 pub mod memory;
 pub mod network;
 pub mod own;
+mod pace;
+pub mod paging;
+pub mod power_meter;
+pub mod pressure;
 pub mod process;
 pub mod processes;
 mod select;
@@ -102,9 +110,19 @@ pub const SOURCES: &[Source] = &[
     cpu::PER_CPU,
     memory::SOURCE,
     network::SOURCE,
+    infiniband::SOURCE,
     disk::SOURCE,
+    filesystem::SOURCE,
+    energy::SOURCE,
+    power_meter::SOURCE,
+    pressure::SOURCE,
+    paging::SOURCE,
+    frequency::SOURCE,
     own::SOURCE,
 ];
+
+/// Descriptors that these keep open at most, whatever the run is.
+pub const DESCRIPTORS: usize = 448;
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

@@ -1,4 +1,4 @@
-//! CPU time of a command and everything it starts, counted by the kernel.
+//! What the kernel's counters count: CPU time of a command, energy of the machine.
 //!
 //! A perf task clock that is inherited counts every child, also those nobody
 //! waits for (`wait4` never hears of them). Works for everybody up to
@@ -60,6 +60,89 @@ impl TaskClock {
         self.counter.read_exact(&mut bytes)?;
         Ok(Duration::from_nanos(u64::from_ne_bytes(bytes)))
     }
+}
+
+/// Who is asked to count for the whole machine.
+#[derive(Debug, Clone)]
+pub enum Perf {
+    /// The kernel.
+    Kernel,
+    /// Counters that a test moves by hand, by event and CPU; others are refused.
+    #[cfg(test)]
+    Manual(std::rc::Rc<std::cell::RefCell<std::collections::BTreeMap<(u64, u32), u64>>>),
+}
+
+/// A running count of something the whole machine does.
+#[derive(Debug)]
+pub enum MachineCounter {
+    /// The kernel's.
+    Kernel(std::fs::File),
+    /// A test's.
+    #[cfg(test)]
+    Manual(Perf, (u64, u32)),
+}
+
+impl Perf {
+    /// Counts an event of a counting unit of the machine, seen from one CPU.
+    ///
+    /// Needs `kernel.perf_event_paranoid` of 0 or less, or CAP_PERFMON.
+    pub fn count(&self, unit: u32, event: u64, cpu: u32) -> std::io::Result<MachineCounter> {
+        match self {
+            Perf::Kernel => count_on(unit, event, cpu).map(MachineCounter::Kernel),
+            #[cfg(test)]
+            Perf::Manual(counts) if counts.borrow().contains_key(&(event, cpu)) => {
+                Ok(MachineCounter::Manual(self.clone(), (event, cpu)))
+            }
+            #[cfg(test)]
+            Perf::Manual(_) => Err(std::io::Error::from_raw_os_error(libc::EACCES)),
+        }
+    }
+}
+
+impl MachineCounter {
+    /// The count so far.
+    pub fn read(&mut self) -> std::io::Result<u64> {
+        match self {
+            MachineCounter::Kernel(counter) => {
+                let mut bytes = [0; 8];
+                counter.read_exact(&mut bytes)?;
+                Ok(u64::from_ne_bytes(bytes))
+            }
+            #[cfg(test)]
+            MachineCounter::Manual(Perf::Manual(counts), key) => {
+                let gone = || std::io::Error::from_raw_os_error(libc::ENODEV);
+                counts.borrow().get(key).copied().ok_or_else(gone)
+            }
+            #[cfg(test)]
+            MachineCounter::Manual(Perf::Kernel, _) => unreachable!("a test's is a test's"),
+        }
+    }
+}
+
+fn count_on(unit: u32, event: u64, cpu: u32) -> std::io::Result<std::fs::File> {
+    let mut attributes = bindings::perf_event_attr {
+        size: size_of::<bindings::perf_event_attr>() as u32,
+        type_: unit,
+        config: event,
+        ..Default::default()
+    };
+    let (every_process, no_group) = (-1, -1);
+    // SAFETY: the attributes are a valid structure of the size they name, and live
+    // until the call returns.
+    let fd = unsafe {
+        perf_event_open_sys::perf_event_open(
+            &mut attributes,
+            every_process,
+            cpu as i32,
+            no_group,
+            std::ffi::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC),
+        )
+    };
+    if fd < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
 /// How far the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).

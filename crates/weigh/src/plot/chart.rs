@@ -170,9 +170,10 @@ impl Scale {
                 Units::Decimal => "decimal bytes/s",
                 Units::Bytes => "plain bytes/s",
             },
-            (Unit::Seconds, false) => "seconds",
+            (Unit::Seconds | Unit::Elapsed, false) => "seconds",
             // A second of CPU time in a second is a busy core.
             (Unit::Seconds, true) => "cores",
+            (Unit::Elapsed, true) => "share",
             (Unit::Joules, false) => "joules",
             (Unit::Joules, true) | (Unit::Watts, _) => "watts",
             (Unit::Hertz, _) => "hertz",
@@ -187,8 +188,9 @@ impl Scale {
         match (self.unit, self.per_second) {
             (Unit::Bytes, false) => bytes(),
             (Unit::Bytes, true) | (Unit::BytesPerSecond, _) => bytes() + "/s",
-            (Unit::Seconds, false) => quantity::seconds(value),
+            (Unit::Seconds | Unit::Elapsed, false) => quantity::seconds(value),
             (Unit::Seconds, true) => format!("{value:.2} cores"),
+            (Unit::Elapsed, true) => quantity::ratio(value),
             (Unit::Joules, false) => quantity::scaled(value, "J"),
             (Unit::Joules, true) | (Unit::Watts, _) => quantity::scaled(value, "W"),
             (Unit::Hertz, _) => quantity::scaled(value, "Hz"),

@@ -120,8 +120,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     }
     let descriptors = own::raise_open_files();
     let main = processes.as_mut().map(|processes| {
-        // Some stay for the recording, for libraries and for chance.
-        processes.begin(&host, root, descriptors.saturating_sub(64))
+        // Some stay for the machine, for the recording, for libraries and for chance.
+        let kept = collect::DESCRIPTORS + 64;
+        processes.begin(&host, root, descriptors.saturating_sub(kept))
     });
     manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;

@@ -24,6 +24,7 @@ function prefix(scale, highest) {
     const place = power(1000, 3);
     return [1000 ** place, ` ${["", "k", "M", "G"][place]}${sign}`];
   }
+  if (unit === "share") return [0.01, " %"];
   if (unit === "cores") return [1, ""];
   if (highest >= 7200) return [3600, " h"];
   if (highest >= 120) return [60, " min"];
