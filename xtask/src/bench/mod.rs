@@ -8,6 +8,7 @@ mod export;
 mod first;
 mod longer;
 mod machine;
+pub mod node;
 mod peers;
 mod rate;
 mod report;
@@ -37,7 +38,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, peers, slowdown, rate, memory, first, rest, export or report
+    /// Only this: tick, node, peers, slowdown, rate, memory, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -55,8 +56,9 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 9] = [
+const MEASUREMENTS: [(&str, Measurement); 10] = [
     ("tick", tick::measure),
+    ("node", node::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),

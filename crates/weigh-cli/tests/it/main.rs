@@ -16,6 +16,7 @@ mod harm;
 mod hostile;
 mod inherited;
 mod killed;
+mod machine;
 mod node;
 mod oasis;
 mod odd_names;

@@ -17,7 +17,7 @@ use crate::host::{Host, Kept};
 use crate::parse::attribute;
 use crate::parse::net_dev::{self, Device};
 use crate::parse::net_snmp;
-use crate::sample::{Entity, Name, Tick};
+use crate::sample::{Entity, Name, Table, Tick};
 
 metrics! {
     /// What one network device carried since it was made.
@@ -99,6 +99,18 @@ impl MadeOf {
             None => (name == b"lo").then_some(MadeOf::Loopback),
         }
     }
+}
+
+/// The devices of a tick that whoever adds up should take, so that no packet is counted twice:
+/// the hardware; where there is none, as in a container, all but the loopback.
+pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, Traffic)> {
+    let rows = || (0..table.len()).map(|row| (table.entities()[row], table.get::<Traffic>(row)));
+    let has_hardware = rows().any(|(_, row)| row.made_of == Some(MadeOf::Hardware));
+    rows().filter(move |(_, row)| match row.made_of {
+        Some(MadeOf::Hardware) => true,
+        Some(MadeOf::Loopback) => false,
+        Some(MadeOf::Software) | None => !has_hardware,
+    })
 }
 
 pub(super) const SOURCE: Source = Source {
@@ -262,6 +274,24 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!((rows[1].1.received, rows[1].1.dropped_sent), (Some(6), Some(4)));
+    }
+
+    #[test]
+    fn sums_are_of_the_hardware_and_without_any_of_all_but_the_loopback() {
+        let mut tick = Tick::new(&[Traffic::METRICS]);
+        let mut put = |name: &str, made_of| {
+            let row = Traffic { received: Some(1), made_of, ..Traffic::default() };
+            tick.put(Entity::Named(Name::new(name.as_bytes())), &row);
+            let names = summed(tick.table(Scope::Nic).unwrap()).map(|(entity, _)| match entity {
+                Entity::Named(name) => name.to_string(),
+                other => panic!("{other:?}"),
+            });
+            names.collect::<Vec<_>>()
+        };
+        put("lo", Some(MadeOf::Loopback));
+        put("veth0", Some(MadeOf::Software));
+        assert_eq!(put("odd0", None), ["veth0", "odd0"]);
+        assert_eq!(put("eth0", Some(MadeOf::Hardware)), ["eth0"]);
     }
 
     #[test]

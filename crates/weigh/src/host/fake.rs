@@ -99,7 +99,7 @@ impl FakeHost {
     /// Takes away everybody's right to read a file under `/sys`: see [`as_nobody`].
     pub fn deny_sys(&self, path: &str) {
         let path = self.root.path().join("sys").join(path);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     }
 
     /// What the machine's counters of an event have counted on a CPU.

@@ -61,7 +61,7 @@ impl Held {
         let mut info = Info { mask: EXIT, ..Info::default() };
         // SAFETY: the descriptor is ours, and the place is as large as the request says.
         let told = unsafe { libc::ioctl(self.pidfd.as_raw_fd(), GET_INFO, &raw mut info) } == 0;
-        (told && info.mask & EXIT != 0).then(|| match info.exit_code & 0x7f {
+        (told && info.mask & EXIT != 0).then_some(match info.exit_code & 0x7f {
             0 => End::Code((info.exit_code >> 8) & 0xff),
             signal => End::Signal(signal),
         })

@@ -49,7 +49,7 @@ pub fn scaled(value: f64, unit: &str) -> String {
         // Compared after rounding, so that 999.9 W becomes 1.00 kW.
         let fits = |(_, (shown, _)): &(&&str, (f64, usize))| *shown < 1000.0;
         let (prefix, (shown, decimals)) =
-            written.clone().find(fits).or(written.last()).unwrap_or((&"", (value, 0)));
+            written.clone().find(fits).or(written.clone().next_back()).unwrap_or((&"", (value, 0)));
         format!("{shown:.decimals$} {prefix}{unit}")
     })
 }

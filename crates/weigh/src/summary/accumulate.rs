@@ -71,6 +71,7 @@ impl Accumulator {
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.node.see(&table.get(0), &table.get(0), at);
         }
+        self.node.see_devices(tick);
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
         }

@@ -11,6 +11,7 @@ mod curve;
 mod figure;
 mod figures;
 mod findings;
+mod growth;
 pub(crate) mod main_exit;
 mod node;
 pub mod phases;

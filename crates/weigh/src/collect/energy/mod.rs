@@ -136,6 +136,8 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::{FakeHost, as_nobody};
 
+    type Rows = Vec<(String, Option<f64>)>;
+
     const PACKAGE: &str = "class/powercap/intel-rapl:0";
 
     fn zone(fake: FakeHost, zone: &str, name: &str, energy: u64) -> FakeHost {
@@ -152,7 +154,7 @@ mod tests {
         zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
     }
 
-    fn look(energy: &mut Energy, host: &Host) -> (Vec<(String, Option<f64>)>, Result<(), Fault>) {
+    fn look(energy: &mut Energy, host: &Host) -> (Rows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         let outcome = energy.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -163,7 +165,7 @@ mod tests {
         (rows.collect(), outcome)
     }
 
-    fn rows(rows: &[(&str, Option<f64>)]) -> Vec<(String, Option<f64>)> {
+    fn rows(rows: &[(&str, Option<f64>)]) -> Rows {
         rows.iter().map(|(name, joules)| ((*name).to_owned(), *joules)).collect()
     }
 
