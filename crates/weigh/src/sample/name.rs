@@ -13,7 +13,7 @@ pub struct Name {
 
 impl Name {
     /// Bytes of the longest name; what is longer is cut off.
-    pub const LONGEST: usize = 39;
+    pub const LONGEST: usize = 31;
 
     /// The name that these bytes spell; what is not text in them becomes `?`.
     pub fn new(name: &[u8]) -> Name {

@@ -110,7 +110,7 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
         None => Figure::unknown(meminfo, &why("memory")),
     };
     figures.insert("memory_used_mean_bytes".to_owned(), mean);
-    let net = "/proc/net/dev, the hardware of the machine or else of the network namespace";
+    let net = "/proc/net/dev, the hardware, or else all devices of the namespace but the loopback";
     for (name, growth) in
         [("network_received_bytes", &run.node.received), ("network_sent_bytes", &run.node.sent)]
     {
