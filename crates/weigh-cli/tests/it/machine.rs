@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::weighed::{Figure, MIB, burner, output, plain, skipped, weigh_path, weighed};
+use super::weighed::{Figure, MIB, burner, output, plain, skipped, weigh, weigh_path, weighed};
 
 /// Two network namespaces with a cable between them, which end with this value.
 struct Namespaces([String; 2]);
@@ -75,4 +75,20 @@ fn what_a_machine_does_not_have_makes_no_noise_and_is_told_in_the_recording() {
     assert_eq!(run.summary["monitor"]["faults"], serde_json::json!([]), "{}", run.stderr);
     let energy = Figure::of(&run.summary["parts"]["system"]["figures"]["energy_joules"], "energy");
     assert!(energy.value.is_some() || energy.reason.is_some(), "{energy:?}");
+}
+
+#[test]
+fn a_collector_that_is_asked_for_and_not_there_is_a_fault_that_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let examined = output(&mut weigh(directory.path(), &["doctor", "--format", "json"]));
+    let examined: serde_json::Value = serde_json::from_slice(&examined.stdout).unwrap();
+    let absent = ["infiniband", "energy", "power-meter", "frequency"].into_iter().find(|name| {
+        let mut collectors = examined["collectors"].as_array().unwrap().iter();
+        collectors.any(|one| one["name"] == *name && one["state"] != "ready")
+    });
+    let Some(absent) = absent else { return skipped("this machine has everything") };
+    let run = weighed(&["--collect", absent], &["exit", "0"]).ended_with(0);
+    let faults = run.summary["monitor"]["faults"].as_array().unwrap();
+    let told = |fault: &serde_json::Value| fault.as_str().unwrap().starts_with(absent);
+    assert!(faults.iter().any(told), "{faults:?}");
 }

@@ -58,7 +58,8 @@ const KEPT: usize = 256;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 fn probe(host: &Host) -> Probe {
-    let files = Files::find(host);
+    // They are all alike, and the command waits.
+    let files = Files::find(host, 1);
     let mut buffer = Vec::new();
     let mut all = files.frequencies.into_iter().chain(files.cores).chain(files.packages);
     if all.any(|mut file| file.read(&host.sys, &mut buffer).is_ok()) {
@@ -77,14 +78,15 @@ struct Files {
 }
 
 impl Files {
-    fn find(host: &Host) -> Files {
+    /// The files of the first CPUs, at most so many.
+    fn find(host: &Host, most: usize) -> Files {
         let allowance = Descriptors::at_most(KEPT);
         let (mut files, mut packages) = (Files::default(), HashSet::new());
         let mut buffer = Vec::new();
         let online = host.sys.read(c"devices/system/cpu/online", &mut buffer).ok();
         let online: Vec<u32> =
             online.and_then(|list| cpulist::iter(list).ok()).into_iter().flatten().collect();
-        for cpu in online {
+        for cpu in online.into_iter().take(most) {
             let at = |file: &str| {
                 CString::new(format!("devices/system/cpu/cpu{cpu}/{file}")).unwrap_or_default()
             };
@@ -131,7 +133,7 @@ impl Collector for Speeds {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let mut outcome = Ok(());
         if self.pace.is_due(tick.at) {
-            let files = self.files.get_or_insert_with(|| Files::find(host));
+            let files = self.files.get_or_insert_with(|| Files::find(host, usize::MAX));
             let mut reader = Reader { host, buffer: &mut self.buffer, fault: None };
             self.last = (
                 reader.frequency(&mut files.frequencies),

@@ -94,7 +94,7 @@ impl MadeOf {
         let kind = host.sys.read(&at("type"), &mut buffer).ok();
         match kind.and_then(|bytes| attribute::number(bytes).ok()) {
             Some(LOOPBACK) => Some(MadeOf::Loopback),
-            Some(_) if host.sys.has(&at("device")) => Some(MadeOf::Hardware),
+            Some(_) if host.sys.has(&at("device/uevent")) => Some(MadeOf::Hardware),
             Some(_) => Some(MadeOf::Software),
             None => (name == b"lo").then_some(MadeOf::Loopback),
         }
@@ -262,7 +262,7 @@ mod tests {
             )
             .sys("class/net/lo/type", "772\n")
             .sys("class/net/eth0/type", "1\n")
-            .sys("class/net/eth0/device/vendor", "0x15b3\n")
+            .sys("class/net/eth0/device/uevent", "DRIVER=mlx5_core\n")
             .sys("class/net/br0/type", "1\n");
         let (rows, outcome) = look(&mut Network::new(), &fake.host());
         outcome.unwrap();

@@ -45,14 +45,20 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 fn probe(host: &Host) -> Probe {
     let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
-    let read = meters.iter_mut().map(|meter| meter.file.read(&host.sys, &mut buffer).map(drop));
-    match read.reduce(|one, other| one.or(other)) {
-        Some(Ok(())) => Probe::Ready,
-        Some(Err(error)) if error.is_denied() => Probe::Denied {
+    let mut refused = None;
+    for meter in &mut meters {
+        match meter.file.read(&host.sys, &mut buffer) {
+            // One is enough: asking them may take its time, and the command waits.
+            Ok(_) => return Probe::Ready,
+            Err(error) => refused = Some(error),
+        }
+    }
+    match refused {
+        Some(error) if error.is_denied() => Probe::Denied {
             why: error.to_string(),
             hint: "sudo chmod a+r /sys/class/hwmon/*/{power,energy}*_*".to_owned(),
         },
-        Some(Err(error)) => Probe::Absent { why: error.to_string() },
+        Some(error) => Probe::Absent { why: error.to_string() },
         None => Probe::Absent { why: "there is no power meter in /sys/class/hwmon".to_owned() },
     }
 }

@@ -52,12 +52,16 @@ impl Dir {
         Error::Read { path: self.path(file), source: errno.into() }
     }
 
-    fn open_file(&self, file: &CStr) -> Result<OwnedFd, Error> {
+    fn remember(&self, file: &CStr) {
         if let Some(opened) = &self.opened
             && let Ok(mut opened) = opened.lock()
         {
             opened.insert(self.path(file));
         }
+    }
+
+    fn open_file(&self, file: &CStr) -> Result<OwnedFd, Error> {
+        self.remember(file);
         rustix::fs::openat(&self.fd, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| self.error(file, errno))
     }
@@ -77,6 +81,7 @@ impl Dir {
 
     /// Whether there is anything of this name.
     pub fn has(&self, file: &CStr) -> bool {
+        self.remember(file);
         rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty()).is_ok()
     }
 

@@ -49,12 +49,13 @@ const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
 
 fn probe(host: &Host) -> Probe {
     let (mut zones, mut buffer) = (Zone::all(host), Vec::new());
-    let read = zones.iter_mut().map(|zone| zone.read(host, &mut buffer));
-    let refused = match read.reduce(|one, other| one.or(other)) {
-        Some(Ok(_)) => return Probe::Ready,
-        Some(Err(fault)) => Some(fault.to_string()),
-        None => None,
-    };
+    let mut refused = None;
+    for zone in &mut zones {
+        match zone.read(host, &mut buffer) {
+            Ok(_) => return Probe::Ready,
+            Err(fault) => refused = Some(fault.to_string()),
+        }
+    }
     let counted = Counted::all(host);
     match (refused, counted) {
         (_, Some(Ok(_))) => Probe::Ready,
