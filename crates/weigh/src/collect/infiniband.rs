@@ -91,7 +91,7 @@ fn probe(host: &Host) -> Probe {
         return Probe::Absent { why: "there is no InfiniBand adapter".to_owned() };
     }
     let mut reader = Reader { host, buffer: &mut Vec::new(), fault: None };
-    if ports.iter_mut().any(|port| reader.state(port) == Some(ACTIVE)) {
+    if ports.iter_mut().any(|port| matches!(reader.state(port), Ok(Some(ACTIVE)))) {
         Probe::Ready
     } else {
         let names: Vec<String> = ports.iter().map(|port| port.name.to_string()).collect();
@@ -215,17 +215,17 @@ impl Reader<'_> {
         }
     }
 
-    fn state(&mut self, port: &mut Port) -> Option<PortState> {
+    fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, Gone> {
         let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::of);
-        self.value(&mut port.state, word).ok().flatten().flatten()
+        match self.value(&mut port.state, word) {
+            Err(error) if error.is_gone() => Err(Gone),
+            state => Ok(state.ok().flatten().flatten()),
+        }
     }
 
     /// A row of a port that is active, or was.
     fn look(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, Gone> {
-        if self.value(&mut port.state, |_| Ok(())).is_err_and(|error| error.is_gone()) {
-            return Err(Gone);
-        }
-        let state = self.state(port);
+        let state = self.state(port)?;
         if port.last.is_none() && state != Some(ACTIVE) {
             return Ok(None);
         }

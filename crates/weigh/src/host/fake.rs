@@ -107,6 +107,11 @@ impl FakeHost {
         self.counts.borrow_mut().insert((event, cpu), count);
     }
 
+    /// Takes away a counter of the machine.
+    pub fn forget_count(&self, event: u64, cpu: u32) {
+        self.counts.borrow_mut().remove(&(event, cpu));
+    }
+
     /// Lets time pass.
     pub fn pass(&self, time: Duration) {
         self.now.set(self.now.get() + time);
