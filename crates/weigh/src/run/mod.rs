@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::collect::processes::Processes;
-use crate::collect::{self};
+use crate::collect::{self, Selection};
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
 use crate::host::facts::Facts;
@@ -113,9 +113,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
-    let sources = settings.sources();
-    let mut tick = Tick::new(&collect::groups(&sources));
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
     let (directory, made) = prepare(settings, &manifest, &mut warnings)?.unzip();
     let made = made.unwrap_or(0);
@@ -140,8 +140,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     }
     let descriptors = own::raise_open_files();
     let main = processes.as_mut().map(|processes| {
-        // Some stay for the recording, for libraries and for chance.
-        processes.begin(&host, root, descriptors.saturating_sub(64))
+        processes.begin(&host, root, descriptors.saturating_sub(KEPT_DESCRIPTORS))
     });
     manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;
@@ -159,6 +158,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
+    for missed in absent.into_iter().filter(|absence| absence.is_missed) {
+        monitor.fault(missed.source.name, missed.why);
+    }
     if collects("process") && !sees_itself {
         monitor.fault("process", OTHER_NAMESPACE.to_owned());
     }
@@ -177,6 +179,18 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     }
     monitor.watch();
     Ok(monitor.finish(warnings))
+}
+
+/// Some stay for the machine, for the recording, for libraries and for chance.
+const KEPT_DESCRIPTORS: usize = collect::DESCRIPTORS + 64;
+
+/// The sources that this machine has; the manifest says which it has not, and why.
+fn select(host: &Host, settings: &Settings, manifest: &mut Manifest) -> Selection {
+    let selection = collect::select(host, settings);
+    for absence in &selection.absent {
+        manifest.leave_out(absence.source.name, absence.source.groups, &absence.why);
+    }
+    selection
 }
 
 const OTHER_NAMESPACE: &str =

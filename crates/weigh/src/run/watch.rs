@@ -55,9 +55,10 @@ impl Watch {
         processes: Option<Processes>,
         writer: Option<Writer>,
     ) -> Watch {
-        let sources = settings.sources();
+        let sources = settings.sources().into_iter();
         let collectors = sources
-            .iter()
+            // Those that this machine has.
+            .filter(|source| manifest.collectors.iter().any(|name| name == source.name))
             .filter_map(|source| Some((source.name, source.collector?(settings))))
             .collect();
         Watch {

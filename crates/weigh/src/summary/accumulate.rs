@@ -146,6 +146,7 @@ impl Accumulator {
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
             self.group.see(table, at);
         }
+        self.node.see_devices(tick);
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
         }
@@ -292,7 +293,9 @@ impl Accumulator {
 
     /// Why something of this source is missing.
     pub(super) fn reason(&self, source: &str) -> Option<&str> {
-        self.faults.iter().find(|(from, _)| from == source).map(|(_, why)| why.as_str())
+        let faults = self.faults.iter().find(|(from, _)| from == source);
+        let fault = faults.map(|(_, why)| why.as_str());
+        fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
     }
 
     /// The summary of all that was taken in.
