@@ -48,10 +48,8 @@ fn follow(follow: Follow, mut measured: Measured<'_>) -> Result<u8, Failure> {
         }
     };
     let followed = weigh::run::follow(&follow, &measured.settings, begun);
-    let Followed { summary, recording, warnings, .. } = followed.map_err(|error| {
-        measured.forget();
-        error
-    })?;
+    let Followed { summary, recording, warnings, .. } =
+        followed.inspect_err(|_| measured.forget())?;
     measured.tell(summary, recording.as_deref(), warnings)?;
     Ok(0)
 }

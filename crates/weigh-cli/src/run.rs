@@ -12,10 +12,8 @@ pub fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
     let mut measured = Measured::prepare(&args.measuring, args.wait_all)?;
     let caller = Caller { inherited, keeps_stderr: true };
     let outcome = weigh::run::run(&args.command, &measured.settings, caller);
-    let Outcome { end, summary, recording, warnings } = outcome.map_err(|error| {
-        measured.forget();
-        error
-    })?;
+    let Outcome { end, summary, recording, warnings } =
+        outcome.inspect_err(|_| measured.forget())?;
     measured.tell(summary, recording.as_deref(), warnings)?;
     Ok(end.exit_code() as u8)
 }

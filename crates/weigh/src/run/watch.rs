@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::schedule::Schedule;
-use crate::catalog::Scope;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::{Departed, Processes};
@@ -191,8 +190,7 @@ impl Watch {
                 Happened::Renamed { .. } => {}
             }
         }
-        let has_rows = tick.table(Scope::Process).is_some_and(|table| !table.is_empty());
-        if has_rows || !tick.changes.is_empty() {
+        if !tick.is_empty() {
             self.hand_on_tick();
         }
         // After the last look at them: readers take the events of a moment before its tick.

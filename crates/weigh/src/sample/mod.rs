@@ -120,6 +120,11 @@ impl Tick {
         self.tables.iter_mut().for_each(Table::clear);
     }
 
+    /// Whether nothing was measured and nobody came or went.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.tables.iter().all(Table::is_empty)
+    }
+
     /// Adds one group of values about one entity.
     ///
     /// A scope that is not collected has no table, and the values are dropped.
