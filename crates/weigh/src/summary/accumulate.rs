@@ -219,7 +219,9 @@ impl Accumulator {
                     self.tree.largest.see(*size as f64, at);
                 }
                 self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
-                self.note_gap(at);
+                if cpu_seconds.is_none() {
+                    self.note_gap(at);
+                }
                 // Where weigh does not wait for all, the tree knows whose account it is in.
                 if let Some(usage) = usage.filter(|_| !self.manifest.is_followed()) {
                     self.reaped.add(&usage);
