@@ -291,7 +291,8 @@ impl Follower {
             }
             self.hear();
             self.notice_ends();
-            if self.occupants.as_mut().is_some_and(Occupants::are_over) {
+            let somebody = self.has_somebody();
+            if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(somebody)) {
                 self.watch.take_tick();
                 return Why::Ended;
             }
