@@ -105,7 +105,7 @@ fn learn() -> Result<(Tree, Files)> {
     host.proc = host.proc.remembering(&opened);
     host.sys = host.sys.remembering(&opened);
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    let sources = settings.sources();
+    let sources = collect::select(&host, &settings).sources;
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut processes = Processes::before_run(&host, &settings);
     let tree = Tree::start()?;

@@ -49,6 +49,9 @@ enum Task {
     /// (for bench) The bare reads: the pids to read come on stdin
     #[command(hide = true)]
     Probe(probe::Options),
+    /// (for bench) Ticks over a machine that is made of files
+    #[command(hide = true)]
+    Node(bench::node::Options),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::CaptureHost(options) => capture::run(&options),
         Task::Load(load) => load.run(),
         Task::Probe(options) => probe::run(&options),
+        Task::Node(options) => bench::node::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -26,6 +26,19 @@ pub struct Options {
     ticks: u32,
 }
 
+/// What is read of every machine, whatever runs.
+const SYSTEM: [&str; 9] = [
+    "/proc/stat",
+    "/proc/meminfo",
+    "/proc/self/net/dev",
+    "/proc/self/net/snmp",
+    "/proc/diskstats",
+    "/proc/vmstat",
+    "/proc/pressure/cpu",
+    "/proc/pressure/memory",
+    "/proc/pressure/io",
+];
+
 /// `status` is the dearest file, and weigh reads it once a second of a process that runs.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
@@ -36,7 +49,7 @@ pub fn run(options: &Options) -> Result<()> {
     raise_open_files();
     let mut probe = Probe {
         loadavg: open("/proc/loadavg").context("/proc/loadavg")?,
-        system: ["/proc/stat", "/proc/meminfo"].into_iter().filter_map(open).collect(),
+        system: SYSTEM.into_iter().filter_map(open).collect(),
         task_clock: TaskClock::on_exec(std::process::id()).ok(),
         proc: open("/proc").context("/proc")?,
         known: HashSet::new(),

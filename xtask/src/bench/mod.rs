@@ -8,6 +8,7 @@ mod export;
 mod first;
 mod longer;
 mod machine;
+pub mod node;
 mod peers;
 mod rate;
 mod report;
@@ -38,7 +39,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, watch, peers, slowdown, rate, memory, first, rest, export or report
+    /// Only this: tick, node, watch, peers, slowdown, rate, memory, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -56,9 +57,10 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 10] = [
+const MEASUREMENTS: [(&str, Measurement); 11] = [
     ("tick", tick::measure),
     ("watch", watch::measure),
+    ("node", node::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),

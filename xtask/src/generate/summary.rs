@@ -84,7 +84,8 @@ fn tools(tools: &Value) -> Result<String> {
 
 /// The unit that ends a figure's name.
 fn unit(name: &str) -> &'static str {
-    let suffixes = [("_seconds", "seconds"), ("_bytes", "bytes"), ("_ratio", "ratio")];
+    let suffixes =
+        [("_seconds", "seconds"), ("_bytes", "bytes"), ("_joules", "joules"), ("_ratio", "ratio")];
     match suffixes.iter().find(|(suffix, _)| name.ends_with(suffix)) {
         Some((_, unit)) => unit,
         None if name.contains("cores") => "cores",

@@ -21,6 +21,7 @@
 mod arguments;
 mod files;
 mod memory;
+mod network;
 mod process;
 mod processor;
 mod sleepers;
@@ -49,6 +50,8 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
   shared SIZE N DUR       N children share SIZE of the parent's memory for DUR
   write PATH SIZE N       N children in turn append SIZE bytes in total
   read PATH SIZE N        N children in turn read the first SIZE bytes in total
+  receive ADDRESS         take one TCP connection and read it to its end
+  send ADDRESS SIZE       send SIZE bytes over TCP, also to one who listens only soon
   fds N DUR               hold N descriptors of /dev/null for DUR
   thread-forks N DUR      N threads fork one child each that sleeps DUR
   spawn-sleepers N DUR [--tree]
@@ -159,6 +162,16 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             } else {
                 files::read(path.as_ref(), size, count)?;
             }
+        }
+        Some("receive") => {
+            let address = rest.word("ADDRESS")?;
+            rest.end()?;
+            network::receive(&address)?;
+        }
+        Some("send") => {
+            let (address, size) = (rest.word("ADDRESS")?, rest.size("SIZE")?);
+            rest.end()?;
+            network::send(&address, size)?;
         }
         Some("fds") => {
             let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);

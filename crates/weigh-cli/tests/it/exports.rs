@@ -62,11 +62,15 @@ fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[test]
 fn every_format_reads_back_as_it_was_recorded() {
     let (directory, _) = recorded();
+    let recorded = files(&directory.path().join("run"));
+    let streams = recorded.keys().filter(|path| path.extension() == Some("arrows".as_ref()));
+    // What a machine has is its own business; processes, phases and marks come from the events.
+    let tables = streams.count() + 3;
     let written = exports(directory.path(), &["run", "-f", ALL_FORMATS]);
-    assert_eq!(written.len(), 8 * 7 + 3);
+    assert_eq!(written.len(), tables * 7 + 3);
     let Some(mut script) = python::script("read_back.py", directory.path()) else { return };
     let said = python::succeeds(script.args(["run", "run/export"]));
-    assert_eq!(said, "59 files read back\n");
+    assert_eq!(said, format!("{} files read back\n", tables * 7 + 3));
 }
 
 #[test]

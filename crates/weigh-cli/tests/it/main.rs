@@ -20,6 +20,7 @@ mod harm;
 mod hostile;
 mod inherited;
 mod killed;
+mod machine;
 mod merge;
 mod node;
 mod oasis;

@@ -121,14 +121,12 @@ fn names_that_mean_harm_are_only_text() {
 fn the_script_writes_quantities_as_the_report_does() {
     let sizes =
         [Units::Decimal, Units::Bytes].map(|units| Scale { units, ..Scale::level(Unit::Bytes) });
-    let scales = [Unit::Bytes, Unit::Seconds, Unit::One]
-        .into_iter()
-        .flat_map(|unit| [Scale::level(unit), Scale::rate(unit)])
-        .chain(sizes);
+    let scales =
+        Unit::ALL.into_iter().flat_map(|unit| [Scale::level(unit), Scale::rate(unit)]).chain(sizes);
     let mut quantities = Vec::new();
     for scale in scales {
         // No machine has a billion cores; hundredths of so many are not the same everywhere.
-        let highest = if scale.name() == "cores" { 9 } else { 18 };
+        let highest = if ["cores", "share"].contains(&scale.name()) { 9 } else { 18 };
         for power in -10..=highest {
             for digits in [0.0, 1.0, 1.0236, 9.996, 3.3333, 59.996] {
                 let value = digits * 10f64.powi(power);

@@ -69,18 +69,44 @@ pub enum Whose {
 pub enum Unit {
     /// Bytes; people see KiB, MiB, GiB.
     Bytes,
+    /// Bytes in a second: how fast a link is.
+    BytesPerSecond,
     /// Seconds.
     Seconds,
+    /// Seconds that passed while something was so: in a second, a share of the time.
+    Elapsed,
+    /// Joules.
+    Joules,
+    /// Watts: joules in a second.
+    Watts,
+    /// Hertz: times in a second.
+    Hertz,
     /// A plain number of things.
     One,
 }
 
 impl Unit {
+    /// Every unit.
+    pub const ALL: [Unit; 8] = [
+        Unit::Bytes,
+        Unit::BytesPerSecond,
+        Unit::Seconds,
+        Unit::Elapsed,
+        Unit::Joules,
+        Unit::Watts,
+        Unit::Hertz,
+        Unit::One,
+    ];
+
     /// The word that ends a column's name; empty for plain numbers.
     pub const fn suffix(self) -> &'static str {
         match self {
             Unit::Bytes => "bytes",
-            Unit::Seconds => "seconds",
+            Unit::BytesPerSecond => "bytes_per_second",
+            Unit::Seconds | Unit::Elapsed => "seconds",
+            Unit::Joules => "joules",
+            Unit::Watts => "watts",
+            Unit::Hertz => "hertz",
             Unit::One => "",
         }
     }
@@ -89,6 +115,7 @@ impl Unit {
     pub const fn name(self) -> &'static str {
         match self {
             Unit::One => "1",
+            Unit::BytesPerSecond => "bytes/s",
             other => other.suffix(),
         }
     }
@@ -101,6 +128,14 @@ pub enum Scope {
     Node,
     /// One CPU of the machine.
     Cpu,
+    /// One network device.
+    Nic,
+    /// One port of an InfiniBand, RoCE or Omni-Path adapter.
+    IbPort,
+    /// One disk, whole.
+    Disk,
+    /// One part of the machine whose energy or power is measured.
+    Energy,
     /// The run as a whole.
     Run,
     /// The control group that is followed, or that the run is in.
@@ -113,14 +148,28 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order tables are listed.
-    pub const ALL: [Scope; 6] =
-        [Scope::Node, Scope::Cpu, Scope::Run, Scope::Cgroup, Scope::Process, Scope::Own];
+    pub const ALL: [Scope; 10] = [
+        Scope::Node,
+        Scope::Cpu,
+        Scope::Nic,
+        Scope::IbPort,
+        Scope::Disk,
+        Scope::Energy,
+        Scope::Run,
+        Scope::Cgroup,
+        Scope::Process,
+        Scope::Own,
+    ];
 
     /// The scope's name, which is also its file's name in a recording.
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Node => "node",
             Scope::Cpu => "cpu",
+            Scope::Nic => "network",
+            Scope::IbPort => "infiniband",
+            Scope::Disk => "disk",
+            Scope::Energy => "energy",
             Scope::Run => "run",
             Scope::Cgroup => "cgroup",
             Scope::Process => "process",
@@ -131,6 +180,18 @@ impl Scope {
     /// Whether there is one of it: one machine, one run, one group of it, one weigh.
     pub const fn is_single(self) -> bool {
         matches!(self, Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own)
+    }
+
+    /// The column that holds the name of whom a row is about, where things have names.
+    pub const fn name_column(self) -> Option<&'static str> {
+        match self {
+            Scope::Nic | Scope::Disk => Some("device"),
+            Scope::IbPort => Some("port"),
+            Scope::Energy => Some("domain"),
+            Scope::Node | Scope::Cpu | Scope::Run | Scope::Cgroup | Scope::Process | Scope::Own => {
+                None
+            }
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Chosen {
     }
 
     /// Who is to be asked again at this look.
-    pub fn whom_to_ask(&mut self, into: &mut Vec<u32>) {
+    pub fn next_to_ask(&mut self, into: &mut Vec<u32>) {
         into.clear();
         let others = &mut self.others;
         self.young.retain_mut(|(pid, looks)| {

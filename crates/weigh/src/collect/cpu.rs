@@ -62,6 +62,7 @@ pub(super) const SOURCE: Source = Source {
     probe,
     collector: Some(|_| Box::new(Cpu::new(false))),
     on_request: false,
+    everywhere: true,
 };
 
 pub(super) const PER_CPU: Source = Source {
@@ -71,6 +72,7 @@ pub(super) const PER_CPU: Source = Source {
     probe,
     collector: Some(|_| Box::new(Cpu::new(true))),
     on_request: true,
+    everywhere: true,
 };
 
 fn probe(host: &Host) -> Probe {

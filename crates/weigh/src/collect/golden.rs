@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::footprint::Footprint;
 use super::process::{Process, Tools};
-use super::{SOURCES, groups};
+use super::{Probe, SOURCES, Source, groups};
 use crate::catalog::{Metric, Type, Value};
 use crate::host::fake::FakeHost;
 use crate::host::{Host, ProcPath};
@@ -61,6 +61,7 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
             Entity::Single => String::new(),
             Entity::Cpu(cpu) => format!(" {cpu}"),
             Entity::Process(id) => format!(" {} started {}", id.pid, id.started),
+            Entity::Named(name) => format!(" {name}"),
         };
         writeln!(out, "{moment} {}{entity}", table.scope().name()).unwrap();
         for (metric, column) in table.metrics().iter().zip(table.columns()) {
@@ -76,9 +77,13 @@ fn measured(machine: &Path) -> String {
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost and its counters are those of this test, not of the capture.
-    let sources: Vec<_> =
-        SOURCES.iter().filter(|source| !["own", "task-clock"].contains(&source.name)).collect();
+    // weigh's own cost, its counters and its directory are those of this test, not of the
+    // capture.
+    let ours = ["own", "task-clock", "filesystem"];
+    let sources = SOURCES.iter().filter(|source| !ours.contains(&source.name));
+    let is_here =
+        |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);
+    let sources: Vec<_> = sources.filter(is_here).collect();
     let mut tick = Tick::new(&groups(&sources));
     let mut tools = Tools::new(&host, 100);
     let mut footprint = Footprint::within(1.0);
@@ -130,7 +135,16 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
         "smaps_rollup" => parse::smaps::parse(bytes).map(drop),
         "meminfo" => parse::meminfo::parse(bytes).map(drop),
         "loadavg" => parse::loadavg::parse(bytes).map(drop),
+        "dev" => parse::net_dev::devices(bytes).try_for_each(|device| device.map(drop)),
+        "snmp" => parse::net_snmp::parse(bytes).map(drop),
+        "diskstats" => parse::diskstats::devices(bytes).try_for_each(|disk| disk.map(drop)),
+        "vmstat" => parse::vmstat::parse(bytes).map(drop),
+        _ if path.starts_with("/proc/pressure/") => parse::pressure::parse(bytes).map(drop),
+        "state" => parse::attribute::port_state(bytes).map(drop),
+        "rate" => parse::attribute::port_rate(bytes).map(drop),
+        "name" => parse::attribute::text(bytes).map(drop),
         "online" => parse::cpulist::count(bytes).map(drop),
+        _ if path.starts_with("/sys/") => parse::attribute::number(bytes).map(drop),
         _ => Ok(()),
     };
     // Ok and Err are both fine for a file that was cut; a panic is not.

@@ -38,6 +38,7 @@ pub(super) const SOURCE: Source = Source {
     probe: |host| readable(&host.proc, c"meminfo"),
     collector: Some(|_| Box::new(Memory { meminfo: Kept::always(), buffer: Vec::new() })),
     on_request: false,
+    everywhere: true,
 };
 
 struct Memory {

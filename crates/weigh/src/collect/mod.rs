@@ -8,17 +8,31 @@ pub mod budget;
 pub mod cgroup;
 mod chosen;
 pub mod cpu;
+pub mod disk;
+pub mod energy;
+pub mod filesystem;
 pub mod footprint;
+pub mod frequency;
 #[cfg(test)]
 mod golden;
+pub mod infiniband;
 pub mod members;
 pub mod memory;
+pub mod network;
 pub mod own;
+mod pace;
+pub mod paging;
+pub mod power_meter;
+pub mod pressure;
 pub mod process;
 pub mod processes;
 pub mod rule;
+mod select;
 pub mod task_clock;
+mod turns;
 mod watching;
+
+pub use select::{Absence, Selection, select};
 
 use crate::catalog::{Metric, Row};
 use crate::host::{self, Host};
@@ -88,6 +102,8 @@ pub struct Source {
     pub collector: Option<Make>,
     /// Whether it must be asked for by name.
     pub on_request: bool,
+    /// Whether every Linux has it: when it cannot be read, that is a fault and not a fact.
+    pub everywhere: bool,
 }
 
 /// Every source there is. A new one is a line here and a file beside this one.
@@ -98,12 +114,23 @@ pub const SOURCES: &[Source] = &[
     cpu::SOURCE,
     cpu::PER_CPU,
     memory::SOURCE,
+    network::SOURCE,
+    infiniband::SOURCE,
+    disk::SOURCE,
+    filesystem::SOURCE,
+    energy::SOURCE,
+    power_meter::SOURCE,
+    pressure::SOURCE,
+    paging::SOURCE,
+    frequency::SOURCE,
     own::SOURCE,
 ];
 
 /// How processes that weigh did not start are noticed. No metrics come from these, so they are
 /// not in [`SOURCES`], and nobody collects or skips them.
 pub const WATCHING: &[Source] = &[watching::CONNECTOR, watching::TASKSTATS];
+/// Descriptors that these keep open at most, whatever the run is.
+pub const DESCRIPTORS: usize = 448;
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

@@ -40,6 +40,7 @@ pub(super) const SOURCE: Source = Source {
     probe: |_| Probe::Ready,
     collector: Some(|_| Box::new(Own { buffer: Vec::new(), peak: None })),
     on_request: false,
+    everywhere: true,
 };
 
 struct Own {

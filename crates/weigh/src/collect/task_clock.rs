@@ -29,6 +29,7 @@ pub(super) const SOURCE: Source = Source {
     probe,
     collector: None,
     on_request: false,
+    everywhere: true,
 };
 
 fn probe(host: &Host) -> Probe {
@@ -124,7 +125,7 @@ impl RunClock {
         loop {
             found.clear();
             // One that is gone has no threads.
-            let _ = host.proc.names(ProcPath::new(pid, "task").as_c_str(), |name| {
+            let _ = host.proc.each_name(ProcPath::new(pid, "task").as_c_str(), |name| {
                 found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
             });
             found.retain(|tid| known.insert(*tid));

@@ -19,6 +19,7 @@ pub(super) const CONNECTOR: Source = Source {
     },
     collector: None,
     on_request: false,
+    everywhere: false,
 };
 
 pub(super) const TASKSTATS: Source = Source {
@@ -34,6 +35,7 @@ pub(super) const TASKSTATS: Source = Source {
     },
     collector: None,
     on_request: false,
+    everywhere: false,
 };
 
 /// Why the kernel does not tell, and what would make it.

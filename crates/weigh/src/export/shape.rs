@@ -70,6 +70,34 @@ pub fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8
     }
 }
 
+/// When things were last seen before they were not there for a while, or any more, in order.
+///
+/// A process that does nothing has no row; a device that has none is not there.
+pub fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<VecDeque<(i64, Key)>> {
+    let mut ends = VecDeque::new();
+    let (mut before, mut now): (Vec<Key>, Vec<Key>) = (Vec::new(), Vec::new());
+    let (mut earlier, mut at) = (i64::MIN, i64::MIN);
+    let mut key = Vec::new();
+    let mut look = |before: &[Key], now: &[Key], earlier: i64| {
+        let gone = before.iter().filter(|key| !now.contains(key));
+        ends.extend(gone.map(|key| (earlier, key.clone())));
+    };
+    for batch in batches {
+        let (roles, columns) = (roles(batch.schema_ref())?, Column::all(&batch).ok()?);
+        for (row, &time) in times(&batch).ok()?.values().iter().enumerate() {
+            if time != at {
+                look(&before, &now, earlier);
+                (before, now) = (now, Vec::new());
+                (earlier, at) = (at, time);
+            }
+            self::key(&columns, &roles, row, &mut key);
+            now.push(key.as_slice().into());
+        }
+    }
+    look(&before, &now, earlier);
+    Some(ends)
+}
+
 /// When processes ended, in order: what is kept of them can be forgotten then.
 pub fn ends(recording: &Recording) -> VecDeque<(i64, Key)> {
     let exits = recording.entries().iter().filter_map(|entry| match &entry.event {

@@ -1,5 +1,7 @@
 //! What happens to the rows of a table on their way from the recording to the files.
 
+use std::collections::VecDeque;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
@@ -90,7 +92,7 @@ impl<'a> Steps<'a> {
         let Some(roles) = shape::roles(&table.schema) else {
             return windows.map_or(Change::Nothing, Change::Cut);
         };
-        let ends = if table.name == "process" { shape::ends(self.recording) } else { [].into() };
+        let ends = self.ends(table.name);
         if let Some(step) = self.step {
             let started = tables::started(self.recording);
             let end = self.end();
@@ -100,6 +102,20 @@ impl<'a> Steps<'a> {
             Change::Rates(Box::new(Rates::of(&table.schema, roles, ends)), windows)
         } else {
             windows.map_or(Change::Nothing, Change::Cut)
+        }
+    }
+
+    /// When those end whom the rows of a table are about.
+    fn ends(&self, table: &str) -> VecDeque<(i64, shape::Key)> {
+        let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
+        match scope {
+            Some(Scope::Process) => shape::ends(self.recording),
+            Some(scope) if scope.name_column().is_some() => {
+                let batches = self.recording.batches(scope).ok().flatten();
+                let whole = batches.into_iter().flatten().map_while(Result::ok);
+                shape::vanished(whole).unwrap_or_default()
+            }
+            _ => VecDeque::new(),
         }
     }
 

@@ -75,6 +75,23 @@ fn a_process_that_ended_is_forgotten() {
     assert_eq!(numbers(&rows.unwrap(), "total_per_second"), [None, None]);
 }
 
+#[test]
+fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
+    let rows = batch(&[
+        (1.0, 1, None, Some(10.0)),
+        (1.0, 2, None, Some(1.0)),
+        (2.0, 2, None, Some(2.0)),
+        (3.0, 1, None, Some(50.0)),
+        (3.0, 2, None, Some(3.0)),
+    ]);
+    let ends = shape::vanished([rows.clone()].into_iter()).unwrap();
+    let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
+    assert_eq!(ends, [(SECOND, key)]);
+    let mut rates = Rates::of(&schema(), shape::roles(&schema()).unwrap(), ends);
+    let found = numbers(&rates.rows(&rows).unwrap(), "total_per_second");
+    assert_eq!(found, [None, None, Some(1.0), None, Some(1.0)]);
+}
+
 fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<RecordBatch> {
     let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
     let plan = Plan {

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -61,12 +61,16 @@ impl Dir {
         Error::Read { path: self.path(file), source: errno.into() }
     }
 
-    fn open_file(&self, file: &CStr) -> Result<OwnedFd, Error> {
+    fn remember(&self, file: &CStr) {
         if let Some(opened) = &self.opened
             && let Ok(mut opened) = opened.lock()
         {
             opened.insert(self.path(file));
         }
+    }
+
+    fn open_file(&self, file: &CStr) -> Result<OwnedFd, Error> {
+        self.remember(file);
         rustix::fs::openat(&self.fd, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| self.error(file, errno))
     }
@@ -110,6 +114,24 @@ impl Dir {
             .map_err(|errno| self.error(file, errno))
     }
 
+    /// Whether there is anything of this name.
+    pub fn has(&self, file: &CStr) -> bool {
+        self.remember(file);
+        rustix::fs::statat(&self.fd, file, AtFlags::empty()).is_ok()
+    }
+
+    /// The names in a subdirectory, in order, those that begin with a point left out.
+    pub fn names(&self, subdirectory: &CStr) -> Result<Vec<CString>, Error> {
+        let mut names: Vec<CString> = Vec::new();
+        self.each_name(subdirectory, |name| {
+            if !name.to_bytes().starts_with(b".") {
+                names.push(name.to_owned());
+            }
+        })?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Where a symbolic link in this directory points.
     pub fn link(&self, file: &CStr) -> Option<Vec<u8>> {
         rustix::fs::readlinkat(&self.fd, file, Vec::new()).ok().map(|target| target.into_bytes())
@@ -135,12 +157,16 @@ impl Dir {
     /// How many entries a subdirectory has, `.` and `..` left out.
     pub fn count(&self, subdirectory: &CStr) -> Result<u64, Error> {
         let mut count = 0u64;
-        self.names(subdirectory, |_| count += 1)?;
+        self.each_name(subdirectory, |_| count += 1)?;
         Ok(count)
     }
 
     /// Calls `visit` with the name of every entry of a subdirectory, `.` and `..` left out.
-    pub fn names(&self, subdirectory: &CStr, mut visit: impl FnMut(&CStr)) -> Result<(), Error> {
+    pub fn each_name(
+        &self,
+        subdirectory: &CStr,
+        mut visit: impl FnMut(&CStr),
+    ) -> Result<(), Error> {
         self.listed(subdirectory, |name, _| visit(name))
     }
 
@@ -255,6 +281,31 @@ impl Drop for Kept {
         if self.fd.is_some() {
             self.allowance.give_back();
         }
+    }
+}
+
+/// A kept file and where it is: for files that are found once and read at every tick.
+#[derive(Debug)]
+pub struct KeptAt {
+    path: CString,
+    kept: Kept,
+}
+
+impl KeptAt {
+    /// The file at this path, not opened yet.
+    pub fn new(path: CString, allowance: &Descriptors) -> KeptAt {
+        KeptAt { path, kept: Kept::new(allowance) }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// Reads the whole file, opening it when it is not open.
+    pub fn read<'b>(&mut self, dir: &Dir, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
+        let path: &CStr = &self.path;
+        self.kept.read(dir, || path, buffer)
     }
 }
 

@@ -1,18 +1,21 @@
 //! A machine made of text, for tests: cause and effect on one screen.
 #![allow(clippy::disallowed_methods, reason = "this is where the other machine is made")]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Clock, Host};
+use super::{Clock, Host, Perf};
 
 /// A machine whose files a test writes.
 #[derive(Debug)]
 pub struct FakeHost {
     root: tempfile::TempDir,
     now: Rc<Cell<Duration>>,
+    counts: Rc<RefCell<BTreeMap<(u64, u32), u64>>>,
 }
 
 impl Default for FakeHost {
@@ -27,7 +30,7 @@ impl FakeHost {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("proc")).unwrap();
         std::fs::create_dir(root.path().join("sys")).unwrap();
-        FakeHost { root, now: Rc::default() }
+        FakeHost { root, now: Rc::default(), counts: Rc::default() }
     }
 
     /// A machine with the files of a capture: `=== PATH` lines, each followed by the content.
@@ -70,6 +73,11 @@ impl FakeHost {
         self.set(&format!("proc/{path}"), content.as_bytes());
     }
 
+    /// Changes a file under `/sys`.
+    pub fn set_sys(&self, path: &str, content: &str) {
+        self.set(&format!("sys/{path}"), content.as_bytes());
+    }
+
     /// Removes a file or directory under `/proc`.
     pub fn remove_proc(&self, path: &str) {
         self.remove(&format!("proc/{path}"));
@@ -96,6 +104,22 @@ impl FakeHost {
         std::fs::rename(path, self.root.path().join(format!("ended-{name}"))).unwrap();
     }
 
+    /// Takes away everybody's right to read a file under `/sys`: see [`as_nobody`].
+    pub fn deny_sys(&self, path: &str) {
+        let path = self.root.path().join("sys").join(path);
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    }
+
+    /// What the machine's counters of an event have counted on a CPU.
+    pub fn set_count(&self, event: u64, cpu: u32, count: u64) {
+        self.counts.borrow_mut().insert((event, cpu), count);
+    }
+
+    /// Takes away a counter of the machine.
+    pub fn forget_count(&self, event: u64, cpu: u32) {
+        self.counts.borrow_mut().remove(&(event, cpu));
+    }
+
     /// Lets time pass.
     pub fn pass(&self, time: Duration) {
         self.now.set(self.now.get() + time);
@@ -105,6 +129,7 @@ impl FakeHost {
     pub fn host(&self) -> Host {
         let mut host = Host::at(self.root.path()).unwrap();
         host.clock = Clock::Manual(Rc::clone(&self.now));
+        host.perf = Perf::Manual(Rc::clone(&self.counts));
         host.page_size = 4096;
         host.ticks_per_second = 100;
         host
@@ -115,4 +140,15 @@ impl FakeHost {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
+}
+
+/// Does something as a user who may not read what only root may.
+pub fn as_nobody<T>(action: impl FnOnce() -> T) -> T {
+    // SAFETY: setfsuid takes a number and is of this thread alone. Without root it changes
+    // nothing, and nothing has to be changed.
+    let before = unsafe { libc::setfsuid(65534) };
+    let result = action();
+    // SAFETY: as above.
+    unsafe { libc::setfsuid(before as u32) };
+    result
 }

@@ -19,6 +19,7 @@ pub mod own;
 pub mod own_group;
 pub mod perf;
 pub mod pidfd;
+pub mod room;
 pub mod signals;
 pub mod taskstats;
 pub mod wait;
@@ -26,7 +27,8 @@ pub mod wait;
 use std::path::{Path, PathBuf};
 
 pub use clock::Clock;
-pub use dir::{Descriptors, Dir, Kept, ProcPath};
+pub use dir::{Descriptors, Dir, Kept, KeptAt, ProcPath};
+pub use perf::Perf;
 
 /// A file of the machine that could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +80,8 @@ pub struct Host {
     pub sys: Dir,
     /// The monotonic clock.
     pub clock: Clock,
+    /// Counters of the whole machine.
+    pub perf: Perf,
     /// Bytes in a page.
     pub page_size: u64,
     /// Clock ticks in a second, the unit of CPU times in `/proc`.
@@ -91,6 +95,7 @@ impl Host {
             proc: Dir::open(&root.join("proc"))?,
             sys: Dir::open(&root.join("sys"))?,
             clock: Clock::Monotonic,
+            perf: Perf::Kernel,
             page_size: rustix::param::page_size() as u64,
             ticks_per_second: rustix::param::clock_ticks_per_second(),
         })

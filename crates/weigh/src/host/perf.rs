@@ -1,4 +1,5 @@
-//! CPU time of a command and everything it starts, or of one process, counted by the kernel.
+//! What the kernel counts: CPU time of a command and everything it starts, or of one process,
+//! and energy of the machine.
 //!
 //! A perf task clock that is inherited counts every child, also those nobody
 //! waits for (`wait4` never hears of them); one that only threads inherit counts one
@@ -26,12 +27,12 @@ impl TaskClock {
         let mut attributes = inherited();
         attributes.set_disabled(1);
         attributes.set_enable_on_exec(1);
-        open(pid, attributes)
+        TaskClock::open(pid, attributes)
     }
 
     /// Counts from now on what thread `tid` uses, with every thread and process that it starts.
     pub fn from_now(tid: u32) -> std::io::Result<TaskClock> {
-        open(tid, inherited())
+        TaskClock::open(tid, inherited())
     }
 
     /// Counts from now on what process `pid` itself uses, without the processes it starts.
@@ -42,7 +43,11 @@ impl TaskClock {
     pub fn of(pid: u32) -> std::io::Result<TaskClock> {
         let mut attributes = inherited();
         attributes.set_inherit_thread(1);
-        open(pid, attributes)
+        TaskClock::open(pid, attributes)
+    }
+
+    fn open(pid: u32, attributes: bindings::perf_event_attr) -> std::io::Result<TaskClock> {
+        Ok(TaskClock { counter: open(pid as i32, ALL, attributes)? })
     }
 
     /// CPU time used so far by everybody who is counted, dead or alive.
@@ -67,16 +72,22 @@ fn inherited() -> bindings::perf_event_attr {
     attributes
 }
 
-fn open(pid: u32, mut attributes: bindings::perf_event_attr) -> std::io::Result<TaskClock> {
-    let every_cpu = -1;
+/// On every CPU, or of every process.
+const ALL: i32 = -1;
+
+fn open(
+    pid: i32,
+    cpu: i32,
+    mut attributes: bindings::perf_event_attr,
+) -> std::io::Result<std::fs::File> {
     let no_group = -1;
     // SAFETY: the attributes are a valid structure of the size they name, and live
     // until the call returns.
     let fd = unsafe {
         perf_event_open_sys::perf_event_open(
             &mut attributes,
-            pid as i32,
-            every_cpu,
+            pid,
+            cpu,
             no_group,
             std::ffi::c_ulong::from(bindings::PERF_FLAG_FD_CLOEXEC),
         )
@@ -85,8 +96,74 @@ fn open(pid: u32, mut attributes: bindings::perf_event_attr) -> std::io::Result<
         return Err(std::io::Error::last_os_error());
     }
     // SAFETY: the kernel just gave us this descriptor and nobody else has it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    Ok(TaskClock { counter: fd.into() })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
+}
+
+/// Who is asked to count for the whole machine.
+#[derive(Debug, Clone)]
+pub enum Perf {
+    /// The kernel.
+    Kernel,
+    /// Counters that a test moves by hand, by event and CPU; others are refused.
+    #[cfg(test)]
+    Manual(std::rc::Rc<std::cell::RefCell<std::collections::BTreeMap<(u64, u32), u64>>>),
+}
+
+/// A running count of something the whole machine does.
+#[derive(Debug)]
+pub enum MachineCounter {
+    /// The kernel's.
+    Kernel(std::fs::File),
+    /// A test's.
+    #[cfg(test)]
+    Manual(Perf, (u64, u32)),
+}
+
+impl Perf {
+    /// Counts an event of a counting unit of the machine, seen from one CPU.
+    ///
+    /// Needs `kernel.perf_event_paranoid` of 0 or less, or CAP_PERFMON.
+    pub fn count(&self, unit: u32, event: u64, cpu: u32) -> std::io::Result<MachineCounter> {
+        match self {
+            Perf::Kernel => count_on(unit, event, cpu).map(MachineCounter::Kernel),
+            #[cfg(test)]
+            Perf::Manual(counts) if counts.borrow().contains_key(&(event, cpu)) => {
+                Ok(MachineCounter::Manual(self.clone(), (event, cpu)))
+            }
+            #[cfg(test)]
+            Perf::Manual(_) => Err(std::io::Error::from_raw_os_error(libc::EACCES)),
+        }
+    }
+}
+
+impl MachineCounter {
+    /// The count so far.
+    pub fn read(&mut self) -> std::io::Result<u64> {
+        match self {
+            MachineCounter::Kernel(counter) => {
+                let mut bytes = [0; 8];
+                counter.read_exact(&mut bytes)?;
+                Ok(u64::from_ne_bytes(bytes))
+            }
+            #[cfg(test)]
+            MachineCounter::Manual(Perf::Manual(counts), key) => {
+                let gone = || std::io::Error::from_raw_os_error(libc::ENODEV);
+                counts.borrow().get(key).copied().ok_or_else(gone)
+            }
+            #[cfg(test)]
+            MachineCounter::Manual(Perf::Kernel, _) => unreachable!("a test's is a test's"),
+        }
+    }
+}
+
+fn count_on(unit: u32, event: u64, cpu: u32) -> std::io::Result<std::fs::File> {
+    let attributes = bindings::perf_event_attr {
+        size: size_of::<bindings::perf_event_attr>() as u32,
+        type_: unit,
+        config: event,
+        ..Default::default()
+    };
+    open(ALL, cpu as i32, attributes)
 }
 
 /// How far the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).

@@ -38,6 +38,7 @@ pub fn of(
         budget_ratio: manifests.iter().map(|one| one.budget_ratio).fold(0.0, f64::max),
         expected_cores: manifests.iter().map(|one| one.expected_cores).sum(),
         collectors: different(manifests.iter().flat_map(|one| &one.collectors)),
+        absent: absent(&manifests),
         host: facts::of(&manifests),
         job: same(&manifests, |one| one.job.clone()),
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
@@ -45,6 +46,13 @@ pub fn of(
             .filter(|metric: &Described| layout.keeps(&metric.name))
             .collect(),
     }
+}
+
+/// What none of them had.
+fn absent(manifests: &[&Manifest]) -> BTreeMap<String, String> {
+    let all = manifests.iter().flat_map(|one| &one.absent);
+    let had = |name: &String| manifests.iter().any(|one| one.collectors.contains(name));
+    all.filter(|(name, _)| !had(name)).map(|(name, why)| (name.clone(), why.clone())).collect()
 }
 
 /// The groups that are recorded of all together.

@@ -73,6 +73,27 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// The next column as it is.
+    #[inline]
+    pub(super) fn word(&mut self, field: &'static str) -> Result<&'a [u8], Malformed> {
+        self.skip_blanks();
+        let before = self.rest;
+        self.skip_column(field)?;
+        Ok(&before[..before.len() - self.rest.len()])
+    }
+
+    /// What has not been read yet.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Whether everything has been read.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     /// Passes over `byte` if it comes next.
     #[inline]
     pub(super) fn passes(&mut self, byte: u8) -> bool {

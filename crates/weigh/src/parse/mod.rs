@@ -3,8 +3,9 @@
 //! Nothing here opens a file: whoever has the bytes (`host`, a test, a captured
 //! machine) hands them over, so every parser can be fed anything. The ones that
 //! run for every process at every tick (`stat`, `status`, `io`, `smaps`,
-//! `schedstat`, `loadavg`, `system_stat`) do not allocate and do not check UTF-8,
-//! since process names need not be UTF-8.
+//! `schedstat`, `loadavg`, `system_stat`) or for the machine (`net_dev`, `diskstats`,
+//! `pressure`, `vmstat`, `attribute`) do not allocate and do not check UTF-8, since
+//! names need not be UTF-8.
 //!
 //! Messages of the kernel (`connector`, `taskstats`) are binary, in the byte order of the machine.
 //!
@@ -13,21 +14,27 @@
 //! space or newline, and each line by its newline; bytes that end earlier are
 //! [`Malformed`].
 
+pub mod attribute;
 pub mod cgroup;
 pub mod connector;
 pub mod cpulist;
+pub mod diskstats;
 mod fields;
 pub mod group_stat;
 pub mod io;
 pub mod loadavg;
 pub mod meminfo;
 mod native;
+pub mod net_dev;
+pub mod net_snmp;
+pub mod pressure;
 pub mod schedstat;
 pub mod smaps;
 pub mod stat;
 pub mod status;
 pub mod system_stat;
 pub mod taskstats;
+pub mod vmstat;
 
 /// A kernel file that does not read as the kernel writes it; holds the field at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

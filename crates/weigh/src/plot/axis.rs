@@ -34,7 +34,7 @@ pub fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
 
 /// The height of an axis on which everything is zero.
 fn smallest(scale: Scale) -> f64 {
-    if scale.unit == Unit::Bytes { 1024.0 } else { 1.0 }
+    if matches!(scale.unit, Unit::Bytes | Unit::BytesPerSecond) { 1024.0 } else { 1.0 }
 }
 
 /// What a value is divided by, and the unit it then has.
@@ -47,16 +47,24 @@ fn prefix(scale: Scale, highest: f64) -> (f64, String) {
     const COUNTS: [&str; 4] = ["", "k", "M", "G"];
     let largest = |base: f64, most: usize| ((highest.ln() / base.ln()) as usize).min(most - 1);
     let per_second = if scale.per_second { "/s" } else { "" };
+    let si = |unit: &str| {
+        let power = largest(1000.0, COUNTS.len());
+        (1000f64.powi(power as i32), format!(" {}{unit}", COUNTS[power]))
+    };
     match scale.unit {
-        Unit::Bytes => {
+        Unit::Bytes | Unit::BytesPerSecond => {
             let power = largest(base, sizes.len());
             (base.powi(power as i32), format!(" {}{per_second}", sizes[power]))
         }
         Unit::Seconds if scale.per_second => (1.0, String::new()),
-        Unit::Seconds if highest >= 7200.0 => (3600.0, " h".to_owned()),
-        Unit::Seconds if highest >= 120.0 => (60.0, " min".to_owned()),
-        Unit::Seconds if highest >= 1.0 => (1.0, " s".to_owned()),
-        Unit::Seconds => (1e-3, " ms".to_owned()),
+        Unit::Elapsed if scale.per_second => (0.01, " %".to_owned()),
+        Unit::Seconds | Unit::Elapsed if highest >= 7200.0 => (3600.0, " h".to_owned()),
+        Unit::Seconds | Unit::Elapsed if highest >= 120.0 => (60.0, " min".to_owned()),
+        Unit::Seconds | Unit::Elapsed if highest >= 1.0 => (1.0, " s".to_owned()),
+        Unit::Seconds | Unit::Elapsed => (1e-3, " ms".to_owned()),
+        Unit::Joules if !scale.per_second => si("J"),
+        Unit::Joules | Unit::Watts => si("W"),
+        Unit::Hertz => si("Hz"),
         Unit::One => {
             let power = if highest < 10_000.0 { 0 } else { largest(1000.0, COUNTS.len()) };
             (1000f64.powi(power as i32), format!("{}{per_second}", COUNTS[power]))
@@ -145,6 +153,10 @@ mod tests {
         assert_eq!(labels(&values(Scale::level(Unit::One), 2.0, 5)), ["0", "1", "2"]);
         assert_eq!(labels(&values(Scale::level(Unit::One), 0.0, 5)), ["0", "1"]);
         assert_eq!(labels(&values(Scale::rate(Unit::One), 30_000.0, 3)).last(), Some(&"30k/s"));
+        let busy = values(Scale::rate(Unit::Elapsed), 0.93, 2);
+        assert_eq!(labels(&busy), ["0", "50 %", "100 %"]);
+        assert_eq!(labels(&values(Scale::rate(Unit::Joules), 380.0, 3)).last(), Some(&"400 W"));
+        assert_eq!(labels(&values(Scale::level(Unit::Hertz), 2.4e9, 3)).last(), Some(&"3 GHz"));
         for highest in [f64::NAN, f64::INFINITY, -1.0, 1e-300, 1e300] {
             let ticks = values(Scale::level(Unit::Bytes), highest, 5);
             assert!((2..20).contains(&ticks.len()), "{highest}: {}", ticks.len());

@@ -148,9 +148,12 @@ impl Scale {
 
     /// What a chart of a metric shows: levels as they are, running totals as rates.
     pub const fn of(metric: &Metric) -> Scale {
-        match metric.kind {
-            Kind::Gauge => Scale::level(metric.unit),
-            Kind::Counter => Scale::rate(metric.unit),
+        match (metric.kind, metric.unit) {
+            // A rate already, whoever made it one.
+            (Kind::Gauge, Unit::BytesPerSecond) => Scale::rate(Unit::Bytes),
+            (Kind::Gauge, Unit::Watts) => Scale::rate(Unit::Joules),
+            (Kind::Gauge, unit) => Scale::level(unit),
+            (Kind::Counter, unit) => Scale::rate(unit),
         }
     }
 
@@ -162,14 +165,18 @@ impl Scale {
                 Units::Decimal => "decimal bytes",
                 Units::Bytes => "plain bytes",
             },
-            (Unit::Bytes, true) => match self.units {
+            (Unit::Bytes, true) | (Unit::BytesPerSecond, _) => match self.units {
                 Units::Binary => "bytes/s",
                 Units::Decimal => "decimal bytes/s",
                 Units::Bytes => "plain bytes/s",
             },
-            (Unit::Seconds, false) => "seconds",
+            (Unit::Seconds | Unit::Elapsed, false) => "seconds",
             // A second of CPU time in a second is a busy core.
             (Unit::Seconds, true) => "cores",
+            (Unit::Elapsed, true) => "share",
+            (Unit::Joules, false) => "joules",
+            (Unit::Joules, true) | (Unit::Watts, _) => "watts",
+            (Unit::Hertz, _) => "hertz",
             (Unit::One, false) => "count",
             (Unit::One, true) => "count/s",
         }
@@ -180,9 +187,13 @@ impl Scale {
         let bytes = || quantity::bytes(value, self.units);
         match (self.unit, self.per_second) {
             (Unit::Bytes, false) => bytes(),
-            (Unit::Bytes, true) => bytes() + "/s",
-            (Unit::Seconds, false) => quantity::seconds(value),
+            (Unit::Bytes, true) | (Unit::BytesPerSecond, _) => bytes() + "/s",
+            (Unit::Seconds | Unit::Elapsed, false) => quantity::seconds(value),
             (Unit::Seconds, true) => format!("{value:.2} cores"),
+            (Unit::Elapsed, true) => quantity::ratio(value),
+            (Unit::Joules, false) => quantity::scaled(value, "J"),
+            (Unit::Joules, true) | (Unit::Watts, _) => quantity::scaled(value, "W"),
+            (Unit::Hertz, _) => quantity::scaled(value, "Hz"),
             (Unit::One, false) => quantity::count(value),
             (Unit::One, true) => quantity::count(value) + "/s",
         }

@@ -41,10 +41,10 @@ impl Entities {
                 values: Vec::new(),
                 curve: match metric.kind {
                     Kind::Gauge => Curve::Levels(Thinned::lines(0)),
-                    Kind::Counter => Curve::Rates(Window::default(), Steps::lines()),
+                    Kind::Counter => Curve::Rates(Window::of_things(), Steps::lines()),
                 },
                 grid: Grid::default(),
-                window: Window::default(),
+                window: Window::of_things(),
             })
             .collect()
     }
@@ -52,6 +52,8 @@ impl Entities {
     /// Takes in the rows of a tick.
     pub fn see(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
+        // Who has no row is not there, and whoever comes back begins anew.
+        self.values.fill(f64::NAN);
         for (row, entity) in table.entities().iter().enumerate() {
             let place = self.entities.iter().position(|known| known == entity);
             let place = place.unwrap_or_else(|| {
@@ -82,7 +84,7 @@ impl Entities {
             return None;
         }
         let mut named: Vec<(Entity, Vec<f64>)> = self.entities.into_iter().zip(columns).collect();
-        named.sort_by_key(|(entity, _)| order(*entity));
+        named.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
         let series = named.into_iter().enumerate().map(|(colour, (entity, values))| Series {
             name: name(entity),
             colour,
@@ -114,13 +116,15 @@ fn name(entity: Entity) -> String {
         Entity::Single => String::new(),
         Entity::Cpu(number) => format!("CPU {number}"),
         Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
+        Entity::Named(name) => name.to_string(),
     }
 }
 
-fn order(entity: Entity) -> u64 {
+fn order(entity: &Entity) -> (u64, &str) {
     match entity {
-        Entity::Single => 0,
-        Entity::Cpu(number) => number.into(),
-        Entity::Process(id) => id.started,
+        Entity::Single => (0, ""),
+        Entity::Cpu(number) => (u64::from(*number), ""),
+        Entity::Process(id) => (id.started, ""),
+        Entity::Named(name) => (0, name.as_str()),
     }
 }

@@ -27,6 +27,7 @@ pub mod svg;
 mod tests;
 mod thin;
 mod timeline;
+mod totals;
 mod window;
 
 pub use chart::{Chart, Form, Scale, Series};

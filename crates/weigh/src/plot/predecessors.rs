@@ -8,7 +8,7 @@ use super::chart::{Chart, Form, Limit, MOST_SERIES, Scale, Series, Timeline};
 use super::choose::metric;
 #[cfg(feature = "png")]
 use super::svg;
-use super::{Gallery, Gatherer};
+use super::{Gallery, Gatherer, totals};
 use crate::catalog::Unit;
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
@@ -67,36 +67,49 @@ pub fn oasis(recording: &Recording) -> Result<Vec<Picture>, Error> {
     Ok(pictures.map(picture).into())
 }
 
-/// perfmon's plots: the name, how nodes are combined, and our chart of it.
-const PERFMON: [(&str, &str, Option<&str>); 15] = [
-    ("CPU Load", "Average", Some("cpu")),
-    ("Memory", "Average", Some("memory")),
-    ("Memory Bandwidth (Read)", "Average", None),
-    ("Output Traffic", "Total", None),
-    ("Input Traffic", "Total", None),
-    ("Packets Output", "Total", None),
-    ("Packets Input", "Total", None),
-    ("Interconnect Output Traffic", "Total", None),
-    ("Interconnect Input Traffic", "Total", None),
-    ("Interconnect Packets Output", "Total", None),
-    ("Interconnect Packets Input", "Total", None),
-    ("RAPL Package Power", "Total", None),
-    ("RAPL DRAM Power", "Total", None),
-    ("RAPL Core Power", "Total", None),
-    ("RAPL Uncore Power", "Total", None),
+/// perfmon's plots: the name, how nodes are combined, and where ours comes from.
+const PERFMON: [(&str, &str, Origin); 15] = [
+    ("CPU Load", "Average", Origin::Run("cpu")),
+    ("Memory", "Average", Origin::Run("memory")),
+    ("Memory Bandwidth (Read)", "Average", Origin::Nothing),
+    ("Output Traffic", "Total", Origin::Machine),
+    ("Input Traffic", "Total", Origin::Machine),
+    ("Packets Output", "Total", Origin::Machine),
+    ("Packets Input", "Total", Origin::Machine),
+    ("Interconnect Output Traffic", "Total", Origin::Machine),
+    ("Interconnect Input Traffic", "Total", Origin::Machine),
+    ("Interconnect Packets Output", "Total", Origin::Machine),
+    ("Interconnect Packets Input", "Total", Origin::Machine),
+    ("RAPL Package Power", "Total", Origin::Machine),
+    ("RAPL DRAM Power", "Total", Origin::Machine),
+    ("RAPL Core Power", "Total", Origin::Machine),
+    ("RAPL Uncore Power", "Total", Origin::Machine),
 ];
+
+/// What a plot of perfmon is made from.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// A chart of the run.
+    Run(&'static str),
+    /// What all devices of the machine did, under the same name.
+    Machine,
+    /// Nothing that weigh measures.
+    Nothing,
+}
 
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn perfmon(recording: &Recording) -> Result<Vec<Picture>, Error> {
     let gallery = Gatherer::of(recording, &[], Units::Binary)?;
+    let machine = Gallery { node: totals::of(recording)?, ..Gallery::default() };
     let host = &recording.manifest().host.name;
     // 18 cm wide at 200 dots an inch, as theirs.
     let size = (1417.0, 709.0);
     let mut pictures = Vec::new();
-    for (name, combined, chart) in PERFMON {
-        let chart = match chart {
-            Some(chart) => named(&gallery, chart, name),
-            None => nothing(name, "weigh does not measure this yet."),
+    for (name, combined, from) in PERFMON {
+        let chart = match from {
+            Origin::Run(chart) => named(&gallery, chart, name),
+            Origin::Machine => named(&machine, name, name),
+            Origin::Nothing => nothing(name, "weigh does not measure this yet."),
         };
         for (file, title, series) in [
             (format!("{name}_per_node.png"), format!("{name} per node"), host.clone()),

@@ -6,6 +6,8 @@ pub struct Window {
     since: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
+    /// What a total that has just come was before.
+    absent: f64,
 }
 
 /// Clock ticks are 10 ms apart: over a shorter window they say nothing about a rate.
@@ -15,6 +17,12 @@ impl Window {
     /// Of totals that were zero when the run began.
     pub fn from_start() -> Window {
         Window { since: Some(0.0), ..Window::default() }
+    }
+
+    /// Of things that may come late, with totals that are older than they: nothing is known of
+    /// what was before.
+    pub fn of_things() -> Window {
+        Window { absent: f64::NAN, ..Window::default() }
     }
 
     /// The rates up to now and since when, when the window is long enough. A total that was not known
@@ -28,8 +36,7 @@ impl Window {
         if length < SHORTEST {
             return None;
         }
-        // A column that has just come counts from zero, as in a run that begins.
-        self.before.resize(totals.len().max(self.before.len()), 0.0);
+        self.before.resize(totals.len().max(self.before.len()), self.absent);
         self.rates.clear();
         self.rates.extend(
             totals.iter().zip(&self.before).map(|(now, before)| {
@@ -49,7 +56,7 @@ impl Window {
     /// One column is part of another from now on.
     pub fn merge(&mut self, from: usize, into: usize) {
         let most = self.before.len().max(from + 1).max(into + 1);
-        self.before.resize(most, 0.0);
+        self.before.resize(most, self.absent);
         self.before[into] += self.before[from];
         self.before.remove(from);
     }
@@ -58,6 +65,16 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_comes_late_brings_no_burst() {
+        let mut window = Window::of_things();
+        window.rates(0.0, &[1.0]);
+        let (_, rates) = window.rates(1.0, &[2.0, 1e12]).unwrap();
+        assert!(rates[0] == 1.0 && rates[1].is_nan(), "{rates:?}");
+        let (_, rates) = window.rates(2.0, &[f64::NAN, 1e12 + 5.0]).unwrap();
+        assert!(rates[0].is_nan() && rates[1] == 5.0, "{rates:?}");
+    }
 
     #[test]
     fn a_rate_needs_a_window_and_a_total_that_grows() {

@@ -12,7 +12,7 @@ mod read;
 mod write;
 
 pub use read::{BadQuantity, parse_duration, parse_ratio, parse_size};
-pub use write::{Units, bytes, count, ratio, seconds};
+pub use write::{Units, bytes, count, ratio, scaled, seconds};
 
 #[cfg(test)]
 mod tests {

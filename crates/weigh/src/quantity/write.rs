@@ -37,6 +37,23 @@ pub fn bytes(value: f64, units: Units) -> String {
     })
 }
 
+/// Writes a quantity of any other unit with three digits: `85.0 mW`, `215 W`, `2.40 GHz`.
+pub fn scaled(value: f64, unit: &str) -> String {
+    const PREFIXES: [(&str, f64); 6] =
+        [("m", 1e-3), ("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
+    signed(value, |value| {
+        if value == 0.0 {
+            return format!("0 {unit}");
+        }
+        let written = PREFIXES.iter().map(|(prefix, size)| (prefix, rounded(value / size, 2)));
+        // Compared after rounding, so that 999.9 W becomes 1.00 kW.
+        let fits = |(_, (shown, _)): &(&&str, (f64, usize))| *shown < 1000.0;
+        let (prefix, (shown, decimals)) =
+            written.clone().find(fits).or(written.clone().next_back()).unwrap_or((&"", (value, 0)));
+        format!("{shown:.decimals$} {prefix}{unit}")
+    })
+}
+
 /// Writes a duration given in seconds: `850 µs`, `3.1 ms`, `12.35 s`, `4 min 05 s`, `2 h 03 min`.
 pub fn seconds(value: f64) -> String {
     signed(value, |value| {

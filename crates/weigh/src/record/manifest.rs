@@ -64,6 +64,9 @@ pub struct Manifest {
     pub expected_cores: Option<f64>,
     /// Collectors that were asked for.
     pub collectors: Vec<String>,
+    /// Collectors that would have been used and could not be, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<String, String>,
     /// The machine.
     pub host: Facts,
     /// The batch job it is part of.
@@ -127,6 +130,7 @@ impl Manifest {
             budget_ratio: settings.budget,
             expected_cores: settings.expected_cores,
             collectors: sources.iter().map(|source| source.name.to_owned()).collect(),
+            absent: BTreeMap::new(),
             host,
             job: None,
             catalogue: sources
@@ -137,6 +141,14 @@ impl Manifest {
                 .map(Described::from)
                 .collect(),
         }
+    }
+
+    /// Leaves out a collector that this machine cannot have, and the metrics that are its own.
+    pub fn leave_out(&mut self, collector: &str, groups: &[&[Metric]], why: &str) {
+        self.collectors.retain(|name| name != collector);
+        let own: Vec<String> = groups.iter().copied().flatten().map(Metric::name).collect();
+        self.catalogue.retain(|metric| !own.contains(&metric.name));
+        self.absent.insert(collector.to_owned(), why.to_owned());
     }
 }
 

@@ -19,7 +19,7 @@ use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use crate::catalog::{Metric, Scope, Type, Value};
-use crate::sample::{Cells, Column, Entity, ProcessId, Table};
+use crate::sample::{Cells, Column, Entity, Name, ProcessId, Table};
 
 /// Makes batches of one table, ready to be written one after the other.
 pub struct Encoder {
@@ -111,6 +111,13 @@ fn keys(table: &Table) -> Vec<ArrayRef> {
                 Arc::new(UInt64Array::from_iter(ids.map(|id| Some(id?.started)))),
             ]
         }
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
+            let names = entities.map(|entity| match entity {
+                Entity::Named(name) => Some(name.as_str()),
+                _ => None,
+            });
+            vec![Arc::new(StringArray::from_iter(names))]
+        }
     }
 }
 
@@ -142,6 +149,10 @@ fn schema(table: &Table, started: Duration) -> Schema {
         Scope::Process => {
             fields.push(Field::new("pid", DataType::UInt32, false));
             fields.push(Field::new("started", DataType::UInt64, false));
+        }
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
+            let column = table.scope().name_column().unwrap_or_default();
+            fields.push(Field::new(column, DataType::Utf8, false));
         }
     }
     fields.extend(table.metrics().iter().map(|metric| field(metric)));
@@ -212,6 +223,10 @@ fn entities(
                 let id = ProcessId { pid: pids.value(row), started: started.value(row) };
                 Some(Entity::Process(id))
             })
+        }
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
+            let names = batch.column_by_name(scope.name_column()?)?.as_string_opt::<i32>()?;
+            Box::new(|row| Some(Entity::Named(Name::new(names.value(row).as_bytes()))))
         }
     })
 }

@@ -68,7 +68,7 @@ impl Member {
 
 /// Some words, as many as are read.
 fn listed(words: &[String]) -> String {
-    const MOST: usize = 6;
+    const MOST: usize = 4;
     let mut text = words.iter().take(MOST).cloned().collect::<Vec<_>>().join(", ");
     if words.len() > MOST {
         text.push_str(&format!(" and {} more", words.len() - MOST));

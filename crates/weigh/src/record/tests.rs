@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::*;
 use crate::catalog::{Row, Scope, Stored, Value};
 use crate::collect;
+use crate::collect::network::{MadeOf, Traffic};
 use crate::collect::process::{Doing, ProcessCpu, ProcessMemory, ProcessState};
 use crate::host::facts::Facts;
-use crate::sample::{Entity, ProcessId, Tick};
+use crate::sample::{Entity, Name, ProcessId, Tick};
 use crate::settings::Settings;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -99,6 +100,40 @@ fn what_is_read_is_what_was_measured() {
         }
     }
     assert_eq!(replayed(&path).unwrap(), expected);
+}
+
+#[test]
+fn devices_are_recorded_under_their_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run");
+    let device = |name: &str| Entity::Named(Name::new(name.as_bytes()));
+    let mut tick = Tick::new(&groups());
+    let mut writer = Writer::create(&path, &manifest(), &tick).unwrap();
+    let mut expected = Vec::new();
+    for second in 1..=3 {
+        tick.begin(SECOND * second as u32);
+        for name in ["lo", "eth0", "caf\u{e9}"].into_iter().take(second as usize) {
+            let made_of = MadeOf::from_value(Value::Symbol(u8::from(name == "eth0")));
+            let row = Traffic { received: Some(second), made_of, ..Traffic::default() };
+            tick.put(device(name), &row);
+            expected.push((device(name), row));
+        }
+        writer.tick(&tick);
+        // A batch each, so that they are put together at the end.
+        writer.flush(tick.at);
+    }
+    assert_eq!(writer.finish(4 * SECOND, || false), [""; 0]);
+    let recording = Recording::open(&path).unwrap();
+    let schema = recording.batches(Scope::Nic).unwrap().unwrap().schema().unwrap();
+    assert_eq!(schema.field(1).name(), "device");
+    let mut found = Vec::new();
+    let each = |moment: Moment<'_>| {
+        let Moment::Tick(tick) = moment else { return };
+        let Some(table) = tick.table(Scope::Nic) else { return };
+        found.extend((0..table.len()).map(|row| (table.entities()[row], table.get(row))));
+    };
+    recording.replay(&groups(), each).unwrap();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -244,6 +244,8 @@ pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
         quantity::bytes(value, units)
     } else if name.ends_with("_seconds") {
         quantity::seconds(value)
+    } else if name.ends_with("_joules") {
+        quantity::scaled(value, "J")
     } else if name.ends_with("_ratio") {
         quantity::ratio(value)
     } else if name.starts_with("cpu_cores") {

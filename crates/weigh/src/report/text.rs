@@ -242,9 +242,19 @@ impl Text {
             format!("memory up to {} of {}", self.style.bytes(used), self.style.bytes(total as f64))
         });
         let busy = busy.map(|busy| format!("{} busy", quantity::ratio(busy)));
-        if busy.is_some() || memory.is_some() {
-            let value = busy.unwrap_or_default();
-            self.line("machine", &value, "", &memory.unwrap_or_default());
+        let named = |name: &str| figures.get(name).and_then(|figure| figure.value);
+        let traffic = |way: &str, name: &str| {
+            let bytes = named(name).filter(|bytes| *bytes > 0.0);
+            bytes.map(|bytes| format!("{way} {}", self.style.bytes(bytes)))
+        };
+        let note = join(&[
+            memory,
+            named("energy_joules").map(|joules| format!("used {}", quantity::scaled(joules, "J"))),
+            traffic("received", "network_received_bytes"),
+            traffic("sent", "network_sent_bytes"),
+        ]);
+        if busy.is_some() || !note.is_empty() {
+            self.line("machine", &busy.unwrap_or_default(), "", &note);
         }
     }
 

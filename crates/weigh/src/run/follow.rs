@@ -11,13 +11,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
-use super::{Error, prepare};
+use super::{Error, KEPT_DESCRIPTORS, prepare, select};
 use crate::collect::cgroup::Account;
 use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
 use crate::collect::rule::Rule;
 use crate::collect::task_clock::RunClock;
-use crate::collect::{self, process};
+use crate::collect::{self, Selection, process};
 use crate::host::cgroup::Group;
 use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
@@ -112,16 +112,15 @@ pub fn follow(
     };
     let settings = &Settings { cgroup: group.is_some(), ..settings.clone() };
     let held = follow.what.named().iter().map(|pid| hold(*pid)).collect::<Result<Vec<_>, _>>()?;
-    let sources = settings.sources();
-    let mut tick = Tick::new(&collect::groups(&sources));
     let mut manifest = describe(follow, group.as_ref(), settings, &host);
+    let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
     let (directory, _) = prepare(settings, &manifest, &mut warnings)?.unzip();
     manifest.user = directory.as_ref().and_then(|_| own::user());
     let (signals, _) =
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    // Some stay for the recording, for libraries and for chance.
-    let descriptors = own::raise_open_files().saturating_sub(64);
+    let descriptors = own::raise_open_files().saturating_sub(KEPT_DESCRIPTORS);
     let own = std::process::id();
     let members: Members = match (&group, &follow.what) {
         (Some(group), _) => InGroup::of_all_but(group.members.clone(), own).into(),
@@ -157,6 +156,9 @@ pub fn follow(
     });
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
+    for missed in absent.into_iter().filter(|absence| absence.is_missed) {
+        watch.fault(missed.source.name, missed.why);
+    }
     if let Some(error) = refusal {
         watch.fault("connector", format!("new processes are found by scanning: {error}"));
     }
@@ -289,7 +291,8 @@ impl Follower {
             }
             self.hear();
             self.notice_ends();
-            if self.occupants.as_mut().is_some_and(Occupants::are_over) {
+            let somebody = self.has_somebody();
+            if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(somebody)) {
                 self.watch.take_tick();
                 return Why::Ended;
             }

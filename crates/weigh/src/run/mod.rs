@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::collect::cgroup::Account;
 use crate::collect::processes::Processes;
-use crate::collect::{self};
+use crate::collect::{self, Selection};
 use crate::host::cgroup::Group;
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
@@ -121,9 +121,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let (mut own_group, mut refusal) = own_group(settings, &host)?;
     let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
-    let sources = settings.sources();
-    let mut tick = Tick::new(&collect::groups(&sources));
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    let Selection { sources, absent } = select(&host, settings, &mut manifest);
+    let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
     let (directory, made) = prepare(settings, &manifest, &mut warnings)?.unzip();
     let made = made.unwrap_or(0);
@@ -155,8 +155,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     }
     let descriptors = own::raise_open_files();
     let main = processes.as_mut().map(|processes| {
-        // Some stay for the recording, for libraries and for chance.
-        processes.begin(&host, root, descriptors.saturating_sub(64))
+        processes.begin(&host, root, descriptors.saturating_sub(KEPT_DESCRIPTORS))
     });
     manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;
@@ -180,6 +179,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         monitor.fault("cgroup", format!("the command has no control group of its own: {why}"));
     }
     monitor.take_group(own_group, around);
+    for missed in absent.into_iter().filter(|absence| absence.is_missed) {
+        monitor.fault(missed.source.name, missed.why);
+    }
     if collects("process") && !sees_itself {
         monitor.fault("process", OTHER_NAMESPACE.to_owned());
     }
@@ -220,6 +222,18 @@ fn own_group(
         Err(why) if care == Care::Asked => Err(why),
         Err(why) => Ok((None, Some(why.to_string()))),
     }
+}
+
+/// Some stay for the machine, for the recording, for libraries and for chance.
+const KEPT_DESCRIPTORS: usize = collect::DESCRIPTORS + 64;
+
+/// The sources that this machine has; the manifest says which it has not, and why.
+fn select(host: &Host, settings: &Settings, manifest: &mut Manifest) -> Selection {
+    let selection = collect::select(host, settings);
+    for absence in &selection.absent {
+        manifest.leave_out(absence.source.name, absence.source.groups, &absence.why);
+    }
+    selection
 }
 
 const OTHER_NAMESPACE: &str =

@@ -29,8 +29,9 @@ impl Occupants {
         self.one.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether it is over: empty after it had somebody, or removed.
-    pub(super) fn are_over(&mut self) -> bool {
+    /// Whether it is over: empty after it had somebody, or removed. Whoever looked at it may
+    /// have `seen` somebody who is not there any more.
+    pub(super) fn are_over(&mut self, seen: bool) -> bool {
         match group::list(&self.dir, &mut self.pids, &mut self.buffer) {
             Ok(()) => {}
             Err(error) if error.is_gone() => return true,
@@ -43,7 +44,7 @@ impl Occupants {
         if !self.one.as_ref().is_some_and(is_held) {
             self.one = self.pids.iter().find_map(|pid| Held::of(*pid).ok());
         }
-        self.had_somebody |= !self.pids.is_empty();
+        self.had_somebody |= seen || !self.pids.is_empty();
         self.had_somebody && self.pids.is_empty()
     }
 }
@@ -57,14 +58,14 @@ mod tests {
     fn a_group_is_over_when_it_is_empty_again_or_removed() {
         let fake = FakeHost::new().sys("fs/cgroup/job/cgroup.procs", "");
         let mut occupants = Occupants::of(fake.host().sys.sub("fs/cgroup/job").unwrap());
-        assert!(!occupants.are_over(), "nobody has come yet");
+        assert!(!occupants.are_over(false), "nobody has come yet");
         let fake = fake.sys("fs/cgroup/job/step/cgroup.procs", "1\n");
-        assert!(!occupants.are_over());
+        assert!(!occupants.are_over(false));
         let own = format!("{}\n", std::process::id());
         let fake = fake.sys("fs/cgroup/job/step/cgroup.procs", &own);
-        assert!(occupants.are_over(), "weigh does not wait for itself");
+        assert!(occupants.are_over(false), "weigh does not wait for itself");
         let mut occupants = Occupants::of(fake.host().sys.sub("fs/cgroup/job").unwrap());
         fake.remove_sys("fs/cgroup/job");
-        assert!(occupants.are_over());
+        assert!(occupants.are_over(false));
     }
 }

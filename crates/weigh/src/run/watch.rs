@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::schedule::Schedule;
-use crate::catalog::Scope;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::{Departed, Processes};
@@ -55,9 +54,10 @@ impl Watch {
         processes: Option<Processes>,
         writer: Option<Writer>,
     ) -> Watch {
-        let sources = settings.sources();
+        let sources = settings.sources().into_iter();
         let collectors = sources
-            .iter()
+            // Those that this machine has.
+            .filter(|source| manifest.collectors.iter().any(|name| name == source.name))
             .filter_map(|source| Some((source.name, source.collector?(settings))))
             .collect();
         Watch {
@@ -190,8 +190,7 @@ impl Watch {
                 Happened::Renamed { .. } => {}
             }
         }
-        let has_rows = tick.table(Scope::Process).is_some_and(|table| !table.is_empty());
-        if has_rows || !tick.changes.is_empty() {
+        if !tick.is_empty() {
             self.hand_on_tick();
         }
         // After the last look at them: readers take the events of a moment before its tick.

@@ -1,9 +1,11 @@
 //! One tick: what was measured, of whom, at one moment.
 
+mod name;
 pub mod numbering;
 mod program;
 mod table;
 
+pub use name::Name;
 pub use program::{base_name, program_name};
 pub use table::{Cells, Column, Table};
 
@@ -33,6 +35,8 @@ pub enum Entity {
     Cpu(u32),
     /// One process.
     Process(ProcessId),
+    /// One of the things that have names: a network device, a disk.
+    Named(Name),
 }
 
 /// Somebody came, changed or went.
@@ -114,6 +118,11 @@ impl Tick {
         self.at = at;
         self.changes.clear();
         self.tables.iter_mut().for_each(Table::clear);
+    }
+
+    /// Whether nothing was measured and nobody came or went.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.tables.iter().all(Table::is_empty)
     }
 
     /// Adds one group of values about one entity.

@@ -152,6 +152,7 @@ impl Accumulator {
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
             self.group.see(table, at);
         }
+        self.node.see_devices(tick);
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
         }
@@ -227,7 +228,9 @@ impl Accumulator {
                     self.tree.largest.see(*size as f64, at);
                 }
                 self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
-                self.note_gap(at);
+                if cpu_seconds.is_none() {
+                    self.note_gap(at);
+                }
                 // Where weigh does not wait for all, the tree knows whose account it is in.
                 if let Some(usage) = usage.filter(|_| !self.manifest.is_followed()) {
                     self.reaped.add(&usage);
@@ -302,7 +305,9 @@ impl Accumulator {
 
     /// Why something of this source is missing.
     pub(super) fn reason(&self, source: &str) -> Option<&str> {
-        self.faults.iter().find(|(from, _)| from == source).map(|(_, why)| why.as_str())
+        let faults = self.faults.iter().find(|(from, _)| from == source);
+        let fault = faults.map(|(_, why)| why.as_str());
+        fault.or_else(|| self.manifest.absent.get(source).map(String::as_str))
     }
 
     /// The summary of all that was taken in.

@@ -157,10 +157,14 @@ impl Estate {
             debts.clear();
         }
         account.raise_cpu(cpu_seconds.unwrap_or(0.0));
+        // Where faults and switches of children go, minor and major are not told apart any
+        // more; so they are kept as they were seen.
+        self.kept.add(&Account { cpu: [0.0; 2], io: None, ..account });
+        (account.faults, account.switches) = Default::default();
         if !moves {
             // I/O moves all the same: the kernel does not keep it apart.
             self.kept.add(&Account { io: None, ..account });
-            account = Account { io: account.io, ..Account::default() };
+            account.cpu = [0.0; 2];
         }
         debts.push(Debt { account, cpu, faults });
         let heir = parent.and_then(|pid| self.parents.keys().find(|one| one.pid == pid));
@@ -175,5 +179,79 @@ impl Estate {
         let mut total = self.kept;
         self.owed.values().flatten().for_each(|one| total.add(&one.account));
         total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::process::{ProcessCpu, ProcessEvents};
+
+    const PARENT: ProcessId = ProcessId { pid: 10, started: 1 };
+    const CHILD: ProcessId = ProcessId { pid: 11, started: 2 };
+
+    /// Somebody with CPU time of its own and of the children it waited for, and their faults.
+    fn somebody(own: f64, children: f64, faults: u64, children_faults: u64) -> Alive {
+        let cpu = ProcessCpu {
+            user: Some(own),
+            system: Some(0.0),
+            children_user: Some(children),
+            children_system: Some(0.0),
+        };
+        let events = ProcessEvents {
+            faults_minor: Some(faults),
+            children_faults: Some(children_faults),
+            ..ProcessEvents::default()
+        };
+        let mut alive = Alive::default();
+        (alive.cpu, alive.events) = (cpu, events);
+        alive
+    }
+
+    fn family(alone: Vec<usize>) -> Estate {
+        let mut estate = Estate::new(alone);
+        estate.comes(PARENT, 1);
+        estate.comes(CHILD, PARENT.pid);
+        estate
+    }
+
+    fn cpu(estate: &Estate) -> f64 {
+        estate.total().cpu.iter().sum()
+    }
+
+    #[test]
+    fn what_a_child_used_is_owed_until_its_parent_has_it() {
+        let mut estate = family(Vec::new());
+        estate.inherit(CHILD, &somebody(2.0, 0.0, 30, 0), None, None);
+        assert_eq!(cpu(&estate), 2.0);
+        let (before, not_yet) = (somebody(1.0, 0.0, 5, 0), somebody(1.5, 0.0, 5, 0));
+        estate.looked_at(PARENT, &before, &not_yet);
+        assert_eq!(cpu(&estate), 2.0, "it is not waited for yet");
+        estate.looked_at(PARENT, &not_yet, &somebody(1.5, 2.3, 5, 40));
+        assert_eq!(cpu(&estate), 0.0, "the parent has it");
+        assert_eq!(estate.total().faults[0], 30, "nobody else has these");
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_kept() {
+        let mut estate = family(Vec::new());
+        estate.inherit(CHILD, &somebody(2.0, 0.0, 30, 0), None, None);
+        estate.inherit(PARENT, &somebody(1.0, 0.0, 5, 0), None, None);
+        assert_eq!(cpu(&estate), 3.0, "the child was never in the parent's account");
+    }
+
+    #[test]
+    fn where_each_counts_for_itself_nothing_moves() {
+        let mut estate = family(vec![0]);
+        estate.inherit(CHILD, &somebody(2.0, 0.5, 30, 0), None, None);
+        estate.looked_at(PARENT, &somebody(1.0, 0.0, 5, 0), &somebody(1.0, 2.5, 5, 40));
+        assert_eq!(cpu(&estate), 2.0, "its own, and not what its children used");
+    }
+
+    #[test]
+    fn a_clock_that_outlived_a_process_knows_better() {
+        let mut estate = family(vec![0]);
+        estate.inherit(CHILD, &somebody(0.0, 0.0, 0, 0), None, Some(0.25));
+        assert_eq!(cpu(&estate), 0.25);
     }
 }

@@ -13,6 +13,7 @@ mod figure;
 mod figures;
 mod findings;
 mod group;
+mod growth;
 pub(crate) mod looks;
 pub(crate) mod main_exit;
 mod node;

@@ -1,8 +1,13 @@
 //! The whole machine, as the summary follows it.
 
 use super::curve::{Mean, Peak, Rate};
+use super::growth::Growth;
+use crate::catalog::Scope;
 use crate::collect::cpu::NodeCpu;
+use crate::collect::energy::{DomainEnergy, is_summed};
 use crate::collect::memory::NodeMemory;
+use crate::collect::network;
+use crate::sample::{Entity, Tick};
 
 /// The whole machine.
 #[derive(Debug, Default)]
@@ -14,6 +19,9 @@ pub(super) struct Node {
     pub(super) busy: Rate,
     pub(super) used: Peak,
     pub(super) used_mean: Mean,
+    pub(super) energy: Growth,
+    pub(super) received: Growth,
+    pub(super) sent: Growth,
 }
 
 impl Node {
@@ -31,6 +39,25 @@ impl Node {
     /// Interrupts and other guests since the machine started.
     pub(super) fn elsewhere_so_far(&self) -> f64 {
         self.last_elsewhere
+    }
+
+    /// Takes in the devices of a tick.
+    pub(super) fn see_devices(&mut self, tick: &Tick) {
+        let filled = |scope| tick.table(scope).filter(|table| !table.is_empty());
+        if let Some(table) = filled(Scope::Nic) {
+            let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
+            let summed = || network::summed(table);
+            self.received.see(summed().map(|(entity, row)| (entity, bytes(row.received))));
+            self.sent.see(summed().map(|(entity, row)| (entity, bytes(row.sent))));
+        }
+        if let Some(table) = filled(Scope::Energy) {
+            let domains = table.entities().iter().enumerate();
+            let summed = domains.filter(
+                |(_, entity)| matches!(entity, Entity::Named(name) if is_summed(name.as_str())),
+            );
+            let used = |row| table.get::<DomainEnergy>(row).used;
+            self.energy.see(summed.map(|(row, entity)| (*entity, used(row))));
+        }
     }
 
     pub(super) fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use super::*;
+use crate::collect::cpu::NodeCpu;
+use crate::collect::energy::DomainEnergy;
+use crate::collect::network::{MadeOf, Traffic};
 use crate::collect::own::OwnTicks;
 use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory};
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
 use crate::record::events::RunEnd;
 use crate::record::{Entry, Event, Manifest};
-use crate::sample::{Entity, ProcessId, Tick};
+use crate::sample::{Entity, Name, ProcessId, Tick};
 use crate::settings::Settings;
 
 pub(super) const MIB: u64 = 1 << 20;
@@ -450,4 +453,74 @@ fn a_run_that_nearly_reached_its_limit_is_warned_of_it() {
     assert!(near(100 * MIB).is_some());
     assert!(near(200 * MIB).is_none());
     assert!(near(1 << 40).is_none(), "the machine has less");
+}
+
+/// A tick of a machine with two sockets, a bond and its part.
+fn machine(tick: &mut Tick, second: f64) {
+    let device = |name: &str| Entity::Named(Name::new(name.as_bytes()));
+    let busy = NodeCpu {
+        user: Some(100.0 + 4.0 * second),
+        nice: Some(0.0),
+        system: Some(0.0),
+        idle: Some(50.0),
+        ..NodeCpu::default()
+    };
+    tick.put(Entity::Single, &busy);
+    for (domain, watts) in
+        [("package-0", 100.0), ("package-1", 80.0), ("package-0/dram", 20.0), ("psys", 900.0)]
+    {
+        let used = Some(1e5 + watts * second);
+        tick.put(device(domain), &DomainEnergy { used });
+    }
+    for (name, rate, made_of) in [
+        ("lo", 5_000, MadeOf::Loopback),
+        ("eth0", 1_000, MadeOf::Hardware),
+        ("bond0", 1_000, MadeOf::Software),
+    ] {
+        let bytes = Some(1_000_000 + (second * f64::from(rate)) as u64);
+        let row = Traffic {
+            received: bytes,
+            sent: Some(7),
+            made_of: Some(made_of),
+            ..Traffic::default()
+        };
+        tick.put(device(name), &row);
+    }
+}
+
+#[test]
+fn energy_and_traffic_of_the_machine_are_counted_once_and_the_run_has_its_part() {
+    let mut story = Story::new();
+    for second in [0.0, 1.0, 2.0] {
+        story.at(second, |tick| machine(tick, second));
+    }
+    story.reaped(2.0, ROOT, usage(2.0, MIB));
+    let summary = story.end(2.0, |_| {});
+    let figure = |name: &str| summary.parts.system.figures[name].clone();
+    let energy = figure("energy_joules");
+    assert_eq!((energy.value, energy.method), (Some(400.0), Some(Method::Exact)));
+    // 2 of 8 seconds of CPU time.
+    let part = figure("energy_run_joules");
+    assert_eq!((part.value, part.method), (Some(100.0), Some(Method::Estimated)));
+    assert_eq!((part.lower, part.upper), (Some(0.0), Some(400.0)));
+    assert_eq!(figure("network_received_bytes").value, Some(2000.0));
+    assert_eq!(
+        figure("network_sent_bytes").value,
+        Some(0.0),
+        "nothing was sent, and that is known"
+    );
+}
+
+#[test]
+fn energy_that_may_not_be_read_is_null_with_the_reason_and_what_to_type() {
+    let mut story = Story::new();
+    let why = "energy_uj: Permission denied; sudo chmod a+r /sys/class/powercap/*/energy_uj";
+    story.accumulator.manifest.leave_out("energy", &[], why);
+    story.at(0.0, |_| {}).at(1.0, |_| {});
+    let summary = story.end(1.0, |_| {});
+    for name in ["energy_joules", "energy_run_joules"] {
+        let figure = &summary.parts.system.figures[name];
+        assert_eq!((figure.value, figure.reason.as_deref()), (None, Some(why)), "{name}");
+    }
+    assert!(summary.monitor.faults.is_empty(), "it is a fact and no fault");
 }

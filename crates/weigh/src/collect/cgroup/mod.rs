@@ -99,6 +99,8 @@ pub(super) const SOURCE: Source = Source {
     probe,
     collector: None,
     on_request: true,
+    // Nobody follows a group that is not there.
+    everywhere: true,
 };
 
 fn probe(host: &Host) -> Probe {

@@ -52,7 +52,7 @@ impl Processes {
     fn ask_again(&mut self, host: &Host, tick: &mut Tick) {
         let Some(chosen) = &mut self.chosen else { return };
         let mut to_ask = std::mem::take(&mut self.to_ask);
-        chosen.whom_to_ask(&mut to_ask);
+        chosen.next_to_ask(&mut to_ask);
         for pid in &to_ask {
             let path = ProcPath::new(*pid, "stat");
             let stat = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok();

@@ -39,6 +39,7 @@ pub(in crate::collect) const SOURCE: Source = Source {
     probe,
     collector: None,
     on_request: false,
+    everywhere: true,
 };
 
 fn probe(host: &Host) -> Probe {

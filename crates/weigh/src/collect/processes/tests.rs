@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::catalog::Scope;
+use crate::collect::members::Tree;
+use crate::collect::rule::Rule;
 use crate::host::fake::FakeHost;
 use crate::sample::Entity;
 
@@ -121,4 +123,79 @@ fn memory_that_cannot_be_read_is_missing_and_not_zero() {
     rows(&mut processes, &mut tick, &fake);
     let memory = tick.table(Scope::Process).unwrap().get::<ProcessMemory>(0);
     assert_eq!((memory.rss, memory.pss), (Some(100 * 4096), None));
+}
+
+/// Follows everybody who runs `tool`.
+fn watch(fake: &FakeHost) -> (Processes, Tick) {
+    let rule = Rule::new(vec!["tool".to_owned()], None, false).unwrap();
+    let members = Tree::of_anybody_but(&fake.host(), 1);
+    let settings = Settings::default();
+    let processes = Processes::of(&fake.host(), &settings, members, Some(rule), 0);
+    (processes, Tick::new(SOURCE.groups))
+}
+
+fn becomes(fake: &FakeHost, pid: u32, program: &str) {
+    fake.set_proc(&format!("{pid}/comm"), &format!("{program}\n"));
+    fake.set_proc(&format!("{pid}/cmdline"), &format!("{program}\0hard\0"));
+}
+
+#[test]
+fn of_many_only_those_are_followed_who_run_the_tool() {
+    let fake = FakeHost::new();
+    for pid in [300, 301, 302] {
+        runs(&fake, pid, 1, 60, 1);
+    }
+    becomes(&fake, 301, "/usr/bin/tool");
+    let (mut processes, mut tick) = watch(&fake);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [301]);
+}
+
+#[test]
+fn who_becomes_the_tool_later_is_found_by_asking_again() {
+    let fake = FakeHost::new();
+    runs(&fake, 300, 1, 60, 1);
+    let (mut processes, mut tick) = watch(&fake);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
+    runs(&fake, 310, 1, 70, 1);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "just forked");
+    becomes(&fake, 310, "tool");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [310], "a young one is asked at once");
+    becomes(&fake, 300, "tool");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [300], "an old one in its turn");
+}
+
+#[test]
+fn nobody_is_listed_while_the_kernel_tells() {
+    let fake = FakeHost::new();
+    runs(&fake, 300, 1, 60, 1);
+    let (mut processes, mut tick) = watch(&fake);
+    processes.are_told(65);
+    rows(&mut processes, &mut tick, &fake);
+    runs(&fake, 310, 1, 70, 1);
+    becomes(&fake, 310, "tool");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "nobody looked");
+    tick.begin(Duration::from_secs(9));
+    processes.executed(&fake.host(), &mut tick, 310);
+    assert!(matches!(&tick.changes[..], [Change::Came { id, .. }] if id.pid == 310));
+    let gone = processes.ended(&fake.host(), &mut tick, 310).unwrap();
+    assert_eq!((gone.id.pid, gone.is_ours), (310, true));
+    assert_eq!(processes.alive().count(), 0);
+}
+
+#[test]
+fn a_fork_is_told_of_when_it_stays_what_it_is() {
+    let fake = FakeHost::new();
+    runs(&fake, 300, 1, 70, 1);
+    becomes(&fake, 300, "tool");
+    let (mut processes, mut tick) = watch(&fake);
+    processes.are_told(65);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [300]);
+    for pid in [310, 311] {
+        runs(&fake, pid, 300, 80, 0);
+        becomes(&fake, pid, "tool");
+        processes.forked(&fake.host(), tick.at, 300, pid);
+    }
+    becomes(&fake, 310, "sort");
+    processes.executed(&fake.host(), &mut tick, 310);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [311], "310 is another program");
 }

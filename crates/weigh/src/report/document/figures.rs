@@ -49,8 +49,9 @@ pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Table {
 /// What the summary says elsewhere.
 fn counted(summary: &Summary, seen: bool) -> Figures {
     let run = &summary.run;
+    let whole = if run.target.is_some() { "while it was followed" } else { "exec to exit" };
     let duration = match run.complete {
-        true => Figure::exact(run.duration_seconds, "exec to exit"),
+        true => Figure::exact(run.duration_seconds, whole),
         false => Figure::sampled(run.duration_seconds, "the last tick")
             .because("the end of the run is not recorded"),
     };

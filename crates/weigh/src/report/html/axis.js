@@ -19,6 +19,12 @@ function prefix(scale, highest) {
     const place = highest < 10000 ? 0 : power(1000, 3);
     return [1000 ** place, ["", "k", "M", "G"][place] + per];
   }
+  const sign = { joules: "J", watts: "W", hertz: "Hz" }[unit];
+  if (sign) {
+    const place = power(1000, 3);
+    return [1000 ** place, ` ${["", "k", "M", "G"][place]}${sign}`];
+  }
+  if (unit === "share") return [0.01, " %"];
   if (unit === "cores") return [1, ""];
   if (highest >= 7200) return [3600, " h"];
   if (highest >= 120) return [60, " min"];

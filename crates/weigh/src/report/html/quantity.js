@@ -61,9 +61,33 @@ function count(number) {
   });
 }
 
+function ratio(share) {
+  const percent = share * 100;
+  if (percent !== 0 && Math.abs(percent) < 0.1) return percent > 0 ? "< 0.1 %" : "> -0.1 %";
+  const number = count(percent);
+  return number === NOT_A_NUMBER ? number : `${number} %`;
+}
+
+/** A quantity of any other unit, with three digits. */
+function scaled(amount, unit) {
+  const prefixes = [["m", 1e-3], ["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9], ["T", 1e12]];
+  return signed(amount, (value) => {
+    if (value === 0) return `0 ${unit}`;
+    for (const [prefix, size] of prefixes) {
+      const [shown, decimals] = rounded(value / size, 2);
+      if (shown < 1000 || prefix === "T") return `${shown.toFixed(decimals)} ${prefix}${unit}`;
+    }
+    return NOT_A_NUMBER;
+  });
+}
+
 const WRITERS = {
   seconds,
   cores: (value) => (Number.isFinite(value) ? `${value.toFixed(2)} cores` : NOT_A_NUMBER),
+  share: ratio,
+  joules: (value) => scaled(value, "J"),
+  watts: (value) => scaled(value, "W"),
+  hertz: (value) => scaled(value, "Hz"),
   count,
   "count/s": (value) => `${count(value)}/s`,
 };

@@ -3,6 +3,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::alive::Levels;
 use super::super::figure::{Figure, Figures, Method};
+use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{NO_END, NOT_SEEN, SHORT, level, missing, of_run, possible, within_the_run};
 
@@ -19,7 +20,7 @@ pub fn of_parts(run: &Accumulator) -> Parts {
         main: part(run, &run.tree.main_levels, main),
         descendants: part(run, &run.tree.descendants, others),
         combined: part(run, &run.tree.combined, named("cpu_time_seconds")),
-        system: system(run),
+        system: system(run, &named("cpu_time_seconds")),
     };
     for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
         parts.combined.figures.insert(name.to_owned(), named(name));
@@ -83,7 +84,7 @@ fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
 }
 
 /// The machine, whoever used it.
-fn system(run: &Accumulator) -> Part {
+fn system(run: &Accumulator, cpu: &Figure) -> Part {
     let mut figures = Figures::new();
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
     let is_recorded = run.manifest.catalogue.iter().any(|metric| metric.name.starts_with("node."));
@@ -115,5 +116,43 @@ fn system(run: &Accumulator) -> Part {
         None => Figure::unknown(meminfo, &why("memory")),
     };
     figures.insert("memory_used_mean_bytes".to_owned(), mean);
+    let net = "/proc/net/dev, the hardware, or else all devices of the namespace but the loopback";
+    for (name, growth) in
+        [("network_received_bytes", &run.node.received), ("network_sent_bytes", &run.node.sent)]
+    {
+        figures.insert(name.to_owned(), grown(growth, net, &why("network")));
+    }
+    let energy = grown(&run.node.energy, "RAPL, packages and their memory", &why("energy"));
+    figures.insert("energy_run_joules".to_owned(), energy_of_run(run, cpu, &energy));
+    figures.insert("energy_joules".to_owned(), energy);
     Part { figures }
+}
+
+/// What counters of many things have counted in the run.
+fn grown(growth: &Growth, source: &str, why: &str) -> Figure {
+    let more = "something came, went or began again in the run, and may have counted more";
+    match growth.total() {
+        Some(total) if growth.may_be_more() => {
+            Figure::between(total, Method::Exact, total, None, source).because(more)
+        }
+        Some(total) => Figure::exact(total, source),
+        None => Figure::unknown(source, why),
+    }
+}
+
+/// The run's part of the machine's energy: as large as its part of the CPU time.
+fn energy_of_run(run: &Accumulator, cpu: &Figure, energy: &Figure) -> Figure {
+    let source = "energy of the machine × CPU time of the run / CPU time of the machine";
+    let Some(joules) = energy.value else {
+        return Figure::unknown(source, energy.reason.as_deref().unwrap_or_default());
+    };
+    let busy = run.node.cpu().map(|(busy, _)| busy).filter(|busy| *busy > 0.0);
+    match cpu.value.zip(busy) {
+        // Nothing says who used what: it may have been all, or nearly nothing.
+        Some((cpu, busy)) => {
+            let part = joules * (cpu / busy).min(1.0);
+            Figure::between(part, Method::Estimated, 0.0, Some(joules), source)
+        }
+        None => Figure::unknown(source, "the CPU time of the machine is not known"),
+    }
 }

@@ -1,0 +1,231 @@
+//! What disks did, one row for each whole disk.
+//!
+//! Source: `/proc/diskstats`, readable by everybody. `/sys/block` tells, once for each name,
+//! which of them are disks and not parts of disks.
+//!
+//! What surprised us: volumes (`dm-0`) and arrays (`md0`) are disks here, and so are those
+//! they are made of, so a byte may be counted twice on its way down. A busy disk need not be
+//! a full one: many work on several requests at once.
+
+use std::ffi::CString;
+
+use super::{Collector, Fault, Probe, Source, group, malformed, readable};
+use crate::catalog::metrics;
+use crate::host::{Host, Kept};
+use crate::parse::attribute;
+use crate::parse::diskstats::{self, Device};
+use crate::sample::{Entity, Name, Tick};
+
+metrics! {
+    /// What one disk did since boot.
+    pub struct DiskIo in Disk / "io", "Disks" {
+        /// Bytes read from it.
+        read: Counter u64 Bytes, "Read", from "/proc/diskstats sectors read × 512";
+        /// Bytes written to it.
+        written: Counter u64 Bytes, "Written", from "/proc/diskstats sectors written × 512";
+        /// Reads that were completed.
+        reads: Counter u64 One, "Reads", from "/proc/diskstats reads completed";
+        /// Writes that were completed.
+        writes: Counter u64 One, "Writes", from "/proc/diskstats writes completed";
+        /// Time that reads took, from request to answer, added up.
+        read_time: Counter f64 Elapsed, "Time of reads", from "/proc/diskstats time reading";
+        /// Time that writes took, from request to answer, added up.
+        write_time: Counter f64 Elapsed, "Time of writes", from "/proc/diskstats time writing";
+        /// Time in which it had something to do.
+        busy: Counter f64 Elapsed, "Busy", from "/proc/diskstats time doing I/Os";
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "disk",
+    about: "disks: bytes, operations, busy time",
+    groups: &[group::<DiskIo>()],
+    probe,
+    collector: Some(|_| Box::new(Disks::new())),
+    on_request: false,
+    everywhere: false,
+};
+
+fn probe(host: &Host) -> Probe {
+    let mut buffer = Vec::new();
+    let Ok(bytes) = host.proc.read(c"diskstats", &mut buffer) else {
+        return readable(&host.proc, c"diskstats");
+    };
+    let mut disks = diskstats::devices(bytes).flatten();
+    if disks.any(|disk| Kind::of(host, disk.name).is_counted(&disk)) {
+        Probe::Ready
+    } else {
+        Probe::Absent { why: "there is no disk in /proc/diskstats".to_owned() }
+    }
+}
+
+/// What a name of `/proc/diskstats` stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A disk.
+    Disk,
+    /// A place for a disk, with none in it when it was first seen.
+    Empty,
+    /// A part of a disk, or something that is none.
+    Other,
+}
+
+impl Kind {
+    fn of(host: &Host, name: &[u8]) -> Kind {
+        // They hold files and memory, not disks.
+        if name.starts_with(b"loop") || name.starts_with(b"ram") {
+            return Kind::Other;
+        }
+        // Names with a slash have a `!` in its place there.
+        let plain: Vec<u8> = name.iter().map(|b| if *b == b'/' { b'!' } else { *b }).collect();
+        let at = CString::new([b"block/", &plain[..], b"/size"].concat()).unwrap_or_default();
+        let mut buffer = Vec::new();
+        match host.sys.read(&at, &mut buffer).ok().map(attribute::number) {
+            None => Kind::Other,
+            Some(Ok(0)) => Kind::Empty,
+            Some(_) => Kind::Disk,
+        }
+    }
+
+    /// A slot that nothing was ever in (nbd0 to nbd15) is not worth a row.
+    fn is_counted(self, device: &Device<'_>) -> bool {
+        match self {
+            Kind::Disk => true,
+            Kind::Empty => device.was_used(),
+            Kind::Other => false,
+        }
+    }
+}
+
+struct Disks {
+    diskstats: Kept,
+    buffer: Vec<u8>,
+    /// Every name that was seen, in the order of the file.
+    known: Vec<(Name, Kind)>,
+}
+
+impl Disks {
+    fn new() -> Disks {
+        Disks { diskstats: Kept::always(), buffer: Vec::new(), known: Vec::new() }
+    }
+}
+
+impl Collector for Disks {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let bytes = self.diskstats.read(&host.proc, || c"diskstats", &mut self.buffer)?;
+        let mut outcome = Ok(());
+        for (line, disk) in diskstats::devices(bytes).enumerate() {
+            match disk {
+                Ok(disk) => {
+                    let (name, kind) = known(&mut self.known, line, host, disk.name);
+                    if kind.is_counted(&disk) {
+                        tick.put(Entity::Named(name), &row(&disk));
+                    }
+                }
+                Err(wrong) => outcome = Err(malformed(&host.proc, c"diskstats")(wrong)),
+            }
+        }
+        outcome
+    }
+}
+
+/// What a name stands for; most stand where they stood at the last look.
+fn known(known: &mut Vec<(Name, Kind)>, line: usize, host: &Host, name: &[u8]) -> (Name, Kind) {
+    let short = Name::new(name);
+    let here = known.get(line).filter(|(known, _)| *known == short);
+    let found = here.or_else(|| known.iter().find(|(known, _)| *known == short)).copied();
+    found.unwrap_or_else(|| {
+        let new = (short, Kind::of(host, name));
+        known.push(new);
+        new
+    })
+}
+
+fn row(disk: &Device<'_>) -> DiskIo {
+    let seconds = |milliseconds: u64| Some(milliseconds as f64 / 1e3);
+    DiskIo {
+        read: Some(disk.read_bytes),
+        written: Some(disk.written_bytes),
+        reads: Some(disk.reads),
+        writes: Some(disk.writes),
+        read_time: seconds(disk.read_milliseconds),
+        write_time: seconds(disk.write_milliseconds),
+        busy: seconds(disk.busy_milliseconds),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::FakeHost;
+
+    const NVME: &str = "259 0 nvme0n1 10 0 80 5 20 0 160 7 0 1500 12\n";
+    const PART: &str = "259 1 nvme0n1p1 9 0 80 5 20 0 160 7 0 1500 12\n";
+    const LOOP: &str = "7 0 loop0 9 0 80 5 20 0 160 7 0 1500 12\n";
+    const SLOT: &str = "43 0 nbd0 0 0 0 0 0 0 0 0 0 0 0\n";
+
+    fn look(disks: &mut Disks, host: &Host) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
+        let mut tick = Tick::new(&[DiskIo::METRICS]);
+        let outcome = disks.sample(host, &mut tick);
+        let table = tick.table(Scope::Disk).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get::<DiskIo>(row)),
+            other => panic!("{other:?}"),
+        });
+        (rows.collect(), outcome)
+    }
+
+    fn machine(text: &str) -> FakeHost {
+        FakeHost::new()
+            .proc("diskstats", text)
+            .sys("block/nvme0n1/size", "3750748848\n")
+            .sys("block/nbd0/size", "0\n")
+            .sys("block/loop0/size", "8\n")
+            .sys("block/cciss!c0d0/size", "64\n")
+    }
+
+    #[test]
+    fn parts_of_disks_loops_and_empty_slots_have_no_row() {
+        let fake = machine(&[LOOP, NVME, PART, SLOT].concat());
+        let (rows, outcome) = look(&mut Disks::new(), &fake.host());
+        outcome.unwrap();
+        let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!(name, "nvme0n1");
+        assert_eq!((row.read, row.written), (Some(80 * 512), Some(160 * 512)));
+        assert_eq!((row.reads, row.writes, row.busy), (Some(10), Some(20), Some(1.5)));
+        assert!(matches!(probe(&fake.host()), Probe::Ready));
+    }
+
+    #[test]
+    fn a_slot_has_a_row_once_something_was_in_it_and_a_disk_that_is_pulled_has_none() {
+        let fake = machine(&[NVME, SLOT].concat());
+        let (host, mut disks) = (fake.host(), Disks::new());
+        look(&mut disks, &host).1.unwrap();
+        fake.set_proc("diskstats", "43 0 nbd0 1 0 8 0 0 0 0 0 0 0 0\n");
+        let (rows, _) = look(&mut disks, &host);
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].0, "nbd0");
+    }
+
+    #[test]
+    fn a_name_with_a_slash_is_found() {
+        let fake = machine("104 0 cciss/c0d0 1 0 8 0 0 0 0 0 0 0 0\n");
+        assert_eq!(look(&mut Disks::new(), &fake.host()).0[0].0, "cciss/c0d0");
+    }
+
+    #[test]
+    fn a_line_of_garbage_costs_its_disk_and_is_told() {
+        let fake = machine(&["8 0 sda what\n", NVME].concat());
+        let (rows, outcome) = look(&mut Disks::new(), &fake.host());
+        assert_eq!(rows.len(), 1);
+        assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("diskstats")));
+    }
+
+    #[test]
+    fn a_machine_without_disks_says_so() {
+        let fake = machine(LOOP);
+        assert!(matches!(probe(&fake.host()), Probe::Absent { why } if why.contains("no disk")));
+        assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
+    }
+}

@@ -1,0 +1,266 @@
+//! What the processors and their memory used, one row for each part that is metered (RAPL).
+//!
+//! Source: `/sys/class/powercap`, whose energies only root may read since 2020
+//! (CVE-2020-8694); where they are refused, the counting unit `power` of perf tells the same
+//! to whoever may count for the whole machine.
+//!
+//! What surprised us: the memory (`dram`) of servers is not part of its package, but `core`
+//! and `uncore` are, and `psys` is the whole board with all of them in it. So a sum is one of
+//! packages and their memory.
+
+mod pmu;
+mod zones;
+
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::Host;
+use crate::sample::{Entity, Name, Tick};
+use pmu::Counted;
+use zones::Zone;
+
+metrics! {
+    /// Energy of one part of the machine.
+    pub struct DomainEnergy in Energy / "domain", "Energy" {
+        /// Energy used since some moment before the run.
+        used: Counter f64 Joules, "Power", from "/sys/class/powercap/*/energy_uj, or perf power/energy-*";
+    }
+}
+
+/// Whether energies of this domain are part of what the machine used, and of no other domain's.
+pub fn is_summed(domain: &str) -> bool {
+    match domain.split_once('/') {
+        None => domain.starts_with("package-"),
+        Some((_, part)) => part == "dram",
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "energy",
+    about: "energy of processors and memory (RAPL)",
+    groups: &[group::<DomainEnergy>()],
+    probe,
+    collector: Some(|_| Box::new(Energy::default())),
+    on_request: false,
+    everywhere: false,
+};
+
+const CHMOD: &str = "sudo chmod a+r /sys/class/powercap/*/energy_uj";
+const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
+
+fn probe(host: &Host) -> Probe {
+    let (mut zones, mut buffer) = (Zone::all(host), Vec::new());
+    let mut refused = None;
+    for zone in &mut zones {
+        match zone.read(host, &mut buffer) {
+            Ok(_) => return Probe::Ready,
+            Err(fault) => refused = Some(fault.to_string()),
+        }
+    }
+    let counted = Counted::all(host);
+    match (refused, counted) {
+        (_, Some(Ok(_))) => Probe::Ready,
+        (Some(why), _) => Probe::Denied { why, hint: CHMOD.to_owned() },
+        (None, Some(Err(error))) => Probe::Denied {
+            why: format!("perf_event_open of the energy counters: {error}"),
+            hint: SYSCTL.to_owned(),
+        },
+        (None, None) => Probe::Absent {
+            why: "neither /sys/class/powercap nor perf tells energies; virtual machines have none"
+                .to_owned(),
+        },
+    }
+}
+
+/// Where an energy comes from.
+enum Meter {
+    Zone(Zone),
+    Counted(Counted),
+}
+
+impl Meter {
+    fn all(host: &Host) -> Vec<Meter> {
+        let (mut zones, mut buffer) = (Zone::all(host), Vec::new());
+        zones.retain_mut(|zone| zone.read(host, &mut buffer).is_ok());
+        if !zones.is_empty() {
+            return zones.into_iter().map(Meter::Zone).collect();
+        }
+        let counted = Counted::all(host).and_then(Result::ok).unwrap_or_default();
+        counted.into_iter().map(Meter::Counted).collect()
+    }
+
+    fn name(&self) -> Name {
+        match self {
+            Meter::Zone(zone) => zone.name,
+            Meter::Counted(counted) => counted.name,
+        }
+    }
+
+    /// Joules since some moment before the run.
+    fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
+        match self {
+            Meter::Zone(zone) => zone.read(host, buffer),
+            Meter::Counted(counted) => counted.read(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Energy {
+    meters: Option<Vec<Meter>>,
+    buffer: Vec<u8>,
+}
+
+impl Collector for Energy {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let meters = self.meters.get_or_insert_with(|| Meter::all(host));
+        let mut outcome = Ok(());
+        meters.retain_mut(|meter| {
+            let entity = Entity::Named(meter.name());
+            match meter.read(host, &mut self.buffer) {
+                Ok(joules) => tick.put(entity, &DomainEnergy { used: Some(joules) }),
+                Err(Fault::Skip(why)) => {
+                    tick.put(entity, &DomainEnergy { used: None });
+                    outcome = Err(Fault::Skip(why));
+                }
+                // It is gone, and has no row any more.
+                Err(Fault::Retire(_)) => return false,
+            }
+            true
+        });
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::{FakeHost, as_nobody};
+
+    type Rows = Vec<(String, Option<f64>)>;
+
+    const PACKAGE: &str = "class/powercap/intel-rapl:0";
+
+    fn zone(fake: FakeHost, zone: &str, name: &str, energy: u64) -> FakeHost {
+        let at = |file: &str| format!("class/powercap/{zone}/{file}");
+        fake.sys(&at("name"), &format!("{name}\n"))
+            .sys(&at("energy_uj"), &format!("{energy}\n"))
+            .sys(&at("max_energy_range_uj"), "262143328850\n")
+    }
+
+    fn machine() -> FakeHost {
+        let fake = zone(FakeHost::new(), "intel-rapl:0", "package-0", 5_000_000);
+        let fake = zone(fake, "intel-rapl:0:0", "dram", 1_000_000);
+        let fake = zone(fake, "intel-rapl:1", "psys", 9_000_000);
+        zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
+    }
+
+    fn look(energy: &mut Energy, host: &Host) -> (Rows, Result<(), Fault>) {
+        let mut tick = Tick::new(&[DomainEnergy::METRICS]);
+        let outcome = energy.sample(host, &mut tick);
+        let table = tick.table(Scope::Energy).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get::<DomainEnergy>(row).used),
+            other => panic!("{other:?}"),
+        });
+        (rows.collect(), outcome)
+    }
+
+    fn rows(rows: &[(&str, Option<f64>)]) -> Rows {
+        rows.iter().map(|(name, joules)| ((*name).to_owned(), *joules)).collect()
+    }
+
+    #[test]
+    fn domains_have_their_packages_names_and_are_told_once() {
+        let (found, outcome) = look(&mut Energy::default(), &machine().host());
+        outcome.unwrap();
+        let expected =
+            [("package-0", Some(5.0)), ("package-0/dram", Some(1.0)), ("psys", Some(9.0))];
+        assert_eq!(found, rows(&expected));
+    }
+
+    #[test]
+    fn packages_and_their_memory_are_what_the_machine_used() {
+        let summed = ["package-0", "package-1-die-0", "package-0/dram"];
+        let others = ["package-0/core", "package-0/uncore", "psys", "dram"];
+        assert!(summed.into_iter().all(is_summed) && !others.into_iter().any(is_summed));
+    }
+
+    #[test]
+    fn an_energy_that_begins_again_goes_on() {
+        let fake = machine();
+        let (host, mut energy) = (fake.host(), Energy::default());
+        fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "262143000000\n");
+        look(&mut energy, &host).1.unwrap();
+        fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "671150\n");
+        let (found, _) = look(&mut energy, &host);
+        assert_eq!(found[0].1, Some(262_144.0));
+    }
+
+    #[test]
+    fn garbage_is_missing_and_told() {
+        let fake = machine();
+        let (host, mut energy) = (fake.host(), Energy::default());
+        look(&mut energy, &host).1.unwrap();
+        fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "much\n");
+        let (found, outcome) = look(&mut energy, &host);
+        assert_eq!(found[1], ("package-0/dram".to_owned(), None));
+        assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("energy_uj")));
+    }
+
+    #[test]
+    fn what_only_root_may_read_is_denied_with_what_to_type_and_never_zero() {
+        let fake = machine();
+        let host = fake.host();
+        for zone in ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl-mmio:0"] {
+            fake.deny_sys(&format!("class/powercap/{zone}/energy_uj"));
+        }
+        let Probe::Denied { why, hint } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        assert!(why.contains("energy_uj: Permission denied"), "{why}");
+        assert_eq!(hint, CHMOD);
+        let (found, _) = as_nobody(|| look(&mut Energy::default(), &host));
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn where_files_are_refused_the_counters_of_perf_tell() {
+        let at = |file: &str| format!("bus/event_source/devices/power/{file}");
+        let fake = zone(FakeHost::new(), "intel-rapl:0", "package-0", 5_000_000)
+            .sys(&at("type"), "20\n")
+            .sys(&at("cpumask"), "0,2\n")
+            .sys(&at("events/energy-pkg"), "event=0x02\n")
+            .sys(&at("events/energy-pkg.scale"), "2.3283064365386962890625e-10\n")
+            .sys(&at("events/energy-ram"), "event=0x03\n")
+            .sys(&at("events/energy-ram.scale"), "2.3283064365386962890625e-10\n")
+            .sys("devices/system/cpu/cpu0/topology/physical_package_id", "0\n")
+            .sys("devices/system/cpu/cpu2/topology/physical_package_id", "1\n");
+        fake.deny_sys(&format!("{PACKAGE}/energy_uj"));
+        let host = fake.host();
+        let Probe::Denied { .. } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        for (event, cpu, joules) in [(2, 0, 3), (2, 2, 4), (3, 0, 1), (3, 2, 2)] {
+            fake.set_count(event, cpu, joules << 32);
+        }
+        let mut energy = Energy::default();
+        let (found, outcome) = as_nobody(|| {
+            assert!(matches!(probe(&host), Probe::Ready));
+            look(&mut energy, &host)
+        });
+        outcome.unwrap();
+        let expected = [
+            ("package-0", Some(3.0)),
+            ("package-1", Some(4.0)),
+            ("package-0/dram", Some(1.0)),
+            ("package-1/dram", Some(2.0)),
+        ];
+        assert_eq!(found, rows(&expected));
+        fake.forget_count(3, 2);
+        let (found, outcome) = look(&mut energy, &host);
+        outcome.unwrap();
+        assert_eq!(found, rows(&expected[..3]), "what is gone has no row");
+    }
+
+    #[test]
+    fn a_machine_without_meters_says_so() {
+        assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
+    }
+}

@@ -1,0 +1,56 @@
+//! Room on the file system of the working directory.
+//!
+//! Source: statvfs(3), for everybody. A file system that another machine or program serves
+//! (NFS, Lustre, FUSE) is not asked: it may take for ever, and weigh with it.
+
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::Host;
+use crate::host::room::WorkingDirectory;
+use crate::sample::{Entity, Tick};
+
+metrics! {
+    /// The file system of the directory that weigh was started in.
+    pub struct FileSystem in Node / "filesystem", "File system of the working directory" {
+        /// Room there is.
+        total: Gauge u64 Bytes, "Total", from "statvfs f_blocks";
+        /// Room that is left.
+        available: Gauge u64 Bytes, "Available", from "statvfs f_bavail";
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "filesystem",
+    about: "room on the file system of the working directory",
+    groups: &[group::<FileSystem>()],
+    probe: |_| probe(),
+    collector: Some(|_| Box::new(Here(None))),
+    on_request: false,
+    everywhere: false,
+};
+
+fn probe() -> Probe {
+    match WorkingDirectory::open().and_then(|directory| directory.served_by()) {
+        Ok(None) => Probe::Ready,
+        Ok(Some(kind)) => Probe::Absent {
+            why: format!("the working directory is on {kind}, which may keep whoever asks waiting"),
+        },
+        Err(error) => Probe::Absent { why: format!("the working directory: {error}") },
+    }
+}
+
+struct Here(Option<WorkingDirectory>);
+
+impl Collector for Here {
+    fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let failed = |error: std::io::Error| Fault::Retire(format!("statvfs: {error}"));
+        let directory = match self.0.take() {
+            Some(directory) => directory,
+            None => WorkingDirectory::open().map_err(failed)?,
+        };
+        let room = self.0.insert(directory).room().map_err(failed)?;
+        let row = FileSystem { total: Some(room.total), available: Some(room.available) };
+        tick.put(Entity::Single, &row);
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! How fast the CPUs run, and how often heat slowed them down.
+//!
+//! Source: `/sys/devices/system/cpu/cpuN/cpufreq/scaling_cur_freq` and (x86)
+//! `thermal_throttle/{core,package}_throttle_count`, readable by everybody. Virtual machines
+//! have neither.
+//!
+//! What surprised us: each CPU has a count for its core and one for its package, and all
+//! CPUs of a core or package tell the same count, so only the first of each is read. The
+//! frequency may cost an interrupt on the CPU that is asked, so ten looks a second are the
+//! most.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::{Descriptors, Host, KeptAt};
+use crate::parse::{attribute, cpulist};
+use crate::sample::{Entity, Tick};
+
+metrics! {
+    /// How fast the CPUs of the machine run.
+    pub struct NodeFrequency in Node / "frequency", "Frequency of the CPUs" {
+        /// Mean over all CPUs.
+        mean: Gauge f64 Hertz, "Mean", from "cpuN/cpufreq/scaling_cur_freq × 1000";
+        /// The slowest CPU.
+        lowest: Gauge f64 Hertz, "Lowest", from "cpuN/cpufreq/scaling_cur_freq × 1000";
+        /// The fastest CPU.
+        highest: Gauge f64 Hertz, "Highest", from "cpuN/cpufreq/scaling_cur_freq × 1000";
+    }
+}
+
+metrics! {
+    /// How often heat slowed CPUs down since boot.
+    pub struct NodeThrottle in Node / "throttle", "Slowed down by heat" {
+        /// Times that a core was too hot, all cores together.
+        cores: Counter u64 One, "Cores", from "cpuN/thermal_throttle/core_throttle_count";
+        /// Times that a package was too hot, all packages together.
+        packages: Counter u64 One, "Packages", from "cpuN/thermal_throttle/package_throttle_count";
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "frequency",
+    about: "frequency of the CPUs, and how often heat slowed them down",
+    groups: &[group::<NodeFrequency>(), group::<NodeThrottle>()],
+    probe,
+    collector: Some(|_| Box::new(Speeds::new())),
+    on_request: false,
+    everywhere: false,
+};
+
+/// Descriptors that are kept; on larger machines the rest of the files is opened each time.
+const KEPT: usize = 256;
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+fn probe(host: &Host) -> Probe {
+    // They are all alike, and the command waits.
+    let files = Files::find(host, 1);
+    let mut buffer = Vec::new();
+    let mut all = files.frequencies.into_iter().chain(files.cores).chain(files.packages);
+    if all.any(|mut file| file.read(&host.sys, &mut buffer).is_ok()) {
+        Probe::Ready
+    } else {
+        Probe::Absent { why: "the CPUs do not tell their frequency here".to_owned() }
+    }
+}
+
+/// What is read.
+#[derive(Default)]
+struct Files {
+    frequencies: Vec<KeptAt>,
+    cores: Vec<KeptAt>,
+    packages: Vec<KeptAt>,
+}
+
+impl Files {
+    /// The files of the first CPUs, at most so many.
+    fn find(host: &Host, most: usize) -> Files {
+        let allowance = Descriptors::at_most(KEPT);
+        let (mut files, mut packages) = (Files::default(), HashSet::new());
+        let mut buffer = Vec::new();
+        let online = host.sys.read(c"devices/system/cpu/online", &mut buffer).ok();
+        let online: Vec<u32> =
+            online.and_then(|list| cpulist::iter(list).ok()).into_iter().flatten().collect();
+        for cpu in online.into_iter().take(most) {
+            let at = |file: &str| {
+                CString::new(format!("devices/system/cpu/cpu{cpu}/{file}")).unwrap_or_default()
+            };
+            let add = |to: &mut Vec<KeptAt>, file: &str| {
+                if host.sys.has(&at(file)) {
+                    to.push(KeptAt::new(at(file), &allowance));
+                }
+            };
+            add(&mut files.frequencies, "cpufreq/scaling_cur_freq");
+            let siblings = host.sys.read(&at("topology/thread_siblings_list"), &mut buffer).ok();
+            let first = siblings.and_then(|list| cpulist::iter(list).ok()?.next());
+            if first.is_none_or(|first| first == cpu) {
+                add(&mut files.cores, "thermal_throttle/core_throttle_count");
+            }
+            let package = host.sys.read(&at("topology/physical_package_id"), &mut buffer).ok();
+            let package = package.and_then(|bytes| attribute::number(bytes).ok());
+            if packages.insert(package) {
+                add(&mut files.packages, "thermal_throttle/package_throttle_count");
+            }
+        }
+        files
+    }
+}
+
+struct Speeds {
+    files: Option<Files>,
+    pace: Pace,
+    buffer: Vec<u8>,
+    last: (NodeFrequency, NodeThrottle),
+}
+
+impl Speeds {
+    fn new() -> Speeds {
+        Speeds {
+            files: None,
+            pace: Pace::resting(BETWEEN_LOOKS),
+            buffer: Vec::new(),
+            last: Default::default(),
+        }
+    }
+}
+
+impl Collector for Speeds {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let mut outcome = Ok(());
+        if self.pace.is_due(tick.at) {
+            let files = self.files.get_or_insert_with(|| Files::find(host, usize::MAX));
+            let mut reader = Reader { host, buffer: &mut self.buffer, fault: None };
+            self.last = (
+                reader.frequency(&mut files.frequencies),
+                NodeThrottle {
+                    cores: reader.sum(&mut files.cores),
+                    packages: reader.sum(&mut files.packages),
+                },
+            );
+            outcome = reader.fault.map_or(Ok(()), |why| Err(Fault::Skip(why)));
+        }
+        tick.put(Entity::Single, &self.last.0);
+        tick.put(Entity::Single, &self.last.1);
+        outcome
+    }
+}
+
+struct Reader<'a> {
+    host: &'a Host,
+    buffer: &'a mut Vec<u8>,
+    /// The first thing that made no sense.
+    fault: Option<String>,
+}
+
+impl Reader<'_> {
+    /// The number in a file; a CPU that was switched off has none and is no fault.
+    fn number(&mut self, file: &mut KeptAt) -> Option<u64> {
+        let bytes = file.read(&self.host.sys, self.buffer).ok()?;
+        match attribute::number(bytes) {
+            Ok(number) => Some(number),
+            Err(wrong) => {
+                let path = self.host.sys.path(file.path());
+                self.fault.get_or_insert_with(|| format!("{}: {wrong}", path.display()));
+                None
+            }
+        }
+    }
+
+    fn frequency(&mut self, files: &mut [KeptAt]) -> NodeFrequency {
+        let (mut sum, mut count) = (0.0, 0u32);
+        let (mut lowest, mut highest) = (f64::INFINITY, 0.0f64);
+        for kilohertz in files.iter_mut().filter_map(|file| self.number(file)) {
+            let hertz = kilohertz as f64 * 1e3;
+            (sum, count) = (sum + hertz, count + 1);
+            (lowest, highest) = (lowest.min(hertz), highest.max(hertz));
+        }
+        let known = |value: f64| (count > 0).then_some(value);
+        NodeFrequency {
+            mean: known(sum / f64::from(count)),
+            lowest: known(lowest),
+            highest: known(highest),
+        }
+    }
+
+    /// The sum of all counts; unknown when one of them is.
+    fn sum(&mut self, files: &mut [KeptAt]) -> Option<u64> {
+        let counts = files.iter_mut().map(|file| self.number(file));
+        let sum = counts.reduce(|sum, count| sum?.checked_add(count?));
+        sum.flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::FakeHost;
+
+    /// Two packages of two threads each, which are one core.
+    fn machine() -> FakeHost {
+        let mut fake = FakeHost::new().sys("devices/system/cpu/online", "0-3\n");
+        for (cpu, package, siblings, khz) in [
+            (0, 0, "0,2", 2_000_000),
+            (1, 1, "1,3", 3_000_000),
+            (2, 0, "0,2", 1_000_000),
+            (3, 1, "1,3", 2_400_000),
+        ] {
+            let at = |file: &str| format!("devices/system/cpu/cpu{cpu}/{file}");
+            fake = fake
+                .sys(&at("cpufreq/scaling_cur_freq"), &format!("{khz}\n"))
+                .sys(&at("topology/physical_package_id"), &format!("{package}\n"))
+                .sys(&at("topology/thread_siblings_list"), &format!("{siblings}\n"))
+                .sys(&at("thermal_throttle/core_throttle_count"), &format!("{}\n", 10 + cpu % 2))
+                .sys(&at("thermal_throttle/package_throttle_count"), "5\n");
+        }
+        fake
+    }
+
+    fn look(
+        speeds: &mut Speeds,
+        host: &Host,
+        at: u64,
+    ) -> (NodeFrequency, NodeThrottle, Result<(), Fault>) {
+        let mut tick = Tick::new(&[NodeFrequency::METRICS, NodeThrottle::METRICS]);
+        tick.begin(Duration::from_millis(at));
+        let outcome = speeds.sample(host, &mut tick);
+        let table = tick.table(Scope::Node).unwrap();
+        (table.get(0), table.get(0), outcome)
+    }
+
+    #[test]
+    fn frequencies_are_of_all_cpus_and_counts_of_each_core_and_package_once() {
+        let fake = machine();
+        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        outcome.unwrap();
+        let expected = NodeFrequency { mean: Some(2.1e9), lowest: Some(1e9), highest: Some(3e9) };
+        assert_eq!(frequency, expected);
+        assert_eq!(throttle, NodeThrottle { cores: Some(21), packages: Some(10) });
+        assert!(matches!(probe(&fake.host()), Probe::Ready));
+    }
+
+    #[test]
+    fn between_two_looks_everything_stands_as_it_was() {
+        let fake = machine();
+        let (host, mut speeds) = (fake.host(), Speeds::new());
+        look(&mut speeds, &host, 0).2.unwrap();
+        fake.set_sys("devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "4000000\n");
+        assert_eq!(look(&mut speeds, &host, 50).0.highest, Some(3e9));
+        assert_eq!(look(&mut speeds, &host, 100).0.highest, Some(4e9));
+    }
+
+    #[test]
+    fn a_cpu_that_makes_no_sense_costs_its_value_and_is_told() {
+        let fake = machine();
+        fake.set_sys("devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "<unknown>\n");
+        fake.set_sys("devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "\n");
+        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        assert_eq!(frequency.highest, Some(2.4e9));
+        assert_eq!(throttle, NodeThrottle { cores: None, packages: Some(10) });
+        assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("cpu1/cpufreq")));
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_has_nothing() {
+        let fake = FakeHost::new().sys("devices/system/cpu/online", "0-1\n");
+        assert!(matches!(probe(&fake.host()), Probe::Absent { .. }));
+        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        outcome.unwrap();
+        assert_eq!((frequency, throttle), Default::default());
+    }
+}

@@ -1,0 +1,350 @@
+//! InfiniBand, RoCE and Omni-Path traffic, one row for each port.
+//!
+//! Source: `/sys/class/infiniband/DEVICE/ports/N/`, readable by everybody. The kernel counts
+//! data in words of four bytes; rows hold bytes. A port has rows from when it is first seen
+//! active; one that goes down later says so in its state.
+//!
+//! What surprised us: with RoCE these count what goes past the kernel, and the network
+//! device of the same port counts the rest. Old adapters count in 32 bits and stay at the
+//! largest number when they are full, which is then no number any more; where the kernel
+//! has `counters_ext` (until 4.5) the wide ones are in there. The adapter's firmware is
+//! asked for each count, so ten looks a second are the most.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::{Stored, Type, Value, metrics};
+use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::parse::{Malformed, attribute};
+use crate::sample::{Entity, Name, Tick};
+
+metrics! {
+    /// What went through one port since the driver was loaded.
+    pub struct PortTraffic in IbPort / "port", "InfiniBand" {
+        /// Data received, headers included.
+        received: Counter u64 Bytes, "Received", from "counters/port_rcv_data × 4";
+        /// Data sent, headers included.
+        sent: Counter u64 Bytes, "Sent", from "counters/port_xmit_data × 4";
+        /// Packets received.
+        packets_received: Counter u64 One, "Packets received", from "counters/port_rcv_packets";
+        /// Packets sent.
+        packets_sent: Counter u64 One, "Packets sent", from "counters/port_xmit_packets";
+        /// Ticks of the port's clock in which it had data to send and no leave to.
+        send_wait: Counter u64 One, "Send wait", from "counters/port_xmit_wait";
+        /// Packets that arrived damaged.
+        errors_received: Counter u64 One, "Errors received", from "counters/port_rcv_errors";
+        /// Packets that were thrown away instead of sent.
+        discarded_sent: Counter u64 One, "Discarded when sending", from "counters/port_xmit_discards";
+        /// Times that the link went down.
+        link_downed: Counter u64 One, "Link went down", from "counters/link_downed";
+        /// How fast the link is.
+        rate: Gauge u64 BytesPerSecond, "Rate", from "rate ÷ 8";
+        /// How it is.
+        state: Gauge PortState One, "State", from "state";
+    }
+}
+
+/// How a port is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PortState(u8);
+
+const STATES: [&str; 6] = ["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
+const ACTIVE: PortState = PortState(4);
+
+impl PortState {
+    fn of(word: &[u8]) -> Option<PortState> {
+        let place = STATES.iter().position(|state| state.as_bytes() == word);
+        place.map(|place| PortState(place as u8))
+    }
+}
+
+impl Stored for PortState {
+    const TYPE: Type = Type::Symbol(&STATES);
+    fn value(self) -> Value {
+        Value::Symbol(self.0)
+    }
+    fn from_value(value: Value) -> Option<PortState> {
+        if let Value::Symbol(place) = value { Some(PortState(place)) } else { None }
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "infiniband",
+    about: "InfiniBand, RoCE and Omni-Path ports: bytes, packets, waits, errors",
+    groups: &[group::<PortTraffic>()],
+    probe,
+    collector: Some(|_| Box::new(Ports::new())),
+    on_request: false,
+    everywhere: false,
+};
+
+/// Descriptors that are kept; the files of further ports are opened each time.
+const KEPT: usize = 96;
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+fn probe(host: &Host) -> Probe {
+    let mut ports = Port::all(host);
+    if ports.is_empty() {
+        return Probe::Absent { why: "there is no InfiniBand adapter".to_owned() };
+    }
+    let mut reader = Reader { host, buffer: &mut Vec::new(), fault: None };
+    if ports.iter_mut().any(|port| matches!(reader.state(port), Ok(Some(ACTIVE)))) {
+        Probe::Ready
+    } else {
+        let names: Vec<String> = ports.iter().map(|port| port.name.to_string()).collect();
+        Probe::Absent { why: format!("no InfiniBand port is active: {}", names.join(", ")) }
+    }
+}
+
+/// The counters of a port, in the order of the row: data, then the others.
+const COUNTERS: [&str; 8] = [
+    "port_rcv_data",
+    "port_xmit_data",
+    "port_rcv_packets",
+    "port_xmit_packets",
+    "port_xmit_wait",
+    "port_rcv_errors",
+    "port_xmit_discards",
+    "link_downed",
+];
+
+/// How many of the counters have a wide twin on old kernels.
+const WIDE: usize = 4;
+
+struct Port {
+    name: Name,
+    state: KeptAt,
+    rate: KeptAt,
+    counters: [KeptAt; 8],
+    /// What was last read; nothing while it was never active.
+    last: Option<PortTraffic>,
+}
+
+impl Port {
+    fn all(host: &Host) -> Vec<Port> {
+        let allowance = Descriptors::at_most(KEPT);
+        let mut ports = Vec::new();
+        for device in host.sys.names(c"class/infiniband").unwrap_or_default() {
+            let listed = [b"class/infiniband/", device.to_bytes(), b"/ports"].concat();
+            let listed = CString::new(listed).unwrap_or_default();
+            for number in host.sys.names(&listed).unwrap_or_default() {
+                let name = Name::joined(&[device.to_bytes(), b"/", number.to_bytes()]);
+                let port = [listed.to_bytes(), b"/", number.to_bytes(), b"/"].concat();
+                ports.push(Port::at(host, name, &port, &allowance));
+            }
+        }
+        ports
+    }
+
+    fn at(host: &Host, name: Name, port: &[u8], allowance: &Descriptors) -> Port {
+        let at = |file: &str| CString::new([port, file.as_bytes()].concat()).unwrap_or_default();
+        let kept = |file: &str| KeptAt::new(at(file), allowance);
+        let counters = std::array::from_fn(|place| {
+            let wide = format!("counters_ext/{}_64", COUNTERS[place]);
+            if place < WIDE && host.sys.has(&at(&wide)) {
+                kept(&wide)
+            } else {
+                kept(&format!("counters/{}", COUNTERS[place]))
+            }
+        });
+        Port { name, state: kept("state"), rate: kept("rate"), counters, last: None }
+    }
+}
+
+struct Ports {
+    ports: Option<Vec<Port>>,
+    pace: Pace,
+    buffer: Vec<u8>,
+}
+
+impl Ports {
+    fn new() -> Ports {
+        Ports { ports: None, pace: Pace::resting(BETWEEN_LOOKS), buffer: Vec::new() }
+    }
+}
+
+impl Collector for Ports {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let ports = self.ports.get_or_insert_with(|| Port::all(host));
+        let mut reader = Reader { host, buffer: &mut self.buffer, fault: None };
+        let is_due = self.pace.is_due(tick.at);
+        ports.retain_mut(|port| {
+            if is_due {
+                match reader.look(port) {
+                    Ok(row) => port.last = row,
+                    Err(Gone) => return false,
+                }
+            }
+            if let Some(row) = &port.last {
+                tick.put(Entity::Named(port.name), row);
+            }
+            true
+        });
+        reader.fault.map_or(Ok(()), |why| Err(Fault::Skip(why)))
+    }
+}
+
+/// The adapter is not there any more.
+struct Gone;
+
+struct Reader<'a> {
+    host: &'a Host,
+    buffer: &'a mut Vec<u8>,
+    /// The first thing that made no sense.
+    fault: Option<String>,
+}
+
+impl Reader<'_> {
+    /// What a file holds; none of an adapter that does not count it.
+    fn value<T>(
+        &mut self,
+        file: &mut KeptAt,
+        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, host::Error> {
+        let bytes = file.read(&self.host.sys, self.buffer)?;
+        match parse(bytes) {
+            Ok(value) => Ok(Some(value)),
+            Err(wrong) => {
+                let path = self.host.sys.path(file.path());
+                self.fault.get_or_insert_with(|| format!("{}: {wrong}", path.display()));
+                Ok(None)
+            }
+        }
+    }
+
+    fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, Gone> {
+        let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::of);
+        match self.value(&mut port.state, word) {
+            Err(error) if error.is_gone() => Err(Gone),
+            state => Ok(state.ok().flatten().flatten()),
+        }
+    }
+
+    /// A row of a port that is active, or was.
+    fn look(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, Gone> {
+        let state = self.state(port)?;
+        if port.last.is_none() && state != Some(ACTIVE) {
+            return Ok(None);
+        }
+        // A counter that is not there or full is missing, and the others are not.
+        let mut counts: [Option<u64>; 8] = [None; 8];
+        for (count, file) in counts.iter_mut().zip(&mut port.counters) {
+            let number = self.value(file, attribute::number).ok().flatten();
+            *count = number.filter(|number| *number != u64::from(u32::MAX));
+        }
+        let words = |words: Option<u64>| words.and_then(|words| words.checked_mul(4));
+        let rate = self.value(&mut port.rate, attribute::port_rate).ok().flatten();
+        let [received, sent, packets_received, packets_sent, rest @ ..] = counts;
+        let [send_wait, errors_received, discarded_sent, link_downed] = rest;
+        Ok(Some(PortTraffic {
+            received: words(received),
+            sent: words(sent),
+            packets_received,
+            packets_sent,
+            send_wait,
+            errors_received,
+            discarded_sent,
+            link_downed,
+            rate: rate.map(|bits| bits / 8),
+            state,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::FakeHost;
+
+    fn with_port(mut fake: FakeHost, port: &str, state: &str) -> FakeHost {
+        let at = |file: &str| format!("class/infiniband/{port}/{file}");
+        fake = fake.sys(&at("state"), state).sys(&at("rate"), "100 Gb/sec (4X EDR)\n");
+        for (place, counter) in COUNTERS.iter().enumerate() {
+            fake = fake.sys(&at(&format!("counters/{counter}")), &format!("{}\n", 1000 + place));
+        }
+        fake
+    }
+
+    fn look(
+        ports: &mut Ports,
+        host: &Host,
+        second: u64,
+    ) -> (Vec<(String, PortTraffic)>, Result<(), Fault>) {
+        let mut tick = Tick::new(&[PortTraffic::METRICS]);
+        tick.begin(Duration::from_secs(second));
+        let outcome = ports.sample(host, &mut tick);
+        let table = tick.table(Scope::IbPort).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get::<PortTraffic>(row)),
+            other => panic!("{other:?}"),
+        });
+        (rows.collect(), outcome)
+    }
+
+    #[test]
+    fn data_is_counted_in_words_of_four_bytes_and_packets_are_not() {
+        let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
+        let fake = with_port(fake, "mlx5_1/ports/1", "1: DOWN\n");
+        let (rows, outcome) = look(&mut Ports::new(), &fake.host(), 0);
+        outcome.unwrap();
+        let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!(name, "mlx5_0/1");
+        assert_eq!((row.received, row.sent), (Some(4000), Some(4004)));
+        assert_eq!((row.packets_received, row.link_downed), (Some(1002), Some(1007)));
+        assert_eq!((row.rate, row.state), (Some(12_500_000_000), Some(ACTIVE)));
+        assert!(matches!(probe(&fake.host()), Probe::Ready));
+    }
+
+    #[test]
+    fn a_port_that_goes_down_says_so_and_an_adapter_that_goes_has_no_row() {
+        let fake = with_port(FakeHost::new(), "hfi1_0/ports/1", "4: ACTIVE\n");
+        let (host, mut ports) = (fake.host(), Ports::new());
+        look(&mut ports, &host, 0).1.unwrap();
+        fake.set_sys("class/infiniband/hfi1_0/ports/1/state", "1: DOWN\n");
+        let (rows, _) = look(&mut ports, &host, 1);
+        assert_eq!(rows[0].1.state, PortState::of(b"DOWN"));
+        fake.remove_sys("class/infiniband/hfi1_0");
+        // What is kept open of a file that is gone can still be read here; the kernel says ENODEV.
+        ports.ports.as_mut().unwrap()[0].state =
+            KeptAt::new(c"class/infiniband/hfi1_0/ports/1/state".into(), &Descriptors::at_most(1));
+        let (rows, outcome) = look(&mut ports, &host, 2);
+        outcome.unwrap();
+        assert!(rows.is_empty());
+    }
+
+    #[test]
+    fn a_full_counter_is_no_number_and_a_wide_one_is_preferred() {
+        let at = |file: &str| format!("class/infiniband/mthca0/ports/1/{file}");
+        let fake = with_port(FakeHost::new(), "mthca0/ports/1", "4: ACTIVE\n")
+            .sys(&at("counters/port_rcv_data"), "4294967295\n")
+            .sys(&at("counters_ext/port_xmit_data_64"), "5000000000\n");
+        let (rows, _) = look(&mut Ports::new(), &fake.host(), 0);
+        assert_eq!((rows[0].1.received, rows[0].1.sent), (None, Some(20_000_000_000)));
+    }
+
+    #[test]
+    fn garbage_and_a_counter_that_is_not_there_cost_their_values_only() {
+        let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
+        fake.set_sys("class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "N/A (no PMA)\n");
+        fake.remove_sys("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait");
+        let (rows, outcome) = look(&mut Ports::new(), &fake.host(), 0);
+        let row = rows[0].1;
+        assert_eq!((row.received, row.send_wait, row.sent), (None, None, Some(4004)));
+        assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("port_rcv_data")));
+    }
+
+    #[test]
+    fn a_machine_without_an_active_port_says_which_it_has() {
+        let why = |fake: FakeHost| match probe(&fake.host()) {
+            Probe::Absent { why } => why,
+            _ => panic!("not absent"),
+        };
+        assert_eq!(why(FakeHost::new()), "there is no InfiniBand adapter");
+        let down = with_port(FakeHost::new(), "mlx5_0/ports/1", "1: DOWN\n");
+        assert_eq!(why(down), "no InfiniBand port is active: mlx5_0/1");
+    }
+}

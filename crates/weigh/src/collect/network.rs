@@ -1,0 +1,349 @@
+//! What network devices carried, one row for each device, and what TCP had to send again.
+//!
+//! Source: `/proc/self/net/dev` and `/proc/self/net/snmp`, readable by everybody. They are
+//! those of weigh's own network namespace, so in a container they are the container's.
+//!
+//! What surprised us: a packet may be counted by several devices on its way (a bond and its
+//! parts, a bridge and what hangs on it), so whoever adds up must know what a device is.
+//! `/sys/class/net` tells, once for each device: hardware has a `device` behind it. And some
+//! drivers count in 32 bits.
+
+use std::ffi::CString;
+
+use super::turns::Turns;
+use super::{Collector, Fault, Source, group, malformed, readable};
+use crate::catalog::{Stored, Type, Value, metrics};
+use crate::host::{Host, Kept};
+use crate::parse::attribute;
+use crate::parse::net_dev::{self, Device};
+use crate::parse::net_snmp;
+use crate::sample::{Entity, Name, Table, Tick};
+
+metrics! {
+    /// What one network device carried since it was made.
+    pub struct Traffic in Nic / "traffic", "Network" {
+        /// Bytes received.
+        received: Counter u64 Bytes, "Received", from "/proc/net/dev receive bytes";
+        /// Bytes sent.
+        sent: Counter u64 Bytes, "Sent", from "/proc/net/dev transmit bytes";
+        /// Packets received.
+        packets_received: Counter u64 One, "Packets received", from "/proc/net/dev receive packets";
+        /// Packets sent.
+        packets_sent: Counter u64 One, "Packets sent", from "/proc/net/dev transmit packets";
+        /// Packets that arrived damaged.
+        errors_received: Counter u64 One, "Errors received", from "/proc/net/dev receive errs";
+        /// Packets that could not be sent.
+        errors_sent: Counter u64 One, "Errors sent", from "/proc/net/dev transmit errs";
+        /// Packets that arrived and that there was no room for.
+        dropped_received: Counter u64 One, "Dropped on arrival", from "/proc/net/dev receive drop";
+        /// Packets that there was no room for on the way out.
+        dropped_sent: Counter u64 One, "Dropped when sending", from "/proc/net/dev transmit drop";
+        /// What it is: the loopback, hardware, or made by software.
+        made_of: Gauge MadeOf One, "Made of", from "/sys/class/net/DEVICE/{type,device}";
+    }
+}
+
+metrics! {
+    /// TCP of weigh's network namespace.
+    pub struct NodeTcp in Node / "tcp", "TCP" {
+        /// Segments sent for the first time.
+        sent: Counter u64 One, "Segments sent", from "/proc/net/snmp Tcp OutSegs";
+        /// Segments sent again, because nobody confirmed them in time.
+        retransmitted: Counter u64 One, "Segments sent again", from "/proc/net/snmp Tcp RetransSegs";
+    }
+}
+
+/// What a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeOf {
+    /// It leads back to where it comes from.
+    Loopback,
+    /// There is hardware behind it.
+    Hardware,
+    /// The kernel made it: a bridge, a bond, a pair between namespaces.
+    Software,
+}
+
+const MADE_OF: [&str; 3] = ["loopback", "hardware", "software"];
+
+impl Stored for MadeOf {
+    const TYPE: Type = Type::Symbol(&MADE_OF);
+    fn value(self) -> Value {
+        Value::Symbol(self as u8)
+    }
+    fn from_value(value: Value) -> Option<MadeOf> {
+        match value {
+            Value::Symbol(0) => Some(MadeOf::Loopback),
+            Value::Symbol(1) => Some(MadeOf::Hardware),
+            Value::Symbol(2) => Some(MadeOf::Software),
+            _ => None,
+        }
+    }
+}
+
+/// The kernel's number for a loopback (`ARPHRD_LOOPBACK`).
+const LOOPBACK: u64 = 772;
+
+impl MadeOf {
+    /// What `/sys` says; without it only the loopback is known, by the name it always has.
+    fn of(host: &Host, name: &[u8]) -> Option<MadeOf> {
+        let at = |file: &str| {
+            CString::new([b"class/net/", name, b"/", file.as_bytes()].concat()).unwrap_or_default()
+        };
+        let mut buffer = Vec::new();
+        let kind = host.sys.read(&at("type"), &mut buffer).ok();
+        match kind.and_then(|bytes| attribute::number(bytes).ok()) {
+            Some(LOOPBACK) => Some(MadeOf::Loopback),
+            Some(_) if host.sys.has(&at("device/uevent")) => Some(MadeOf::Hardware),
+            Some(_) => Some(MadeOf::Software),
+            None => (name == b"lo").then_some(MadeOf::Loopback),
+        }
+    }
+}
+
+/// The devices of a tick that whoever adds up should take, so that no packet is counted twice:
+/// the hardware; where there is none, as in a container, all but the loopback.
+pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, Traffic)> {
+    let rows = || (0..table.len()).map(|row| (table.entities()[row], table.get::<Traffic>(row)));
+    let has_hardware = rows().any(|(_, row)| row.made_of == Some(MadeOf::Hardware));
+    rows().filter(move |(_, row)| match row.made_of {
+        Some(MadeOf::Hardware) => true,
+        Some(MadeOf::Loopback) => false,
+        Some(MadeOf::Software) | None => !has_hardware,
+    })
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "network",
+    about: "network devices: bytes, packets, errors, drops; TCP segments sent again",
+    groups: &[group::<Traffic>(), group::<NodeTcp>()],
+    probe: |host| readable(&host.proc, c"self/net/dev"),
+    collector: Some(|_| Box::new(Network::new())),
+    on_request: false,
+    everywhere: false,
+};
+
+struct Network {
+    dev: Kept,
+    snmp: Kept,
+    buffer: Vec<u8>,
+    devices: Vec<Known>,
+    /// Counts the looks, so that devices which are gone can be told.
+    look: u64,
+}
+
+/// A device that has been seen.
+struct Known {
+    name: Name,
+    made_of: Option<MadeOf>,
+    turns: Turns<8>,
+    seen: u64,
+}
+
+impl Network {
+    fn new() -> Network {
+        Network {
+            dev: Kept::always(),
+            snmp: Kept::always(),
+            buffer: Vec::new(),
+            devices: Vec::new(),
+            look: 0,
+        }
+    }
+
+    fn tcp(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        // A namespace need not have TCP.
+        let read = self.snmp.read(&host.proc, || c"self/net/snmp", &mut self.buffer);
+        let Ok(bytes) = read else { return Ok(()) };
+        let tcp = net_snmp::parse(bytes).map_err(malformed(&host.proc, c"self/net/snmp"))?;
+        let row = NodeTcp { sent: tcp.sent, retransmitted: tcp.retransmitted };
+        tick.put(Entity::Single, &row);
+        Ok(())
+    }
+}
+
+impl Collector for Network {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let bytes = self.dev.read(&host.proc, || c"self/net/dev", &mut self.buffer)?;
+        self.look += 1;
+        let mut outcome = Ok(());
+        for (line, device) in net_dev::devices(bytes).enumerate() {
+            match device {
+                Ok(device) => {
+                    let known = known(&mut self.devices, line, host, &device);
+                    known.seen = self.look;
+                    tick.put(Entity::Named(known.name), &row(known, &device));
+                }
+                Err(wrong) => outcome = Err(malformed(&host.proc, c"self/net/dev")(wrong)),
+            }
+        }
+        self.devices.retain(|device| device.seen == self.look);
+        outcome.and(self.tcp(host, tick))
+    }
+}
+
+/// What is known of a device; most stand where they stood at the last look.
+fn known<'d>(
+    devices: &'d mut Vec<Known>,
+    line: usize,
+    host: &Host,
+    device: &Device<'_>,
+) -> &'d mut Known {
+    let name = Name::new(device.name);
+    let here = devices.get(line).is_some_and(|device| device.name == name);
+    let place = if here { Some(line) } else { devices.iter().position(|d| d.name == name) };
+    let place = place.unwrap_or_else(|| {
+        let turns = Turns::new(counters(device));
+        let made_of = MadeOf::of(host, device.name);
+        devices.push(Known { name, made_of, turns, seen: 0 });
+        devices.len() - 1
+    });
+    &mut devices[place]
+}
+
+fn counters(device: &Device<'_>) -> [u64; 8] {
+    let (received, sent) = (&device.received, &device.sent);
+    [
+        received.bytes,
+        sent.bytes,
+        received.packets,
+        sent.packets,
+        received.errors,
+        sent.errors,
+        received.dropped,
+        sent.dropped,
+    ]
+}
+
+fn row(known: &mut Known, device: &Device<'_>) -> Traffic {
+    let [received, sent, packets_received, packets_sent, rest @ ..] =
+        known.turns.see(counters(device)).map(Some);
+    let [errors_received, errors_sent, dropped_received, dropped_sent] = rest;
+    Traffic {
+        received,
+        sent,
+        packets_received,
+        packets_sent,
+        errors_received,
+        errors_sent,
+        dropped_received,
+        dropped_sent,
+        made_of: known.made_of,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::FakeHost;
+
+    fn line(name: &str, received: u64, packets: u64) -> String {
+        format!("  {name}:{received} {packets} 1 2 0 0 0 0 {received} {packets} 3 4 0 0 0 0\n")
+    }
+
+    fn look(network: &mut Network, host: &Host) -> (Vec<(String, Traffic)>, Result<(), Fault>) {
+        let mut tick = Tick::new(&[Traffic::METRICS, NodeTcp::METRICS]);
+        let outcome = network.sample(host, &mut tick);
+        let table = tick.table(Scope::Nic).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get::<Traffic>(row)),
+            other => panic!("{other:?}"),
+        });
+        (rows.collect(), outcome)
+    }
+
+    #[test]
+    fn loopback_hardware_and_software_are_told_apart() {
+        let fake = FakeHost::new()
+            .proc(
+                "self/net/dev",
+                &[line("lo", 5, 1), line("eth0", 6, 1), line("br0", 7, 1)].concat(),
+            )
+            .sys("class/net/lo/type", "772\n")
+            .sys("class/net/eth0/type", "1\n")
+            .sys("class/net/eth0/device/uevent", "DRIVER=mlx5_core\n")
+            .sys("class/net/br0/type", "1\n");
+        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        outcome.unwrap();
+        let told: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
+        let expected = [
+            ("lo", Some(MadeOf::Loopback)),
+            ("eth0", Some(MadeOf::Hardware)),
+            ("br0", Some(MadeOf::Software)),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((rows[1].1.received, rows[1].1.dropped_sent), (Some(6), Some(4)));
+    }
+
+    #[test]
+    fn sums_are_of_the_hardware_and_without_any_of_all_but_the_loopback() {
+        let mut tick = Tick::new(&[Traffic::METRICS]);
+        let mut put = |name: &str, made_of| {
+            let row = Traffic { received: Some(1), made_of, ..Traffic::default() };
+            tick.put(Entity::Named(Name::new(name.as_bytes())), &row);
+            let names = summed(tick.table(Scope::Nic).unwrap()).map(|(entity, _)| match entity {
+                Entity::Named(name) => name.to_string(),
+                other => panic!("{other:?}"),
+            });
+            names.collect::<Vec<_>>()
+        };
+        put("lo", Some(MadeOf::Loopback));
+        put("veth0", Some(MadeOf::Software));
+        assert_eq!(put("odd0", None), ["veth0", "odd0"]);
+        assert_eq!(put("eth0", Some(MadeOf::Hardware)), ["eth0"]);
+    }
+
+    #[test]
+    fn a_device_that_vanishes_has_no_row_and_begins_anew_when_it_returns() {
+        let fake = FakeHost::new().proc("self/net/dev", &line("veth0", 4_294_967_000, 50));
+        let (host, mut network) = (fake.host(), Network::new());
+        look(&mut network, &host).1.unwrap();
+        fake.set_proc("self/net/dev", &line("lo", 1, 1));
+        assert_eq!(look(&mut network, &host).0.len(), 1);
+        fake.set_proc("self/net/dev", &line("veth0", 100, 60));
+        assert_eq!(look(&mut network, &host).0[0].1.received, Some(100), "no turn of 32 bits");
+    }
+
+    #[test]
+    fn a_counter_of_32_bits_goes_on_after_it_was_full() {
+        let fake = FakeHost::new().proc("self/net/dev", &line("eth0", 4_294_967_000, 50));
+        let (host, mut network) = (fake.host(), Network::new());
+        look(&mut network, &host).1.unwrap();
+        let wrapped = line("eth0", 100, 60).replace(" 100 60 3", " 4294967100 60 3");
+        fake.set_proc("self/net/dev", &wrapped);
+        let (rows, _) = look(&mut network, &host);
+        assert_eq!(rows[0].1.received, Some((1 << 32) + 100));
+        assert_eq!(rows[0].1.sent, Some(4_294_967_100));
+    }
+
+    #[test]
+    fn a_line_of_garbage_costs_its_device_and_is_told() {
+        let text = [line("lo", 5, 1), "eth0: x\n".to_owned(), line("eth1", 6, 1)].concat();
+        let fake = FakeHost::new()
+            .proc("self/net/dev", &text)
+            .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
+        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        let names: Vec<_> = rows.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["lo", "eth1"]);
+        let fault = outcome.unwrap_err();
+        assert!(matches!(&fault, Fault::Skip(why) if why.contains("net/dev")), "{fault:?}");
+    }
+
+    #[test]
+    fn segments_sent_again_are_the_machines() {
+        let fake = FakeHost::new()
+            .proc("self/net/dev", &line("lo", 5, 1))
+            .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
+        let mut tick = Tick::new(&[NodeTcp::METRICS]);
+        Network::new().sample(&fake.host(), &mut tick).unwrap();
+        let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
+        assert_eq!(row, NodeTcp { sent: Some(9), retransmitted: Some(2) });
+    }
+
+    #[test]
+    fn a_namespace_that_cannot_be_read_retires_the_collector() {
+        let outcome = Network::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
+        assert!(matches!(outcome, Err(Fault::Retire(_))));
+    }
+}

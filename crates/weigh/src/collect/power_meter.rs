@@ -1,0 +1,244 @@
+//! Power meters of the machine: its board, its power supplies, its processors.
+//!
+//! Source: `/sys/class/hwmon/hwmonN/power*_input`, `power*_average` and `energy*_input`
+//! (Documentation/hwmon/sysfs-interface.rst, in microwatts and microjoules), the ACPI power
+//! meter among them. Most are readable by everybody.
+//!
+//! What surprised us: the ACPI power meter has an average only, and asking it may wait for
+//! the board's management controller, so a look a second is the most. Nothing says what a
+//! meter meters beyond its name, so these are never added up.
+
+use std::ffi::{CStr, CString};
+use std::time::Duration;
+
+use super::pace::Pace;
+use super::{Collector, Fault, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::parse::attribute;
+use crate::sample::{Entity, Name, Tick};
+
+metrics! {
+    /// What one power meter says.
+    pub struct MeterPower in Energy / "meter", "Power meters" {
+        /// Power at the moment, or over the meter's own short interval.
+        power: Gauge f64 Watts, "Power", from "/sys/class/hwmon/*/power*_{input,average}";
+        /// Energy since the meter began.
+        used: Counter f64 Joules, "Power from energy", from "/sys/class/hwmon/*/energy*_input";
+    }
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "power-meter",
+    about: "power meters of the machine (hwmon, ACPI)",
+    groups: &[group::<MeterPower>()],
+    probe,
+    collector: Some(|_| Box::new(Meters::new())),
+    on_request: false,
+    everywhere: false,
+};
+
+/// Descriptors that are kept; further meters are opened each time.
+const KEPT: usize = 24;
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+fn probe(host: &Host) -> Probe {
+    let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
+    let mut refused = None;
+    for meter in &mut meters {
+        match meter.file.read(&host.sys, &mut buffer) {
+            // One is enough: asking them may take its time, and the command waits.
+            Ok(_) => return Probe::Ready,
+            Err(error) => refused = Some(error),
+        }
+    }
+    match refused {
+        Some(error) if error.is_denied() => Probe::Denied {
+            why: error.to_string(),
+            hint: "sudo chmod a+r /sys/class/hwmon/*/{power,energy}*_*".to_owned(),
+        },
+        Some(error) => Probe::Absent { why: error.to_string() },
+        None => Probe::Absent { why: "there is no power meter in /sys/class/hwmon".to_owned() },
+    }
+}
+
+/// What a meter tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tells {
+    Power,
+    Energy,
+}
+
+struct Meter {
+    name: Name,
+    tells: Tells,
+    file: KeptAt,
+    last: MeterPower,
+}
+
+impl Meter {
+    fn all(host: &Host) -> Vec<Meter> {
+        let allowance = Descriptors::at_most(KEPT);
+        let mut meters: Vec<Meter> = Vec::new();
+        for chip in host.sys.names(c"class/hwmon").unwrap_or_default() {
+            let directory = [b"class/hwmon/", chip.to_bytes()].concat();
+            let Ok(directory) = CString::new(directory) else { continue };
+            let files = host.sys.names(&directory).unwrap_or_default();
+            let owner = text(host, &directory, "name").unwrap_or_else(|| chip.to_bytes().to_vec());
+            for (channel, tells, file) in channels(&files) {
+                let label = text(host, &directory, &format!("{channel}_label"));
+                let label = label.unwrap_or_else(|| channel.as_bytes().to_vec());
+                let mut name = Name::joined(&[&owner, b"/", &label]);
+                if meters.iter().any(|meter| meter.name == name) {
+                    name = Name::joined(&[&owner, b"-", chip.to_bytes(), b"/", &label]);
+                }
+                let file = KeptAt::new(path(&directory, file), &allowance);
+                meters.push(Meter { name, tells, file, last: MeterPower::default() });
+            }
+        }
+        meters
+    }
+
+    fn look(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<(), host::Error> {
+        self.last = MeterPower::default();
+        let bytes = self.file.read(&host.sys, buffer)?;
+        let millionths = attribute::number(bytes).map_err(|source| host::Error::Parse {
+            path: host.sys.path(self.file.path()),
+            source,
+        })?;
+        let value = Some(millionths as f64 / 1e6);
+        match self.tells {
+            Tells::Power => self.last.power = value,
+            Tells::Energy => self.last.used = value,
+        }
+        Ok(())
+    }
+}
+
+fn path(directory: &CStr, file: &str) -> CString {
+    CString::new([directory.to_bytes(), b"/", file.as_bytes()].concat()).unwrap_or_default()
+}
+
+fn text(host: &Host, directory: &CStr, file: &str) -> Option<Vec<u8>> {
+    let mut buffer = Vec::new();
+    let bytes = host.sys.read(&path(directory, file), &mut buffer).ok()?;
+    attribute::text(bytes).ok().map(<[u8]>::to_vec)
+}
+
+/// The channels among the files of a chip: what they are called, what they tell, and where.
+fn channels(files: &[CString]) -> Vec<(&str, Tells, &str)> {
+    let files: Vec<&str> = files.iter().filter_map(|file| file.to_str().ok()).collect();
+    let mut channels = Vec::new();
+    for &file in &files {
+        let Some((channel, kind)) = file.split_once('_') else { continue };
+        let is = |kind| channel.strip_prefix(kind).is_some_and(|n: &str| n.parse::<u32>().is_ok());
+        let tells = match kind {
+            "input" if is("power") => Tells::Power,
+            "input" if is("energy") => Tells::Energy,
+            // Only where there is nothing newer.
+            "average" if is("power") && !files.contains(&&*format!("{channel}_input")) => {
+                Tells::Power
+            }
+            _ => continue,
+        };
+        channels.push((channel, tells, file));
+    }
+    channels
+}
+
+struct Meters {
+    meters: Option<Vec<Meter>>,
+    pace: Pace,
+    buffer: Vec<u8>,
+}
+
+impl Meters {
+    fn new() -> Meters {
+        Meters { meters: None, pace: Pace::resting(BETWEEN_LOOKS), buffer: Vec::new() }
+    }
+}
+
+impl Collector for Meters {
+    fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
+        let meters = self.meters.get_or_insert_with(|| Meter::all(host));
+        let is_due = self.pace.is_due(tick.at);
+        let mut outcome = Ok(());
+        meters.retain_mut(|meter| {
+            let looked = if is_due { meter.look(host, &mut self.buffer) } else { Ok(()) };
+            match looked {
+                Ok(()) => {}
+                Err(error) if error.is_gone() || error.is_denied() => return false,
+                Err(error) => outcome = Err(Fault::Skip(error.to_string())),
+            }
+            tick.put(Entity::Named(meter.name), &meter.last);
+            true
+        });
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, Scope};
+    use crate::host::fake::{FakeHost, as_nobody};
+
+    fn look(meters: &mut Meters, host: &Host) -> (Vec<(String, MeterPower)>, Result<(), Fault>) {
+        let mut tick = Tick::new(&[MeterPower::METRICS]);
+        let outcome = meters.sample(host, &mut tick);
+        let table = tick.table(Scope::Energy).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get::<MeterPower>(row)),
+            other => panic!("{other:?}"),
+        });
+        (rows.collect(), outcome)
+    }
+
+    fn machine() -> FakeHost {
+        FakeHost::new()
+            .sys("class/hwmon/hwmon0/name", "power_meter\n")
+            .sys("class/hwmon/hwmon0/power1_average", "215000000\n")
+            .sys("class/hwmon/hwmon0/power1_average_interval", "1000\n")
+            .sys("class/hwmon/hwmon1/name", "amd_energy\n")
+            .sys("class/hwmon/hwmon1/energy1_input", "1500000\n")
+            .sys("class/hwmon/hwmon1/energy1_label", "Esocket0\n")
+            .sys("class/hwmon/hwmon2/name", "power_meter\n")
+            .sys("class/hwmon/hwmon2/power1_input", "90000000\n")
+            .sys("class/hwmon/hwmon2/power1_average", "80000000\n")
+            .sys("class/hwmon/hwmon3/temp1_input", "45000\n")
+    }
+
+    #[test]
+    fn meters_have_the_name_of_their_chip_and_of_their_channel() {
+        let (rows, outcome) = look(&mut Meters::new(), &machine().host());
+        outcome.unwrap();
+        let expected = [
+            ("power_meter/power1", Some(215.0), None),
+            ("amd_energy/Esocket0", None, Some(1.5)),
+            ("power_meter-hwmon2/power1", Some(90.0), None),
+        ];
+        let found: Vec<_> =
+            rows.iter().map(|(name, row)| (name.as_str(), row.power, row.used)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn garbage_costs_its_value_and_is_told() {
+        let fake = machine();
+        fake.set_sys("class/hwmon/hwmon0/power1_average", "-1\n");
+        let (rows, outcome) = look(&mut Meters::new(), &fake.host());
+        assert_eq!((rows[0].1.power, rows[1].1.used), (None, Some(1.5)));
+        assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("power1_average")));
+    }
+
+    #[test]
+    fn meters_that_may_not_be_read_are_denied_and_none_are_absent() {
+        let fake = FakeHost::new().sys("class/hwmon/hwmon0/energy1_input", "1\n");
+        fake.deny_sys("class/hwmon/hwmon0/energy1_input");
+        let host = fake.host();
+        assert!(matches!(as_nobody(|| probe(&host)), Probe::Denied { .. }));
+        assert_eq!(as_nobody(|| look(&mut Meters::new(), &host)).0, []);
+        assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
+    }
+}

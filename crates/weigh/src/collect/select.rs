@@ -1,0 +1,80 @@
+//! Which sources a run uses: those that are asked for and that this machine has.
+//!
+//! What a machine does not have is a fact and no fault: most have no InfiniBand, and most
+//! users may not read energies. A recording says so in `run.json`, `weigh doctor` says what
+//! to do about it, and the run is quiet about it, unless the source was asked for by name.
+
+use super::{Probe, Source};
+use crate::host::Host;
+use crate::settings::Settings;
+
+/// The sources of a run.
+pub struct Selection {
+    /// Those that are used.
+    pub sources: Vec<&'static Source>,
+    /// Those that would be, if they were there.
+    pub absent: Vec<Absence>,
+}
+
+/// A source that cannot be used here.
+pub struct Absence {
+    /// Which one.
+    pub source: &'static Source,
+    /// Why, and what to type about it where that helps.
+    pub why: String,
+    /// Whether somebody asked for it by name.
+    pub is_missed: bool,
+}
+
+/// The sources that settings ask for, as far as they can be had on this machine.
+pub fn select(host: &Host, settings: &Settings) -> Selection {
+    let mut selection = Selection { sources: Vec::new(), absent: Vec::new() };
+    for source in settings.sources() {
+        let why = if source.everywhere { None } else { refusal(host, source) };
+        match why {
+            None => selection.sources.push(source),
+            Some(why) => {
+                let named = settings.collect.iter().flatten().any(|name| name == source.name);
+                selection.absent.push(Absence { source, why, is_missed: named });
+            }
+        }
+    }
+    selection
+}
+
+fn refusal(host: &Host, source: &Source) -> Option<String> {
+    match (source.probe)(host) {
+        Probe::Ready => None,
+        Probe::Absent { why } => Some(why),
+        Probe::Denied { why, hint } => Some(format!("{why}; {hint}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    fn names(selection: &Selection) -> Vec<&str> {
+        selection.sources.iter().map(|source| source.name).collect()
+    }
+
+    #[test]
+    fn what_a_machine_does_not_have_is_left_out_with_its_reason() {
+        let fake = FakeHost::new().proc("self/net/dev", "");
+        let selection = select(&fake.host(), &Settings::default());
+        let names = names(&selection);
+        assert!(names.contains(&"network") && names.contains(&"cpu"), "{names:?}");
+        assert!(!names.contains(&"disk"), "{names:?}");
+        let disk = selection.absent.iter().find(|absence| absence.source.name == "disk").unwrap();
+        assert!(disk.why.contains("proc/diskstats") && !disk.is_missed, "{}", disk.why);
+    }
+
+    #[test]
+    fn what_was_asked_for_by_name_is_missed() {
+        let settings = Settings { collect: Some(vec!["disk".into()]), ..Settings::default() };
+        let selection = select(&FakeHost::new().host(), &settings);
+        assert_eq!(names(&selection), ["own"]);
+        assert!(selection.absent[0].is_missed);
+    }
+}

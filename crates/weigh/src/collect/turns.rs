@@ -1,0 +1,65 @@
+//! Counters of 32 bits that begin again from zero, made to go on.
+//!
+//! Some drivers of network devices count in 32 bits, which a fast link fills in seconds. A
+//! counter that went back may also belong to another device of the same name. The two are
+//! told apart by what else happened: a counter that is full begins again alone and from its
+//! top, a new device has all of its counters anew.
+
+/// Counters of one device, as they would be if they were wide enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Turns<const N: usize> {
+    last: [u64; N],
+    turns: [u64; N],
+}
+
+const HALF: u64 = 1 << 31;
+const FULL: u64 = 1 << 32;
+
+impl<const N: usize> Turns<N> {
+    /// Counters that were first seen at these values.
+    pub fn new(first: [u64; N]) -> Turns<N> {
+        Turns { last: first, turns: [0; N] }
+    }
+
+    /// The counters now, with every turn they have made.
+    pub fn see(&mut self, now: [u64; N]) -> [u64; N] {
+        let went_back = |place: &usize| now[*place] < self.last[*place];
+        let mut back = (0..N).filter(went_back);
+        match (back.next(), back.next()) {
+            (None, _) => {}
+            (Some(place), None) if self.is_full(place, now[place]) => self.turns[place] += 1,
+            // Somebody else, who begins from the beginning.
+            _ => self.turns = [0; N],
+        }
+        self.last = now;
+        std::array::from_fn(|place| now[place].saturating_add(self.turns[place] * FULL))
+    }
+
+    fn is_full(&self, place: usize, now: u64) -> bool {
+        (HALF..FULL).contains(&self.last[place]) && now < HALF
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_counter_goes_on_and_stays_ahead() {
+        let mut turns = Turns::new([4_294_967_000, 7]);
+        assert_eq!(turns.see([4_294_967_200, 8]), [4_294_967_200, 8]);
+        assert_eq!(turns.see([100, 9]), [FULL + 100, 9]);
+        assert_eq!(turns.see([200, 9]), [FULL + 200, 9]);
+        assert_eq!(turns.see([4_000_000_000, 10]), [FULL + 4_000_000_000, 10]);
+        assert_eq!(turns.see([1, 11]), [2 * FULL + 1, 11]);
+    }
+
+    #[test]
+    fn another_device_of_the_same_name_begins_from_its_own_beginning() {
+        let mut turns = Turns::new([4_294_967_000, 700]);
+        turns.see([10, 701]);
+        assert_eq!(turns.see([20, 2]), [20, 2], "both went back");
+        let mut wide = Turns::new([1 << 40, 5]);
+        assert_eq!(wide.see([3, 6]), [3, 6], "it was no counter of 32 bits");
+    }
+}

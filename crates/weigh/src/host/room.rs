@@ -1,0 +1,69 @@
+//! How much room is left where weigh was started.
+//!
+//! Source: fstatfs(2) of the working directory. It asks the file system, and one on another
+//! machine may never answer, so such file systems are told apart first.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+
+/// The working directory as it was when weigh began.
+#[derive(Debug)]
+pub struct WorkingDirectory(OwnedFd);
+
+/// Room of a file system, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// All there is.
+    pub total: u64,
+    /// What is left for users who are not root.
+    pub available: u64,
+}
+
+/// Numbers of file systems that others serve (statfs(2), and their own sources).
+const FAR: [(u32, &str); 10] = [
+    (0x6969, "NFS"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x00c3_6400, "Ceph"),
+    (0x0102_1997, "9p"),
+    (0x4750_4653, "GPFS"),
+    (0x1983_0326, "BeeGFS"),
+    (0x6573_5546, "FUSE"),
+    (0x5346_414f, "AFS"),
+];
+
+impl WorkingDirectory {
+    /// Opens it.
+    pub fn open() -> std::io::Result<WorkingDirectory> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(WorkingDirectory(rustix::fs::open(".", flags, Mode::empty())?))
+    }
+
+    /// The kind of its file system, when another machine or program serves it.
+    pub fn served_by(&self) -> std::io::Result<Option<&'static str>> {
+        let kind = rustix::fs::fstatfs(&self.0)?.f_type as u32;
+        Ok(FAR.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
+    }
+
+    /// The room of its file system.
+    pub fn room(&self) -> std::io::Result<Room> {
+        let found = rustix::fs::fstatvfs(&self.0)?;
+        Ok(Room {
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            available: found.f_bavail.saturating_mul(found.f_frsize),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_left_than_there_is() {
+        let room = WorkingDirectory::open().unwrap().room().unwrap();
+        assert!(room.total > 0 && room.available <= room.total, "{room:?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! What TCP has done: the `Tcp:` lines of `/proc/net/snmp`.
+//!
+//! A line of names and a line of numbers for each protocol (proc_pid_net(5), RFC 1213),
+//! of the reader's network namespace, readable by every user.
+//!
+//! What surprises: the order is not promised, so numbers are found by their names, and one
+//! of them (`MaxConn`) is -1.
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// TCP of a network namespace since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Segments sent, those that were sent again left out (`OutSegs`).
+    pub sent: Option<u64>,
+    /// Segments sent again (`RetransSegs`).
+    pub retransmitted: Option<u64>,
+}
+
+/// Reads the bytes of `/proc/net/snmp`.
+pub fn parse(bytes: &[u8]) -> Result<Tcp, Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let mut names = None;
+    while let Some(line) = lines.line()? {
+        let Some(columns) = line.strip_prefix(b"Tcp:") else { continue };
+        match names {
+            None => names = Some(columns),
+            Some(names) => return values(names, columns),
+        }
+    }
+    Err(Malformed("Tcp"))
+}
+
+fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, Malformed> {
+    let words = |line: &'_ [u8]| line.trim_ascii().split(|byte| *byte == b' ').count();
+    if words(names) != words(numbers) {
+        return Err(Malformed("Tcp columns"));
+    }
+    let mut tcp = Tcp::default();
+    let names = names.trim_ascii().split(|byte| *byte == b' ');
+    let numbers = numbers.trim_ascii().split(|byte| *byte == b' ');
+    for (name, number) in names.zip(numbers) {
+        let (slot, field) = match name {
+            b"OutSegs" => (&mut tcp.sent, "OutSegs"),
+            b"RetransSegs" => (&mut tcp.retransmitted, "RetransSegs"),
+            _ => continue,
+        };
+        let mut digits = Cursor::new(number);
+        *slot = Some(digits.digits(field)?);
+        if !digits.is_empty() {
+            return Err(Malformed(field));
+        }
+    }
+    Ok(tcp)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::*;
+
+    const SNMP: &[u8] = b"Icmp: InMsgs InErrors\nIcmp: 1 2\n\
+        Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets \
+        CurrEstab InSegs OutSegs RetransSegs InErrs OutRsts InCsumErrors\n\
+        Tcp: 1 200 120000 -1 311 205 4 16 23 81613 55627 41 0 33 0\n\
+        Udp: InDatagrams\nUdp: 5\n";
+
+    #[test]
+    fn numbers_are_found_by_their_names() {
+        let expected = Tcp { sent: Some(55_627), retransmitted: Some(41) };
+        assert_eq!(parse(SNMP), Ok(expected));
+        assert_eq!(parse(b"Tcp: RetransSegs\nTcp: 7\n").unwrap().retransmitted, Some(7));
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        assert_eq!(parse(b"Tcp: A B\nTcp: 1\n"), Err(Malformed("Tcp columns")));
+        assert_eq!(parse(b"Tcp: OutSegs\nTcp: -7\n"), Err(Malformed("OutSegs")));
+        assert_eq!(parse(b"Tcp: OutSegs\nTcp: 7x\n"), Err(Malformed("OutSegs")));
+        assert_eq!(parse(b"Udp: A\n"), Err(Malformed("Tcp")));
+    }
+
+    #[test]
+    fn a_cut_file_changes_nothing() {
+        cut_at_every_byte(SNMP, parse, |part, whole| part == whole);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(SNMP)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn this_kernel_has_it() {
+        assert!(parse(&of_this_kernel("/proc/self/net/snmp")).unwrap().retransmitted.is_some());
+    }
+}

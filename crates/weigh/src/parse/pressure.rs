@@ -1,0 +1,76 @@
+//! How long somebody had to wait for CPU, memory or storage: `/proc/pressure/*`.
+//!
+//! Two lines since 4.20 (Documentation/accounting/psi.rst), readable by every user:
+//! `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345` and the same for `full`. The totals
+//! are microseconds since boot; the means are left alone, since they can be made from those.
+//!
+//! What surprises: `cpu` had no `full` line before 5.13, and for a whole machine it is
+//! always zero since.
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// Time in which tasks were held up, in microseconds since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    /// At least one task.
+    pub some: u64,
+    /// All tasks that were not idle, at once.
+    pub full: Option<u64>,
+}
+
+/// Reads the bytes of one of the files.
+pub fn parse(bytes: &[u8]) -> Result<Pressure, Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let (mut some, mut full) = (None, None);
+    while let Some(line) = lines.line()? {
+        if let Some(rest) = line.strip_prefix(b"some ") {
+            some = Some(total(rest)?);
+        } else if let Some(rest) = line.strip_prefix(b"full ") {
+            full = Some(total(rest)?);
+        }
+    }
+    Ok(Pressure { some: some.ok_or(Malformed("some"))?, full })
+}
+
+fn total(line: &[u8]) -> Result<u64, Malformed> {
+    const KEY: &[u8] = b"total=";
+    let place = line.windows(KEY.len()).position(|window| window == KEY);
+    let place = place.ok_or(Malformed("total"))?;
+    Cursor::new(&line[place + KEY.len()..]).number("total")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::*;
+
+    const IO: &[u8] = b"some avg10=1.53 avg60=0.87 avg300=0.42 total=83759302\n\
+        full avg10=0.00 avg60=0.10 avg300=0.20 total=61120011\n";
+
+    #[test]
+    fn totals_are_read_and_a_line_may_be_missing() {
+        let expected = Pressure { some: 83_759_302, full: Some(61_120_011) };
+        assert_eq!(parse(IO), Ok(expected));
+        let old = parse(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n").unwrap();
+        assert_eq!((old.some, old.full), (5, None));
+        assert_eq!(parse(b"some avg10=0.00\n"), Err(Malformed("total")));
+        assert_eq!(parse(b"full avg10=0.00 total=1\n"), Err(Malformed("some")));
+    }
+
+    #[test]
+    fn a_cut_file_loses_a_line_but_changes_nothing() {
+        cut_at_every_byte(IO, parse, |part, whole| {
+            part.some == whole.some && lost_or_same(&part.full, &whole.full)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(IO)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

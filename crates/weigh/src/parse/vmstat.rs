@@ -1,0 +1,84 @@
+//! What the memory of the machine went through: `/proc/vmstat`.
+//!
+//! About 180 lines `key value` (proc_vmstat(5)), readable by every user.
+//!
+//! What surprises: swapped pages are counted in pages, though `pgpgin` above them is in KiB;
+//! and a process that the kernel killed for want of memory is counted here (4.13), whichever
+//! cgroup it was in.
+
+use super::Malformed;
+use super::fields::{Cursor, only_number};
+
+/// Counts since boot; `None` is a line this kernel does not write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vmstat {
+    /// Pages fetched from swap (`pswpin`).
+    pub swapped_in: Option<u64>,
+    /// Pages put into swap (`pswpout`).
+    pub swapped_out: Option<u64>,
+    /// Processes killed because memory ran out (`oom_kill`).
+    pub oom_kills: Option<u64>,
+}
+
+/// Reads the bytes of `/proc/vmstat`.
+pub fn parse(bytes: &[u8]) -> Result<Vmstat, Malformed> {
+    let mut vmstat = Vmstat::default();
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        // Nearly all lines are of others: one look at the first letter is enough for them.
+        let (slot, value, field) = match line.first() {
+            Some(b'p') if line.starts_with(b"pswpin ") => {
+                (&mut vmstat.swapped_in, &line[7..], "pswpin")
+            }
+            Some(b'p') if line.starts_with(b"pswpout ") => {
+                (&mut vmstat.swapped_out, &line[8..], "pswpout")
+            }
+            Some(b'o') if line.starts_with(b"oom_kill ") => {
+                (&mut vmstat.oom_kills, &line[9..], "oom_kill")
+            }
+            _ => continue,
+        };
+        *slot = Some(only_number(value, field)?);
+    }
+    Ok(vmstat)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::*;
+
+    const VMSTAT: &[u8] = b"nr_free_pages 5439045\npgpgin 74593289\npswpin 12\npswpout 345\n\
+        pgalloc_dma 0\noom_kill 2\noom_kill_other 9\n";
+
+    #[test]
+    fn three_counts_are_found_among_many() {
+        let expected = Vmstat { swapped_in: Some(12), swapped_out: Some(345), oom_kills: Some(2) };
+        assert_eq!(parse(VMSTAT), Ok(expected));
+        assert_eq!(parse(b"pgpgin 1\n"), Ok(Vmstat::default()));
+        assert_eq!(parse(b"pswpin x\n"), Err(Malformed("pswpin")));
+    }
+
+    #[test]
+    fn a_cut_file_loses_counts_but_changes_none() {
+        cut_at_every_byte(VMSTAT, parse, |part, whole| {
+            lost_or_same(&part.swapped_in, &whole.swapped_in)
+                && lost_or_same(&part.swapped_out, &whole.swapped_out)
+                && lost_or_same(&part.oom_kills, &whole.oom_kills)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(VMSTAT)) {
+            let _ = parse(&bytes);
+        }
+    }
+
+    #[test]
+    fn this_kernel_has_them() {
+        assert!(parse(&of_this_kernel("/proc/vmstat")).unwrap().oom_kills.is_some());
+    }
+}
