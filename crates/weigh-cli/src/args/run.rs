@@ -20,6 +20,7 @@ Examples:
   weigh run -q --summary out.json -- ./solver      only the file, nothing on the terminal
   weigh run --wait-all -- ./start-daemon           wait for what outlives the command
   sudo weigh run --cgroup auto -- ./solver         exact peak of memory of all together
+  systemd-run --user --scope -p Delegate=yes weigh run --cgroup always -- ./solver
 
 Settings may also stand in weigh.toml (here, or in $XDG_CONFIG_HOME/weigh/) and in
 WEIGH_* variables. A flag wins over a variable, a variable over a file.

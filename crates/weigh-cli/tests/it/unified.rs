@@ -90,7 +90,15 @@ $WEIGH run -q --cgroup always -i 60s -o own -- $BURNER touch 100MiB 50ms --after
 cp own/summary.json $OUT/own.json
 $WEIGH run -q --cgroup auto -o careful -- true
 cp careful/summary.json $OUT/careful.json
-ls -d /sys/fs/cgroup/weigh-* > $OUT/left
+sh -c 'echo $$ > /sys/fs/cgroup/job/cgroup.procs; exec "$@"' - \
+    $WEIGH run -q --cgroup always -i 60s -o alone -- sh -c "
+        $BURNER touch 100MiB 50ms --after 1500ms
+        $BURNER sleep 60s & echo \$! > daemon"
+cp alone/summary.json $OUT/alone.json
+grep '^0::' /proc/$(cat daemon)/cgroup > $OUT/where
+kill $(cat daemon)
+(cat /sys/fs/cgroup/job/cgroup.subtree_control && echo no more) > $OUT/enabled
+ls -d /sys/fs/cgroup/weigh-* /sys/fs/cgroup/job/weigh-* > $OUT/left
 touch $OUT/done
 "#;
     inside(directory.path(), script);
@@ -105,7 +113,12 @@ touch $OUT/done
     let own = summary(directory.path(), "own.json");
     figure(&own, "memory_peak_bytes").is("exact").is_within(0.05, 100.0 * MIB);
     figure(&own, "cpu_time_seconds").is("exact");
+    // Alone in its group, weigh makes room for the command, and all is as it was afterwards.
+    let alone = summary(directory.path(), "alone.json");
+    figure(&alone, "memory_peak_bytes").is("exact").is_within(0.05, 100.0 * MIB);
+    let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+    assert_eq!((read("where").as_str(), read("enabled").as_str()), ("0::/job\n", "no more\n"));
     let careful = summary(directory.path(), "careful.json")["monitor"]["faults"].to_string();
     assert!(careful.contains("one share"), "{careful}");
-    assert_eq!(fs::read_to_string(directory.path().join("left")).unwrap(), "", "nothing is left");
+    assert_eq!(read("left"), "", "nothing is left");
 }

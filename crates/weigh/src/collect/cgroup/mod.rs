@@ -164,7 +164,10 @@ impl Account {
         match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
             Ok(value) => Some(value),
             Err(error) => {
-                self.miss(of, error.to_string());
+                let is_absent = error.is_gone();
+                let more =
+                    if is_absent { " (its controller is not enabled for the group)" } else { "" };
+                self.miss(of, format!("{error}{more}"));
                 None
             }
         }

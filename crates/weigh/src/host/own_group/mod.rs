@@ -14,11 +14,14 @@
 //! is decided where the limit is. Version 1 without `memory.use_hierarchy` would lift the
 //! limits above, and is never used.
 
+mod aside;
+
 use std::ffi::{CStr, CString};
 
 use super::cgroup::Group;
 use super::{Dir, Error, Host, environment, facts};
 use crate::parse::group_stat;
+use aside::Aside;
 
 /// Why no group is made.
 #[derive(Debug, thiserror::Error)]
@@ -48,13 +51,17 @@ pub enum Care {
 pub struct OwnGroup {
     /// Where it is.
     pub group: Group,
+    // In this order: weigh can step back when the group below is gone.
     made: Vec<Made>,
+    aside: Option<Aside>,
 }
 
 /// One directory of it.
 #[derive(Debug)]
 struct Made {
     above: Dir,
+    /// Where those go who are still in it when it goes.
+    refuge: Dir,
     name: CString,
     dir: Dir,
 }
@@ -83,14 +90,18 @@ impl OwnGroup {
             let why = "where groups share the CPUs and the disks: the command would have one share";
             return Err(Refused::Careful(why.to_owned()));
         }
+        let aside = match &unified {
+            Some(dir) if care == Care::Asked => Aside::step(dir)?,
+            _ => None,
+        };
         let name = CString::new(format!("weigh-{}", std::process::id())).unwrap_or_default();
         let mut made: Vec<Made> = Vec::new();
         let mut below = |above: Option<Dir>| -> Result<Option<Dir>, Refused> {
             let Some(above) = above else { return Ok(None) };
             // Whoever is moved is moved out of the group above, and that takes a right, too.
             let dir = make_in(host, &above, &name)?;
-            let one = Made { above, name: name.clone(), dir: dir.clone() };
-            made.push(one);
+            let refuge = aside.as_ref().map_or(&above, |aside| &aside.dir).clone();
+            made.push(Made { above, refuge, name: name.clone(), dir: dir.clone() });
             Ok(Some(dir))
         };
         // What was made before a failure goes with `made`.
@@ -99,7 +110,7 @@ impl OwnGroup {
         let path = format!("{}/{}", around.path.trim_end_matches('/'), name.to_string_lossy());
         let (cpu, pids, blkio) = (None, None, None);
         let group = Group { path, members, unified, cpuacct, cpu, memory, pids, blkio };
-        Ok(OwnGroup { group, made })
+        Ok(OwnGroup { group, made, aside })
     }
 
     /// Puts a process into it, before it has started anything.
@@ -109,7 +120,9 @@ impl OwnGroup {
 
     /// Removes it; whoever is still in it goes back to where weigh is.
     pub fn remove(mut self) -> Result<(), Error> {
-        self.made.drain(..).map(|mut one| one.remove()).fold(Ok(()), Result::and)
+        let removed = self.made.drain(..).map(|mut one| one.remove()).fold(Ok(()), Result::and);
+        self.aside = None;
+        removed
     }
 }
 
@@ -127,7 +140,7 @@ impl Made {
             let bytes = self.dir.read(PROCESSES, &mut buffer).unwrap_or_default();
             for pid in group_stat::processes(bytes) {
                 // One that has ended in the meantime needs no place.
-                let _ = self.above.tell(PROCESSES, &pid.to_string());
+                let _ = self.refuge.tell(PROCESSES, &pid.to_string());
             }
             std::thread::yield_now();
             removed = self.above.unmake(&self.name);
@@ -193,9 +206,13 @@ fn has_shares(dir: &Dir) -> bool {
 
 /// Whether groups below this one of version 2 have a controller.
 fn controls(dir: &Dir, controller: &[u8]) -> bool {
+    lists(dir, c"cgroup.subtree_control", controller)
+}
+
+fn lists(dir: &Dir, file: &CStr, word: &[u8]) -> bool {
     let mut buffer = Vec::new();
-    let enabled = dir.read(c"cgroup.subtree_control", &mut buffer).unwrap_or_default();
-    enabled.split(u8::is_ascii_whitespace).any(|one| one == controller)
+    let words = dir.read(file, &mut buffer).unwrap_or_default();
+    words.split(u8::is_ascii_whitespace).any(|one| one == word)
 }
 
 #[cfg(test)]
@@ -272,6 +289,30 @@ mod tests {
         assert!(!exists(&fake, "fs/cgroup/memory/job/weigh-11"));
         assert!(exists(&fake, "fs/cgroup/memory/job/weigh-12"), "it runs");
         assert!(exists(&fake, "fs/cgroup/memory/job/mine-11"), "it is somebody else's");
+    }
+
+    #[test]
+    fn weigh_steps_aside_only_when_it_is_alone_and_what_fails_is_undone() {
+        let own = std::process::id();
+        let second = |inside: &str| {
+            FakeHost::new()
+                .proc("self/cgroup", "0::/job\n")
+                .sys("fs/cgroup/cgroup.procs", "1\n")
+                .sys("fs/cgroup/job/cgroup.procs", inside)
+                .sys("fs/cgroup/job/cgroup.controllers", "cpu memory\n")
+                .sys("fs/cgroup/job/cgroup.subtree_control", "")
+        };
+        let aside = format!("fs/cgroup/job/weigh-{own}-aside");
+        let shared = second(&format!("7\n{own}\n"));
+        let group = OwnGroup::make(&shared.host(), Care::Asked).unwrap();
+        assert!(group.aside.is_none() && !exists(&shared, &aside));
+        let alone = second(&format!("{own}\n"));
+        let careful = OwnGroup::make(&alone.host(), Care::Full).unwrap();
+        assert!(careful.aside.is_none(), "that would change where weigh is");
+        drop(careful);
+        // A directory of the test's has no file to move a process with.
+        OwnGroup::make(&alone.host(), Care::Asked).unwrap_err();
+        assert!(!exists(&alone, &aside), "nothing is left behind");
     }
 
     #[test]
