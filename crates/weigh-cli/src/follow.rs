@@ -63,7 +63,7 @@ fn beginning(manifest: &Manifest, follow: &Follow) -> String {
         (None, What::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
         (None, _) => "until the end".to_owned(),
     };
-    format!("weigh: following {what} {until}; Ctrl-C ends the watching, not the watched\n")
+    format!("weigh: following {what} {until}; Ctrl-C ends only the watching\n")
 }
 
 /// The names in a file, or in a set that weigh knows.
@@ -77,8 +77,8 @@ fn tool_names(tools: &str) -> Result<Vec<String>, Failure> {
         Failure::new(format!("cannot read tools from {tools}"), cause, hint).code(USAGE)
     };
     let path = Path::new(tools);
-    if !path.is_file() {
-        return Err(failed("there is no such file".to_owned()));
+    if path.exists() && !path.is_file() {
+        return Err(failed("it is not a file".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());

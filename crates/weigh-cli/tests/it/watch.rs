@@ -231,7 +231,8 @@ fn refused(words: &[&str]) -> String {
 fn what_cannot_be_watched_is_told_before_anything_begins() {
     assert!(refused(&["watch", "--regex", "("]).contains("cannot watch for this"));
     assert!(refused(&["watch"]).contains("NAME"));
-    assert!(refused(&["watch", "--tools", "/nonexistent"]).contains("there is no such file"));
+    assert!(refused(&["watch", "--tools", "/no/such/file"]).contains("No such file"));
+    assert!(refused(&["watch", ""]).contains("no program is named"));
     assert!(refused(&["attach"]).contains("PID"));
     assert!(refused(&["attach", "init"]).contains("init"));
     assert!(refused(&["watch", "x", "--for", "soon"]).contains("soon"));

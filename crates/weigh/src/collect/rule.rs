@@ -56,7 +56,8 @@ impl Rule {
     /// Programs with one of these names, or whose name matches the pattern; with `anywhere`,
     /// also all that mention them in their command line.
     pub fn new(names: Vec<String>, pattern: Option<&str>, anywhere: bool) -> Result<Rule, Error> {
-        if names.is_empty() && pattern.is_none() {
+        let is_nothing = |name: &String| name.trim().is_empty();
+        if (names.is_empty() && pattern.is_none()) || names.iter().any(is_nothing) {
             return Err(Error::Nothing);
         }
         let compiled = |pattern: &str| {

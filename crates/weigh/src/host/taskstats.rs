@@ -93,7 +93,9 @@ impl Taskstats {
             .ok_or(Error::Absent)?;
         own?;
         let mut buffer = Vec::new();
-        let cpus = sys.read(c"devices/system/cpu/possible", &mut buffer)?.trim_ascii().to_vec();
+        let listed = sys.read(c"devices/system/cpu/possible", &mut buffer)?.trim_ascii();
+        // The kernel takes the last byte for the end of the text, whatever it is.
+        let cpus = [listed, b"\0"].concat();
         let mut taskstats = Taskstats { socket, family, cpus };
         taskstats.say(ANSWERED, LISTEN)?;
         match taskstats.socket.answer(errno)?.ok_or(Error::Absent)? {

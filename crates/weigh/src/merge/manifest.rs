@@ -82,6 +82,8 @@ impl Layout {
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
             Some(Scope::Process | Scope::Own) => true,
             Some(Scope::Run) => self.clocks,
+            // A group is not all of them.
+            Some(Scope::Cgroup) => false,
             _ => self.one_machine,
         }
     }

@@ -18,6 +18,7 @@ pub struct Rounds {
 #[derive(Debug, Clone, Copy, Default)]
 struct Watcher {
     /// Whether it is waited for.
+    has_begun: bool,
     goes_on: bool,
     has_looked: bool,
     cost: OwnCost,
@@ -31,9 +32,16 @@ impl Rounds {
         Rounds { watchers: vec![Watcher::default(); watchers], has_clocks }
     }
 
+    /// Whether nobody looks now, and somebody will later.
+    pub fn is_interrupted(&self) -> bool {
+        let nobody = self.watchers.iter().all(|watcher| !watcher.goes_on);
+        nobody && self.watchers.iter().any(|watcher| !watcher.has_begun)
+    }
+
     /// One of them goes on, and tells when it looks.
     pub fn begins(&mut self, one: usize) {
         self.watchers[one].goes_on = true;
+        self.watchers[one].has_begun = true;
     }
 
     /// One of them looks no more, and this is what its task clock said at last; says whether

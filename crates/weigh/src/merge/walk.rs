@@ -169,6 +169,14 @@ impl Written {
         if self.ended.iter().all(|(ended, _)| *ended != one) {
             self.ended.push((one, false));
         }
+        // Nobody looks until another one begins: what was there is not there any longer.
+        if self.rounds.is_interrupted() {
+            for (one, _) in std::mem::take(&mut self.ended) {
+                for event in self.roll.leaves(one) {
+                    self.put(self.now, event);
+                }
+            }
+        }
     }
 
     /// Something was measured, according to one of the recordings.

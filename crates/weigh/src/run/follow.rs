@@ -162,6 +162,12 @@ pub fn follow(
     if let Some(error) = refusal {
         watch.fault("connector", format!("new processes are found by scanning: {error}"));
     }
+    for held in held.iter().filter(|held| !held.has_ended()) {
+        if process::started(&watch.host, held.pid, &mut Vec::new()).is_none() {
+            let why = format!("process {} is hidden: /proc is mounted with hidepid", held.pid);
+            watch.fault("process", why);
+        }
+    }
     begun(&manifest);
     let mut follower = Follower {
         watch,
@@ -231,7 +237,7 @@ struct Follower {
     occupants: Option<Occupants>,
     /// The kernel's word on who comes and goes, when programs are looked for.
     connector: Option<Connector>,
-    happened: Vec<Happened>,
+    happened: Vec<(Duration, Happened)>,
     /// The last accounts of those who end, which the kernel gives to root.
     taskstats: Option<Taskstats>,
     accounts: Vec<Departure>,
@@ -340,7 +346,10 @@ impl Follower {
             let Some(connector) = &mut self.connector else { return };
             let happened = &mut self.happened;
             happened.clear();
-            let heard = connector.next(|_, one| happened.push(one));
+            let heard = connector.next(|at, one| happened.push((at, one)));
+            // Ends are told of last.
+            happened.sort_by_key(|(at, _)| *at);
+            let happened: Vec<Happened> = happened.iter().map(|(_, one)| *one).collect();
             let Some(processes) = &mut self.watch.processes else { return };
             match &heard {
                 Ok(Heard::All | Heard::Part) => {}
@@ -361,7 +370,7 @@ impl Follower {
                     self.taskstats = None;
                 }
             }
-            self.watch.take_in(happened, &self.accounts);
+            self.watch.take_in(&happened, &self.accounts);
             if !matches!(heard, Ok(Heard::Part)) {
                 return;
             }

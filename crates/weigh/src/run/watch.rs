@@ -174,28 +174,30 @@ impl Watch {
 
     /// Takes in what the kernel told, in its order, with the last accounts that it gave.
     pub(super) fn take_in(&mut self, happened: &[Happened], accounts: &[Departure]) {
-        let at = self.now();
-        self.tick.begin(at);
-        let (host, tick) = (&self.host, &mut self.tick);
-        let Some(processes) = &mut self.processes else { return };
-        let mut departed = Vec::new();
+        self.tick.begin(self.now());
         for one in happened {
-            match *one {
-                Happened::Forked { parent, child } => processes.forked(host, at, parent, child),
-                Happened::Executed { pid } => processes.executed(host, tick, pid),
-                Happened::Ended { pid, end } => {
-                    departed.extend(processes.ended(host, tick, pid).map(|gone| (gone, end)));
+            let (host, tick) = (&self.host, &mut self.tick);
+            let Some(processes) = &mut self.processes else { return };
+            let (gone, end) = match *one {
+                Happened::Forked { parent, child } => {
+                    processes.forked(host, tick.at, parent, child);
+                    continue;
+                }
+                Happened::Executed { pid } => {
+                    processes.executed(host, tick, pid);
+                    continue;
                 }
                 // The program is the same.
-                Happened::Renamed { .. } => {}
-            }
-        }
-        if !tick.is_empty() {
+                Happened::Renamed { .. } => continue,
+                Happened::Ended { pid, end } => match processes.ended(host, tick, pid) {
+                    Some(gone) => (gone, end),
+                    None => continue,
+                },
+            };
+            // After the last look at it: readers take the events of a moment before its tick. And
+            // before whoever comes next, who was not there with it.
+            let at = self.tick.at + Duration::from_micros(1);
             self.hand_on_tick();
-        }
-        // After the last look at them: readers take the events of a moment before its tick.
-        let at = at + Duration::from_micros(1);
-        for (gone, end) in departed {
             let Departed { id, cpu_seconds, is_ours } = gone;
             let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
             let counted = account.map(|account| account.cpu.as_secs_f64());
@@ -208,6 +210,10 @@ impl Watch {
                 memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
             };
             self.event(at, exit);
+            self.tick.begin(at + Duration::from_micros(1));
+        }
+        if !self.tick.is_empty() {
+            self.hand_on_tick();
         }
     }
 

@@ -84,6 +84,9 @@ pub struct Estate {
     /// time moves to whoever waits.
     alone: Vec<usize>,
     parents: HashMap<ProcessId, u32>,
+    /// Parents of those who went since everybody was looked at: a child that is noticed after
+    /// its parent is in the account of whoever waited for that.
+    gone: HashMap<u32, u32>,
     kept: Account,
     /// In an order, so that the same recording always gives the same last digit.
     owed: BTreeMap<ProcessId, Vec<Debt>>,
@@ -104,7 +107,13 @@ const ROUNDING: f64 = 0.05;
 impl Estate {
     /// Of processes with all they start, but each for itself in these namespaces of pids.
     pub fn new(alone: Vec<usize>) -> Estate {
-        Estate { alone, parents: HashMap::new(), kept: Account::default(), owed: BTreeMap::new() }
+        Estate {
+            alone,
+            parents: HashMap::new(),
+            gone: HashMap::new(),
+            kept: Account::default(),
+            owed: BTreeMap::new(),
+        }
     }
 
     /// Whether what children used belongs to this process, if it waited for them.
@@ -167,11 +176,31 @@ impl Estate {
             account.cpu = [0.0; 2];
         }
         debts.push(Debt { account, cpu, faults });
-        let heir = parent.and_then(|pid| self.parents.keys().find(|one| one.pid == pid));
+        if let Some(parent) = parent {
+            self.gone.insert(id.pid, parent);
+        }
+        let heir = parent.and_then(|pid| self.heir(pid));
         match heir {
-            Some(heir) => self.owed.entry(*heir).or_default().extend(debts),
+            Some(heir) => self.owed.entry(heir).or_default().extend(debts),
             None => debts.iter().for_each(|one| self.kept.add(&one.account)),
         }
+    }
+
+    /// Who has the account of a child of this process, or will have it.
+    fn heir(&self, mut pid: u32) -> Option<ProcessId> {
+        // Nobody has more ancestors who went between two looks; a loop is no family.
+        for _ in 0..=self.gone.len() {
+            if let Some(heir) = self.parents.keys().find(|one| one.pid == pid) {
+                return Some(*heir);
+            }
+            pid = *self.gone.get(&pid)?;
+        }
+        None
+    }
+
+    /// Everybody was looked at: who went before is not noticed any more.
+    pub fn looked_at_everybody(&mut self) {
+        self.gone.clear();
     }
 
     /// What is in nobody's account now.
@@ -238,6 +267,18 @@ mod tests {
         estate.inherit(CHILD, &somebody(2.0, 0.0, 30, 0), None, None);
         estate.inherit(PARENT, &somebody(1.0, 0.0, 5, 0), None, None);
         assert_eq!(cpu(&estate), 3.0, "the child was never in the parent's account");
+    }
+
+    #[test]
+    fn a_child_that_is_noticed_after_its_parent_is_owed_by_its_grandparent() {
+        let mut estate = family(Vec::new());
+        let grandchild = ProcessId { pid: 12, started: 3 };
+        estate.comes(grandchild, CHILD.pid);
+        estate.inherit(CHILD, &somebody(0.1, 0.0, 9, 0), None, None);
+        estate.inherit(grandchild, &somebody(2.0, 0.0, 30, 0), None, None);
+        assert_eq!(cpu(&estate), 2.1);
+        estate.looked_at(PARENT, &somebody(1.0, 0.0, 5, 0), &somebody(1.0, 2.2, 5, 50));
+        assert_eq!(cpu(&estate), 0.0, "both are in the account of whoever waited for the parent");
     }
 
     #[test]

@@ -140,6 +140,9 @@ impl Tree {
 
     /// Everybody was looked at: who went before is not together with who comes after.
     pub fn looked_at_everybody(&mut self) {
+        if let Some(estate) = &mut self.estate {
+            estate.looked_at_everybody();
+        }
         let gone = std::mem::take(&mut self.gone);
         if let Some(before) = &mut self.gone_before {
             *before = gone;

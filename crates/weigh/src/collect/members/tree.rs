@@ -200,11 +200,16 @@ impl Tree {
             return false;
         };
         let id = ProcessId { pid, started: stat.started };
-        let parent = stat.parent;
+        let (parent, is_zombie) = (stat.parent, stat.state == b'Z');
         let by_itself = match &mut self.whose {
             Whose::Reaper(reaper) => (parent == *reaper).then_some(true),
             // Once: whoever has the pid afterwards is somebody else.
-            Whose::Named(roots) => roots.remove(&pid).then_some(true),
+            Whose::Named(roots) => {
+                let is_root = roots.remove(&pid);
+                // weigh is no part of what it measures, although a shell that is followed may
+                // have started it.
+                (is_root || pid == std::process::id()).then_some(is_root)
+            }
             Whose::AnybodyBut(one) => Some(pid != *one),
         };
         let ours = by_itself.unwrap_or_else(|| match self.known.get(&parent) {
@@ -218,7 +223,9 @@ impl Tree {
             }
         });
         self.know(pid, inode, ours);
-        if ours {
+        // Whoever had ended before anybody looked is nobody's any more, unless weigh waits for it.
+        let is_over = is_zombie && !matches!(self.whose, Whose::Reaper(_));
+        if ours && !is_over {
             found.push(Newcomer { id, parent });
         }
         ours

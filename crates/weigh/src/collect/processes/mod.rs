@@ -72,6 +72,8 @@ pub struct Processes {
     /// The command's first process, until the first tick.
     root: Option<ProcessId>,
     has_looked: bool,
+    /// Whether weigh did not start what is measured.
+    follows: bool,
     /// Whether the kernel tells who comes and goes.
     is_told: bool,
     /// When it began to, in clock ticks since boot.
@@ -82,7 +84,8 @@ pub struct Processes {
 impl Processes {
     /// Takes note of the machine before the run begins.
     pub fn before_run(host: &Host, settings: &Settings) -> Processes {
-        Processes::of(host, settings, Tree::before_run(host, std::process::id()), None, 0)
+        let members = Tree::before_run(host, std::process::id());
+        Processes { follows: false, ..Processes::of(host, settings, members, None, 0) }
     }
 
     /// Follows processes that run already, with at most so many descriptors kept open.
@@ -107,6 +110,7 @@ impl Processes {
             unseen: false,
             root: None,
             has_looked: false,
+            follows: true,
             is_told: false,
             came: 0,
             to_ask: Vec::new(),
@@ -241,8 +245,8 @@ impl Collector for Processes {
         if went > 0 {
             self.footprint.note_change();
         }
-        // Somebody waited for a child, or anybody may be meant, and more were born than are known.
-        self.unseen |= (children_ended || self.chosen.is_some()) && more_were_born;
+        // More were born than are known, and somebody waited for a child, or nobody would tell.
+        self.unseen |= (children_ended || self.follows) && more_were_born;
         if let Some(error) = denied {
             self.refuse("io", format!("I/O and open files: {error}"));
         }

@@ -61,7 +61,8 @@ impl Processes {
         }
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
-        if self.list.iter().any(|process| process.id.pid == parent) {
+        let is_known = |process: &Process| process.id.pid == parent;
+        if self.list.iter().any(is_known) || self.fresh.iter().any(|one| is_known(&one.process)) {
             let fresh = self.meet(host, at, child);
             self.fresh.extend(fresh);
         }

@@ -44,6 +44,20 @@ fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
     Figure::between(clock, Method::Exact, lower, Some(upper), source)
 }
 
+/// CPU time of the main process and of the others, when the main one was seen to use so much.
+pub(super) fn main_and_others(run: &Accumulator, seen: f64, all: &Figure) -> (Figure, Figure) {
+    if run.tree.total <= 1 && !run.some_unseen() {
+        return (all.clone(), Figure::exact(0.0, "there was nobody else"));
+    }
+    let others = (run.tree.cpu_of_alive() - seen).max(0.0);
+    let upper = |other: f64| all.upper.map(|upper| (upper - other).max(0.0));
+    let figure = |seen: f64, other: f64| {
+        let upper = upper(other).map(|upper| upper.max(seen));
+        Figure::between(seen, Method::Sampled, seen, upper, STAT).because(LAST)
+    };
+    (figure(seen, others), figure(others, seen))
+}
+
 /// The kernel's own split of what was seen.
 pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if cpu.value.is_none() {

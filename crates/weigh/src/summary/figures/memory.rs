@@ -31,6 +31,13 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     };
     let at = if lower.value.is_some() { lower.at } else { tree.main_exit.at };
     let known = lower.value.unwrap_or(0.0);
+    // Shares of somebody else's processes cannot be read: their sizes add up to something above
+    // the truth, and the largest of them is far below it.
+    if let (None, Some(sum), false) = (tree.combined.pss.value, tree.combined.rss.value, alone) {
+        let source = "/proc/PID/stat rss, summed";
+        let figure = Figure::between(sum.max(known), Method::Estimated, known, None, source);
+        return figure.at(tree.combined.rss.at).because("shared pages count for each who has them");
+    }
     let upper = ceiling(run).map(|upper| upper.max(value));
     let method = match upper {
         Some(upper) if alone && upper == known => Method::Exact,

@@ -5,7 +5,10 @@ use super::super::alive::Levels;
 use super::super::figure::{Figure, Figures, Method};
 use super::super::growth::Growth;
 use super::super::{Part, Parts};
-use super::{NO_END, NOT_SEEN, SHORT, level, missing, of_run, possible, within_the_run};
+use super::{
+    NO_END, NOT_SEEN, SHORT, followed, is_followed, level, missing, of_run, possible,
+    within_the_run,
+};
 
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
 const CLOCK_TICK: f64 = 0.01;
@@ -13,9 +16,16 @@ const CLOCK_TICK: f64 = 0.01;
 /// The same figures for the main process, the others, all of them, and the machine.
 pub fn of_parts(run: &Accumulator) -> Parts {
     let all = of_run(run);
-    let main = main_cpu(run);
-    let others = descendants_cpu(&main, &all);
     let named = |name: &str| all.get(name).cloned().unwrap_or_default();
+    let main = main_cpu(run);
+    let (main, others) = match (is_followed(run), &main.value) {
+        // What nobody saw may be of either.
+        (true, Some(seen)) => followed::main_and_others(run, *seen, &named("cpu_time_seconds")),
+        _ => {
+            let others = descendants_cpu(&main, &all);
+            (main, others)
+        }
+    };
     let mut parts = Parts {
         main: part(run, &run.tree.main_levels, main),
         descendants: part(run, &run.tree.descendants, others),
