@@ -53,8 +53,7 @@ impl Drop for Namespaces {
 }
 
 #[test]
-#[ignore = "beside other tests it fails now and then, and why is not known yet"]
-fn what_another_machine_sends_is_counted_within_one_percent() {
+fn what_another_machine_sends_is_counted_to_the_byte_and_its_heads() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let address = "10.91.7.1:5001";
@@ -72,7 +71,10 @@ fn what_another_machine_sends_is_counted_within_one_percent() {
     let summary = std::fs::read(directory.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     let figure = |name: &str| Figure::of(&summary["parts"]["system"]["figures"][name], name);
-    figure("network_received_bytes").is_within(0.01, 100.0 * MIB).is("exact");
+    let received = figure("network_received_bytes");
+    // Heads are on the wire, too: on a busy machine there are more and smaller packets.
+    let share = received.is("exact").known() / (100.0 * MIB);
+    assert!((1.0..1.05).contains(&share), "{received:?}");
     assert!(figure("network_sent_bytes").known() < MIB, "only confirmations go back");
 }
 
