@@ -1,7 +1,7 @@
 //! All processes of the run: who they are, and what each uses.
 //!
 //! Ties together who belongs ([`super::members`]), who of them is meant
-//! ([`super::chosen`]), what one uses ([`super::process`]) and the expensive part
+//! (`super::chosen`), what one uses ([`super::process`]) and the expensive part
 //! ([`super::footprint`]).
 
 mod coming;
