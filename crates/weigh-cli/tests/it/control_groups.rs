@@ -47,9 +47,11 @@ fn cpu_time_of_a_control_group_is_exact_also_of_children_nobody_waits_for() {
     let run = followed(&group, &[], "$BURNER cpu 500ms", load);
     let cpu = run.figure("cpu_time_seconds");
     cpu.is("exact");
-    assert!((cpu.known() - 0.6).abs() < 0.06, "what was before is not counted: {cpu:?}");
+    // With what it takes to make ten processes and to clear them away.
+    assert!((0.58..0.85).contains(&cpu.known()), "what was before is not counted: {cpu:?}");
     let split = run.figure("cpu_user_seconds").known() + run.figure("cpu_system_seconds").known();
-    assert!((split - cpu.known()).abs() < 0.06, "{split} of {cpu:?}");
+    // Which the kernel guesses at its clock ticks.
+    assert!((split - cpu.known()).abs() < 0.2, "{split} of {cpu:?}");
     assert_eq!(run.summary["run"]["target"]["cgroup"]["path"], group.path());
     assert_eq!(run.summary["run"]["stopped"], "ended");
     let shown = output(&mut weigh(run.directory.path(), &["show", "out"]));

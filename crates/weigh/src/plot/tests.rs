@@ -51,17 +51,7 @@ impl Told {
 
     fn goes(&mut self, seconds: f64, pid: u32, usage: Option<Usage>) {
         let started = u64::from(pid);
-        self.happens(
-            seconds,
-            Event::ProcessExit {
-                pid,
-                started,
-                end: None,
-                usage,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            },
-        );
+        self.happens(seconds, Event::ended(ProcessId { pid, started }, None, usage));
     }
 
     /// Everybody is looked at; who has a row has this size and this much CPU time.

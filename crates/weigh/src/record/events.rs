@@ -142,6 +142,13 @@ pub enum Event {
 }
 
 impl Event {
+    /// A process ended: how, and what it and its waited-for children used, as far as that is
+    /// known.
+    pub fn ended(id: ProcessId, end: Option<End>, usage: Option<Usage>) -> Event {
+        let ProcessId { pid, started } = id;
+        Event::ProcessExit { pid, started, end, usage, cpu_seconds: None, memory_peak_bytes: None }
+    }
+
     /// Whether nothing of the run comes after it.
     pub fn is_last(&self) -> bool {
         matches!(self, Event::RunEnd(_) | Event::WatchEnd(_))
@@ -253,14 +260,7 @@ impl From<&Change> for Event {
                 command: arguments(program),
                 tool: program.tool.clone(),
             },
-            Change::Went { id: ProcessId { pid, started } } => Event::ProcessExit {
-                pid: *pid,
-                started: *started,
-                end: None,
-                usage: None,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            },
+            Change::Went { id } => Event::ended(*id, None, None),
         }
     }
 }

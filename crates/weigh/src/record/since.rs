@@ -264,14 +264,7 @@ mod tests {
     }
 
     fn goes(since: &mut Since, pid: u32) {
-        let event = Event::ProcessExit {
-            pid,
-            started: u64::from(pid),
-            end: None,
-            usage: None,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        };
+        let event = Event::ended(ProcessId { pid, started: u64::from(pid) }, None, None);
         since.event(&Entry { seconds: 0.0, event });
     }
 

@@ -91,31 +91,12 @@ impl Story {
 
     /// Its parent waited for it.
     pub(super) fn went(&mut self, seconds: f64, id: ProcessId) -> &mut Story {
-        let (pid, started) = (id.pid, id.started);
-        self.event(
-            seconds,
-            Event::ProcessExit {
-                pid,
-                started,
-                end: None,
-                usage: None,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            },
-        )
+        self.event(seconds, Event::ended(id, None, None))
     }
 
     /// weigh waited for it.
     pub(super) fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
-        let (pid, started) = (id.pid, id.started);
-        let exit = Event::ProcessExit {
-            pid,
-            started,
-            end: Some(End::Code(0)),
-            usage: Some(usage),
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        };
+        let exit = Event::ended(id, Some(End::Code(0)), Some(usage));
         self.event(seconds, exit)
     }
 

@@ -392,16 +392,7 @@ impl Follower {
             let processes = self.watch.processes.as_mut();
             // Else the look has found it gone already.
             if let Some(id) = processes.and_then(|processes| processes.forget(held.pid)) {
-                let (pid, started, end) = (id.pid, id.started, held.end());
-                let exit = Event::ProcessExit {
-                    pid,
-                    started,
-                    end,
-                    usage: None,
-                    cpu_seconds: None,
-                    memory_peak_bytes: None,
-                };
-                self.watch.event(at, exit);
+                self.watch.event(at, Event::ended(id, held.end(), None));
             }
         }
         self.end = ended.into_iter().next().filter(|_| self.is_alone);

@@ -72,30 +72,11 @@ impl Story {
 
     /// Its parent waited for it.
     pub(super) fn went(&mut self, seconds: f64, id: ProcessId) -> &mut Story {
-        let (pid, started) = (id.pid, id.started);
-        self.event(
-            seconds,
-            Event::ProcessExit {
-                pid,
-                started,
-                end: None,
-                usage: None,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            },
-        )
+        self.event(seconds, Event::ended(id, None, None))
     }
 
     pub(super) fn reaped(&mut self, seconds: f64, id: ProcessId, usage: Usage) -> &mut Story {
-        let (pid, started) = (id.pid, id.started);
-        let exit = Event::ProcessExit {
-            pid,
-            started,
-            end: Some(End::Code(0)),
-            usage: Some(usage),
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        };
+        let exit = Event::ended(id, Some(End::Code(0)), Some(usage));
         self.event(seconds, exit)
     }
 
@@ -179,18 +160,7 @@ fn those_who_grew_after_they_were_last_seen_are_in_the_upper_bound() {
         memory(tick, other, MIB, MIB, Some(MIB));
     });
     for id in [CHILD, other] {
-        let (pid, started) = (id.pid, id.started);
-        story.event(
-            1.0,
-            Event::ProcessExit {
-                pid,
-                started,
-                end: None,
-                usage: None,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            },
-        );
+        story.event(1.0, Event::ended(id, None, None));
     }
     // The command's own account names the largest of those it waited for.
     story.reaped(1.0, ROOT, usage(0.1, 200 * MIB));
@@ -275,18 +245,7 @@ fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
     });
     story.at(1.0, |tick| cpu(tick, CHILD, 1.0, 0.0));
     story.at(2.0, |tick| cpu(tick, ROOT, 0.0, 1.5));
-    let (pid, started) = (CHILD.pid, CHILD.started);
-    story.event(
-        2.0,
-        Event::ProcessExit {
-            pid,
-            started,
-            end: None,
-            usage: None,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        },
-    );
+    story.event(2.0, Event::ended(CHILD, None, None));
     story.at(3.0, |tick| cpu(tick, ROOT, 0.2, 1.5));
     let summary = story.end(3.0, |_| {});
     let peak = figure(&summary, "cpu_cores_peak").value.unwrap();
@@ -298,18 +257,7 @@ fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
     let mut story = Story::new();
     let again = ProcessId { pid: CHILD.pid, started: 500 };
     story.at(0.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
-    let (pid, started) = (CHILD.pid, CHILD.started);
-    story.event(
-        0.5,
-        Event::ProcessExit {
-            pid,
-            started,
-            end: None,
-            usage: None,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        },
-    );
+    story.event(0.5, Event::ended(CHILD, None, None));
     story.at(1.0, |tick| cpu(tick, again, 0.5, 0.0));
     story.at(2.0, |tick| cpu(tick, again, 1.0, 0.0));
     let peak = figure(&story.end(2.0, |_| {}), "cpu_cores_peak");

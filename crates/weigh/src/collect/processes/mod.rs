@@ -1,7 +1,7 @@
 //! All processes of the run: who they are, and what each uses.
 //!
 //! Ties together who belongs ([`super::members`]), who of them is meant
-//! ([`super::chosen`]), what one uses ([`super::process`]) and the expensive part
+//! (`super::chosen`), what one uses ([`super::process`]) and the expensive part
 //! ([`super::footprint`]).
 
 mod coming;
@@ -61,6 +61,8 @@ pub struct Processes {
     list: Vec<Process>,
     /// Those who were forked since the last look, and may be about to become somebody else.
     fresh: Vec<Fresh>,
+    /// Those who were forked by a tool and gone before they could be met.
+    missed: Vec<u32>,
     footprint: Footprint,
     tools: Tools,
     newcomers: Vec<Newcomer>,
@@ -101,6 +103,7 @@ impl Processes {
             chosen: rule.map(Chosen::by),
             list: Vec::new(),
             fresh: Vec::new(),
+            missed: Vec::new(),
             footprint: Footprint::within(settings.budget),
             tools: Tools::new(host, descriptors),
             newcomers: Vec::new(),

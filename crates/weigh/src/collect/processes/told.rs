@@ -61,16 +61,23 @@ impl Processes {
         }
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
-        let is_known = |process: &Process| process.id.pid == parent;
-        if self.list.iter().any(is_known) || self.fresh.iter().any(|one| is_known(&one.process)) {
-            let fresh = self.meet(host, at, child);
-            self.fresh.extend(fresh);
+        let is_parent = |process: &Process| process.id.pid == parent;
+        if self.list.iter().any(is_parent)
+            || self.fresh.iter().any(|one| is_parent(&one.process))
+            || self.missed.contains(&parent)
+        {
+            match self.meet(host, at, child) {
+                Some(fresh) => self.fresh.push(fresh),
+                // Gone already, perhaps not without children of its own.
+                None => self.missed.push(child),
+            }
         }
     }
 
     /// A process became another program.
     pub fn executed(&mut self, host: &Host, tick: &mut Tick, pid: u32) {
         self.fresh.retain(|fresh| fresh.process.id.pid != pid);
+        self.missed.retain(|missed| *missed != pid);
         if !self.members.tree().is_some_and(|tree| tree.has(pid)) {
             return;
         }
@@ -101,6 +108,7 @@ impl Processes {
 
     /// A process is over: looks at what is left of it, and says who it was if it was followed.
     pub fn ended(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<Departed> {
+        self.missed.retain(|missed| *missed != pid);
         if let Some(tree) = self.members.tree() {
             tree.has_ended(pid);
         }

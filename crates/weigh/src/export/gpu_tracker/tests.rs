@@ -60,18 +60,7 @@ impl Story {
     pub fn end(mut self, seconds: f64, cpu: f64) -> (tempfile::TempDir, Recording) {
         let reaped = Usage { user_seconds: cpu, ..Usage::default() };
         for (id, usage) in [(CHILD, None), (MAIN, Some(reaped))] {
-            let (pid, started) = (id.pid, id.started);
-            self.event(
-                seconds,
-                Event::ProcessExit {
-                    pid,
-                    started,
-                    end: None,
-                    usage,
-                    cpu_seconds: None,
-                    memory_peak_bytes: None,
-                },
-            );
+            self.event(seconds, Event::ended(id, None, usage));
         }
         let end = RunEnd {
             end: End::Code(0),

@@ -17,18 +17,7 @@ fn came(story: &mut Story, seconds: f64, id: ProcessId, line: &str) {
 }
 
 fn went(story: &mut Story, seconds: f64, id: ProcessId) {
-    let (pid, started) = (id.pid, id.started);
-    story.event(
-        seconds,
-        Event::ProcessExit {
-            pid,
-            started,
-            end: None,
-            usage: None,
-            cpu_seconds: None,
-            memory_peak_bytes: None,
-        },
-    );
+    story.event(seconds, Event::ended(id, None, None));
 }
 
 fn cpu(tick: &mut Tick, id: ProcessId, user: f64, system: f64) {

@@ -42,14 +42,7 @@ impl Monitor {
             self.reaped.add(&usage);
             // After the last look at it: readers take the events of a moment before its tick.
             let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
-            let exit = Event::ProcessExit {
-                pid,
-                started: id.started,
-                end: Some(end),
-                usage: Some(usage),
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            };
+            let exit = Event::ended(id, Some(end), Some(usage));
             self.watch.event(at, exit);
         }
         self.stop_with_the_command();
