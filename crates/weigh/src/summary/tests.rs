@@ -365,16 +365,7 @@ fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
         story.accumulator.manifest.host.memory_limit_bytes = limit;
         story.came(0.0, CHILD, "/usr/bin/solver --big");
         if is_told {
-            let (pid, started) = (CHILD.pid, CHILD.started);
-            let exit = Event::ProcessExit {
-                pid,
-                started,
-                end: Some(End::Signal(libc::SIGKILL)),
-                usage: None,
-                cpu_seconds: None,
-                memory_peak_bytes: None,
-            };
-            story.event(1.0, exit);
+            story.event(1.0, Event::ended(CHILD, Some(End::Signal(libc::SIGKILL)), None));
         }
         story.event(1.0, Event::OutOfMemory { kills: 1 });
         story.end(1.0, |end| end.end = End::Signal(libc::SIGKILL))
