@@ -1,8 +1,8 @@
-//! Version 2 of control groups, with every controller: inside user-mode Linux, a kernel that
-//! runs as a program on the files of this machine.
+//! Another machine: user-mode Linux, a kernel that runs as a program on the files of this one.
 //!
-//! It has no perf, no process connector and one slow CPU, so this is also a test of a
-//! machine that has little; its CPU times are not those of the burner.
+//! It has version 2 of control groups with every controller, and it has no perf, no process
+//! connector, no pressure and one slow CPU. Its CPU times are not those of the burner: it
+//! counts whole clock ticks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -62,6 +62,63 @@ fn summary(directory: &Path, name: &str) -> Value {
 
 fn figure(summary: &Value, name: &str) -> Figure {
     Figure::of(&summary["figures"][name], name)
+}
+
+/// What doctor says of one source.
+fn examined<'a>(doctor: &'a Value, name: &str) -> &'a Value {
+    let all = ["collectors", "watching"].map(|key| doctor[key].as_array().unwrap());
+    all.into_iter().flatten().find(|one| one["name"] == name).unwrap()
+}
+
+#[test]
+fn a_machine_that_has_little_is_told_of_in_words_and_measured_as_far_as_it_goes() {
+    if !is_installed("linux.uml") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = r#"
+$WEIGH doctor --format json > $OUT/doctor.json
+$WEIGH run -q -o one -- $BURNER cpu 500ms && cp one/summary.json $OUT/one.json
+$WEIGH run -q -o lost -- $BURNER children 3 300ms --ignore-sigchld
+cp lost/summary.json $OUT/lost.json
+$WEIGH run --no-record -- true 2> $OUT/text
+$BURNER sleep 60s &
+$WEIGH attach -q --for 500ms -o attached $! && cp attached/summary.json $OUT/attached.json
+$WEIGH watch -q --for 500ms -o watched burner && cp watched/summary.json $OUT/watched.json
+kill $!
+touch $OUT/done
+"#;
+    inside(directory.path(), script);
+    let doctor = summary(directory.path(), "doctor.json");
+    for (name, word) in [
+        ("task-clock", "perf_event_open"),
+        ("connector", "CONFIG_PROC_EVENTS"),
+        ("pressure", "/proc/pressure"),
+        ("energy", "powercap"),
+        ("frequency", "frequency"),
+    ] {
+        let one = examined(&doctor, name);
+        let why = one["why"].as_str().unwrap();
+        assert!(one["state"] == "absent" && why.contains(word), "{one}");
+    }
+    for name in ["process", "cpu", "memory", "own"] {
+        assert_eq!(examined(&doctor, name)["state"], "ready", "{name}");
+    }
+    let one = summary(directory.path(), "one.json");
+    let cpu = figure(&one, "cpu_time_seconds");
+    cpu.is("exact").is_within(0.1, 0.5);
+    assert!(cpu.upper.is_none() && cpu.reason.unwrap().contains("perf_event_open"));
+    figure(&one, "io_read_bytes").is("exact");
+    // Nobody waits for these, and no task clock counts them: they are known as far as they
+    // were seen, and nobody calls that exact.
+    let lost = figure(&summary(directory.path(), "lost.json"), "cpu_time_seconds");
+    lost.is("sampled");
+    assert!((0.45..1.0).contains(&lost.known()), "{lost:?}");
+    let text = fs::read_to_string(directory.path().join("text")).unwrap();
+    assert!(text.contains("not measured: task-clock: perf_event_open"), "{text}");
+    figure(&summary(directory.path(), "attached.json"), "memory_peak_bytes").is("sampled");
+    let watched = summary(directory.path(), "watched.json")["monitor"]["faults"].to_string();
+    assert!(watched.contains("found by scanning"), "{watched}");
 }
 
 #[test]

@@ -276,21 +276,40 @@ impl Accumulator {
     /// The task clock runs on while the CPU is with an interrupt or another guest; that is
     /// taken off.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
-        let end = self.account.as_ref()?;
-        let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
-        let ahead = end.task_clock_seconds? - waited - self.node.elsewhere();
+        let waited = self.waited()?;
+        let ahead = self.account.as_ref()?.task_clock_seconds? - waited - self.node.elsewhere();
         Some((ahead, waited))
     }
 
-    /// Whether the task clock has certainly counted children that nobody waited for.
+    /// What weigh has waited for, and what those have used who are still there.
+    fn waited(&self) -> Option<f64> {
+        Some(self.account.as_ref()?.reaped.cpu_seconds() + self.tree.cpu_of_alive())
+    }
+
+    /// CPU time that was seen of each process of the run since the command began.
+    pub(super) fn cpu_seen(&self) -> f64 {
+        let before = self.account.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
+        (self.tree.own_cpu_seen() - before).max(0.0)
+    }
+
+    /// Whether there were certainly children that nobody waited for: the task clock has
+    /// counted them, or, where there is none, they were seen.
     pub(super) fn lost_children(&self) -> Option<bool> {
-        self.clock_ahead().map(|(ahead, waited)| ahead > 0.005 + waited * 0.01)
+        /// What clock ticks leave open.
+        const ROUNDING: f64 = 0.02;
+        match self.clock_ahead() {
+            Some((ahead, waited)) => Some(ahead > 0.005 + waited * 0.01),
+            None => (self.cpu_seen() > self.waited()? + ROUNDING).then_some(true),
+        }
     }
 
     /// Whether the two clocks leave no room for such children: they start and stop a little
     /// apart, and no process lives on less.
     pub(super) fn clocks_agree(&self) -> Option<bool> {
-        self.clock_ahead().map(|(ahead, waited)| ahead < 0.001 + waited * 0.001)
+        match self.clock_ahead() {
+            Some((ahead, waited)) => Some(ahead < 0.001 + waited * 0.001),
+            None => self.lost_children().map(|lost| !lost),
+        }
     }
 
     /// Whether processes may have come and gone between two ticks.

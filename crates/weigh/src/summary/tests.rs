@@ -90,6 +90,7 @@ impl Story {
             left: Vec::new(),
             some_unseen: false,
             rss_before_exec_bytes: 0,
+            cpu_before_exec_seconds: 0.0,
             monitor_cpu_seconds: 0.01,
         };
         end(&mut run_end);
@@ -237,6 +238,22 @@ fn without_a_task_clock_the_account_says_what_may_be_missing() {
 }
 
 #[test]
+fn without_a_task_clock_children_nobody_waited_for_count_as_they_were_seen() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| {
+        cpu(tick, ROOT, 0.0, 0.0);
+        cpu(tick, CHILD, 0.0, 0.0);
+    });
+    story.at(1.0, |tick| cpu(tick, CHILD, 0.9, 0.0));
+    story.went(1.1, CHILD);
+    story.reaped(2.0, ROOT, usage(0.1, MIB));
+    let summary = story.end(2.0, |end| end.io = Some(crate::parse::io::Io::default()));
+    let time = figure(&summary, "cpu_time_seconds");
+    assert_eq!((time.value, time.method, time.upper), (Some(0.9), Some(Method::Sampled), None));
+    assert_eq!(figure(&summary, "io_written_bytes").method, Some(Method::Sampled));
+}
+
+#[test]
 fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
     let mut story = Story::new();
     story.at(0.0, |tick| {
@@ -256,12 +273,13 @@ fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
 fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
     let mut story = Story::new();
     let again = ProcessId { pid: CHILD.pid, started: 500 };
-    story.at(0.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
-    story.event(0.5, Event::ended(CHILD, None, None));
-    story.at(1.0, |tick| cpu(tick, again, 0.5, 0.0));
-    story.at(2.0, |tick| cpu(tick, again, 1.0, 0.0));
-    let peak = figure(&story.end(2.0, |_| {}), "cpu_cores_peak");
-    assert!(peak.value.is_none_or(|cores| (0.0..=4.0).contains(&cores)), "{peak:?}");
+    story.at(0.0, |tick| cpu(tick, CHILD, 0.0, 0.0));
+    story.at(100.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
+    story.event(100.5, Event::ended(CHILD, None, None));
+    story.at(101.0, |tick| cpu(tick, again, 0.5, 0.0));
+    story.at(102.0, |tick| cpu(tick, again, 1.0, 0.0));
+    let peak = figure(&story.end(102.0, |_| {}), "cpu_cores_peak");
+    assert!(peak.value.is_some_and(|cores| (0.5..=1.0).contains(&cores)), "{peak:?}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ impl Monitor {
                 .collect(),
             some_unseen: self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen),
             rss_before_exec_bytes: self.pause.largest_rss,
+            cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
         }
     }

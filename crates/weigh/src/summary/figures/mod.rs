@@ -129,8 +129,12 @@ fn cpu_time(run: &Accumulator) -> Figure {
                 true => "the task clocks of several machines cannot be put together",
                 false => "the task-clock collector was left out",
             });
-            let figure = Figure::between(waited, Method::Exact, waited, None, "wait4");
-            figure.because(&format!("children nobody waits for are not in it; {why}"))
+            match run.lost_children() {
+                Some(true) => Figure::sampled(run.cpu_seen(), "/proc/PID/stat")
+                    .because(&format!("children nobody waited for are in it as last seen; {why}")),
+                _ => Figure::between(waited, Method::Exact, waited, None, "wait4")
+                    .because(&format!("children nobody waits for are not in it; {why}")),
+            }
         }
     }
 }
@@ -280,7 +284,7 @@ fn counted(run: &Accumulator, ended: u64, alive: f64) -> Figure {
     complete_or_more(run, ended as f64 + alive, "wait4")
 }
 
-/// A count that is exact, unless the task clock has seen children that nobody waited for.
+/// A count that is exact, unless there were children that nobody waited for.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
     let missing = "children that nobody waited for, if there were any, are not in it";
     match run.clocks_agree() {
