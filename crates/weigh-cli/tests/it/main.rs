@@ -27,6 +27,7 @@ mod odd_names;
 mod page;
 mod phases;
 mod python;
+mod pytyche;
 mod recording;
 mod reports;
 mod signals;
