@@ -26,7 +26,8 @@ fn export(directory: &Path, more: &[&str]) -> (i32, String) {
 /// Weighs a line of shell in a directory, and exports it.
 fn exported(line: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "-q", "-o", "run", "-i", "200ms", "--", "sh", "-c", line];
+    let options = ["run", "-q", "-o", "run", "-i", "200ms", "--label", "seed=7"];
+    let words = [&options[..], &["--", "sh", "-c", line]].concat();
     let done = output(&mut weigh(directory.path(), &words));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(export(directory.path(), &[]), (0, String::new()));
@@ -54,6 +55,7 @@ fn pytyche_reads_the_table_and_would_have_written_the_same_log() {
     let entries = read["entries"].as_array().unwrap();
     let of = |key: &str| entries.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
     assert_eq!(of("event")[..2], ["run_start".into(), Value::Null], "{entries:#?}");
+    assert_eq!(entries[0]["data"]["labels"]["seed"], "7");
     assert_eq!(of("event")[2], "converged: 7 é");
     assert_eq!(of("event")[4], "run_end");
     assert_eq!((&of("name")[1], &of("name")[3]), (&"load".into(), &"solve".into()));

@@ -25,8 +25,8 @@ pub fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
             _ => {}
         }
     }
-    // Of one moment the first is what was there first: the end of the run stays behind.
-    lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+    // A phase that ends with the run stays before its end, whatever a sum of floats makes of it.
+    lines.sort_by_key(|(seconds, _)| (seconds * 1e9).round() as i64);
     let started = recording.manifest().started;
     let text = |(seconds, mut entries): Line| {
         entries.insert(0, named("ts", Value::Text(timestamp(started, seconds))));
@@ -38,7 +38,7 @@ pub fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
 /// What the log does not have, and why.
 pub fn missing(summary: &Summary) -> Option<String> {
     let open = summary.phases.iter().filter(|phase| phase.duration_seconds.is_none()).count();
-    (open > 0).then(|| format!("{LOG}: {open} phases are left out, because they have no end"))
+    (open > 0).then(|| format!("{LOG}: phases without an end are left out: {open}"))
 }
 
 fn named(name: &str, value: Value) -> (String, Value) {

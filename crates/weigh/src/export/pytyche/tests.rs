@@ -186,6 +186,7 @@ fn the_log_has_phases_when_they_end_and_events_in_between() {
     story.event(1.0009, Event::Mark { text: "seed \"7\"\n".into() });
     story.at(2.0, |_| {});
     phase(&mut story, (2.0, 2.5), "c", "fit", Some(End::Code(3)));
+    phase(&mut story, (2.7, 3.0), "d", "to the end", None);
     let (_run, recording) = story.end(3.0, 1.5);
     let (_, log, missing) = exported(&recording);
     let id = &recording.manifest().id;
@@ -203,9 +204,10 @@ fn the_log_has_phases_when_they_end_and_events_in_between() {
     let fit = r#"{"ts": "2023-11-14T22:13:22.500+00:00", "type": "phase", "name": "fit", "seconds": 0.5, "exit_code": 3, "cpu_time_seconds": 0.25"#;
     assert!(lines[3].starts_with(fit), "{}", lines[3]);
     let end = r#"{"ts": "2023-11-14T22:13:23.000+00:00", "type": "event", "event": "run_end", "data": {"seconds": 3.0, "exit_code": 0, "cpu_time_seconds": 1.5"#;
-    assert!(lines[4].starts_with(end), "{}", lines[4]);
-    assert_eq!((lines.len(), log.ends_with("}\n")), (5, true));
-    let said = "run_log.jsonl: 1 phases are left out, because they have no end";
+    assert!(lines[4].contains(r#""name": "to the end", "seconds": 0.3"#), "{}", lines[4]);
+    assert!(lines[5].starts_with(end), "{}", lines[5]);
+    assert_eq!((lines.len(), log.ends_with("}\n")), (6, true));
+    let said = "run_log.jsonl: phases without an end are left out: 1";
     assert!(missing.contains(&said.to_owned()), "{missing:?}");
 }
 
