@@ -37,7 +37,7 @@ fn exported(line: &str) -> tempfile::TempDir {
 #[test]
 fn pytyche_reads_the_table_and_would_have_written_the_same_log() {
     let directory = exported(RUN);
-    let Some(mut python) = script("pytyche.py", directory.path()) else { return };
+    let Some(mut python) = script("run_monitor.py", directory.path()) else { return };
     let read: Value = serde_json::from_str(&succeeds(python.args(["read", "hw"]))).unwrap();
     let table = fs::read_to_string(directory.path().join("hw/cpu_metrics.csv")).unwrap();
     let column = |which: usize| -> Vec<f64> {
@@ -71,7 +71,7 @@ fn pytyche_reads_the_table_and_would_have_written_the_same_log() {
 #[test]
 fn a_known_load_has_the_share_that_their_monitor_sees_beside_it() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(mut python) = script("pytyche.py", directory.path()) else { return };
+    let Some(mut python) = script("run_monitor.py", directory.path()) else { return };
     // Five seconds of CPU time in user mode, on one CPU.
     let command = "exec \"$WEIGH\" run -q -o run -i 1s -- \"$BURNER\" cpu 5s";
     let said = succeeds(python.args(["beside", "hw", "sh", "-c", command]));

@@ -1,6 +1,6 @@
 """What pytyche's own run_monitor makes of exported files, as JSON.
 
-`pytyche.py read DIR` reads them; `pytyche.py beside DIR COMMAND…` first lets its HWMonitor
+`read DIR` reads them; `beside DIR COMMAND…` first lets its HWMonitor
 watch the machine while a command runs. The module is loaded alone, by its path: the
 package around it needs a great deal more.
 """
