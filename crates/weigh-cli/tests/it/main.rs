@@ -29,6 +29,7 @@ mod own_groups;
 mod page;
 mod phases;
 mod python;
+mod pytyche;
 mod recording;
 mod reports;
 mod signals;
