@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::quantity::{self, Units};
-use crate::summary::{Figure, Finding, Outcome, Phase, Severity, Summary};
+use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
 use crate::words::printable;
 
 /// How the text looks.
@@ -135,7 +135,12 @@ impl Text {
             part("user", get("cpu_user_seconds"), quantity::seconds),
             part("system", get("cpu_system_seconds"), quantity::seconds),
         ]);
-        self.figure("CPU time", get("cpu_time_seconds"), quantity::seconds, &split);
+        let cpu = get("cpu_time_seconds");
+        self.figure("CPU time", cpu, quantity::seconds, &split);
+        let is_open = cpu.method == Some(Method::Exact) && cpu.upper.is_none();
+        if is_open && (several || summary.processes.some_unseen) {
+            self.more("or more: children that nobody waits for are not in it");
+        }
         // Of several who were named, and of programs, none is the main one.
         let main = summary.parts.main.figures.get("cpu_time_seconds");
         if several && main.is_some_and(|main| main.value.is_some()) {

@@ -53,17 +53,20 @@ fn probe(host: &Host) -> Probe {
     for zone in &mut zones {
         match zone.read(host, &mut buffer) {
             Ok(_) => return Probe::Ready,
-            Err(fault) => refused = Some(fault.to_string()),
+            Err(error) => refused = Some(error),
         }
     }
     let counted = Counted::all(host);
     match (refused, counted) {
         (_, Some(Ok(_))) => Probe::Ready,
-        (Some(why), _) => Probe::Denied { why, hint: CHMOD.to_owned() },
-        (None, Some(Err(error))) => Probe::Denied {
+        (Some(error), _) if error.is_denied() => {
+            Probe::Denied { why: error.to_string(), hint: CHMOD.to_owned() }
+        }
+        (_, Some(Err(error))) => Probe::Denied {
             why: format!("perf_event_open of the energy counters: {error}"),
             hint: SYSCTL.to_owned(),
         },
+        (Some(error), None) => Probe::Absent { why: error.to_string() },
         (None, None) => Probe::Absent {
             why: "neither /sys/class/powercap nor perf tells energies; virtual machines have none"
                 .to_owned(),
@@ -98,7 +101,7 @@ impl Meter {
     /// Joules since some moment before the run.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
         match self {
-            Meter::Zone(zone) => zone.read(host, buffer),
+            Meter::Zone(zone) => Ok(zone.read(host, buffer)?),
             Meter::Counted(counted) => counted.read(),
         }
     }
