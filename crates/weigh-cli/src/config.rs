@@ -26,6 +26,7 @@ pub struct File {
     per_cpu: Option<bool>,
     cgroup: Option<OwnGroup>,
     command_lines: Option<bool>,
+    env: Option<bool>,
     units: Option<Units>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -121,6 +122,7 @@ impl File {
             own_cgroup: self.cgroup.map_or(default.own_cgroup, Into::into),
             cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
+            surroundings: args.env || self.env.unwrap_or(false),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })
     }

@@ -91,6 +91,8 @@ pub struct Settings {
     pub cgroup: bool,
     /// Whether command lines are recorded.
     pub command_lines: bool,
+    /// Whether it is recorded what the run was allowed, for whoever wants to repeat it.
+    pub surroundings: bool,
     /// Where the machine's `/proc` and `/sys` are.
     pub host_root: PathBuf,
 }
@@ -111,6 +113,7 @@ impl Default for Settings {
             own_cgroup: OwnCgroup::default(),
             cgroup: false,
             command_lines: true,
+            surroundings: false,
             host_root: PathBuf::from("/"),
         }
     }

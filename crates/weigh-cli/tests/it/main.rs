@@ -16,6 +16,7 @@ mod following;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod groups;
+mod hardware;
 mod harm;
 mod hostile;
 mod inherited;

@@ -14,7 +14,7 @@ pub mod filesystem;
 pub mod footprint;
 pub mod frequency;
 #[cfg(test)]
-mod golden;
+pub(crate) mod golden;
 pub mod infiniband;
 pub mod members;
 pub mod memory;

@@ -351,7 +351,14 @@ impl AsRef<CStr> for ProcPath {
     }
 }
 
-/// Reads a file from its beginning; files in `/proc` answer in one go when the buffer is large enough.
+/// Files of records (`vmstat`, `diskstats`, `net/dev`, `cpuinfo`) come in pieces of at most a
+/// page, a piece ends where the next record would not fit, and no record of ours is longer than
+/// half a page. So a piece that is not the last has more bytes than these.
+const HALF_A_PAGE: usize = 2048;
+
+/// Reads a file from its beginning.
+///
+/// Small files are there after one call: the second, which would only say "end of file", is saved.
 fn read_whole<'b>(fd: &OwnedFd, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Errno> {
     if buffer.len() < 4096 {
         buffer.resize(4096, 0);
@@ -364,12 +371,12 @@ fn read_whole<'b>(fd: &OwnedFd, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Err
             Err(errno) => return Err(errno),
         };
         filled += count;
-        // Less than there was room for: that was all of it, as these files are made
-        // up whole. Saves the second call that would only say "end of file".
-        if count == 0 || filled < buffer.len() {
+        if count < HALF_A_PAGE && filled < buffer.len() {
             return Ok(&buffer[..filled]);
         }
-        buffer.resize(buffer.len() * 2, 0);
+        if filled == buffer.len() {
+            buffer.resize(buffer.len() * 2, 0);
+        }
     }
 }
 
@@ -393,6 +400,17 @@ mod tests {
         let fake = FakeHost::new().proc("stat", &long);
         let mut buffer = Vec::new();
         assert_eq!(fake.host().proc.read(c"stat", &mut buffer).unwrap().len(), 10_000);
+    }
+
+    #[test]
+    fn a_file_that_comes_in_pieces_is_read_whole() {
+        let host = super::super::Host::at(Path::new("/")).unwrap();
+        let lines = |bytes: &[u8]| bytes.split(|&byte| byte == b'\n').count();
+        // Larger than a page on most kernels, and given out a page at a time.
+        #[allow(clippy::disallowed_methods, reason = "the comparison needs another reader")]
+        let all = std::fs::read("/proc/vmstat").unwrap();
+        let mut buffer = vec![0; 16 * 1024];
+        assert_eq!(lines(host.proc.read(c"vmstat", &mut buffer).unwrap()), lines(&all));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod environment;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
+pub mod hardware;
 mod netlink;
 pub mod own;
 pub mod own_group;
@@ -74,6 +75,8 @@ impl Error {
 /// The machine: its `/proc` and `/sys`, its clock and its constants.
 #[derive(Debug, Clone)]
 pub struct Host {
+    /// Where its file system begins.
+    pub root: Dir,
     /// `/proc`, or what stands in for it.
     pub proc: Dir,
     /// `/sys`, or what stands in for it.
@@ -92,6 +95,7 @@ impl Host {
     /// The machine whose file system begins at `root` (`/` for this one).
     pub fn at(root: &Path) -> Result<Host, Error> {
         Ok(Host {
+            root: Dir::open(root)?,
             proc: Dir::open(&root.join("proc"))?,
             sys: Dir::open(&root.join("sys"))?,
             clock: Clock::Monotonic,

@@ -40,6 +40,8 @@ pub fn of(
         collectors: different(manifests.iter().flat_map(|one| &one.collectors)),
         absent: absent(&manifests),
         host: facts::of(&manifests),
+        hardware: same(&manifests, |one| one.hardware.clone()),
+        surroundings: same(&manifests, |one| one.surroundings.clone()),
         job: same(&manifests, |one| one.job.clone()),
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
             .into_iter()

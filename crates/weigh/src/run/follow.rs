@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
-use super::{Error, KEPT_DESCRIPTORS, prepare, select};
+use super::{Error, KEPT_DESCRIPTORS, prepare, select, surroundings};
 use crate::collect::cgroup::Account;
 use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
@@ -21,6 +21,7 @@ use crate::collect::{self, Selection, process};
 use crate::host::cgroup::Group;
 use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
+use crate::host::hardware::surroundings::Whose;
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{Departure, Taskstats};
@@ -169,6 +170,7 @@ pub fn follow(
         }
     }
     begun(&manifest);
+    watch.describe_machine(manifest, settings);
     let mut follower = Follower {
         watch,
         signals,
@@ -225,6 +227,8 @@ fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
     manifest.target = Some(follow.what.target(group));
     manifest.came = Some(host.ticks(clock::since_boot()));
+    let whose = if pid == 0 { Whose::Nobody } else { Whose::Process(pid) };
+    manifest.surroundings = surroundings(settings, host, whose);
     manifest
 }
 

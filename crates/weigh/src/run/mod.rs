@@ -21,6 +21,8 @@ use crate::host::cgroup::Group;
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
 use crate::host::facts::Facts;
+use crate::host::hardware::Live;
+use crate::host::hardware::surroundings::{Surroundings, Whose};
 use crate::host::own_group::{self, Care, OwnGroup};
 use crate::host::perf::TaskClock;
 use crate::host::signals::Signals;
@@ -122,6 +124,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    // Before weigh raises its own limits.
+    manifest.surroundings = surroundings(settings, &host, Whose::Own);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
@@ -130,8 +134,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
     // Another machine's groups say nothing of what runs here.
-    let is_here = settings.host_root == Path::new("/");
-    let around = Group::own(&host).filter(|_| is_here);
+    let around = Group::own(&host).filter(|_| is_here(settings));
     let sees_itself = own::sees_itself(&host);
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
@@ -198,8 +201,27 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
             return Err(error.into());
         }
     }
+    monitor.describe_machine(manifest, settings);
     monitor.watch();
     Ok(monitor.finish(warnings))
+}
+
+/// What the run is allowed, if anybody wants to know.
+fn surroundings(settings: &Settings, host: &Host, whose: Whose) -> Option<Surroundings> {
+    settings.surroundings.then(|| Surroundings::of(&host.root, whose, live(settings).variable))
+}
+
+/// Whether the machine that is looked at is the one on which the command runs.
+fn is_here(settings: &Settings) -> bool {
+    settings.host_root == Path::new("/")
+}
+
+/// What can be asked of the machine beside its files: nothing, when it is another one.
+fn live(settings: &Settings) -> Live {
+    match is_here(settings) {
+        true => Live::here(),
+        false => Live::elsewhere(),
+    }
 }
 
 /// A control group for the command, or why it has none, when one is wanted.
@@ -213,7 +235,7 @@ fn own_group(
         OwnCgroup::Always => Care::Asked,
     };
     // Groups can only be made on the machine on which the command runs.
-    let made = match settings.host_root == Path::new("/") {
+    let made = match is_here(settings) {
         true => OwnGroup::make(host, care),
         false => Err(own_group::Refused::NoPlace),
     };

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::live;
 use super::schedule::Schedule;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
@@ -11,6 +12,7 @@ use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::Host;
 use crate::host::connector::Happened;
+use crate::host::hardware::Hardware;
 use crate::host::signals::Signals;
 use crate::host::taskstats::Departure;
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
@@ -74,6 +76,17 @@ impl Watch {
             since: manifest.came.map(Since::new),
             faulted: Vec::new(),
         }
+    }
+
+    /// Has the recording say what the machine is made of; nobody waits until that is found out.
+    pub(super) fn describe_machine(&mut self, mut manifest: Manifest, settings: &Settings) {
+        let Some(writer) = &mut self.writer else { return };
+        let root = self.host.root.clone();
+        let live = live(settings);
+        writer.describe(move || {
+            manifest.hardware = Some(Hardware::of(&root, live));
+            manifest
+        });
     }
 
     /// The time since the run began.

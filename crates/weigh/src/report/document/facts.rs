@@ -5,9 +5,11 @@ use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::record::events::Why;
 use crate::record::{Manifest, Target};
+use crate::report::hardware as machine;
 use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
+const UNKNOWN: &str = "unknown";
 const NO_GPU: &str = "no GPU was measured";
 
 /// What stands at the head of every page of paper.
@@ -177,31 +179,67 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
 }
 
 /// The machine.
-pub(super) fn hardware(summary: &Summary, units: Units) -> Vec<Fact> {
+pub(super) fn hardware(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Fact> {
     let host = &summary.host;
     let memory = host.memory_bytes.map(|memory| quantity::bytes(memory as f64, units));
     let limit = host.tight_memory_limit_bytes();
     let limit = limit.map(|limit| quantity::bytes(limit as f64, units));
-    let gpus = match host.gpus.len() {
-        0 => "none".to_owned(),
-        count => quantity::count(count as f64),
-    };
-    vec![
-        Fact::new("Host", &*host.name),
+    let mut facts = vec![Fact::new("Host", &*host.name)];
+    if let Some(hardware) = &manifest.hardware {
+        let cpu = &hardware.cpu;
+        let model = cpu.model_name.as_deref().unwrap_or(UNKNOWN);
+        let design = cpu.microarchitecture.as_deref().unwrap_or(UNKNOWN);
+        facts.push(Fact::new("Processor", model));
+        facts.push(Fact::new("Microarchitecture", design));
+        facts.push(Fact::new("Topology", machine::topology(cpu)));
+    }
+    facts.extend([
         Fact::new("Cores", quantity::count(f64::from(host.cores))),
         Fact::new("Cores allowed", quantity::count(host.cores_allowed)),
-        Fact::new("Memory", memory.unwrap_or_else(|| "unknown".to_owned())),
+        Fact::new("Memory", memory.unwrap_or_else(|| UNKNOWN.to_owned())),
         Fact::new("Memory allowed", limit.unwrap_or_else(|| "all".to_owned())),
         Fact::new("Kernel", &*host.kernel),
         Fact::new("Architecture", &*host.architecture),
-        Fact::new("GPUs", gpus),
-    ]
+    ]);
+    if let Some(hardware) = &manifest.hardware {
+        let distribution = hardware.distribution.as_ref();
+        let distribution = distribution.and_then(|system| system.name.as_deref());
+        facts.push(Fact::new("Distribution", distribution.unwrap_or(UNKNOWN)));
+        facts.push(Fact::new("Virtual machine", machine::virtual_machine(hardware)));
+        facts.extend(hardware.container.as_ref().map(|told| Fact::new("Container", &*told.name)));
+    }
+    facts.push(Fact::new("GPUs", gpus(manifest, summary)));
+    facts
+}
+
+/// The graphics processors, each name once.
+fn gpus(manifest: &Manifest, summary: &Summary) -> String {
+    let Some(hardware) = &manifest.hardware else {
+        return match summary.host.gpus.len() {
+            0 => "none".to_owned(),
+            count => quantity::count(count as f64),
+        };
+    };
+    let names = hardware.gpus.iter().map(machine::gpu_name);
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let shown = counted.into_iter().map(|(name, count)| match count {
+        1 => name,
+        _ => format!("{count} × {name}"),
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
 /// What the monitor itself cost.
 pub(super) fn monitor(summary: &Summary, units: Units) -> Vec<Fact> {
     let monitor = &summary.monitor;
-    let unknown = || "unknown".to_owned();
+    let unknown = || UNKNOWN.to_owned();
     let memory = monitor.memory_peak_bytes.map(|peak| quantity::bytes(peak as f64, units));
     vec![
         Fact::new("CPU time", quantity::seconds(monitor.cpu_seconds)),

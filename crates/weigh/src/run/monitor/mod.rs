@@ -89,6 +89,11 @@ impl Monitor {
         self.watch.fault(source, why);
     }
 
+    /// Has the recording say what the machine is made of.
+    pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
+        self.watch.describe_machine(manifest, settings);
+    }
+
     pub(super) fn take_inheritance(&mut self, inheritance: Inheritance) {
         self.inheritance = inheritance;
     }
