@@ -104,7 +104,7 @@ pub struct DoctorArgs {
     #[arg(long, requires = "hardware")]
     pub env: bool,
     /// With --hardware: where /proc and /sys of the machine are [default: /]
-    #[arg(long, value_name = "DIR", requires = "hardware")]
+    #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
     /// Text for people or JSON for programs
     #[arg(long, value_enum, default_value_t)]

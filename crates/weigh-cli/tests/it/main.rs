@@ -10,6 +10,7 @@ mod attach;
 mod bad_input;
 mod cli;
 mod control_groups;
+mod doctor;
 mod exports;
 mod figures;
 mod following;

@@ -44,7 +44,6 @@ pub(super) const SOURCE: Source = Source {
     everywhere: false,
 };
 
-const CHMOD: &str = "sudo chmod a+r /sys/class/powercap/*/energy_uj";
 const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
 
 fn probe(host: &Host) -> Probe {
@@ -60,7 +59,9 @@ fn probe(host: &Host) -> Probe {
     match (refused, counted) {
         (_, Some(Ok(_))) => Probe::Ready,
         (Some(error), _) if error.is_denied() => {
-            Probe::Denied { why: error.to_string(), hint: CHMOD.to_owned() }
+            let zones = host.sys.path(c"class/powercap");
+            let hint = format!("sudo chmod a+r {}/*/energy_uj", zones.display());
+            Probe::Denied { why: error.to_string(), hint }
         }
         (_, Some(Err(error))) => Probe::Denied {
             why: format!("perf_event_open of the energy counters: {error}"),
@@ -220,7 +221,8 @@ mod tests {
         }
         let Probe::Denied { why, hint } = as_nobody(|| probe(&host)) else { panic!("not denied") };
         assert!(why.contains("energy_uj: Permission denied"), "{why}");
-        assert_eq!(hint, CHMOD);
+        assert!(hint.starts_with("sudo chmod a+r /"), "{hint}");
+        assert!(hint.ends_with("/sys/class/powercap/*/energy_uj"), "{hint}");
         let (found, _) = as_nobody(|| look(&mut Energy::default(), &host));
         assert_eq!(found, []);
     }

@@ -44,7 +44,7 @@ const CORES: &[Core] = &[
     core(ARM, 0xd0d, "Cortex-A77"),
     core(ARM, 0xd40, "Neoverse-V1").called("neoverse_v1"),
     core(ARM, 0xd41, "Cortex-A78"),
-    core(ARM, 0xd49, "Neoverse-N2"),
+    core(ARM, 0xd49, "Neoverse-N2").called("neoverse_n2"),
     core(ARM, 0xd4f, "Neoverse-V2").called("neoverse_v2"),
     core(ARM, 0xd84, "Neoverse-V3"),
     core(ARM, 0xd8e, "Neoverse-N3"),
@@ -53,8 +53,8 @@ const CORES: &[Core] = &[
     core(0x46, 0x001, "A64FX").called("a64fx"),
     core(0x48, 0xd01, "Kunpeng 920"),
     core(0x50, 0x000, "X-Gene"),
-    core(0xc0, 0xac3, "Ampere-1"),
-    core(0xc0, 0xac4, "Ampere-1a"),
+    core(0xc0, 0xac3, "Ampere-1").called("ampere1"),
+    core(0xc0, 0xac4, "Ampere-1a").called("ampere1a"),
     core(APPLE, 0x022, "M1 Icestorm").called("m1"),
     core(APPLE, 0x023, "M1 Firestorm").called("m1"),
     core(APPLE, 0x024, "M1 Pro Icestorm").called("m1"),
@@ -136,6 +136,7 @@ fn of_power(name: &str) -> Result<&'static str, String> {
         ("POWER10", true) => Ok("power10le"),
         ("POWER8", false) => Ok("power8"),
         ("POWER9", false) => Ok("power9"),
+        ("POWER10", false) => Ok("power10"),
         _ => Err(format!("no name is known for {generation}")),
     }
 }
@@ -162,6 +163,7 @@ fn intel(family: u32, model: u32, stepping: Option<u32>) -> Option<&'static str>
         0x6a | 0x6c | 0x7d | 0x7e => "icelake",
         // Emerald Rapids has the cores of Sapphire Rapids.
         0x8f | 0xcf => "sapphirerapids",
+        0x97 | 0x9a => "alderlake",
         _ => return None,
     })
 }
