@@ -9,7 +9,7 @@ use weigh::host::environment;
 use weigh::quantity::{parse_duration, parse_ratio};
 use weigh::settings::{Destination, Settings};
 
-use crate::args::{Measuring, Units};
+use crate::args::{Measuring, OwnGroup, Units};
 use crate::failure::{Failure, USAGE};
 
 /// What a file may say. Quantities are text, as people write them.
@@ -24,6 +24,7 @@ pub struct File {
     expected_cores: Option<f64>,
     wait_all: Option<bool>,
     per_cpu: Option<bool>,
+    cgroup: Option<OwnGroup>,
     command_lines: Option<bool>,
     units: Option<Units>,
     #[serde(default)]
@@ -117,7 +118,8 @@ impl File {
             expected_cores: args.expected_cores.or(self.expected_cores),
             wait_all: wait_all || self.wait_all.unwrap_or(false),
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
-            cgroup: false,
+            own_cgroup: self.cgroup.map_or(default.own_cgroup, Into::into),
+            cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })

@@ -50,6 +50,18 @@ pub enum Destination {
     Nowhere,
 }
 
+/// Whether a command gets a control group of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OwnCgroup {
+    /// No.
+    #[default]
+    Never,
+    /// Where it can be made and changes nothing for the command.
+    Auto,
+    /// It must, or the run does not begin.
+    Always,
+}
+
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -73,6 +85,8 @@ pub struct Settings {
     pub wait_all: bool,
     /// Whether each CPU of the machine is recorded, too.
     pub per_cpu: bool,
+    /// Whether a command gets a control group of its own.
+    pub own_cgroup: OwnCgroup,
     /// Whether there is a control group whose own account is read: whoever follows one says so.
     pub cgroup: bool,
     /// Whether command lines are recorded.
@@ -94,6 +108,7 @@ impl Default for Settings {
             expected_cores: None,
             wait_all: false,
             per_cpu: false,
+            own_cgroup: OwnCgroup::default(),
             cgroup: false,
             command_lines: true,
             host_root: PathBuf::from("/"),

@@ -17,7 +17,7 @@ pub use follow::{AttachArgs, WatchArgs};
 pub use measuring::Measuring;
 pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
-pub use run::{PhaseArgs, RunArgs};
+pub use run::{OwnGroup, PhaseArgs, RunArgs};
 
 /// Know what every run costs.
 ///

@@ -27,7 +27,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 17] = [
+const VARIABLES: [&str; 18] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_PYTHON",
     "WEIGH_RUN",
@@ -40,6 +40,7 @@ const VARIABLES: [&str; 17] = [
     "WEIGH_BUDGET",
     "WEIGH_EXPECTED_CORES",
     "WEIGH_UNITS",
+    "WEIGH_CGROUP",
     "NO_COLOR",
     "CLICOLOR_FORCE",
     "FORCE_COLOR",

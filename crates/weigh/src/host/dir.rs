@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 
 use super::Error;
@@ -81,9 +81,35 @@ impl Dir {
         read_whole(&fd, buffer).map_err(|errno| self.error(file, errno))
     }
 
+    /// Makes a directory in this one, for us alone to write in.
+    pub fn make(&self, name: &CStr) -> Result<(), Error> {
+        let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
+        rustix::fs::mkdirat(&self.fd, name, mode).map_err(|errno| self.error(name, errno))
+    }
+
+    /// Removes a directory in this one; a control group goes when nobody is in it.
+    pub fn unmake(&self, name: &CStr) -> Result<(), Error> {
+        rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
+            .map_err(|errno| self.error(name, errno))
+    }
+
+    /// Tells the kernel something through one of its files.
+    pub fn tell(&self, file: &CStr, text: &str) -> Result<(), Error> {
+        let failed = |errno| self.error(file, errno);
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, file, flags, Mode::empty()).map_err(failed)?;
+        rustix::io::write(&fd, text.as_bytes()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Whether this user may write to a file.
+    pub fn is_writable(&self, file: &CStr) -> bool {
+        rustix::fs::accessat(&self.fd, file, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+    }
+
     /// The number that `stat` calls the file's size.
     pub fn size(&self, file: &CStr) -> Result<u64, Error> {
-        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty())
+        rustix::fs::statat(&self.fd, file, AtFlags::empty())
             .map(|stat| stat.st_size as u64)
             .map_err(|errno| self.error(file, errno))
     }
@@ -91,7 +117,7 @@ impl Dir {
     /// Whether there is anything of this name.
     pub fn has(&self, file: &CStr) -> bool {
         self.remember(file);
-        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty()).is_ok()
+        rustix::fs::statat(&self.fd, file, AtFlags::empty()).is_ok()
     }
 
     /// The names in a subdirectory, in order, those that begin with a point left out.

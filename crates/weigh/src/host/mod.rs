@@ -16,6 +16,7 @@ pub mod facts;
 pub mod fake;
 mod netlink;
 pub mod own;
+pub mod own_group;
 pub mod perf;
 pub mod pidfd;
 pub mod room;

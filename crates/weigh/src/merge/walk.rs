@@ -140,7 +140,7 @@ impl Written {
                 let (usage, end, account) = (*usage, *end, *account);
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
             }
-            Event::Mark { text } => self.put(at, Event::Mark { text: text.clone() }),
+            Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
             Event::Fault { source, why } => {
                 if self.faults.insert((source.clone(), why.clone())) {
                     self.put(at, entry.event.clone());
@@ -186,7 +186,8 @@ impl Written {
         for table in tick.tables() {
             let (Some(ours), false) = (
                 self.tick.table_mut(table.scope()),
-                matches!(table.scope(), Scope::Own | Scope::Run),
+                // Control groups of several runs are not one.
+                matches!(table.scope(), Scope::Own | Scope::Run | Scope::Cgroup),
             ) else {
                 continue;
             };

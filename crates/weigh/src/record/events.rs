@@ -130,6 +130,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// The kernel has killed processes for want of memory, in the control group of the run.
+    OutOfMemory {
+        /// How many.
+        kills: u64,
+    },
     /// The command ended; the exact account of the run.
     RunEnd(RunEnd),
     /// What ran already is followed no longer.

@@ -192,7 +192,10 @@ impl Text {
         };
         let note = join(&[when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
+        let limit = summary.host.tight_memory_limit_bytes();
         let more = join(&[
+            limit.map(|limit| format!("{} allowed", style.bytes(limit as f64))),
+            part("page cache up to", get("memory_cache_peak_bytes"), |value| style.bytes(value)),
             // A mean over a few milliseconds of starting up says nothing.
             part("mean", get("memory_mean_bytes"), |value| style.bytes(value))
                 .filter(|_| summary.run.duration_seconds >= 1.0),

@@ -14,11 +14,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::collect::cgroup::Account;
 use crate::collect::processes::Processes;
 use crate::collect::{self, Selection};
+use crate::host::cgroup::Group;
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
 use crate::host::facts::Facts;
+use crate::host::own_group::{self, Care, OwnGroup};
 use crate::host::perf::TaskClock;
 use crate::host::signals::Signals;
 use crate::host::wait::End;
@@ -27,7 +30,7 @@ use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
 use crate::record::{self, Writer, events, files};
 use crate::sample::Tick;
-use crate::settings::{self, Destination, Settings};
+use crate::settings::{self, Destination, OwnCgroup, Settings};
 use crate::summary::Summary;
 pub use follow::{Follow, Followed, What, follow};
 use monitor::{Inheritance, Monitor};
@@ -62,6 +65,9 @@ pub enum Error {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// The command cannot have a control group of its own.
+    #[error(transparent)]
+    OwnGroup(#[from] own_group::Refused),
     /// It is no control group.
     #[error(transparent)]
     Group(#[from] host::cgroup::NoGroup),
@@ -112,6 +118,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     };
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
+    let (mut own_group, mut refusal) = own_group(settings, &host)?;
+    let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
@@ -121,6 +129,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let made = made.unwrap_or(0);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
+    // Another machine's groups say nothing of what runs here.
+    let is_here = settings.host_root == Path::new("/");
+    let around = Group::own(&host).filter(|_| is_here);
     let sees_itself = own::sees_itself(&host);
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
@@ -134,6 +145,10 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
 
     // From here on a child is waiting: whatever fails now is a warning, not the end.
     let root = waiting.pid;
+    if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.take_in(root)) {
+        refusal = Some(error.to_string());
+        own_group = None;
+    }
     let task_clock = collects("task-clock").then(|| TaskClock::on_exec(root));
     if let Err(error) = own::let_go_of_streams(caller.keeps_stderr) {
         warnings.push(format!("cannot let go of the command's streams: {error}"));
@@ -155,9 +170,15 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
             .ok()
     });
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
-    let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let group = own_group.as_ref().filter(|_| collects("cgroup"));
+    watch.group = group.map(|own| Account::of_own(own.group.clone()));
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
+    if let Some(why) = refusal {
+        monitor.fault("cgroup", format!("the command has no control group of its own: {why}"));
+    }
+    monitor.take_group(own_group, around);
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         monitor.fault(missed.source.name, missed.why);
     }
@@ -179,6 +200,28 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     }
     monitor.watch();
     Ok(monitor.finish(warnings))
+}
+
+/// A control group for the command, or why it has none, when one is wanted.
+fn own_group(
+    settings: &Settings,
+    host: &Host,
+) -> Result<(Option<OwnGroup>, Option<String>), own_group::Refused> {
+    let care = match settings.own_cgroup {
+        OwnCgroup::Never => return Ok((None, None)),
+        OwnCgroup::Auto => Care::Full,
+        OwnCgroup::Always => Care::Asked,
+    };
+    // Groups can only be made on the machine on which the command runs.
+    let made = match settings.host_root == Path::new("/") {
+        true => OwnGroup::make(host, care),
+        false => Err(own_group::Refused::NoPlace),
+    };
+    match made {
+        Ok(group) => Ok((Some(group), None)),
+        Err(why) if care == Care::Asked => Err(why),
+        Err(why) => Ok((None, Some(why.to_string()))),
+    }
 }
 
 /// Some stay for the machine, for the recording, for libraries and for chance.

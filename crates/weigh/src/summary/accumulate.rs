@@ -32,6 +32,10 @@ pub struct Accumulator {
     pub(super) reaped: Usage,
     pub(super) node: Node,
     pub(super) group: Group,
+    /// Processes that the kernel killed for want of memory, where the run was.
+    oom_kills: Option<u64>,
+    /// Processes that were killed by SIGKILL, whoever sent it.
+    killed: Vec<Left>,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
     pub(super) end: Option<Ending>,
@@ -117,7 +121,9 @@ impl Accumulator {
             clock: None,
             reaped: Usage::default(),
             node: Node::default(),
-            group: Group::default(),
+            group: Group::of(manifest.target.is_none()),
+            oom_kills: None,
+            killed: Vec::new(),
             account: None,
             end: None,
             last: 0.0,
@@ -213,8 +219,11 @@ impl Accumulator {
             Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, end } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                if *end == Some(End::Signal(libc::SIGKILL)) {
+                    self.killed.push(Left { pid: *pid, name: self.tree.name(*pid) });
+                }
                 if let Some(size) = memory_peak_bytes {
                     self.tree.largest.see(*size as f64, at);
                 }
@@ -231,6 +240,7 @@ impl Accumulator {
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
             | Event::Mark { .. } => {}
+            Event::OutOfMemory { kills } => *self.oom_kills.get_or_insert(0) += kills,
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 self.account = Some(end.clone());
@@ -321,8 +331,15 @@ impl Accumulator {
             monitor: self.monitor(duration),
             findings: Vec::new(),
         };
-        summary.findings = findings::of(&summary, self.manifest.expected_cores);
+        let killing = self.killing();
+        summary.findings = findings::of(&summary, self.manifest.expected_cores, killing);
         summary
+    }
+
+    /// What the kernel killed for want of memory, if it did.
+    fn killing(&self) -> Option<findings::Killing> {
+        let kills = self.oom_kills.or(self.group.oom_kills).filter(|kills| *kills > 0)?;
+        Some(findings::Killing { kills, victims: self.killed.clone() })
     }
 
     fn run(&self, duration: f64) -> Run {

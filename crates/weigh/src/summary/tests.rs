@@ -354,6 +354,46 @@ fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
     assert_eq!(lengths, [Some(3.0), Some(4.0), None]);
 }
 
+fn found(summary: &Summary, code: &str) -> Option<Finding> {
+    summary.findings.iter().find(|finding| finding.code == code).cloned()
+}
+
+#[test]
+fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
+    let killed = |limit: Option<u64>, is_told: bool| {
+        let mut story = Story::new();
+        story.accumulator.manifest.host.memory_limit_bytes = limit;
+        story.came(0.0, CHILD, "/usr/bin/solver --big");
+        if is_told {
+            story.event(1.0, Event::ended(CHILD, Some(End::Signal(libc::SIGKILL)), None));
+        }
+        story.event(1.0, Event::OutOfMemory { kills: 1 });
+        story.end(1.0, |end| end.end = End::Signal(libc::SIGKILL))
+    };
+    let finding = found(&killed(Some(64 * MIB), true), "memory.killed").unwrap();
+    let sentence = "The kernel killed solver (11) for want of memory: its control group may use \
+                    64.0 MiB.";
+    assert_eq!((finding.sentence.as_str(), finding.severity), (sentence, Severity::Problem));
+    // A parent that waits for its child does not tell how it ended.
+    let unknown = killed(None, false);
+    let sentence = found(&unknown, "memory.killed").unwrap().sentence;
+    assert_eq!(sentence, "The kernel killed a process in its control group for want of memory.");
+    assert!(found(&unknown, "run.killed").is_none(), "why says more than how");
+}
+
+#[test]
+fn a_run_that_nearly_reached_its_limit_is_warned_of_it() {
+    let near = |limit: u64| {
+        let mut story = Story::new();
+        story.accumulator.manifest.host.memory_limit_bytes = Some(limit);
+        story.at(1.0, |tick| memory(tick, ROOT, 98 * MIB, 98 * MIB, Some(98 * MIB)));
+        found(&story.end(2.0, |_| {}), "memory.near_limit")
+    };
+    assert!(near(100 * MIB).is_some());
+    assert!(near(200 * MIB).is_none());
+    assert!(near(1 << 40).is_none(), "the machine has less");
+}
+
 /// A tick of a machine with two sockets, a bond and its part.
 fn machine(tick: &mut Tick, second: f64) {
     let device = |name: &str| Entity::Named(Name::new(name.as_bytes()));

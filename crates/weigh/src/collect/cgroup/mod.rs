@@ -126,7 +126,7 @@ impl Account {
         let files = Files::of(&group);
         let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
         let mut account = Account { group, files, buffer, missing, told };
-        for (of, controller) in account.files.missing.clone() {
+        for (of, controller) in std::mem::take(&mut account.files.missing) {
             let path = &account.group.path;
             account.miss(of, format!("there is no group {path} below the {controller} controller"));
         }
@@ -135,6 +135,12 @@ impl Account {
             account.miss(IO, why.to_owned());
         }
         account
+    }
+
+    /// Of a group that weigh made itself, under the controllers that it needs.
+    pub fn of_own(group: Group) -> Account {
+        let files = Files { missing: Vec::new(), ..Files::of(&group) };
+        Account { group, files, buffer: Vec::new(), missing: Vec::new(), told: vec![IO, TASKS] }
     }
 
     /// What could not be read since the last question: which metrics, and why.
@@ -158,7 +164,10 @@ impl Account {
         match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
             Ok(value) => Some(value),
             Err(error) => {
-                self.miss(of, error.to_string());
+                let is_absent = error.is_gone();
+                let more =
+                    if is_absent { " (its controller is not enabled for the group)" } else { "" };
+                self.miss(of, format!("{error}{more}"));
                 None
             }
         }

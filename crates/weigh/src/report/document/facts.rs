@@ -135,7 +135,8 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     let whose = if manifest.expected_cores.is_some() { " expected" } else { "" };
     let mean = value(summary, "cpu_cores_mean");
     let peak = value(summary, "memory_peak_bytes");
-    let memory = summary.host.memory_bytes.map(|bytes| bytes as f64);
+    let memory = summary.host.memory_allowed_bytes().map(|bytes| bytes as f64);
+    let limit = summary.host.tight_memory_limit_bytes();
     let unknown = |name: &str| {
         let reason = summary.figures.get(name).and_then(|figure| figure.reason.clone());
         reason.unwrap_or_else(|| "it was not measured".to_owned())
@@ -152,6 +153,13 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         None => unknown("cpu_cores_mean"),
     };
     let reached = match (peak, memory) {
+        (Some(peak), Some(memory)) if limit.is_some() => {
+            format!(
+                "{} of the {} its control group may use at the peak",
+                bytes(peak),
+                bytes(memory)
+            )
+        }
         (Some(peak), Some(memory)) => {
             format!("{} of the machine's {} at the peak", bytes(peak), bytes(memory))
         }
@@ -172,6 +180,8 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
 pub(super) fn hardware(summary: &Summary, units: Units) -> Vec<Fact> {
     let host = &summary.host;
     let memory = host.memory_bytes.map(|memory| quantity::bytes(memory as f64, units));
+    let limit = host.tight_memory_limit_bytes();
+    let limit = limit.map(|limit| quantity::bytes(limit as f64, units));
     let gpus = match host.gpus.len() {
         0 => "none".to_owned(),
         count => quantity::count(count as f64),
@@ -181,6 +191,7 @@ pub(super) fn hardware(summary: &Summary, units: Units) -> Vec<Fact> {
         Fact::new("Cores", quantity::count(f64::from(host.cores))),
         Fact::new("Cores allowed", quantity::count(host.cores_allowed)),
         Fact::new("Memory", memory.unwrap_or_else(|| "unknown".to_owned())),
+        Fact::new("Memory allowed", limit.unwrap_or_else(|| "all".to_owned())),
         Fact::new("Kernel", &*host.kernel),
         Fact::new("Architecture", &*host.architecture),
         Fact::new("GPUs", gpus),
