@@ -5,7 +5,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::weighed::{
-    Figure, MIB, burner, end_of, output, plain, skipped, wait_until, weigh, weigh_path, weighed,
+    Figure, MIB, burner, can_mount, end_of, output, plain, skipped, wait_until, weigh, weigh_path,
+    weighed,
 };
 
 /// Two network namespaces with a cable between them, which end with this value.
@@ -156,4 +157,25 @@ fn a_collector_that_is_asked_for_and_not_there_is_a_fault_that_says_why() {
     let faults = run.summary["monitor"]["faults"].as_array().unwrap();
     let told = |fault: &serde_json::Value| fault.as_str().unwrap().starts_with(absent);
     assert!(faults.iter().any(told), "{faults:?}");
+}
+
+#[test]
+fn a_file_system_that_fills_up_is_found_with_what_was_left_of_it() {
+    if !can_mount() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let here = directory.path();
+    let script = "mkdir place && mount -t tmpfs -o size=64m none place && out=$PWD && cd place &&
+        exec \"$WEIGH\" run -q --no-record --summary \"$out/summary.json\" -- \
+        sh -c 'head -c 62M /dev/zero > file'";
+    let ran = output(plain("unshare", here).args(["-m", "sh", "-c", script]));
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let summary = std::fs::read(here.join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
+    let findings = summary["findings"].as_array().unwrap();
+    let found = findings.iter().find(|one| one["code"] == "filesystem.nearly_full");
+    let evidence = &found.unwrap_or_else(|| panic!("{findings:#?}"))["evidence"];
+    assert_eq!(evidence["total_bytes"].as_f64(), Some(64.0 * MIB));
+    assert_eq!(evidence["available_bytes"].as_f64(), Some(2.0 * MIB), "{evidence}");
 }
