@@ -51,7 +51,8 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
   write PATH SIZE N       N children in turn append SIZE bytes in total
   read PATH SIZE N        N children in turn read the first SIZE bytes in total
   receive ADDRESS         take one TCP connection and read it to its end
-  send ADDRESS SIZE       send SIZE bytes over TCP, also to one who listens only soon
+  send ADDRESS SIZE       send SIZE bytes over TCP, also to one who listens only soon,
+                          and wait until they are taken
   fds N DUR               hold N descriptors of /dev/null for DUR
   thread-forks N DUR      N threads fork one child each that sleeps DUR
   spawn-sleepers N DUR [--tree]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::{Failure, failed};
@@ -23,7 +23,8 @@ pub fn receive(address: &OsStr) -> Result<(), Failure> {
     received().map_err(|why| failed(address.display(), why))
 }
 
-/// Sends so many bytes to whoever listens, or will in a moment.
+/// Sends so many bytes to whoever listens, or will in a moment, and waits until they have been
+/// taken: what the kernel still holds when a process ends goes out later.
 pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
     let mut sent = || -> io::Result<()> {
         let mut stream = connect(parse(address)?)?;
@@ -31,7 +32,8 @@ pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
         while size > 0 {
             size -= stream.write(&block[..size.min(BYTES_PER_CALL)])?;
         }
-        Ok(())
+        stream.shutdown(Shutdown::Write)?;
+        stream.read(&mut [0]).map(drop)
     };
     sent().map_err(|why| failed(address.display(), why))
 }

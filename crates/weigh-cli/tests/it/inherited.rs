@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::weighed::{burner, plain, weigh};
+use crate::weighed::{burner, end_of, plain, weigh};
 
 /// What must not differ. Each process has its own pid and parent, and its own size.
 const SAME: [&str; 9] = [
@@ -39,7 +39,7 @@ fn states(launch: impl Fn() -> io::Result<()> + Copy + Send + Sync + 'static) ->
         command.stdout(open("stdout")).stderr(open("stderr"));
         // SAFETY: what is done between fork and exec are plain system calls.
         unsafe { command.pre_exec(keep_to_ourselves).pre_exec(launch) };
-        let status = command.status().unwrap();
+        let status = end_of(command.spawn().unwrap()).status;
         let said = fs::read_to_string(here.join("stderr")).unwrap();
         assert!(status.success(), "{status}: {said}");
         serde_json::from_slice::<Value>(&fs::read(here.join("stdout")).unwrap()).unwrap()

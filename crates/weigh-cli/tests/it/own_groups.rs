@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::groups::{Group, tell};
 use super::weighed::{
-    Figure, ForEverybody, MIB, is_alive, is_root, output, signal, skipped, wait_until,
+    Figure, ForEverybody, MIB, end_of, is_alive, is_root, output, signal, skipped, wait_until,
 };
 
 /// What weigh says of a command, when it runs in a group of ours.
@@ -39,7 +39,7 @@ fn weighed(group: &Group, options: &str, command: &str) -> Weighed {
     let script = format!("exec $WEIGH run -q -o out {options} -- {command}");
     let mut shell = group.shell(directory.path(), ":", &script);
     tell(&mut shell);
-    let status = shell.wait().unwrap();
+    let status = end_of(shell).status;
     let summary = fs::read(directory.path().join("out/summary.json")).unwrap();
     Weighed { directory, status, summary: serde_json::from_slice(&summary).unwrap() }
 }
@@ -107,7 +107,7 @@ fn a_command_that_cannot_begin_leaves_no_group_behind() {
     let script = "chmod +x broken; exec $WEIGH run -q -o out --cgroup always -- ./broken";
     let mut shell = group.shell(directory.path(), ":", script);
     tell(&mut shell);
-    assert_eq!(shell.wait().unwrap().code(), Some(127));
+    assert_eq!(end_of(shell).status.code(), Some(127));
     assert!(group.below().is_empty());
     assert!(!directory.path().join("out").exists());
 }
@@ -128,7 +128,7 @@ fn the_group_of_a_weigh_that_was_killed_is_removed_by_the_next() {
         !sleeper.is_empty()
     });
     shell.kill().unwrap();
-    shell.wait().unwrap();
+    end_of(shell);
     assert!(!group.below().is_empty(), "nobody could remove it");
     let pid: u32 = sleeper[0].parse().unwrap();
     signal(pid, libc::SIGKILL);

@@ -126,6 +126,22 @@ pub const SOURCES: &[Source] = &[
     own::SOURCE,
 ];
 
+/// Sources of the whole machine's counters, which are also looked at before a command begins:
+/// what it does between its exec and the first tick is theirs to tell.
+///
+/// Those that have only levels gain nothing by it. Those that may keep whoever asks waiting
+/// (power meters, throttle counts of many cores) would delay the command.
+pub const BEFORE_EXEC: &[Source] = &[
+    cpu::SOURCE,
+    cpu::PER_CPU,
+    network::SOURCE,
+    infiniband::SOURCE,
+    disk::SOURCE,
+    energy::SOURCE,
+    pressure::SOURCE,
+    paging::SOURCE,
+];
+
 /// How processes that weigh did not start are noticed. No metrics come from these, so they are
 /// not in [`SOURCES`], and nobody collects or skips them.
 pub const WATCHING: &[Source] = &[watching::CONNECTOR, watching::TASKSTATS];

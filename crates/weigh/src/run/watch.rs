@@ -9,7 +9,7 @@ use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::{Departed, Processes};
 use crate::collect::task_clock::RunClock;
-use crate::collect::{Collector, Fault};
+use crate::collect::{self, Collector, Fault};
 use crate::host::Host;
 use crate::host::connector::Happened;
 use crate::host::hardware::Hardware;
@@ -126,24 +126,46 @@ impl Watch {
         }
         self.ask_group();
         self.ask_processes();
+        faults.extend(self.ask_collectors(|_| true));
+        let ticks =
+            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
+        self.tick.put(Entity::Single, &ticks);
+        self.hand_on_tick();
+        self.note(faults);
+        let now = self.now();
+        if now >= self.schedule.due() {
+            self.schedule.took(now);
+        }
+    }
+
+    /// Looks at the machine's counters before a command begins, so that nothing it does is
+    /// missing from them. It is no whole tick: nobody of the run is there to be looked at.
+    pub(super) fn look_before_exec(&mut self) {
+        self.tick.begin(self.now());
+        let faults = self
+            .ask_collectors(|name| collect::BEFORE_EXEC.iter().any(|source| source.name == name));
+        self.hand_on_tick();
+        self.note(faults);
+    }
+
+    /// Asks the collectors with these names, and drops those that have nothing any more.
+    fn ask_collectors(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<(&'static str, Fault)> {
+        let mut faults = Vec::new();
         let (host, tick) = (&self.host, &mut self.tick);
         self.collectors.retain_mut(|(name, collector)| {
+            if !is_asked(name) {
+                return true;
+            }
             let Err(fault) = collector.sample(host, tick) else { return true };
             let stays = matches!(fault, Fault::Skip(_));
             faults.push((*name, fault));
             stays
         });
-        let ticks =
-            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
-        self.tick.put(Entity::Single, &ticks);
-        self.hand_on_tick();
-        for (source, fault) in faults {
-            self.fault(source, fault.to_string());
-        }
-        let now = self.now();
-        if now >= self.schedule.due() {
-            self.schedule.took(now);
-        }
+        faults
+    }
+
+    fn note(&mut self, faults: Vec<(&'static str, Fault)>) {
+        faults.into_iter().for_each(|(source, fault)| self.fault(source, fault.to_string()));
     }
 
     fn ask_group(&mut self) {

@@ -147,7 +147,7 @@ impl Accumulator {
             self.tools.rows(table, at);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
-            self.node.see(&table.get(0), &table.get(0), at);
+            self.node.see(table, at);
         }
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
             self.group.see(table, at);
@@ -350,8 +350,8 @@ impl Accumulator {
             monitor: self.monitor(duration),
             findings: Vec::new(),
         };
-        let killing = self.killing();
-        summary.findings = findings::of(&summary, self.manifest.expected_cores, killing);
+        let (killing, cores) = (self.killing(), self.manifest.expected_cores);
+        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group);
         summary
     }
 

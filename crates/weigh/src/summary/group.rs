@@ -1,7 +1,10 @@
 //! The control group that is followed, as the summary keeps it.
 
 use super::curve::{Mean, Peak};
-use crate::collect::cgroup::{GroupCpu, GroupIo, GroupMemory, GroupTasks, GroupThrottling};
+use super::rise::Rise;
+use crate::collect::cgroup::{
+    GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
+};
 use crate::sample::Table;
 
 /// What the kernel says of the group.
@@ -14,6 +17,8 @@ pub(super) struct Group {
     pub(super) throttling: GroupThrottling,
     pub(super) io: GroupIo,
     pub(super) oom_kills: Option<u64>,
+    /// Time in which its tasks waited.
+    pub(super) waiting: Waiting,
     /// The most that was seen at once: all its memory, that of programs, and of the page cache.
     pub(super) current: Peak,
     pub(super) anonymous: Peak,
@@ -25,6 +30,14 @@ pub(super) struct Group {
     mark: Peak,
     /// When it was last seen.
     pub(super) seen: Option<f64>,
+}
+
+/// How long tasks waited: some for a CPU, all for memory, all for storage.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waiting {
+    pub(super) cpu: Rise,
+    pub(super) memory: Rise,
+    pub(super) io: Rise,
 }
 
 impl Group {
@@ -56,7 +69,15 @@ impl Group {
             reads: io.reads.or(self.io.reads),
             writes: io.writes.or(self.io.writes),
         };
-        self.throttling.throttled = throttling.throttled.or(self.throttling.throttled);
+        self.throttling = GroupThrottling {
+            periods: throttling.periods.or(self.throttling.periods),
+            throttled_periods: throttling.throttled_periods.or(self.throttling.throttled_periods),
+            throttled: throttling.throttled.or(self.throttling.throttled),
+        };
+        let pressure: GroupPressure = table.get(0);
+        self.waiting.cpu.see(pressure.cpu_some, at);
+        self.waiting.memory.see(pressure.memory_full, at);
+        self.waiting.io.see(pressure.io_full, at);
         self.oom_kills = table.get::<GroupTasks>(0).oom_kills.or(self.oom_kills);
         let levels = [
             (&mut self.current, memory.current),

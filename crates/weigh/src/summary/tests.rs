@@ -27,7 +27,10 @@ pub(super) struct Story {
 
 impl Story {
     pub(super) fn new() -> Story {
-        let settings = Settings::default();
+        Story::with(Settings::default())
+    }
+
+    pub(super) fn with(settings: Settings) -> Story {
         let facts = Facts::example();
         let command = ["work".to_owned()];
         let mut manifest = Manifest::new(&settings, &command, facts, Duration::from_secs(1));
@@ -372,7 +375,7 @@ fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
     assert_eq!(lengths, [Some(3.0), Some(4.0), None]);
 }
 
-fn found(summary: &Summary, code: &str) -> Option<Finding> {
+pub(super) fn found(summary: &Summary, code: &str) -> Option<Finding> {
     summary.findings.iter().find(|finding| finding.code == code).cloned()
 }
 

@@ -123,6 +123,7 @@ impl Monitor {
 
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
+        self.watch.look_before_exec();
         self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,

@@ -2,8 +2,13 @@
 //!
 //! A rule speaks only when it is sure enough to be worth a person's time.
 
+mod room;
+mod strain;
+
 use serde_json::{Map, Value, json};
 
+use super::group::Group;
+use super::node::Node;
 use super::{Finding, Left, Severity, Summary};
 use crate::host::signals;
 use crate::quantity;
@@ -22,10 +27,12 @@ pub struct Killing {
 }
 
 /// Everything worth saying about a run.
-pub fn of(
+pub(super) fn of(
     summary: &Summary,
     expected_cores: Option<f64>,
     killing: Option<Killing>,
+    node: &Node,
+    group: &Group,
 ) -> Vec<Finding> {
     let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
     [
@@ -36,10 +43,13 @@ pub fn of(
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
         memory_near_limit(summary),
+        room::nearly_full(node.room),
+        room::few_files_left(node.files),
         ticks_missed(summary),
     ]
     .into_iter()
     .flatten()
+    .chain(strain::of(summary, node, group))
     .collect()
 }
 
