@@ -103,7 +103,7 @@ pub struct DoctorArgs {
     /// With --hardware: what a run is allowed, too: limits, affinity, NUMA distances, modules
     #[arg(long, requires = "hardware")]
     pub env: bool,
-    /// With --hardware: where /proc and /sys of the machine are [default: /]
+    /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
     /// Text for people or JSON for programs
