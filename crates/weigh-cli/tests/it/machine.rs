@@ -1,18 +1,21 @@
 //! What weigh says of the machine, against what really went through it.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::weighed::{
     Figure, MIB, burner, output, plain, skipped, wait_until, weigh, weigh_path, weighed,
 };
 
 /// Two network namespaces with a cable between them, which end with this value.
-struct Namespaces([String; 2]);
+pub struct Namespaces([String; 2]);
 
 impl Namespaces {
     /// Nothing where they cannot be had, with a line that says why.
-    fn joined() -> Option<Namespaces> {
-        let names = ["a", "b"].map(|side| format!("weigh-test-{}-{side}", std::process::id()));
+    pub fn joined() -> Option<Namespaces> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (own, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let names = ["a", "b"].map(|side| format!("weigh-test-{own}-{count}{side}"));
         let namespaces = Namespaces(names);
         let [a, b] = &namespaces.0;
         for line in [
@@ -22,6 +25,7 @@ impl Namespaces {
             format!("-n {a} address add 10.91.7.1/24 dev one"),
             format!("-n {b} address add 10.91.7.2/24 dev other"),
             format!("-n {a} link set one up"),
+            format!("-n {a} link set lo up"),
             format!("-n {b} link set other up"),
         ] {
             let done = Command::new("ip").args(line.split(' ')).output();
@@ -36,7 +40,7 @@ impl Namespaces {
     }
 
     /// A command in one of them.
-    fn within(&self, side: usize, directory: &std::path::Path) -> Command {
+    pub fn within(&self, side: usize, directory: &std::path::Path) -> Command {
         let mut command = plain("ip", directory);
         command.args(["netns", "exec", &self.0[side]]);
         command

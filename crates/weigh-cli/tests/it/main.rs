@@ -9,6 +9,7 @@
 mod attach;
 mod bad_input;
 mod cli;
+mod connections;
 mod control_groups;
 mod exports;
 mod figures;

@@ -28,6 +28,7 @@ pub mod process;
 pub mod processes;
 pub mod rule;
 mod select;
+pub mod sockets;
 pub mod task_clock;
 mod turns;
 mod watching;
@@ -115,6 +116,7 @@ pub const SOURCES: &[Source] = &[
     cpu::PER_CPU,
     memory::SOURCE,
     network::SOURCE,
+    sockets::SOURCE,
     infiniband::SOURCE,
     disk::SOURCE,
     filesystem::SOURCE,

@@ -21,6 +21,7 @@ pub mod perf;
 pub mod pidfd;
 pub mod room;
 pub mod signals;
+pub mod sock_diag;
 pub mod taskstats;
 pub mod wait;
 

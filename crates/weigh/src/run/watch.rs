@@ -7,6 +7,7 @@ use super::schedule::Schedule;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::processes::{Departed, Processes};
+use crate::collect::sockets::Sockets;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::Host;
@@ -28,6 +29,8 @@ pub(super) struct Watch {
     pub(super) task_clock: Option<RunClock>,
     /// The account of the control group that is followed.
     pub(super) group: Option<Account>,
+    /// The connections of the run.
+    pub(super) sockets: Option<Sockets>,
     collectors: Vec<(&'static str, Box<dyn Collector>)>,
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
@@ -67,6 +70,7 @@ impl Watch {
             processes,
             task_clock: None,
             group: None,
+            sockets: None,
             collectors,
             writer,
             accumulator: Accumulator::new(manifest),
@@ -120,6 +124,8 @@ impl Watch {
             faults.push((*name, fault));
             stays
         });
+        // After the machine's network, which tells whether anything can have moved.
+        self.ask_sockets(Sockets::sample);
         let ticks =
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
         self.tick.put(Entity::Single, &ticks);
@@ -141,6 +147,42 @@ impl Watch {
         if let Err(fault) = asked {
             self.group = None;
             self.fault("cgroup", fault.to_string());
+        }
+    }
+
+    fn ask_sockets(
+        &mut self,
+        ask: fn(&mut Sockets, &Host, &Processes, &mut Tick) -> Result<(), Fault>,
+    ) {
+        let Some((sockets, processes)) = self.sockets.as_mut().zip(self.processes.as_ref()) else {
+            return;
+        };
+        let asked = ask(sockets, &self.host, processes, &mut self.tick);
+        let mut missing = sockets.blind();
+        if let Err(fault) = asked {
+            missing.push(fault.to_string());
+            if matches!(fault, Fault::Retire(_)) {
+                self.sockets = None;
+            }
+        }
+        missing.into_iter().for_each(|why| self.fault("sockets", why));
+    }
+
+    /// Takes the last word on the run's connections.
+    pub(super) fn close_sockets(&mut self) {
+        if self.sockets.is_some() {
+            self.tick.begin(self.now());
+            self.ask_sockets(Sockets::finish);
+            self.hand_on_tick();
+            self.sockets = None;
+        }
+    }
+
+    /// Takes note of the connections there are, before those of the run begin.
+    pub(super) fn take_sockets(&mut self, settings: &Settings) {
+        match Sockets::begin(&self.host, settings) {
+            Ok(sockets) => self.sockets = Some(sockets),
+            Err(error) => self.fault("sockets", error.to_string()),
         }
     }
 

@@ -21,6 +21,7 @@ impl Monitor {
         self.hear(words);
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
         self.end_steps(at);
+        self.watch.close_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
         let now = self.watch.now();
