@@ -16,7 +16,7 @@ use super::weighed::{
 const OFTEN: [&str; 4] = ["-i", "5ms", "--budget", "100%"];
 
 /// Runs a weigh that writes a summary into a directory.
-fn told(directory: &Path, command: &mut Command) -> Value {
+pub fn told(directory: &Path, command: &mut Command) -> Value {
     let output = output(command);
     let written = fs::read(directory.join("summary.json"));
     let written = written.unwrap_or_else(|why| {
@@ -25,7 +25,8 @@ fn told(directory: &Path, command: &mut Command) -> Value {
     serde_json::from_slice(&written).unwrap()
 }
 
-fn figure(summary: &Value, name: &str) -> Figure {
+/// A figure of a whole run.
+pub fn figure(summary: &Value, name: &str) -> Figure {
     Figure::of(&summary["figures"][name], name)
 }
 

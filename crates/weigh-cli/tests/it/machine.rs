@@ -39,6 +39,11 @@ impl Namespaces {
         Some(namespaces)
     }
 
+    /// What one of them is called.
+    pub fn name(&self, side: usize) -> &str {
+        &self.0[side]
+    }
+
     /// A command in one of them.
     pub fn within(&self, side: usize, directory: &std::path::Path) -> Command {
         let mut command = plain("ip", directory);

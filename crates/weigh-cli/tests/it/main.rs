@@ -27,6 +27,7 @@ mod node;
 mod oasis;
 mod odd_names;
 mod own_groups;
+mod packets;
 mod page;
 mod phases;
 mod python;

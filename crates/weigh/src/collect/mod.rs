@@ -21,6 +21,7 @@ pub mod memory;
 pub mod network;
 pub mod own;
 mod pace;
+pub mod packets;
 pub mod paging;
 pub mod power_meter;
 pub mod pressure;
@@ -117,6 +118,7 @@ pub const SOURCES: &[Source] = &[
     memory::SOURCE,
     network::SOURCE,
     sockets::SOURCE,
+    packets::SOURCE,
     infiniband::SOURCE,
     disk::SOURCE,
     filesystem::SOURCE,

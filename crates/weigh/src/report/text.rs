@@ -245,8 +245,13 @@ impl Text {
             // What may have been is said where nothing is known to have been.
             let may_be = figure.value.is_none() && figure.lower.is_some();
             if figure.value > Some(0.0) || may_be {
-                let note = if figure.upper.is_none() { "over TCP, without heads" } else { "" };
-                self.figure(label, figure, |value| style.bytes(value), note);
+                let loopback = summary.figures.get(&format!("network_loopback_{label}_bytes"));
+                let note = match loopback.and_then(|figure| figure.value) {
+                    None => "over TCP, without heads".to_owned(),
+                    Some(0.0) => String::new(),
+                    Some(bytes) => format!("{} of it through the loopback", style.bytes(bytes)),
+                };
+                self.figure(label, figure, |value| style.bytes(value), &note);
             }
         }
     }

@@ -1,17 +1,21 @@
 //! What every kind of watching shares: the ticks, what happens, and the recording's end.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::schedule::Schedule;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
+use crate::collect::packets::Packets;
 use crate::collect::processes::{Departed, Processes};
 use crate::collect::sockets::Sockets;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{Collector, Fault};
 use crate::host::Host;
+use crate::host::bpf::PacketCounter;
 use crate::host::connector::Happened;
+use crate::host::own_group::OwnGroup;
 use crate::host::signals::Signals;
 use crate::host::taskstats::Departure;
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
@@ -29,6 +33,8 @@ pub(super) struct Watch {
     pub(super) task_clock: Option<RunClock>,
     /// The account of the control group that is followed.
     pub(super) group: Option<Account>,
+    /// The packets of the run.
+    pub(super) packets: Option<Packets>,
     /// The connections of the run.
     pub(super) sockets: Option<Sockets>,
     collectors: Vec<(&'static str, Box<dyn Collector>)>,
@@ -70,6 +76,7 @@ impl Watch {
             processes,
             task_clock: None,
             group: None,
+            packets: None,
             sockets: None,
             collectors,
             writer,
@@ -114,6 +121,12 @@ impl Watch {
         {
             self.task_clock = None;
             faults.push(("task-clock", fault));
+        }
+        if let Some(packets) = &mut self.packets
+            && let Err(fault) = packets.sample(&self.host, &mut self.tick)
+        {
+            self.packets = None;
+            faults.push(("packets", fault));
         }
         self.ask_group();
         self.ask_processes();
@@ -175,6 +188,16 @@ impl Watch {
             self.ask_sockets(Sockets::finish);
             self.hand_on_tick();
             self.sockets = None;
+        }
+    }
+
+    /// Has the packets of the command's group counted.
+    pub(super) fn take_packets(&mut self, own: &OwnGroup) {
+        let counter = own.packets.as_ref().map(|group| PacketCounter::of(group.as_fd()));
+        match counter {
+            Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
+            Some(Err(error)) => self.fault("packets", format!("bpf: {error}")),
+            None => self.fault("packets", "there are no control groups of version 2".to_owned()),
         }
     }
 

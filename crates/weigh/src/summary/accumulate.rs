@@ -13,6 +13,7 @@ use super::tree::Tree;
 use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
 use crate::catalog::Scope;
 use crate::collect::own::{OwnCost, OwnTicks};
+use crate::collect::packets::RunNetwork;
 use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
@@ -29,6 +30,8 @@ pub struct Accumulator {
     pub(super) main_cores: Rate,
     /// The run's task clock as last read.
     pub(super) clock: Option<f64>,
+    /// The run's packets, when they are counted.
+    pub(super) packets: RunNetwork,
     /// What is known of the run's connections.
     pub(super) tcp: RunTcp,
     /// What was reaped so far.
@@ -122,6 +125,7 @@ impl Accumulator {
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
+            packets: RunNetwork::default(),
             tcp: RunTcp::default(),
             reaped: Usage::default(),
             node: Node::default(),
@@ -159,6 +163,8 @@ impl Accumulator {
         self.node.see_devices(tick);
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
+            let packets = table.get::<RunNetwork>(0);
+            self.packets = if packets.sent.is_some() { packets } else { self.packets };
             let tcp = table.get::<RunTcp>(0);
             self.tcp = if tcp.sent.is_some() { tcp } else { self.tcp };
         }

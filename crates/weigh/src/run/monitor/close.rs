@@ -45,6 +45,8 @@ impl Monitor {
             let now = self.watch.now();
             self.watch.event(now, Event::OutOfMemory { kills });
         }
+        // The programs on it go before it does.
+        self.watch.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(OwnGroup::remove) {
             self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
         }

@@ -63,6 +63,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     let involuntary = alive(|e| e.switches_involuntary);
     put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
     group::add(run, &mut figures);
+    network::add(run, &mut figures);
     within_the_run(run, &mut figures);
     figures
 }

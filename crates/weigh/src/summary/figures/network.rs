@@ -1,24 +1,53 @@
 //! What the run itself sent and received.
 //!
+//! Where the kernel counts the packets of the run's control group, that is exact.
+//! Else there are its connections.
+//!
 //! The kernel's account of a connection is exact, and only of TCP and without heads; which
 //! connections were the run's is known of those that lived long enough to be looked at. So it
 //! is an estimate that is never too high.
 
 use super::super::accumulate::Accumulator;
-use super::super::figure::{Figure, Method};
+use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, NOT_COLLECTED, NOT_SEEN};
 use crate::quantity::{self, Units};
 
 const TCP: &str = "sock_diag tcp_info of the run's TCP connections, without heads";
 
+const PACKETS: &str = "cgroup_skb on the run's control group, IP heads included";
+
 /// Bytes that the run sent.
 pub(super) fn sent(run: &Accumulator) -> Figure {
-    of_connections(run, run.tcp.sent, run.tcp.unowned_sent)
+    let packets = run.packets.sent.map(|bytes| of_packets(run, bytes));
+    packets.unwrap_or_else(|| of_connections(run, run.tcp.sent, run.tcp.unowned_sent))
 }
 
 /// Bytes that the run received.
 pub(super) fn received(run: &Accumulator) -> Figure {
-    of_connections(run, run.tcp.received, run.tcp.unowned_received)
+    let packets = run.packets.received.map(|bytes| of_packets(run, bytes));
+    let connections = || of_connections(run, run.tcp.received, run.tcp.unowned_received);
+    packets.unwrap_or_else(connections)
+}
+
+/// What is only known of packets.
+pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
+    let packets = &run.packets;
+    let more = [
+        ("network_loopback_sent_bytes", packets.loopback_sent),
+        ("network_loopback_received_bytes", packets.loopback_received),
+        ("network_packets_sent", packets.packets_sent),
+        ("network_packets_received", packets.packets_received),
+    ];
+    let known = more.into_iter().filter_map(|(name, count)| Some((name, count?)));
+    figures.extend(known.map(|(name, count)| (name.to_owned(), of_packets(run, count))));
+}
+
+fn of_packets(run: &Accumulator, count: u64) -> Figure {
+    let why = if run.end.is_none() { Some(NO_END) } else { run.reason("packets") };
+    match why {
+        None => Figure::exact(count as f64, PACKETS),
+        Some(why) => Figure::sampled(count as f64, PACKETS).because(why),
+    }
 }
 
 fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) -> Figure {
@@ -62,11 +91,46 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::collect::packets::RunNetwork;
     use crate::collect::sockets::RunTcp;
     use crate::host::facts::Facts;
+    use crate::record::events::{WatchEnd, Why};
     use crate::record::{Entry, Event, Manifest};
     use crate::sample::{Entity, Tick};
     use crate::settings::Settings;
+
+    #[test]
+    fn packets_are_exact_when_they_were_counted_to_the_end() {
+        let mut run = run(Some(seen(5000, 0)), None);
+        run.packets = RunNetwork {
+            sent: Some(6000),
+            received: Some(70),
+            loopback_sent: Some(6000),
+            loopback_received: Some(0),
+            packets_sent: Some(4),
+            packets_received: Some(1),
+        };
+        let cut = sent(&run);
+        assert_eq!((cut.value, cut.method, cut.upper), (Some(6000.0), Some(Method::Sampled), None));
+        run.event(&Entry::new(
+            Duration::from_secs(2),
+            Event::WatchEnd(WatchEnd {
+                why: Why::Ended,
+                end: None,
+                duration_seconds: 1.0,
+                task_clock_seconds: None,
+                task_clock_began_seconds: None,
+                left: Vec::new(),
+                some_unseen: false,
+                monitor_cpu_seconds: 0.0,
+            }),
+        ));
+        let whole = received(&run);
+        assert_eq!((whole.method, whole.upper), (Some(Method::Exact), Some(70.0)));
+        let mut figures = Figures::new();
+        add(&run, &mut figures);
+        assert_eq!(figures["network_loopback_sent_bytes"].value, Some(6000.0));
+    }
 
     fn run(tcp: Option<RunTcp>, fault: Option<&str>) -> Accumulator {
         let settings = Settings::default();
