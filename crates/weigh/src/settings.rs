@@ -180,7 +180,7 @@ mod tests {
         let group = Settings { cgroup: true, collect: Some(Vec::new()), ..Settings::default() };
         assert_eq!(names(&group), ["cgroup", "own"]);
         let own = Settings { own_cgroup: OwnCgroup::Auto, ..group };
-        assert_eq!(names(&own), ["packets", "cgroup", "own"]);
+        assert_eq!(names(&own), ["cgroup", "packets", "own"]);
     }
 
     #[test]
