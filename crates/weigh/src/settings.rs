@@ -156,6 +156,8 @@ impl Settings {
         let asked = match source.name {
             "percpu" => self.per_cpu,
             "cgroup" => self.cgroup,
+            // Nothing is put on a group that is somebody else's.
+            "packets" => self.cgroup && self.own_cgroup != OwnCgroup::Never,
             _ => false,
         };
         match &self.collect {
@@ -180,6 +182,8 @@ mod tests {
         assert!(names(&each).contains(&"percpu"));
         let group = Settings { cgroup: true, collect: Some(Vec::new()), ..Settings::default() };
         assert_eq!(names(&group), ["cgroup", "own"]);
+        let own = Settings { own_cgroup: OwnCgroup::Auto, ..group };
+        assert_eq!(names(&own), ["cgroup", "packets", "own"]);
     }
 
     #[test]

@@ -10,11 +10,11 @@ use super::weighed::{
 };
 
 /// Two network namespaces with a cable between them, which end with this value.
-struct Namespaces([String; 2]);
+pub struct Namespaces([String; 2]);
 
 impl Namespaces {
     /// Nothing where they cannot be had, with a line that says why.
-    fn joined() -> Option<Namespaces> {
+    pub fn joined() -> Option<Namespaces> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let of = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let names = ["a", "b"].map(|side| format!("weigh-test-{of}-{side}"));
@@ -27,6 +27,7 @@ impl Namespaces {
             format!("-n {a} address add 10.91.7.1/24 dev one"),
             format!("-n {b} address add 10.91.7.2/24 dev other"),
             format!("-n {a} link set one up"),
+            format!("-n {a} link set lo up"),
             format!("-n {b} link set other up"),
         ] {
             let done = Command::new("ip").args(line.split(' ')).output();
@@ -48,8 +49,13 @@ impl Namespaces {
         bytes.trim().parse().unwrap_or_else(|why| panic!("{bytes:?}: {why}"))
     }
 
+    /// What one of them is called.
+    pub fn name(&self, side: usize) -> &str {
+        &self.0[side]
+    }
+
     /// A command in one of them.
-    fn within(&self, side: usize, directory: &Path) -> Command {
+    pub fn within(&self, side: usize, directory: &Path) -> Command {
         let mut command = plain("ip", directory);
         command.args(["netns", "exec", &self.0[side]]);
         command

@@ -9,6 +9,7 @@
 mod attach;
 mod bad_input;
 mod cli;
+mod connections;
 mod control_groups;
 mod doctor;
 mod exports;
@@ -28,6 +29,7 @@ mod node;
 mod oasis;
 mod odd_names;
 mod own_groups;
+mod packets;
 mod page;
 mod phases;
 mod python;

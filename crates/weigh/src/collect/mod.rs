@@ -21,6 +21,7 @@ pub mod memory;
 pub mod network;
 pub mod own;
 mod pace;
+pub mod packets;
 pub mod paging;
 pub mod power_meter;
 pub mod pressure;
@@ -28,6 +29,7 @@ pub mod process;
 pub mod processes;
 pub mod rule;
 mod select;
+pub mod sockets;
 pub mod task_clock;
 mod turns;
 mod watching;
@@ -115,6 +117,8 @@ pub const SOURCES: &[Source] = &[
     cpu::PER_CPU,
     memory::SOURCE,
     network::SOURCE,
+    sockets::SOURCE,
+    packets::SOURCE,
     infiniband::SOURCE,
     disk::SOURCE,
     filesystem::SOURCE,

@@ -4,6 +4,7 @@
 //! system call, so a test can put another machine behind the door
 //! (`FakeHost`), and `--host-root` can point at one.
 
+pub mod bpf;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod perf;
 pub mod pidfd;
 pub mod room;
 pub mod signals;
+pub mod sock_diag;
 pub mod taskstats;
 pub mod wait;
 

@@ -83,7 +83,8 @@ impl Layout {
         let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
             Some(Scope::Process | Scope::Own) => true,
-            Some(Scope::Run) => self.clocks,
+            // Of connections, several may have seen the same.
+            Some(Scope::Run) => self.clocks && name.starts_with("run.cpu."),
             // A group is not all of them.
             Some(Scope::Cgroup) => false,
             _ => self.one_machine,

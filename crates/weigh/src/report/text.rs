@@ -166,6 +166,7 @@ impl Text {
         }
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
+        self.network(summary);
     }
 
     fn cores(&mut self, summary: &Summary) {
@@ -236,6 +237,27 @@ impl Text {
         let switches = get("context_switches_involuntary");
         if switches.value > Some(0.0) {
             self.figure("preempted", switches, quantity::count, "times it had to wait for a CPU");
+        }
+    }
+
+    /// What went over the network, if anything did.
+    fn network(&mut self, summary: &Summary) {
+        let style = self.style;
+        for (label, name) in
+            [("sent", "network_sent_bytes"), ("received", "network_received_bytes")]
+        {
+            let Some(figure) = summary.figures.get(name) else { continue };
+            // What may have been is said where nothing is known to have been.
+            let may_be = figure.value.is_none() && figure.lower.is_some();
+            if figure.value > Some(0.0) || may_be {
+                let loopback = summary.figures.get(&format!("network_loopback_{label}_bytes"));
+                let note = match loopback.and_then(|figure| figure.value) {
+                    None => "over TCP, without heads".to_owned(),
+                    Some(0.0) => String::new(),
+                    Some(bytes) => format!("{} of it through the loopback", style.bytes(bytes)),
+                };
+                self.figure(label, figure, |value| style.bytes(value), &note);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! of processes that were named are heard of through pidfds.
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -157,6 +157,10 @@ pub fn follow(
     });
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
+    // Connections are those of the machine that weigh runs on.
+    if collects("sockets") && settings.host_root == Path::new("/") {
+        watch.take_sockets(settings);
+    }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         watch.fault(missed.source.name, missed.why);
     }
@@ -403,6 +407,7 @@ impl Follower {
     }
 
     fn finish(mut self, why: Why, warnings: Vec<String>) -> Followed {
+        self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
         let some_unseen = self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen);

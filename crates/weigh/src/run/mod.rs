@@ -176,6 +176,12 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     let group = own_group.as_ref().filter(|_| collects("cgroup"));
     watch.group = group.map(|own| Account::of_own(own.group.clone()));
+    if let Some(own) = own_group.as_ref().filter(|_| collects("packets")) {
+        watch.take_packets(own);
+    }
+    if collects("sockets") && is_here {
+        watch.take_sockets(settings);
+    }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
     if let Some(why) = refusal {

@@ -13,6 +13,8 @@ use super::tree::Tree;
 use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
 use crate::catalog::Scope;
 use crate::collect::own::{OwnCost, OwnTicks};
+use crate::collect::packets::RunNetwork;
+use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
 use crate::record::events::{RunEnd, WatchEnd, Why};
@@ -28,6 +30,10 @@ pub struct Accumulator {
     pub(super) main_cores: Rate,
     /// The run's task clock as last read.
     pub(super) clock: Option<f64>,
+    /// The run's packets, when they are counted.
+    pub(super) packets: RunNetwork,
+    /// What is known of the run's connections.
+    pub(super) tcp: RunTcp,
     /// What was reaped so far.
     pub(super) reaped: Usage,
     pub(super) node: Node,
@@ -119,6 +125,8 @@ impl Accumulator {
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
+            packets: RunNetwork::default(),
+            tcp: RunTcp::default(),
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
@@ -155,6 +163,10 @@ impl Accumulator {
         self.node.see_devices(tick);
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
+            let packets = table.get::<RunNetwork>(0);
+            self.packets = if packets.sent.is_some() { packets } else { self.packets };
+            let tcp = table.get::<RunTcp>(0);
+            self.tcp = if tcp.sent.is_some() { tcp } else { self.tcp };
         }
         // Only a whole tick has a row of weigh's own: everybody was looked at.
         if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty()) {

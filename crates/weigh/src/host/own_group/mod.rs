@@ -51,6 +51,8 @@ pub enum Care {
 pub struct OwnGroup {
     /// Where it is.
     pub group: Group,
+    /// Where it is in version 2, which alone knows the packets of a group.
+    pub packets: Option<Dir>,
     // In this order: weigh can step back when the group below is gone.
     made: Vec<Made>,
     aside: Option<Aside>,
@@ -80,12 +82,16 @@ impl OwnGroup {
         }
         let memory = around.memory.filter(|dir| says(dir, c"memory.use_hierarchy", b"1"));
         let cpuacct = around.cpuacct.filter(|dir| care == Care::Asked || !has_shares(dir));
-        // Where version 1 is, version 2 has nothing that it has not.
+        // Where version 1 is, version 2 has nothing that it has not, but for packets.
         let is_first = memory.is_some() || cpuacct.is_some();
-        let unified = around.unified.filter(|_| !is_first);
+        let (beside, unified) = match is_first {
+            true => (around.unified, None),
+            false => (None, around.unified),
+        };
+        let beside = beside.filter(|dir| care == Care::Asked || !shares_out(dir));
         if let Some(dir) = &unified
             && care == Care::Full
-            && controls(dir, b"cpu") | controls(dir, b"io")
+            && shares_out(dir)
         {
             let why = "where groups share the CPUs and the disks: the command would have one share";
             return Err(Refused::Careful(why.to_owned()));
@@ -106,11 +112,14 @@ impl OwnGroup {
         };
         // What was made before a failure goes with `made`.
         let (memory, cpuacct, unified) = (below(memory)?, below(cpuacct)?, below(unified)?);
+        // Beside version 1 it is only worth having: nothing else needs it.
+        let packets = beside.and_then(|above| below(Some(above)).ok().flatten());
+        let packets = packets.or_else(|| unified.clone());
         let members = made.first().map(|one| one.dir.clone()).ok_or(Refused::NoPlace)?;
         let path = format!("{}/{}", around.path.trim_end_matches('/'), name.to_string_lossy());
         let (cpu, pids, blkio) = (None, None, None);
         let group = Group { path, members, unified, cpuacct, cpu, memory, pids, blkio };
-        Ok(OwnGroup { group, made, aside })
+        Ok(OwnGroup { group, packets, made, aside })
     }
 
     /// Puts a process into it, before it has started anything.
@@ -209,6 +218,11 @@ fn controls(dir: &Dir, controller: &[u8]) -> bool {
     lists(dir, c"cgroup.subtree_control", controller)
 }
 
+/// Whether groups below this one of version 2 share the CPUs or the disks among them.
+fn shares_out(dir: &Dir) -> bool {
+    controls(dir, b"cpu") || controls(dir, b"io")
+}
+
 fn lists(dir: &Dir, file: &CStr, word: &[u8]) -> bool {
     let mut buffer = Vec::new();
     let words = dir.read(file, &mut buffer).unwrap_or_default();
@@ -268,6 +282,18 @@ mod tests {
         assert!(refused.contains("one share"), "{refused}");
         let second = second.sys("fs/cgroup/cgroup.subtree_control", "memory pids\n");
         assert!(OwnGroup::make(&second.host(), Care::Full).unwrap().group.unified.is_some());
+    }
+
+    #[test]
+    fn packets_have_a_group_of_version_2_beside_version_1_unless_that_shares_out_the_machine() {
+        let beside = || v1().sys("fs/cgroup/unified/cgroup.procs", "7\n");
+        let own = OwnGroup::make(&beside().host(), Care::Full).unwrap();
+        assert!(own.packets.is_some() && own.group.unified.is_none());
+        let enabled = "fs/cgroup/unified/cgroup.subtree_control";
+        let shared = beside().sys(enabled, "cpu\n");
+        assert!(OwnGroup::make(&shared.host(), Care::Full).unwrap().packets.is_none());
+        assert!(OwnGroup::make(&shared.host(), Care::Asked).unwrap().packets.is_some());
+        assert!(OwnGroup::make(&v1().host(), Care::Asked).unwrap().packets.is_none());
     }
 
     #[test]

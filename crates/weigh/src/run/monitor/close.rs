@@ -21,6 +21,7 @@ impl Monitor {
         self.hear(words);
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
         self.end_steps(at);
+        self.watch.close_sockets();
         self.leave_group();
         let run_end = self.close_account(end, at);
         let now = self.watch.now();
@@ -44,6 +45,8 @@ impl Monitor {
             let now = self.watch.now();
             self.watch.event(now, Event::OutOfMemory { kills });
         }
+        // The programs on it go before it does.
+        self.watch.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(OwnGroup::remove) {
             self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
         }

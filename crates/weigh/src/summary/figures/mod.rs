@@ -3,6 +3,7 @@
 mod followed;
 mod group;
 mod memory;
+mod network;
 mod parts;
 
 pub use parts::of_parts;
@@ -51,6 +52,8 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("io_storage_read_bytes", group::storage(run, |io| io.read, seen));
     let seen = io(run, |io| io.storage_written_bytes);
     put("io_storage_written_bytes", group::storage(run, |io| io.written, seen));
+    put("network_sent_bytes", network::sent(run));
+    put("network_received_bytes", network::received(run));
     let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
     let ended = ended(run);
     put("page_faults_major", counted(run, ended.major_faults, alive(|e| e.faults_major)));
@@ -60,6 +63,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     let involuntary = alive(|e| e.switches_involuntary);
     put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
     group::add(run, &mut figures);
+    network::add(run, &mut figures);
     within_the_run(run, &mut figures);
     figures
 }
