@@ -76,8 +76,14 @@ fn the_command_is_split_as_a_shell_would_and_its_exit_code_is_ours() {
 #[test]
 fn what_the_command_prints_comes_before_what_it_used() {
     let place = Place::new();
-    let (code, stdout, stderr) =
-        place.run(&["--execute=echo 'a  b'", "--disable-logs", "--format=json", "--tu", "seconds"]);
+    let (code, stdout, stderr) = place.run(&[
+        "-e",
+        "sh -c \"echo 'a  b'; sleep 0.2\"",
+        "--disable-logs",
+        "--format=json",
+        "--tu",
+        "seconds",
+    ]);
     assert_eq!((code, stderr.as_str()), (0, ""), "warnings are muted");
     let json = stdout.strip_prefix(&format!("a  b\n{DONE}0\n")).unwrap();
     let result: serde_json::Value = serde_json::from_str(json).unwrap();

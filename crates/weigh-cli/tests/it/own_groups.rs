@@ -61,6 +61,34 @@ fn a_spike_of_memory_that_nobody_saw_is_exact_and_no_group_is_left_behind() {
 }
 
 #[test]
+fn waiting_for_the_cpus_is_that_of_the_command_alone() {
+    let Some(group) = Group::new() else { return };
+    let pressure = std::path::Path::new("/sys/fs/cgroup/unified/cpu.pressure");
+    if !pressure.exists() {
+        return skipped("there is no version 2 of control groups beside version 1");
+    }
+    let waited = |command: &str| {
+        let run = weighed(&group, "--cgroup always", command);
+        let tables = output(
+            weigh(run.directory.path(), &["export", "out", "--formats", "csv"])
+                .args(["--table", "cgroup", "-o", "tables"]),
+        );
+        assert!(tables.status.success(), "{tables:?}");
+        let table = fs::read_to_string(run.directory.path().join("tables/cgroup.csv")).unwrap();
+        let mut lines = table.lines();
+        let names = lines.next().unwrap().split(',');
+        let place = names.clone().position(|name| name == "pressure_cpu_some_seconds").unwrap();
+        lines.last().unwrap().split(',').nth(place).unwrap().parse::<f64>().unwrap()
+    };
+    // Whoever sleeps does not wait, whatever else the machine does.
+    assert!(waited("$BURNER sleep 500ms") < 0.25);
+    // On one CPU, two want what one can have.
+    let two = "taskset -c 0 sh -c '$BURNER cpu 500ms & $BURNER cpu 500ms & wait'";
+    let waited = waited(two);
+    assert!(waited > 0.4, "{waited}");
+}
+
+#[test]
 fn the_peak_of_processes_together_is_exact_however_short_they_are() {
     let Some(group) = Group::new() else { return };
     let command = "sh -c 'sleep 1.2; for i in 1 2 3; do $BURNER touch 50MiB 150ms & done; wait'";

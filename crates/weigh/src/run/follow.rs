@@ -4,7 +4,7 @@
 //! of processes that were named are heard of through pidfds.
 
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -158,7 +158,7 @@ pub fn follow(
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
     // Connections are those of the machine that weigh runs on.
-    if collects("sockets") && settings.host_root == Path::new("/") {
+    if collects("sockets") && super::is_here(settings) {
         watch.take_sockets(settings);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {

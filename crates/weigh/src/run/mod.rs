@@ -179,7 +179,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     if let Some(own) = own_group.as_ref().filter(|_| collects("packets")) {
         watch.take_packets(own);
     }
-    if collects("sockets") && is_here {
+    if collects("sockets") && is_here(settings) {
         watch.take_sockets(settings);
     }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);

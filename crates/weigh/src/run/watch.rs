@@ -228,7 +228,7 @@ impl Watch {
 
     /// Has the packets of the command's group counted.
     pub(super) fn take_packets(&mut self, own: &OwnGroup) {
-        let counter = own.packets.as_ref().map(|group| PacketCounter::of(group.as_fd()));
+        let counter = own.group.unified.as_ref().map(|group| PacketCounter::of(group.as_fd()));
         match counter {
             Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
             Some(Err(error)) => self.fault("packets", format!("bpf: {error}")),

@@ -83,7 +83,7 @@ fn file<T>(
 
 impl Files {
     /// Those of a group. A controller belongs to one version: where version 1 has the group,
-    /// version 2 cannot.
+    /// version 2 cannot have more of it than pressure.
     pub fn of(group: &Group) -> Files {
         let mut files = Files::default();
         files.add_cpu(group);

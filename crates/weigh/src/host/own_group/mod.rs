@@ -51,8 +51,6 @@ pub enum Care {
 pub struct OwnGroup {
     /// Where it is.
     pub group: Group,
-    /// Where it is in version 2, which alone knows the packets of a group.
-    pub packets: Option<Dir>,
     // In this order: weigh can step back when the group below is gone.
     made: Vec<Made>,
     aside: Option<Aside>,
@@ -82,7 +80,7 @@ impl OwnGroup {
         }
         let memory = around.memory.filter(|dir| says(dir, c"memory.use_hierarchy", b"1"));
         let cpuacct = around.cpuacct.filter(|dir| care == Care::Asked || !has_shares(dir));
-        // Where version 1 is, version 2 has nothing that it has not, but for packets.
+        // Where version 1 has the controllers, version 2 knows packets and pressure.
         let is_first = memory.is_some() || cpuacct.is_some();
         let (beside, unified) = match is_first {
             true => (around.unified, None),
@@ -113,13 +111,13 @@ impl OwnGroup {
         // What was made before a failure goes with `made`.
         let (memory, cpuacct, unified) = (below(memory)?, below(cpuacct)?, below(unified)?);
         // Beside version 1 it is only worth having: nothing else needs it.
-        let packets = beside.and_then(|above| below(Some(above)).ok().flatten());
-        let packets = packets.or_else(|| unified.clone());
+        let beside = beside.and_then(|above| below(Some(above)).ok().flatten());
+        let unified = unified.or(beside);
         let members = made.first().map(|one| one.dir.clone()).ok_or(Refused::NoPlace)?;
         let path = format!("{}/{}", around.path.trim_end_matches('/'), name.to_string_lossy());
         let (cpu, pids, blkio) = (None, None, None);
         let group = Group { path, members, unified, cpuacct, cpu, memory, pids, blkio };
-        Ok(OwnGroup { group, packets, made, aside })
+        Ok(OwnGroup { group, made, aside })
     }
 
     /// Puts a process into it, before it has started anything.
@@ -285,15 +283,15 @@ mod tests {
     }
 
     #[test]
-    fn packets_have_a_group_of_version_2_beside_version_1_unless_that_shares_out_the_machine() {
+    fn version_2_is_there_beside_version_1_unless_that_shares_out_the_machine() {
         let beside = || v1().sys("fs/cgroup/unified/cgroup.procs", "7\n");
         let own = OwnGroup::make(&beside().host(), Care::Full).unwrap();
-        assert!(own.packets.is_some() && own.group.unified.is_none());
+        assert!(own.group.unified.is_some() && own.group.memory.is_some());
         let enabled = "fs/cgroup/unified/cgroup.subtree_control";
         let shared = beside().sys(enabled, "cpu\n");
-        assert!(OwnGroup::make(&shared.host(), Care::Full).unwrap().packets.is_none());
-        assert!(OwnGroup::make(&shared.host(), Care::Asked).unwrap().packets.is_some());
-        assert!(OwnGroup::make(&v1().host(), Care::Asked).unwrap().packets.is_none());
+        assert!(OwnGroup::make(&shared.host(), Care::Full).unwrap().group.unified.is_none());
+        assert!(OwnGroup::make(&shared.host(), Care::Asked).unwrap().group.unified.is_some());
+        assert!(OwnGroup::make(&v1().host(), Care::Asked).unwrap().group.unified.is_none());
     }
 
     #[test]
