@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use super::groups::{Group, tell};
 use super::weighed::{
     Figure, ForEverybody, MIB, end_of, is_alive, is_root, output, signal, skipped, wait_until,
+    weigh,
 };
 
 /// What weigh says of a command, when it runs in a group of ours.
