@@ -109,7 +109,7 @@ fn cpu_time_of_children_nobody_waits_for_is_exact_without_a_task_clock() {
     // The summary can be made again from the rest.
     fs::remove_file(run.directory.path().join("out/summary.json")).unwrap();
     let shown = ["show", "out", "--format", "json"];
-    let again = output(&mut super::weighed::weigh(run.directory.path(), &shown));
+    let again = output(&mut weigh(run.directory.path(), &shown));
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(again["figures"], run.summary["figures"]);
 }
