@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::weighed::{
-    Figure, MIB, Weighed, can_mount, output, plain, weighed, weighed_shell, within_in_three_tries,
+    Figure, MIB, Weighed, can_mount, output, plain, weighed, weighed_command, weighed_shell,
+    within_in_three_tries,
 };
 
 const BYTES: f64 = 64.0 * MIB;
@@ -79,6 +80,16 @@ fn memory_held_until_the_end_is_in_the_peak() {
 }
 
 #[test]
+fn the_memory_of_a_command_too_short_to_look_at_is_never_that_of_weigh() {
+    for _ in 0..20 {
+        let run = weighed_command(&["--no-record"], &["true".into()]).ended_with(0);
+        let peak = run.figure("memory_peak_bytes");
+        assert!(peak.value.is_none_or(|bytes| 0.0 < bytes && bytes < 3.0 * MIB), "{peak:?}");
+        assert!(peak.value.is_some() || peak.reason.is_some(), "{peak:?}");
+    }
+}
+
+#[test]
 fn memory_held_by_a_short_child_is_in_the_peak() {
     let script = "$BURNER touch 1GiB 50ms --after 100ms; $BURNER sleep 100ms";
     peak_is_a_gibibyte(weighed_shell(&["--no-record", "-i", "1s"], script));
@@ -128,9 +139,10 @@ fn processes_one_after_the_other_do_not_add_up() {
 fn a_command_of_three_milliseconds_has_figures_that_are_not_zero() {
     let run = weighed(&[], &["cpu", "3ms"]).ended_with(0);
     assert!(run.summary["run"]["duration_seconds"].as_f64().unwrap() > 0.0);
-    for name in ["cpu_time_seconds", "cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
+    for name in ["cpu_time_seconds", "cpu_cores_mean", "cpu_cores_peak"] {
         assert!(run.figure(name).known() > 0.0, "{:?}", run.figure(name));
     }
+    assert_ne!(run.figure("memory_peak_bytes").value, Some(0.0));
     run.figure("cpu_time_seconds").is("exact");
 }
 

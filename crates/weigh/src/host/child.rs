@@ -119,8 +119,7 @@ impl Pause {
 /// How far the kernel's count of a process's memory may be behind, in bytes.
 ///
 /// Since Linux 6.2 each CPU keeps a part of it to itself, up to a batch of pages of each kind
-/// (`percpu_counter_batch`), and it is only added up when the process ends. A child has run on
-/// few CPUs, and has memory of two kinds.
+/// (`percpu_counter_batch`). A child has run on few CPUs, and has memory of two kinds.
 fn uncounted() -> u64 {
     const PAGE: u64 = 4096;
     // SAFETY: it only asks for a number.
@@ -250,6 +249,11 @@ fn become_command(
             unsafe { libc::close(fd as i32) };
         }
     }
+    // Once in vain: the code of the way from here to exec is then in memory, and in what is
+    // said of it. No program has this name.
+    // SAFETY: both are an empty string and an array that ends with a null pointer.
+    unsafe { libc::execvp(c"".as_ptr(), arguments.as_ptr()) };
+    let _ = std::hint::black_box(Pause::so_far().to_bytes());
     // Nobody hears of the pause when this cannot be written, and it is small.
     let _ = rustix::io::write(&answer, &Pause::so_far().to_bytes());
     // SAFETY: the array ends with a null pointer and its strings outlive the call.
