@@ -8,6 +8,7 @@
 
 mod attach;
 mod bad_input;
+mod cards;
 mod cli;
 mod control_groups;
 mod exports;
@@ -22,6 +23,7 @@ mod killed;
 mod machine;
 mod merge;
 mod node;
+mod nvml;
 mod oasis;
 mod odd_names;
 mod page;
