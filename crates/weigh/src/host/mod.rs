@@ -15,6 +15,7 @@ pub mod facts;
 #[cfg(test)]
 pub mod fake;
 mod netlink;
+pub mod nvml;
 pub mod own;
 pub mod perf;
 pub mod pidfd;
