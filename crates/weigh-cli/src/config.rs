@@ -24,6 +24,7 @@ pub struct File {
     expected_cores: Option<f64>,
     wait_all: Option<bool>,
     per_cpu: Option<bool>,
+    gpus: Option<Vec<String>>,
     command_lines: Option<bool>,
     units: Option<Units>,
     #[serde(default)]
@@ -118,6 +119,7 @@ impl File {
             wait_all: wait_all || self.wait_all.unwrap_or(false),
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
             cgroup: false,
+            gpus: args.gpus.clone().or(self.gpus),
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })

@@ -1,7 +1,7 @@
 //! `weigh doctor`: what can be measured here, what cannot, and what to type to change it.
 
 use serde::Serialize;
-use weigh::collect::{Probe, SOURCES, Source, WATCHING};
+use weigh::collect::{self, Probe, SOURCES, Source, WATCHING};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
 use weigh::quantity::{self, Units};
@@ -44,7 +44,7 @@ pub fn doctor(format: Format) -> Result<u8, Failure> {
 
 fn examine(sources: &'static [Source], host: &Host) -> Vec<Examinee> {
     let examine = |source: &'static Source| {
-        let (state, why, hint) = match (source.probe)(host) {
+        let (state, why, hint) = match collect::examine(source, host) {
             Probe::Ready => ("ready", None, None),
             Probe::Absent { why } => ("absent", Some(why), None),
             Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),

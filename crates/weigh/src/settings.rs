@@ -75,6 +75,8 @@ pub struct Settings {
     pub per_cpu: bool,
     /// Whether there is a control group whose own account is read: whoever follows one says so.
     pub cgroup: bool,
+    /// GPUs that count, by UUID or number, when not all of them.
+    pub gpus: Option<Vec<String>>,
     /// Whether command lines are recorded.
     pub command_lines: bool,
     /// Where the machine's `/proc` and `/sys` are.
@@ -95,6 +97,7 @@ impl Default for Settings {
             wait_all: false,
             per_cpu: false,
             cgroup: false,
+            gpus: None,
             command_lines: true,
             host_root: PathBuf::from("/"),
         }

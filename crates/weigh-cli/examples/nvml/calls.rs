@@ -63,9 +63,8 @@ about_devices! {
         Ok(())
     }
     nvmlDeviceGetTotalEnergyConsumption(device, millijoules: *mut c_ulonglong) {
-        // Milliwatts times microseconds are nanojoules.
         let counted = number(device, "/energy");
-        let waved = || Wave::of(device, 0).map(|wave| wave.integral() / 1_000_000);
+        let waved = || Wave::of(device, 0).map(|wave| wave.integral());
         put(millijoules, counted.or_else(|_| waved())?);
         Ok(())
     }

@@ -6,7 +6,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
@@ -23,13 +23,13 @@ const DRIVER_NOT_LOADED: Code = 9;
 struct Read {
     /// When the file was last changed, and how long it was then.
     version: (SystemTime, u64),
-    script: Value,
+    script: Arc<Value>,
 }
 
 static LAST: Mutex<Option<Read>> = Mutex::new(None);
 
 /// The script as it is now. While it is being written, it is what it was.
-fn current() -> Option<Value> {
+fn current() -> Option<Arc<Value>> {
     let path = std::env::var_os("WEIGH_STAND_IN")?;
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     let file = std::fs::metadata(&path).ok()?;
@@ -37,13 +37,13 @@ fn current() -> Option<Value> {
     if last.as_ref().is_none_or(|read| read.version != version)
         && let Ok(script) = serde_json::from_slice(&std::fs::read(&path).ok()?)
     {
-        *last = Some(Read { version, script });
+        *last = Some(Read { version, script: Arc::new(script) });
     }
-    last.as_ref().map(|read| read.script.clone())
+    last.as_ref().map(|read| Arc::clone(&read.script))
 }
 
 /// Notes a call, and does what the script wants of every call: fail, be late, never return.
-pub fn enter(call: &str, device: Option<&str>) -> Result<Value, Code> {
+pub fn enter(call: &str, device: Option<&str>) -> Result<Arc<Value>, Code> {
     let script = current().ok_or(DRIVER_NOT_LOADED)?;
     let whose = device.map(|device| format!("{call}@{device}"));
     if let Some(log) = script["log"].as_str() {

@@ -42,12 +42,15 @@ impl Wave {
         (oldest..=newest).map(|n| (n * self.period, self.at(n * self.period - 1))).collect()
     }
 
-    /// What it adds up to since 1970, in value × microseconds.
+    /// What it adds up to since 1970, in value × seconds.
     pub fn integral(&self) -> u64 {
         let (now, both) = (now(), 2 * self.half);
         let rest = now % both;
-        let whole = now / both * self.half * (self.low + self.high);
-        whole + rest.min(self.half) * self.high + rest.saturating_sub(self.half) * self.low
+        // In microseconds it is more than 64 bits hold.
+        let wide = |number: u64| u128::from(number);
+        let whole = wide(now / both) * wide(self.half * (self.low + self.high));
+        let begun = rest.min(self.half) * self.high + rest.saturating_sub(self.half) * self.low;
+        ((whole + wide(begun)) / 1_000_000) as u64
     }
 }
 

@@ -26,7 +26,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 17] = [
+const VARIABLES: [&str; 21] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_PYTHON",
     "WEIGH_RUN",
@@ -38,6 +38,10 @@ const VARIABLES: [&str; 17] = [
     "WEIGH_SKIP",
     "WEIGH_BUDGET",
     "WEIGH_EXPECTED_CORES",
+    "WEIGH_GPUS",
+    "WEIGH_NVML_LIBRARY",
+    "WEIGH_STAND_IN",
+    "CUDA_VISIBLE_DEVICES",
     "WEIGH_UNITS",
     "NO_COLOR",
     "CLICOLOR_FORCE",

@@ -62,6 +62,7 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
             Entity::Cpu(cpu) => format!(" {cpu}"),
             Entity::Process(id) => format!(" {} started {}", id.pid, id.started),
             Entity::Named(name) => format!(" {name}"),
+            Entity::OnGpu(gpu, id) => format!(" {gpu} {} started {}", id.pid, id.started),
         };
         writeln!(out, "{moment} {}{entity}", table.scope().name()).unwrap();
         for (metric, column) in table.metrics().iter().zip(table.columns()) {

@@ -37,6 +37,8 @@ struct Written {
     /// What was before somebody came, where somebody did, by namespace.
     since: HashMap<usize, Since>,
     faults: HashSet<(String, String)>,
+    /// GPUs that have been told of.
+    gpus: HashSet<String>,
     /// Which recordings tell when they looked.
     tells: Vec<bool>,
 }
@@ -72,6 +74,7 @@ impl<'a> Walk<'a> {
                 ended: Vec::new(),
                 since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
                 faults: HashSet::new(),
+                gpus: HashSet::new(),
                 tells: recordings.iter().map(own).collect(),
             },
             replays,
@@ -141,6 +144,12 @@ impl Written {
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
             }
             Event::Mark { text } => self.put(at, Event::Mark { text: text.clone() }),
+            // Each of the recordings tells it, and there is one.
+            Event::Gpu(gpu) => {
+                if self.gpus.insert(gpu.name.clone()) {
+                    self.put(at, entry.event.clone());
+                }
+            }
             Event::Fault { source, why } => {
                 if self.faults.insert((source.clone(), why.clone())) {
                     self.put(at, entry.event.clone());
@@ -198,6 +207,9 @@ impl Written {
                             continue;
                         }
                         Entity::Process(id)
+                    }
+                    Entity::OnGpu(gpu, id) => {
+                        Entity::OnGpu(*gpu, id.moved(place.namespace, place.ahead))
                     }
                     other => *other,
                 };

@@ -4,6 +4,7 @@
 
 use super::curve::Rate;
 use super::estate::Estate;
+use super::gpus::{Gpus, Role};
 use super::group::Group;
 use super::looks::Looks;
 use super::node::Node;
@@ -23,6 +24,7 @@ use crate::sample::{ProcessId, Tick};
 pub struct Accumulator {
     pub(super) manifest: Manifest,
     pub(super) tree: Tree,
+    mains: Vec<ProcessId>,
     /// CPU time of the run over time.
     pub(super) cores: Rate,
     pub(super) main_cores: Rate,
@@ -32,6 +34,7 @@ pub struct Accumulator {
     pub(super) reaped: Usage,
     pub(super) node: Node,
     pub(super) group: Group,
+    pub(super) gpus: Gpus,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
     pub(super) end: Option<Ending>,
@@ -112,12 +115,14 @@ impl Accumulator {
         Accumulator {
             manifest: manifest.clone(),
             tree: tree(manifest),
+            mains: manifest.mains(),
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::default(),
+            gpus: Gpus::default(),
             account: None,
             end: None,
             last: 0.0,
@@ -147,6 +152,12 @@ impl Accumulator {
             self.group.see(table, at);
         }
         self.node.see_devices(tick);
+        let (tree, mains) = (&self.tree, &self.mains);
+        self.gpus.see(tick, |id| match tree.called(id) {
+            Some(name) if mains.contains(id) => Role::Main(name.to_owned()),
+            Some(name) => Role::Descendant(name.to_owned()),
+            None => Role::Other,
+        });
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
         }
@@ -231,6 +242,7 @@ impl Accumulator {
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
             | Event::Mark { .. } => {}
+            Event::Gpu(gpu) => self.gpus.meet(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 self.account = Some(end.clone());
@@ -306,16 +318,18 @@ impl Accumulator {
         let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
         let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
+        let (figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
+        let gpus = std::mem::take(&mut self.gpus).finish(duration);
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
             host: self.manifest.host.clone(),
             job: self.manifest.job.clone(),
-            figures: figures::of_run(&self),
-            parts: figures::of_parts(&self),
+            figures,
+            parts,
             tools,
             processes: self.processes(),
-            gpus: Vec::new(),
+            gpus,
             nodes: Vec::new(),
             phases: windows.into_iter().map(|one| phases::of_phase(&self, one)).collect(),
             monitor: self.monitor(duration),

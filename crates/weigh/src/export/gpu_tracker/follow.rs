@@ -205,7 +205,10 @@ impl Follower {
     fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
         let [main, others, all] = sums;
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
-        let gpu = gpu::at_tick(tick);
+        let gpu = gpu::at_tick(tick, |id| match self.mains.contains(id) {
+            true => Some(gpu::Whose::Main),
+            false => self.alive.contains_key(id).then_some(gpu::Whose::Descendant),
+        });
         self.waiting.push(Timepoint {
             timestamp: unix_seconds(self.started, tick.at.as_secs_f64()),
             ram: [

@@ -1,11 +1,12 @@
 //! What is said in a few words: when and where, how it went, how full the machine was.
 
 use super::{Advice, Bar, Fact, Head, Verdict};
+use crate::collect::gpu::is_whole;
 use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::record::events::Why;
 use crate::record::{Manifest, Target};
-use crate::summary::{Outcome, Severity, Summary};
+use crate::summary::{Gpu, Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
 const NO_GPU: &str = "no GPU was measured";
@@ -163,18 +164,52 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     vec![
         bar("CPU", mean, Some(all), busy),
         bar("Memory", peak, memory, reached),
-        bar("GPU", None, None, NO_GPU.to_owned()),
-        bar("GPU memory", None, None, NO_GPU.to_owned()),
+        gpu_busy(summary),
+        gpu_memory(summary, units),
     ]
+}
+
+/// How busy the GPUs were.
+fn gpu_busy(summary: &Summary) -> Bar {
+    let share = value(summary, "gpu_utilization_mean_ratio");
+    let (mean, count) = (value(summary, "gpus_busy_mean"), gpus(summary).count());
+    let note = match mean {
+        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
+        None => NO_GPU.to_owned(),
+    };
+    Bar { label: "GPU".to_owned(), share, note }
+}
+
+/// How full the GPUs' memory was.
+fn gpu_memory(summary: &Summary, units: Units) -> Bar {
+    let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
+    let all: Option<u64> = gpus(summary).map(|gpu| gpu.is.memory_bytes).sum();
+    let all = all.filter(|all| *all > 0).map(|all| all as f64);
+    let bytes = |value: f64| quantity::bytes(value, units);
+    let note = match (used, all) {
+        (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),
+        _ => NO_GPU.to_owned(),
+    };
+    let share = used.zip(all).map(|(used, all)| (used / all).clamp(0.0, 1.0));
+    Bar { label: "GPU memory".to_owned(), share, note }
+}
+
+/// The whole GPUs: what their parts have is in them.
+fn gpus(summary: &Summary) -> impl Iterator<Item = &Gpu> {
+    summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name))
 }
 
 /// The machine.
 pub(super) fn hardware(summary: &Summary, units: Units) -> Vec<Fact> {
     let host = &summary.host;
     let memory = host.memory_bytes.map(|memory| quantity::bytes(memory as f64, units));
-    let gpus = match host.gpus.len() {
+    let mut models: Vec<&str> =
+        gpus(summary).map(|gpu| gpu.is.model.as_deref().unwrap_or(&gpu.is.name)).collect();
+    let count = models.len();
+    models.dedup();
+    let gpus = match count {
         0 => "none".to_owned(),
-        count => quantity::count(count as f64),
+        count => format!("{}: {}", quantity::count(count as f64), models.join(", ")),
     };
     vec![
         Fact::new("Host", &*host.name),
