@@ -18,6 +18,8 @@ use weigh::collect::processes::Processes;
 use weigh::collect::{self, Collector, SOURCES};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
+use weigh::host::hardware::surroundings::{Surroundings, Whose};
+use weigh::host::hardware::{Hardware, Live};
 use weigh::sample::Tick;
 use weigh::settings::Settings;
 
@@ -102,6 +104,7 @@ struct Files {
 fn learn() -> Result<(Tree, Files)> {
     let opened = Arc::new(Mutex::new(BTreeSet::new()));
     let mut host = Host::at(Path::new("/"))?;
+    host.root = host.root.remembering(&opened);
     host.proc = host.proc.remembering(&opened);
     host.sys = host.sys.remembering(&opened);
     let settings = Settings { per_cpu: true, ..Settings::default() };
@@ -110,6 +113,8 @@ fn learn() -> Result<(Tree, Files)> {
     let mut processes = Processes::before_run(&host, &settings);
     let tree = Tree::start()?;
     Facts::of(&host);
+    Hardware::of(&host.root, Live::elsewhere());
+    Surroundings::of(&host.root, Whose::Own, |_| None);
     SOURCES.iter().for_each(|source| drop((source.probe)(&host)));
     let collectors = sources.iter().filter_map(|source| source.collector);
     let mut collectors: Vec<Box<dyn Collector>> = collectors.map(|make| make(&settings)).collect();

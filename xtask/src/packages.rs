@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, at_root, is_on_path};
 
 /// A program that a test runs, and the Debian package that has it.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 10] = [
     ("chromium", "chromium"),
     ("node", "nodejs"),
     ("npm", "npm"),
@@ -14,6 +14,7 @@ const NEEDED: [(&str, &str); 9] = [
     ("unshare", "util-linux"),
     ("setpriv", "util-linux"),
     ("mount", "mount"),
+    ("linux.uml", "user-mode-linux"),
     ("ps", "procps"),
 ];
 

@@ -9,7 +9,7 @@ use weigh::host::environment;
 use weigh::quantity::{parse_duration, parse_ratio};
 use weigh::settings::{Destination, Settings};
 
-use crate::args::{Measuring, Units};
+use crate::args::{Measuring, OwnGroup, Units};
 use crate::failure::{Failure, USAGE};
 
 /// What a file may say. Quantities are text, as people write them.
@@ -25,7 +25,9 @@ pub struct File {
     wait_all: Option<bool>,
     per_cpu: Option<bool>,
     gpus: Option<Vec<String>>,
+    cgroup: Option<OwnGroup>,
     command_lines: Option<bool>,
+    env: Option<bool>,
     units: Option<Units>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
@@ -118,9 +120,11 @@ impl File {
             expected_cores: args.expected_cores.or(self.expected_cores),
             wait_all: wait_all || self.wait_all.unwrap_or(false),
             per_cpu: args.per_cpu || self.per_cpu.unwrap_or(false),
-            cgroup: false,
             gpus: args.gpus.clone().or(self.gpus),
+            own_cgroup: self.cgroup.map_or(default.own_cgroup, Into::into),
+            cgroup: default.cgroup,
             command_lines: !args.no_cmdline && self.command_lines.unwrap_or(true),
+            surroundings: args.env || self.env.unwrap_or(false),
             host_root: args.host_root.clone().unwrap_or(default.host_root),
         })
     }

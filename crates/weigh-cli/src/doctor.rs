@@ -1,14 +1,19 @@
 //! `weigh doctor`: what can be measured here, what cannot, and what to type to change it.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use weigh::collect::{self, Probe, SOURCES, Source, WATCHING};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
+use weigh::host::hardware::surroundings::{Surroundings, Whose};
+use weigh::host::hardware::{Hardware, Live};
 use weigh::quantity::{self, Units};
+use weigh::report::{hardware, text::Style};
 
-use crate::args::Format;
+use crate::args::{DoctorArgs, Format};
 use crate::failure::Failure;
-use crate::print;
+use crate::{config, print};
 
 #[derive(Serialize)]
 struct Examined {
@@ -27,17 +32,56 @@ struct Examinee {
     hint: Option<String>,
 }
 
+/// What the machine is made of, and what a run is allowed on it.
+#[derive(Serialize)]
+struct Machine {
+    host: Facts,
+    hardware: Hardware,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    surroundings: Option<Surroundings>,
+}
+
+/// Says what can be measured, or what the machine is made of.
+pub fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
+    let root = args.host_root.clone().unwrap_or_else(|| PathBuf::from("/"));
+    let host = Host::at(&root).map_err(weigh::run::Error::from)?;
+    match args.hardware {
+        true => describe(&host, &args),
+        false => examine_all(&host, args.format),
+    }
+}
+
+/// Says what the machine is made of.
+fn describe(host: &Host, args: &DoctorArgs) -> Result<u8, Failure> {
+    let is_here = args.host_root.as_deref().is_none_or(|root| root == Path::new("/"));
+    let live = if is_here { Live::here() } else { Live::elsewhere() };
+    let machine = Machine {
+        host: Facts::of(host),
+        hardware: Hardware::of(&host.root, live),
+        surroundings: args.env.then(|| Surroundings::of(&host.root, Whose::Own, live.variable)),
+    };
+    let style = Style { units: config::units(args.sizes.units)?, colour: true };
+    print::out(&match args.format {
+        Format::Text => hardware::text(&machine.hardware, machine.surroundings.as_ref(), style),
+        Format::Json => json(&machine),
+    });
+    Ok(0)
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
 /// Asks every collector what it can do.
-pub fn doctor(format: Format) -> Result<u8, Failure> {
-    let host = Host::at(std::path::Path::new("/")).map_err(weigh::run::Error::from)?;
+fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     let examined = Examined {
-        host: Facts::of(&host),
-        collectors: examine(SOURCES, &host),
-        watching: examine(WATCHING, &host),
+        host: Facts::of(host),
+        collectors: examine(SOURCES, host),
+        watching: examine(WATCHING, host),
     };
     print::out(&match format {
         Format::Text => text(&examined),
-        Format::Json => serde_json::to_string_pretty(&examined).unwrap_or_default() + "\n",
+        Format::Json => json(&examined),
     });
     Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis};
+use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis, pytyche};
 use weigh::record::{Event, Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
@@ -17,7 +17,8 @@ const DIRECTORY: &str = "export";
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
     match args.predecessor {
         Some(Predecessor::GpuTracker) => return as_gpu_tracker(args),
-        Some(Predecessor::Oasis) => return as_oasis(args),
+        Some(Predecessor::Oasis) => return as_they_are(args, "oasis", oasis::export),
+        Some(Predecessor::Pytyche) => return as_they_are(args, "pytyche", pytyche::export),
         None => {}
     }
     let options = Options {
@@ -80,18 +81,22 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn as_oasis(args: ExportArgs) -> Result<u8, Failure> {
+/// Files of a program that has no options of its own for them.
+fn as_they_are(
+    args: ExportArgs,
+    program: &str,
+    write: fn(&Recording, &Path, bool) -> Result<Exported, export::Error>,
+) -> Result<u8, Failure> {
     let units = args.ram_unit.is_some() || args.gpu_ram_unit.is_some() || args.time_unit.is_some();
     if units || args.expected_cores.is_some() {
-        let cause = "units and expected cores are gpu-tracker's; oasislmf has its own";
-        let hint = "weigh export RUN --as oasis -o DIR";
+        let cause = format!("units and expected cores are gpu-tracker's; {program} has its own");
+        let hint = format!("weigh export RUN --as {program} -o DIR");
         return Err(Failure::new("cannot use these options", cause, hint).code(USAGE));
     }
     let directory = show::find(args.run)?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
-    let written = oasis::export(&recording, &output, args.force);
-    let exported = written.map_err(|error| of_export(&error))?;
+    let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
     exported.missing.iter().for_each(|what| print::warning(what));
     print::files(&exported.files);
     Ok(0)

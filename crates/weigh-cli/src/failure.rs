@@ -132,6 +132,11 @@ impl From<run::Error> for Failure {
                 cause,
                 "name a process and not one of its threads: ps -e",
             ),
+            run::Error::OwnGroup(_) => Failure::new(
+                "cannot give the command a control group of its own",
+                cause,
+                "as root: sudo weigh run --cgroup always …, or without one: --cgroup never",
+            ),
             run::Error::Group(host::cgroup::NoGroup::Denied(_)) => Failure::new(
                 "cannot follow this control group",
                 cause,

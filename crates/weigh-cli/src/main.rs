@@ -61,7 +61,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Plot(options) => plot::plot(options),
         Verb::Merge(options) => merge::merge(options),
         Verb::Runs { directory } => show::runs(&directory),
-        Verb::Doctor { format } => doctor::doctor(format),
+        Verb::Doctor(options) => doctor::doctor(options),
         Verb::Metrics { format } => metrics::metrics(format),
         Verb::Completions { shell } => pages::completions(shell),
         Verb::Man { verb } => pages::man(verb.as_deref()),

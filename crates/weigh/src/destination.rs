@@ -7,7 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "these are the user's files, not the machine")]
 
 use std::fs::{File, Permissions};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -120,5 +120,33 @@ impl Destination {
             }
             Err(source) => Err(Error::file(&self.path, source)),
         }
+    }
+}
+
+/// A text that is written a line at a time, and has its name when it is whole.
+pub struct Lines {
+    destination: Destination,
+    out: BufWriter<File>,
+    ending: &'static str,
+}
+
+impl Lines {
+    /// Begins a text whose lines end in this way.
+    pub fn create(destination: Destination, ending: &'static str) -> Result<Lines, Error> {
+        let file = destination.file().map_err(|source| Error::file(&destination.path, source))?;
+        Ok(Lines { destination, out: BufWriter::new(file), ending })
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, line: &str) -> Result<(), Error> {
+        let written = write!(self.out, "{line}{}", self.ending);
+        written.map_err(|source| Error::file(&self.destination.path, source))
+    }
+
+    /// Gives it its name, now that it is whole.
+    pub fn finish(mut self) -> Result<PathBuf, Error> {
+        let path = &self.destination.path;
+        self.out.flush().map_err(|source| Error::file(path, source))?;
+        self.destination.keep()
     }
 }

@@ -50,6 +50,18 @@ pub enum Destination {
     Nowhere,
 }
 
+/// Whether a command gets a control group of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OwnCgroup {
+    /// No.
+    #[default]
+    Never,
+    /// Where it can be made and changes nothing for the command.
+    Auto,
+    /// It must, or the run does not begin.
+    Always,
+}
+
 /// What to measure and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -73,12 +85,16 @@ pub struct Settings {
     pub wait_all: bool,
     /// Whether each CPU of the machine is recorded, too.
     pub per_cpu: bool,
+    /// Whether a command gets a control group of its own.
+    pub own_cgroup: OwnCgroup,
     /// Whether there is a control group whose own account is read: whoever follows one says so.
     pub cgroup: bool,
     /// GPUs that count, by UUID or number, when not all of them.
     pub gpus: Option<Vec<String>>,
     /// Whether command lines are recorded.
     pub command_lines: bool,
+    /// Whether it is recorded what the run was allowed, for whoever wants to repeat it.
+    pub surroundings: bool,
     /// Where the machine's `/proc` and `/sys` are.
     pub host_root: PathBuf,
 }
@@ -96,9 +112,11 @@ impl Default for Settings {
             expected_cores: None,
             wait_all: false,
             per_cpu: false,
+            own_cgroup: OwnCgroup::default(),
             cgroup: false,
             gpus: None,
             command_lines: true,
+            surroundings: false,
             host_root: PathBuf::from("/"),
         }
     }
@@ -141,6 +159,8 @@ impl Settings {
         let asked = match source.name {
             "percpu" => self.per_cpu,
             "cgroup" => self.cgroup,
+            // Nothing is put on a group that is somebody else's.
+            "packets" => self.cgroup && self.own_cgroup != OwnCgroup::Never,
             _ => false,
         };
         match &self.collect {
@@ -165,6 +185,8 @@ mod tests {
         assert!(names(&each).contains(&"percpu"));
         let group = Settings { cgroup: true, collect: Some(Vec::new()), ..Settings::default() };
         assert_eq!(names(&group), ["cgroup", "own"]);
+        let own = Settings { own_cgroup: OwnCgroup::Auto, ..group };
+        assert_eq!(names(&own), ["cgroup", "packets", "own"]);
     }
 
     #[test]

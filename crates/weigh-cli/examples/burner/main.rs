@@ -51,7 +51,12 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
   write PATH SIZE N       N children in turn append SIZE bytes in total
   read PATH SIZE N        N children in turn read the first SIZE bytes in total
   receive ADDRESS         take one TCP connection and read it to its end
-  send ADDRESS SIZE       send SIZE bytes over TCP, also to one who listens only soon
+  send ADDRESS SIZE       send SIZE bytes over TCP, also to one who listens only soon,
+                          and wait until they are taken
+  talk N SIZE [--after DUR] [--linger DUR]
+                          send SIZE bytes to itself through each of N connections;
+                          --linger: keep them open for DUR at the end
+  datagrams N SIZE        send N datagrams of SIZE bytes to itself over UDP
   fds N DUR               hold N descriptors of /dev/null for DUR
   thread-forks N DUR      N threads fork one child each that sleeps DUR
   spawn-sleepers N DUR [--tree]
@@ -172,6 +177,18 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             let (address, size) = (rest.word("ADDRESS")?, rest.size("SIZE")?);
             rest.end()?;
             network::send(&address, size)?;
+        }
+        Some("talk") => {
+            let after = rest.option("--after", Arguments::duration)?.unwrap_or_default();
+            let linger = rest.option("--linger", Arguments::duration)?.unwrap_or_default();
+            let (count, size) = (rest.count("N")?, rest.size("SIZE")?);
+            rest.end()?;
+            network::talk(&network::Talk { count, size, after, linger })?;
+        }
+        Some("datagrams") => {
+            let (count, size) = (rest.count("N")?, rest.size("SIZE")?);
+            rest.end()?;
+            network::datagrams(count, size)?;
         }
         Some("fds") => {
             let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);

@@ -1,8 +1,8 @@
-//! Loads that use the network: bytes sent and received over TCP.
+//! Loads that use the network: bytes sent and received over TCP and UDP.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::{Failure, failed};
@@ -23,7 +23,8 @@ pub fn receive(address: &OsStr) -> Result<(), Failure> {
     received().map_err(|why| failed(address.display(), why))
 }
 
-/// Sends so many bytes to whoever listens, or will in a moment.
+/// Sends so many bytes to whoever listens, or will in a moment, and waits until they have been
+/// taken: what the kernel still holds when a process ends goes out later.
 pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
     let mut sent = || -> io::Result<()> {
         let mut stream = connect(parse(address)?)?;
@@ -31,9 +32,65 @@ pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
         while size > 0 {
             size -= stream.write(&block[..size.min(BYTES_PER_CALL)])?;
         }
-        Ok(())
+        stream.shutdown(Shutdown::Write)?;
+        stream.read(&mut [0]).map(drop)
     };
     sent().map_err(|why| failed(address.display(), why))
+}
+
+/// What `talk` does.
+pub struct Talk {
+    /// Connections, one after the other.
+    pub count: usize,
+    /// Bytes that are sent through each.
+    pub size: usize,
+    /// How long somebody listens before the first.
+    pub after: Duration,
+    /// How long all connections stay open when everything has been sent.
+    pub linger: Duration,
+}
+
+/// Sends bytes to itself through connections over the loopback.
+pub fn talk(talk: &Talk) -> Result<(), Failure> {
+    let talked = || -> io::Result<()> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        std::thread::sleep(talk.after);
+        let block = vec![b't'; BYTES_PER_CALL];
+        let mut read = vec![0; BYTES_PER_CALL];
+        let mut open = Vec::new();
+        for _ in 0..talk.count {
+            let mut client = TcpStream::connect(address)?;
+            let (mut server, _) = listener.accept()?;
+            let mut left = talk.size;
+            while left > 0 {
+                let sent = client.write(&block[..left.min(BYTES_PER_CALL)])?;
+                server.read_exact(&mut read[..sent])?;
+                left -= sent;
+            }
+            if !talk.linger.is_zero() {
+                open.push((client, server));
+            }
+        }
+        std::thread::sleep(talk.linger);
+        Ok(())
+    };
+    talked().map_err(|why| failed("talk", why))
+}
+
+/// Sends so many datagrams of a size to itself, and takes each.
+pub fn datagrams(count: usize, size: usize) -> Result<(), Failure> {
+    let sent = || -> io::Result<()> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = socket.local_addr()?;
+        let mut block = vec![b'd'; size];
+        for _ in 0..count {
+            socket.send_to(&block, address)?;
+            socket.recv(&mut block)?;
+        }
+        Ok(())
+    };
+    sent().map_err(|why| failed("datagrams", why))
 }
 
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {

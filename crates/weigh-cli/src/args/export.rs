@@ -24,6 +24,7 @@ Examples:
   weigh export weigh-runs -f parquet -o all    all runs as one dataset
   weigh export RUN --as gpu-tracker            what gpu-tracker would write
   weigh export RUN --as oasis -o log           what oasislmf's ResourceMonitor would
+  weigh export RUN --as pytyche -o hw          what pytyche's HWMonitor and RunLog would
 ")]
 pub struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
@@ -80,6 +81,9 @@ pub enum Predecessor {
     /// ResourceMonitor of oasislmf 2.5.8: resource_monitor.csv, and resource_report/ with
     /// Markdown and six plots
     Oasis,
+    /// HWMonitor and RunLog of pytyche 0.2.1: cpu_metrics.csv, and run_log.jsonl with phases
+    /// and events
+    Pytyche,
 }
 
 fn cores(text: &str) -> Result<f64, String> {

@@ -66,6 +66,9 @@ pub struct Measuring {
     /// Do not record command lines
     #[arg(long)]
     pub no_cmdline: bool,
+    /// Record what the run is allowed, too: limits, affinity, NUMA distances, loaded modules
+    #[arg(long)]
+    pub env: bool,
     /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,

@@ -17,7 +17,7 @@ pub use follow::{AttachArgs, WatchArgs};
 pub use measuring::Measuring;
 pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
-pub use run::{PhaseArgs, RunArgs};
+pub use run::{OwnGroup, PhaseArgs, RunArgs};
 
 /// Know what every run costs.
 ///
@@ -64,12 +64,7 @@ pub enum Verb {
         #[arg(default_value = weigh::record::files::DEFAULT_DIRECTORY)]
         directory: PathBuf,
     },
-    /// Say what can be measured on this machine, what cannot, and what to type to change it
-    Doctor {
-        /// Text for people or JSON for programs
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
+    Doctor(DoctorArgs),
     /// List every metric: name, unit, kind, source
     Metrics {
         /// Text for people or JSON for programs
@@ -90,6 +85,32 @@ pub enum Verb {
         /// Which verb
         verb: Option<String>,
     },
+}
+
+/// Say what can be measured on this machine, what cannot, and what to type to change it
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  weigh doctor                       what can be measured here
+  weigh doctor --hardware            what this machine is made of
+  weigh doctor --hardware --env      and what a run would be allowed here
+  weigh doctor --hardware --format json | jq .hardware.cpu.microarchitecture
+")]
+pub struct DoctorArgs {
+    /// Say what the machine is made of instead: processors, caches, memory, GPUs, network
+    #[arg(long)]
+    pub hardware: bool,
+    /// With --hardware: what a run is allowed, too: limits, affinity, NUMA distances, modules
+    #[arg(long, requires = "hardware")]
+    pub env: bool,
+    /// Where /proc and /sys of the machine are [default: /]
+    #[arg(long, value_name = "DIR")]
+    pub host_root: Option<PathBuf>,
+    /// Text for people or JSON for programs
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    #[command(flatten)]
+    pub sizes: Sizes,
 }
 
 /// Show the summary of a recorded run

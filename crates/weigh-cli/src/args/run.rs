@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
+use weigh::settings::OwnCgroup;
 
 use super::Measuring;
 
@@ -18,6 +19,8 @@ Examples:
   weigh run --name nightly --label commit=abc123 -- ./build.sh
   weigh run -q --summary out.json -- ./solver      only the file, nothing on the terminal
   weigh run --wait-all -- ./start-daemon           wait for what outlives the command
+  sudo weigh run --cgroup auto -- ./solver         exact peak of memory of all together
+  systemd-run --user --scope -p Delegate=yes weigh run --cgroup always -- ./solver
 
 Settings may also stand in weigh.toml (here, or in $XDG_CONFIG_HOME/weigh/) and in
 WEIGH_* variables. A flag wins over a variable, a variable over a file.
@@ -28,9 +31,34 @@ pub struct RunArgs {
     /// Wait for descendants that outlive the command
     #[arg(long)]
     pub wait_all: bool,
+    /// Give the command a control group of its own, for an exact peak of memory [default: never]
+    #[arg(long, env = "WEIGH_CGROUP", hide_env_values = true, value_enum, value_name = "WHEN")]
+    pub cgroup: Option<OwnGroup>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// Whether a command gets a control group of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OwnGroup {
+    /// No
+    Never,
+    /// Where it can be made and changes nothing for the command: no limit above, no batch job
+    Auto,
+    /// Yes, or the run does not begin
+    Always,
+}
+
+impl From<OwnGroup> for OwnCgroup {
+    fn from(group: OwnGroup) -> OwnCgroup {
+        match group {
+            OwnGroup::Never => OwnCgroup::Never,
+            OwnGroup::Auto => OwnCgroup::Auto,
+            OwnGroup::Always => OwnCgroup::Always,
+        }
+    }
 }
 
 /// Put a phase into the running recording

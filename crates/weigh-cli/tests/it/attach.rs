@@ -1,7 +1,12 @@
 //! `weigh attach`: processes that run already.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use crate::following::{Following, Load};
-use crate::weighed::{Figure, ForEverybody, is_alive, is_root, output, skipped, weigh};
+use crate::weighed::{
+    Figure, ForEverybody, end_of, is_alive, is_root, output, signal, skipped, wait_until, weigh,
+};
 
 fn attach(load: &Load, more: &[&str]) -> Following {
     let directory = tempfile::tempdir().unwrap();
@@ -119,7 +124,7 @@ fn a_process_that_is_not_there_is_told_of_and_nothing_is_recorded() {
 fn a_process_that_ends_while_weigh_starts_leaves_a_whole_recording() {
     for _ in 0..5 {
         // Ended, and its parent does not wait for it yet: there to be held, and no more.
-        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let child = std::process::Command::new("true").spawn().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let pid = child.id().to_string();
         let words = ["attach", &pid, "-q", "-o", "run"];
@@ -128,7 +133,7 @@ fn a_process_that_ends_while_weigh_starts_leaves_a_whole_recording() {
         let shown = output(&mut weigh(directory.path(), &["show", "run", "--format", "json"]));
         let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
         assert_eq!(summary["run"]["complete"], true);
-        child.wait().unwrap();
+        end_of(child);
     }
 }
 
@@ -140,17 +145,25 @@ fn of_somebody_else_s_process_there_is_what_can_be_read_and_a_reason_for_the_res
     let everybody = ForEverybody::new();
     let mut load = load("wait_for_word; \"$BURNER\" cpu 300ms; wait_for_word");
     let pid = load.pid().to_string();
-    let mut command = everybody.command("weigh", std::path::Path::new("/"));
-    command.args(["attach", &pid, "--no-record", "--format", "json", "--for", "1s"]);
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = everybody.command("weigh", place.path());
+    command.args(["attach", &pid, "-o", "run", "--format", "json"]);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let events = place.path().join("run/events.jsonl");
+    wait_until("weigh follows it", || {
+        fs::read_to_string(&events).is_ok_and(|told| told.contains("process_start"))
+    });
     load.go();
-    let said = child.wait_with_output().unwrap();
+    assert_eq!(load.wait_for_line(), "ready\n", "it has burnt, and is still there");
+    signal(child.id(), libc::SIGINT);
+    let said = end_of(child);
     assert_eq!(said.status.code(), Some(0), "{}", String::from_utf8_lossy(&said.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&said.stderr).unwrap();
     let figure = |name: &str| Figure::of(&summary["figures"][name], name);
     let cpu = figure("cpu_time_seconds");
     cpu.is("sampled");
-    assert!((0.2..0.4).contains(&cpu.known()), "{cpu:?}");
+    is_near(&cpu, 0.3);
     assert!(figure("memory_rss_peak_bytes").known() > 0.0);
     for name in ["io_read_bytes", "memory_pss_peak_bytes"] {
         let hidden = figure(name);

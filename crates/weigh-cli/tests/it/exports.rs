@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::python;
-use super::weighed::{can_mount, output, plain, signal, weigh, weighed_shell};
+use super::weighed::{can_mount, end_of, output, plain, signal, weigh, weighed_shell};
 
 const ALL_FORMATS: &str = "csv,json,jsonl,parquet,feather,hdf5,orc,pickle,sqlite,xlsx";
 
@@ -333,10 +333,10 @@ fn a_killed_export_leaves_only_whole_files() {
     for attempt in 0..30 {
         let name = format!("killed-{attempt}");
         let mut command = weigh(directory.path(), &["export", "run", "-f", &formats, "-o", &name]);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(3 + 5 * attempt));
         signal(child.id(), libc::SIGKILL);
-        killed += u32::from(!child.wait().unwrap().success());
+        killed += u32::from(!end_of(child).status.success());
         let there = files(&directory.path().join(&name));
         for (path, bytes) in &there {
             let file = path.file_name().unwrap();

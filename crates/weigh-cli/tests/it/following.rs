@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::weighed::{Figure, output, plain, signal, wait_until, weigh};
+use crate::weighed::{Figure, end_of, output, patiently, plain, signal, wait_until, weigh};
 
 /// A shell that runs, says `ready` and waits for a word where its script has `wait_for_word`.
 pub struct Load {
@@ -27,7 +27,8 @@ impl Load {
     fn of(command: &mut Command) -> Load {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        lines.read_line(&mut String::new()).unwrap();
+        let pid = child.id();
+        patiently(pid, || lines.read_line(&mut String::new()).unwrap());
         Load { child, lines }
     }
 
@@ -43,7 +44,7 @@ impl Load {
     /// Waits until it says something again.
     pub fn wait_for_line(&mut self) -> String {
         let mut line = String::new();
-        self.lines.read_line(&mut line).unwrap();
+        patiently(self.child.id(), || self.lines.read_line(&mut line).unwrap());
         line
     }
 }
@@ -99,8 +100,8 @@ impl Following {
     }
 
     /// Waits for its end.
-    pub fn end(mut self) -> Followed {
-        let code = self.child.wait().unwrap().code();
+    pub fn end(self) -> Followed {
+        let code = end_of(self.child).status.code();
         let summary = fs::read(self.directory.path().join("summary-for-test.json")).unwrap();
         let summary = serde_json::from_slice(&summary).unwrap();
         Followed { directory: self.directory, code, summary }

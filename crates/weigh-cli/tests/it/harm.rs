@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::recording::shown;
 use crate::weighed::{
-    Figure, ForEverybody, burner, can_mount, is_root, output, plain, signal, skipped, wait_until,
-    weigh,
+    Figure, ForEverybody, burner, can_mount, end_of, is_root, output, plain, signal, skipped,
+    wait_until, weigh, within_in_three_tries,
 };
 
 /// A load that makes thousands of rows and ends with 7.
@@ -111,13 +111,13 @@ fn five_thousand_processes_are_all_seen_and_end_by_a_signal_to_weigh() {
     let here = directory.path();
     let words = ["run", "-q", "-o", "run", "--summary", "summary.json", "--"];
     let mut command = weigh(here, &words);
-    let mut child =
+    let child =
         command.arg(burner()).args(["spawn-sleepers", "5000", "100s", "--tree"]).spawn().unwrap();
     // However long that takes: nothing here depends on how fast the machine is.
     let seen = || fs::read(here.join("run/events.jsonl")).map(|text| starts_in(&text));
     wait_until("weigh has seen them all", || seen().is_ok_and(|seen| seen >= 5000));
     signal(child.id(), libc::SIGTERM);
-    assert_eq!(child.wait().unwrap().code(), Some(143), "as the burner ends on SIGTERM");
+    assert_eq!(end_of(child).status.code(), Some(143), "as the burner ends on SIGTERM");
     let summary: Value =
         serde_json::from_slice(&fs::read(here.join("summary.json")).unwrap()).unwrap();
     let processes = &summary["processes"];
@@ -141,13 +141,19 @@ fn what_hidepid_hides_is_null_with_a_reason() {
     if !can_mount() {
         return;
     }
+    within_in_three_tries(0.03, 4.0, four_seconds_behind_hidepid);
+}
+
+/// Weighs a load of four seconds whose processes are hidden: its CPU time, when what cannot
+/// be known of it is told as such.
+fn four_seconds_behind_hidepid() -> Figure {
     let programs = ForEverybody::new();
     let place = tempfile::tempdir().unwrap();
     // A setuid program becomes another user's, and that user's /proc/PID is hidden from us.
     let script = "mount -t tmpfs none \"$PLACE\" && cp burner \"$PLACE/burner\" &&
         chmod 4755 \"$PLACE/burner\" && mount -t proc -o hidepid=2 proc /proc &&
         exec setpriv --reuid=65534 --regid=65534 --clear-groups ./weigh run --no-record \
-        --format json -i 20ms -- \"$PLACE/burner\" children 5 400ms";
+        --format json -i 20ms -- \"$PLACE/burner\" children 4 1s";
     let mut command = plain("unshare", programs.path());
     command.args(["-m", "sh", "-c", script]).env("PLACE", place.path());
     let output = output(&mut command);
@@ -163,5 +169,5 @@ fn what_hidepid_hides_is_null_with_a_reason() {
     for name in ["memory_peak_bytes", "memory_rss_peak_bytes", "threads_peak"] {
         assert!(figure(name).value != Some(0.0), "{:?}", figure(name));
     }
-    figure("cpu_time_seconds").is_within(0.1, 2.0);
+    figure("cpu_time_seconds")
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::recording::shown;
-use crate::weighed::{signal, wait_until, weigh};
+use crate::weighed::{end_of, signal, wait_until, weigh};
 
 /// How many monitors are killed, and how many of them run at once.
 const KILLS: usize = 50;
@@ -78,12 +78,12 @@ fn kill_after(moment: Duration, command: &str) {
     let here = directory.path();
     assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());
     let words = ["run", "-q", "-i", "10ms", "-o", "run", "--", "sh", "-c", command];
-    let mut monitor = weigh(here, &words).spawn().unwrap();
+    let monitor = weigh(here, &words).spawn().unwrap();
     wait_until("the command has begun", || here.join("begun").exists());
     thread::sleep(moment);
     signal(monitor.id(), libc::SIGKILL);
     let killed = SystemTime::now();
-    monitor.wait().unwrap();
+    end_of(monitor);
 
     assert!(!here.join("done").exists(), "the command waits for us");
     say_go(here);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::python::{script, succeeds};
 use crate::recording::{events, shown};
-use crate::weighed::{MIB, burner, can_mount, output, plain, weigh, weigh_path};
+use crate::weighed::{MIB, burner, can_mount, end_of, output, plain, weigh, weigh_path};
 
 /// What a worker keeps, and what a burner takes beside it.
 const SIZE: f64 = 64.0 * MIB;
@@ -32,7 +32,7 @@ fn worker(directory: &Path, name: &str) -> Child {
 }
 
 fn all_end_well(workers: impl IntoIterator<Item = Child>) {
-    workers.into_iter().for_each(|mut worker| assert!(worker.wait().unwrap().success()));
+    workers.into_iter().for_each(|worker| assert!(end_of(worker).status.success()));
 }
 
 /// Four workers at once, and their recordings put together.
@@ -202,14 +202,14 @@ fn a_run_inside_a_run_is_counted_once() {
 fn a_process_that_two_watchers_followed_is_counted_once() {
     let directory = place();
     let path = directory.path();
-    let mut load = plain("./gulmc", path).args(["touch", "64MiB", "3s"]).spawn().unwrap();
+    let load = plain("./gulmc", path).args(["touch", "64MiB", "3s"]).spawn().unwrap();
     let pid = load.id().to_string();
     let watcher = |name: &str| {
         let words = ["attach", &pid, "-q", "-i", "100ms", "--budget", "50%", "-o", name];
         weigh(path, &words).spawn().unwrap()
     };
     let watchers = ["a", "b"].map(watcher);
-    assert!(load.wait().unwrap().success());
+    assert!(end_of(load).status.success());
     all_end_well(watchers);
     let all = merged(path, &["a", "b", "-o", "all"]);
     assert_eq!(all["processes"]["total"], 1);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use super::weighed::{
-    ForEverybody, Weighed, burner, can_mount, is_installed, output, plain, skipped, weigh,
+    ForEverybody, Weighed, burner, can_mount, end_of, is_installed, output, plain, skipped, weigh,
     weighed_command, weighed_shell,
 };
 
@@ -143,7 +143,7 @@ fn what_cannot_be_printed_is_a_failure() {
     let run = weighed(&[], &["exit", "0"]).ended_with(0);
     let mut command = weigh(run.directory.path(), &["show", "run", "--format", "github"]);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let done = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+    let done = end_of(command.stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap());
     let stderr = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("cannot write to stdout"), "{stderr}");
@@ -240,10 +240,8 @@ fn a_report_that_is_there_is_only_replaced_by_force() {
     assert_eq!(refused.status.code(), Some(1));
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(words.contains("is there already") && words.contains("--force"), "{words}");
-    let forced =
-        weigh(run.directory.path(), &["report", "run", "-f", "md", "-o", "out", "--force"])
-            .output()
-            .unwrap();
+    let words = ["report", "run", "-f", "md", "-o", "out", "--force"];
+    let forced = output(&mut weigh(run.directory.path(), &words));
     assert!(forced.status.success());
 }
 

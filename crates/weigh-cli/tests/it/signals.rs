@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::weighed::{signal, wait_until, weigh};
+use crate::weighed::{end_of, signal, wait_until, weigh};
 
 /// Sends one signal to weigh, and fails unless the command has got it once.
 fn is_passed_on(name: &str, number: i32) {
@@ -19,7 +19,7 @@ fn is_passed_on(name: &str, number: i32) {
     wait_until("the signal has arrived", || here.join("got").exists());
     assert!(child.try_wait().unwrap().is_none(), "the command goes on, so weigh does");
     signal(child.id(), libc::SIGQUIT);
-    assert_eq!(child.wait().unwrap().code(), Some(3), "the command's own code");
+    assert_eq!(end_of(child).status.code(), Some(3), "the command's own code");
     assert_eq!(fs::read_to_string(here.join("got")).unwrap(), format!("{name}\n"), "once");
 }
 
@@ -43,10 +43,10 @@ fn a_command_that_minds_no_signal_ends_by_it() {
     let directory = tempfile::tempdir().unwrap();
     let script = ": > ready; exec \"$BURNER\" sleep 60s";
     let words = ["run", "-q", "--no-record", "--", "sh", "-c", script];
-    let mut child = weigh(directory.path(), &words).spawn().unwrap();
+    let child = weigh(directory.path(), &words).spawn().unwrap();
     wait_until("the command is ready", || directory.path().join("ready").exists());
     signal(child.id(), libc::SIGTERM);
-    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
+    assert_eq!(end_of(child).status.code(), Some(128 + libc::SIGTERM));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn waiting_for_descendants_ends_when_somebody_says_so() {
     let alive = crate::weighed::is_alive(pid);
     signal(pid, libc::SIGKILL);
     assert!(alive, "a signal to weigh is not for those whom the command left");
-    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert_eq!(end_of(child).status.code(), Some(7));
     let summary = fs::read(directory.path().join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap();
     assert_eq!(summary["processes"]["left"][0]["pid"], pid);

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::weighed::{
-    LONG, is_alive, signal, wait_until, weigh, weighed, weighed_command, weighed_shell,
+    LONG, end_of, is_alive, signal, wait_until, weigh, weighed, weighed_command, weighed_shell,
 };
 
 #[test]
@@ -41,7 +41,7 @@ fn stdin_reaches_the_command_and_stdout_is_only_the_commands() {
     let mut stdin = child.stdin.take().unwrap();
     let bytes = sent.clone();
     let writer = thread::spawn(move || stdin.write_all(&bytes));
-    let output = child.wait_with_output().unwrap();
+    let output = end_of(child);
     writer.join().unwrap().unwrap();
     assert!(output.stdout == sent, "{} bytes came back of {}", output.stdout.len(), sent.len());
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -64,7 +64,7 @@ fn goes_on(directory: &Path, before: &str) -> Child {
 fn let_it_end(mut child: Child, directory: &Path) {
     assert!(child.try_wait().unwrap().is_none(), "it goes on");
     fs::write(directory.join("go"), "").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert_eq!(end_of(child).status.code(), Some(7));
 }
 
 #[test]

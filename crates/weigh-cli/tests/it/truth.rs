@@ -2,25 +2,19 @@
 
 use std::fs;
 
-use crate::weighed::{Figure, MIB, Weighed, can_mount, output, plain, weighed, weighed_shell};
+use crate::weighed::{
+    Figure, MIB, Weighed, can_mount, output, plain, weighed, weighed_shell, within_in_three_tries,
+};
 
 const BYTES: f64 = 64.0 * MIB;
 
 /// Weighs 200 children that use 20 ms each: within 3 %, in one of three tries.
 ///
-/// Their forks and exits come on top, half a millisecond each when the machine is busy:
-/// what else runs can only make the load larger than it says, never smaller.
+/// Their forks and exits come on top, half a millisecond each when the machine is busy.
 fn four_seconds_in_short_children(flags: &[&str]) {
     let load = [&["children", "200", "20ms"], flags].concat();
     let cpu_time = || weighed(&[], &load).ended_with(0).figure("cpu_time_seconds");
-    let is_close = |figure: &Figure| (figure.known() / 4.0 - 1.0).abs() <= 0.03;
-    let mut figure = cpu_time();
-    for _ in 1..3 {
-        if !is_close(&figure) {
-            figure = cpu_time();
-        }
-    }
-    figure.is_within(0.03, 4.0).is("exact");
+    within_in_three_tries(0.03, 4.0, cpu_time).is("exact");
 }
 
 #[test]

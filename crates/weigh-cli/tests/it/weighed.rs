@@ -1,12 +1,13 @@
 //! How the tests run `weigh` and read what it says.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Debug;
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 21] = [
+const VARIABLES: [&str; 22] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_PYTHON",
     "WEIGH_RUN",
@@ -43,6 +44,7 @@ const VARIABLES: [&str; 21] = [
     "WEIGH_STAND_IN",
     "CUDA_VISIBLE_DEVICES",
     "WEIGH_UNITS",
+    "WEIGH_CGROUP",
     "NO_COLOR",
     "CLICOLOR_FORCE",
     "FORCE_COLOR",
@@ -96,22 +98,71 @@ pub fn weigh<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Command {
     command
 }
 
-/// Runs a command to its end and kills it when it takes far too long.
+/// Runs a command to its end, and says what it printed.
 pub fn output(command: &mut Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let pid = child.id();
-    let (ended, end) = mpsc::channel::<()>();
+    end_of(child)
+}
+
+/// Waits for the end of a child; what it printed is there as far as it was piped.
+pub fn end_of(child: Child) -> Output {
+    patiently(child.id(), || child.wait_with_output().unwrap())
+}
+
+/// Does what lasts until a process says or does something, which every wait of a test goes
+/// through: when that takes far too long, the process and all it started are killed and the
+/// test fails with what came of it.
+pub fn patiently<T: Debug>(pid: u32, wait: impl FnOnce() -> T) -> T {
+    patient_for(2 * LONG, pid, wait)
+}
+
+fn patient_for<T: Debug>(patience: Duration, pid: u32, wait: impl FnOnce() -> T) -> T {
+    let (done, is_done) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
-        let late = end.recv_timeout(2 * LONG) == Err(mpsc::RecvTimeoutError::Timeout);
+        let late = is_done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
         if late {
-            signal(pid, libc::SIGKILL);
+            // Whoever is left would hold the pipes that are read here.
+            let everybody = with_descendants(pid);
+            everybody.into_iter().for_each(|pid| signal(pid, libc::SIGKILL));
         }
         late
     });
-    let output = child.wait_with_output().unwrap();
-    drop(ended);
-    assert!(!watchdog.join().unwrap(), "{command:?} did not end");
-    output
+    let came = wait();
+    drop(done);
+    assert!(!watchdog.join().unwrap(), "process {pid} did not end, and was killed: {came:?}");
+    came
+}
+
+/// A process and those that descend from it, as far as they are there now.
+fn with_descendants(pid: u32) -> Vec<u32> {
+    let listed = fs::read_dir("/proc").unwrap().flatten();
+    let pids = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids
+        .filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?;
+            Some((pid, parent.parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![pid];
+    let mut looked_at = 0;
+    while let Some(&parent) = found.get(looked_at) {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| child));
+        looked_at += 1;
+    }
+    found
+}
+
+#[test]
+fn a_child_that_does_not_end_is_killed_with_all_it_started_and_what_it_printed_is_told() {
+    let mut shell = plain("sh", Path::new("/"));
+    shell.args(["-c", "echo said; \"$BURNER\" sleep 100s & wait"]).stdout(Stdio::piped());
+    let child = shell.spawn().unwrap();
+    let patience = Duration::from_millis(500);
+    let wait = || patient_for(patience, child.id(), || child.wait_with_output().unwrap());
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait)).unwrap_err();
+    let words = failed.downcast_ref::<String>().unwrap();
+    assert!(words.contains("did not end") && words.contains(r#"said\n"#), "{words}");
 }
 
 /// What a weighed command did and what weigh says of it.
@@ -208,6 +259,21 @@ impl Figure {
         assert_eq!(self.method.as_deref(), Some(method), "{self:?}");
         self
     }
+}
+
+/// Measures until the value is the truth, give or take a share of it, and fails after three.
+///
+/// For loads to which a busy machine adds something of its own: what else runs can only make
+/// them larger than they say, never smaller.
+pub fn within_in_three_tries(share: f64, truth: f64, measure: impl FnMut() -> Figure) -> Figure {
+    let mut tries = std::iter::repeat_with(measure).take(3);
+    let is_close = |figure: &Figure| (figure.known() / truth - 1.0).abs() <= share;
+    let mut figure = tries.next().unwrap();
+    while !is_close(&figure) {
+        figure =
+            tries.next().unwrap_or_else(|| panic!("{figure:?} is not within {share} of {truth}"));
+    }
+    figure
 }
 
 /// Sends a signal; a process that is gone does not mind.

@@ -16,6 +16,10 @@ metrics! {
         total: Gauge u64 Bytes, "Total", from "statvfs f_blocks";
         /// Room that is left.
         available: Gauge u64 Bytes, "Available", from "statvfs f_bavail";
+        /// Files there can be; not every file system has such a limit.
+        files: Gauge u64 One, "Files there can be", from "statvfs f_files";
+        /// Files that can still be made.
+        files_available: Gauge u64 One, "Files that can be made", from "statvfs f_favail";
     }
 }
 
@@ -30,9 +34,16 @@ pub(super) const SOURCE: Source = Source {
 };
 
 fn probe() -> Probe {
-    match WorkingDirectory::open().and_then(|directory| directory.served_by()) {
-        Ok(None) => Probe::Ready,
-        Ok(Some(kind)) => Probe::Absent {
+    let asked = WorkingDirectory::open().and_then(|directory| match directory.served_by()? {
+        None => Ok((None, directory.is_read_only()?)),
+        far => Ok((far, false)),
+    });
+    match asked {
+        Ok((None, false)) => Probe::Ready,
+        Ok((None, true)) => Probe::Absent {
+            why: "the working directory is on a file system that nobody can write to".to_owned(),
+        },
+        Ok((Some(kind), _)) => Probe::Absent {
             why: format!("the working directory is on {kind}, which may keep whoever asks waiting"),
         },
         Err(error) => Probe::Absent { why: format!("the working directory: {error}") },
@@ -49,7 +60,9 @@ impl Collector for Here {
             None => WorkingDirectory::open().map_err(failed)?,
         };
         let room = self.0.insert(directory).room().map_err(failed)?;
-        let row = FileSystem { total: Some(room.total), available: Some(room.available) };
+        let (files, files_available) = room.files.unzip();
+        let (total, available) = (Some(room.total), Some(room.available));
+        let row = FileSystem { total, available, files, files_available };
         tick.put(Entity::Single, &row);
         Ok(())
     }

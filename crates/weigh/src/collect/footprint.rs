@@ -5,6 +5,10 @@
 //! tree together, because a page that one maps changes the share of the others
 //! and a sum of old and new shares would be the truth of no moment.
 //!
+//! A pass takes time. The share of one who ends in it goes to the others, who may have been
+//! read before or after, so whoever has lost its memory by the end of the pass is left out:
+//! the sum is then memory that was certainly there.
+//!
 //! A pass is made when something changed and the budget allows it, and beyond
 //! the budget when the tree may have reached a new peak, or a phase has ended.
 
@@ -13,8 +17,9 @@ use std::time::Duration;
 use super::budget::Budget;
 use super::process::{Process, ProcessMemory, Tools};
 use crate::host::{self, Host, ProcPath};
-use crate::parse::smaps;
-use crate::sample::{Entity, Tick};
+use crate::parse::smaps::{self, Rollup};
+use crate::parse::stat;
+use crate::sample::{Entity, ProcessId, Tick};
 
 /// Growth that makes a new peak worth a pass: a twentieth, and at least this.
 const LEAST_GROWTH: u64 = 1 << 20;
@@ -28,12 +33,21 @@ pub struct Footprint {
     peak: u64,
     changed: bool,
     wanted: bool,
+    /// What the pass has read.
+    read: Vec<(ProcessId, Rollup)>,
 }
 
 impl Footprint {
     /// Passes within this share of one core.
     pub fn within(share: f64) -> Footprint {
-        Footprint { budget: Budget::of(share), last: None, peak: 0, changed: true, wanted: false }
+        Footprint {
+            budget: Budget::of(share),
+            last: None,
+            peak: 0,
+            changed: true,
+            wanted: false,
+            read: Vec::new(),
+        }
     }
 
     /// Somebody came, went, grew or shrank: the shares are not what they were.
@@ -76,23 +90,26 @@ impl Footprint {
         }
         let before = host::clock::thread_cpu();
         let mut refused = None;
-        let mut sum = 0;
+        self.read.clear();
         for process in processes {
             let path = ProcPath::new(process.id.pid, "smaps_rollup");
             match host.proc.read(path.as_c_str(), &mut tools.buffer) {
                 Ok(bytes) => {
                     // Empty for a zombie: it has no memory to speak of.
                     let Ok(rollup) = smaps::parse(bytes) else { continue };
-                    sum += rollup.pss;
-                    let row = ProcessMemory {
-                        pss: Some(rollup.pss),
-                        uss: Some(rollup.private),
-                        ..ProcessMemory::default()
-                    };
-                    tick.put(Entity::Process(process.id), &row);
+                    self.read.push((process.id, rollup));
                 }
                 Err(error) if error.is_denied() => refused = refused.or(Some(error)),
                 Err(_) => {}
+            }
+        }
+        let mut sum = 0;
+        for (id, Rollup { pss, private, .. }) in &self.read {
+            if has_memory(host, *id, &mut tools.buffer) {
+                sum += pss;
+                let (pss, uss) = (Some(*pss), Some(*private));
+                let row = ProcessMemory { pss, uss, ..ProcessMemory::default() };
+                tick.put(Entity::Process(*id), &row);
             }
         }
         let cost = host::clock::thread_cpu().saturating_sub(before);
@@ -105,9 +122,18 @@ impl Footprint {
     }
 }
 
+/// Whether a process still has memory: one that has ended, and waits to be waited for, has none.
+fn has_memory(host: &Host, id: ProcessId, buffer: &mut Vec<u8>) -> bool {
+    let path = ProcPath::new(id.pid, "stat");
+    let Ok(bytes) = host.proc.read(path.as_c_str(), buffer) else { return false };
+    stat::parse(bytes).is_ok_and(|stat| stat.resident_pages > 0 && stat.started == id.started)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::Row;
+    use crate::host::fake::FakeHost;
 
     const MS: Duration = Duration::from_millis(1);
     const MIB: u64 = 1 << 20;
@@ -141,6 +167,31 @@ mod tests {
         footprint.note_change();
         assert!(footprint.is_due(1300 * MS, 106 * MIB));
         assert!(!footprint.is_due(1100 * MS, 106 * MIB), "but gives the target a rest");
+    }
+
+    #[test]
+    fn who_ends_during_a_pass_is_not_in_its_sum() {
+        let rollup = "0-0 ---p 00000000 00:00 0 [rollup]\nRss: 8 kB\nPss: 4 kB\n\
+                      Shared_Clean: 8 kB\nShared_Dirty: 0 kB\n\
+                      Private_Clean: 0 kB\nPrivate_Dirty: 0 kB\n";
+        let stat = |pid: u32, pages: u32| {
+            let zeros = "0 ".repeat(17);
+            format!("{pid} (x) S 1 {zeros}{pid} 0 {pages} 0\n")
+        };
+        let mut fake = FakeHost::new();
+        // The second has ended when all were read, the third has another's pid.
+        for (pid, pages, now) in [(7, 2, 7), (8, 0, 8), (9, 2, 10)] {
+            fake = fake
+                .proc(&format!("{pid}/smaps_rollup"), rollup)
+                .proc(&format!("{pid}/stat"), &stat(now, pages));
+        }
+        let host = fake.host();
+        let mut tools = Tools::new(&host, 10);
+        let ids = [7, 8, 9].map(|pid| ProcessId { pid, started: u64::from(pid) });
+        let tree = ids.map(|id| Process::new(id, b"", &tools));
+        let mut tick = Tick::new(&[ProcessMemory::METRICS]);
+        Footprint::within(1.0).pass(&host, &tree, &mut tools, &mut tick);
+        assert_eq!(tick.tables()[0].entities(), [Entity::Process(ids[0])]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::parse;
 use crate::sample::{Entity, ProcessId, Table, Tick};
 use crate::settings::Settings;
 
-fn machines() -> Vec<PathBuf> {
+pub(crate) fn machines() -> Vec<PathBuf> {
     let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
     let mut found: Vec<PathBuf> =
         std::fs::read_dir(hosts).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -26,7 +26,7 @@ fn machines() -> Vec<PathBuf> {
     found
 }
 
-fn read(machine: &Path, file: &str) -> String {
+pub(crate) fn read(machine: &Path, file: &str) -> String {
     let path = machine.join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
@@ -78,9 +78,9 @@ fn measured(machine: &Path) -> String {
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost, its counters and its directory are those of this test, not of the
-    // capture.
-    let ours = ["own", "task-clock", "filesystem"];
+    // weigh's own cost, its counters, its directory and the driver that it would ask are those of
+    // this test, not of the capture.
+    let ours = ["own", "task-clock", "filesystem", "gpu"];
     let sources = SOURCES.iter().filter(|source| !ours.contains(&source.name));
     let is_here =
         |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);
@@ -112,17 +112,21 @@ fn measured(machine: &Path) -> String {
 #[test]
 fn every_captured_machine_reads_as_its_golden_file_says() {
     for machine in machines() {
-        let path = machine.join("golden.txt");
-        let measured = measured(&machine);
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, &measured).unwrap();
-        }
-        let golden = read(&machine, "golden.txt");
-        for (line, (is, was)) in measured.lines().zip(golden.lines()).enumerate() {
-            assert_eq!(is, was, "{}:{}", path.display(), line + 1);
-        }
-        assert_eq!(measured.len(), golden.len(), "{}", path.display());
+        assert_golden(&machine, "golden.txt", &measured(&machine));
     }
+}
+
+/// Compares with a golden file of a machine, or writes it anew.
+pub(crate) fn assert_golden(machine: &Path, file: &str, is: &str) {
+    let path = machine.join(file);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, is).unwrap();
+    }
+    let golden = read(machine, file);
+    for (line, (is, was)) in is.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(is, was, "{}:{}", path.display(), line + 1);
+    }
+    assert_eq!(is.len(), golden.len(), "{}", path.display());
 }
 
 /// Runs the parser that reads a file of this name; files without one are passed over.
@@ -144,6 +148,17 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
         "state" => parse::attribute::port_state(bytes).map(drop),
         "rate" => parse::attribute::port_rate(bytes).map(drop),
         "name" => parse::attribute::text(bytes).map(drop),
+        "cpuinfo" => parse::cpuinfo::parse(bytes).map(drop),
+        "os-release" => parse::os_release::parse(bytes).map(drop),
+        "limits" => parse::limits::parse(bytes).map(drop),
+        "size" if path.contains("/cache/") => parse::attribute::cache_size(bytes).map(drop),
+        "distance" => parse::attribute::numbers(bytes).map(drop),
+        "enabled" => parse::attribute::chosen(bytes).map(drop),
+        "speed" => parse::attribute::signed(bytes).map(drop),
+        "uevent" | "information" => {
+            let _ = parse::attribute::valued(bytes, "DRIVER=");
+            Ok(())
+        }
         "online" => parse::cpulist::count(bytes).map(drop),
         _ if path.starts_with("/sys/") => parse::attribute::number(bytes).map(drop),
         _ => Ok(()),

@@ -14,7 +14,7 @@ pub mod filesystem;
 pub mod footprint;
 pub mod frequency;
 #[cfg(test)]
-mod golden;
+pub(crate) mod golden;
 pub mod gpu;
 pub mod infiniband;
 pub mod members;
@@ -22,6 +22,7 @@ pub mod memory;
 pub mod network;
 pub mod own;
 mod pace;
+pub mod packets;
 pub mod paging;
 pub mod power_meter;
 pub mod pressure;
@@ -29,6 +30,7 @@ pub mod process;
 pub mod processes;
 pub mod rule;
 mod select;
+pub mod sockets;
 pub mod task_clock;
 mod turns;
 mod watching;
@@ -116,6 +118,8 @@ pub const SOURCES: &[Source] = &[
     cpu::PER_CPU,
     memory::SOURCE,
     network::SOURCE,
+    sockets::SOURCE,
+    packets::SOURCE,
     infiniband::SOURCE,
     disk::SOURCE,
     filesystem::SOURCE,
@@ -126,6 +130,22 @@ pub const SOURCES: &[Source] = &[
     paging::SOURCE,
     frequency::SOURCE,
     own::SOURCE,
+];
+
+/// Sources of the whole machine's counters, which are also looked at before a command begins:
+/// what it does between its exec and the first tick is theirs to tell.
+///
+/// Those that have only levels gain nothing by it. Those that may keep whoever asks waiting
+/// (power meters, throttle counts of many cores) would delay the command.
+pub const BEFORE_EXEC: &[Source] = &[
+    cpu::SOURCE,
+    cpu::PER_CPU,
+    network::SOURCE,
+    infiniband::SOURCE,
+    disk::SOURCE,
+    energy::SOURCE,
+    pressure::SOURCE,
+    paging::SOURCE,
 ];
 
 /// How processes that weigh did not start are noticed. No metrics come from these, so they are

@@ -46,6 +46,8 @@ metrics! {
 metrics! {
     /// TCP of weigh's network namespace.
     pub struct NodeTcp in Node / "tcp", "TCP" {
+        /// Segments received.
+        received: Counter u64 One, "Segments received", from "/proc/net/snmp Tcp InSegs";
         /// Segments sent for the first time.
         sent: Counter u64 One, "Segments sent", from "/proc/net/snmp Tcp OutSegs";
         /// Segments sent again, because nobody confirmed them in time.
@@ -156,7 +158,8 @@ impl Network {
         let read = self.snmp.read(&host.proc, || c"self/net/snmp", &mut self.buffer);
         let Ok(bytes) = read else { return Ok(()) };
         let tcp = net_snmp::parse(bytes).map_err(malformed(&host.proc, c"self/net/snmp"))?;
-        let row = NodeTcp { sent: tcp.sent, retransmitted: tcp.retransmitted };
+        let net_snmp::Tcp { received, sent, retransmitted } = tcp;
+        let row = NodeTcp { received, sent, retransmitted };
         tick.put(Entity::Single, &row);
         Ok(())
     }
@@ -334,11 +337,12 @@ mod tests {
     fn segments_sent_again_are_the_machines() {
         let fake = FakeHost::new()
             .proc("self/net/dev", &line("lo", 5, 1))
-            .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
+            .proc("self/net/snmp", "Tcp: InSegs OutSegs RetransSegs\nTcp: 7 9 2\n");
         let mut tick = Tick::new(&[NodeTcp::METRICS]);
         Network::new().sample(&fake.host(), &mut tick).unwrap();
         let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
-        assert_eq!(row, NodeTcp { sent: Some(9), retransmitted: Some(2) });
+        let (received, sent) = (Some(7), Some(9));
+        assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2) });
     }
 
     #[test]

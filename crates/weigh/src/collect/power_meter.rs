@@ -45,19 +45,23 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 fn probe(host: &Host) -> Probe {
     let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
-    let mut refused = None;
+    let (mut refused, mut closed) = (None, String::new());
     for meter in &mut meters {
         match meter.file.read(&host.sys, &mut buffer) {
             // One is enough: asking them may take its time, and the command waits.
             Ok(_) => return Probe::Ready,
-            Err(error) => refused = Some(error),
+            Err(error) => {
+                if error.is_denied() {
+                    closed += &format!(" {}", host.sys.path(meter.file.path()).display());
+                }
+                refused = Some(error);
+            }
         }
     }
     match refused {
-        Some(error) if error.is_denied() => Probe::Denied {
-            why: error.to_string(),
-            hint: "sudo chmod a+r /sys/class/hwmon/*/{power,energy}*_*".to_owned(),
-        },
+        Some(error) if !closed.is_empty() => {
+            Probe::Denied { why: error.to_string(), hint: format!("sudo chmod a+r{closed}") }
+        }
         Some(error) => Probe::Absent { why: error.to_string() },
         None => Probe::Absent { why: "there is no power meter in /sys/class/hwmon".to_owned() },
     }
@@ -237,7 +241,8 @@ mod tests {
         let fake = FakeHost::new().sys("class/hwmon/hwmon0/energy1_input", "1\n");
         fake.deny_sys("class/hwmon/hwmon0/energy1_input");
         let host = fake.host();
-        assert!(matches!(as_nobody(|| probe(&host)), Probe::Denied { .. }));
+        let Probe::Denied { hint, .. } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        assert!(hint.starts_with("sudo chmod a+r /") && hint.ends_with("/energy1_input"), "{hint}");
         assert_eq!(as_nobody(|| look(&mut Meters::new(), &host)).0, []);
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
     }

@@ -18,6 +18,7 @@ mod held;
 mod made;
 pub mod oasis;
 pub mod python;
+pub mod pytyche;
 mod rates;
 #[cfg(feature = "parquet")]
 mod runs;
@@ -232,6 +233,10 @@ fn unfinished(recording: &Recording) -> Vec<String> {
 /// A moment of a run in seconds since 1970, rounded once.
 fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
     const SECOND: i128 = 1_000_000_000;
-    let nanoseconds = started.as_nanosecond() + (seconds * 1e9).round() as i128;
+    let nanoseconds = unix_nanoseconds(started, seconds);
     nanoseconds.div_euclid(SECOND) as f64 + nanoseconds.rem_euclid(SECOND) as f64 / 1e9
+}
+
+fn unix_nanoseconds(started: jiff::Timestamp, seconds: f64) -> i128 {
+    started.as_nanosecond().saturating_add((seconds * 1e9).round() as i128)
 }

@@ -102,11 +102,18 @@ pub fn rounded(number: f64, places: usize) -> f64 {
 /// A value as `json.dumps(value, indent=…)` writes it.
 pub fn dumps(value: &Value, indent: usize) -> String {
     let mut json = String::new();
-    write(&mut json, value, indent, 0);
+    write(&mut json, value, Some(indent), 0);
     json
 }
 
-fn write(json: &mut String, value: &Value, indent: usize, depth: usize) {
+/// A value as `json.dumps(value)` writes it: in one line.
+pub fn dumps_line(value: &Value) -> String {
+    let mut json = String::new();
+    write(&mut json, value, None, 0);
+    json
+}
+
+fn write(json: &mut String, value: &Value, indent: Option<usize>, depth: usize) {
     match value {
         Value::Missing => json.push_str("null"),
         Value::Whole(number) => json.push_str(&number.to_string()),
@@ -131,18 +138,21 @@ fn nested<'a>(
     json: &mut String,
     (open, close): (char, char),
     items: impl Iterator<Item = (Option<&'a String>, &'a Value)>,
-    indent: usize,
+    indent: Option<usize>,
     depth: usize,
 ) {
     let line = |json: &mut String, depth: usize| {
-        json.push('\n');
-        json.extend(std::iter::repeat_n(' ', indent * depth));
+        if let Some(indent) = indent {
+            json.push('\n');
+            json.extend(std::iter::repeat_n(' ', indent * depth));
+        }
     };
+    let between = if indent.is_some() { "," } else { ", " };
     json.push(open);
     let mut any = false;
     for (key, item) in items {
         if any {
-            json.push(',');
+            json.push_str(between);
         }
         any = true;
         line(json, depth + 1);
@@ -262,6 +272,10 @@ mod tests {
             dumps(&value, 1),
             "{\n \"a\\\"\\n\": [\n  1,\n  0.5\n ],\n \"\\u00e9\\ud83d\\ude00\\u007f\": {},\n \
              \"none\": [\n  null,\n  NaN\n ]\n}"
+        );
+        assert_eq!(
+            dumps_line(&value),
+            r#"{"a\"\n": [1, 0.5], "\u00e9\ud83d\ude00\u007f": {}, "none": [null, NaN]}"#
         );
     }
 }

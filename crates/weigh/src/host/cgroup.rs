@@ -11,6 +11,8 @@ use std::ffi::CString;
 use std::path::{Component, Path};
 
 use super::{Dir, Error, Host};
+use crate::parse::cgroup::{Membership, memberships};
+use crate::parse::group_stat;
 
 /// One control group, wherever it is.
 #[derive(Debug, Clone)]
@@ -96,6 +98,47 @@ impl Group {
         };
         let path = format!("/{named}");
         Ok(Group { path, members, unified: unified.ok(), cpuacct, cpu, memory, pids, blkio })
+    }
+}
+
+impl Group {
+    /// The group that this process is in, which may be another one under each controller.
+    pub fn own(host: &Host) -> Option<Group> {
+        let mut buffer = Vec::new();
+        let bytes = host.proc.read(c"self/cgroup", &mut buffer).ok()?;
+        let below = |trees: &[&str], is_meant: &dyn Fn(&Membership<'_>) -> bool| {
+            let membership = memberships(bytes).find(|one| is_meant(one))?;
+            let named = plain(Path::new(std::str::from_utf8(membership.path).ok()?))?;
+            let dir = trees.iter().find_map(|tree| find(host, tree, &named).ok())?;
+            Some((dir, format!("/{named}")))
+        };
+        let unified = if is_group(host, MOUNT) { "" } else { "unified" };
+        let unified = below(&[unified], &|one| one.is_unified());
+        let memory = below(&["memory"], &|one| one.controls("memory"));
+        let of = |trees: &[&str], name: &str| below(trees, &|one| one.controls(name));
+        let (cpuacct, cpu) = (of(CPUACCT, "cpuacct"), of(CPU, "cpu"));
+        let (members, path) = memory.as_ref().or(unified.as_ref()).or(cpuacct.as_ref())?.clone();
+        let dir = |found: Option<(Dir, String)>| found.map(|(dir, _)| dir);
+        Some(Group {
+            path,
+            members,
+            unified: dir(unified),
+            cpuacct: dir(cpuacct),
+            cpu: dir(cpu),
+            memory: dir(memory),
+            pids: dir(of(&["pids"], "pids")),
+            blkio: dir(of(&["blkio"], "blkio")),
+        })
+    }
+
+    /// Processes of it that the kernel has killed for want of memory.
+    pub fn oom_kills(&self) -> Option<u64> {
+        let mut buffer = Vec::new();
+        let bytes = match (&self.memory, &self.unified) {
+            (Some(first), _) => first.read(c"memory.oom_control", &mut buffer),
+            (None, second) => second.as_ref()?.read(c"memory.events", &mut buffer),
+        };
+        group_stat::oom_kills(bytes.ok()?).ok()?
     }
 }
 
@@ -191,6 +234,24 @@ mod tests {
         let other = Group::at(&fake.host(), Path::new("/sys/fs/cgroup/freezer/job")).unwrap();
         assert_eq!(members(&other), b"8\n");
         assert!(other.memory.is_some());
+    }
+
+    #[test]
+    fn our_own_group_may_be_another_one_under_each_controller() {
+        let fake = v1()
+            .proc("self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/\n2:pids:/gone\n0::/\n")
+            .sys("fs/cgroup/cpu,cpuacct/cgroup.procs", "")
+            .sys("fs/cgroup/memory/job/memory.oom_control", "under_oom 0\noom_kill 3\n");
+        let group = Group::own(&fake.host()).unwrap();
+        assert_eq!((group.path.as_str(), group.oom_kills()), ("/job", Some(3)));
+        assert!(group.cpuacct.is_some() && group.pids.is_none() && group.unified.is_none());
+        let second = FakeHost::new()
+            .proc("self/cgroup", "0::/job\n")
+            .sys("fs/cgroup/cgroup.procs", "1\n")
+            .sys("fs/cgroup/job/cgroup.procs", "7\n")
+            .sys("fs/cgroup/job/memory.events", "oom 1\noom_kill 1\n");
+        assert_eq!(Group::own(&second.host()).unwrap().oom_kills(), Some(1));
+        assert!(Group::own(&FakeHost::new().host()).is_none());
     }
 
     #[test]

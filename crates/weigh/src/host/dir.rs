@@ -8,12 +8,12 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir, SeekFrom};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, SeekFrom};
 use rustix::io::Errno;
 
 use super::Error;
@@ -25,6 +25,12 @@ pub struct Dir {
     path: PathBuf,
     /// Every path that was opened, when somebody wants to know (`capture-host`).
     opened: Option<Arc<Mutex<BTreeSet<PathBuf>>>>,
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 impl Dir {
@@ -81,9 +87,35 @@ impl Dir {
         read_whole(&fd, buffer).map_err(|errno| self.error(file, errno))
     }
 
+    /// Makes a directory in this one, for us alone to write in.
+    pub fn make(&self, name: &CStr) -> Result<(), Error> {
+        let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
+        rustix::fs::mkdirat(&self.fd, name, mode).map_err(|errno| self.error(name, errno))
+    }
+
+    /// Removes a directory in this one; a control group goes when nobody is in it.
+    pub fn unmake(&self, name: &CStr) -> Result<(), Error> {
+        rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
+            .map_err(|errno| self.error(name, errno))
+    }
+
+    /// Tells the kernel something through one of its files.
+    pub fn tell(&self, file: &CStr, text: &str) -> Result<(), Error> {
+        let failed = |errno| self.error(file, errno);
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&self.fd, file, flags, Mode::empty()).map_err(failed)?;
+        rustix::io::write(&fd, text.as_bytes()).map_err(failed)?;
+        Ok(())
+    }
+
+    /// Whether this user may write to a file.
+    pub fn is_writable(&self, file: &CStr) -> bool {
+        rustix::fs::accessat(&self.fd, file, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+    }
+
     /// The number that `stat` calls the file's size.
     pub fn size(&self, file: &CStr) -> Result<u64, Error> {
-        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty())
+        rustix::fs::statat(&self.fd, file, AtFlags::empty())
             .map(|stat| stat.st_size as u64)
             .map_err(|errno| self.error(file, errno))
     }
@@ -91,7 +123,7 @@ impl Dir {
     /// Whether there is anything of this name.
     pub fn has(&self, file: &CStr) -> bool {
         self.remember(file);
-        rustix::fs::statat(&self.fd, file, rustix::fs::AtFlags::empty()).is_ok()
+        rustix::fs::statat(&self.fd, file, AtFlags::empty()).is_ok()
     }
 
     /// The names in a subdirectory, in order, those that begin with a point left out.
@@ -325,7 +357,14 @@ impl AsRef<CStr> for ProcPath {
     }
 }
 
-/// Reads a file from its beginning; files in `/proc` answer in one go when the buffer is large enough.
+/// Files of records (`vmstat`, `diskstats`, `net/dev`, `cpuinfo`) come in pieces of at most a
+/// page, a piece ends where the next record would not fit, and no record of ours is longer than
+/// half a page. So a piece that is not the last has more bytes than these.
+const HALF_A_PAGE: usize = 2048;
+
+/// Reads a file from its beginning.
+///
+/// Small files are there after one call: the second, which would only say "end of file", is saved.
 fn read_whole<'b>(fd: &OwnedFd, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Errno> {
     if buffer.len() < 4096 {
         buffer.resize(4096, 0);
@@ -338,12 +377,12 @@ fn read_whole<'b>(fd: &OwnedFd, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Err
             Err(errno) => return Err(errno),
         };
         filled += count;
-        // Less than there was room for: that was all of it, as these files are made
-        // up whole. Saves the second call that would only say "end of file".
-        if count == 0 || filled < buffer.len() {
+        if count < HALF_A_PAGE && filled < buffer.len() {
             return Ok(&buffer[..filled]);
         }
-        buffer.resize(buffer.len() * 2, 0);
+        if filled == buffer.len() {
+            buffer.resize(buffer.len() * 2, 0);
+        }
     }
 }
 
@@ -367,6 +406,17 @@ mod tests {
         let fake = FakeHost::new().proc("stat", &long);
         let mut buffer = Vec::new();
         assert_eq!(fake.host().proc.read(c"stat", &mut buffer).unwrap().len(), 10_000);
+    }
+
+    #[test]
+    fn a_file_that_comes_in_pieces_is_read_whole() {
+        let host = super::super::Host::at(Path::new("/")).unwrap();
+        let lines = |bytes: &[u8]| bytes.split(|&byte| byte == b'\n').count();
+        // Larger than a page on most kernels, and given out a page at a time.
+        #[allow(clippy::disallowed_methods, reason = "the comparison needs another reader")]
+        let all = std::fs::read("/proc/vmstat").unwrap();
+        let mut buffer = vec![0; 16 * 1024];
+        assert_eq!(lines(host.proc.read(c"vmstat", &mut buffer).unwrap()), lines(&all));
     }
 
     #[test]

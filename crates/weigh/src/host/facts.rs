@@ -18,6 +18,9 @@ pub struct Facts {
     pub cores_allowed: f64,
     /// Memory in bytes; null when `/proc/meminfo` cannot be read.
     pub memory_bytes: Option<u64>,
+    /// Memory that the run may use by its cgroup, in bytes; null when that has no limit.
+    #[serde(default)]
+    pub memory_limit_bytes: Option<u64>,
     /// The running kernel.
     pub kernel: String,
     /// The processor architecture.
@@ -51,12 +54,28 @@ impl Facts {
             memory_bytes: memory
                 .and_then(|bytes| parse::meminfo::parse(bytes).ok())
                 .map(|memory| memory.total),
+            memory_limit_bytes: memory_limit(host),
             kernel: text(system.release()),
             architecture: text(system.machine()),
             gpus: Vec::new(),
             boot: boot(host),
             pid_namespace: pid_namespace(host),
         }
+    }
+}
+
+impl Facts {
+    /// Memory that the run may use: that of the machine, or less.
+    pub fn memory_allowed_bytes(&self) -> Option<u64> {
+        match (self.memory_bytes, self.memory_limit_bytes) {
+            (Some(all), Some(limit)) => Some(all.min(limit)),
+            (all, limit) => all.or(limit),
+        }
+    }
+
+    /// The limit of the cgroup, where it is what stops the run and not the machine's size.
+    pub fn tight_memory_limit_bytes(&self) -> Option<u64> {
+        self.memory_limit_bytes.filter(|limit| self.memory_bytes.is_none_or(|all| *limit < all))
     }
 }
 
@@ -83,6 +102,7 @@ impl Facts {
             cores: 4,
             cores_allowed: 4.0,
             memory_bytes: Some(8 << 30),
+            memory_limit_bytes: None,
             kernel: "6.0".to_owned(),
             architecture: "x86_64".to_owned(),
             gpus: Vec::new(),
@@ -101,44 +121,74 @@ fn online(host: &Host) -> u32 {
 }
 
 /// The smallest CPU quota on the way from our cgroup to the root, in cores.
-fn quota(host: &Host) -> Option<f64> {
+pub(super) fn quota(host: &Host) -> Option<f64> {
+    tightest(host, "cpu", v2_quota, v1_quota).min_by(f64::total_cmp)
+}
+
+/// The smallest memory limit on the way from our cgroup to the root, in bytes.
+pub(super) fn memory_limit(host: &Host) -> Option<u64> {
+    tightest(host, "memory", v2_memory, v1_memory).min()
+}
+
+/// What the groups we are in say of a limit, in each version: the smallest on the way up.
+fn tightest<T: PartialOrd>(
+    host: &Host,
+    controller: &str,
+    second: fn(&Host, &str) -> Option<T>,
+    first: fn(&Host, &str) -> Option<T>,
+) -> impl Iterator<Item = T> {
     let mut buffer = Vec::new();
-    let memberships = host.proc.read(c"self/cgroup", &mut buffer).ok()?.to_vec();
-    cgroup::memberships(&memberships)
-        .filter_map(|membership| {
-            let path = std::str::from_utf8(membership.path).ok()?;
-            if membership.is_unified() {
-                smallest(path, |group| v2_quota(host, group))
-            } else if membership.controls("cpu") {
-                smallest(path, |group| v1_quota(host, group))
-            } else {
-                None
-            }
-        })
-        .min_by(f64::total_cmp)
+    let bytes = host.proc.read(c"self/cgroup", &mut buffer).unwrap_or_default();
+    let found = cgroup::memberships(bytes).filter_map(|membership| {
+        let path = std::str::from_utf8(membership.path).ok()?;
+        if membership.is_unified() {
+            smallest(path, |group| second(host, group))
+        } else if membership.controls(controller) {
+            smallest(path, |group| first(host, group))
+        } else {
+            None
+        }
+    });
+    found.collect::<Vec<T>>().into_iter()
 }
 
 /// The smallest answer among a cgroup and its ancestors.
-fn smallest(path: &str, quota: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+fn smallest<T: PartialOrd>(path: &str, limit: impl Fn(&str) -> Option<T>) -> Option<T> {
     let mut group = path.trim_end_matches('/');
-    let mut least = quota(group);
+    let mut least = limit(group);
     while let Some((parent, _)) = group.rsplit_once('/') {
         group = parent;
-        least = match (least, quota(group)) {
-            (Some(one), Some(other)) => Some(one.min(other)),
+        least = match (least, limit(group)) {
+            (Some(one), Some(other)) => Some(if other < one { other } else { one }),
             (one, other) => one.or(other),
         };
     }
     least
 }
 
+/// Where version 1 is mounted beside it, version 2 hangs at `unified`.
+const V2_MOUNTS: [&str; 2] = ["fs/cgroup", "fs/cgroup/unified"];
+
 fn v2_quota(host: &Host, group: &str) -> Option<f64> {
     let mut buffer = Vec::new();
-    // Where version 1 is mounted beside it, version 2 hangs at `unified`.
-    ["fs/cgroup", "fs/cgroup/unified"].into_iter().find_map(|mount| {
+    V2_MOUNTS.into_iter().find_map(|mount| {
         let path = CString::new(format!("{mount}{group}/cpu.max")).ok()?;
         cgroup::cpu_max(host.sys.read(&path, &mut buffer).ok()?).ok()?
     })
+}
+
+fn v2_memory(host: &Host, group: &str) -> Option<u64> {
+    V2_MOUNTS.into_iter().find_map(|mount| bytes(host, &format!("{mount}{group}/memory.max")))
+}
+
+fn v1_memory(host: &Host, group: &str) -> Option<u64> {
+    bytes(host, &format!("fs/cgroup/memory{group}/memory.limit_in_bytes"))
+}
+
+fn bytes(host: &Host, path: &str) -> Option<u64> {
+    let mut buffer = Vec::new();
+    let path = CString::new(path).ok()?;
+    cgroup::bytes_limit(host.sys.read(&path, &mut buffer).ok()?).ok()?
 }
 
 fn v1_quota(host: &Host, group: &str) -> Option<f64> {
@@ -163,6 +213,35 @@ mod tests {
             .sys("fs/cgroup/user.slice/cpu.max", "150000 100000\n")
             .sys("fs/cgroup/user.slice/job/cpu.max", "max 100000\n");
         assert_eq!(quota(&fake.host()), Some(1.5));
+    }
+
+    #[test]
+    fn the_tightest_memory_limit_counts_in_either_version() {
+        let second = FakeHost::new()
+            .proc("self/cgroup", "0::/user.slice/job\n")
+            .sys("fs/cgroup/user.slice/memory.max", "2147483648\n")
+            .sys("fs/cgroup/user.slice/job/memory.max", "max\n");
+        assert_eq!(memory_limit(&second.host()), Some(2 << 30));
+        let first = FakeHost::new()
+            .proc("self/cgroup", "4:memory:/job\n3:cpu:/other\n")
+            .sys("fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+            .sys("fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n")
+            .sys("fs/cgroup/memory/other/memory.limit_in_bytes", "4096\n");
+        assert_eq!(memory_limit(&first.host()), Some(1 << 30));
+        assert_eq!(memory_limit(&FakeHost::new().host()), None);
+    }
+
+    #[test]
+    fn a_limit_above_the_machine_s_memory_stops_nobody() {
+        let facts = |limit| Facts { memory_limit_bytes: limit, ..Facts::example() };
+        let (tight, wide) = (facts(Some(1 << 30)), facts(Some(1 << 40)));
+        assert_eq!(tight.memory_allowed_bytes(), Some(1 << 30));
+        assert_eq!(tight.tight_memory_limit_bytes(), Some(1 << 30));
+        assert_eq!(wide.memory_allowed_bytes(), Some(8 << 30));
+        assert_eq!(
+            (wide.tight_memory_limit_bytes(), facts(None).tight_memory_limit_bytes()),
+            (None, None)
+        );
     }
 
     #[test]

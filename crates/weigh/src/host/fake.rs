@@ -68,6 +68,12 @@ impl FakeHost {
         self
     }
 
+    /// With this file anywhere.
+    pub fn file(self, path: &str, content: &str) -> FakeHost {
+        self.set(path, content.as_bytes());
+        self
+    }
+
     /// Changes a file under `/proc`.
     pub fn set_proc(&self, path: &str, content: &str) {
         self.set(&format!("proc/{path}"), content.as_bytes());

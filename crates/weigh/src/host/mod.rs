@@ -4,6 +4,7 @@
 //! system call, so a test can put another machine behind the door
 //! (`FakeHost`), and `--host-root` can point at one.
 
+pub mod bpf;
 pub mod cgroup;
 pub mod child;
 pub mod clock;
@@ -14,13 +15,16 @@ pub mod environment;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
+pub mod hardware;
 mod netlink;
 pub mod nvml;
 pub mod own;
+pub mod own_group;
 pub mod perf;
 pub mod pidfd;
 pub mod room;
 pub mod signals;
+pub mod sock_diag;
 pub mod taskstats;
 pub mod wait;
 
@@ -74,6 +78,8 @@ impl Error {
 /// The machine: its `/proc` and `/sys`, its clock and its constants.
 #[derive(Debug, Clone)]
 pub struct Host {
+    /// Where its file system begins.
+    pub root: Dir,
     /// `/proc`, or what stands in for it.
     pub proc: Dir,
     /// `/sys`, or what stands in for it.
@@ -92,6 +98,7 @@ impl Host {
     /// The machine whose file system begins at `root` (`/` for this one).
     pub fn at(root: &Path) -> Result<Host, Error> {
         Ok(Host {
+            root: Dir::open(root)?,
             proc: Dir::open(&root.join("proc"))?,
             sys: Dir::open(&root.join("sys"))?,
             clock: Clock::Monotonic,

@@ -22,8 +22,9 @@ use super::Clock;
 /// 800 bytes of it, so this is a burst of twenty thousand.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// No message that is asked for here is longer.
-const LONGEST_MESSAGE: usize = 8 << 10;
+/// No message that is asked for here is longer, and the kernel puts as much of a list into
+/// one as fits, up to this.
+const LONGEST_MESSAGE: usize = 32 << 10;
 
 /// The kernel answers before it returns from a request; this is for its bad days.
 const PATIENCE: Duration = Duration::from_millis(200);

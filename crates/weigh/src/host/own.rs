@@ -34,6 +34,12 @@ pub fn sampling_seconds() -> f64 {
     (clock::thread_cpu().as_secs_f64() - before).max(0.0)
 }
 
+/// The number of the user this runs as, who is not root.
+pub fn unprivileged_user() -> Option<u32> {
+    let user = rustix::process::geteuid();
+    (!user.is_root()).then(|| user.as_raw())
+}
+
 /// The name of the user whose rights this process has; `None` when it is not known.
 ///
 /// From /etc/passwd, else from what the login said of itself. A directory service is not

@@ -5,19 +5,21 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 
 /// The working directory as it was when weigh began.
 #[derive(Debug)]
 pub struct WorkingDirectory(OwnedFd);
 
-/// Room of a file system, in bytes.
+/// Room of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// All there is.
+    /// Bytes there are.
     pub total: u64,
-    /// What is left for users who are not root.
+    /// Bytes that are left for users who are not root.
     pub available: u64,
+    /// Files there can be, and how many more; not every file system has such a limit.
+    pub files: Option<(u64, u64)>,
 }
 
 /// Numbers of file systems that others serve (statfs(2), and their own sources).
@@ -47,12 +49,18 @@ impl WorkingDirectory {
         Ok(FAR.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
     }
 
+    /// Whether nobody can write to it.
+    pub fn is_read_only(&self) -> std::io::Result<bool> {
+        Ok(rustix::fs::fstatvfs(&self.0)?.f_flag.contains(StatVfsMountFlags::RDONLY))
+    }
+
     /// The room of its file system.
     pub fn room(&self) -> std::io::Result<Room> {
         let found = rustix::fs::fstatvfs(&self.0)?;
         Ok(Room {
             total: found.f_blocks.saturating_mul(found.f_frsize),
             available: found.f_bavail.saturating_mul(found.f_frsize),
+            files: (found.f_files > 0).then_some((found.f_files, found.f_favail)),
         })
     }
 }
@@ -65,5 +73,6 @@ mod tests {
     fn no_more_is_left_than_there_is() {
         let room = WorkingDirectory::open().unwrap().room().unwrap();
         assert!(room.total > 0 && room.available <= room.total, "{room:?}");
+        assert!(room.files.is_none_or(|(most, left)| left <= most), "{room:?}");
     }
 }

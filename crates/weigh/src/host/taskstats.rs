@@ -160,17 +160,41 @@ impl Drop for Taskstats {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
     use std::path::Path;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
     use std::time::Duration;
 
     use super::*;
     use crate::host::wait::{End, Usage, reap};
     use crate::host::{Clock, Host};
 
-    /// Runs a program: its last account, and what wait says of it; `None` where accounts are
-    /// not given.
-    fn account_of(program: &str, arguments: &[&str]) -> Option<(Departure, End, Usage)> {
+    /// What is known of a program that has ended.
+    struct Ended {
+        account: Departure,
+        /// What wait says of it.
+        end: End,
+        usage: Usage,
+        /// What it printed.
+        said: String,
+    }
+
+    impl Ended {
+        /// Fails unless the CPU time is not below what the program itself says it had used
+        /// when it was about to end, nor above what wait says.
+        fn has_the_cpu_time_it_used(&self) {
+            let said: f64 = self.said.trim().parse().unwrap();
+            let Ended { account, usage, .. } = self;
+            let cpu = account.cpu.as_secs_f64();
+            assert!(cpu >= said, "{account:?}, and it says that it used {said} s");
+            // Clearing away is in the account of wait alone, which is not finer than the clock
+            // ticks by which the kernel splits it.
+            assert!(cpu <= usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
+        }
+    }
+
+    /// Runs a program to its end; `None` where accounts are not given.
+    fn account_of(program: &str, arguments: &[&str]) -> Option<Ended> {
         let host = Host::at(Path::new("/")).unwrap();
         let mut taskstats = match Taskstats::open(&host.sys) {
             Ok(taskstats) => taskstats,
@@ -179,7 +203,8 @@ mod tests {
                 return None;
             }
         };
-        let Ok(child) = Command::new(program).args(arguments).spawn() else {
+        let mut command = Command::new(program);
+        let Ok(mut child) = command.args(arguments).stdout(Stdio::piped()).spawn() else {
             eprintln!("skipped: there is no {program}");
             return None;
         };
@@ -194,7 +219,9 @@ mod tests {
         loop {
             // The account comes a moment before the end.
             if let Some((end, usage)) = reap(child.id()) {
-                return account.map(|account| (account, end, usage));
+                let mut said = String::new();
+                child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+                return account.map(|account| Ended { account, end, usage, said });
             }
             std::thread::yield_now();
         }
@@ -203,7 +230,7 @@ mod tests {
     #[test]
     fn memory_and_io_of_a_process_are_in_its_account() {
         let copy = ["if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", "status=none"];
-        let Some((account, ..)) = account_of("dd", &copy) else { return };
+        let Some(Ended { account, .. }) = account_of("dd", &copy) else { return };
         let most = 64 << 20;
         let peak = account.peak_rss_bytes.unwrap();
         assert!((most..most + (16 << 20)).contains(&peak), "{account:?}");
@@ -214,12 +241,14 @@ mod tests {
 
     #[test]
     fn an_account_has_the_cpu_time_and_the_end_that_wait_tells() {
-        let burn = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exit 7";
-        let Some((account, end, usage)) = account_of("sh", &["-c", burn]) else { return };
-        // What it takes to clear a process away is in the other account alone.
-        assert!(account.cpu.as_secs_f64() < usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
-        assert_eq!(account.status.map(End::from_status), Some(end));
-        assert_eq!(end, End::Code(7));
+        let burn = "import sys, time
+while time.process_time() < 0.2: pass
+print(time.process_time())
+sys.exit(7)";
+        let Some(ended) = account_of("python3", &["-c", burn]) else { return };
+        ended.has_the_cpu_time_it_used();
+        assert_eq!(ended.account.status.map(End::from_status), Some(ended.end));
+        assert_eq!(ended.end, End::Code(7));
     }
 
     #[test]
@@ -229,12 +258,12 @@ def burn():
     while time.thread_time() < 0.1: pass
 threads = [threading.Thread(target=burn) for _ in range(4)]
 for thread in threads: thread.start()
-for thread in threads: thread.join()";
-        let Some((account, _, usage)) = account_of("python3", &["-c", burn]) else { return };
-        // What it takes to clear a process away is in the other account alone.
-        assert!(account.cpu.as_secs_f64() < usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
-        assert!(account.cpu > Duration::from_millis(400), "{account:?}");
-        assert_eq!(account.io, None);
+for thread in threads: thread.join()
+print(time.process_time())";
+        let Some(ended) = account_of("python3", &["-c", burn]) else { return };
+        ended.has_the_cpu_time_it_used();
+        assert!(ended.account.cpu > Duration::from_millis(400), "{:?}", ended.account);
+        assert_eq!(ended.account.io, None);
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
                 .map(|end| end.rss_before_exec_bytes)
                 .max()
                 .unwrap_or(0),
+            cpu_before_exec_seconds: accounts.iter().map(|end| end.cpu_before_exec_seconds).sum(),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
         })
     } else {

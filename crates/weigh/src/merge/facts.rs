@@ -25,6 +25,7 @@ pub fn of(manifests: &[&Manifest]) -> Facts {
         cores: each(|facts| Some(facts.cores.into())).unwrap_or(0).try_into().unwrap_or(u32::MAX),
         cores_allowed: machines.values().map(|views| allowed(views)).sum(),
         memory_bytes: each(|facts| facts.memory_bytes),
+        memory_limit_bytes: each(|facts| facts.memory_limit_bytes),
         kernel: all(|facts| &facts.kernel),
         architecture: all(|facts| &facts.architecture),
         gpus: Vec::new(),

@@ -40,6 +40,8 @@ pub fn of(
         collectors: different(manifests.iter().flat_map(|one| &one.collectors)),
         absent: absent(&manifests),
         host: facts::of(&manifests),
+        hardware: same(&manifests, |one| one.hardware.clone()),
+        surroundings: same(&manifests, |one| one.surroundings.clone()),
         job: same(&manifests, |one| one.job.clone()),
         catalogue: different(manifests.iter().flat_map(|one| &one.catalogue))
             .into_iter()
@@ -81,7 +83,8 @@ impl Layout {
         let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
             Some(Scope::Process | Scope::Own) => true,
-            Some(Scope::Run) => self.clocks,
+            // Of connections, several may have seen the same.
+            Some(Scope::Run) => self.clocks && name.starts_with("run.cpu."),
             // A group is not all of them.
             Some(Scope::Cgroup) => false,
             _ => self.one_machine,

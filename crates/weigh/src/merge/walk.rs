@@ -143,7 +143,7 @@ impl Written {
                 let (usage, end, account) = (*usage, *end, *account);
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
             }
-            Event::Mark { text } => self.put(at, Event::Mark { text: text.clone() }),
+            Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
             // Each of the recordings tells it, and there is one.
             Event::Gpu(gpu) => {
                 if self.gpus.insert(gpu.name.clone()) {
@@ -195,7 +195,8 @@ impl Written {
         for table in tick.tables() {
             let (Some(ours), false) = (
                 self.tick.table_mut(table.scope()),
-                matches!(table.scope(), Scope::Own | Scope::Run),
+                // Control groups of several runs are not one.
+                matches!(table.scope(), Scope::Own | Scope::Run | Scope::Cgroup),
             ) else {
                 continue;
             };

@@ -48,6 +48,53 @@ pub fn port_rate(bytes: &[u8]) -> Result<u64, Malformed> {
     bits.checked_add(tenths * 100_000_000).ok_or(Malformed(FIELD))
 }
 
+/// The size of a cache in bytes: `32K`, `16384K`.
+pub fn cache_size(bytes: &[u8]) -> Result<u64, Malformed> {
+    const FIELD: &str = "cache size";
+    let mut rest = Cursor::new(bytes);
+    let kibibytes = rest.digits(FIELD)?;
+    if rest.rest() != b"K\n" {
+        return Err(Malformed(FIELD));
+    }
+    kibibytes.checked_mul(1024).ok_or(Malformed(FIELD))
+}
+
+/// The one of several words that is chosen: `madvise` of `always [madvise] never`.
+pub fn chosen(bytes: &[u8]) -> Result<&[u8], Malformed> {
+    let inside = |word: &'_ &[u8]| word.starts_with(b"[") && word.ends_with(b"]");
+    let word = text(bytes)?.split(|&byte| byte == b' ').find(inside);
+    word.and_then(|word| word.get(1..word.len() - 1)).ok_or(Malformed("a chosen word"))
+}
+
+/// A whole number that may be below zero: the speed of a device that is down is `-1`.
+pub fn signed(bytes: &[u8]) -> Result<i64, Malformed> {
+    let text = std::str::from_utf8(text(bytes)?).map_err(|_| Malformed("a whole number"))?;
+    text.parse().map_err(|_| Malformed("a whole number"))
+}
+
+/// Whole numbers with spaces between them: how far a memory node is from each, `10 21`.
+pub fn numbers(bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
+    let mut rest = Cursor::new(bytes);
+    let mut numbers = Vec::new();
+    while let Some(number) = rest.number_if_any("a whole number")? {
+        numbers.push(number);
+    }
+    Ok(numbers)
+}
+
+/// The value of a line `KEY=value`, as in a device's `uevent`, or with `KEY:` in a driver's own
+/// files and in `/proc/<pid>/status`.
+pub fn valued<'a>(bytes: &'a [u8], key: &str) -> Option<&'a str> {
+    let mut lines = Cursor::new(bytes);
+    while let Ok(Some(line)) = lines.line() {
+        if let Some(value) = line.strip_prefix(key.as_bytes()) {
+            let value = std::str::from_utf8(value).ok()?.trim();
+            return (!value.is_empty()).then_some(value);
+        }
+    }
+    None
+}
+
 /// The number of a perf event: `event=0x02`.
 pub fn event(bytes: &[u8]) -> Result<u64, Malformed> {
     let digits = text(bytes)?.strip_prefix(b"event=0x").ok_or(Malformed("event"))?;
@@ -91,7 +138,25 @@ mod tests {
     }
 
     #[test]
+    fn caches_choices_and_distances_are_those_of_sysfs() {
+        assert_eq!((cache_size(b"32K\n"), cache_size(b"512M\n").is_err()), (Ok(32768), true));
+        assert_eq!(chosen(b"always [madvise] never\n"), Ok(&b"madvise"[..]));
+        assert!(chosen(b"always madvise never\n").is_err() && chosen(b"[\n").is_err());
+        assert_eq!((signed(b"-1\n"), signed(b"25000\n")), (Ok(-1), Ok(25_000)));
+        assert_eq!(numbers(b"10 21 31\n"), Ok(vec![10, 21, 31]));
+        let uevent = b"DRIVER=mlx5_core\nPCI_ID=15B3:1017\nEMPTY=\n";
+        assert_eq!(valued(uevent, "PCI_ID="), Some("15B3:1017"));
+        assert_eq!((valued(uevent, "EMPTY="), valued(uevent, "PCI_SLOT=")), (None, None));
+        assert_eq!(valued(b"Model: \t\t NVIDIA A100\n", "Model:"), Some("NVIDIA A100"));
+        assert_eq!(valued(b"DRIVER=mlx5", "DRIVER="), None, "half a line is none");
+    }
+
+    #[test]
     fn a_cut_value_is_no_value() {
+        cut_at_every_byte(b"16384K\n", cache_size, |_, _| false);
+        cut_at_every_byte(b"always [madvise] never\n", chosen, |_, _| false);
+        cut_at_every_byte(b"10 21\n", numbers, |_, _| false);
+        cut_at_every_byte(b"-1\n", signed, |_, _| false);
         cut_at_every_byte(b"262143328850\n", number, |_, _| false);
         cut_at_every_byte(b"4: ACTIVE\n", port_state, |_, _| false);
         cut_at_every_byte(b"100 Gb/sec (4X EDR)\n", port_rate, |_, _| false);
@@ -103,7 +168,8 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in mangled(b"2.5 Gb/sec (1X SDR)\n")) {
             let _ = (number(&bytes), text(&bytes), factor(&bytes), event(&bytes));
-            let _ = (port_state(&bytes), port_rate(&bytes));
+            let _ = (port_state(&bytes), port_rate(&bytes), cache_size(&bytes), chosen(&bytes));
+            let _ = (signed(&bytes), numbers(&bytes), valued(&bytes, "2.5"));
         }
     }
 }

@@ -70,6 +70,19 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
     })
 }
 
+/// Memory of one node, in bytes: the line `Node 0 MemTotal:  24682416 kB` of its own `meminfo`
+/// under `/sys/devices/system/node`.
+pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, Malformed> {
+    let key = format!("Node {node} MemTotal:");
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        if let Some(value) = line.strip_prefix(key.as_bytes()) {
+            return kilobytes(value, "MemTotal");
+        }
+    }
+    Err(Malformed("MemTotal"))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -104,6 +117,14 @@ mod tests {
         assert_eq!((old.total, old.free, old.available), (4096, 3072, None));
         assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(Malformed("MemFree")));
         assert_eq!(parse(b""), Err(Malformed("MemTotal")));
+    }
+
+    #[test]
+    fn a_node_has_its_own_line() {
+        let node: &[u8] = b"\nNode 1 MemTotal:       24682416 kB\nNode 1 MemFree: 3 kB\n";
+        assert_eq!(node_total(node, 1), Ok(24_682_416 * 1024));
+        assert!(node_total(node, 0).is_err() && node_total(b"", 1).is_err());
+        cut_at_every_byte(node, |bytes| node_total(bytes, 1), |part, whole| part == whole);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! `pressure`, `vmstat`, `attribute`) do not allocate and do not check UTF-8, since
 //! names need not be UTF-8.
 //!
-//! Messages of the kernel (`connector`, `taskstats`) are binary, in the byte order of the machine.
+//! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) are binary, in the byte order of the machine.
 //!
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
@@ -17,19 +17,23 @@
 pub mod attribute;
 pub mod cgroup;
 pub mod connector;
+pub mod cpuinfo;
 pub mod cpulist;
 pub mod diskstats;
 mod fields;
 pub mod group_stat;
 pub mod io;
+pub mod limits;
 pub mod loadavg;
 pub mod meminfo;
 mod native;
 pub mod net_dev;
 pub mod net_snmp;
+pub mod os_release;
 pub mod pressure;
 pub mod schedstat;
 pub mod smaps;
+pub mod sock_diag;
 pub mod stat;
 pub mod status;
 pub mod system_stat;

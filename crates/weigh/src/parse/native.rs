@@ -1,4 +1,5 @@
-//! Numbers in the byte order of the machine, as the kernel's binary messages have them.
+//! Numbers in the byte order of the machine, as the kernel's binary messages have them, and
+//! the fields of netlink messages.
 //!
 //! Reads nothing by itself. What reaches beyond the bytes is [`Malformed`].
 
@@ -30,4 +31,19 @@ fn at<const N: usize>(
 ) -> Result<[u8; N], Malformed> {
     let rest = bytes.get(place..).ok_or(Malformed(field))?;
     rest.first_chunk().copied().ok_or(Malformed(field))
+}
+
+/// The content of the first field of a kind, among fields of netlink (linux/netlink.h).
+pub(super) fn find(mut fields: &[u8], wanted: u16) -> Result<Option<&[u8]>, Malformed> {
+    while !fields.is_empty() {
+        let length = usize::from(half(fields, 0, "length of a field")?);
+        // Two bits say how the content is to be read.
+        let kind = half(fields, 2, "kind of a field")? & 0x3fff;
+        let content = fields.get(4..length).ok_or(Malformed("length of a field"))?;
+        if kind == wanted {
+            return Ok(Some(content));
+        }
+        fields = fields.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(None)
 }

@@ -12,6 +12,8 @@ use super::fields::Cursor;
 /// TCP of a network namespace since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
+    /// Segments received, damaged ones included (`InSegs`).
+    pub received: Option<u64>,
     /// Segments sent, those that were sent again left out (`OutSegs`).
     pub sent: Option<u64>,
     /// Segments sent again (`RetransSegs`).
@@ -42,6 +44,7 @@ fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, Malformed> {
     let numbers = numbers.trim_ascii().split(|byte| *byte == b' ');
     for (name, number) in names.zip(numbers) {
         let (slot, field) = match name {
+            b"InSegs" => (&mut tcp.received, "InSegs"),
             b"OutSegs" => (&mut tcp.sent, "OutSegs"),
             b"RetransSegs" => (&mut tcp.retransmitted, "RetransSegs"),
             _ => continue,
@@ -70,7 +73,8 @@ mod tests {
 
     #[test]
     fn numbers_are_found_by_their_names() {
-        let expected = Tcp { sent: Some(55_627), retransmitted: Some(41) };
+        let (received, sent) = (Some(81_613), Some(55_627));
+        let expected = Tcp { received, sent, retransmitted: Some(41) };
         assert_eq!(parse(SNMP), Ok(expected));
         assert_eq!(parse(b"Tcp: RetransSegs\nTcp: 7\n").unwrap().retransmitted, Some(7));
     }

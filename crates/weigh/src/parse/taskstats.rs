@@ -17,7 +17,7 @@
 use std::time::Duration;
 
 use super::Malformed;
-use super::native::{half, long, word};
+use super::native::{find, half, long, word};
 
 /// What a process used from its fork to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,21 +113,6 @@ fn message(bytes: &[u8]) -> Result<(u16, &[u8]), Malformed> {
     let length = word(bytes, 0, "netlink length")? as usize;
     let fields = bytes.get(20..length).ok_or(Malformed("netlink length"))?;
     Ok((half(bytes, 4, "netlink type")?, fields))
-}
-
-/// The content of the first field of a kind.
-fn find(mut fields: &[u8], wanted: u16) -> Result<Option<&[u8]>, Malformed> {
-    while !fields.is_empty() {
-        let length = usize::from(half(fields, 0, "length of a field")?);
-        // Two bits say how the content is to be read.
-        let kind = half(fields, 2, "kind of a field")? & 0x3fff;
-        let content = fields.get(4..length).ok_or(Malformed("length of a field"))?;
-        if kind == wanted {
-            return Ok(Some(content));
-        }
-        fields = fields.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    Ok(None)
 }
 
 #[cfg(test)]

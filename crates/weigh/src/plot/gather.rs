@@ -88,7 +88,7 @@ impl Gatherer {
             times: Times::default(),
             run_cpu: None,
             limits: Limits {
-                memory: manifest.host.memory_bytes.map(|bytes| bytes as f64),
+                memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
             },
             units: Units::Binary,

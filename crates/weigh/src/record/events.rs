@@ -132,6 +132,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// The kernel has killed processes for want of memory, in the control group of the run.
+    OutOfMemory {
+        /// How many.
+        kills: u64,
+    },
     /// The command ended; the exact account of the run.
     RunEnd(RunEnd),
     /// What ran already is followed no longer.
@@ -221,6 +226,10 @@ pub struct RunEnd {
     /// The command's process's size before it became the command: `largest_rss_bytes` is not
     /// below it, whatever the command needed.
     pub rss_before_exec_bytes: u64,
+    /// CPU time of the command's process before it became the command: in what is seen of it,
+    /// and not in what was reaped.
+    #[serde(default)]
+    pub cpu_before_exec_seconds: f64,
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
 }

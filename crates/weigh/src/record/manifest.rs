@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{FORMAT, Member, Target};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
+use crate::host::hardware::Hardware;
+use crate::host::hardware::surroundings::Surroundings;
 use crate::sample::{ProcessId, base_name};
 use crate::settings::Settings;
 
@@ -69,6 +71,13 @@ pub struct Manifest {
     pub absent: BTreeMap<String, String>,
     /// The machine.
     pub host: Facts,
+    /// What the machine is made of. It is looked at while the run goes on already, so a run that
+    /// was cut off at once has none; machines that were put together have none in common.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<Hardware>,
+    /// What the run was allowed, for whoever wants to repeat it; null when nobody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// The batch job it is part of.
     pub job: Option<serde_json::Value>,
     /// What the columns mean.
@@ -132,6 +141,8 @@ impl Manifest {
             collectors: sources.iter().map(|source| source.name.to_owned()).collect(),
             absent: BTreeMap::new(),
             host,
+            hardware: None,
+            surroundings: None,
             job: None,
             catalogue: sources
                 .iter()

@@ -39,6 +39,8 @@ const LARGE_BATCH: usize = 16 * 1024;
 enum Job {
     Rows(Vec<Table>),
     Line(Vec<u8>),
+    /// What is known of the run now, and takes a while to find out.
+    Manifest(Box<dyn FnOnce() -> Manifest + Send>),
 }
 
 impl Job {
@@ -49,6 +51,7 @@ impl Job {
                 tables.iter().map(|table| table.len() * table.columns().len() * 9).sum()
             }
             Job::Line(line) => line.len(),
+            Job::Manifest(_) => 0,
         }
     }
 }
@@ -106,6 +109,11 @@ impl Writer {
         let Ok(mut line) = serde_json::to_vec(entry) else { return };
         line.push(b'\n');
         self.hand_over(Job::Line(line));
+    }
+
+    /// Writes `run.json` once more, with what the thread finds out: nobody else waits for it.
+    pub fn describe(&mut self, complete: impl FnOnce() -> Manifest + Send + 'static) {
+        self.hand_over(Job::Manifest(Box::new(complete)));
     }
 
     /// How many rows have been gathered and not been handed over.
@@ -180,6 +188,7 @@ impl Writer {
 
 /// The thread's side: the files.
 struct Disk {
+    directory: PathBuf,
     events: Out,
     streams: Vec<Stream>,
     faults: Vec<String>,
@@ -242,9 +251,7 @@ impl Out {
 impl Disk {
     fn create(directory: &Path, manifest: &Manifest, tick: &Tick) -> Result<Disk, Error> {
         files::create_directory(directory)?;
-        let run = serde_json::to_vec_pretty(manifest)
-            .map_err(|error| Error::malformed(directory, error))?;
-        files::write_whole(&directory.join("run.json"), &run)?;
+        write_manifest(directory, manifest)?;
         let events = Out::create(directory.join("events.jsonl"))?;
         let host = directory.join(host_directory(&manifest.host.name));
         files::create_directory(&host)?;
@@ -260,7 +267,7 @@ impl Disk {
                 Ok(Stream { out, encoder, shape: table.clone(), started, batches: 0, rows: 0 })
             })
             .collect::<Result<_, Error>>()?;
-        Ok(Disk { events, streams, faults: Vec::new(), lost: 0 })
+        Ok(Disk { directory: directory.to_owned(), events, streams, faults: Vec::new(), lost: 0 })
     }
 
     fn work(
@@ -282,6 +289,11 @@ impl Disk {
                     tables.iter_mut().for_each(Table::clear);
                     // Nobody waits for it when the run is over.
                     let _ = done.try_send(tables);
+                }
+                Job::Manifest(complete) => {
+                    if let Err(error) = write_manifest(&self.directory, &complete()) {
+                        self.fault(error.to_string());
+                    }
                 }
             }
         }
@@ -387,6 +399,12 @@ impl Stream {
         }
         to.file.sync_data().map_err(|source| Error::file(&to.path, source))
     }
+}
+
+fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let run =
+        serde_json::to_vec_pretty(manifest).map_err(|error| Error::malformed(directory, error))?;
+    files::write_whole(&directory.join("run.json"), &run)
 }
 
 fn encoder(

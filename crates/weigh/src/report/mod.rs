@@ -3,6 +3,7 @@
 pub mod census;
 pub mod document;
 pub mod github;
+pub mod hardware;
 #[cfg(feature = "html")]
 pub mod html;
 pub mod markdown;

@@ -110,6 +110,7 @@ impl Story {
             left: Vec::new(),
             some_unseen: false,
             rss_before_exec_bytes: 0,
+            cpu_before_exec_seconds: 0.0,
             monitor_cpu_seconds: 0.01,
         };
         change(&mut end);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::collect::gpu::is_whole;
 use crate::quantity::{self, Units};
-use crate::summary::{Figure, Finding, Outcome, Phase, Severity, Summary};
+use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
 use crate::words::printable;
 
 /// How the text looks.
@@ -136,7 +136,12 @@ impl Text {
             part("user", get("cpu_user_seconds"), quantity::seconds),
             part("system", get("cpu_system_seconds"), quantity::seconds),
         ]);
-        self.figure("CPU time", get("cpu_time_seconds"), quantity::seconds, &split);
+        let cpu = get("cpu_time_seconds");
+        self.figure("CPU time", cpu, quantity::seconds, &split);
+        let is_open = cpu.method == Some(Method::Exact) && cpu.upper.is_none();
+        if is_open && (several || summary.processes.some_unseen) {
+            self.more("or more: children that nobody waits for are not in it");
+        }
         // Of several who were named, and of programs, none is the main one.
         let main = summary.parts.main.figures.get("cpu_time_seconds");
         if several && main.is_some_and(|main| main.value.is_some()) {
@@ -163,6 +168,7 @@ impl Text {
         }
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
+        self.network(summary);
     }
 
     fn cores(&mut self, summary: &Summary) {
@@ -194,7 +200,10 @@ impl Text {
         };
         let note = join(&[when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
+        let limit = summary.host.tight_memory_limit_bytes();
         let more = join(&[
+            limit.map(|limit| format!("{} allowed", style.bytes(limit as f64))),
+            part("page cache up to", get("memory_cache_peak_bytes"), |value| style.bytes(value)),
             // A mean over a few milliseconds of starting up says nothing.
             part("mean", get("memory_mean_bytes"), |value| style.bytes(value))
                 .filter(|_| summary.run.duration_seconds >= 1.0),
@@ -252,6 +261,27 @@ impl Text {
         let switches = get("context_switches_involuntary");
         if switches.value > Some(0.0) {
             self.figure("preempted", switches, quantity::count, "times it had to wait for a CPU");
+        }
+    }
+
+    /// What went over the network, if anything did.
+    fn network(&mut self, summary: &Summary) {
+        let style = self.style;
+        for (label, name) in
+            [("sent", "network_sent_bytes"), ("received", "network_received_bytes")]
+        {
+            let Some(figure) = summary.figures.get(name) else { continue };
+            // What may have been is said where nothing is known to have been.
+            let may_be = figure.value.is_none() && figure.lower.is_some();
+            if figure.value > Some(0.0) || may_be {
+                let loopback = summary.figures.get(&format!("network_loopback_{label}_bytes"));
+                let note = match loopback.and_then(|figure| figure.value) {
+                    None => "over TCP, without heads".to_owned(),
+                    Some(0.0) => String::new(),
+                    Some(bytes) => format!("{} of it through the loopback", style.bytes(bytes)),
+                };
+                self.figure(label, figure, |value| style.bytes(value), &note);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
-use super::{Error, KEPT_DESCRIPTORS, prepare, select};
+use super::{Error, KEPT_DESCRIPTORS, prepare, select, surroundings};
 use crate::collect::cgroup::Account;
 use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
@@ -21,6 +21,7 @@ use crate::collect::{self, Selection, process};
 use crate::host::cgroup::Group;
 use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
+use crate::host::hardware::surroundings::Whose;
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{Departure, Taskstats};
@@ -156,6 +157,10 @@ pub fn follow(
     });
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
+    // Connections are those of the machine that weigh runs on.
+    if collects("sockets") && super::is_here(settings) {
+        watch.take_sockets(settings);
+    }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         watch.fault(missed.source.name, missed.why);
     }
@@ -169,6 +174,7 @@ pub fn follow(
         }
     }
     begun(&manifest);
+    watch.describe_machine(manifest, settings);
     let mut follower = Follower {
         watch,
         signals,
@@ -225,6 +231,8 @@ fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
     manifest.target = Some(follow.what.target(group));
     manifest.came = Some(host.ticks(clock::since_boot()));
+    let whose = if pid == 0 { Whose::Nobody } else { Whose::Process(pid) };
+    manifest.surroundings = surroundings(settings, host, whose);
     manifest
 }
 
@@ -399,6 +407,7 @@ impl Follower {
     }
 
     fn finish(mut self, why: Why, warnings: Vec<String>) -> Followed {
+        self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
         let some_unseen = self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen);

@@ -14,11 +14,16 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::collect::cgroup::Account;
 use crate::collect::processes::Processes;
 use crate::collect::{self, Selection};
+use crate::host::cgroup::Group;
 use crate::host::child::{self, Inherited};
 use crate::host::environment::RUN_VARIABLE;
 use crate::host::facts::Facts;
+use crate::host::hardware::Live;
+use crate::host::hardware::surroundings::{Surroundings, Whose};
+use crate::host::own_group::{self, Care, OwnGroup};
 use crate::host::perf::TaskClock;
 use crate::host::signals::Signals;
 use crate::host::wait::End;
@@ -27,7 +32,7 @@ use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
 use crate::record::{self, Writer, events, files};
 use crate::sample::Tick;
-use crate::settings::{self, Destination, Settings};
+use crate::settings::{self, Destination, OwnCgroup, Settings};
 use crate::summary::Summary;
 pub use follow::{Follow, Followed, What, follow};
 use monitor::{Inheritance, Monitor};
@@ -62,6 +67,9 @@ pub enum Error {
         /// What the kernel said.
         source: std::io::Error,
     },
+    /// The command cannot have a control group of its own.
+    #[error(transparent)]
+    OwnGroup(#[from] own_group::Refused),
     /// It is no control group.
     #[error(transparent)]
     Group(#[from] host::cgroup::NoGroup),
@@ -112,8 +120,12 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     };
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
+    let (mut own_group, mut refusal) = own_group(settings, &host)?;
+    let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
+    // Before weigh raises its own limits.
+    manifest.surroundings = surroundings(settings, &host, Whose::Own);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
@@ -121,6 +133,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let made = made.unwrap_or(0);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
+    // Another machine's groups say nothing of what runs here.
+    let around = Group::own(&host).filter(|_| is_here(settings));
     let sees_itself = own::sees_itself(&host);
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
@@ -134,6 +148,10 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
 
     // From here on a child is waiting: whatever fails now is a warning, not the end.
     let root = waiting.pid;
+    if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.take_in(root)) {
+        refusal = Some(error.to_string());
+        own_group = None;
+    }
     let task_clock = collects("task-clock").then(|| TaskClock::on_exec(root));
     if let Err(error) = own::let_go_of_streams(caller.keeps_stderr) {
         warnings.push(format!("cannot let go of the command's streams: {error}"));
@@ -155,9 +173,21 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
             .ok()
     });
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
-    let watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
+    let group = own_group.as_ref().filter(|_| collects("cgroup"));
+    watch.group = group.map(|own| Account::of_own(own.group.clone()));
+    if let Some(own) = own_group.as_ref().filter(|_| collects("packets")) {
+        watch.take_packets(own);
+    }
+    if collects("sockets") && is_here(settings) {
+        watch.take_sockets(settings);
+    }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
+    if let Some(why) = refusal {
+        monitor.fault("cgroup", format!("the command has no control group of its own: {why}"));
+    }
+    monitor.take_group(own_group, around);
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         monitor.fault(missed.source.name, missed.why);
     }
@@ -177,8 +207,49 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
             return Err(error.into());
         }
     }
+    monitor.describe_machine(manifest, settings);
     monitor.watch();
     Ok(monitor.finish(warnings))
+}
+
+/// What the run is allowed, if anybody wants to know.
+fn surroundings(settings: &Settings, host: &Host, whose: Whose) -> Option<Surroundings> {
+    settings.surroundings.then(|| Surroundings::of(&host.root, whose, live(settings).variable))
+}
+
+/// Whether the machine that is looked at is the one on which the command runs.
+fn is_here(settings: &Settings) -> bool {
+    settings.host_root == Path::new("/")
+}
+
+/// What can be asked of the machine beside its files: nothing, when it is another one.
+fn live(settings: &Settings) -> Live {
+    match is_here(settings) {
+        true => Live::here(),
+        false => Live::elsewhere(),
+    }
+}
+
+/// A control group for the command, or why it has none, when one is wanted.
+fn own_group(
+    settings: &Settings,
+    host: &Host,
+) -> Result<(Option<OwnGroup>, Option<String>), own_group::Refused> {
+    let care = match settings.own_cgroup {
+        OwnCgroup::Never => return Ok((None, None)),
+        OwnCgroup::Auto => Care::Full,
+        OwnCgroup::Always => Care::Asked,
+    };
+    // Groups can only be made on the machine on which the command runs.
+    let made = match is_here(settings) {
+        true => OwnGroup::make(host, care),
+        false => Err(own_group::Refused::NoPlace),
+    };
+    match made {
+        Ok(group) => Ok((Some(group), None)),
+        Err(why) if care == Care::Asked => Err(why),
+        Err(why) => Ok((None, Some(why.to_string()))),
+    }
 }
 
 /// Some stay for the machine, for the recording, for libraries and for chance.

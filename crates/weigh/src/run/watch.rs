@@ -1,16 +1,23 @@
 //! What every kind of watching shares: the ticks, what happens, and the recording's end.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::live;
 use super::schedule::Schedule;
 use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
+use crate::collect::packets::Packets;
 use crate::collect::processes::{Departed, Processes};
+use crate::collect::sockets::Sockets;
 use crate::collect::task_clock::RunClock;
-use crate::collect::{Collector, Fault};
+use crate::collect::{self, Collector, Fault};
 use crate::host::Host;
+use crate::host::bpf::PacketCounter;
 use crate::host::connector::Happened;
+use crate::host::hardware::Hardware;
+use crate::host::own_group::OwnGroup;
 use crate::host::signals::Signals;
 use crate::host::taskstats::Departure;
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
@@ -28,6 +35,10 @@ pub(super) struct Watch {
     pub(super) task_clock: Option<RunClock>,
     /// The account of the control group that is followed.
     pub(super) group: Option<Account>,
+    /// The packets of the run.
+    pub(super) packets: Option<Packets>,
+    /// The connections of the run.
+    pub(super) sockets: Option<Sockets>,
     collectors: Vec<(&'static str, Box<dyn Collector>)>,
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
@@ -67,6 +78,8 @@ impl Watch {
             processes,
             task_clock: None,
             group: None,
+            packets: None,
+            sockets: None,
             collectors,
             writer,
             accumulator: Accumulator::new(manifest),
@@ -74,6 +87,17 @@ impl Watch {
             since: manifest.came.map(Since::new),
             faulted: Vec::new(),
         }
+    }
+
+    /// Has the recording say what the machine is made of; nobody waits until that is found out.
+    pub(super) fn describe_machine(&mut self, mut manifest: Manifest, settings: &Settings) {
+        let Some(writer) = &mut self.writer else { return };
+        let root = self.host.root.clone();
+        let live = live(settings);
+        writer.describe(move || {
+            manifest.hardware = Some(Hardware::of(&root, live));
+            manifest
+        });
     }
 
     /// The time since the run began.
@@ -111,26 +135,56 @@ impl Watch {
             self.task_clock = None;
             faults.push(("task-clock", fault));
         }
+        if let Some(packets) = &mut self.packets
+            && let Err(fault) = packets.sample(&self.host, &mut self.tick)
+        {
+            self.packets = None;
+            faults.push(("packets", fault));
+        }
         self.ask_group();
         self.ask_processes();
+        faults.extend(self.ask_collectors(|_| true));
+        // After the machine's network, which tells whether anything can have moved.
+        self.ask_sockets(Sockets::sample);
+        let ticks =
+            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
+        self.tick.put(Entity::Single, &ticks);
+        self.hand_on_tick();
+        self.note(faults);
+        let now = self.now();
+        if now >= self.schedule.due() {
+            self.schedule.took(now);
+        }
+    }
+
+    /// Looks at the machine's counters before a command begins, so that nothing it does is
+    /// missing from them. It is no whole tick: nobody of the run is there to be looked at.
+    pub(super) fn look_before_exec(&mut self) {
+        self.tick.begin(self.now());
+        let faults = self
+            .ask_collectors(|name| collect::BEFORE_EXEC.iter().any(|source| source.name == name));
+        self.hand_on_tick();
+        self.note(faults);
+    }
+
+    /// Asks the collectors with these names, and drops those that have nothing any more.
+    fn ask_collectors(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<(&'static str, Fault)> {
+        let mut faults = Vec::new();
         let (host, tick) = (&self.host, &mut self.tick);
         self.collectors.retain_mut(|(name, collector)| {
+            if !is_asked(name) {
+                return true;
+            }
             let Err(fault) = collector.sample(host, tick) else { return true };
             let stays = matches!(fault, Fault::Skip(_));
             faults.push((*name, fault));
             stays
         });
-        let ticks =
-            OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
-        self.tick.put(Entity::Single, &ticks);
-        self.hand_on_tick();
-        for (source, fault) in faults {
-            self.fault(source, fault.to_string());
-        }
-        let now = self.now();
-        if now >= self.schedule.due() {
-            self.schedule.took(now);
-        }
+        faults
+    }
+
+    fn note(&mut self, faults: Vec<(&'static str, Fault)>) {
+        faults.into_iter().for_each(|(source, fault)| self.fault(source, fault.to_string()));
     }
 
     fn ask_group(&mut self) {
@@ -141,6 +195,52 @@ impl Watch {
         if let Err(fault) = asked {
             self.group = None;
             self.fault("cgroup", fault.to_string());
+        }
+    }
+
+    fn ask_sockets(
+        &mut self,
+        ask: fn(&mut Sockets, &Host, &Processes, &mut Tick) -> Result<(), Fault>,
+    ) {
+        let Some((sockets, processes)) = self.sockets.as_mut().zip(self.processes.as_ref()) else {
+            return;
+        };
+        let asked = ask(sockets, &self.host, processes, &mut self.tick);
+        let mut missing = sockets.blind();
+        if let Err(fault) = asked {
+            missing.push(fault.to_string());
+            if matches!(fault, Fault::Retire(_)) {
+                self.sockets = None;
+            }
+        }
+        missing.into_iter().for_each(|why| self.fault("sockets", why));
+    }
+
+    /// Takes the last word on the run's connections.
+    pub(super) fn close_sockets(&mut self) {
+        if self.sockets.is_some() {
+            self.tick.begin(self.now());
+            self.ask_sockets(Sockets::finish);
+            self.hand_on_tick();
+            self.sockets = None;
+        }
+    }
+
+    /// Has the packets of the command's group counted.
+    pub(super) fn take_packets(&mut self, own: &OwnGroup) {
+        let counter = own.group.unified.as_ref().map(|group| PacketCounter::of(group.as_fd()));
+        match counter {
+            Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
+            Some(Err(error)) => self.fault("packets", format!("bpf: {error}")),
+            None => self.fault("packets", "there are no control groups of version 2".to_owned()),
+        }
+    }
+
+    /// Takes note of the connections there are, before those of the run begin.
+    pub(super) fn take_sockets(&mut self, settings: &Settings) {
+        match Sockets::begin(&self.host, settings) {
+            Ok(sockets) => self.sockets = Some(sockets),
+            Err(error) => self.fault("sockets", error.to_string()),
         }
     }
 

@@ -14,6 +14,8 @@ use super::tree::Tree;
 use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
 use crate::catalog::Scope;
 use crate::collect::own::{OwnCost, OwnTicks};
+use crate::collect::packets::RunNetwork;
+use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
 use crate::host::wait::{End, Usage};
 use crate::record::events::{RunEnd, WatchEnd, Why};
@@ -30,10 +32,18 @@ pub struct Accumulator {
     pub(super) main_cores: Rate,
     /// The run's task clock as last read.
     pub(super) clock: Option<f64>,
+    /// The run's packets, when they are counted.
+    pub(super) packets: RunNetwork,
+    /// What is known of the run's connections.
+    pub(super) tcp: RunTcp,
     /// What was reaped so far.
     pub(super) reaped: Usage,
     pub(super) node: Node,
     pub(super) group: Group,
+    /// Processes that the kernel killed for want of memory, where the run was.
+    oom_kills: Option<u64>,
+    /// Processes that were killed by SIGKILL, whoever sent it.
+    killed: Vec<Left>,
     pub(super) gpus: Gpus,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
@@ -119,10 +129,14 @@ impl Accumulator {
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
+            packets: RunNetwork::default(),
+            tcp: RunTcp::default(),
             reaped: Usage::default(),
             node: Node::default(),
-            group: Group::default(),
+            group: Group::of(manifest.target.is_none()),
             gpus: Gpus::default(),
+            oom_kills: None,
+            killed: Vec::new(),
             account: None,
             end: None,
             last: 0.0,
@@ -146,7 +160,7 @@ impl Accumulator {
             self.tools.rows(table, at);
         }
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
-            self.node.see(&table.get(0), &table.get(0), at);
+            self.node.see(table, at);
         }
         if let Some(table) = tick.table(Scope::Cgroup).filter(|table| !table.is_empty()) {
             self.group.see(table, at);
@@ -160,6 +174,10 @@ impl Accumulator {
         });
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
+            let packets = table.get::<RunNetwork>(0);
+            self.packets = if packets.sent.is_some() { packets } else { self.packets };
+            let tcp = table.get::<RunTcp>(0);
+            self.tcp = if tcp.sent.is_some() { tcp } else { self.tcp };
         }
         // Only a whole tick has a row of weigh's own: everybody was looked at.
         if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty()) {
@@ -224,8 +242,11 @@ impl Accumulator {
             Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
             }
-            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
+            Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, end } => {
                 let id = ProcessId { pid: *pid, started: *started };
+                if *end == Some(End::Signal(libc::SIGKILL)) {
+                    self.killed.push(Left { pid: *pid, name: self.tree.name(*pid) });
+                }
                 if let Some(size) = memory_peak_bytes {
                     self.tree.largest.see(*size as f64, at);
                 }
@@ -242,6 +263,7 @@ impl Accumulator {
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
             | Event::Mark { .. } => {}
+            Event::OutOfMemory { kills } => *self.oom_kills.get_or_insert(0) += kills,
             Event::Gpu(gpu) => self.gpus.meet(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
@@ -278,21 +300,40 @@ impl Accumulator {
     /// The task clock runs on while the CPU is with an interrupt or another guest; that is
     /// taken off.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
-        let end = self.account.as_ref()?;
-        let waited = end.reaped.cpu_seconds() + self.tree.cpu_of_alive();
-        let ahead = end.task_clock_seconds? - waited - self.node.elsewhere();
+        let waited = self.waited()?;
+        let ahead = self.account.as_ref()?.task_clock_seconds? - waited - self.node.elsewhere();
         Some((ahead, waited))
     }
 
-    /// Whether the task clock has certainly counted children that nobody waited for.
+    /// What weigh has waited for, and what those have used who are still there.
+    fn waited(&self) -> Option<f64> {
+        Some(self.account.as_ref()?.reaped.cpu_seconds() + self.tree.cpu_of_alive())
+    }
+
+    /// CPU time that was seen of each process of the run since the command began.
+    pub(super) fn cpu_seen(&self) -> f64 {
+        let before = self.account.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
+        (self.tree.own_cpu_seen() - before).max(0.0)
+    }
+
+    /// Whether there were certainly children that nobody waited for: the task clock has
+    /// counted them, or, where there is none, they were seen.
     pub(super) fn lost_children(&self) -> Option<bool> {
-        self.clock_ahead().map(|(ahead, waited)| ahead > 0.005 + waited * 0.01)
+        /// What clock ticks leave open.
+        const ROUNDING: f64 = 0.02;
+        match self.clock_ahead() {
+            Some((ahead, waited)) => Some(ahead > 0.005 + waited * 0.01),
+            None => (self.cpu_seen() > self.waited()? + ROUNDING).then_some(true),
+        }
     }
 
     /// Whether the two clocks leave no room for such children: they start and stop a little
     /// apart, and no process lives on less.
     pub(super) fn clocks_agree(&self) -> Option<bool> {
-        self.clock_ahead().map(|(ahead, waited)| ahead < 0.001 + waited * 0.001)
+        match self.clock_ahead() {
+            Some((ahead, waited)) => Some(ahead < 0.001 + waited * 0.001),
+            None => self.lost_children().map(|lost| !lost),
+        }
     }
 
     /// Whether processes may have come and gone between two ticks.
@@ -335,8 +376,15 @@ impl Accumulator {
             monitor: self.monitor(duration),
             findings: Vec::new(),
         };
-        summary.findings = findings::of(&summary, self.manifest.expected_cores);
+        let (killing, cores) = (self.killing(), self.manifest.expected_cores);
+        summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group);
         summary
+    }
+
+    /// What the kernel killed for want of memory, if it did.
+    fn killing(&self) -> Option<findings::Killing> {
+        let kills = self.oom_kills.or(self.group.oom_kills).filter(|kills| *kills > 0)?;
+        Some(findings::Killing { kills, victims: self.killed.clone() })
     }
 
     fn run(&self, duration: f64) -> Run {

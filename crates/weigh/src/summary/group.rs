@@ -1,17 +1,24 @@
 //! The control group that is followed, as the summary keeps it.
 
 use super::curve::{Mean, Peak};
-use crate::collect::cgroup::{GroupCpu, GroupIo, GroupMemory, GroupTasks, GroupThrottling};
+use super::rise::Rise;
+use crate::collect::cgroup::{
+    GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
+};
 use crate::sample::Table;
 
 /// What the kernel says of the group.
 #[derive(Debug, Default)]
 pub(super) struct Group {
+    /// Whether it was made for the run: then all it ever had is the run's.
+    is_own: bool,
     /// Its counters as last seen.
     pub(super) cpu: GroupCpu,
     pub(super) throttling: GroupThrottling,
     pub(super) io: GroupIo,
     pub(super) oom_kills: Option<u64>,
+    /// Time in which its tasks waited.
+    pub(super) waiting: Waiting,
     /// The most that was seen at once: all its memory, that of programs, and of the page cache.
     pub(super) current: Peak,
     pub(super) anonymous: Peak,
@@ -25,7 +32,25 @@ pub(super) struct Group {
     pub(super) seen: Option<f64>,
 }
 
+/// How long tasks waited: some for a CPU, all for memory, all for storage.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waiting {
+    pub(super) cpu: Rise,
+    pub(super) memory: Rise,
+    pub(super) io: Rise,
+}
+
 impl Group {
+    /// Of a run that has one of its own, or follows one that was there.
+    pub(super) fn of(is_own: bool) -> Group {
+        Group { is_own, mark_before: is_own.then_some(0.0), ..Group::default() }
+    }
+
+    /// Whether it was made for the run.
+    pub(super) fn is_own(&self) -> bool {
+        self.is_own
+    }
+
     /// Takes in the row of a tick.
     pub(super) fn see(&mut self, table: &Table, at: f64) {
         let cpu: GroupCpu = table.get(0);
@@ -44,7 +69,15 @@ impl Group {
             reads: io.reads.or(self.io.reads),
             writes: io.writes.or(self.io.writes),
         };
-        self.throttling.throttled = throttling.throttled.or(self.throttling.throttled);
+        self.throttling = GroupThrottling {
+            periods: throttling.periods.or(self.throttling.periods),
+            throttled_periods: throttling.throttled_periods.or(self.throttling.throttled_periods),
+            throttled: throttling.throttled.or(self.throttling.throttled),
+        };
+        let pressure: GroupPressure = table.get(0);
+        self.waiting.cpu.see(pressure.cpu_some, at);
+        self.waiting.memory.see(pressure.memory_full, at);
+        self.waiting.io.see(pressure.io_full, at);
         self.oom_kills = table.get::<GroupTasks>(0).oom_kills.or(self.oom_kills);
         let levels = [
             (&mut self.current, memory.current),
@@ -75,5 +108,122 @@ impl Group {
     /// it rose.
     pub(super) fn mark_before(&self) -> Option<f64> {
         self.mark_before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::{Accumulator, Figure, Method, Summary};
+    use super::*;
+    use crate::collect;
+    use crate::collect::own::OwnTicks;
+    use crate::host::facts::Facts;
+    use crate::record::events::{WatchEnd, Why};
+    use crate::record::{Entry, Event, Manifest, Target};
+    use crate::sample::{Entity, Tick};
+    use crate::settings::Settings;
+
+    const MIB: u64 = 1 << 20;
+
+    /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.
+    type Look = Option<(f64, u64, u64)>;
+
+    fn summary(looks: &[Look], faults: &[(&str, &str)]) -> Summary {
+        let settings = Settings { cgroup: true, ..Settings::default() };
+        let started = Duration::from_secs(1);
+        let mut manifest = Manifest::new(&settings, &[], Facts::example(), started);
+        manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
+        let mut accumulator = Accumulator::new(&manifest);
+        let mut tick = Tick::new(&collect::groups(&settings.sources()));
+        for (second, look) in looks.iter().enumerate() {
+            tick.begin(Duration::from_secs(second as u64));
+            if let Some((usage, current, peak)) = look {
+                let cpu = GroupCpu { usage: Some(*usage), ..GroupCpu::default() };
+                let (current, peak) = (Some(current * MIB), Some(peak * MIB));
+                let memory = GroupMemory { current, peak, ..GroupMemory::default() };
+                let io = GroupIo { read: Some(4096), written: Some(0), ..GroupIo::default() };
+                tick.put(Entity::Single, &cpu);
+                tick.put(Entity::Single, &memory);
+                tick.put(Entity::Single, &io);
+            }
+            tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: Some(0) });
+            accumulator.tick(&tick);
+        }
+        let mut event = |event| accumulator.event(&Entry::new(Duration::from_secs(2), event));
+        for (source, why) in faults {
+            event(Event::Fault { source: (*source).to_owned(), why: (*why).to_owned() });
+        }
+        event(Event::WatchEnd(WatchEnd {
+            why: Why::Ended,
+            end: None,
+            duration_seconds: 2.0,
+            task_clock_seconds: None,
+            task_clock_began_seconds: None,
+            left: Vec::new(),
+            some_unseen: true,
+            monitor_cpu_seconds: 0.0,
+        }));
+        accumulator.finish()
+    }
+
+    fn figure(summary: &Summary, name: &str) -> Figure {
+        summary.figures[name].clone()
+    }
+
+    #[test]
+    fn a_mark_that_rose_while_it_was_followed_is_the_peak_exactly() {
+        let looks = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
+        let summary = summary(&looks, &[]);
+        let peak = figure(&summary, "memory_peak_bytes");
+        assert_eq!((peak.value, peak.method), (Some((300 * MIB) as f64), Some(Method::Exact)));
+        assert_eq!(peak.at_seconds, Some(1.0));
+        let cpu = figure(&summary, "cpu_time_seconds");
+        assert_eq!((cpu.value, cpu.method), (Some(2.0), Some(Method::Exact)));
+        assert_eq!(figure(&summary, "cpu_cores_peak").value, Some(1.5));
+    }
+
+    #[test]
+    fn a_mark_that_did_not_rise_is_from_before_and_only_bounds_what_was_seen() {
+        let summary =
+            summary(&[Some((0.0, 10, 100)), Some((0.0, 20, 100)), Some((0.0, 0, 100))], &[]);
+        let peak = figure(&summary, "memory_peak_bytes");
+        assert_eq!((peak.value, peak.method), (Some((20 * MIB) as f64), Some(Method::Sampled)));
+        assert_eq!((peak.lower, peak.upper), (peak.value, Some((100 * MIB) as f64)));
+    }
+
+    #[test]
+    fn a_group_that_was_removed_before_the_last_look_is_known_until_then() {
+        let looks = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
+        let summary = summary(&looks, &[("cgroup", "the control group was removed")]);
+        for name in ["cpu_time_seconds", "memory_peak_bytes"] {
+            let figure = figure(&summary, name);
+            assert_eq!((figure.method, figure.upper), (Some(Method::Sampled), None), "{name}");
+            assert_eq!(figure.reason.as_deref(), Some("the control group was removed"));
+        }
+    }
+
+    #[test]
+    fn io_is_exact_unless_the_group_misses_some_of_it() {
+        let look = Some((0.0, 10, 100));
+        let whole = figure(&summary(&[look, look], &[]), "io_storage_read_bytes");
+        assert_eq!((whole.value, whole.method), (Some(4096.0), Some(Method::Exact)));
+        let blind = ("cgroup.io", "version 1 does not count all");
+        let part = figure(&summary(&[look, look], &[blind]), "io_storage_read_bytes");
+        assert_eq!((part.value, part.method), (Some(4096.0), Some(Method::Sampled)));
+        assert_eq!(part.reason.as_deref(), Some("version 1 does not count all"));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_null_with_a_reason() {
+        let refused = ("cgroup.memory", "memory.stat: no such file");
+        let summary = summary(&[Some((0.0, 10, 100))], &[refused]);
+        let cache = figure(&summary, "memory_cache_peak_bytes");
+        assert_eq!(
+            (cache.value, cache.reason.as_deref()),
+            (None, Some("memory.stat: no such file"))
+        );
+        assert!(figure(&summary, "cpu_throttled_seconds").reason.is_some());
     }
 }

@@ -20,6 +20,7 @@ pub(crate) mod main_exit;
 mod node;
 mod outcome;
 pub mod phases;
+mod rise;
 #[cfg(test)]
 mod tests;
 pub mod tools;

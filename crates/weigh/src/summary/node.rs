@@ -1,13 +1,19 @@
 //! The whole machine, as the summary follows it.
 
 use super::curve::{Mean, Peak, Rate};
+use super::group::Waiting;
 use super::growth::Growth;
+use super::rise::{Rise, Supply};
 use crate::catalog::Scope;
 use crate::collect::cpu::NodeCpu;
 use crate::collect::energy::{DomainEnergy, is_summed};
+use crate::collect::filesystem::FileSystem;
+use crate::collect::frequency::NodeThrottle;
 use crate::collect::memory::NodeMemory;
 use crate::collect::network;
-use crate::sample::{Entity, Tick};
+use crate::collect::paging::NodePaging;
+use crate::collect::pressure::NodePressure;
+use crate::sample::{Entity, Table, Tick};
 
 /// The whole machine.
 #[derive(Debug, Default)]
@@ -22,6 +28,14 @@ pub(super) struct Node {
     pub(super) energy: Growth,
     pub(super) received: Growth,
     pub(super) sent: Growth,
+    pub(super) waiting: Waiting,
+    pub(super) swapped_in: Rise,
+    pub(super) swapped_out: Rise,
+    /// Times that heat slowed down a core or a package.
+    pub(super) heat: Rise,
+    /// Room of the working directory's file system: bytes, and files.
+    pub(super) room: Option<Supply>,
+    pub(super) files: Option<Supply>,
 }
 
 impl Node {
@@ -60,7 +74,30 @@ impl Node {
         }
     }
 
-    pub(super) fn see(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
+    /// Takes in the row of a tick.
+    pub(super) fn see(&mut self, table: &Table, at: f64) {
+        self.see_use(&table.get(0), &table.get(0), at);
+        let pressure: NodePressure = table.get(0);
+        self.waiting.cpu.see(pressure.cpu_some, at);
+        self.waiting.memory.see(pressure.memory_full, at);
+        self.waiting.io.see(pressure.io_full, at);
+        let number = |count: Option<u64>| count.map(|count| count as f64);
+        let paging: NodePaging = table.get(0);
+        self.swapped_in.see(number(paging.swapped_in), at);
+        self.swapped_out.see(number(paging.swapped_out), at);
+        let throttle: NodeThrottle = table.get(0);
+        let times = throttle.cores.unwrap_or(0) + throttle.packages.unwrap_or(0);
+        self.heat.see(throttle.cores.or(throttle.packages).map(|_| times as f64), at);
+        let room: FileSystem = table.get(0);
+        if let (Some(total), Some(left)) = (room.total, room.available) {
+            Supply::see(&mut self.room, total as f64, left as f64, at);
+        }
+        if let (Some(total), Some(left)) = (room.files, room.files_available) {
+            Supply::see(&mut self.files, total as f64, left as f64, at);
+        }
+    }
+
+    fn see_use(&mut self, cpu: &NodeCpu, memory: &NodeMemory, at: f64) {
         if let Some((busy, all)) = cpu.busy_and_all() {
             self.first = self.first.or(Some((busy, all)));
             self.last = Some((busy, all));

@@ -27,7 +27,10 @@ pub(super) struct Story {
 
 impl Story {
     pub(super) fn new() -> Story {
-        let settings = Settings::default();
+        Story::with(Settings::default())
+    }
+
+    pub(super) fn with(settings: Settings) -> Story {
         let facts = Facts::example();
         let command = ["work".to_owned()];
         let mut manifest = Manifest::new(&settings, &command, facts, Duration::from_secs(1));
@@ -90,6 +93,7 @@ impl Story {
             left: Vec::new(),
             some_unseen: false,
             rss_before_exec_bytes: 0,
+            cpu_before_exec_seconds: 0.0,
             monitor_cpu_seconds: 0.01,
         };
         end(&mut run_end);
@@ -237,6 +241,22 @@ fn without_a_task_clock_the_account_says_what_may_be_missing() {
 }
 
 #[test]
+fn without_a_task_clock_children_nobody_waited_for_count_as_they_were_seen() {
+    let mut story = Story::new();
+    story.at(0.0, |tick| {
+        cpu(tick, ROOT, 0.0, 0.0);
+        cpu(tick, CHILD, 0.0, 0.0);
+    });
+    story.at(1.0, |tick| cpu(tick, CHILD, 0.9, 0.0));
+    story.went(1.1, CHILD);
+    story.reaped(2.0, ROOT, usage(0.1, MIB));
+    let summary = story.end(2.0, |end| end.io = Some(crate::parse::io::Io::default()));
+    let time = figure(&summary, "cpu_time_seconds");
+    assert_eq!((time.value, time.method, time.upper), (Some(0.9), Some(Method::Sampled), None));
+    assert_eq!(figure(&summary, "io_written_bytes").method, Some(Method::Sampled));
+}
+
+#[test]
 fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
     let mut story = Story::new();
     story.at(0.0, |tick| {
@@ -256,12 +276,13 @@ fn time_that_moves_from_a_child_to_its_parent_is_not_counted_twice() {
 fn a_pid_used_again_gives_no_negative_and_no_absurd_rate() {
     let mut story = Story::new();
     let again = ProcessId { pid: CHILD.pid, started: 500 };
-    story.at(0.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
-    story.event(0.5, Event::ended(CHILD, None, None));
-    story.at(1.0, |tick| cpu(tick, again, 0.5, 0.0));
-    story.at(2.0, |tick| cpu(tick, again, 1.0, 0.0));
-    let peak = figure(&story.end(2.0, |_| {}), "cpu_cores_peak");
-    assert!(peak.value.is_none_or(|cores| (0.0..=4.0).contains(&cores)), "{peak:?}");
+    story.at(0.0, |tick| cpu(tick, CHILD, 0.0, 0.0));
+    story.at(100.0, |tick| cpu(tick, CHILD, 90.0, 0.0));
+    story.event(100.5, Event::ended(CHILD, None, None));
+    story.at(101.0, |tick| cpu(tick, again, 0.5, 0.0));
+    story.at(102.0, |tick| cpu(tick, again, 1.0, 0.0));
+    let peak = figure(&story.end(102.0, |_| {}), "cpu_cores_peak");
+    assert!(peak.value.is_some_and(|cores| (0.5..=1.0).contains(&cores)), "{peak:?}");
 }
 
 #[test]
@@ -352,6 +373,46 @@ fn nested_and_concurrent_phases_of_one_name_are_told_apart() {
     let lengths: Vec<_> =
         story.end(6.0, |_| {}).phases.iter().map(|phase| phase.duration_seconds).collect();
     assert_eq!(lengths, [Some(3.0), Some(4.0), None]);
+}
+
+pub(super) fn found(summary: &Summary, code: &str) -> Option<Finding> {
+    summary.findings.iter().find(|finding| finding.code == code).cloned()
+}
+
+#[test]
+fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
+    let killed = |limit: Option<u64>, is_told: bool| {
+        let mut story = Story::new();
+        story.accumulator.manifest.host.memory_limit_bytes = limit;
+        story.came(0.0, CHILD, "/usr/bin/solver --big");
+        if is_told {
+            story.event(1.0, Event::ended(CHILD, Some(End::Signal(libc::SIGKILL)), None));
+        }
+        story.event(1.0, Event::OutOfMemory { kills: 1 });
+        story.end(1.0, |end| end.end = End::Signal(libc::SIGKILL))
+    };
+    let finding = found(&killed(Some(64 * MIB), true), "memory.killed").unwrap();
+    let sentence = "The kernel killed solver (11) for want of memory: its control group may use \
+                    64.0 MiB.";
+    assert_eq!((finding.sentence.as_str(), finding.severity), (sentence, Severity::Problem));
+    // A parent that waits for its child does not tell how it ended.
+    let unknown = killed(None, false);
+    let sentence = found(&unknown, "memory.killed").unwrap().sentence;
+    assert_eq!(sentence, "The kernel killed a process in its control group for want of memory.");
+    assert!(found(&unknown, "run.killed").is_none(), "why says more than how");
+}
+
+#[test]
+fn a_run_that_nearly_reached_its_limit_is_warned_of_it() {
+    let near = |limit: u64| {
+        let mut story = Story::new();
+        story.accumulator.manifest.host.memory_limit_bytes = Some(limit);
+        story.at(1.0, |tick| memory(tick, ROOT, 98 * MIB, 98 * MIB, Some(98 * MIB)));
+        found(&story.end(2.0, |_| {}), "memory.near_limit")
+    };
+    assert!(near(100 * MIB).is_some());
+    assert!(near(200 * MIB).is_none());
+    assert!(near(1 << 40).is_none(), "the machine has less");
 }
 
 /// A tick of a machine with two sockets, a bond and its part.

@@ -45,6 +45,8 @@ pub struct Tree {
     recent: Ceilings,
     /// The largest size that a process grew to since the last whole look.
     grown: Option<u64>,
+    /// CPU time of those who ended, of each its own as it was last seen.
+    own_cpu_of_gone: f64,
     /// I/O of those who were reaped, as far as it was seen.
     reaped_io: [f64; 6],
     /// Memory over time.
@@ -226,6 +228,7 @@ impl Tree {
             }
         }
         let Some(process) = process else { return };
+        self.own_cpu_of_gone += process.own_cpu().unwrap_or(0.0);
         // Whom weigh reaps is in nobody's account any more.
         if let Some(io) = process.all_io().filter(|_| largest.is_some()) {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
@@ -272,6 +275,12 @@ impl Tree {
             };
             (user + sum(cpu.user, cpu.children_user), system + sum(cpu.system, cpu.children_system))
         })
+    }
+
+    /// CPU time that was seen, of each process its own: whoever waited for it, and if nobody did.
+    pub fn own_cpu_seen(&self) -> f64 {
+        let alive = self.alive.values().filter_map(Alive::own_cpu);
+        self.own_cpu_of_gone + alive.sum::<f64>()
     }
 
     /// What those who ended left behind, when weigh waits for nobody.

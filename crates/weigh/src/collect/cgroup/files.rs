@@ -7,6 +7,7 @@ use crate::host::cgroup::Group;
 use crate::host::{self, Dir, Kept};
 use crate::parse::Malformed;
 use crate::parse::group_stat::{self, CpuStat, IoStat, MemoryStat};
+use crate::parse::pressure::{self, Pressure};
 
 /// A file of the group, and how it is read.
 pub struct File<T> {
@@ -64,6 +65,10 @@ pub struct Files {
     pub io_operations: Option<File<(u64, u64)>>,
     /// Tasks now.
     pub tasks: Option<File<u64>>,
+    /// Time that was spent waiting, in version 2.
+    pub cpu_pressure: Option<File<Pressure>>,
+    pub memory_pressure: Option<File<Pressure>>,
+    pub io_pressure: Option<File<Pressure>>,
     /// Metrics whose controller has no such group.
     pub missing: Vec<(&'static str, &'static str)>,
 }
@@ -78,7 +83,7 @@ fn file<T>(
 
 impl Files {
     /// Those of a group. A controller belongs to one version: where version 1 has the group,
-    /// version 2 cannot.
+    /// version 2 cannot have more of it than pressure.
     pub fn of(group: &Group) -> Files {
         let mut files = Files::default();
         files.add_cpu(group);
@@ -98,6 +103,12 @@ impl Files {
         match group.pids.as_ref().or(group.unified.as_ref()) {
             Some(dir) => files.tasks = file(dir, c"pids.current", group_stat::number),
             None => files.missing.push((TASKS, "pids")),
+        }
+        // Of no controller: a group has them also where version 1 has its controllers.
+        if let Some(dir) = &group.unified {
+            files.cpu_pressure = file(dir, c"cpu.pressure", pressure::parse);
+            files.memory_pressure = file(dir, c"memory.pressure", pressure::parse);
+            files.io_pressure = file(dir, c"io.pressure", pressure::parse);
         }
         files
     }

@@ -3,10 +3,11 @@
 //! Source: the files of the group's directory (`host::cgroup`), readable by everybody who may
 //! look into it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`,
 //! `io.stat` and `pids.current` in version 2, their like in version 1. They count everybody
-//! who is or was in the group and in the groups below it, however short they lived.
+//! who is or was in the group and in the groups below it, however short they lived. Version 2
+//! also has `cpu.pressure`, `memory.pressure` and `io.pressure`.
 //!
-//! What surprised us: a file is there only when its controller is enabled for the group; the
-//! root group of version 2 has none of memory. Version 1 does not count what is written
+//! What surprised us: a file is there only when its controller is enabled for the group, but
+//! those of pressure always are; the root group of version 2 has none of memory. Version 1 does not count what is written
 //! through the page cache, which is most of what is written.
 
 mod files;
@@ -17,6 +18,7 @@ use super::{Collector, Fault, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::Host;
 use crate::host::cgroup::Group;
+use crate::parse::pressure::Pressure;
 use crate::sample::{Entity, Tick};
 use files::{File, Files};
 
@@ -86,6 +88,24 @@ metrics! {
     }
 }
 
+metrics! {
+    /// Time in which tasks of a control group were held up, since it was made.
+    pub struct GroupPressure in Cgroup / "pressure", "Pressure in the control group" {
+        /// Time in which at least one of its tasks waited for a CPU.
+        cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "cpu.pressure some";
+        /// Time in which all of its tasks that had work waited for a CPU, or for their quota.
+        cpu_full: Counter f64 Elapsed, "All wait for a CPU", from "cpu.pressure full";
+        /// Time in which at least one of its tasks waited for memory.
+        memory_some: Counter f64 Elapsed, "Some wait for memory", from "memory.pressure some";
+        /// Time in which all of its tasks that had work waited for memory.
+        memory_full: Counter f64 Elapsed, "All wait for memory", from "memory.pressure full";
+        /// Time in which at least one of its tasks waited for storage.
+        io_some: Counter f64 Elapsed, "Some wait for storage", from "io.pressure some";
+        /// Time in which all of its tasks that had work waited for storage.
+        io_full: Counter f64 Elapsed, "All wait for storage", from "io.pressure full";
+    }
+}
+
 pub(super) const SOURCE: Source = Source {
     name: "cgroup",
     about: "what a control group used, exactly: for weigh attach --cgroup",
@@ -95,6 +115,7 @@ pub(super) const SOURCE: Source = Source {
         group::<GroupMemory>(),
         group::<GroupIo>(),
         group::<GroupTasks>(),
+        group::<GroupPressure>(),
     ],
     probe,
     collector: None,
@@ -126,7 +147,7 @@ impl Account {
         let files = Files::of(&group);
         let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
         let mut account = Account { group, files, buffer, missing, told };
-        for (of, controller) in account.files.missing.clone() {
+        for (of, controller) in std::mem::take(&mut account.files.missing) {
             let path = &account.group.path;
             account.miss(of, format!("there is no group {path} below the {controller} controller"));
         }
@@ -134,7 +155,17 @@ impl Account {
             let why = "version 1 does not count what is written through the page cache";
             account.miss(IO, why.to_owned());
         }
+        if account.files.cpu_pressure.is_none() {
+            account.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
+        }
         account
+    }
+
+    /// Of a group that weigh made itself, under the controllers that it needs.
+    pub fn of_own(group: Group) -> Account {
+        let files = Files { missing: Vec::new(), ..Files::of(&group) };
+        let told = vec![IO, TASKS, PRESSURE];
+        Account { group, files, buffer: Vec::new(), missing: Vec::new(), told }
     }
 
     /// What could not be read since the last question: which metrics, and why.
@@ -158,7 +189,12 @@ impl Account {
         match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
             Ok(value) => Some(value),
             Err(error) => {
-                self.miss(of, error.to_string());
+                let more = match (error.is_gone(), of) {
+                    (false, _) => "",
+                    (true, PRESSURE) => " (this kernel has no pressure stall information)",
+                    (true, _) => " (its controller is not enabled for the group)",
+                };
+                self.miss(of, format!("{error}{more}"));
                 None
             }
         }
@@ -220,12 +256,25 @@ impl Account {
         let (reads, writes) = self.needed(|files| &mut files.io_operations, IO).unzip();
         GroupIo { read, written, reads, writes }
     }
+
+    fn pressure(&mut self) -> GroupPressure {
+        let seconds = |microseconds: u64| microseconds as f64 / 1e6;
+        let mut waited = |file| match self.needed(file, PRESSURE) {
+            Some(Pressure { some, full }) => (Some(seconds(some)), full.map(seconds)),
+            None => (None, None),
+        };
+        let (cpu_some, cpu_full) = waited(|files| &mut files.cpu_pressure);
+        let (memory_some, memory_full) = waited(|files| &mut files.memory_pressure);
+        let (io_some, io_full) = waited(|files| &mut files.io_pressure);
+        GroupPressure { cpu_some, cpu_full, memory_some, memory_full, io_some, io_full }
+    }
 }
 
 const CPU: &str = "cgroup.cpu";
 const MEMORY: &str = "cgroup.memory";
 const IO: &str = "cgroup.io";
 const TASKS: &str = "cgroup.tasks";
+const PRESSURE: &str = "cgroup.pressure";
 
 impl Collector for Account {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
@@ -244,6 +293,7 @@ impl Collector for Account {
             oom_kills: self.optional(|files| &mut files.oom_kills).flatten(),
         };
         tick.put(Entity::Single, &tasks);
+        tick.put(Entity::Single, &self.pressure());
         Ok(())
     }
 }

@@ -24,6 +24,9 @@ fn second() -> FakeHost {
         ("memory.events", "low 0\nhigh 0\nmax 9\noom 2\noom_kill 2\n"),
         ("io.stat", "8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n"),
         ("pids.current", "3\n"),
+        ("cpu.pressure", "some avg10=0.00 total=1500000\nfull avg10=0.00 total=250000\n"),
+        ("memory.pressure", "some avg10=0.00 total=20\nfull avg10=0.00 total=10\n"),
+        ("io.pressure", "some avg10=0.00 total=4000000\nfull avg10=0.00 total=3000000\n"),
     ];
     files
         .into_iter()
@@ -103,11 +106,43 @@ fn both_versions_say_the_same() {
 }
 
 #[test]
-fn version_1_says_that_it_misses_most_writes() {
+fn version_1_says_that_it_misses_most_writes_and_tells_no_pressure() {
     let missing = account(&first()).missing();
-    assert_eq!(missing.len(), 1);
+    assert_eq!(missing.len(), 2);
     assert!(missing[0].0 == "cgroup.io" && missing[0].1.contains("page cache"), "{missing:?}");
+    assert!(missing[1].0 == "cgroup.pressure" && missing[1].1.contains("version 2"), "{missing:?}");
     assert!(account(&second()).missing().is_empty());
+}
+
+#[test]
+fn pressure_is_that_of_the_group_in_seconds() {
+    let fake = second();
+    let tick = sampled(&mut account(&fake), &fake);
+    let pressure = GroupPressure {
+        cpu_some: Some(1.5),
+        cpu_full: Some(0.25),
+        memory_some: Some(2e-5),
+        memory_full: Some(1e-5),
+        io_some: Some(4.0),
+        io_full: Some(3.0),
+    };
+    assert_eq!(row::<GroupPressure>(&tick), pressure);
+    let fake = first();
+    let tick = sampled(&mut account(&fake), &fake);
+    assert_eq!(row::<GroupPressure>(&tick), GroupPressure::default());
+}
+
+#[test]
+fn a_kernel_without_pressure_is_told_of_once_as_such() {
+    let fake = second();
+    ["cpu", "memory", "io"]
+        .iter()
+        .for_each(|of| fake.remove_sys(&format!("fs/cgroup/job/{of}.pressure")));
+    let mut account = account(&fake);
+    assert_eq!(row::<GroupPressure>(&sampled(&mut account, &fake)), GroupPressure::default());
+    let missing = account.missing();
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    assert!(missing[0].1.contains("no pressure stall information"), "{missing:?}");
 }
 
 #[test]
@@ -123,7 +158,7 @@ fn a_controller_without_the_group_is_named_and_the_others_are_read() {
     let missing = account.missing();
     let why = "there is no group /job below the memory controller";
     assert!(missing.contains(&("cgroup.memory", why.to_owned())), "{missing:?}");
-    assert_eq!(missing.len(), 3, "{missing:?}");
+    assert_eq!(missing.len(), 4, "memory, io, tasks and pressure: {missing:?}");
 }
 
 #[test]

@@ -44,7 +44,6 @@ pub(super) const SOURCE: Source = Source {
     everywhere: false,
 };
 
-const CHMOD: &str = "sudo chmod a+r /sys/class/powercap/*/energy_uj";
 const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
 
 fn probe(host: &Host) -> Probe {
@@ -53,17 +52,22 @@ fn probe(host: &Host) -> Probe {
     for zone in &mut zones {
         match zone.read(host, &mut buffer) {
             Ok(_) => return Probe::Ready,
-            Err(fault) => refused = Some(fault.to_string()),
+            Err(error) => refused = Some(error),
         }
     }
     let counted = Counted::all(host);
     match (refused, counted) {
         (_, Some(Ok(_))) => Probe::Ready,
-        (Some(why), _) => Probe::Denied { why, hint: CHMOD.to_owned() },
-        (None, Some(Err(error))) => Probe::Denied {
+        (Some(error), _) if error.is_denied() => {
+            let zones = host.sys.path(c"class/powercap");
+            let hint = format!("sudo chmod a+r {}/*/energy_uj", zones.display());
+            Probe::Denied { why: error.to_string(), hint }
+        }
+        (_, Some(Err(error))) => Probe::Denied {
             why: format!("perf_event_open of the energy counters: {error}"),
             hint: SYSCTL.to_owned(),
         },
+        (Some(error), None) => Probe::Absent { why: error.to_string() },
         (None, None) => Probe::Absent {
             why: "neither /sys/class/powercap nor perf tells energies; virtual machines have none"
                 .to_owned(),
@@ -98,7 +102,7 @@ impl Meter {
     /// Joules since some moment before the run.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
         match self {
-            Meter::Zone(zone) => zone.read(host, buffer),
+            Meter::Zone(zone) => Ok(zone.read(host, buffer)?),
             Meter::Counted(counted) => counted.read(),
         }
     }
@@ -217,7 +221,8 @@ mod tests {
         }
         let Probe::Denied { why, hint } = as_nobody(|| probe(&host)) else { panic!("not denied") };
         assert!(why.contains("energy_uj: Permission denied"), "{why}");
-        assert_eq!(hint, CHMOD);
+        assert!(hint.starts_with("sudo chmod a+r /"), "{hint}");
+        assert!(hint.ends_with("/sys/class/powercap/*/energy_uj"), "{hint}");
         let (found, _) = as_nobody(|| look(&mut Energy::default(), &host));
         assert_eq!(found, []);
     }

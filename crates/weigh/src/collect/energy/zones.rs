@@ -6,7 +6,6 @@
 
 use std::ffi::CString;
 
-use crate::collect::Fault;
 use crate::host::{self, Descriptors, Host, KeptAt};
 use crate::parse::attribute;
 use crate::sample::Name;
@@ -47,10 +46,11 @@ impl Zone {
     }
 
     /// Joules since the counter was first at zero.
-    pub fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
+    pub fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, host::Error> {
         let bytes = self.energy.read(&host.sys, buffer)?;
-        let now = attribute::number(bytes).map_err(|source| {
-            Fault::from(host::Error::Parse { path: host.sys.path(self.energy.path()), source })
+        let now = attribute::number(bytes).map_err(|source| host::Error::Parse {
+            path: host.sys.path(self.energy.path()),
+            source,
         })?;
         if now < self.last {
             // Without a range nothing is known of what was lost: it begins anew.

@@ -71,6 +71,7 @@ impl Story {
             left: Vec::new(),
             some_unseen: false,
             rss_before_exec_bytes: 0,
+            cpu_before_exec_seconds: 0.0,
             monitor_cpu_seconds: 0.01,
         };
         self.event(seconds, Event::RunEnd(end));

@@ -1,10 +1,7 @@
 //! `resource_monitor.csv`, as Python's `csv.writer` writes it.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-
 use super::follow::Row;
-use crate::destination::Destination;
+use crate::destination::{Destination, Lines};
 use crate::export::Error;
 use crate::export::python::{repr, rounded};
 
@@ -12,34 +9,24 @@ use crate::export::python::{repr, rounded};
 const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb";
 
 /// The table while it is written.
-pub struct Csv {
-    destination: Destination,
-    out: BufWriter<File>,
-}
+pub struct Csv(Lines);
 
 impl Csv {
     /// Begins the file.
     pub fn create(destination: Destination) -> Result<Csv, Error> {
-        let file = destination.file().map_err(|source| Error::file(destination.path(), source))?;
-        let mut csv = Csv { destination, out: BufWriter::new(file) };
-        csv.line(HEADER)?;
-        Ok(csv)
+        let mut lines = Lines::create(destination, "\r\n")?;
+        lines.line(HEADER)?;
+        Ok(Csv(lines))
     }
 
     /// Writes a row.
     pub fn row(&mut self, row: &Row<'_>) -> Result<(), Error> {
-        self.line(&line(row))
-    }
-
-    fn line(&mut self, line: &str) -> Result<(), Error> {
-        let written = write!(self.out, "{line}\r\n");
-        written.map_err(|source| Error::file(self.destination.path(), source))
+        Ok(self.0.line(&line(row))?)
     }
 
     /// Gives the file its name.
-    pub fn finish(mut self) -> Result<(), Error> {
-        self.out.flush().map_err(|source| Error::file(self.destination.path(), source))?;
-        self.destination.keep()?;
+    pub fn finish(self) -> Result<(), Error> {
+        self.0.finish()?;
         Ok(())
     }
 }

@@ -1,15 +1,16 @@
 //! What is said in a few words: when and where, how it went, how full the machine was.
 
+use super::gpus;
 use super::{Advice, Bar, Fact, Head, Verdict};
-use crate::collect::gpu::is_whole;
 use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::record::events::Why;
 use crate::record::{Manifest, Target};
-use crate::summary::{Gpu, Outcome, Severity, Summary};
+use crate::report::hardware as machine;
+use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
-const NO_GPU: &str = "no GPU was measured";
+const UNKNOWN: &str = "unknown";
 
 /// What stands at the head of every page of paper.
 pub(super) fn head(manifest: &Manifest, summary: &Summary) -> Head {
@@ -63,7 +64,7 @@ fn outcome(summary: &Summary) -> String {
 }
 
 /// The value of a figure of the run.
-fn value(summary: &Summary, name: &str) -> Option<f64> {
+pub(super) fn value(summary: &Summary, name: &str) -> Option<f64> {
     summary.figures.get(name)?.value
 }
 
@@ -136,7 +137,8 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     let whose = if manifest.expected_cores.is_some() { " expected" } else { "" };
     let mean = value(summary, "cpu_cores_mean");
     let peak = value(summary, "memory_peak_bytes");
-    let memory = summary.host.memory_bytes.map(|bytes| bytes as f64);
+    let memory = summary.host.memory_allowed_bytes().map(|bytes| bytes as f64);
+    let limit = summary.host.tight_memory_limit_bytes();
     let unknown = |name: &str| {
         let reason = summary.figures.get(name).and_then(|figure| figure.reason.clone());
         reason.unwrap_or_else(|| "it was not measured".to_owned())
@@ -153,6 +155,13 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         None => unknown("cpu_cores_mean"),
     };
     let reached = match (peak, memory) {
+        (Some(peak), Some(memory)) if limit.is_some() => {
+            format!(
+                "{} of the {} its control group may use at the peak",
+                bytes(peak),
+                bytes(memory)
+            )
+        }
         (Some(peak), Some(memory)) => {
             format!("{} of the machine's {} at the peak", bytes(peak), bytes(memory))
         }
@@ -164,68 +173,49 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     vec![
         bar("CPU", mean, Some(all), busy),
         bar("Memory", peak, memory, reached),
-        gpu_busy(summary),
-        gpu_memory(summary, units),
+        gpus::busy(summary),
+        gpus::memory(summary, units),
     ]
-}
-
-/// How busy the GPUs were.
-fn gpu_busy(summary: &Summary) -> Bar {
-    let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (value(summary, "gpus_busy_mean"), gpus(summary).count());
-    let note = match mean {
-        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
-        None => NO_GPU.to_owned(),
-    };
-    Bar { label: "GPU".to_owned(), share, note }
-}
-
-/// How full the GPUs' memory was.
-fn gpu_memory(summary: &Summary, units: Units) -> Bar {
-    let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
-    let all: Option<u64> = gpus(summary).map(|gpu| gpu.is.memory_bytes).sum();
-    let all = all.filter(|all| *all > 0).map(|all| all as f64);
-    let bytes = |value: f64| quantity::bytes(value, units);
-    let note = match (used, all) {
-        (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),
-        _ => NO_GPU.to_owned(),
-    };
-    let share = used.zip(all).map(|(used, all)| (used / all).clamp(0.0, 1.0));
-    Bar { label: "GPU memory".to_owned(), share, note }
-}
-
-/// The whole GPUs: what their parts have is in them.
-fn gpus(summary: &Summary) -> impl Iterator<Item = &Gpu> {
-    summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name))
 }
 
 /// The machine.
-pub(super) fn hardware(summary: &Summary, units: Units) -> Vec<Fact> {
+pub(super) fn hardware(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Fact> {
     let host = &summary.host;
     let memory = host.memory_bytes.map(|memory| quantity::bytes(memory as f64, units));
-    let mut models: Vec<&str> =
-        gpus(summary).map(|gpu| gpu.is.model.as_deref().unwrap_or(&gpu.is.name)).collect();
-    let count = models.len();
-    models.dedup();
-    let gpus = match count {
-        0 => "none".to_owned(),
-        count => format!("{}: {}", quantity::count(count as f64), models.join(", ")),
-    };
-    vec![
-        Fact::new("Host", &*host.name),
+    let limit = host.tight_memory_limit_bytes();
+    let limit = limit.map(|limit| quantity::bytes(limit as f64, units));
+    let mut facts = vec![Fact::new("Host", &*host.name)];
+    if let Some(hardware) = &manifest.hardware {
+        let cpu = &hardware.cpu;
+        let model = cpu.model_name.as_deref().unwrap_or(UNKNOWN);
+        let design = cpu.microarchitecture.as_deref().unwrap_or(UNKNOWN);
+        facts.push(Fact::new("Processor", model));
+        facts.push(Fact::new("Microarchitecture", design));
+        facts.push(Fact::new("Topology", machine::topology(cpu)));
+    }
+    facts.extend([
         Fact::new("Cores", quantity::count(f64::from(host.cores))),
         Fact::new("Cores allowed", quantity::count(host.cores_allowed)),
-        Fact::new("Memory", memory.unwrap_or_else(|| "unknown".to_owned())),
+        Fact::new("Memory", memory.unwrap_or_else(|| UNKNOWN.to_owned())),
+        Fact::new("Memory allowed", limit.unwrap_or_else(|| "all".to_owned())),
         Fact::new("Kernel", &*host.kernel),
         Fact::new("Architecture", &*host.architecture),
-        Fact::new("GPUs", gpus),
-    ]
+    ]);
+    if let Some(hardware) = &manifest.hardware {
+        let distribution = hardware.distribution.as_ref();
+        let distribution = distribution.and_then(|system| system.name.as_deref());
+        facts.push(Fact::new("Distribution", distribution.unwrap_or(UNKNOWN)));
+        facts.push(Fact::new("Virtual machine", machine::virtual_machine(hardware)));
+        facts.extend(hardware.container.as_ref().map(|told| Fact::new("Container", &*told.name)));
+    }
+    facts.push(Fact::new("GPUs", gpus::names(manifest, summary)));
+    facts
 }
 
 /// What the monitor itself cost.
 pub(super) fn monitor(summary: &Summary, units: Units) -> Vec<Fact> {
     let monitor = &summary.monitor;
-    let unknown = || "unknown".to_owned();
+    let unknown = || UNKNOWN.to_owned();
     let memory = monitor.memory_peak_bytes.map(|peak| quantity::bytes(peak as f64, units));
     vec![
         Fact::new("CPU time", quantity::seconds(monitor.cpu_seconds)),

@@ -39,7 +39,7 @@ impl Document {
             figures: figures::table(summary, !participants.processes.is_empty(), units),
             chapters,
             tables: tables.into_iter().filter(|table: &Table| !table.rows.is_empty()).collect(),
-            hardware: facts::hardware(summary, units),
+            hardware: facts::hardware(manifest, summary, units),
             monitor: facts::monitor(summary, units),
             missing: missing(summary),
             made_by: format!("weigh {}", Origin::default().version),

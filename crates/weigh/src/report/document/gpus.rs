@@ -1,10 +1,71 @@
-//! GPUs, and the processes of the run on them.
+//! GPUs: what they are, how full they were, and the processes of the run on them.
 
+use super::facts::value;
 use super::tables::{bytes, table};
-use super::{Cell, Column, Table};
+use super::{Bar, Cell, Column, Table};
+use crate::collect::gpu::is_whole;
 use crate::quantity::{self, Units};
+use crate::record::Manifest;
+use crate::report::hardware::gpu_name;
 use crate::sample::numbering;
 use crate::summary::{Gpu, GpuUser, Summary};
+
+const NOT_MEASURED: &str = "no GPU was measured";
+
+/// How busy the GPUs were.
+pub(super) fn busy(summary: &Summary) -> Bar {
+    let share = value(summary, "gpu_utilization_mean_ratio");
+    let (mean, count) = (value(summary, "gpus_busy_mean"), measured(summary).count());
+    let note = match mean {
+        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
+        None => NOT_MEASURED.to_owned(),
+    };
+    Bar { label: "GPU".to_owned(), share, note }
+}
+
+/// How full the GPUs' memory was.
+pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
+    let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
+    let all: Option<u64> = measured(summary).map(|gpu| gpu.is.memory_bytes).sum();
+    let all = all.filter(|all| *all > 0).map(|all| all as f64);
+    let bytes = |value: f64| quantity::bytes(value, units);
+    let note = match (used, all) {
+        (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),
+        _ => NOT_MEASURED.to_owned(),
+    };
+    let share = used.zip(all).map(|(used, all)| (used / all).clamp(0.0, 1.0));
+    Bar { label: "GPU memory".to_owned(), share, note }
+}
+
+/// What the GPUs are called, each name once: those that were measured, or else
+/// those that the machine has.
+pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
+    let measured = measured(summary).map(|gpu| &gpu.is);
+    let mut names: Vec<String> =
+        measured.map(|is| is.model.as_ref().unwrap_or(&is.name).clone()).collect();
+    if names.is_empty() {
+        let has = manifest.hardware.iter().flat_map(|hardware| &hardware.gpus);
+        names.extend(has.map(gpu_name));
+    }
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let shown = counted.into_iter().map(|(name, count)| match count {
+        1 => name,
+        _ => format!("{count} × {name}"),
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+/// The whole GPUs: what their parts have is in them.
+fn measured(summary: &Summary) -> impl Iterator<Item = &Gpu> {
+    summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name))
+}
 
 /// By GPU.
 pub(super) fn each(summary: &Summary, units: Units) -> Table {

@@ -6,6 +6,7 @@ use super::Monitor;
 use crate::collect::processes::Processes;
 use crate::host::child::Pause;
 use crate::host::own;
+use crate::host::own_group::OwnGroup;
 use crate::host::wait::End;
 use crate::record::Event;
 use crate::record::events::RunEnd;
@@ -20,12 +21,35 @@ impl Monitor {
         self.hear(words);
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
         self.end_steps(at);
+        self.watch.close_sockets();
+        self.leave_group();
         let run_end = self.close_account(end, at);
         let now = self.watch.now();
         self.watch.event(now, Event::RunEnd(run_end));
         let closed = self.watch.close(&mut self.signals, warnings);
         let Closed { summary, recording, warnings } = closed;
         Outcome { end, summary, recording, warnings }
+    }
+
+    /// Takes the last word of the control group that the command was in, and removes the one
+    /// that was made for it.
+    fn leave_group(&mut self) {
+        if self.own_group.is_some() {
+            self.watch.take_tick();
+        }
+        let kills = self.group.take().and_then(|(group, before)| {
+            let kills = group.oom_kills()?.checked_sub(before);
+            kills.filter(|kills| *kills > 0)
+        });
+        if let Some(kills) = kills {
+            let now = self.watch.now();
+            self.watch.event(now, Event::OutOfMemory { kills });
+        }
+        // The programs on it go before it does.
+        self.watch.packets = None;
+        if let Some(Err(error)) = self.own_group.take().map(OwnGroup::remove) {
+            self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
+        }
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
@@ -48,6 +72,7 @@ impl Monitor {
                 .collect(),
             some_unseen: self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen),
             rss_before_exec_bytes: self.pause.largest_rss,
+            cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
             monitor_cpu_seconds: own::usage().cpu_seconds(),
         }
     }

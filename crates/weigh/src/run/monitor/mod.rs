@@ -16,8 +16,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::schedule::Schedule;
 use super::watch::{ENDS, Watch};
 use crate::collect::task_clock::RunClock;
+use crate::host::cgroup::Group;
 use crate::host::child::{self, Pause, Waiting};
 use crate::host::own;
+use crate::host::own_group::OwnGroup;
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
@@ -49,6 +51,10 @@ pub(super) struct Monitor {
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
+    /// The control group that is the command's alone.
+    own_group: Option<OwnGroup>,
+    /// The control group that the command is in, and whom the kernel had killed there before.
+    group: Option<(Group, u64)>,
     steps: Steps,
 }
 
@@ -72,6 +78,8 @@ impl Monitor {
             ended: None,
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
+            own_group: None,
+            group: None,
             steps: Steps::default(),
         }
     }
@@ -81,8 +89,20 @@ impl Monitor {
         self.watch.fault(source, why);
     }
 
+    /// Has the recording say what the machine is made of.
+    pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
+        self.watch.describe_machine(manifest, settings);
+    }
+
     pub(super) fn take_inheritance(&mut self, inheritance: Inheritance) {
         self.inheritance = inheritance;
+    }
+
+    /// Takes the group that was made for the command, or the one that it is in anyway.
+    pub(super) fn take_group(&mut self, own: Option<OwnGroup>, around: Option<Group>) {
+        let group = own.as_ref().map(|own| own.group.clone()).or(around);
+        self.own_group = own;
+        self.group = group.and_then(|group| group.oom_kills().map(|kills| (group, kills)));
     }
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {
@@ -103,6 +123,7 @@ impl Monitor {
 
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
+        self.watch.look_before_exec();
         self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,

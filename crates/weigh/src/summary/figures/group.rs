@@ -8,16 +8,22 @@ use super::{NO_END, SHORT};
 use crate::collect::cgroup::GroupIo;
 use crate::record::Target;
 
-const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage) since weigh came";
+const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage)";
 const PEAK: &str = "cgroup memory.peak (v1: memory.max_usage_in_bytes), page cache included";
 const CURRENT: &str = "cgroup memory.current (v1: memory.usage_in_bytes), page cache included";
 const STAT: &str = "cgroup memory.stat";
-const IO: &str = "cgroup io.stat (v1: blkio.throttle) since weigh came";
-const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control) since weigh came";
-const THROTTLED: &str = "cgroup cpu.stat since weigh came";
+const IO: &str = "cgroup io.stat (v1: blkio.throttle)";
+const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control)";
+const THROTTLED: &str = "cgroup cpu.stat";
 
+/// Whether a group that was there is followed, and not one that was made for a command.
 fn is_followed(run: &Accumulator) -> bool {
     matches!(run.manifest.target, Some(Target::Cgroup { .. }))
+}
+
+/// Counters of a group that was there begin when weigh comes.
+fn counter(run: &Accumulator, source: &str) -> String {
+    if run.group.is_own() { source.to_owned() } else { format!("{source} since weigh came") }
 }
 
 /// A counter of the group: exact when it was read after everything else.
@@ -52,17 +58,21 @@ fn why(run: &Accumulator, what: &str) -> String {
 
 /// All CPU time of the group.
 pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
-    Some(counted(run, run.group.cpu.usage?, CPU))
+    Some(counted(run, run.group.cpu.usage?, &counter(run, CPU)))
 }
 
-/// The kernel splits the exact sum by what it found running at its clock ticks.
+/// The kernel splits the exact sum by what it found running at its clock ticks. What `wait4`
+/// says of a command is finer.
 pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
+    if run.group.is_own() {
+        return None;
+    }
     let (user, system) = run.group.cpu.user.zip(run.group.cpu.system)?;
     let reason = why_not_to_the_end(run);
     let upper = run.group.cpu.usage.filter(|_| reason.is_none());
     let figure = |part: f64| {
         let upper = upper.map(|all| all.max(part));
-        let figure = Figure::between(part, Method::Estimated, 0.0, upper, CPU);
+        let figure = Figure::between(part, Method::Estimated, 0.0, upper, &counter(run, CPU));
         reason.map_or(figure.clone(), |why| figure.because(why))
     };
     Some((figure(user), figure(system)))
@@ -73,6 +83,10 @@ pub(super) fn memory_peak(run: &Accumulator) -> Option<Figure> {
     let group = &run.group;
     if let Some(Peak { value: Some(value), at }) = group.risen() {
         return Some(counted(run, value, PEAK).at(at));
+    }
+    // Without a mark of the kernel's, more is known of a command's processes.
+    if group.is_own() {
+        return None;
     }
     let Peak { value: Some(value), at } = group.current else { return None };
     let reason = why_not_to_the_end(run);
@@ -87,13 +101,14 @@ pub(super) fn memory_peak(run: &Accumulator) -> Option<Figure> {
 
 /// The memory of the group over time.
 pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
-    let mean = run.group.mean.until(run.duration())?;
+    let mean = run.group.mean.until(run.duration()).filter(|_| is_followed(run))?;
     Some(Figure::between(mean, Method::Sampled, 0.0, None, CURRENT).because(SHORT))
 }
 
 /// Swap of the group.
 pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
-    let Peak { value: Some(value), at } = run.group.swap else { return None };
+    let value = run.group.swap.value.filter(|_| is_followed(run))?;
+    let at = run.group.swap.at;
     let source = "cgroup memory.swap.current (v1: memory.stat total_swap)";
     Some(Figure::sampled(value, source).at(at).because(SHORT))
 }
@@ -102,10 +117,10 @@ pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
 pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: Figure) -> Figure {
     let Some(count) = of(&run.group.io).map(|count| count as f64) else { return seen };
     match run.reason("cgroup.io") {
-        None => counted(run, count, IO),
+        None => counted(run, count, &counter(run, IO)),
         // It misses something, and so may those who were looked at.
         Some(why) if seen.value.is_none_or(|value| value < count) => {
-            Figure::sampled(count, IO).because(why)
+            Figure::sampled(count, &counter(run, IO)).because(why)
         }
         Some(_) => seen,
     }
@@ -113,16 +128,16 @@ pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: 
 
 /// What is only known of control groups.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
-    if !is_followed(run) {
+    let group = &run.group;
+    if group.seen.is_none() && !is_followed(run) {
         return;
     }
-    let group = &run.group;
     let level = |peak: Peak, what: &str| match peak.value {
         Some(value) => Figure::sampled(value, STAT).at(peak.at).because(SHORT),
         None => Figure::unknown(STAT, &why(run, what)),
     };
     let count = |value: Option<f64>, source: &str, what: &str| match value {
-        Some(value) => counted(run, value, source),
+        Some(value) => counted(run, value, &counter(run, source)),
         None => Figure::unknown(source, &why(run, what)),
     };
     let none = |source| Figure::unknown(source, &why(run, "cgroup.io"));
@@ -134,5 +149,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         ("io_storage_read_operations", storage(run, |io| io.reads, none(IO))),
         ("io_storage_write_operations", storage(run, |io| io.writes, none(IO))),
     ];
-    figures.extend(more.map(|(name, figure)| (name.to_owned(), figure)));
+    // A group of one's own is only made under the controllers that add something.
+    let known = more.into_iter().filter(|(_, figure)| is_followed(run) || figure.value.is_some());
+    figures.extend(known.map(|(name, figure)| (name.to_owned(), figure)));
 }

@@ -4,6 +4,7 @@ mod followed;
 mod gpus;
 mod group;
 mod memory;
+mod network;
 mod parts;
 
 pub use parts::of_parts;
@@ -52,6 +53,8 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("io_storage_read_bytes", group::storage(run, |io| io.read, seen));
     let seen = io(run, |io| io.storage_written_bytes);
     put("io_storage_written_bytes", group::storage(run, |io| io.written, seen));
+    put("network_sent_bytes", network::sent(run));
+    put("network_received_bytes", network::received(run));
     let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
     let ended = ended(run);
     put("page_faults_major", counted(run, ended.major_faults, alive(|e| e.faults_major)));
@@ -62,6 +65,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
     group::add(run, &mut figures);
     gpus::add(run, &mut figures);
+    network::add(run, &mut figures);
     within_the_run(run, &mut figures);
     figures
 }
@@ -131,8 +135,12 @@ fn cpu_time(run: &Accumulator) -> Figure {
                 true => "the task clocks of several machines cannot be put together",
                 false => "the task-clock collector was left out",
             });
-            let figure = Figure::between(waited, Method::Exact, waited, None, "wait4");
-            figure.because(&format!("children nobody waits for are not in it; {why}"))
+            match run.lost_children() {
+                Some(true) => Figure::sampled(run.cpu_seen(), "/proc/PID/stat")
+                    .because(&format!("children nobody waited for are in it as last seen; {why}")),
+                _ => Figure::between(waited, Method::Exact, waited, None, "wait4")
+                    .because(&format!("children nobody waits for are not in it; {why}")),
+            }
         }
     }
 }
@@ -282,7 +290,7 @@ fn counted(run: &Accumulator, ended: u64, alive: f64) -> Figure {
     complete_or_more(run, ended as f64 + alive, "wait4")
 }
 
-/// A count that is exact, unless the task clock has seen children that nobody waited for.
+/// A count that is exact, unless there were children that nobody waited for.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
     let missing = "children that nobody waited for, if there were any, are not in it";
     match run.clocks_agree() {

@@ -1,44 +1,28 @@
 //! The tracking file as CSV: two heads, and lines that end as `csv.DictWriter` ends them.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-
 use super::super::Error;
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
-use crate::destination::Destination;
+use crate::destination::{Destination, Lines};
 use crate::export::python::{Value, repr};
 
 /// A CSV file that is being written.
-pub struct Csv {
-    destination: Destination,
-    out: BufWriter<File>,
-}
+pub struct Csv(Lines);
 
 impl Csv {
     pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Csv, Error> {
-        let file = destination.file().map_err(Error::file(destination.path()))?;
-        let mut csv = Csv { destination, out: BufWriter::new(file) };
-        csv.line(&CONSTANTS.join(","))?;
-        csv.line(&line(&constants.values()))?;
-        csv.line(&format!("{},{TIMESTAMP}", MEASURES.join(",")))?;
-        Ok(csv)
+        let mut lines = Lines::create(destination, "\r\n")?;
+        lines.line(&CONSTANTS.join(","))?;
+        lines.line(&line(&constants.values()))?;
+        lines.line(&format!("{},{TIMESTAMP}", MEASURES.join(",")))?;
+        Ok(Csv(lines))
     }
 
     pub(super) fn row(&mut self, row: &Row) -> Result<(), Error> {
-        self.line(&line(row))
+        Ok(self.0.line(&line(row))?)
     }
 
-    fn line(&mut self, line: &str) -> Result<(), Error> {
-        write!(self.out, "{line}\r\n").map_err(|source| self.failed(source))
-    }
-
-    fn failed(&self, source: std::io::Error) -> Error {
-        Error::file(self.destination.path())(source)
-    }
-
-    pub(super) fn finish(mut self) -> Result<(), Error> {
-        self.out.flush().map_err(|source| self.failed(source))?;
-        self.destination.keep()?;
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.0.finish()?;
         Ok(())
     }
 }

@@ -2,9 +2,14 @@
 //!
 //! A rule speaks only when it is sure enough to be worth a person's time.
 
+mod room;
+mod strain;
+
 use serde_json::{Map, Value, json};
 
-use super::{Finding, Severity, Summary};
+use super::group::Group;
+use super::node::Node;
+use super::{Finding, Left, Severity, Summary};
 use crate::host::signals;
 use crate::quantity;
 use crate::record::events::Why;
@@ -13,18 +18,38 @@ use crate::sample::numbering;
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
 
+/// Processes that the kernel killed for want of memory.
+pub struct Killing {
+    /// How many, in the control group of the run.
+    pub kills: u64,
+    /// Those of the run that were killed, as far as anybody was told.
+    pub victims: Vec<Left>,
+}
+
 /// Everything worth saying about a run.
-pub fn of(summary: &Summary, expected_cores: Option<f64>) -> Vec<Finding> {
+pub(super) fn of(
+    summary: &Summary,
+    expected_cores: Option<f64>,
+    killing: Option<Killing>,
+    node: &Node,
+    group: &Group,
+) -> Vec<Finding> {
+    let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
     [
         not_complete(summary),
-        killed(summary),
+        // Why says more than how.
+        if for_memory.is_some() { for_memory } else { killed(summary) },
         left_behind(summary),
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
+        memory_near_limit(summary),
+        room::nearly_full(node.room),
+        room::few_files_left(node.files),
         ticks_missed(summary),
     ]
     .into_iter()
     .flatten()
+    .chain(strain::of(summary, node, group))
     .collect()
 }
 
@@ -74,6 +99,34 @@ fn killed(summary: &Summary) -> Option<Finding> {
         format!("It was killed by {}.", signals::name(number)),
         json!({"signal": number}),
         advice,
+    )
+}
+
+fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
+    let victims: Vec<String> =
+        killing.victims.iter().map(|one| format!("{} ({})", one.name, one.pid)).collect();
+    // Its end is only told to whoever waits for it, and that is mostly its parent.
+    let whom = match (victims.is_empty(), killing.kills) {
+        (false, _) => victims.join(", "),
+        (true, 1) => "a process in its control group".to_owned(),
+        (true, kills) => format!("{kills} processes in its control group"),
+    };
+    let limit = summary.host.tight_memory_limit_bytes();
+    let allowed = limit.map_or_else(String::new, |limit| {
+        let limit = quantity::bytes(limit as f64, quantity::Units::Binary);
+        format!(": its control group may use {limit}")
+    });
+    finding(
+        "memory.killed",
+        Severity::Problem,
+        format!("The kernel killed {whom} for want of memory{allowed}."),
+        json!({
+            "kills": killing.kills,
+            "pids": killing.victims.iter().map(|one| one.pid).collect::<Vec<_>>(),
+            "limit_bytes": limit,
+            "run_bytes": value(summary, "memory_peak_bytes"),
+        }),
+        "Give it more memory, or let it use less at once: #SBATCH --mem=…, docker run --memory …",
     )
 }
 
@@ -152,6 +205,27 @@ fn memory_nearly_full(summary: &Summary) -> Option<Finding> {
         ),
         json!({"used_bytes": used, "total_bytes": total, "run_bytes": own}),
         "Run it where there is more memory, or with less at once.",
+    )
+}
+
+fn memory_near_limit(summary: &Summary) -> Option<Finding> {
+    let limit = summary.host.tight_memory_limit_bytes()? as f64;
+    let used = value(summary, "memory_peak_bytes")?;
+    // The limit is that of the group weigh is in, which says nothing of others.
+    if summary.run.target.is_some() || used < limit * 0.95 {
+        return None;
+    }
+    let units = quantity::Units::Binary;
+    finding(
+        "memory.near_limit",
+        Severity::Warning,
+        format!(
+            "It used {} of the {} that its control group may use.",
+            quantity::bytes(used, units),
+            quantity::bytes(limit, units)
+        ),
+        json!({"used_bytes": used, "limit_bytes": limit}),
+        "A little more and the kernel ends it: ask for more memory, #SBATCH --mem=…",
     )
 }
 

@@ -1,0 +1,101 @@
+//! What pytyche's HWMonitor and RunLog would have written, and what pytyche makes of it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::python::{script, succeeds};
+use crate::weighed::{output, weigh};
+
+/// A phase with a command, a mark, and a step that ends with the run.
+const RUN: &str = "\
+\"$WEIGH\" phase load -- \"$BURNER\" cpu 300ms
+\"$WEIGH\" mark 'converged: 7 é'
+\"$WEIGH\" phase solve
+\"$BURNER\" sleep 1200ms
+";
+
+/// `weigh export run --as pytyche -o hw`, with more words: its code and what it says.
+fn export(directory: &Path, more: &[&str]) -> (i32, String) {
+    let words = [&["export", "run", "--as", "pytyche", "-o", "hw"], more].concat();
+    let done = output(&mut weigh(directory, &words));
+    (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
+}
+
+/// Weighs a line of shell in a directory, and exports it.
+fn exported(line: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let options = ["run", "-q", "-o", "run", "-i", "200ms", "--label", "seed=7"];
+    let words = [&options[..], &["--", "sh", "-c", line]].concat();
+    let done = output(&mut weigh(directory.path(), &words));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(export(directory.path(), &[]), (0, String::new()));
+    directory
+}
+
+#[test]
+fn pytyche_reads_the_table_and_would_have_written_the_same_log() {
+    let directory = exported(RUN);
+    let Some(mut python) = script("run_monitor.py", directory.path()) else { return };
+    let read: Value = serde_json::from_str(&succeeds(python.args(["read", "hw"]))).unwrap();
+    let table = fs::read_to_string(directory.path().join("hw/cpu_metrics.csv")).unwrap();
+    let column = |which: usize| -> Vec<f64> {
+        let cell = |line: &str| line.split(',').nth(which).unwrap().parse().unwrap();
+        table.lines().skip(1).map(cell).collect()
+    };
+    for (key, values) in [("usr", column(1)), ("idle", column(2))] {
+        assert!(values.len() >= 3, "{table}");
+        assert!(values.iter().all(|share| (0.0..=100.0).contains(share)), "{table}");
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let theirs = read[key].as_f64().unwrap();
+        assert!((theirs - mean).abs() < 1e-9, "{key}: {theirs} is not {mean}");
+    }
+    assert_eq!(read["ours"], read["theirs"], "byte for byte");
+    let entries = read["entries"].as_array().unwrap();
+    let of = |key: &str| entries.iter().map(|entry| entry[key].clone()).collect::<Vec<_>>();
+    assert_eq!(of("event")[..2], ["run_start".into(), Value::Null], "{entries:#?}");
+    assert_eq!(entries[0]["data"]["labels"]["seed"], "7");
+    assert_eq!(of("event")[2], "converged: 7 é");
+    assert_eq!(of("event")[4], "run_end");
+    assert_eq!((&of("name")[1], &of("name")[3]), (&"load".into(), &"solve".into()));
+    assert_eq!((entries.len(), &entries[1]["exit_code"]), (5, &0.into()));
+    let load = entries[1]["cpu_time_seconds"].as_f64().unwrap();
+    assert!((0.29..0.4).contains(&load), "the load is 0.3 s: {load}");
+    assert!(entries[3]["seconds"].as_f64().unwrap() >= 1.2, "{entries:#?}");
+    let moments = read["moments"].as_array().unwrap();
+    let moments: Vec<f64> = moments.iter().map(|moment| moment.as_f64().unwrap()).collect();
+    assert!(moments.is_sorted(), "{moments:?}");
+}
+
+#[test]
+fn a_known_load_has_the_share_that_their_monitor_sees_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(mut python) = script("run_monitor.py", directory.path()) else { return };
+    // Five seconds of CPU time in user mode, on one CPU.
+    let command = "exec \"$WEIGH\" run -q -o run -i 1s -- \"$BURNER\" cpu 5s";
+    let said = succeeds(python.args(["beside", "hw", "sh", "-c", command]));
+    // What export prints, the names of its files, comes first.
+    let seen: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    // Rows of the two begin a moment apart, and what happens in a row is not spread evenly.
+    const TOLERANCE: f64 = 5.0;
+    for which in [0, 1] {
+        let of = |who: &str| seen[who][which].as_f64().unwrap();
+        assert!((of("ours") - of("theirs")).abs() < TOLERANCE, "{seen}");
+    }
+    let user = seen["cpus"].as_f64().unwrap() * seen["user_shares"].as_f64().unwrap();
+    // The last part of the run is no whole interval and has no row.
+    assert!(user > 5.0 - 1.0 - 0.25, "{user} s: {seen}");
+}
+
+#[test]
+fn files_of_theirs_stay_and_options_of_others_are_refused() {
+    let directory = exported("exec \"$BURNER\" sleep 200ms");
+    let (code, said) = export(directory.path(), &[]);
+    assert_eq!((code, said.lines().count()), (1, 3), "{said}");
+    assert!(said.contains("cpu_metrics.csv is there already"), "{said}");
+    assert_eq!(export(directory.path(), &["--force"]).0, 0);
+    let (code, said) = export(directory.path(), &["--time-unit", "hours"]);
+    assert_eq!((code, said.lines().count()), (2, 3), "{said}");
+    assert!(said.contains("pytyche has its own"), "{said}");
+}

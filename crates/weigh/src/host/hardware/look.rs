@@ -1,0 +1,92 @@
+//! One look at a machine: reads its files, and keeps the reason for whatever is not known.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+
+use crate::host::{Dir, Error};
+use crate::parse::{Malformed, attribute};
+
+/// Where CPUs are described, without the number of one.
+pub(super) const CPU: &str = "sys/devices/system/cpu/cpu";
+
+/// A machine that is being looked at.
+pub(super) struct Look<'a> {
+    root: &'a Dir,
+    buffer: Vec<u8>,
+    /// Why something is not known, by the key it would stand under.
+    pub(super) missing: BTreeMap<String, String>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn at(root: &'a Dir) -> Look<'a> {
+        Look { root, buffer: Vec::new(), missing: BTreeMap::new() }
+    }
+
+    /// What a file says, or why it says nothing. Reasons name the file as it is called on the
+    /// machine, wherever that is mounted here.
+    pub(super) fn read<T>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Result<T, String> {
+        let file = CString::new(path).map_err(|_| format!("/{path}: no file has such a name"))?;
+        let bytes = self.root.read(&file, &mut self.buffer).map_err(|error| match error {
+            error if error.is_gone() => format!("there is no /{path}"),
+            Error::Read { source, .. } => format!("/{path}: {source}"),
+            Error::Parse { source, .. } => format!("/{path}: {source}"),
+        })?;
+        parse(bytes).map_err(|malformed| format!("/{path}: {malformed}"))
+    }
+
+    /// What a file says, if it does; nobody asks why when it does not.
+    pub(super) fn find<T>(
+        &mut self,
+        path: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        self.read(path, parse).ok()
+    }
+
+    /// What a file says; when it says nothing, the reason is kept under a key.
+    pub(super) fn ask<T>(
+        &mut self,
+        key: &str,
+        path: &str,
+        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+    ) -> Option<T> {
+        let answer = self.read(path, parse);
+        self.known(key, answer)
+    }
+
+    /// The answer, or its reason kept under a key.
+    pub(super) fn known<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
+        answer.map_err(|why| self.missing.insert(key.to_owned(), why)).ok()
+    }
+
+    /// Whether there is a file of this name.
+    pub(super) fn has(&self, path: &str) -> bool {
+        CString::new(path).is_ok_and(|path| self.root.has(&path))
+    }
+
+    /// The names in a directory that can be written as text; card10 comes after card2.
+    pub(super) fn names(&self, path: &str) -> Vec<String> {
+        let names = CString::new(path).ok().and_then(|path| self.root.names(&path).ok());
+        let text = |name: CString| name.into_string().ok();
+        let mut names: Vec<String> = names.into_iter().flatten().filter_map(text).collect();
+        let before_number =
+            |name: &str| name.trim_end_matches(|letter: char| letter.is_ascii_digit()).to_owned();
+        names.sort_by_cached_key(|name| (before_number(name), name.len(), name.clone()));
+        names
+    }
+}
+
+/// A line of text.
+pub(super) fn text(bytes: &[u8]) -> Result<String, Malformed> {
+    let text = std::str::from_utf8(attribute::text(bytes)?).map_err(|_| Malformed("text"))?;
+    Ok(text.to_owned())
+}
+
+/// Kilohertz, as `cpufreq` has them, in hertz.
+pub(super) fn kilohertz(bytes: &[u8]) -> Result<u64, Malformed> {
+    attribute::number(bytes)?.checked_mul(1000).ok_or(Malformed("kilohertz"))
+}

@@ -1,0 +1,232 @@
+//! The processors: what they are, how many, how fast they may be.
+//!
+//! Sources: `/proc/cpuinfo`, `/sys/devices/system/cpu` (Documentation/ABI/testing/
+//! sysfs-devices-system-cpu), readable by every user. Virtual machines have no `cpufreq`, ARM has no
+//! microcode.
+//!
+//! A machine has hundreds of CPUs, so nothing is asked of a CPU that another has answered for: the
+//! list of a core names its threads, the list of a socket its cores.
+
+use serde::{Deserialize, Serialize};
+
+use super::look::{CPU, Look, kilohertz, text};
+use super::microarchitecture;
+use crate::parse::{Malformed, attribute, cpuinfo, cpulist};
+
+/// The processors of a machine. What is not known is null, and `missing` says why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Processor {
+    /// Who made it, as it says itself: `GenuineIntel`, `AuthenticAMD`, `ARM`.
+    pub vendor: Option<String>,
+    /// What it is called for people.
+    pub model_name: Option<String>,
+    /// What archspec calls its design: `zen3`, `cascadelake`, `neoverse_n1`.
+    pub microarchitecture: Option<String>,
+    /// Its family, on x86.
+    pub family: Option<u32>,
+    /// Its model in the family; on ARM its part.
+    pub model: Option<u32>,
+    /// Its stepping; on ARM variant and revision, as in `r3p1`.
+    pub stepping: Option<String>,
+    /// The microcode that is loaded, on x86.
+    pub microcode: Option<String>,
+    /// What the kernel counted at boot; says nothing of its speed.
+    pub bogomips: Option<f64>,
+    /// CPUs that are online, as the kernel lists them: `0-63`.
+    pub online: Option<String>,
+    /// CPUs that are online.
+    pub cpus: Option<u32>,
+    /// Sockets.
+    pub sockets: Option<u32>,
+    /// Cores of all sockets.
+    pub cores: Option<u32>,
+    /// Cores in each socket; null where sockets differ.
+    pub cores_per_socket: Option<u32>,
+    /// Threads of each core; null where cores differ.
+    pub threads_per_core: Option<u32>,
+    /// Whether cores run several threads at once (SMT, Hyper-Threading).
+    pub smt_active: Option<bool>,
+    /// What the kernel was told about that: `on`, `off`, `forceoff`, `notsupported`.
+    pub smt_control: Option<String>,
+    /// The lowest frequency that a CPU may have.
+    pub frequency_min_hertz: Option<u64>,
+    /// The highest frequency that a CPU may have, boost included.
+    pub frequency_max_hertz: Option<u64>,
+    /// The frequency it has without boost.
+    pub frequency_base_hertz: Option<u64>,
+    /// Who decides on the frequency (`performance`, `schedutil`), each once.
+    pub governors: Vec<String>,
+    /// The driver that sets it.
+    pub frequency_driver: Option<String>,
+    /// What is preferred, speed or saving, where the processor itself decides.
+    pub energy_preference: Option<String>,
+    /// Whether it may be faster than its base frequency for a while.
+    pub boost: Option<bool>,
+}
+
+impl Processor {
+    pub(super) fn of(look: &mut Look<'_>) -> Processor {
+        let mut found = Processor::default();
+        found.name(look);
+        found.count(look);
+        found.speeds(look);
+        found.smt_active = look.ask("cpu.smt_active", "sys/devices/system/cpu/smt/active", flag);
+        found.smt_control = look.find("sys/devices/system/cpu/smt/control", text);
+        found
+    }
+
+    /// What it is.
+    fn name(&mut self, look: &mut Look<'_>) {
+        const FILE: &str = "proc/cpuinfo";
+        let read = look.read(FILE, |bytes| {
+            let cpu = cpuinfo::parse(bytes)?;
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            let part = cpu.parts.first().copied();
+            let maker =
+                part.and_then(|(implementer, _)| microarchitecture::implementer(implementer));
+            let core = part.and_then(|(maker, part)| microarchitecture::core_name(maker, part));
+            self.vendor = owned(cpu.vendor.or(maker));
+            self.model_name = owned(cpu.name.or(core));
+            self.family = cpu.family;
+            self.model = cpu.model.or(part.map(|(_, part)| part));
+            let revision = cpu.revision.map(|(major, minor)| format!("r{major}p{minor}"));
+            self.stepping = owned(cpu.stepping).or(revision);
+            self.microcode = owned(cpu.microcode);
+            self.bogomips = cpu.bogomips;
+            Ok(microarchitecture::of(&cpu))
+        });
+        let unsaid = match &read {
+            Ok(_) => format!("/{FILE} does not say"),
+            Err(why) => why.clone(),
+        };
+        let design = read.and_then(|design| design);
+        self.microarchitecture = look.known("cpu.microarchitecture", design).map(str::to_owned);
+        for (key, is_missing) in [
+            ("cpu.vendor", self.vendor.is_none()),
+            ("cpu.model_name", self.model_name.is_none()),
+            ("cpu.family", self.family.is_none()),
+            ("cpu.model", self.model.is_none()),
+            ("cpu.stepping", self.stepping.is_none()),
+            ("cpu.microcode", self.microcode.is_none()),
+            ("cpu.bogomips", self.bogomips.is_none()),
+        ] {
+            if is_missing {
+                look.missing.insert(key.to_owned(), unsaid.clone());
+            }
+        }
+    }
+
+    /// How many there are.
+    fn count(&mut self, look: &mut Look<'_>) {
+        const ONLINE: &str = "sys/devices/system/cpu/online";
+        self.online = look.ask("cpu.online", ONLINE, text);
+        let cpus = look.read(ONLINE, cpu_numbers);
+        let Some(cpus) = look.known("cpu.cpus", cpus) else { return };
+        self.cpus = u32::try_from(cpus.len()).ok();
+        let sockets = covered(look, &cpus, "topology/core_siblings_list");
+        let cores = covered(look, &cpus, "topology/thread_siblings_list");
+        let (sockets, cores) = (look.known("cpu.sockets", sockets), look.known("cpu.cores", cores));
+        let count = |sets: &Vec<Vec<u32>>| u32::try_from(sets.len()).ok();
+        self.sockets = sockets.as_ref().and_then(count);
+        self.cores = cores.as_ref().and_then(count);
+        let (Some(sockets), Some(cores)) = (sockets, cores) else { return };
+        let in_socket = |socket: &Vec<u32>| {
+            cores.iter().filter(|core| core.iter().any(|cpu| socket.contains(cpu))).count()
+        };
+        let per_socket = same(sockets.iter().map(in_socket)).ok_or("sockets differ");
+        let per_core = same(cores.iter().map(Vec::len)).ok_or("cores differ");
+        self.cores_per_socket =
+            look.known("cpu.cores_per_socket", per_socket.map_err(str::to_owned));
+        self.threads_per_core = look.known("cpu.threads_per_core", per_core.map_err(str::to_owned));
+    }
+
+    /// How fast they may be.
+    fn speeds(&mut self, look: &mut Look<'_>) {
+        const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
+        let policies: Vec<String> = look
+            .names(POLICIES)
+            .into_iter()
+            .filter(|name| name.starts_with("policy"))
+            .map(|name| format!("{POLICIES}/{name}"))
+            .collect();
+        for policy in &policies {
+            let lowest = look.find(&format!("{policy}/cpuinfo_min_freq"), kilohertz);
+            let highest = look.find(&format!("{policy}/cpuinfo_max_freq"), kilohertz);
+            let governor = look.find(&format!("{policy}/scaling_governor"), text);
+            self.frequency_min_hertz = self.frequency_min_hertz.into_iter().chain(lowest).min();
+            self.frequency_max_hertz = self.frequency_max_hertz.max(highest);
+            self.governors.extend(governor.filter(|name| !self.governors.contains(name)));
+        }
+        if let Some(first) = policies.first() {
+            self.frequency_driver = look.find(&format!("{first}/scaling_driver"), text);
+            self.frequency_base_hertz = look.find(&format!("{first}/base_frequency"), kilohertz);
+            self.energy_preference =
+                look.find(&format!("{first}/energy_performance_preference"), text);
+        }
+        let turbo_is_off = look.find("sys/devices/system/cpu/intel_pstate/no_turbo", flag);
+        let boost = look.find(&format!("{POLICIES}/boost"), flag);
+        self.boost = boost.or(turbo_is_off.map(|is_off| !is_off));
+        let why = match policies.is_empty() {
+            true => format!("/{POLICIES} has no policy: no driver sets frequencies here"),
+            false => format!("/{} does not say", policies[0]),
+        };
+        for (key, is_missing) in [
+            ("cpu.frequency_min_hertz", self.frequency_min_hertz.is_none()),
+            ("cpu.frequency_max_hertz", self.frequency_max_hertz.is_none()),
+            ("cpu.frequency_base_hertz", self.frequency_base_hertz.is_none()),
+            ("cpu.governors", self.governors.is_empty()),
+            ("cpu.frequency_driver", self.frequency_driver.is_none()),
+            ("cpu.energy_preference", self.energy_preference.is_none()),
+            ("cpu.boost", self.boost.is_none()),
+        ] {
+            if is_missing {
+                look.missing.insert(key.to_owned(), why.clone());
+            }
+        }
+    }
+}
+
+/// The numbers in a list of CPUs; a list of more than any kernel has is refused.
+pub(super) fn cpu_numbers(bytes: &[u8]) -> Result<Vec<u32>, Malformed> {
+    /// The largest `CONFIG_NR_CPUS` is 8192.
+    const MOST: u32 = 1 << 16;
+    match cpulist::count(bytes)? {
+        0 => Err(Malformed("an empty cpu list")),
+        count if count > MOST => Err(Malformed("cpu list")),
+        _ => Ok(cpulist::iter(bytes)?.collect()),
+    }
+}
+
+/// The sets that CPUs are in, each once: one read for each set, not for each CPU.
+pub(super) fn covered(
+    look: &mut Look<'_>,
+    cpus: &[u32],
+    list: &str,
+) -> Result<Vec<Vec<u32>>, String> {
+    let mut seen = std::collections::HashSet::new();
+    let mut sets = Vec::new();
+    for cpu in cpus {
+        if !seen.contains(cpu) {
+            let set = look.read(&format!("{CPU}{cpu}/{list}"), cpu_numbers)?;
+            seen.insert(*cpu);
+            seen.extend(set.iter().copied());
+            sets.push(set);
+        }
+    }
+    Ok(sets)
+}
+
+/// What all are, if they are the same.
+fn same(mut counts: impl Iterator<Item = usize>) -> Option<u32> {
+    let first = counts.next()?;
+    counts.all(|count| count == first).then(|| u32::try_from(first).ok())?
+}
+
+fn flag(bytes: &[u8]) -> Result<bool, Malformed> {
+    match attribute::number(bytes)? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed("0 or 1")),
+    }
+}

@@ -1,0 +1,194 @@
+//! What a run was allowed and where its memory is, for whoever wants to repeat it (`--env`).
+//!
+//! Sources: `/proc/<pid>/limits` and `/proc/<pid>/status` of the process that is followed, or of
+//! weigh, whose limits and CPUs the command inherits; `/sys/devices/system/node`; a few settings
+//! under `/proc/sys`; the variable `LOADEDMODULES`.
+//!
+//! The environment is never recorded, here neither: of all variables only this one is read, whose
+//! value is a list of names that `module load` keeps (`gcc/12.2.0:openmpi/4.1`). Names that are not
+//! made like one are counted and not kept. Modules of the kernel are left out: a user cannot load
+//! them, and those that matter are the drivers in [`Hardware`](super::Hardware).
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize};
+
+use super::look::Look;
+use super::memory::NODES_ONLINE;
+use super::processor::cpu_numbers;
+use crate::host::Dir;
+use crate::parse::{Malformed, attribute, limits};
+
+/// What a run was allowed. What is not known is null, and `missing` says why.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Surroundings {
+    /// Limits on a process, by the kernel's names: `Max open files`.
+    pub limits: BTreeMap<String, Bounds>,
+    /// CPUs it may run on, as the kernel lists them.
+    pub cpus_allowed: Option<String>,
+    /// Memory nodes it may have memory of.
+    pub memory_nodes_allowed: Option<String>,
+    /// How far each memory node is from each, in the order of `hardware.numa_nodes`; 10 is itself.
+    pub numa_distances: Vec<Vec<u64>>,
+    /// Whether the kernel moves memory to where it is used.
+    pub numa_balancing: Option<u64>,
+    /// How addresses are made random: 0 is not at all, 2 is wholly.
+    pub address_randomization: Option<u64>,
+    /// How memory is promised: 0 by a guess, 1 always, 2 never more than there is.
+    pub memory_overcommit: Option<u64>,
+    /// How eagerly the kernel swaps.
+    pub swappiness: Option<u64>,
+    /// Environment modules that were loaded; null where there is no such thing.
+    pub modules: Option<Vec<String>>,
+    /// Names in that list that are not made like a module's, and are not kept.
+    pub modules_left_out: u64,
+    /// Why something is not known, by its key.
+    pub missing: BTreeMap<String, String>,
+}
+
+/// Between what and what a limit may be; null is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// What holds.
+    pub soft: Option<u64>,
+    /// What it may be raised to.
+    pub hard: Option<u64>,
+    /// What it is counted in; null is a plain number.
+    pub unit: Option<String>,
+}
+
+impl Surroundings {
+    /// What a process is allowed: this one, a given one, or nobody in particular.
+    pub fn of(root: &Dir, whose: Whose, variable: fn(&str) -> Option<OsString>) -> Surroundings {
+        let look = &mut Look::at(root);
+        let mut found = Surroundings::default();
+        match whose {
+            Whose::Own => found.allowed(look, "self"),
+            Whose::Process(pid) => found.allowed(look, &pid.to_string()),
+            Whose::Nobody => {
+                for key in ["limits", "cpus_allowed", "memory_nodes_allowed"] {
+                    let why = "several processes are followed, and each has its own";
+                    look.missing.insert(key.to_owned(), why.to_owned());
+                }
+            }
+        }
+        found.numa_distances = distances(look);
+        let mut setting =
+            |key: &str, file: &str| look.ask(key, &format!("proc/sys/{file}"), attribute::number);
+        found.numa_balancing = setting("numa_balancing", "kernel/numa_balancing");
+        found.address_randomization = setting("address_randomization", "kernel/randomize_va_space");
+        found.memory_overcommit = setting("memory_overcommit", "vm/overcommit_memory");
+        found.swappiness = setting("swappiness", "vm/swappiness");
+        // What somebody else's process had loaded is not ours to read.
+        match variable("LOADEDMODULES").filter(|_| whose == Whose::Own) {
+            Some(list) => (found.modules, found.modules_left_out) = modules(&list),
+            None => {
+                let why = "no environment modules are known: $LOADEDMODULES is not set";
+                look.missing.insert("modules".to_owned(), why.to_owned());
+            }
+        }
+        found.missing = std::mem::take(&mut look.missing);
+        found
+    }
+
+    fn allowed(&mut self, look: &mut Look<'_>, process: &str) {
+        let limits = look.ask("limits", &format!("proc/{process}/limits"), |bytes| {
+            let each = limits::parse(bytes)?.into_iter().map(|limit| {
+                let unit = limit.unit.map(str::to_owned);
+                (limit.name.to_owned(), Bounds { soft: limit.soft, hard: limit.hard, unit })
+            });
+            Ok(each.collect())
+        });
+        self.limits = limits.unwrap_or_default();
+        let mut listed = |key: &str, line: &str| {
+            look.ask(key, &format!("proc/{process}/status"), |bytes| {
+                let list =
+                    attribute::valued(bytes, line).ok_or(Malformed("a line that is missing"));
+                Ok(list?.to_owned())
+            })
+        };
+        self.cpus_allowed = listed("cpus_allowed", "Cpus_allowed_list:");
+        self.memory_nodes_allowed = listed("memory_nodes_allowed", "Mems_allowed_list:");
+    }
+}
+
+/// Whose limits are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of weigh, which the command inherits.
+    Own,
+    /// Those of one process.
+    Process(u32),
+    /// There is no one process.
+    Nobody,
+}
+
+fn distances(look: &mut Look<'_>) -> Vec<Vec<u64>> {
+    let nodes = look.read(NODES_ONLINE, cpu_numbers);
+    let nodes = look.known("numa_distances", nodes).unwrap_or_default();
+    let each = |node: &u32| {
+        look.read(&format!("sys/devices/system/node/node{node}/distance"), attribute::numbers)
+    };
+    let distances = nodes.iter().map(each).collect();
+    look.known("numa_distances", distances).unwrap_or_default()
+}
+
+/// The names in a list of modules, and how many were not made like one.
+fn modules(list: &OsString) -> (Option<Vec<String>>, u64) {
+    /// More letters than any module's name has.
+    const LONGEST: usize = 200;
+    let list = list.to_string_lossy();
+    let is_name = |name: &&str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/".contains(c);
+        // A path would name people and places.
+        name.len() <= LONGEST && !name.starts_with('/') && name.chars().all(plain)
+    };
+    let all = list.split(':').filter(|name| !name.is_empty());
+    let (names, others): (Vec<&str>, Vec<&str>) = all.partition(is_name);
+    (Some(names.into_iter().map(str::to_owned).collect()), others.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
+         Max open files            1024                 unlimited            files     \n";
+
+    fn loaded(name: &str) -> Option<OsString> {
+        (name == "LOADEDMODULES").then(|| "gcc/12.2.0:openmpi/4.1:/home/ada/x:a=secret".into())
+    }
+
+    #[test]
+    fn limits_affinity_and_distances_are_those_of_the_process() {
+        let fake = FakeHost::new()
+            .proc("77/limits", LIMITS)
+            .proc("77/status", "Name:\tx\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0\n")
+            .proc("sys/vm/swappiness", "60\n")
+            .sys("devices/system/node/online", "0-1\n")
+            .sys("devices/system/node/node0/distance", "10 21\n")
+            .sys("devices/system/node/node1/distance", "21 10\n");
+        let found = Surroundings::of(&fake.host().root, Whose::Process(77), loaded);
+        let files = Bounds { soft: Some(1024), hard: None, unit: Some("files".to_owned()) };
+        assert_eq!(found.limits["Max open files"], files);
+        assert_eq!(found.cpus_allowed.as_deref(), Some("0-3"));
+        assert_eq!(found.memory_nodes_allowed.as_deref(), Some("0"));
+        assert_eq!(found.numa_distances, [[10, 21], [21, 10]]);
+        assert_eq!((found.swappiness, found.numa_balancing), (Some(60), None));
+        assert!(found.missing["numa_balancing"].contains("/proc/sys/kernel/numa_balancing"));
+        assert_eq!(found.modules, None, "another process has an environment of its own");
+    }
+
+    #[test]
+    fn of_the_environment_only_names_of_modules_are_kept() {
+        let found = Surroundings::of(&FakeHost::new().host().root, Whose::Own, loaded);
+        assert_eq!(found.modules.unwrap(), ["gcc/12.2.0", "openmpi/4.1"]);
+        assert_eq!(found.modules_left_out, 2);
+        assert!(found.missing.contains_key("limits") && found.limits.is_empty());
+        let nobody = Surroundings::of(&FakeHost::new().host().root, Whose::Nobody, |_| None);
+        assert!(nobody.missing["limits"].contains("several") && nobody.modules.is_none());
+    }
+}

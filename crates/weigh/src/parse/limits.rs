@@ -1,0 +1,97 @@
+//! What a process may have at most: `/proc/<pid>/limits`, readable by its owner.
+//!
+//! A head and sixteen lines in columns of a fixed width (proc_pid_limits(5)): the name is 25 letters
+//! wide and has spaces in it, then come the soft limit, the hard one and the unit, which
+//! `Max nice priority` and `Max realtime priority` have none of.
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// One limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit<'a> {
+    /// As the kernel calls it: `Max open files`.
+    pub name: &'a str,
+    /// What holds now; `None` is no limit.
+    pub soft: Option<u64>,
+    /// What it may be raised to; `None` is no limit.
+    pub hard: Option<u64>,
+    /// What it is counted in; `None` is a plain number.
+    pub unit: Option<&'a str>,
+}
+
+/// The width of the column of names.
+const NAME: usize = 25;
+
+/// Reads the bytes of `/proc/<pid>/limits`.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Limit<'_>>, Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let head = lines.line()?.ok_or(Malformed("head"))?;
+    if !head.starts_with(b"Limit ") {
+        return Err(Malformed("head"));
+    }
+    let mut limits = Vec::new();
+    while let Some(line) = lines.line()? {
+        limits.push(limit(line).ok_or(Malformed("limit"))?);
+    }
+    Ok(limits)
+}
+
+fn limit(line: &[u8]) -> Option<Limit<'_>> {
+    let (name, rest) = std::str::from_utf8(line).ok()?.split_at_checked(NAME)?;
+    let mut columns = rest.split_ascii_whitespace();
+    let mut bound = || match columns.next()? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    let (soft, hard) = (bound()?, bound()?);
+    Some(Limit { name: name.trim_end(), soft, hard, unit: columns.next() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::*;
+
+    const SHELL: &[u8] =
+        b"Limit                     Soft Limit           Hard Limit           Units     \n\
+          Max stack size            8388608              unlimited            bytes     \n\
+          Max open files            1024                 1048576              files     \n\
+          Max nice priority         0                    0                    \n";
+
+    #[test]
+    fn names_have_spaces_and_limits_may_have_no_end() {
+        let limits = parse(SHELL).unwrap();
+        let stack = Limit {
+            name: "Max stack size",
+            soft: Some(8_388_608),
+            hard: None,
+            unit: Some("bytes"),
+        };
+        assert_eq!(limits[0], stack);
+        assert_eq!((limits[1].soft, limits[1].hard), (Some(1024), Some(1_048_576)));
+        assert_eq!((limits[2].name, limits[2].unit), ("Max nice priority", None));
+        assert!(parse(b"").is_err() && parse(b"Max stack size 1 2\n").is_err());
+    }
+
+    #[test]
+    fn this_kernel_writes_sixteen_of_them() {
+        let bytes = of_this_kernel("/proc/self/limits");
+        let limits = parse(&bytes).unwrap();
+        assert!(limits.len() >= 16 && limits.iter().any(|limit| limit.name == "Max open files"));
+    }
+
+    #[test]
+    fn a_cut_file_loses_limits_but_changes_none() {
+        cut_at_every_byte(SHELL, parse, |part, whole| whole.starts_with(part));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(SHELL)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

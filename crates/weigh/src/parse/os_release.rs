@@ -1,0 +1,90 @@
+//! Which distribution this is: `/etc/os-release`, readable by every user.
+//!
+//! Lines `KEY=value` as a shell would read them (os-release(5)): values may be in single or double
+//! quotes, with backslashes before `$`, `"`, `\` and `` ` ``. Keys that are not asked for are
+//! passed over, and so are comments and lines that are none.
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// Who made it and which one it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OsRelease {
+    /// For people: `Debian GNU/Linux 12 (bookworm)`.
+    pub pretty_name: Option<String>,
+    /// For programs: `debian`.
+    pub id: Option<String>,
+    /// For programs: `12`; those without releases have none.
+    pub version: Option<String>,
+}
+
+/// Reads the bytes of `/etc/os-release`.
+pub fn parse(bytes: &[u8]) -> Result<OsRelease, Malformed> {
+    let mut found = OsRelease::default();
+    let mut lines = Cursor::new(bytes);
+    while let Some(line) = lines.line()? {
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        let Some((key, value)) = line.trim().split_once('=') else { continue };
+        let slot = match key {
+            "PRETTY_NAME" => &mut found.pretty_name,
+            "ID" => &mut found.id,
+            "VERSION_ID" => &mut found.version,
+            _ => continue,
+        };
+        *slot = Some(unquoted(value)).filter(|value| !value.is_empty());
+    }
+    Ok(found)
+}
+
+fn unquoted(value: &str) -> String {
+    let within = |quote| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    let inner = match (within('\''), within('"')) {
+        (Some(literal), _) => return literal.to_owned(),
+        (None, inner) => inner.unwrap_or(value),
+    };
+    let mut plain = String::with_capacity(inner.len());
+    let mut letters = inner.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let escapes = letter == '\\' && letters.peek().is_some_and(|next| "$\"\\`".contains(*next));
+        plain.push(if escapes { letters.next().unwrap_or(letter) } else { letter });
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::*;
+
+    const DEBIAN: &[u8] = b"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n# a comment\n\
+        NAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\nHOME_URL=\"https://x\"\n";
+
+    #[test]
+    fn values_are_read_as_a_shell_would() {
+        let debian = parse(DEBIAN).unwrap();
+        assert_eq!(debian.pretty_name.as_deref(), Some("Debian GNU/Linux 12 (bookworm)"));
+        assert_eq!((debian.id.as_deref(), debian.version.as_deref()), (Some("debian"), Some("12")));
+        let odd = parse(b"ID='a b'\nPRETTY_NAME=\"a \\\"b\\\" \\$c \\d\"\nVERSION_ID=\n").unwrap();
+        assert_eq!(odd.id.as_deref(), Some("a b"));
+        assert_eq!(odd.pretty_name.as_deref(), Some("a \"b\" $c \\d"));
+        assert_eq!(odd.version, None);
+    }
+
+    #[test]
+    fn a_cut_file_loses_values_but_changes_none() {
+        cut_at_every_byte(DEBIAN, parse, |part, whole| {
+            lost_or_same(&part.pretty_name, &whole.pretty_name)
+                && lost_or_same(&part.id, &whole.id)
+                && lost_or_same(&part.version, &whole.version)
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(DEBIAN)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

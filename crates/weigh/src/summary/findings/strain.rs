@@ -1,0 +1,364 @@
+//! What held a run up: waiting for CPUs, memory and storage, swapping, heat and quotas.
+//!
+//! Time spent waiting is the kernel's own (pressure stall information): that of the run's
+//! control group where one was followed, else that of the machine, which is also other
+//! people's. Runs of a few seconds say nothing here.
+
+use serde_json::json;
+
+use super::super::group::{Group, Waiting};
+use super::super::node::Node;
+use super::super::rise::Rise;
+use super::super::{Finding, Severity, Summary};
+use super::{LONG_ENOUGH, finding, value};
+use crate::quantity::{self, Units};
+
+/// Shares of the time from which waiting is worth a word. While everybody waits, nothing is
+/// done at all; that somebody waits for a CPU is ordinary where all of them are used.
+const MEMORY_FULL: f64 = 0.05;
+const IO_FULL: f64 = 0.2;
+const CPU_SOME: f64 = 0.5;
+
+/// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.
+const BUSY: f64 = 0.9;
+
+/// Pages that come back were needed; those that only go were not.
+const SWAPPED_IN: f64 = 16.0 * MIB;
+const SWAPPED: f64 = 64.0 * MIB;
+const MIB: f64 = (1u64 << 20) as f64;
+
+/// A CPU is slowed down now and then without harm.
+const TIMES_TOO_HOT: f64 = 10.0;
+
+/// Quotas are used up in a period now and then.
+const THROTTLED_PERIODS: f64 = 0.1;
+const THROTTLED_SECONDS: f64 = 1.0;
+
+/// Everything that held the run up.
+pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> {
+    if summary.run.duration_seconds < LONG_ENOUGH {
+        return Vec::new();
+    }
+    let pressed = Pressed { summary, node: &node.waiting, group: &group.waiting };
+    [pressed.memory(), swapping(node), pressed.io(), pressed.cpu(), quota(group), too_hot(node)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+struct Pressed<'a> {
+    summary: &'a Summary,
+    node: &'a Waiting,
+    group: &'a Waiting,
+}
+
+/// How long somebody waited, what part of the time that is, and where.
+struct Waited {
+    seconds: f64,
+    share: f64,
+    is_of_group: bool,
+}
+
+impl Waited {
+    fn time(&self) -> String {
+        format!(
+            "For {}, {} of the time,",
+            quantity::seconds(self.seconds),
+            quantity::ratio(self.share)
+        )
+    }
+
+    fn place(&self) -> &'static str {
+        if self.is_of_group { "in its control group" } else { "on the machine" }
+    }
+
+    fn evidence(&self) -> serde_json::Value {
+        let of = if self.is_of_group { "control group" } else { "machine" };
+        json!({"waited_seconds": self.seconds, "share": self.share, "of": of})
+    }
+}
+
+impl Pressed<'_> {
+    fn waited(&self, of: fn(&Waiting) -> &Rise, least: f64) -> Option<Waited> {
+        let known = |waiting, is_of_group| {
+            let rise = of(waiting);
+            Some(Waited { seconds: rise.total()?, share: rise.share()?, is_of_group })
+        };
+        let waited = known(self.group, true).or_else(|| known(self.node, false))?;
+        Some(waited).filter(|waited| waited.share >= least)
+    }
+
+    fn memory(&self) -> Option<Finding> {
+        let waited = self.waited(|waiting| &waiting.memory, MEMORY_FULL)?;
+        finding(
+            "memory.pressure",
+            Severity::Warning,
+            format!(
+                "{} everything {} that had work waited for memory.",
+                waited.time(),
+                waited.place()
+            ),
+            waited.evidence(),
+            "Run it where there is more memory, or with less at once: #SBATCH --mem=…",
+        )
+    }
+
+    fn io(&self) -> Option<Finding> {
+        let waited = self.waited(|waiting| &waiting.io, IO_FULL)?;
+        finding(
+            "io.pressure",
+            Severity::Warning,
+            format!(
+                "{} everything {} that had work waited for storage.",
+                waited.time(),
+                waited.place()
+            ),
+            waited.evidence(),
+            "Work on a faster file system, or read and write in larger pieces: TMPDIR=/dev/shm, $SLURM_TMPDIR",
+        )
+    }
+
+    fn cpu(&self) -> Option<Finding> {
+        let waited = self.waited(|waiting| &waiting.cpu, CPU_SOME)?;
+        let machine = &self.summary.parts.system.figures;
+        let busy = machine.get("cpu_utilization_mean_ratio").and_then(|share| share.value);
+        if !waited.is_of_group && busy.is_none_or(|busy| busy < BUSY) {
+            return None;
+        }
+        let used = value(self.summary, "cpu_cores_mean")?;
+        let cores = self.summary.host.cores_allowed;
+        let is_ours = used >= cores / 2.0;
+        let advice = if is_ours {
+            format!(
+                "Start no more threads than there are cores: OMP_NUM_THREADS={}",
+                cores.max(1.0).floor()
+            )
+        } else {
+            "Others keep the CPUs busy: run it where it is alone, #SBATCH --exclusive".to_owned()
+        };
+        let mut evidence = waited.evidence();
+        evidence["cores_mean"] = used.into();
+        evidence["cores"] = cores.into();
+        finding(
+            "cpu.pressure",
+            if is_ours { Severity::Note } else { Severity::Warning },
+            format!(
+                "{} somebody {} waited for a CPU; it kept {used:.2} of {cores} cores busy.",
+                waited.time(),
+                waited.place()
+            ),
+            evidence,
+            &advice,
+        )
+    }
+}
+
+fn swapping(node: &Node) -> Option<Finding> {
+    let (came, went) = (node.swapped_in.total()?, node.swapped_out.total()?);
+    if came < SWAPPED_IN || came + went < SWAPPED {
+        return None;
+    }
+    let bytes = |value: f64| quantity::bytes(value, Units::Binary);
+    finding(
+        "memory.swapping",
+        Severity::Warning,
+        format!("The machine swapped {} out and {} back in.", bytes(went), bytes(came)),
+        json!({"swapped_in_bytes": came, "swapped_out_bytes": went}),
+        "Run it where there is more memory, or with less at once; who is swapped out: smem -s swap",
+    )
+}
+
+fn quota(group: &Group) -> Option<Finding> {
+    let throttling = &group.throttling;
+    let (periods, throttled) = (throttling.periods?, throttling.throttled_periods?);
+    let waited = throttling.throttled?;
+    let share = throttled as f64 / periods.max(1) as f64;
+    if share < THROTTLED_PERIODS || waited < THROTTLED_SECONDS {
+        return None;
+    }
+    finding(
+        "cpu.throttled",
+        Severity::Warning,
+        format!(
+            "Its control group's quota of CPU time was used up in {throttled} of {periods} periods: \
+             its CPUs stood still for {} together.",
+            quantity::seconds(waited)
+        ),
+        json!({"periods": periods, "throttled_periods": throttled, "throttled_seconds": waited}),
+        "Give it more CPU time or fewer threads: docker run --cpus …, resources.limits.cpu, CPUQuota=",
+    )
+}
+
+fn too_hot(node: &Node) -> Option<Finding> {
+    let times = node.heat.total().filter(|times| *times >= TIMES_TOO_HOT)?;
+    finding(
+        "cpu.too_hot",
+        Severity::Warning,
+        format!(
+            "Heat slowed down cores or packages of the machine {} times.",
+            quantity::count(times)
+        ),
+        json!({"times": times}),
+        "Times of this run do not compare with others; look at the cooling: sensors",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{ROOT, Story, found, usage};
+    use super::*;
+    use crate::catalog::Row;
+    use crate::collect::cgroup::{GroupPressure, GroupThrottling};
+    use crate::collect::cpu::NodeCpu;
+    use crate::collect::frequency::NodeThrottle;
+    use crate::collect::paging::NodePaging;
+    use crate::collect::pressure::NodePressure;
+    use crate::sample::Entity;
+    use crate::settings::Settings;
+
+    /// A run of ten seconds on four cores that kept so many of them busy, with one row at its
+    /// beginning and one at its end.
+    fn ended<R: Row>(mut story: Story, cores: f64, rows: [R; 2]) -> Summary {
+        // Of the machine all cores are busy.
+        let busy = |second: f64| NodeCpu {
+            user: Some(4.0 * second),
+            nice: Some(0.0),
+            system: Some(0.0),
+            idle: Some(0.0),
+            ..NodeCpu::default()
+        };
+        for (second, row) in [0.0, 10.0].into_iter().zip(rows) {
+            story.at(second, |tick| {
+                tick.put(Entity::Single, &busy(second));
+                tick.put(Entity::Single, &row);
+            });
+        }
+        story.reaped(10.0, ROOT, usage(cores * 10.0, 0));
+        story.end(10.0, |end| end.task_clock_seconds = Some(cores * 10.0))
+    }
+
+    fn pressure(cpu: f64, memory: f64, io: f64) -> NodePressure {
+        NodePressure {
+            cpu_some: Some(1e6 + cpu),
+            memory_some: Some(2e6 + memory),
+            memory_full: Some(2e6 + memory),
+            io_some: Some(3e6 + io),
+            io_full: Some(3e6 + io),
+        }
+    }
+
+    fn pressed(cores: f64, cpu: f64, memory: f64, io: f64) -> Summary {
+        ended(Story::new(), cores, [pressure(0.0, 0.0, 0.0), pressure(cpu, memory, io)])
+    }
+
+    fn codes(summary: &Summary) -> Vec<&str> {
+        summary.findings.iter().map(|finding| finding.code.as_str()).collect()
+    }
+
+    #[test]
+    fn waiting_for_memory_and_storage_is_told_as_a_share_of_the_time() {
+        let summary = pressed(3.0, 0.0, 2.5, 4.0);
+        assert_eq!(codes(&summary), ["memory.pressure", "io.pressure"]);
+        assert_eq!(
+            found(&summary, "memory.pressure").unwrap().sentence,
+            "For 2.50 s, 25 % of the time, everything on the machine that had work waited for memory."
+        );
+        let io = found(&summary, "io.pressure").unwrap();
+        assert_eq!((&io.evidence["share"], &io.evidence["of"]), (&0.4.into(), &"machine".into()));
+        assert!(codes(&pressed(3.0, 4.0, 0.4, 1.9)).is_empty(), "a little is ordinary");
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_says_whether_the_run_or_others_kept_them_busy() {
+        let own = found(&pressed(3.0, 8.0, 0.0, 0.0), "cpu.pressure").unwrap();
+        assert_eq!(
+            own.sentence,
+            "For 8.00 s, 80 % of the time, somebody on the machine waited for a CPU; it kept 3.00 \
+             of 4 cores busy."
+        );
+        assert_eq!(own.severity, Severity::Note);
+        assert!(own.advice.ends_with("OMP_NUM_THREADS=4"), "{}", own.advice);
+        let others = found(&pressed(1.0, 8.0, 0.0, 0.0), "cpu.pressure").unwrap();
+        assert_eq!(others.severity, Severity::Warning);
+        assert!(others.advice.contains("--exclusive"), "{}", others.advice);
+    }
+
+    #[test]
+    fn a_short_run_says_nothing_of_the_machine() {
+        let mut story = Story::new();
+        story.at(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
+        story.at(2.0, |tick| tick.put(Entity::Single, &pressure(2.0, 2.0, 2.0)));
+        assert!(codes(&story.end(2.0, |_| {})).is_empty());
+    }
+
+    fn of_group() -> Story {
+        Story::with(Settings { cgroup: true, ..Settings::default() })
+    }
+
+    #[test]
+    fn what_the_control_group_waited_is_better_than_what_the_machine_did() {
+        let waited = |memory| GroupPressure {
+            cpu_some: Some(0.0),
+            memory_full: Some(memory),
+            io_full: Some(0.0),
+            ..GroupPressure::default()
+        };
+        let mut story = of_group();
+        story.at(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
+        story.at(9.0, |tick| tick.put(Entity::Single, &pressure(9.0, 9.0, 9.0)));
+        let summary = ended(story, 3.0, [waited(0.0), waited(1.0)]);
+        assert_eq!(codes(&summary), ["memory.pressure"], "the rest was others' waiting");
+        assert_eq!(
+            summary.findings[0].sentence,
+            "For 1.00 s, 10 % of the time, everything in its control group that had work waited for \
+             memory."
+        );
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_is_told_with_its_periods() {
+        let held_back = |periods, throttled_periods, throttled| GroupThrottling {
+            periods: Some(periods),
+            throttled_periods: Some(throttled_periods),
+            throttled: Some(throttled),
+        };
+        let end = |row| ended(of_group(), 3.0, [held_back(0, 0, 0.0), row]);
+        let summary = end(held_back(100, 47, 12.5));
+        assert_eq!(
+            found(&summary, "cpu.throttled").unwrap().sentence,
+            "Its control group's quota of CPU time was used up in 47 of 100 periods: its CPUs stood \
+             still for 12.50 s together."
+        );
+        assert!(codes(&end(held_back(100, 5, 12.5))).is_empty());
+        assert!(codes(&end(held_back(100, 47, 0.5))).is_empty());
+    }
+
+    #[test]
+    fn swapping_counts_when_pages_come_back() {
+        let swapped = |came: u64, went: u64| {
+            let row = |came, went| NodePaging {
+                swapped_in: Some(came << 20),
+                swapped_out: Some(went << 20),
+                oom_kills: None,
+            };
+            ended(Story::new(), 3.0, [row(1000, 1000), row(1000 + came, 1000 + went)])
+        };
+        assert_eq!(
+            found(&swapped(48, 100), "memory.swapping").unwrap().sentence,
+            "The machine swapped 100 MiB out and 48.0 MiB back in."
+        );
+        assert!(codes(&swapped(0, 4000)).is_empty(), "what is not needed may go");
+        assert!(codes(&swapped(20, 20)).is_empty());
+    }
+
+    #[test]
+    fn heat_is_told_when_it_slowed_cpus_down_again_and_again() {
+        let slowed = |cores: u64, packages| {
+            let row = |cores, packages| NodeThrottle { cores: Some(cores), packages };
+            ended(Story::new(), 3.0, [row(7, packages), row(7 + cores, packages)])
+        };
+        let finding = found(&slowed(57, Some(3)), "cpu.too_hot").unwrap();
+        assert_eq!(finding.sentence, "Heat slowed down cores or packages of the machine 57 times.");
+        assert!(codes(&slowed(9, None)).is_empty());
+    }
+}
