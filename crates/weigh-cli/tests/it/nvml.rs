@@ -1,9 +1,14 @@
-//! That the stand-in speaks NVML, and not only what weigh takes for it.
+//! That the stand-in speaks NVML, and not only what weigh takes for it; and NVIDIA's own library.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::cards::{self, GIB, card};
 use super::python;
+use super::weighed::{ForEverybody, output, skipped};
 
 #[test]
 fn the_clients_of_nvidia_understand_the_stand_in() {
@@ -52,4 +57,46 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
     });
     assert_eq!(seen[0], expected);
     assert_eq!(seen[1]["fan"], json!({"code": 3}), "not supported");
+}
+
+/// NVIDIA's own library on a machine without its driver; `cargo xtask test` fetches it.
+fn genuine() -> Option<std::ffi::OsString> {
+    let library = std::env::var_os("WEIGH_TEST_NVML");
+    if library.is_none() {
+        skipped("no library of NVIDIA's own; run cargo xtask test");
+    } else if Path::new("/proc/driver/nvidia/version").exists() {
+        skipped("there is a driver here, and this is about a machine without one");
+        return None;
+    }
+    library
+}
+
+#[test]
+fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
+    let Some(library) = genuine() else { return };
+    // By nobody: for root the library makes a device in /dev, whether there is a driver or not.
+    let programs = ForEverybody::new();
+    let copied = programs.path().join("libnvidia-ml.so.1");
+    fs::copy(library, &copied).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let weigh = |arguments: &[&str]| {
+        let mut weigh = programs.command("weigh", directory.path());
+        output(weigh.args(arguments).env("WEIGH_NVML_LIBRARY", &copied))
+    };
+    let examined: Value =
+        serde_json::from_slice(&weigh(&["doctor", "--format", "json"]).stdout).unwrap();
+    let mut collectors = examined["collectors"].as_array().unwrap().iter();
+    let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
+    assert_eq!(gpu["state"], "absent");
+    assert_eq!(gpu["why"], "no NVIDIA driver is loaded");
+
+    let line = "until grep -q '\"fault\"' run/events.jsonl; do sleep 0.02; done";
+    let run = weigh(&["run", "-o", "run", "-i", "10ms", "--", "sh", "-c", line]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let summary = fs::read(directory.path().join("run/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["gpus"], json!([]));
+    let faults = summary["monitor"]["faults"].to_string();
+    assert!(faults.contains("no NVIDIA driver is loaded"), "{faults}");
 }

@@ -27,8 +27,9 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 22] = [
+const VARIABLES: [&str; 23] = [
     "WEIGH_TEST_NODE",
+    "WEIGH_TEST_NVML",
     "WEIGH_TEST_PYTHON",
     "WEIGH_RUN",
     "WEIGH_PHASE",
