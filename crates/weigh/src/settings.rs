@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::collect::gpu::Visible;
 use crate::collect::{SOURCES, Source};
 
 /// The shortest interval between two ticks.
@@ -91,6 +92,8 @@ pub struct Settings {
     pub cgroup: bool,
     /// GPUs that count, by UUID or number, when not all of them.
     pub gpus: Option<Vec<String>>,
+    /// What the run's process is told of the GPUs it may see: whoever starts or follows it says so.
+    pub visible_gpus: Option<Visible>,
     /// Whether command lines are recorded.
     pub command_lines: bool,
     /// Whether it is recorded what the run was allowed, for whoever wants to repeat it.
@@ -115,6 +118,7 @@ impl Default for Settings {
             own_cgroup: OwnCgroup::default(),
             cgroup: false,
             gpus: None,
+            visible_gpus: None,
             command_lines: true,
             surroundings: false,
             host_root: PathBuf::from("/"),

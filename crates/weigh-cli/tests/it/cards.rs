@@ -80,6 +80,16 @@ pub struct OnCards {
 /// Weighs a line of shell, which finds what the stand-in answers from in `$WEIGH_STAND_IN` and
 /// what it was asked in `$ASKED`. `readings N` waits until every card was looked at N times.
 pub fn weighed_on(script: &Value, options: &[&str], line: &str) -> OnCards {
+    weighed_where(script, options, &[], line)
+}
+
+/// The same, with variables set for weigh and for what it starts.
+pub fn weighed_where(
+    script: &Value,
+    options: &[&str],
+    variables: &[(&str, &str)],
+    line: &str,
+) -> OnCards {
     let directory = tempfile::tempdir().unwrap();
     let (path, asked) = (directory.path().join("script.json"), directory.path().join("asked"));
     std::fs::write(&asked, "").unwrap();
@@ -87,7 +97,7 @@ pub fn weighed_on(script: &Value, options: &[&str], line: &str) -> OnCards {
     script["log"] = json!(asked);
     write(&path, &script);
     let mut command = weigh(directory.path(), &["run", "--summary", "summary.json", "-o", "run"]);
-    on_stand_in(&mut command, &path).env("ASKED", &asked);
+    on_stand_in(&mut command, &path).env("ASKED", &asked).envs(variables.iter().copied());
     // The last question of every look at a card that is not divided.
     let readings = "readings() { until [ \"$(grep -c ProcessUtilization \"$ASKED\")\" -ge $1 ]; \
                     do sleep 0.02; done; }";

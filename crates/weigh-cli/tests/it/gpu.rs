@@ -6,7 +6,7 @@ use weigh::collect::gpu::{
 };
 use weigh::sample::Entity;
 
-use super::cards::{GIB, OnCards, card, machine, weighed_on};
+use super::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
@@ -253,5 +253,38 @@ fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
         (busy["system_gpu_count"].as_u64(), busy["n_expected_gpus"].as_u64()),
         (Some(2), Some(2))
     );
+    assert_eq!(busy["gpu_percentages"]["max_hardware_percent"].as_f64(), Some(90.0));
+}
+
+#[test]
+fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
+    let mut idle = card(0);
+    idle["utilization"] = json!({"gpu": 0, "memory": 0});
+    let all = machine(vec![idle, card(1)]);
+    let run = |visible: &str| {
+        let variables = [("CUDA_VISIBLE_DEVICES", visible)];
+        weighed_where(&all, &FAST, &variables, "readings 8")
+    };
+    let second = run("GPU-00000000-0000-0000-0000-000000000001");
+    let usable = |run: &OnCards| [0, 1].map(|gpu| run.summary["gpus"][gpu]["usable"].clone());
+    assert_eq!(usable(&second), [json!(false), json!(true)]);
+    let peak =
+        |run: &OnCards| run.summary["figures"]["gpu_utilization_peak_ratio"]["value"].as_f64();
+    assert_eq!(peak(&second), Some(0.9));
+    let both = weighed_on(&all, &FAST, "readings 8");
+    assert_eq!((usable(&both), peak(&both)), ([json!(true), json!(true)], Some(0.45)));
+    let none = run("");
+    assert_eq!((usable(&none), peak(&none)), ([json!(false), json!(false)], None));
+
+    let mut export = super::weighed::weigh(
+        second.directory.path(),
+        &["export", "run", "--as", "gpu-tracker", "-o", "exported"],
+    );
+    let exported = super::weighed::output(&mut export);
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let json = std::fs::read(second.directory.path().join("exported/gpu-tracker.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let busy = &json["gpu_utilization"];
+    assert_eq!((&busy["system_gpu_count"], &busy["n_expected_gpus"]), (&json!(2), &json!(1)));
     assert_eq!(busy["gpu_percentages"]["max_hardware_percent"].as_f64(), Some(90.0));
 }

@@ -39,8 +39,20 @@ struct Written {
     faults: HashSet<(String, String)>,
     /// GPUs that have been told of.
     gpus: HashSet<String>,
+    /// Those that somebody could use.
+    usable_gpus: HashSet<String>,
     /// Which recordings tell when they looked.
     tells: Vec<bool>,
+}
+
+/// The GPUs that one of the runs could use, whatever the others could.
+fn usable_gpus(recordings: &[Recording]) -> HashSet<String> {
+    let entries = recordings.iter().flat_map(Recording::entries);
+    let usable = entries.filter_map(|entry| match &entry.event {
+        Event::Gpu(gpu) if gpu.usable == Some(true) => Some(gpu.name.clone()),
+        _ => None,
+    });
+    usable.collect()
 }
 
 impl<'a> Walk<'a> {
@@ -75,6 +87,7 @@ impl<'a> Walk<'a> {
                 since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
                 faults: HashSet::new(),
                 gpus: HashSet::new(),
+                usable_gpus: usable_gpus(recordings),
                 tells: recordings.iter().map(own).collect(),
             },
             replays,
@@ -147,7 +160,11 @@ impl Written {
             // Each of the recordings tells it, and there is one.
             Event::Gpu(gpu) => {
                 if self.gpus.insert(gpu.name.clone()) {
-                    self.put(at, entry.event.clone());
+                    let mut gpu = gpu.clone();
+                    if self.usable_gpus.contains(&gpu.name) {
+                        gpu.usable = Some(true);
+                    }
+                    self.put(at, Event::Gpu(gpu));
                 }
             }
             Event::Fault { source, why } => {

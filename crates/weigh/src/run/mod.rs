@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::collect::cgroup::Account;
+use crate::collect::gpu::Visible;
 use crate::collect::processes::Processes;
 use crate::collect::{self, Selection};
 use crate::host::cgroup::Group;
@@ -121,7 +122,11 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
     let (mut own_group, mut refusal) = own_group(settings, &host)?;
-    let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
+    let settings = &Settings {
+        cgroup: own_group.is_some(),
+        visible_gpus: Some(Visible::from_here()),
+        ..settings.clone()
+    };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     // Before weigh raises its own limits.

@@ -57,6 +57,10 @@ pub struct Gpu {
     pub power_limit_watts: Option<f64>,
     /// The version of its driver; null when it does not say.
     pub driver: Option<String>,
+    /// Whether the run could use it, as `CUDA_VISIBLE_DEVICES` of its process says; null when
+    /// that is not known.
+    #[serde(default)]
+    pub usable: Option<bool>,
 }
 
 /// Somebody came, changed or went.

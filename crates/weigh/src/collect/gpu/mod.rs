@@ -9,9 +9,12 @@
 
 mod nvidia;
 
+pub use nvidia::Visible;
+
 use super::{Collector, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::Host;
+use crate::sample::Gpu;
 
 metrics! {
     /// How busy one GPU is.
@@ -182,6 +185,11 @@ metrics! {
 /// Whether this is a whole GPU: what parts have is in what the whole has.
 pub fn is_whole(gpu: &str) -> bool {
     !gpu.contains(':')
+}
+
+/// Whether the run could have kept a GPU busy. Parts are not counted beside their whole.
+pub fn is_expected(gpu: &Gpu) -> bool {
+    is_whole(&gpu.name) && gpu.usable != Some(false)
 }
 
 pub(super) const SOURCE: Source = Source {

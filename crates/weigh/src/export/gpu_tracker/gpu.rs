@@ -4,7 +4,7 @@
 //! word for "unknown" there. Memory is in bytes, not in MiB taken for MB.
 
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole};
 use crate::record::{Entry, Event};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::summary::{Part, Summary};
@@ -37,7 +37,7 @@ impl OfRun {
                 && is_whole(&gpu.name)
             {
                 known.count += 1;
-                known.expected += 1;
+                known.expected += u64::from(is_expected(gpu));
                 known.capacity += gpu.memory_bytes.unwrap_or(0) as f64;
             }
         }
@@ -71,7 +71,7 @@ pub fn of_run(summary: &Summary) -> OfRun {
     let parts = &summary.parts;
     OfRun {
         count: whole().count() as u64,
-        expected: whole().count() as u64,
+        expected: whole().filter(|gpu| is_expected(&gpu.is)).count() as u64,
         capacity: whole().filter_map(|gpu| gpu.is.memory_bytes).sum::<u64>() as f64,
         system: memory(&parts.system).unwrap_or(0.0),
         processes: [&parts.main, &parts.descendants, &parts.combined]
@@ -81,15 +81,22 @@ pub fn of_run(summary: &Summary) -> OfRun {
     }
 }
 
-/// What the GPUs did at one moment.
-pub fn at_tick(tick: &Tick, whose: impl Fn(&ProcessId) -> Option<Whose>) -> AtTick {
+/// What the GPUs did at one moment; those that the run could not use are not busy for it.
+pub fn at_tick(
+    tick: &Tick,
+    unusable: &[String],
+    whose: impl Fn(&ProcessId) -> Option<Whose>,
+) -> AtTick {
     let mut at = AtTick::default();
     let [main, descendants, combined, system] = &mut at.memory;
     if let Some(table) = tick.table(Scope::Gpu) {
         for (row, entity) in table.entities().iter().enumerate() {
-            if matches!(entity, Entity::Named(name) if is_whole(name.as_str())) {
+            let Entity::Named(name) = entity else { continue };
+            if is_whole(name.as_str()) {
                 *system += table.get::<GpuMemory>(row).used.unwrap_or(0) as f64;
-                at.busy += table.get::<GpuActivity>(row).utilization.unwrap_or(0.0);
+                let is_unusable = unusable.iter().any(|unusable| unusable == name.as_str());
+                let busy = table.get::<GpuActivity>(row).utilization.filter(|_| !is_unusable);
+                at.busy += busy.unwrap_or(0.0);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::facts::value;
 use super::tables::{bytes, table};
 use super::{Bar, Cell, Column, Table};
-use crate::collect::gpu::is_whole;
+use crate::collect::gpu::{is_expected, is_whole};
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::report::hardware::gpu_name;
@@ -15,7 +15,7 @@ const NOT_MEASURED: &str = "no GPU was measured";
 /// How busy the GPUs were.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (value(summary, "gpus_busy_mean"), measured(summary).count());
+    let (mean, count) = (value(summary, "gpus_busy_mean"), expected(summary));
     let note = match mean {
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
@@ -60,6 +60,11 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
     });
     let shown: Vec<String> = shown.collect();
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+/// How many the run could have kept busy.
+fn expected(summary: &Summary) -> usize {
+    summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)).count()
 }
 
 /// The whole GPUs: what their parts have is in them.

@@ -21,10 +21,18 @@ fn why(run: &Accumulator) -> String {
     run.reason("gpu").unwrap_or(otherwise).to_owned()
 }
 
+/// Why nothing is known of what GPUs did for the run.
+fn why_not_busy(run: &Accumulator) -> String {
+    if run.gpus.is_any() && run.gpus.expected_count() == 0 {
+        return "CUDA_VISIBLE_DEVICES let the run use none of the GPUs".to_owned();
+    }
+    why(run)
+}
+
 /// Memory that processes of the run had: of the main one, of the others, of all.
 pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
     let Gpus { of_run, some_unknown, .. } = &run.gpus;
-    if run.gpus.count() > 0 && run.tree.total == 0 {
+    if run.gpus.is_any() && run.tree.total == 0 {
         return Figure::unknown(MEMORY, missing(run, NOT_SEEN));
     }
     match of_run[part] {
@@ -42,8 +50,8 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         figures.insert(name.to_owned(), figure);
     };
     put("gpu_memory_peak_bytes", memory(run, 2));
-    let (count, end) = (run.gpus.count() as f64, run.duration());
-    let unknown = |source: &str| Figure::unknown(source, &why(run));
+    let (count, end) = (run.gpus.expected_count() as f64, run.duration());
+    let unknown = |source: &str| Figure::unknown(source, &why_not_busy(run));
     let mean = match run.gpus.busy_mean(end) {
         // It is the machine's: others may have been busy on the same GPUs.
         Some(mean) => Figure::between(mean, Method::Sampled, 0.0, Some(count), UTILIZATION),
@@ -82,7 +90,7 @@ fn energy(run: &Accumulator) -> Figure {
             Figure::between(joules, Method::Estimated, 0.0, None, "power of GPUs over time")
                 .because("a GPU has no counter of its energy")
         }
-        None => Figure::unknown(ENERGY, &why(run)),
+        None => Figure::unknown(ENERGY, &why_not_busy(run)),
     }
 }
 

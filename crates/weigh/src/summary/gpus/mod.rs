@@ -14,7 +14,7 @@ use super::curve::{Mean, Peak};
 use super::figure::whole_when_whole;
 use super::growth::Growth;
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare, is_expected, is_whole};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
@@ -132,6 +132,8 @@ impl Gpus {
             let memory: GpuMemory = table.get(row);
             if is_whole(name.as_str()) {
                 add(&mut used, memory.used.map(|bytes| bytes as f64));
+            }
+            if is_expected(&self.of(*name).is) {
                 add(&mut busy, activity.utilization);
             }
             unknown += activity.processes_unknown.unwrap_or(0);
@@ -173,26 +175,31 @@ impl Gpus {
         }
     }
 
-    /// The whole GPUs.
-    fn whole(&self) -> impl Iterator<Item = &Followed> {
-        self.each.iter().filter(|(name, _)| is_whole(name.as_str())).map(|(_, gpu)| gpu)
+    /// The GPUs that the run could have kept busy.
+    fn expected(&self) -> impl Iterator<Item = &Followed> {
+        self.each.iter().map(|(_, gpu)| gpu).filter(|gpu| is_expected(&gpu.is))
     }
 
-    /// How many whole GPUs there are.
-    pub(super) fn count(&self) -> usize {
-        self.whole().count()
+    /// How many those are.
+    pub(super) fn expected_count(&self) -> usize {
+        self.expected().count()
+    }
+
+    /// Whether there is any GPU.
+    pub(super) fn is_any(&self) -> bool {
+        !self.each.is_empty()
     }
 
     /// How many were busy on average, if that is known of all.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let means: Option<Vec<f64>> = self.whole().map(|gpu| gpu.utilization(end)).collect();
+        let means: Option<Vec<f64>> = self.expected().map(|gpu| gpu.utilization(end)).collect();
         means.filter(|means| !means.is_empty()).map(|means| means.iter().sum())
     }
 
     /// The energy of all, and whether cards counted it themselves; nothing when it is not known
     /// of one of them.
     pub(super) fn energy(&self) -> Option<(f64, bool)> {
-        let energies: Option<Vec<(f64, bool)>> = self.whole().map(Followed::energy).collect();
+        let energies: Option<Vec<(f64, bool)>> = self.expected().map(Followed::energy).collect();
         let energies = energies.filter(|energies| !energies.is_empty())?;
         let sum = energies.iter().map(|(joules, _)| joules).sum();
         Some((sum, energies.iter().all(|(_, is_counted)| *is_counted)))

@@ -97,6 +97,41 @@ fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_t
 }
 
 #[test]
+fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
+    let of = |usable: [Option<bool>; 2]| {
+        let mut story = Story::new();
+        for (name, usable) in ["nvidia0", "nvidia1"].into_iter().zip(usable) {
+            story.accumulator.gpus.meet(&sample::Gpu {
+                name: name.to_owned(),
+                usable,
+                ..sample::Gpu::default()
+            });
+        }
+        for at in [1.0, 2.0] {
+            story.at(at, |tick| {
+                tick.put(named("nvidia0"), &busy(0.9, 0, 0));
+                tick.put(named("nvidia1"), &busy(0.1, 0, 0));
+                tick.put(named("nvidia1"), &uses(GIB));
+                let power = GpuPower { energy: Some(100.0 * at), ..GpuPower::default() };
+                tick.put(named("nvidia0"), &power);
+            });
+        }
+        story.accumulator.finish()
+    };
+    let summary = of([Some(true), Some(false)]);
+    assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.9));
+    assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.9));
+    assert_eq!(figure(&summary, "gpu_energy_joules"), Some(100.0), "the other has no counter");
+    let everybody = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(everybody, Some(GIB as f64), "memory of the machine is that of all");
+    assert_eq!(figure(&of([None, None]), "gpu_utilization_peak_ratio"), Some(0.5));
+    let none = of([Some(false), Some(false)]);
+    let busy = &none.figures["gpu_utilization_mean_ratio"];
+    assert_eq!(busy.value, None);
+    assert!(busy.reason.as_deref().unwrap().contains("CUDA_VISIBLE_DEVICES"), "{busy:?}");
+}
+
+#[test]
 fn without_gpus_nothing_is_zero() {
     let mut story = Story::new();
     story.at(1.0, |_| {});

@@ -2,6 +2,7 @@
 
 use super::card::Card;
 use super::thread::Reading;
+use super::visible::Visible;
 use crate::host::nvml::{Device, Error, Nvml, Room};
 use crate::sample::{Gpu, Name};
 
@@ -24,7 +25,10 @@ struct Found {
 
 impl Cards {
     /// Looks for the cards; those that are wanted count, and their parts.
-    pub(super) fn find(wanted: Option<&[String]>) -> Result<Cards, Error> {
+    pub(super) fn find(
+        wanted: Option<&[String]>,
+        visible: Option<&Visible>,
+    ) -> Result<Cards, Error> {
         let nvml = Nvml::load()?;
         let driver = nvml.driver().ok();
         let mut trouble = Vec::new();
@@ -36,7 +40,11 @@ impl Cards {
                 Err(code) => trouble.push(format!("{name}: {code}")),
             }
         }
-        let all: Vec<Gpu> = found.iter().map(|found| found.gpu.clone()).collect();
+        let mut all: Vec<Gpu> = found.iter().map(|found| found.gpu.clone()).collect();
+        if let Some(visible) = visible {
+            visible.mark(&mut all);
+            found.iter_mut().zip(&all).for_each(|(found, gpu)| found.gpu.usable = gpu.usable);
+        }
         trouble.extend(wanted.and_then(|wanted| unknown(wanted, &all)));
         found.retain(|found| wanted.is_none_or(|wanted| is_wanted(wanted, &found.gpu, &all)));
         let met = found.iter().map(|found| found.gpu.clone()).collect();
@@ -88,6 +96,7 @@ fn what(name: &str, device: Device, driver: Option<&str>) -> Gpu {
         memory_bytes: device.memory().ok().map(|memory| memory.total),
         power_limit_watts: device.power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
         driver: driver.map(str::to_owned),
+        usable: None,
     }
 }
 

@@ -12,6 +12,7 @@ mod cards;
 mod sampled;
 mod thread;
 mod users;
+mod visible;
 
 use std::collections::HashMap;
 use std::sync::mpsc;
@@ -26,6 +27,8 @@ use crate::sample::{Change, Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use card::CardRead;
 use thread::{Exchange, Reading};
+
+pub use visible::Visible;
 
 /// How long the driver may take to begin: without persistence mode it wakes all cards up.
 const BEGINNING: Duration = Duration::from_secs(15);
@@ -77,6 +80,7 @@ pub(super) fn examine(host: &Host) -> Probe {
 /// What the thread has read, put into ticks.
 pub(super) struct Nvidia {
     wanted: Option<Vec<String>>,
+    visible: Option<Visible>,
     interval: Duration,
     exchange: Option<Exchange>,
     /// When the driver was first asked for.
@@ -93,6 +97,7 @@ impl Nvidia {
     pub(super) fn new(settings: &Settings) -> Nvidia {
         Nvidia {
             wanted: settings.gpus.clone(),
+            visible: settings.visible_gpus.clone(),
             interval: settings.interval,
             exchange: None,
             began: Duration::ZERO,
@@ -109,7 +114,8 @@ impl Nvidia {
             Some(exchange) => exchange,
             None => {
                 self.began = now;
-                let begun = Exchange::begin(self.wanted.take()).map_err(|error| {
+                let (wanted, visible) = (self.wanted.take(), self.visible.take());
+                let begun = Exchange::begin(wanted, visible).map_err(|error| {
                     Fault::Retire(format!("no thread to ask the driver: {error}"))
                 })?;
                 self.exchange.insert(begun)

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::card::CardRead;
 use super::cards::Cards;
 use super::users::UserRead;
+use super::visible::Visible;
 use crate::host::Clock;
 use crate::sample::Gpu;
 
@@ -95,12 +96,15 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Starts the thread, which begins with a reading.
-    pub(super) fn begin(wanted: Option<Vec<String>>) -> std::io::Result<Exchange> {
+    pub(super) fn begin(
+        wanted: Option<Vec<String>>,
+        visible: Option<Visible>,
+    ) -> std::io::Result<Exchange> {
         let shared = Arc::new(Shared::default());
         shared.lock().is_asking = true;
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-        thread.spawn(move || ask(&theirs, wanted.as_deref()))?;
+        thread.spawn(move || ask(&theirs, wanted.as_deref(), visible.as_ref()))?;
         Ok(Exchange { shared })
     }
 
@@ -124,8 +128,8 @@ impl Drop for Exchange {
     }
 }
 
-fn ask(shared: &Shared, wanted: Option<&[String]>) {
-    let mut cards = match Cards::find(wanted) {
+fn ask(shared: &Shared, wanted: Option<&[String]>, visible: Option<&Visible>) {
+    let mut cards = match Cards::find(wanted, visible) {
         Ok(cards) => cards,
         Err(error) => {
             let why = error.to_string();
