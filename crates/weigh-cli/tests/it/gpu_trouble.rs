@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use weigh::collect::gpu::{GpuActivity, GpuMemory};
+use weigh::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
+use weigh::sample::Entity;
 
 use super::cards::{self, GIB, card, machine, weighed_on};
 use super::weighed::{can_mount, output, plain, weigh_path};
@@ -136,5 +137,43 @@ fn in_a_container_processes_are_counted_and_nobody_is_blamed() {
         cards::OnCards { directory, code: Some(0), stderr: String::new(), summary: Value::Null };
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
     assert_eq!((activity.processes, activity.processes_unknown), (Some(19), Some(19)));
-    assert!(run.rows::<weigh::collect::gpu::GpuShare>().is_empty());
+    assert!(run.rows::<GpuShare>().is_empty());
+}
+
+#[test]
+fn a_process_that_comes_and_goes_between_two_looks_is_nobody_and_the_figure_is_open_above() {
+    // It comes again until no look was between its coming and its going. Afterwards the driver
+    // has still a sample of what it did, as NVIDIA's does.
+    let line = r#"
+        cp "$WEIGH_STAND_IN" empty
+        looks() { grep -c ComputeRunningProcesses "$ASKED"; }
+        until
+            before=$(looks)
+            sh -c 'echo $$ > last
+                sed "s/\"compute\": \[\]/\"compute\": [[$$, 3221225472]]/" empty > next
+                cp next there
+                mv next "$WEIGH_STAND_IN"'
+            sample="[[$(cat last), 9000000000000, 60, 20, 0, 5]]"
+            sed "s/\"process_samples\": \[\]/\"process_samples\": $sample/" empty > next
+            mv next "$WEIGH_STAND_IN"
+            [ "$before" = "$(looks)" ]
+        do :; done
+        readings $(($(grep -c ProcessUtilization "$ASKED") + 2))"#;
+    let run = weighed_on(&machine(vec![card(0)]), &["-i", "1s"], line);
+    assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
+    let last = std::fs::read_to_string(run.directory.path().join("last")).unwrap();
+    let last: u32 = last.trim().parse().unwrap();
+    for (file, words) in
+        [("there", format!("[[{last}, 3")), ("script.json", format!("[[{last}, 9"))]
+    {
+        let script = std::fs::read_to_string(run.directory.path().join(file)).unwrap();
+        assert!(script.contains(&words), "the driver said so: {script}");
+    }
+    let of_last = |entity: &Entity| matches!(entity, Entity::OnGpu(_, id) if id.pid == last);
+    assert!(!run.rows::<GpuShare>().iter().any(|(entity, _)| of_last(entity)));
+    let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
+    assert_eq!((activity.processes, activity.processes_unknown), (Some(0), Some(0)));
+    let memory = &run.summary["figures"]["gpu_memory_peak_bytes"];
+    assert_eq!((&memory["method"], &memory["upper"]), (&json!("sampled"), &Value::Null));
+    assert!(memory["reason"].is_string(), "{memory}");
 }
