@@ -236,6 +236,10 @@ fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
     assert_eq!((peak("main"), peak("descendants")), (json!(3 * GIB), json!(0)));
     assert_eq!((peak("combined"), peak("system")), (json!(3 * GIB), json!(8 * GIB)));
     assert_eq!(run.summary["gpus"][0]["processes"][0]["memory_peak_bytes"], json!(3 * GIB));
+    assert_eq!(
+        run.summary["host"]["gpus"],
+        json!(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"])
+    );
     assert!(run.stderr.contains("GPU memory"), "{}", run.stderr);
     let mut export = super::weighed::weigh(
         run.directory.path(),

@@ -4,7 +4,7 @@
 
 use super::curve::Rate;
 use super::estate::Estate;
-use super::gpus::{Gpus, Role};
+use super::gpus::{self, Gpus, Role};
 use super::group::Group;
 use super::looks::Looks;
 use super::node::Node;
@@ -17,6 +17,7 @@ use crate::collect::own::{OwnCost, OwnTicks};
 use crate::collect::packets::RunNetwork;
 use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
+use crate::host::facts::Facts;
 use crate::host::wait::{End, Usage};
 use crate::record::events::{RunEnd, WatchEnd, Why};
 use crate::record::{Entry, Event, Manifest, Target};
@@ -361,10 +362,13 @@ impl Accumulator {
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
         let (figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
         let gpus = std::mem::take(&mut self.gpus).finish(duration);
+        // Those of `run.json` are found out meanwhile: they would be in a summary that is made
+        // again, and not in this one.
+        let host = Facts { gpus: gpus::names(&gpus), ..self.manifest.host.clone() };
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
-            host: self.manifest.host.clone(),
+            host,
             job: self.manifest.job.clone(),
             figures,
             parts,

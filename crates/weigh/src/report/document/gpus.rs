@@ -6,7 +6,6 @@ use super::{Bar, Cell, Column, Table};
 use crate::collect::gpu::{is_expected, is_whole};
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
-use crate::report::hardware::gpu_name;
 use crate::sample::numbering;
 use crate::summary::{Gpu, GpuUser, Summary};
 
@@ -40,14 +39,9 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
 /// What the GPUs are called, each name once: those that were measured, or else
 /// those that the machine has.
 pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
-    let measured = measured(summary).map(|gpu| &gpu.is);
-    let mut names: Vec<String> =
-        measured.map(|is| is.model.as_ref().unwrap_or(&is.name).clone()).collect();
-    if names.is_empty() {
-        let has = manifest.hardware.iter().flat_map(|hardware| &hardware.gpus);
-        names.extend(has.map(gpu_name));
-    }
-    let mut counted: Vec<(String, usize)> = Vec::new();
+    let measured = &summary.host.gpus;
+    let names = if measured.is_empty() { &manifest.host.gpus } else { measured };
+    let mut counted: Vec<(&str, usize)> = Vec::new();
     for name in names {
         match counted.iter_mut().find(|(known, _)| *known == name) {
             Some((_, count)) => *count += 1,
@@ -55,7 +49,7 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
         }
     }
     let shown = counted.into_iter().map(|(name, count)| match count {
-        1 => name,
+        1 => name.to_owned(),
         _ => format!("{count} × {name}"),
     });
     let shown: Vec<String> = shown.collect();

@@ -211,6 +211,12 @@ impl Gpus {
     }
 }
 
+/// What the whole ones are called.
+pub(super) fn names(gpus: &[Gpu]) -> Vec<String> {
+    let whole = gpus.iter().map(|gpu| &gpu.is).filter(|is| is_whole(&is.name));
+    whole.map(|is| is.model.as_ref().unwrap_or(&is.name).clone()).collect()
+}
+
 /// Whether a table has parts of this GPU, too.
 fn is_divided(table: &sample::Table, name: Name) -> bool {
     let is_part = |entity: &Entity| match entity {
