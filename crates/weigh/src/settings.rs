@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::collect::gpu::Visible;
+use crate::collect::gpu::{self, Visible};
 use crate::collect::{SOURCES, Source};
 
 /// The shortest interval between two ticks.
@@ -29,6 +29,20 @@ pub enum Error {
     Collector {
         /// As it was written.
         name: String,
+    },
+    /// It is no word for a GPU.
+    #[error("\"{word}\" is neither the number nor the UUID of a GPU")]
+    GpuWord {
+        /// As it was written.
+        word: String,
+    },
+    /// There is no such GPU.
+    #[error("there is no GPU \"{word}\": this machine has {count}, counted from 0")]
+    NoGpu {
+        /// As it was written.
+        word: String,
+        /// How many there are.
+        count: usize,
     },
     /// The number of cores is not one.
     #[error("{0} is not a number of cores")]
@@ -146,7 +160,10 @@ impl Settings {
                 return Err(Error::Collector { name: name.clone() });
             }
         }
-        Ok(())
+        match self.gpus.iter().flatten().find(|word| !gpu::is_word(word)) {
+            Some(word) => Err(Error::GpuWord { word: word.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// The sources these settings ask for.
@@ -218,6 +235,7 @@ mod tests {
             Settings { budget: 1.5, ..Settings::default() },
             Settings { budget: f64::NAN, ..Settings::default() },
             Settings { expected_cores: Some(0.0), ..Settings::default() },
+            Settings { gpus: Some(vec!["first".into()]), ..Settings::default() },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

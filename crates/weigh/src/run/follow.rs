@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
-use super::{Error, KEPT_DESCRIPTORS, prepare, select, surroundings};
+use super::{Error, KEPT_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::collect::cgroup::Account;
 use crate::collect::gpu::Visible;
 use crate::collect::members::{InGroup, Members, Tree};
@@ -105,6 +105,7 @@ pub fn follow(
 ) -> Result<Followed, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
+    check_gpus(settings, &host)?;
     if !own::sees_itself(&host) {
         return Err(Error::OtherNamespace);
     }

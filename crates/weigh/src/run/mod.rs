@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::collect::cgroup::Account;
-use crate::collect::gpu::Visible;
+use crate::collect::gpu::{self, Visible};
 use crate::collect::processes::Processes;
 use crate::collect::{self, Selection};
 use crate::host::cgroup::Group;
@@ -109,6 +109,15 @@ pub struct Caller {
     pub keeps_stderr: bool,
 }
 
+/// Refuses GPUs that are not there, as far as a glance at the machine tells.
+fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
+    let wanted = settings.gpus.as_deref().unwrap_or_default();
+    match gpu::not_there(host, wanted) {
+        Some((word, count)) => Err(settings::Error::NoGpu { word: word.to_owned(), count }),
+        None => Ok(()),
+    }
+}
+
 /// Runs a command and weighs it.
 ///
 /// Must be called while the process has one thread. Nothing has been started
@@ -121,6 +130,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     };
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
+    check_gpus(settings, &host)?;
     let (mut own_group, mut refusal) = own_group(settings, &host)?;
     let settings = &Settings {
         cgroup: own_group.is_some(),

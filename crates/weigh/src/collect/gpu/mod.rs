@@ -9,7 +9,7 @@
 
 mod nvidia;
 
-pub use nvidia::Visible;
+pub use nvidia::{Visible, is_word, not_there};
 
 use super::{Collector, Probe, Source, group};
 use crate::catalog::metrics;

@@ -9,6 +9,7 @@
 
 mod card;
 mod cards;
+mod chosen;
 mod sampled;
 mod thread;
 mod users;
@@ -28,6 +29,7 @@ use crate::settings::Settings;
 use card::CardRead;
 use thread::{Exchange, Reading};
 
+pub use chosen::{is_word, not_there};
 pub use visible::Visible;
 
 /// How long the driver may take to begin: without persistence mode it wakes all cards up.
