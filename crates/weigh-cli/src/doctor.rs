@@ -10,6 +10,7 @@ use weigh::host::hardware::surroundings::{Surroundings, Whose};
 use weigh::host::hardware::{Hardware, Live};
 use weigh::quantity::{self, Units};
 use weigh::report::{hardware, text::Style};
+use weigh::words::broken;
 
 use crate::args::{DoctorArgs, Format};
 use crate::failure::Failure;
@@ -105,16 +106,22 @@ fn text(examined: &Examined) -> String {
         || "unknown memory".to_owned(),
         |bytes| format!("{} of memory", quantity::bytes(bytes as f64, Units::Binary)),
     );
-    let mut text = format!(
-        "{}: {} cores, {} of them for a run here, {memory}, Linux {} on {}\n\n",
+    let machine = format!(
+        "{}: {} cores, {} of them for a run here, {memory}, Linux {} on {}",
         host.name, host.cores, host.cores_allowed, host.kernel, host.architecture
     );
+    let mut text = indented(&machine, 0) + "\n\n";
     text += &rows(&examined.collectors);
     text += "\nTo follow processes that weigh did not start:\n\n";
     text += &rows(&examined.watching);
-    text +=
-        "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
-    text
+    let always =
+        "CPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.";
+    text + "\n" + &indented(always, 0) + "\n"
+}
+
+/// Words that end before column 80, their further lines under the first.
+fn indented(words: &str, column: usize) -> String {
+    broken(words, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
 fn rows(examinees: &[Examinee]) -> String {
@@ -126,10 +133,12 @@ fn rows(examinees: &[Examinee]) -> String {
             _ => "\x1b[31m✗\x1b[0m",
         };
         let request = if examinee.on_request { " (only when asked for)" } else { "" };
-        text += &format!("{sign} {:<11} {}{request}\n", examinee.name, examinee.about);
+        let about = format!("{}{request}", examinee.about);
+        text += &format!("{sign} {:<11} {}\n", examinee.name, indented(&about, 14));
         if let Some(why) = &examinee.why {
-            text += &format!("  {:<11} cause: {why}\n", "");
+            text += &format!("  {:<11} cause: {}\n", "", indented(why, 21));
         }
+        // What is to be typed stays in one piece.
         if let Some(hint) = &examinee.hint {
             text += &format!("  {:<11} hint:  {hint}\n", "");
         }

@@ -68,7 +68,11 @@ pub fn talk(talk: &Talk) -> Result<(), Failure> {
                 server.read_exact(&mut read[..sent])?;
                 left -= sent;
             }
-            if !talk.linger.is_zero() {
+            if talk.linger.is_zero() {
+                // Its end is taken as well, so that nothing is on its way when it goes.
+                client.shutdown(Shutdown::Write)?;
+                server.read_to_end(&mut Vec::new())?;
+            } else {
                 open.push((client, server));
             }
         }

@@ -91,6 +91,7 @@ fn units_change_how_sizes_are_written() {
 #[test]
 fn doctor_names_every_collector_and_its_state() {
     let text = printed(&["doctor"]);
+    assert!(text.lines().all(|line| line.contains("hint:") || line.chars().count() < 80), "{text}");
     let json: Value = serde_json::from_str(&printed(&["doctor", "--format", "json"])).unwrap();
     let collectors = json["collectors"].as_array().unwrap();
     for name in ["process", "task-clock", "cpu", "percpu", "memory", "own"] {

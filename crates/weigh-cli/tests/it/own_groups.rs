@@ -90,6 +90,21 @@ fn waiting_for_the_cpus_is_that_of_the_command_alone() {
 }
 
 #[test]
+fn what_leaves_the_group_is_counted_as_without_one() {
+    let Some(group) = Group::new() else { return };
+    let leave = group.places().map(|place| {
+        let outside = place.parent().unwrap().join("cgroup.procs");
+        format!("echo $$ > {};", outside.display())
+    });
+    let script =
+        format!("sh -c '{} $BURNER cpu 500ms; $BURNER touch 100MiB 300ms'", leave.concat());
+    let run = weighed(&group, "--cgroup always -i 50ms", &script);
+    run.figure("cpu_time_seconds").is("exact");
+    assert!(run.figure("cpu_time_seconds").known() > 0.5, "{}", run.summary["figures"]);
+    assert!(run.figure("memory_peak_bytes").known() > 90.0 * MIB, "{}", run.summary["figures"]);
+}
+
+#[test]
 fn the_peak_of_processes_together_is_exact_however_short_they_are() {
     let Some(group) = Group::new() else { return };
     let command = "sh -c 'sleep 1.2; for i in 1 2 3; do $BURNER touch 50MiB 150ms & done; wait'";
@@ -192,6 +207,15 @@ fn a_command_that_the_kernel_killed_for_want_of_memory_is_named() {
         assert_eq!(finding["evidence"]["kills"], 1);
         assert!(run.finding("run.killed").is_none(), "one reason is enough");
         assert!(group.below().is_empty());
+    }
+    // How a child ended, only its parent is told; the kernel writes down whom it killed.
+    for how in ["never", "always"] {
+        let script = "sh -c '$BURNER touch 300MiB 1s; exit 0'";
+        let run = weighed(&group, &format!("--cgroup {how}"), script);
+        let finding = run.finding("memory.killed").unwrap_or_else(|| panic!("{}", run.summary));
+        let sentence = finding["sentence"].as_str().unwrap();
+        assert!(sentence.starts_with("The kernel killed burner ("), "{sentence}");
+        assert!(run.finding("memory.near_limit").is_none(), "it was reached");
     }
     // Somebody else's SIGKILL is not the kernel's.
     let other = weighed(&group, "", "$BURNER signal 9");

@@ -99,7 +99,7 @@ impl Pause {
     fn so_far() -> Pause {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
-        Pause { cpu, largest_rss: Usage::own().largest_rss_bytes }
+        Pause { cpu, largest_rss: Usage::own().largest_rss_bytes + uncounted() }
     }
 
     fn to_bytes(self) -> [u8; Pause::BYTES] {
@@ -114,6 +114,19 @@ impl Pause {
         let (cpu, rss) = bytes.split_at(8);
         Pause { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
     }
+}
+
+/// How far the kernel's count of a process's memory may be behind, in bytes.
+///
+/// Since Linux 6.2 each CPU keeps a part of it to itself, up to a batch of pages of each kind
+/// (`percpu_counter_batch`), and it is only added up when the process ends. A child has run on
+/// few CPUs, and has memory of two kinds.
+fn uncounted() -> u64 {
+    const PAGE: u64 = 4096;
+    // SAFETY: it only asks for a number.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    let batch = (2 * u64::try_from(cpus).unwrap_or(0)).max(32);
+    2 * 2 * batch * PAGE
 }
 
 /// Where the program is that a shell would run, or why it would not.

@@ -16,6 +16,7 @@ pub mod facts;
 #[cfg(test)]
 pub mod fake;
 pub mod hardware;
+pub mod kernel_log;
 mod netlink;
 pub mod nvml;
 pub mod own;

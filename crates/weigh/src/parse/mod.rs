@@ -23,6 +23,7 @@ pub mod diskstats;
 mod fields;
 pub mod group_stat;
 pub mod io;
+pub mod kernel_log;
 pub mod limits;
 pub mod loadavg;
 pub mod meminfo;

@@ -136,11 +136,23 @@ pub enum Event {
     OutOfMemory {
         /// How many.
         kills: u64,
+        /// Whom, as far as the kernel's log could be read.
+        #[serde(default)]
+        victims: Vec<Victim>,
     },
     /// The command ended; the exact account of the run.
     RunEnd(RunEnd),
     /// What ran already is followed no longer.
     WatchEnd(WatchEnd),
+}
+
+/// A process that the kernel has killed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Victim {
+    /// Its pid.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
 }
 
 impl Event {

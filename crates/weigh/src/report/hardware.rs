@@ -9,7 +9,7 @@ use super::text::{BOLD, DIM, Style};
 use crate::host::hardware::surroundings::{Bounds, Surroundings};
 use crate::host::hardware::{Gpu, Hardware, Nic, NumaNode, Port, Processor, Told};
 use crate::quantity;
-use crate::words::printable;
+use crate::words::{self, printable};
 
 /// Where a line ends.
 const WIDTH: usize = 80;
@@ -273,24 +273,10 @@ fn rows(items: &[String]) -> Vec<String> {
         let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= room;
         match rows.last_mut().filter(|row| fits(row)) {
             Some(row) => *row += &format!(" · {item}"),
-            None => rows.extend(broken(item, room)),
+            None => rows.extend(words::broken(item, room)),
         }
     }
     rows
-}
-
-fn broken(item: &str, room: usize) -> Vec<String> {
-    let mut rows = vec![String::new()];
-    for piece in item.split_inclusive([' ', ',']) {
-        let last = rows.last_mut().filter(|row| {
-            row.is_empty() || row.chars().count() + piece.trim_end().chars().count() <= room
-        });
-        match last {
-            Some(row) => row.push_str(piece),
-            None => rows.push(piece.to_owned()),
-        }
-    }
-    rows.into_iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
 fn gpu(gpu: &Gpu, style: Style) -> Vec<String> {

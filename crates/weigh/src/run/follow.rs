@@ -17,6 +17,7 @@ use crate::collect::gpu::Visible;
 use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
 use crate::collect::rule::Rule;
+use crate::collect::sockets::Beginning;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{self, Selection, process};
 use crate::host::cgroup::Group;
@@ -165,7 +166,7 @@ pub fn follow(
     watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
     // Connections are those of the machine that weigh runs on.
     if collects("sockets") && super::is_here(settings) {
-        watch.take_sockets(settings);
+        watch.take_sockets(settings, Beginning::Others);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         watch.fault(missed.source.name, missed.why);

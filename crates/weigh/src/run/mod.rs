@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use crate::collect::cgroup::Account;
 use crate::collect::gpu::{self, Visible};
 use crate::collect::processes::Processes;
+use crate::collect::sockets::Beginning;
 use crate::collect::{self, Selection};
 use crate::host::cgroup::Group;
 use crate::host::child::{self, Inherited};
@@ -195,7 +196,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         watch.take_packets(own);
     }
     if collects("sockets") && is_here(settings) {
-        watch.take_sockets(settings);
+        watch.take_sockets(settings, Beginning::Command);
     }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);

@@ -10,7 +10,7 @@ use crate::collect::cgroup::Account;
 use crate::collect::own::OwnTicks;
 use crate::collect::packets::Packets;
 use crate::collect::processes::{Departed, Processes};
-use crate::collect::sockets::Sockets;
+use crate::collect::sockets::{Beginning, Sockets};
 use crate::collect::task_clock::RunClock;
 use crate::collect::{self, Collector, Fault};
 use crate::host::Host;
@@ -234,8 +234,8 @@ impl Watch {
     }
 
     /// Takes note of the connections there are, before those of the run begin.
-    pub(super) fn take_sockets(&mut self, settings: &Settings) {
-        match Sockets::begin(&self.host, settings) {
+    pub(super) fn take_sockets(&mut self, settings: &Settings, beginning: Beginning) {
+        match Sockets::begin(&self.host, settings, beginning) {
             Ok(sockets) => self.sockets = Some(sockets),
             Err(error) => self.fault("sockets", error.to_string()),
         }

@@ -19,7 +19,7 @@ use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
 use crate::host::facts::Facts;
 use crate::host::wait::{End, Usage};
-use crate::record::events::{RunEnd, WatchEnd, Why};
+use crate::record::events::{RunEnd, Victim, WatchEnd, Why};
 use crate::record::{Entry, Event, Manifest, Target};
 use crate::sample::{ProcessId, Tick};
 
@@ -43,6 +43,8 @@ pub struct Accumulator {
     pub(super) group: Group,
     /// Processes that the kernel killed for want of memory, where the run was.
     oom_kills: Option<u64>,
+    /// Whom the kernel says it has killed.
+    victims: Vec<Left>,
     /// Processes that were killed by SIGKILL, whoever sent it.
     killed: Vec<Left>,
     pub(super) gpus: Gpus,
@@ -137,6 +139,7 @@ impl Accumulator {
             group: Group::of(manifest.target.is_none()),
             gpus: Gpus::default(),
             oom_kills: None,
+            victims: Vec::new(),
             killed: Vec::new(),
             account: None,
             end: None,
@@ -264,7 +267,11 @@ impl Accumulator {
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
             | Event::Mark { .. } => {}
-            Event::OutOfMemory { kills } => *self.oom_kills.get_or_insert(0) += kills,
+            Event::OutOfMemory { kills, victims } => {
+                *self.oom_kills.get_or_insert(0) += kills;
+                let named = victims.iter().cloned();
+                self.victims.extend(named.map(|Victim { pid, name }| Left { pid, name }));
+            }
             Event::Gpu(gpu) => self.gpus.meet(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
@@ -315,6 +322,18 @@ impl Accumulator {
     pub(super) fn cpu_seen(&self) -> f64 {
         let before = self.account.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
         (self.tree.own_cpu_seen() - before).max(0.0)
+    }
+
+    /// Whether processes have certainly left the control group that was made for the command:
+    /// more was waited for, or seen, than the group has. Runtimes of containers and batch
+    /// systems put what they start elsewhere.
+    pub(super) fn left_its_group(&self) -> bool {
+        /// What two clocks of the kernel may be apart.
+        const APART: (f64, f64) = (0.05, 1.1);
+        let usage = self.group.cpu.usage.filter(|_| self.group.is_own());
+        usage
+            .zip(self.waited())
+            .is_some_and(|(usage, waited)| waited.max(self.cpu_seen()) > APART.0 + usage * APART.1)
     }
 
     /// Whether there were certainly children that nobody waited for: the task clock has
@@ -388,7 +407,8 @@ impl Accumulator {
     /// What the kernel killed for want of memory, if it did.
     fn killing(&self) -> Option<findings::Killing> {
         let kills = self.oom_kills.or(self.group.oom_kills).filter(|kills| *kills > 0)?;
-        Some(findings::Killing { kills, victims: self.killed.clone() })
+        let named = if self.victims.is_empty() { &self.killed } else { &self.victims };
+        Some(findings::Killing { kills, victims: named.clone() })
     }
 
     fn run(&self, duration: f64) -> Run {

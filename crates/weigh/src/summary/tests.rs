@@ -388,7 +388,7 @@ fn whom_the_kernel_killed_for_want_of_memory_is_named_with_the_limit() {
         if is_told {
             story.event(1.0, Event::ended(CHILD, Some(End::Signal(libc::SIGKILL)), None));
         }
-        story.event(1.0, Event::OutOfMemory { kills: 1 });
+        story.event(1.0, Event::OutOfMemory { kills: 1, victims: Vec::new() });
         story.end(1.0, |end| end.end = End::Signal(libc::SIGKILL))
     };
     let finding = found(&killed(Some(64 * MIB), true), "memory.killed").unwrap();

@@ -97,7 +97,8 @@ impl Tree {
             if let Some(estate) = &mut self.estate {
                 estate.looked_at(*id, &was, process);
             }
-            if let Some(size) = process.ceiling() {
+            // One that has ended and was not waited for has none left, and that says nothing.
+            if let Some(size) = process.ceiling().filter(|size| *size > 0) {
                 self.largest.see(size as f64, at);
                 if before.is_none_or(|before| size > before) {
                     self.grown = self.grown.max(Some(size));

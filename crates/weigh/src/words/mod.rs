@@ -29,6 +29,21 @@ pub fn shortened(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// Text in lines of at most so many letters, broken behind a space or a comma.
+pub fn broken(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for piece in text.split_inclusive([' ', ',']) {
+        let last = lines.last_mut().filter(|line| {
+            line.is_empty() || line.chars().count() + piece.trim_end().chars().count() <= room
+        });
+        match last {
+            Some(line) => line.push_str(piece),
+            None => lines.push(piece.to_owned()),
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

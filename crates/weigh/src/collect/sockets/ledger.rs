@@ -5,7 +5,9 @@
 //! which stays when its program has closed it; what a list has of it is exact at that moment.
 //!
 //! Nothing tells whose a connection was that came and went between two lists, unless it came to
-//! a port on which the run listens. What such connections carried is kept apart.
+//! a port on which the run has begun to listen since. What such connections carried is kept
+//! apart. Who listened before may share the port with processes that are not the run's: workers
+//! of a server that was there already, or a command that was handed it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +17,9 @@ use crate::host::sock_diag::{Connection, Moved};
 /// The connections of a network namespace.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// Whether what was there before the first list is somebody else's: a command holds it
+    /// only when it was handed over, and whoever did that may use it as well.
+    begins_with_nothing: bool,
     known: HashMap<u64, Known>,
     /// Ports on which the run listens, and nobody else does.
     ports: HashSet<u16>,
@@ -31,6 +36,8 @@ struct Known {
     inode: Option<u32>,
     port: u16,
     is_listening: bool,
+    /// Whether it was there before the run.
+    is_old: bool,
     /// What went through before it counts, and until the last look.
     before: Moved,
     moved: Moved,
@@ -79,6 +86,11 @@ const LOOKS: u8 = 2;
 const PATIENCE: u64 = 3;
 
 impl Ledger {
+    /// Of a command that has made no connection yet.
+    pub(super) fn of_command() -> Ledger {
+        Ledger { begins_with_nothing: true, ..Ledger::default() }
+    }
+
     /// Begins a new list.
     pub(super) fn begin_list(&mut self) {
         self.lists += 1;
@@ -93,12 +105,24 @@ impl Ledger {
         let Some(known) = self.known.get_mut(&cookie) else {
             // Without a count there is nothing to begin from.
             let Some(moved) = moved else { return };
-            let before = if self.lists == 1 { moved } else { Moved::default() };
+            let is_old = self.lists == 1;
+            let before = if is_old { moved } else { Moved::default() };
+            let may_be_ours = may_be_ours && !(is_old && self.begins_with_nothing);
             let owner = if may_be_ours { Owner::Unknown(0) } else { Owner::Another };
             let listed = self.lists;
             self.known.insert(
                 cookie,
-                Known { owner, inode, port, is_listening, before, moved, is_sending, listed },
+                Known {
+                    owner,
+                    inode,
+                    port,
+                    is_listening,
+                    is_old,
+                    before,
+                    moved,
+                    is_sending,
+                    listed,
+                },
             );
             return;
         };
@@ -132,7 +156,9 @@ impl Ledger {
     /// Takes in the inodes of the sockets that the run's processes hold.
     pub(super) fn claim(&mut self, held: &HashSet<u32>) {
         for known in self.known.values_mut() {
-            let Some(inode) = known.inode.filter(|_| known.owner != Owner::Run) else { continue };
+            let is_handed_over = known.is_old && self.begins_with_nothing;
+            let is_open = known.owner != Owner::Run && !is_handed_over;
+            let Some(inode) = known.inode.filter(|_| is_open) else { continue };
             known.owner = match known.owner {
                 _ if held.contains(&inode) => {
                     self.ours.add(known.moved, known.before);
@@ -144,11 +170,9 @@ impl Ledger {
             };
         }
         let ports = |is_ours: bool| {
-            let listening = self
-                .known
-                .values()
-                .filter(move |known| known.is_listening && (known.owner == Owner::Run) == is_ours);
-            listening.map(|known| known.port)
+            let alone = |known: &Known| known.owner == Owner::Run && !known.is_old;
+            let listening = self.known.values().filter(|known| known.is_listening);
+            listening.filter(move |known| alone(known) == is_ours).map(|known| known.port)
         };
         let others: HashSet<u16> = ports(false).collect();
         self.ports = ports(true).filter(|port| !others.contains(port)).collect();
@@ -282,6 +306,27 @@ mod tests {
         assert_eq!(sums(&ledger), [5, 50, 8, 71]);
         assert_eq!(ledger.row().unowned_connections, Some(2));
         assert_eq!(ledger.row().connections, Some(1), "who listens is no connection");
+    }
+
+    #[test]
+    fn what_a_command_was_handed_is_not_its_own() {
+        let mut ledger = Ledger::of_command();
+        let before = [one(1, 11, 500, 50), listener(2, 12, 80)];
+        list(&mut ledger, &before, &[11, 12]);
+        list(&mut ledger, &[one(1, 11, 900, 50), listener(2, 12, 80)], &[11, 12]);
+        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        assert_eq!(sums(&ledger), [0, 0, 5, 50]);
+        list(&mut ledger, &[listener(2, 12, 80), listener(3, 13, 90)], &[12, 13]);
+        ledger.ended(&Connection { port: 90, ..one(6, 0, 1, 10) });
+        assert_eq!(sums(&ledger), [1, 10, 5, 50]);
+    }
+
+    #[test]
+    fn who_listened_before_may_share_the_port_with_others() {
+        let mut ledger = Ledger::default();
+        list(&mut ledger, &[listener(1, 11, 80)], &[11]);
+        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        assert_eq!(sums(&ledger), [0, 0, 5, 50]);
     }
 
     #[test]

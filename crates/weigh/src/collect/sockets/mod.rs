@@ -78,6 +78,15 @@ const LAST_WORD: Duration = Duration::from_millis(50);
 /// How often it is looked in which network namespaces the run's processes are.
 const ROUND: Duration = Duration::from_secs(1);
 
+/// What may be there when connections are first looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// Nothing of a command that is about to begin.
+    Command,
+    /// Connections of processes that run already.
+    Others,
+}
+
 /// The connections of the run.
 pub struct Sockets {
     diag: SockDiag,
@@ -101,11 +110,14 @@ pub struct Sockets {
 
 impl Sockets {
     /// Takes note of all connections there are: what they carried until now does not count.
-    pub fn begin(host: &Host, settings: &Settings) -> Result<Sockets, Error> {
+    pub fn begin(host: &Host, settings: &Settings, beginning: Beginning) -> Result<Sockets, Error> {
         let mut sockets = Sockets {
             diag: SockDiag::open()?,
             endings: Endings::open().ok(),
-            ledger: Ledger::default(),
+            ledger: match beginning {
+                Beginning::Command => Ledger::of_command(),
+                Beginning::Others => Ledger::default(),
+            },
             budget: Budget::of(settings.budget),
             segments: None,
             user: own::unprivileged_user(),

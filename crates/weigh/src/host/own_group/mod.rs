@@ -98,7 +98,7 @@ impl OwnGroup {
             Some(dir) if care == Care::Asked => Aside::step(dir)?,
             _ => None,
         };
-        let name = CString::new(format!("weigh-{}", std::process::id())).unwrap_or_default();
+        let name = free_name(&[&memory, &cpuacct, &unified, &beside]);
         let mut made: Vec<Made> = Vec::new();
         let mut below = |above: Option<Dir>| -> Result<Option<Dir>, Refused> {
             let Some(above) = above else { return Ok(None) };
@@ -139,6 +139,10 @@ impl Made {
         const TRIES: usize = 100;
         let mut buffer = Vec::new();
         let mut removed = self.above.unmake(&self.name);
+        if removed.is_err() {
+            remove_below(&self.dir);
+            removed = self.above.unmake(&self.name);
+        }
         for _ in 0..TRIES {
             match &removed {
                 Err(error) if error.errno() == Some(libc::EBUSY) => {}
@@ -161,6 +165,30 @@ impl Drop for Made {
         // Gone already, mostly.
         let _ = self.remove();
     }
+}
+
+/// Removes groups that the command has made below its own, as far as nobody is in them.
+fn remove_below(dir: &Dir) {
+    let mut below = Vec::new();
+    let _ = dir.directories(c".", |name| below.push(name.to_owned()));
+    for name in below {
+        if let Ok(sub) = dir.sub(&name.to_string_lossy()) {
+            remove_below(&sub);
+        }
+        // One that somebody is in stays, and is told of with the whole.
+        let _ = dir.unmake(&name);
+    }
+}
+
+/// A name that no group beside ours has: pids are given out again, and each namespace of
+/// processes has its own.
+fn free_name(above: &[&Option<Dir>]) -> CString {
+    let pid = std::process::id();
+    let named = |name: String| CString::new(name).unwrap_or_default();
+    let is_free = |name: &CString| above.iter().copied().flatten().all(|dir| !dir.has(name));
+    let others = (2..100).map(|number| named(format!("weigh-{pid}-{number}")));
+    let mut names = std::iter::once(named(format!("weigh-{pid}"))).chain(others);
+    names.find(is_free).unwrap_or_else(|| named(format!("weigh-{pid}")))
 }
 
 /// Whether something around us would look different from inside a group of one's own.
@@ -195,7 +223,8 @@ fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, Refused> {
 }
 
 fn is_left_behind(host: &Host, name: &CStr) -> bool {
-    let pid = name.to_str().ok().and_then(|name| name.strip_prefix("weigh-")?.parse::<u32>().ok());
+    let pid = name.to_str().ok().and_then(|name| name.strip_prefix("weigh-"));
+    let pid = pid.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
     pid.is_some_and(|pid| {
         let path = super::ProcPath::new(pid, "stat");
         host.proc.size(path.as_c_str()).is_err_and(|error| error.is_gone())
@@ -299,6 +328,24 @@ mod tests {
         let fake = v1().sys("fs/cgroup/memory/job/memory.use_hierarchy", "0\n");
         let own = OwnGroup::make(&fake.host(), Care::Asked).unwrap();
         assert!(own.group.memory.is_none() && own.group.cpuacct.is_some());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_left_alone_and_what_the_command_made_goes_too() {
+        // Whoever has our pid is alive.
+        let fake = v1().proc(&format!("{}/stat", std::process::id()), "");
+        let host = fake.host();
+        let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
+        let taken = format!("weigh-{}", std::process::id());
+        above.make(&CString::new(taken.clone()).unwrap()).unwrap();
+        let own = OwnGroup::make(&host, Care::Asked).unwrap();
+        assert_eq!(own.group.path, format!("/job/{taken}-2"));
+        let inside = host.sys.sub(&format!("fs/cgroup/memory/job/{taken}-2")).unwrap();
+        inside.make(c"sub").unwrap();
+        inside.sub("sub").unwrap().make(c"deeper").unwrap();
+        own.remove().unwrap();
+        assert!(exists(&fake, &format!("fs/cgroup/memory/job/{taken}")), "it is another's");
+        assert!(!exists(&fake, &format!("fs/cgroup/memory/job/{taken}-2")));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Lines and areas.
 
-use std::fmt::Write;
 use std::ops::Range;
 
 use super::Frame;
-use super::pen::{Pen, Short};
+use super::pen::{Pen, Trail};
 use crate::plot::chart::Chart;
 
 /// Draws the series of a chart.
@@ -21,18 +20,16 @@ pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
 
 /// The points of a line; what is not known is a gap.
 fn line(frame: &Frame, chart: &Chart, values: &[f64]) -> String {
-    let mut points = String::new();
+    let mut trail = Trail::default();
     for piece in pieces(values) {
-        let mut letter = 'M';
         for place in piece.clone() {
             for time in holds(chart, place, &piece) {
-                let (x, y) = (Short(frame.x(time)), Short(frame.y(values[place])));
-                let _ = write!(points, "{letter}{x} {y}");
-                letter = 'L';
+                trail.go(frame.x(time), frame.y(values[place]));
             }
         }
+        trail.lift();
     }
-    points
+    trail.drawn
 }
 
 /// The times at which a value is drawn: its own, and for a rate the time since the last one.
@@ -56,25 +53,20 @@ fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
         let mut above = below.clone();
         let known = series.values.iter().zip(&mut above).filter(|(value, _)| !value.is_nan());
         known.for_each(|(value, above)| *above += value);
-        let mut points = String::new();
+        let mut trail = Trail::default();
         // What is not known is a gap: each piece between two gaps is an area of its own.
         for piece in pieces(&series.values) {
-            let mut letter = 'M';
-            let mut go = |points: &mut String, time: f64, value: f64| {
-                let (x, y) = (Short(frame.x(time)), Short(frame.y(value)));
-                let _ = write!(points, "{letter}{x} {y}");
-                letter = 'L';
-            };
+            let mut go = |time: f64, value: f64| trail.go(frame.x(time), frame.y(value));
             for place in piece.clone() {
-                holds(chart, place, &piece).for_each(|time| go(&mut points, time, above[place]));
+                holds(chart, place, &piece).for_each(|time| go(time, above[place]));
             }
             for place in piece.clone().rev() {
                 let times = holds(chart, place, &piece).rev();
-                times.for_each(|time| go(&mut points, time, below[place]));
+                times.for_each(|time| go(time, below[place]));
             }
-            points.push('Z');
+            trail.close();
         }
-        pen.path(&format!("area c{}", series.colour), &points);
+        pen.path(&format!("area c{}", series.colour), &trail.drawn);
         below = above;
     }
 }

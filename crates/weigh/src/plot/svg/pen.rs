@@ -95,6 +95,44 @@ impl std::fmt::Display for Short {
     }
 }
 
+/// The way of a line, in as few letters as SVG needs: what goes straight names one number, and
+/// what is less than anybody sees is not gone.
+#[derive(Debug, Default)]
+pub struct Trail {
+    /// What stands in the picture.
+    pub drawn: String,
+    /// Where it is, in tenths of a pixel, and whether it has moved since it was put down.
+    at: Option<((i64, i64), bool)>,
+}
+
+impl Trail {
+    /// Goes on to a place, or begins there.
+    pub fn go(&mut self, x: f64, y: f64) {
+        let place = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
+        let (x, y) = (Short(x), Short(y));
+        let _ = match self.at {
+            None => write!(self.drawn, "M{x} {y}"),
+            // A line that does not go anywhere is a dot, and a dot is drawn.
+            Some((before, true)) if before == place => return,
+            Some((before, _)) if before.1 == place.1 => write!(self.drawn, "H{x}"),
+            Some((before, _)) if before.0 == place.0 => write!(self.drawn, "V{y}"),
+            Some(_) => write!(self.drawn, "L{x} {y}"),
+        };
+        self.at = Some((place, self.at.is_some()));
+    }
+
+    /// Ends the line: the next place begins another.
+    pub fn lift(&mut self) {
+        self.at = None;
+    }
+
+    /// Goes back to where the line began, and ends it.
+    pub fn close(&mut self) {
+        self.drawn.push('Z');
+        self.lift();
+    }
+}
+
 /// Words as SVG takes them, in elements and in attributes.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -122,4 +160,22 @@ pub fn width_of(text: &str, size: f64) -> f64 {
         _ => 1.0,
     };
     text.chars().map(letter).sum::<f64>() * size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trail_says_no_more_than_where_it_turns() {
+        let mut trail = Trail::default();
+        for (x, y) in [(1.0, 2.0), (3.04, 2.0), (3.0, 5.5), (3.01, 5.5), (4.0, 6.0)] {
+            trail.go(x, y);
+        }
+        trail.close();
+        trail.go(7.0, 7.0);
+        trail.go(7.0, 7.0);
+        trail.lift();
+        assert_eq!(trail.drawn, "M1 2H3V5.5L4 6ZM7 7H7");
+    }
 }

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use super::Monitor;
 use crate::collect::processes::Processes;
+use crate::host::cgroup::Group;
 use crate::host::child::Pause;
 use crate::host::own;
 use crate::host::own_group::OwnGroup;
 use crate::host::wait::End;
+use crate::parse::kernel_log;
 use crate::record::Event;
-use crate::record::events::RunEnd;
+use crate::record::events::{RunEnd, Victim};
 use crate::run::Outcome;
 use crate::run::watch::Closed;
 
@@ -37,19 +39,39 @@ impl Monitor {
         if self.own_group.is_some() {
             self.watch.take_tick();
         }
-        let kills = self.group.take().and_then(|(group, before)| {
-            let kills = group.oom_kills()?.checked_sub(before);
-            kills.filter(|kills| *kills > 0)
-        });
-        if let Some(kills) = kills {
-            let now = self.watch.now();
-            self.watch.event(now, Event::OutOfMemory { kills });
+        if let Some((group, before)) = self.group.take() {
+            let kills = group.oom_kills().and_then(|kills| kills.checked_sub(before));
+            if let Some(kills) = kills.filter(|kills| *kills > 0) {
+                let (now, victims) = (self.watch.now(), self.victims(&group));
+                self.watch.event(now, Event::OutOfMemory { kills, victims });
+            }
         }
         // The programs on it go before it does.
         self.watch.packets = None;
         if let Some(Err(error)) = self.own_group.take().map(OwnGroup::remove) {
             self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
         }
+    }
+
+    /// Whom the kernel says it has killed in a control group or below it.
+    fn victims(&mut self, group: &Group) -> Vec<Victim> {
+        let mut victims = Vec::new();
+        let Some(log) = &mut self.kernel_log else { return victims };
+        let path = group.path.trim_end_matches('/');
+        log.next(|record| {
+            let killed = kernel_log::killed(record);
+            let below = |killed: &kernel_log::Killed<'_>| {
+                let rest = killed.group.strip_prefix(path.as_bytes());
+                // Everybody on the machine is below the root, and not of the run.
+                !path.is_empty()
+                    && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            };
+            if let Some(killed) = killed.filter(below) {
+                let name = String::from_utf8_lossy(killed.name).into_owned();
+                victims.push(Victim { pid: killed.pid, name });
+            }
+        });
+        victims
     }
 
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {

@@ -18,6 +18,7 @@ use super::watch::{ENDS, Watch};
 use crate::collect::task_clock::RunClock;
 use crate::host::cgroup::Group;
 use crate::host::child::{self, Pause, Waiting};
+use crate::host::kernel_log::KernelLog;
 use crate::host::own;
 use crate::host::own_group::OwnGroup;
 use crate::host::perf::TaskClock;
@@ -55,6 +56,8 @@ pub(super) struct Monitor {
     own_group: Option<OwnGroup>,
     /// The control group that the command is in, and whom the kernel had killed there before.
     group: Option<(Group, u64)>,
+    /// Where it says whom.
+    kernel_log: Option<KernelLog>,
     steps: Steps,
 }
 
@@ -80,6 +83,7 @@ impl Monitor {
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
             own_group: None,
             group: None,
+            kernel_log: None,
             steps: Steps::default(),
         }
     }
@@ -103,6 +107,8 @@ impl Monitor {
         let group = own.as_ref().map(|own| own.group.clone()).or(around);
         self.own_group = own;
         self.group = group.and_then(|group| group.oom_kills().map(|kills| (group, kills)));
+        // Not everybody may read it, and the count is worth telling without names.
+        self.kernel_log = self.group.as_ref().and_then(|_| KernelLog::from_now().ok());
     }
 
     pub(super) fn take_task_clock(&mut self, clock: Option<std::io::Result<TaskClock>>) {

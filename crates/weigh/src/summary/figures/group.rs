@@ -58,6 +58,9 @@ fn why(run: &Accumulator, what: &str) -> String {
 
 /// All CPU time of the group.
 pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
+    if run.left_its_group() {
+        return None;
+    }
     Some(counted(run, run.group.cpu.usage?, &counter(run, CPU)))
 }
 
@@ -78,8 +81,21 @@ pub(super) fn user_and_system(run: &Accumulator) -> Option<(Figure, Figure)> {
     Some((figure(user), figure(system)))
 }
 
-/// The most memory of the group: the kernel's mark, if it is of our time.
-pub(super) fn memory_peak(run: &Accumulator) -> Option<Figure> {
+/// The most memory of the group, unless more was seen of its processes: those may have left
+/// it, and pages of files that somebody else had read before are not charged to it.
+pub(super) fn memory_peak(run: &Accumulator, seen: Figure) -> Figure {
+    /// Pages of the program itself, mostly.
+    const UNCHARGED: f64 = (4u64 << 20) as f64;
+    let Some(mark) = memory_mark(run).filter(|_| !run.left_its_group()) else { return seen };
+    let (known, charged) = (seen.lower.unwrap_or(0.0), mark.value.unwrap_or(0.0));
+    if known > charged + UNCHARGED.max(charged * 0.02) {
+        return seen;
+    }
+    Figure { upper: mark.upper.map(|upper| upper.max(known)), ..mark }
+}
+
+/// The kernel's mark, if it is of our time.
+fn memory_mark(run: &Accumulator) -> Option<Figure> {
     let group = &run.group;
     if let Some(Peak { value: Some(value), at }) = group.risen() {
         return Some(counted(run, value, PEAK).at(at));
@@ -115,7 +131,8 @@ pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
 
 /// What went to storage or came from it; `seen` is what is known of the processes.
 pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: Figure) -> Figure {
-    let Some(count) = of(&run.group.io).map(|count| count as f64) else { return seen };
+    let count = of(&run.group.io).filter(|_| !run.left_its_group());
+    let Some(count) = count.map(|count| count as f64) else { return seen };
     match run.reason("cgroup.io") {
         None => counted(run, count, &counter(run, IO)),
         // It misses something, and so may those who were looked at.

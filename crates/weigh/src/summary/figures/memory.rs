@@ -7,6 +7,9 @@ use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, reaped};
 
 const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 
+const ENDED: &str = "it ended before its memory was looked at; what is known of its end is also \
+                     what it was before it became the command";
+
 /// The most memory the tree had at once.
 ///
 /// Not below: the largest sum of proportional shares, nor the largest single
@@ -25,12 +28,12 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
         (false, true) => "VmHWM, ru_maxrss",
         (false, false) => "smaps_rollup, VmHWM, ru_maxrss",
     };
-    // Nothing was seen of it, and what wait4 says may be from before exec: at most that.
-    let Some(value) = lower.value.or(tree.main_exit.value) else {
-        return Figure::unknown(source, missing(run, NOT_SEEN));
+    let Some(known) = lower.value else {
+        // What wait4 says may be from before exec: at most that.
+        let upper = tree.main_exit.value.filter(|_| alone);
+        let reason = if upper.is_some() { ENDED } else { missing(run, NOT_SEEN) };
+        return Figure { upper, ..Figure::unknown(source, reason) };
     };
-    let at = if lower.value.is_some() { lower.at } else { tree.main_exit.at };
-    let known = lower.value.unwrap_or(0.0);
     // Shares of somebody else's processes cannot be read: their sizes add up to something above
     // the truth, and the largest of them is far below it.
     if let (None, Some(sum), false) = (tree.combined.pss.value, tree.combined.rss.value, alone) {
@@ -38,12 +41,12 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
         let figure = Figure::between(sum.max(known), Method::Estimated, known, None, source);
         return figure.at(tree.combined.rss.at).because("shared pages count for each who has them");
     }
-    let upper = ceiling(run).map(|upper| upper.max(value));
+    let upper = ceiling(run).map(|upper| upper.max(known));
     let method = match upper {
         Some(upper) if alone && upper == known => Method::Exact,
         _ => Method::Sampled,
     };
-    let figure = Figure::between(value, method, known, upper, source).at(at);
+    let figure = Figure::between(known, method, known, upper, source).at(lower.at);
     match upper {
         Some(_) => figure,
         None => figure.because(why_no_ceiling(run)),

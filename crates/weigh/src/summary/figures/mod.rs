@@ -35,7 +35,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     put("cpu_user_seconds", user);
     put("cpu_system_seconds", system);
     put("cpu_time_seconds", cpu);
-    put("memory_peak_bytes", group::memory_peak(run).unwrap_or_else(|| memory::peak(run)));
+    put("memory_peak_bytes", group::memory_peak(run, memory::peak(run)));
     let levels = &run.tree.combined;
     put("memory_rss_peak_bytes", level(run, levels.rss, "/proc/PID/stat rss, summed"));
     put("memory_pss_peak_bytes", level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));

@@ -18,13 +18,15 @@ const PACKETS: &str = "cgroup_skb on the run's control group, IP heads included"
 
 /// Bytes that the run sent.
 pub(super) fn sent(run: &Accumulator) -> Figure {
-    let packets = run.packets.sent.map(|bytes| of_packets(run, bytes));
+    let packets = run.packets.sent.filter(|_| !run.left_its_group());
+    let packets = packets.map(|bytes| of_packets(run, bytes));
     packets.unwrap_or_else(|| of_connections(run, run.tcp.sent, run.tcp.unowned_sent))
 }
 
 /// Bytes that the run received.
 pub(super) fn received(run: &Accumulator) -> Figure {
-    let packets = run.packets.received.map(|bytes| of_packets(run, bytes));
+    let packets = run.packets.received.filter(|_| !run.left_its_group());
+    let packets = packets.map(|bytes| of_packets(run, bytes));
     let connections = || of_connections(run, run.tcp.received, run.tcp.unowned_received);
     packets.unwrap_or_else(connections)
 }
@@ -43,7 +45,11 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
 }
 
 fn of_packets(run: &Accumulator, count: u64) -> Figure {
-    let why = if run.end.is_none() { Some(NO_END) } else { run.reason("packets") };
+    let why = match (run.end.is_none(), run.left_its_group()) {
+        (true, _) => Some(NO_END),
+        (_, true) => Some("processes of the run have left its control group"),
+        _ => run.reason("packets"),
+    };
     match why {
         None => Figure::exact(count as f64, PACKETS),
         Some(why) => Figure::sampled(count as f64, PACKETS).because(why),
@@ -56,9 +62,19 @@ fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) ->
     let mut reasons = Vec::new();
     if unowned > 0 {
         let bytes = quantity::bytes(unowned as f64, Units::default());
-        let count = quantity::count(run.tcp.unowned_connections.unwrap_or(0) as f64);
-        let short = "that were too short to tell whose they were";
-        reasons.push(format!("{bytes} went through {count} connections {short}"));
+        let count = run.tcp.unowned_connections.unwrap_or(0);
+        let short = match count {
+            1 => "a connection that was too short to tell whose it was".to_owned(),
+            _ => format!(
+                "{} connections that were too short to tell whose they were",
+                quantity::count(count as f64)
+            ),
+        };
+        reasons.push(format!("{bytes} went through {short}"));
+    }
+    // Asked for with the command's group, and not to be had.
+    if let Some(why) = run.group.seen.and_then(|_| run.manifest.absent.get("packets")) {
+        reasons.push(format!("packets were not counted: {why}"));
     }
     reasons.extend(run.reason("sockets").map(str::to_owned));
     if run.end.is_none() {

@@ -21,6 +21,10 @@ pub fn of_parts(run: &Accumulator) -> Parts {
     let (main, others) = match (is_followed(run), &main.value) {
         // What nobody saw may be of either.
         (true, Some(seen)) => followed::main_and_others(run, *seen, &named("cpu_time_seconds")),
+        // Whatever is more than was seen of it is also its own.
+        (false, Some(_)) if run.tree.total == 1 && !run.some_unseen() => {
+            (named("cpu_time_seconds"), Figure::exact(0.0, "there was one process"))
+        }
         _ => {
             let others = descendants_cpu(&main, &all);
             (main, others)

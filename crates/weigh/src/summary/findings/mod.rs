@@ -35,6 +35,7 @@ pub(super) fn of(
     group: &Group,
 ) -> Vec<Finding> {
     let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
+    let near_limit = memory_near_limit(summary).filter(|_| for_memory.is_none());
     [
         not_complete(summary),
         // Why says more than how.
@@ -42,7 +43,7 @@ pub(super) fn of(
         left_behind(summary),
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
-        memory_near_limit(summary),
+        near_limit,
         room::nearly_full(node.room),
         room::few_files_left(node.files),
         ticks_missed(summary),

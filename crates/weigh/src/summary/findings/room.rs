@@ -13,8 +13,9 @@ const SHORT_SHARE: f64 = 0.05;
 const SHORT_BYTES: f64 = 5.0 * (1u64 << 30) as f64;
 const SHORT_FILES: f64 = 10_000.0;
 
-/// Less than this cannot be told from nothing: file systems give out room in larger pieces.
+/// Less than both of these cannot be told from nothing: file systems give out room in pieces.
 const NOTHING_BYTES: f64 = (1u64 << 20) as f64;
+const NOTHING_SHARE: f64 = 0.001;
 
 /// Whoever fills a disk later than this has time to look after it.
 const SOON_SECONDS: f64 = 86_400.0;
@@ -23,7 +24,7 @@ const SOON_SECONDS: f64 = 86_400.0;
 pub(super) fn nearly_full(room: Option<Supply>) -> Option<Finding> {
     let room = room.filter(|room| is_short(room, SHORT_BYTES))?;
     let bytes = |value: f64| quantity::bytes(value, Units::Binary);
-    let (code, severity, left) = if room.least < NOTHING_BYTES {
+    let (code, severity, left) = if room.least < NOTHING_BYTES.min(room.total * NOTHING_SHARE) {
         ("filesystem.full", Severity::Problem, "no room".to_owned())
     } else {
         ("filesystem.nearly_full", Severity::Warning, format!("only {}", bytes(room.least)))

@@ -128,7 +128,12 @@ impl Pressed<'_> {
         let used = value(self.summary, "cpu_cores_mean")?;
         let cores = self.summary.host.cores_allowed;
         let is_ours = used >= cores / 2.0;
-        let advice = if is_ours {
+        let is_limited = cores < f64::from(self.summary.host.cores);
+        let advice = if is_ours && is_limited {
+            format!(
+                "It may use {cores} of the machine's cores: ask for more, or start fewer threads"
+            )
+        } else if is_ours {
             format!(
                 "Start no more threads than there are cores: OMP_NUM_THREADS={}",
                 cores.max(1.0).floor()
