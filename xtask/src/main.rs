@@ -11,6 +11,7 @@ mod command;
 mod generate;
 mod load;
 mod node;
+mod nvml;
 mod packages;
 mod probe;
 mod python;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::{self, cargo};
-use crate::{generate, node, packages, python};
+use crate::{generate, node, nvml, packages, python};
 
 /// Installs what is missing, then runs every check, stopping at the first that fails.
 pub fn run() -> Result<()> {
@@ -19,6 +19,10 @@ pub fn run() -> Result<()> {
     if let Err(why) = &node {
         println!("node: not to be had, so tests that look at pages are skipped: {why:#}");
     }
+    let nvml = nvml::library();
+    if let Err(why) = &nvml {
+        println!("nvml: not to be had, so the test of NVIDIA's own library is skipped: {why:#}");
+    }
     let mut took = Vec::new();
     for (name, mut step) in steps() {
         if let Ok(python) = &python {
@@ -26,6 +30,9 @@ pub fn run() -> Result<()> {
         }
         if let Ok(node) = &node {
             step.env(node::VARIABLE, node);
+        }
+        if let Ok(nvml) = &nvml {
+            step.env(nvml::VARIABLE, nvml);
         }
         println!("\n== {name}: {}", command::shown(&step));
         let begin = Instant::now();

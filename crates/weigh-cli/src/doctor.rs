@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use weigh::collect::{Probe, SOURCES, Source, WATCHING};
+use weigh::collect::{self, Probe, SOURCES, Source, WATCHING};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
 use weigh::host::hardware::surroundings::{Surroundings, Whose};
@@ -89,7 +89,7 @@ fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
 
 fn examine(sources: &'static [Source], host: &Host) -> Vec<Examinee> {
     let examine = |source: &'static Source| {
-        let (state, why, hint) = match (source.probe)(host) {
+        let (state, why, hint) = match collect::examine(source, host) {
             Probe::Ready => ("ready", None, None),
             Probe::Absent { why } => ("absent", Some(why), None),
             Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),

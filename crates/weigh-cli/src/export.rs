@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis, pytyche};
-use weigh::record::{Recording, files};
+use weigh::record::{Event, Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
 use crate::failure::{Failure, USAGE, of_export, of_recording};
@@ -74,7 +74,9 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
         let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
         Failure::new("cannot write what gpu-tracker would have written", error, hint)
     })?;
-    print::warning(crate::gpu_tracker::NO_GPU);
+    if !recording.entries().iter().any(|entry| matches!(entry.event, Event::Gpu(_))) {
+        print::warning(crate::gpu_tracker::NO_GPU);
+    }
     print::files(&written);
     Ok(0)
 }

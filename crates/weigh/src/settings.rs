@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::collect::gpu::{self, Visible};
 use crate::collect::{SOURCES, Source};
 
 /// The shortest interval between two ticks.
@@ -28,6 +29,20 @@ pub enum Error {
     Collector {
         /// As it was written.
         name: String,
+    },
+    /// It is no word for a GPU.
+    #[error("\"{word}\" is neither the number nor the UUID of a GPU")]
+    GpuWord {
+        /// As it was written.
+        word: String,
+    },
+    /// There is no such GPU.
+    #[error("there is no GPU \"{word}\": this machine has {count}, counted from 0")]
+    NoGpu {
+        /// As it was written.
+        word: String,
+        /// How many there are.
+        count: usize,
     },
     /// The number of cores is not one.
     #[error("{0} is not a number of cores")]
@@ -89,6 +104,10 @@ pub struct Settings {
     pub own_cgroup: OwnCgroup,
     /// Whether there is a control group whose own account is read: whoever follows one says so.
     pub cgroup: bool,
+    /// GPUs that count, by UUID or number, when not all of them.
+    pub gpus: Option<Vec<String>>,
+    /// What the run's process is told of the GPUs it may see: whoever starts or follows it says so.
+    pub visible_gpus: Option<Visible>,
     /// Whether command lines are recorded.
     pub command_lines: bool,
     /// Whether it is recorded what the run was allowed, for whoever wants to repeat it.
@@ -112,6 +131,8 @@ impl Default for Settings {
             per_cpu: false,
             own_cgroup: OwnCgroup::default(),
             cgroup: false,
+            gpus: None,
+            visible_gpus: None,
             command_lines: true,
             surroundings: false,
             host_root: PathBuf::from("/"),
@@ -139,7 +160,10 @@ impl Settings {
                 return Err(Error::Collector { name: name.clone() });
             }
         }
-        Ok(())
+        match self.gpus.iter().flatten().find(|word| !gpu::is_word(word)) {
+            Some(word) => Err(Error::GpuWord { word: word.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// The sources these settings ask for.
@@ -211,6 +235,7 @@ mod tests {
             Settings { budget: 1.5, ..Settings::default() },
             Settings { budget: f64::NAN, ..Settings::default() },
             Settings { expected_cores: Some(0.0), ..Settings::default() },
+            Settings { gpus: Some(vec!["first".into()]), ..Settings::default() },
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

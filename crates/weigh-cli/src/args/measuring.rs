@@ -54,6 +54,15 @@ pub struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
+    /// GPUs that count, by UUID or number [default: all]
+    #[arg(
+        long,
+        env = "WEIGH_GPUS",
+        hide_env_values = true,
+        value_delimiter = ',',
+        value_name = "LIST"
+    )]
+    pub gpus: Option<Vec<String>>,
     /// Do not record command lines
     #[arg(long)]
     pub no_cmdline: bool,

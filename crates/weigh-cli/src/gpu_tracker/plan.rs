@@ -2,13 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weigh::collect::{Probe, SOURCES};
 use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::export::gpu_tracker::{Error, Options, tracking};
 use weigh::export::python::repr;
-use weigh::host::child;
+use weigh::host::{Host, child};
 use weigh::settings::Settings;
 
 use super::args::TrackArgs;
@@ -24,6 +25,8 @@ pub struct Plan {
     pub quiet: bool,
     pub tracking_file: Option<PathBuf>,
     pub overwrite: bool,
+    /// GPUs that count, when not all.
+    pub gpus: Option<Vec<String>>,
 }
 
 impl Plan {
@@ -44,6 +47,7 @@ impl Plan {
             quiet: args.disable_logs,
             tracking_file: args.tf.clone(),
             overwrite: args.overwrite,
+            gpus: args.guuids.as_deref().map(|uuids| uuids.split(',').map(str::to_owned).collect()),
             command,
         };
         plan.check_gpus(args)?;
@@ -60,12 +64,12 @@ impl Plan {
                 "\"{brand}\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\"."
             )));
         }
-        // No GPU is measured yet, so none is there to be named.
+        // Which there are is known when the driver has been asked; here only whether there is one.
         match args.guuids.as_deref().and_then(|uuids| uuids.split(',').next()) {
-            Some(uuid) => {
+            Some(uuid) if !has_gpus() => {
                 Err(usage(format!("GPU UUID of {uuid} is not valid. Available UUIDs are: (none)")))
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
     }
 
@@ -103,9 +107,17 @@ impl Plan {
         Settings {
             interval: self.interval,
             expected_cores: self.options.expected_cores,
+            gpus: self.gpus.clone(),
             ..Settings::default()
         }
     }
+}
+
+/// Whether this machine has GPUs that weigh can ask.
+fn has_gpus() -> bool {
+    let gpu = SOURCES.iter().find(|source| source.name == "gpu");
+    let host = Host::at(Path::new("/")).ok();
+    gpu.zip(host).is_some_and(|(gpu, host)| matches!((gpu.probe)(&host), Probe::Ready))
 }
 
 /// Words as a shell would have them.

@@ -28,9 +28,6 @@ pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
     let plan = Plan::of(&args)?;
     let hidden = hidden_directory(&plan)?;
     let mut output = Output::open(&args.output)?;
-    if !plan.quiet {
-        print::warning(NO_GPU);
-    }
     let destination = Destination::Directory(hidden.path().to_owned());
     let settings = Settings { destination, ..plan.settings() };
     let caller = Caller { inherited, keeps_stderr: true };
@@ -42,7 +39,9 @@ pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
         }
     };
     let end = outcome.end;
+    let no_gpu = outcome.summary.gpus.is_empty().then(|| NO_GPU.to_owned());
     let (usage, mut warnings) = account(&plan, outcome, hidden);
+    warnings.extend(no_gpu);
     let status = match end {
         End::Code(code) => code,
         End::Signal(signal) => -signal,

@@ -83,6 +83,18 @@ fn a_bad_budget_is_refused() {
 }
 
 #[test]
+fn a_gpu_that_is_none_or_not_there_is_refused() {
+    assert!(refused(&["--gpus", "0,first"]).contains("\"first\""));
+    let machine = tempfile::tempdir().unwrap();
+    for card in ["0000:18:00.0", "0000:3b:00.0"] {
+        fs::create_dir_all(machine.path().join("proc/driver/nvidia/gpus").join(card)).unwrap();
+    }
+    fs::create_dir(machine.path().join("sys")).unwrap();
+    let said = refused(&["--host-root", machine.path().to_str().unwrap(), "--gpus", "1,2"]);
+    assert!(said.contains("no GPU \"2\": this machine has 2"), "{said}");
+}
+
+#[test]
 fn a_bad_number_of_cores_is_refused() {
     for cores in ["0", "-1", "many", "nan", "inf"] {
         refused(&[&format!("--expected-cores={cores}")]);

@@ -130,7 +130,7 @@ fn a_window_holds_only_its_own_rows() {
     let inside = |time: &String| begin <= time.as_str() && time.as_str() < end;
     let expected: Vec<String> = times("all").into_iter().filter(inside).collect();
     assert_eq!(times("inner"), expected);
-    assert!(!expected.is_empty() && run.exists());
+    assert!(!expected.is_empty());
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn bad_requests_are_refused_before_anything_is_written() {
     };
     refused(&["run", "-f", "docx"], 2, "possible values: csv");
     refused(&["run"], 2, "--formats");
-    refused(&["run", "-f", "csv", "--table", "gpu"], 2, "possible values: node");
+    refused(&["run", "-f", "csv", "--table", "gpus"], 2, "possible values: node");
     refused(&["run", "-f", "csv", "--phase", "nope"], 2, "it has inner, outer, rest");
     refused(&["run", "-f", "csv", "--from", "3s", "--to", "2s"], 2, "nothing lies between");
     refused(&["run", "-f", "csv", "--from", "soon"], 2, "write it like 90s");

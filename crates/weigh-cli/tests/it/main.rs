@@ -8,6 +8,7 @@
 
 mod attach;
 mod bad_input;
+mod cards;
 mod cli;
 mod connections;
 mod control_groups;
@@ -15,8 +16,10 @@ mod doctor;
 mod exports;
 mod figures;
 mod following;
+mod gpu;
 mod gpu_tracker;
 mod gpu_tracker_golden;
+mod gpu_trouble;
 mod groups;
 mod hardware;
 mod harm;
@@ -26,6 +29,7 @@ mod killed;
 mod machine;
 mod merge;
 mod node;
+mod nvml;
 mod oasis;
 mod odd_names;
 mod own_groups;

@@ -27,8 +27,9 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 18] = [
+const VARIABLES: [&str; 23] = [
     "WEIGH_TEST_NODE",
+    "WEIGH_TEST_NVML",
     "WEIGH_TEST_PYTHON",
     "WEIGH_RUN",
     "WEIGH_PHASE",
@@ -39,6 +40,10 @@ const VARIABLES: [&str; 18] = [
     "WEIGH_SKIP",
     "WEIGH_BUDGET",
     "WEIGH_EXPECTED_CORES",
+    "WEIGH_GPUS",
+    "WEIGH_NVML_LIBRARY",
+    "WEIGH_STAND_IN",
+    "CUDA_VISIBLE_DEVICES",
     "WEIGH_UNITS",
     "WEIGH_CGROUP",
     "NO_COLOR",

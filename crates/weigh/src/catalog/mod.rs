@@ -81,13 +81,17 @@ pub enum Unit {
     Watts,
     /// Hertz: times in a second.
     Hertz,
+    /// Degrees Celsius.
+    Celsius,
+    /// A share: 1 is all of it.
+    Ratio,
     /// A plain number of things.
     One,
 }
 
 impl Unit {
     /// Every unit.
-    pub const ALL: [Unit; 8] = [
+    pub const ALL: [Unit; 10] = [
         Unit::Bytes,
         Unit::BytesPerSecond,
         Unit::Seconds,
@@ -95,6 +99,8 @@ impl Unit {
         Unit::Joules,
         Unit::Watts,
         Unit::Hertz,
+        Unit::Celsius,
+        Unit::Ratio,
         Unit::One,
     ];
 
@@ -107,6 +113,8 @@ impl Unit {
             Unit::Joules => "joules",
             Unit::Watts => "watts",
             Unit::Hertz => "hertz",
+            Unit::Celsius => "celsius",
+            Unit::Ratio => "ratio",
             Unit::One => "",
         }
     }
@@ -136,6 +144,10 @@ pub enum Scope {
     Disk,
     /// One part of the machine whose energy or power is measured.
     Energy,
+    /// One GPU, or one part of a GPU that is divided.
+    Gpu,
+    /// One process on one GPU.
+    GpuProcess,
     /// The run as a whole.
     Run,
     /// The control group that is followed, or that the run is in.
@@ -148,13 +160,15 @@ pub enum Scope {
 
 impl Scope {
     /// Every scope, in the order tables are listed.
-    pub const ALL: [Scope; 10] = [
+    pub const ALL: [Scope; 12] = [
         Scope::Node,
         Scope::Cpu,
         Scope::Nic,
         Scope::IbPort,
         Scope::Disk,
         Scope::Energy,
+        Scope::Gpu,
+        Scope::GpuProcess,
         Scope::Run,
         Scope::Cgroup,
         Scope::Process,
@@ -170,6 +184,8 @@ impl Scope {
             Scope::IbPort => "infiniband",
             Scope::Disk => "disk",
             Scope::Energy => "energy",
+            Scope::Gpu => "gpu",
+            Scope::GpuProcess => "gpu_process",
             Scope::Run => "run",
             Scope::Cgroup => "cgroup",
             Scope::Process => "process",
@@ -188,6 +204,7 @@ impl Scope {
             Scope::Nic | Scope::Disk => Some("device"),
             Scope::IbPort => Some("port"),
             Scope::Energy => Some("domain"),
+            Scope::Gpu | Scope::GpuProcess => Some("gpu"),
             Scope::Node | Scope::Cpu | Scope::Run | Scope::Cgroup | Scope::Process | Scope::Own => {
                 None
             }

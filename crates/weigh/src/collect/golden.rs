@@ -62,6 +62,7 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
             Entity::Cpu(cpu) => format!(" {cpu}"),
             Entity::Process(id) => format!(" {} started {}", id.pid, id.started),
             Entity::Named(name) => format!(" {name}"),
+            Entity::OnGpu(gpu, id) => format!(" {gpu} {} started {}", id.pid, id.started),
         };
         writeln!(out, "{moment} {}{entity}", table.scope().name()).unwrap();
         for (metric, column) in table.metrics().iter().zip(table.columns()) {
@@ -77,9 +78,9 @@ fn measured(machine: &Path) -> String {
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost, its counters and its directory are those of this test, not of the
-    // capture.
-    let ours = ["own", "task-clock", "filesystem"];
+    // weigh's own cost, its counters, its directory and the driver that it would ask are those of
+    // this test, not of the capture.
+    let ours = ["own", "task-clock", "filesystem", "gpu"];
     let sources = SOURCES.iter().filter(|source| !ours.contains(&source.name));
     let is_here =
         |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);

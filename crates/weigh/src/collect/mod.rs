@@ -15,6 +15,7 @@ pub mod footprint;
 pub mod frequency;
 #[cfg(test)]
 pub(crate) mod golden;
+pub mod gpu;
 pub mod infiniband;
 pub mod members;
 pub mod memory;
@@ -124,6 +125,7 @@ pub const SOURCES: &[Source] = &[
     filesystem::SOURCE,
     energy::SOURCE,
     power_meter::SOURCE,
+    gpu::SOURCE,
     pressure::SOURCE,
     paging::SOURCE,
     frequency::SOURCE,
@@ -173,6 +175,13 @@ fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
         },
         Err(error) => Probe::Absent { why: error.to_string() },
     }
+}
+
+/// What a source can do here, asked as thoroughly as takes a while.
+///
+/// Its probe alone is what a run asks, and the command waits for that.
+pub fn examine(source: &Source, host: &Host) -> Probe {
+    if source.name == gpu::SOURCE.name { gpu::examine(host) } else { (source.probe)(host) }
 }
 
 /// The groups that a set of sources fills.

@@ -25,8 +25,9 @@ pub struct Facts {
     pub kernel: String,
     /// The processor architecture.
     pub architecture: String,
-    /// GPUs; none is looked for yet.
-    pub gpus: Vec<serde_json::Value>,
+    /// What each of its GPUs is called: in `run.json` those that the machine has, as far as they
+    /// were found out while the run went on; in the summary those that were measured.
+    pub gpus: Vec<String>,
     /// The boot it is in: tells machines apart whatever they are called. Containers of one
     /// machine share it. Null when it cannot be read.
     #[serde(default)]

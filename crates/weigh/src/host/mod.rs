@@ -18,6 +18,7 @@ pub mod fake;
 pub mod hardware;
 pub mod kernel_log;
 mod netlink;
+pub mod nvml;
 pub mod own;
 pub mod own_group;
 pub mod perf;

@@ -28,13 +28,20 @@ pub fn of(manifests: &[&Manifest]) -> Facts {
         memory_limit_bytes: each(|facts| facts.memory_limit_bytes),
         kernel: all(|facts| &facts.kernel),
         architecture: all(|facts| &facts.architecture),
-        gpus: Vec::new(),
+        gpus: machines.values().flat_map(|views| gpus(views).iter().cloned()).collect(),
         boot: same(manifests, |facts| facts.boot.clone()),
         pid_namespace: same(manifests, |facts| {
             facts.boot.as_ref().and(facts.pid_namespace.clone())
         })
         .filter(|_| same(manifests, |facts| facts.boot.clone()).is_some()),
     }
+}
+
+/// The GPUs of one machine: a container may see some of them, and a run that was cut off at once
+/// none.
+fn gpus<'a>(views: &[&'a Facts]) -> &'a [String] {
+    let lists = views.iter().map(|facts| facts.gpus.as_slice());
+    lists.max_by_key(|gpus| gpus.len()).unwrap_or_default()
 }
 
 /// Cores that those on one machine may use: each container has its own, but no more than there
@@ -94,6 +101,17 @@ mod tests {
         assert_eq!((facts.cores, facts.cores_allowed), (4, 3.0));
         assert_eq!((facts.memory_bytes, facts.name.as_str()), (Some(8 << 30), "c1, c2"));
         assert_eq!((facts.boot.as_deref(), facts.pid_namespace), (Some("b"), None));
+    }
+
+    #[test]
+    fn gpus_of_a_machine_are_told_once_as_far_as_anybody_knew() {
+        let with = |machine: &str, gpus: &[&str]| {
+            let mut manifest = on("node", Some(machine), "n", 1.0);
+            manifest.host.gpus = gpus.iter().map(|name| (*name).to_owned()).collect();
+            manifest
+        };
+        let all = [with("a", &[]), with("a", &["H100", "H100"]), with("b", &["T4"])];
+        assert_eq!(of(&all.iter().collect::<Vec<_>>()).gpus, ["H100", "H100", "T4"]);
     }
 
     #[test]

@@ -37,8 +37,22 @@ struct Written {
     /// What was before somebody came, where somebody did, by namespace.
     since: HashMap<usize, Since>,
     faults: HashSet<(String, String)>,
+    /// GPUs that have been told of.
+    gpus: HashSet<String>,
+    /// Those that somebody could use.
+    usable_gpus: HashSet<String>,
     /// Which recordings tell when they looked.
     tells: Vec<bool>,
+}
+
+/// The GPUs that one of the runs could use, whatever the others could.
+fn usable_gpus(recordings: &[Recording]) -> HashSet<String> {
+    let entries = recordings.iter().flat_map(Recording::entries);
+    let usable = entries.filter_map(|entry| match &entry.event {
+        Event::Gpu(gpu) if gpu.usable == Some(true) => Some(gpu.name.clone()),
+        _ => None,
+    });
+    usable.collect()
 }
 
 impl<'a> Walk<'a> {
@@ -72,6 +86,8 @@ impl<'a> Walk<'a> {
                 ended: Vec::new(),
                 since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
                 faults: HashSet::new(),
+                gpus: HashSet::new(),
+                usable_gpus: usable_gpus(recordings),
                 tells: recordings.iter().map(own).collect(),
             },
             replays,
@@ -141,6 +157,16 @@ impl Written {
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
             }
             Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
+            // Each of the recordings tells it, and there is one.
+            Event::Gpu(gpu) => {
+                if self.gpus.insert(gpu.name.clone()) {
+                    let mut gpu = gpu.clone();
+                    if self.usable_gpus.contains(&gpu.name) {
+                        gpu.usable = Some(true);
+                    }
+                    self.put(at, Event::Gpu(gpu));
+                }
+            }
             Event::Fault { source, why } => {
                 if self.faults.insert((source.clone(), why.clone())) {
                     self.put(at, entry.event.clone());
@@ -199,6 +225,9 @@ impl Written {
                             continue;
                         }
                         Entity::Process(id)
+                    }
+                    Entity::OnGpu(gpu, id) => {
+                        Entity::OnGpu(*gpu, id.moved(place.namespace, place.ahead))
                     }
                     other => *other,
                 };

@@ -65,6 +65,8 @@ fn prefix(scale: Scale, highest: f64) -> (f64, String) {
         Unit::Joules if !scale.per_second => si("J"),
         Unit::Joules | Unit::Watts => si("W"),
         Unit::Hertz => si("Hz"),
+        Unit::Celsius => (1.0, " °C".to_owned()),
+        Unit::Ratio => (0.01, " %".to_owned()),
         Unit::One => {
             let power = if highest < 10_000.0 { 0 } else { largest(1000.0, COUNTS.len()) };
             (1000f64.powi(power as i32), format!("{}{per_second}", COUNTS[power]))

@@ -173,10 +173,11 @@ impl Scale {
             (Unit::Seconds | Unit::Elapsed, false) => "seconds",
             // A second of CPU time in a second is a busy core.
             (Unit::Seconds, true) => "cores",
-            (Unit::Elapsed, true) => "share",
+            (Unit::Elapsed, true) | (Unit::Ratio, _) => "share",
             (Unit::Joules, false) => "joules",
             (Unit::Joules, true) | (Unit::Watts, _) => "watts",
             (Unit::Hertz, _) => "hertz",
+            (Unit::Celsius, _) => "celsius",
             (Unit::One, false) => "count",
             (Unit::One, true) => "count/s",
         }
@@ -190,10 +191,11 @@ impl Scale {
             (Unit::Bytes, true) | (Unit::BytesPerSecond, _) => bytes() + "/s",
             (Unit::Seconds | Unit::Elapsed, false) => quantity::seconds(value),
             (Unit::Seconds, true) => format!("{value:.2} cores"),
-            (Unit::Elapsed, true) => quantity::ratio(value),
+            (Unit::Elapsed, true) | (Unit::Ratio, _) => quantity::ratio(value),
             (Unit::Joules, false) => quantity::scaled(value, "J"),
             (Unit::Joules, true) | (Unit::Watts, _) => quantity::scaled(value, "W"),
             (Unit::Hertz, _) => quantity::scaled(value, "Hz"),
+            (Unit::Celsius, _) => format!("{value:.0} °C"),
             (Unit::One, false) => quantity::count(value),
             (Unit::One, true) => quantity::count(value) + "/s",
         }

@@ -117,6 +117,7 @@ fn name(entity: Entity) -> String {
         Entity::Cpu(number) => format!("CPU {number}"),
         Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
         Entity::Named(name) => name.to_string(),
+        Entity::OnGpu(gpu, id) => format!("process {} on {gpu}", numbering::shown(id.pid)),
     }
 }
 
@@ -126,5 +127,6 @@ fn order(entity: &Entity) -> (u64, &str) {
         Entity::Cpu(number) => (u64::from(*number), ""),
         Entity::Process(id) => (id.started, ""),
         Entity::Named(name) => (0, name.as_str()),
+        Entity::OnGpu(gpu, id) => (id.started, gpu.as_str()),
     }
 }

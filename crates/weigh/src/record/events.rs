@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::wait::{End, Usage};
 use crate::parse::io::Io;
-use crate::sample::{Change, ProcessId, Program};
+use crate::sample::{Change, Gpu, ProcessId, Program};
 
 /// Something that happened, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +123,8 @@ pub enum Event {
         /// With these words.
         text: String,
     },
+    /// A GPU is there.
+    Gpu(Box<Gpu>),
     /// Something could not be measured or written.
     Fault {
         /// What: a collector's name, or `recording`.
@@ -276,6 +278,7 @@ impl From<&Change> for Event {
                 command: arguments(program),
                 tool: program.tool.clone(),
             },
+            Change::Gpu(gpu) => Event::Gpu(gpu.clone()),
             Change::Went { id } => Event::ended(*id, None, None),
         }
     }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{FORMAT, Member, Target};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
-use crate::host::hardware::Hardware;
 use crate::host::hardware::surroundings::Surroundings;
+use crate::host::hardware::{Gpu, Hardware};
 use crate::sample::{ProcessId, base_name};
 use crate::settings::Settings;
 
@@ -118,6 +118,13 @@ impl From<&Metric> for Described {
 }
 
 impl Manifest {
+    /// The same, when it is known what the machine is made of.
+    pub fn with_hardware(mut self, hardware: Hardware) -> Manifest {
+        self.host.gpus = hardware.gpus.iter().map(Gpu::called).collect();
+        self.hardware = Some(hardware);
+        self
+    }
+
     /// What is known of a run that is about to begin.
     pub fn new(settings: &Settings, command: &[String], host: Facts, wall: Duration) -> Manifest {
         let started = Timestamp::from_nanosecond(wall.as_nanos() as i128).unwrap_or_default();

@@ -111,12 +111,23 @@ fn keys(table: &Table) -> Vec<ArrayRef> {
                 Arc::new(UInt64Array::from_iter(ids.map(|id| Some(id?.started)))),
             ]
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
             let names = entities.map(|entity| match entity {
                 Entity::Named(name) => Some(name.as_str()),
                 _ => None,
             });
             vec![Arc::new(StringArray::from_iter(names))]
+        }
+        Scope::GpuProcess => {
+            let pairs = entities.map(|entity| match entity {
+                Entity::OnGpu(gpu, id) => Some((gpu.as_str(), *id)),
+                _ => None,
+            });
+            vec![
+                Arc::new(StringArray::from_iter(pairs.clone().map(|pair| Some(pair?.0)))),
+                Arc::new(UInt32Array::from_iter(pairs.clone().map(|pair| Some(pair?.1.pid)))),
+                Arc::new(UInt64Array::from_iter(pairs.map(|pair| Some(pair?.1.started)))),
+            ]
         }
     }
 }
@@ -143,16 +154,17 @@ fn array(metric: &Metric, column: &Column) -> ArrayRef {
 fn schema(table: &Table, started: Duration) -> Schema {
     let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
     let mut fields = vec![Field::new("time", time, false)];
+    let name = table.scope().name_column().map(|column| Field::new(column, DataType::Utf8, false));
     match table.scope() {
         Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => {}
         Scope::Cpu => fields.push(Field::new("cpu", DataType::UInt32, false)),
-        Scope::Process => {
+        Scope::Process | Scope::GpuProcess => {
+            fields.extend(name);
             fields.push(Field::new("pid", DataType::UInt32, false));
             fields.push(Field::new("started", DataType::UInt64, false));
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
-            let column = table.scope().name_column().unwrap_or_default();
-            fields.push(Field::new(column, DataType::Utf8, false));
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
+            fields.extend(name);
         }
     }
     fields.extend(table.metrics().iter().map(|metric| field(metric)));
@@ -210,6 +222,12 @@ fn entities(
     scope: Scope,
 ) -> Option<Box<dyn Fn(usize) -> Option<Entity> + '_>> {
     let numbers = |name| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+    let names = || batch.column_by_name(scope.name_column()?)?.as_string_opt::<i32>();
+    let processes = || {
+        let pids = numbers("pid")?;
+        let started = batch.column_by_name("started")?.as_primitive_opt::<UInt64Type>()?;
+        Some(|row| ProcessId { pid: pids.value(row), started: started.value(row) })
+    };
     Some(match scope {
         Scope::Node | Scope::Run | Scope::Cgroup | Scope::Own => Box::new(|_| Some(Entity::Single)),
         Scope::Cpu => {
@@ -217,15 +235,16 @@ fn entities(
             Box::new(|row| Some(Entity::Cpu(cpus.value(row))))
         }
         Scope::Process => {
-            let pids = numbers("pid")?;
-            let started = batch.column_by_name("started")?.as_primitive_opt::<UInt64Type>()?;
-            Box::new(|row| {
-                let id = ProcessId { pid: pids.value(row), started: started.value(row) };
-                Some(Entity::Process(id))
-            })
+            let process = processes()?;
+            Box::new(move |row| Some(Entity::Process(process(row))))
         }
-        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy => {
-            let names = batch.column_by_name(scope.name_column()?)?.as_string_opt::<i32>()?;
+        Scope::GpuProcess => {
+            let (names, process) = (names()?, processes()?);
+            let name = |row| Name::new(names.value(row).as_bytes());
+            Box::new(move |row| Some(Entity::OnGpu(name(row), process(row))))
+        }
+        Scope::Nic | Scope::IbPort | Scope::Disk | Scope::Energy | Scope::Gpu => {
+            let names = names()?;
             Box::new(|row| Some(Entity::Named(Name::new(names.value(row).as_bytes()))))
         }
     })

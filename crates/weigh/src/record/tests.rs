@@ -258,3 +258,22 @@ fn the_stream_explains_itself() {
     assert!(field.metadata()["help"].contains("shared pages"));
     assert!(ProcessMemory::METRICS.iter().all(|m| schema.field_with_name(&m.column()).is_ok()));
 }
+
+#[test]
+fn a_recording_names_the_gpus_of_its_machine() {
+    use crate::host::hardware::{Gpu, Hardware};
+    let named = Gpu { name: Some("Tesla V100".to_owned()), ..Gpu::default() };
+    let numbered = Gpu {
+        vendor: Some("AMD".to_owned()),
+        pci_id: Some("1002:740F".to_owned()),
+        ..Gpu::default()
+    };
+    let hardware = Hardware { gpus: vec![named, numbered], ..Hardware::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run");
+    let mut writer = Writer::create(&path, &manifest(), &Tick::new(&groups())).unwrap();
+    writer.describe(move || manifest().with_hardware(hardware));
+    assert_eq!(writer.finish(SECOND, || false), [""; 0]);
+    let recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.manifest().host.gpus, ["Tesla V100", "AMD 1002:740F"]);
+}

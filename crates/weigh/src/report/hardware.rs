@@ -72,15 +72,6 @@ pub fn virtual_machine(hardware: &Hardware) -> String {
     }
 }
 
-/// What a graphics processor is called, as far as that is known.
-pub fn gpu_name(gpu: &Gpu) -> String {
-    let numbered = || match (&gpu.vendor, &gpu.pci_id) {
-        (Some(vendor), Some(id)) => format!("{vendor} {id}"),
-        (one, other) => one.clone().or(other.clone()).unwrap_or_else(|| "unnamed".to_owned()),
-    };
-    gpu.name.clone().unwrap_or_else(numbered)
-}
-
 struct Page {
     out: String,
     style: Style,
@@ -294,7 +285,7 @@ fn gpu(gpu: &Gpu, style: Style) -> Vec<String> {
         None => driver.clone(),
     });
     let memory = gpu.memory_bytes.map(|memory| style.bytes(memory as f64));
-    let items = [Some(gpu_name(gpu)), memory, gpu.bus.clone(), driver];
+    let items = [Some(gpu.called()), memory, gpu.bus.clone(), driver];
     items.into_iter().flatten().map(|item| printable(&item)).collect()
 }
 

@@ -6,6 +6,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::collect::gpu::is_expected;
 use crate::quantity::{self, Units};
 use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
 use crate::words::printable;
@@ -155,6 +156,7 @@ impl Text {
         }
         self.cores(summary);
         self.memory(summary);
+        self.gpus(summary);
         let processes = &summary.processes;
         let mut note = join(&[
             several.then(|| format!("{} at once", quantity::count(processes.peak as f64))),
@@ -211,6 +213,28 @@ impl Text {
         if !more.is_empty() {
             self.more(&more);
         }
+    }
+
+    /// Nothing, where there is no GPU.
+    fn gpus(&mut self, summary: &Summary) {
+        if summary.gpus.is_empty() {
+            return;
+        }
+        let none = Figure::default();
+        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let system = summary.parts.system.figures.get("gpu_memory_peak_bytes").unwrap_or(&none);
+        let style = self.style;
+        let count = summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)).count();
+        let of = if count == 1 { "GPU".to_owned() } else { format!("{count} GPUs") };
+        let note = part("with everybody's", system, |bytes| style.bytes(bytes));
+        let memory = get("gpu_memory_peak_bytes");
+        self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
+        let note = join(&[
+            Some(format!("of {of}")),
+            part("at most", get("gpu_utilization_peak_ratio"), quantity::ratio),
+            part("used", get("gpu_energy_joules"), |joules| quantity::scaled(joules, "J")),
+        ]);
+        self.figure("GPU busy", get("gpu_utilization_mean_ratio"), quantity::ratio, &note);
     }
 
     fn io(&mut self, summary: &Summary) {

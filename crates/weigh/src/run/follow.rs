@@ -11,8 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
-use super::{Error, KEPT_DESCRIPTORS, prepare, select, surroundings};
+use super::{Error, KEPT_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::collect::cgroup::Account;
+use crate::collect::gpu::Visible;
 use crate::collect::members::{InGroup, Members, Tree};
 use crate::collect::processes::Processes;
 use crate::collect::rule::Rule;
@@ -105,6 +106,7 @@ pub fn follow(
 ) -> Result<Followed, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
+    check_gpus(settings, &host)?;
     if !own::sees_itself(&host) {
         return Err(Error::OtherNamespace);
     }
@@ -112,7 +114,11 @@ pub fn follow(
         What::Cgroup(path) => Some(Group::at(&host, path)?),
         _ => None,
     };
-    let settings = &Settings { cgroup: group.is_some(), ..settings.clone() };
+    let visible_gpus = match &follow.what {
+        What::Processes(pids) if pids.len() == 1 => Visible::of_process(&host, pids[0]),
+        _ => None,
+    };
+    let settings = &Settings { cgroup: group.is_some(), visible_gpus, ..settings.clone() };
     let held = follow.what.named().iter().map(|pid| hold(*pid)).collect::<Result<Vec<_>, _>>()?;
     let mut manifest = describe(follow, group.as_ref(), settings, &host);
     let Selection { sources, absent } = select(&host, settings, &mut manifest);

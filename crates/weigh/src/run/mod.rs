@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::collect::cgroup::Account;
+use crate::collect::gpu::{self, Visible};
 use crate::collect::processes::Processes;
 use crate::collect::sockets::Beginning;
 use crate::collect::{self, Selection};
@@ -109,6 +110,15 @@ pub struct Caller {
     pub keeps_stderr: bool,
 }
 
+/// Refuses GPUs that are not there, as far as a glance at the machine tells.
+fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
+    let wanted = settings.gpus.as_deref().unwrap_or_default();
+    match gpu::not_there(host, wanted) {
+        Some((word, count)) => Err(settings::Error::NoGpu { word: word.to_owned(), count }),
+        None => Ok(()),
+    }
+}
+
 /// Runs a command and weighs it.
 ///
 /// Must be called while the process has one thread. Nothing has been started
@@ -121,8 +131,13 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     };
     child::find(program)?;
     let host = Host::at(&settings.host_root)?;
+    check_gpus(settings, &host)?;
     let (mut own_group, mut refusal) = own_group(settings, &host)?;
-    let settings = &Settings { cgroup: own_group.is_some(), ..settings.clone() };
+    let settings = &Settings {
+        cgroup: own_group.is_some(),
+        visible_gpus: Some(Visible::from_here()),
+        ..settings.clone()
+    };
     let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     // Before weigh raises its own limits.

@@ -90,14 +90,11 @@ impl Watch {
     }
 
     /// Has the recording say what the machine is made of; nobody waits until that is found out.
-    pub(super) fn describe_machine(&mut self, mut manifest: Manifest, settings: &Settings) {
+    pub(super) fn describe_machine(&mut self, manifest: Manifest, settings: &Settings) {
         let Some(writer) = &mut self.writer else { return };
         let root = self.host.root.clone();
         let live = live(settings);
-        writer.describe(move || {
-            manifest.hardware = Some(Hardware::of(&root, live));
-            manifest
-        });
+        writer.describe(move || manifest.with_hardware(Hardware::of(&root, live)));
     }
 
     /// The time since the run began.

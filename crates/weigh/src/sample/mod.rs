@@ -37,6 +37,30 @@ pub enum Entity {
     Process(ProcessId),
     /// One of the things that have names: a network device, a disk.
     Named(Name),
+    /// One process on the GPU of this name.
+    OnGpu(Name, ProcessId),
+}
+
+/// What a GPU is, beside what is measured of it.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Gpu {
+    /// What it is called in the recording: its maker and its number, and for a part of it the
+    /// part's number, like `nvidia0` and `nvidia0:1`.
+    pub name: String,
+    /// What tells it from every other; null when it does not say.
+    pub uuid: Option<String>,
+    /// What its maker calls it; null when it does not say.
+    pub model: Option<String>,
+    /// Its memory; null when it does not say.
+    pub memory_bytes: Option<u64>,
+    /// The power it may have; null when it does not say.
+    pub power_limit_watts: Option<f64>,
+    /// The version of its driver; null when it does not say.
+    pub driver: Option<String>,
+    /// Whether the run could use it, as `CUDA_VISIBLE_DEVICES` of its process says; null when
+    /// that is not known.
+    #[serde(default)]
+    pub usable: Option<bool>,
 }
 
 /// Somebody came, changed or went.
@@ -58,6 +82,8 @@ pub enum Change {
         /// What it is now.
         program: Program,
     },
+    /// A GPU is there, and this is what it is.
+    Gpu(Box<Gpu>),
     /// A process ended, and this is all that is known of its end: its parent reaped it.
     Went {
         /// Which one.

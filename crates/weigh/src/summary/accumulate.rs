@@ -4,6 +4,7 @@
 
 use super::curve::Rate;
 use super::estate::Estate;
+use super::gpus::{self, Gpus, Role};
 use super::group::Group;
 use super::looks::Looks;
 use super::node::Node;
@@ -16,6 +17,7 @@ use crate::collect::own::{OwnCost, OwnTicks};
 use crate::collect::packets::RunNetwork;
 use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
+use crate::host::facts::Facts;
 use crate::host::wait::{End, Usage};
 use crate::record::events::{RunEnd, Victim, WatchEnd, Why};
 use crate::record::{Entry, Event, Manifest, Target};
@@ -25,6 +27,7 @@ use crate::sample::{ProcessId, Tick};
 pub struct Accumulator {
     pub(super) manifest: Manifest,
     pub(super) tree: Tree,
+    mains: Vec<ProcessId>,
     /// CPU time of the run over time.
     pub(super) cores: Rate,
     pub(super) main_cores: Rate,
@@ -44,6 +47,7 @@ pub struct Accumulator {
     victims: Vec<Left>,
     /// Processes that were killed by SIGKILL, whoever sent it.
     killed: Vec<Left>,
+    pub(super) gpus: Gpus,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
     pub(super) end: Option<Ending>,
@@ -124,6 +128,7 @@ impl Accumulator {
         Accumulator {
             manifest: manifest.clone(),
             tree: tree(manifest),
+            mains: manifest.mains(),
             cores: Rate::default(),
             main_cores: Rate::default(),
             clock: None,
@@ -132,6 +137,7 @@ impl Accumulator {
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
+            gpus: Gpus::default(),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
@@ -164,6 +170,12 @@ impl Accumulator {
             self.group.see(table, at);
         }
         self.node.see_devices(tick);
+        let (tree, mains) = (&self.tree, &self.mains);
+        self.gpus.see(tick, |id| match tree.called(id) {
+            Some(name) if mains.contains(id) => Role::Main(name.to_owned()),
+            Some(name) => Role::Descendant(name.to_owned()),
+            None => Role::Other,
+        });
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
             let packets = table.get::<RunNetwork>(0);
@@ -260,6 +272,7 @@ impl Accumulator {
                 let named = victims.iter().cloned();
                 self.victims.extend(named.map(|Victim { pid, name }| Left { pid, name }));
             }
+            Event::Gpu(gpu) => self.gpus.meet(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 self.account = Some(end.clone());
@@ -366,16 +379,21 @@ impl Accumulator {
         let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
         let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
+        let (figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
+        let gpus = std::mem::take(&mut self.gpus).finish(duration);
+        // Those of `run.json` are found out meanwhile: they would be in a summary that is made
+        // again, and not in this one.
+        let host = Facts { gpus: gpus::names(&gpus), ..self.manifest.host.clone() };
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
             run: self.run(duration),
-            host: self.manifest.host.clone(),
+            host,
             job: self.manifest.job.clone(),
-            figures: figures::of_run(&self),
-            parts: figures::of_parts(&self),
+            figures,
+            parts,
             tools,
             processes: self.processes(),
-            gpus: Vec::new(),
+            gpus,
             nodes: Vec::new(),
             phases: windows.into_iter().map(|one| phases::of_phase(&self, one)).collect(),
             monitor: self.monitor(duration),

@@ -12,6 +12,7 @@ mod estate;
 mod figure;
 mod figures;
 mod findings;
+mod gpus;
 mod group;
 mod growth;
 pub(crate) mod looks;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
 pub use figure::{Figure, Figures, Method};
+pub use gpus::{Gpu, GpuUser};
 pub use outcome::Outcome;
 pub use tools::Tool;
 
@@ -57,8 +59,8 @@ pub struct Summary {
     pub tools: Vec<Tool>,
     /// How many processes there were.
     pub processes: Processes,
-    /// By GPU; no GPU is measured yet.
-    pub gpus: Vec<serde_json::Value>,
+    /// By GPU, parts of divided ones included.
+    pub gpus: Vec<Gpu>,
     /// By node; a run has one node yet.
     pub nodes: Vec<serde_json::Value>,
     /// Its phases.

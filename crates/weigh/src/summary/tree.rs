@@ -242,6 +242,11 @@ impl Tree {
         self.note_ceiling(others as f64);
     }
 
+    /// The name of a process, if it is one of the run and has not ended.
+    pub fn called(&self, id: &ProcessId) -> Option<&str> {
+        self.names.get(id).map(String::as_str)
+    }
+
     /// The name of a process that is alive.
     pub fn name(&self, pid: u32) -> String {
         let named = self.names.iter().find(|(id, _)| id.pid == pid);

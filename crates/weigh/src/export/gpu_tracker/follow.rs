@@ -80,6 +80,8 @@ pub struct Follower {
     window: Option<(f64, Counters)>,
     rates: [Option<f64>; 4],
     waiting: Vec<Timepoint>,
+    /// GPUs that the run could not use.
+    unusable: Vec<String>,
 }
 
 /// Running totals at the beginning of a window.
@@ -111,16 +113,21 @@ impl Follower {
             window: None,
             rates: [None; 4],
             waiting: Vec::new(),
+            unusable: Vec::new(),
         }
     }
 
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
-        if let Event::ProcessExit { pid, started, usage, .. } = &entry.event {
-            let id = ProcessId { pid: *pid, started: *started };
-            self.alive.remove(&id);
-            let own = self.main_cpu.get(&id).copied().unwrap_or(0.0);
-            self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
+        match &entry.event {
+            Event::ProcessExit { pid, started, usage, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                self.alive.remove(&id);
+                let own = self.main_cpu.get(&id).copied().unwrap_or(0.0);
+                self.reaped_cpu += usage.map_or(0.0, |usage| (usage.cpu_seconds() - own).max(0.0));
+            }
+            Event::Gpu(gpu) if gpu.usable == Some(false) => self.unusable.push(gpu.name.clone()),
+            _ => {}
         }
     }
 
@@ -205,7 +212,10 @@ impl Follower {
     fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
         let [main, others, all] = sums;
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
-        let gpu = gpu::at_tick(tick);
+        let gpu = gpu::at_tick(tick, &self.unusable, |id| match self.mains.contains(id) {
+            true => Some(gpu::Whose::Main),
+            false => self.alive.contains_key(id).then_some(gpu::Whose::Descendant),
+        });
         self.waiting.push(Timepoint {
             timestamp: unix_seconds(self.started, tick.at.as_secs_f64()),
             ram: [

@@ -178,7 +178,7 @@ pub fn track(
     force: bool,
 ) -> Result<ResourceUsage, Error> {
     let options = options.of_run(recording.manifest());
-    let constants = tracking::Constants::of(recording.manifest(), &options);
+    let constants = tracking::Constants::of(recording, &options);
     let mut writers = Vec::new();
     for path in files {
         Destination::check(path, force)?;

@@ -35,6 +35,17 @@ pub struct Gpu {
     pub memory_bytes: Option<u64>,
 }
 
+impl Gpu {
+    /// What it is called, as far as that is known.
+    pub fn called(&self) -> String {
+        let numbered = || match (&self.vendor, &self.pci_id) {
+            (Some(vendor), Some(id)) => format!("{vendor} {id}"),
+            (one, other) => one.clone().or(other.clone()).unwrap_or_else(|| "unnamed".to_owned()),
+        };
+        self.name.clone().unwrap_or_else(numbered)
+    }
+}
+
 /// A network device that is hardware, or that a hypervisor gives out as such.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Nic {

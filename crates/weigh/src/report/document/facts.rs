@@ -1,5 +1,6 @@
 //! What is said in a few words: when and where, how it went, how full the machine was.
 
+use super::gpus;
 use super::{Advice, Bar, Fact, Head, Verdict};
 use crate::host::signals;
 use crate::quantity::{self, Units};
@@ -10,7 +11,6 @@ use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
-const NO_GPU: &str = "no GPU was measured";
 
 /// What stands at the head of every page of paper.
 pub(super) fn head(manifest: &Manifest, summary: &Summary) -> Head {
@@ -64,7 +64,7 @@ fn outcome(summary: &Summary) -> String {
 }
 
 /// The value of a figure of the run.
-fn value(summary: &Summary, name: &str) -> Option<f64> {
+pub(super) fn value(summary: &Summary, name: &str) -> Option<f64> {
     summary.figures.get(name)?.value
 }
 
@@ -173,8 +173,8 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     vec![
         bar("CPU", mean, Some(all), busy),
         bar("Memory", peak, memory, reached),
-        bar("GPU", None, None, NO_GPU.to_owned()),
-        bar("GPU memory", None, None, NO_GPU.to_owned()),
+        gpus::busy(summary),
+        gpus::memory(summary, units),
     ]
 }
 
@@ -208,32 +208,8 @@ pub(super) fn hardware(manifest: &Manifest, summary: &Summary, units: Units) -> 
         facts.push(Fact::new("Virtual machine", machine::virtual_machine(hardware)));
         facts.extend(hardware.container.as_ref().map(|told| Fact::new("Container", &*told.name)));
     }
-    facts.push(Fact::new("GPUs", gpus(manifest, summary)));
+    facts.push(Fact::new("GPUs", gpus::names(manifest, summary)));
     facts
-}
-
-/// The graphics processors, each name once.
-fn gpus(manifest: &Manifest, summary: &Summary) -> String {
-    let Some(hardware) = &manifest.hardware else {
-        return match summary.host.gpus.len() {
-            0 => "none".to_owned(),
-            count => quantity::count(count as f64),
-        };
-    };
-    let names = hardware.gpus.iter().map(machine::gpu_name);
-    let mut counted: Vec<(String, usize)> = Vec::new();
-    for name in names {
-        match counted.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => counted.push((name, 1)),
-        }
-    }
-    let shown = counted.into_iter().map(|(name, count)| match count {
-        1 => name,
-        _ => format!("{count} × {name}"),
-    });
-    let shown: Vec<String> = shown.collect();
-    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
 /// What the monitor itself cost.

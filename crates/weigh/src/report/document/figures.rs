@@ -118,7 +118,10 @@ pub(in crate::report) fn row_of<'a>(table: &'a Table, name: &str) -> Option<&'a 
 /// The figures that have no value, by the reason why: a sentence for each reason.
 pub(super) fn unknown(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
-    for (name, figure) in summary.figures.iter().filter(|(_, figure)| figure.value.is_none()) {
+    // A machine without GPUs lacks nothing.
+    let is_missed = |name: &str| !name.starts_with("gpu") || !summary.gpus.is_empty();
+    let unknown = summary.figures.iter().filter(|(_, figure)| figure.value.is_none());
+    for (name, figure) in unknown.filter(|(name, _)| is_missed(name)) {
         let reason = figure.reason.as_deref().unwrap_or(NO_REASON);
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, labels)) => labels.push(label(name)),

@@ -1,6 +1,6 @@
 //! Fills a report from what is known of a run.
 
-use super::{Chapter, Document, Table, facts, figures, tables};
+use super::{Chapter, Document, Table, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
@@ -22,6 +22,8 @@ impl Document {
         let tables = [
             tables::programs(summary, units),
             tables::processes(participants, units),
+            gpus::each(summary, units),
+            gpus::processes(summary, units),
             tables::phases(summary, units),
             tables::nodes(summary, units),
             tables::left(summary),

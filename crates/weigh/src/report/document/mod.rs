@@ -6,6 +6,7 @@
 mod facts;
 mod figures;
 mod fill;
+mod gpus;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use crate::sample::numbering;
 use crate::summary::phases::{Named, statistics};
 use crate::summary::{Summary, Tool};
 
-fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
+pub(super) fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }
 }
 
@@ -30,7 +30,7 @@ pub(in crate::report) fn marks(entries: &[Entry]) -> Table {
     Table { rows, ..table("marks", "Marks", note, columns) }
 }
 
-fn bytes(value: Option<u64>, units: Units) -> Cell {
+pub(super) fn bytes(value: Option<u64>, units: Units) -> Cell {
     Cell::number(value.map(|value| value as f64), |value| quantity::bytes(value, units))
 }
 

@@ -25,6 +25,7 @@ function prefix(scale, highest) {
     return [1000 ** place, ` ${["", "k", "M", "G"][place]}${sign}`];
   }
   if (unit === "share") return [0.01, " %"];
+  if (unit === "celsius") return [1, " °C"];
   if (unit === "cores") return [1, ""];
   if (highest >= 7200) return [3600, " h"];
   if (highest >= 120) return [60, " min"];

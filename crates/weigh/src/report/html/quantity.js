@@ -88,6 +88,7 @@ const WRITERS = {
   joules: (value) => scaled(value, "J"),
   watts: (value) => scaled(value, "W"),
   hertz: (value) => scaled(value, "Hz"),
+  celsius: (value) => (Number.isFinite(value) ? `${value.toFixed(0)} °C` : NOT_A_NUMBER),
   count,
   "count/s": (value) => `${count(value)}/s`,
 };

@@ -1,6 +1,7 @@
 //! The figures of a run, each with its method, bounds and source.
 
 mod followed;
+mod gpus;
 mod group;
 mod memory;
 mod network;
@@ -63,6 +64,7 @@ pub fn of_run(run: &Accumulator) -> Figures {
     let involuntary = alive(|e| e.switches_involuntary);
     put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
     group::add(run, &mut figures);
+    gpus::add(run, &mut figures);
     network::add(run, &mut figures);
     within_the_run(run, &mut figures);
     figures

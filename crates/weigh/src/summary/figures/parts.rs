@@ -6,7 +6,7 @@ use super::super::figure::{Figure, Figures, Method};
 use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{
-    NO_END, NOT_SEEN, SHORT, followed, is_followed, level, missing, of_run, possible,
+    NO_END, NOT_SEEN, SHORT, followed, gpus, is_followed, level, missing, of_run, possible,
     within_the_run,
 };
 
@@ -38,6 +38,10 @@ pub fn of_parts(run: &Accumulator) -> Parts {
     };
     for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
         parts.combined.figures.insert(name.to_owned(), named(name));
+    }
+    let each = [&mut parts.main, &mut parts.descendants, &mut parts.combined];
+    for (place, part) in each.into_iter().enumerate() {
+        part.figures.insert("gpu_memory_peak_bytes".to_owned(), gpus::memory(run, place));
     }
     if let Some(peak) = run.main_cores.peak.value {
         let peak = possible(run, peak);
@@ -139,6 +143,7 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
     let energy = grown(&run.node.energy, "RAPL, packages and their memory", &why("energy"));
     figures.insert("energy_run_joules".to_owned(), energy_of_run(run, cpu, &energy));
     figures.insert("energy_joules".to_owned(), energy);
+    gpus::system(run, &mut figures);
     Part { figures }
 }
 

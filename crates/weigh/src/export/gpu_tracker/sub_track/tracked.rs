@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<Tracked, Error> {
 
 /// The ticks of a recording.
 pub fn of_recording(recording: &Recording, options: &Options) -> Result<Tracked, Error> {
-    let constants = Constants::of(recording.manifest(), options);
+    let constants = Constants::of(recording, options);
     let named = CONSTANTS.iter().map(|name| (*name).to_owned()).zip(constants.values());
     let mut tracked = Tracked::new(named.collect(), Summing::Pairwise);
     replay(recording, |timepoint| {

@@ -10,7 +10,7 @@ use super::follow::Timepoint;
 use super::{Error, Options, gpu};
 use crate::destination::Destination;
 use crate::export::python::Value;
-use crate::record::Manifest;
+use crate::record::Recording;
 
 /// What is constant during a run, by name.
 pub const CONSTANTS: [&str; 9] = [
@@ -67,13 +67,14 @@ pub struct Constants {
 
 impl Constants {
     /// Those of a run.
-    pub fn of(manifest: &Manifest, options: &Options) -> Constants {
+    pub fn of(recording: &Recording, options: &Options) -> Constants {
+        let manifest = recording.manifest();
         let capacity = manifest.host.memory_bytes.map(|bytes| bytes as f64);
         Constants {
             options: options.of_run(manifest),
             capacity: capacity.map(|bytes| options.ram_unit.of_bytes(bytes)),
             cores: manifest.host.cores,
-            gpus: gpu::OfRun::default(),
+            gpus: gpu::OfRun::known_before(recording.entries()),
         }
     }
 

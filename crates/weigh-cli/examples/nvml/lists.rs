@@ -1,0 +1,126 @@
+//! Calls that answer with a list: processes, and samples since the last look.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlAccountingStats_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlSample_t,
+    nvmlSamplingType_t, nvmlValue_t, nvmlValueType_t,
+};
+use serde_json::Value;
+
+use crate::script::{Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, lines, number};
+use crate::wave::Wave;
+use crate::{about_devices, put, put_all};
+
+/// How many samples a driver has room for.
+const ROOM: c_uint = 120;
+
+/// What NVML says for a number it does not know.
+const UNKNOWN: u64 = u64::MAX;
+
+/// Processes of a device, as `[pid, bytes]`, or `[pid]` where the driver does not tell.
+fn processes(device: &Value, place: &str) -> Result<Vec<nvmlProcessInfo_t>, Code> {
+    let process = |line: Vec<u64>| nvmlProcessInfo_t {
+        pid: line.first().copied().unwrap_or(0) as c_uint,
+        usedGpuMemory: line.get(1).copied().unwrap_or(UNKNOWN),
+        gpuInstanceId: c_uint::MAX,
+        computeInstanceId: c_uint::MAX,
+    };
+    Ok(lines(device, place)?.into_iter().map(process).collect())
+}
+
+/// The samples of one kind after a moment.
+fn samples(device: &Value, kind: nvmlSamplingType_t, after: u64) -> Result<Vec<(u64, u64)>, Code> {
+    if let Ok(wave) = Wave::of(device, kind) {
+        return Ok(wave.samples(after));
+    }
+    let listed = lines(device, &format!("/samples/{kind}"))?;
+    let pairs = listed.iter().filter_map(|line| Some((*line.first()?, *line.get(1)?)));
+    Ok(pairs.filter(|(time, _)| *time > after).collect())
+}
+
+about_devices! {
+    nvmlDeviceGetComputeRunningProcesses_v3(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
+        put_all(count, room, processes(device, "/compute")?)
+    }
+    nvmlDeviceGetGraphicsRunningProcesses_v3(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
+        put_all(count, room, processes(device, "/graphics")?)
+    }
+    nvmlDeviceGetSamples(
+        device,
+        kind: nvmlSamplingType_t,
+        after: c_ulonglong,
+        value_type: *mut nvmlValueType_t,
+        count: *mut c_uint,
+        room: *mut nvmlSample_t
+    ) {
+        let samples = samples(device, kind, after)?;
+        put(value_type, 1);
+        if room.is_null() {
+            put(count, ROOM);
+            return Ok(());
+        }
+        if samples.is_empty() {
+            return Err(NOT_FOUND);
+        }
+        let sample = |(timeStamp, value): (u64, u64)| nvmlSample_t {
+            timeStamp,
+            sampleValue: nvmlValue_t { ullVal: value },
+        };
+        put_all(count, room, samples.into_iter().map(sample).collect())
+    }
+    nvmlDeviceGetProcessUtilization(
+        device,
+        room: *mut nvmlProcessUtilizationSample_t,
+        count: *mut c_uint,
+        after: c_ulonglong
+    ) {
+        let sample = |line: &Vec<u64>| match line[..] {
+            [pid, timeStamp, sm, memory, encoder, decoder] => Some(nvmlProcessUtilizationSample_t {
+                pid: pid as c_uint,
+                timeStamp,
+                smUtil: sm as c_uint,
+                memUtil: memory as c_uint,
+                encUtil: encoder as c_uint,
+                decUtil: decoder as c_uint,
+            }),
+            _ => None,
+        };
+        let samples = lines(device, "/process_samples")?;
+        let samples: Option<Vec<_>> = samples.iter().map(sample).collect();
+        let samples = samples.ok_or(INVALID_ARGUMENT)?;
+        if room.is_null() {
+            put(count, ROOM);
+            return Err(INSUFFICIENT_SIZE);
+        }
+        // Real drivers also give samples that are older than what was asked for.
+        let stale = number(device, "/gives_stale").is_ok();
+        let new = samples.into_iter().filter(|one| stale || one.timeStamp > after);
+        let new: Vec<_> = new.collect();
+        if new.is_empty() {
+            return Err(NOT_FOUND);
+        }
+        put_all(count, room, new)
+    }
+    nvmlDeviceGetAccountingStats(device, pid: c_uint, room: *mut nvmlAccountingStats_t) {
+        let of = |what: &str| number(device, &format!("/accounting/{pid}/{what}"));
+        put(room, nvmlAccountingStats_t {
+            gpuUtilization: 50,
+            memoryUtilization: 20,
+            maxMemoryUsage: of("max_memory").map_err(|_| NOT_FOUND)?,
+            time: of("time").map_err(|_| NOT_FOUND)?,
+            startTime: 0,
+            isRunning: 1,
+            reserved: [0; 5],
+        });
+        Ok(())
+    }
+}

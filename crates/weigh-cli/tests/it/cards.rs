@@ -1,0 +1,155 @@
+//! The stand-in for NVIDIA's library, and scripts of what it answers.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use weigh::catalog::Row;
+use weigh::collect;
+use weigh::record::{Moment, Recording};
+use weigh::sample::Entity;
+
+use super::weighed::{output, weigh};
+
+pub const GIB: u64 = 1 << 30;
+
+/// The stand-in: built by `cargo test` as an example, beside this binary.
+pub fn library() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let library = tests.parent().unwrap().parent().unwrap().join("examples/libnvml.so");
+    assert!(
+        library.exists(),
+        "{} is missing: cargo build -p weigh-cli --examples",
+        library.display()
+    );
+    library
+}
+
+/// A card that answers everything.
+pub fn card(index: usize) -> Value {
+    json!({
+        "name": "NVIDIA H100 80GB HBM3",
+        "uuid": format!("GPU-00000000-0000-0000-0000-{index:012}"),
+        "memory": {"total": 80 * GIB, "reserved": GIB, "free": 75 * GIB, "used": 4 * GIB},
+        "bar1": {"total": 128 * GIB, "used": 1 << 20},
+        "utilization": {"gpu": 90, "memory": 40},
+        "encoder": 7,
+        "decoder": 3,
+        "power": 350_000,
+        "power_limit": 700_000,
+        "energy": 1_000_000,
+        "temperature": 61,
+        "fan": 30,
+        "clocks": {"0": 1980, "1": 1980, "2": 2619},
+        "throttle_reasons": 4,
+        "violations": {
+            "0": 2_000_000_000u64, "1": 0, "2": 0, "3": 0, "4": 0, "5": 0,
+            "10": 2_000_000_000u64, "11": 0,
+        },
+        "ecc": {"0": {"0": 3, "1": 9}, "1": {"0": 0, "1": 1}},
+        "pcie": {"throughput": {"0": 1000, "1": 2000}, "generation": 5, "width": 16, "replays": 2},
+        "nvlink": {"138": 4096, "139": 8192},
+        "gpm": {"2": 80.0, "3": 55.5, "5": 30.0, "10": 42.0, "11": 0.0, "12": 12.0, "13": 1.0},
+        "compute": [],
+        "graphics": [],
+        "process_samples": [],
+    })
+}
+
+/// A machine with these cards.
+pub fn machine(cards: Vec<Value>) -> Value {
+    json!({"driver": "575.57.08", "cuda": 12090, "devices": cards})
+}
+
+/// Writes a script at once whole: the stand-in may be reading it.
+pub fn write(path: &Path, script: &Value) {
+    let next = path.with_extension("next");
+    std::fs::write(&next, serde_json::to_vec_pretty(script).unwrap()).unwrap();
+    std::fs::rename(next, path).unwrap();
+}
+
+/// A weighed command on a machine with cards.
+pub struct OnCards {
+    pub directory: tempfile::TempDir,
+    pub code: Option<i32>,
+    pub stderr: String,
+    pub summary: Value,
+}
+
+/// Weighs a line of shell, which finds what the stand-in answers from in `$WEIGH_STAND_IN` and
+/// what it was asked in `$ASKED`. `readings N` waits until every card was looked at N times.
+pub fn weighed_on(script: &Value, options: &[&str], line: &str) -> OnCards {
+    weighed_where(script, options, &[], line)
+}
+
+/// The same, with variables set for weigh and for what it starts.
+pub fn weighed_where(
+    script: &Value,
+    options: &[&str],
+    variables: &[(&str, &str)],
+    line: &str,
+) -> OnCards {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, asked) = (directory.path().join("script.json"), directory.path().join("asked"));
+    std::fs::write(&asked, "").unwrap();
+    let mut script = script.clone();
+    script["log"] = json!(asked);
+    write(&path, &script);
+    let mut command = weigh(directory.path(), &["run", "--summary", "summary.json", "-o", "run"]);
+    on_stand_in(&mut command, &path).env("ASKED", &asked).envs(variables.iter().copied());
+    // The last question of every look at a card that is not divided.
+    let readings = "readings() { until [ \"$(grep -c ProcessUtilization \"$ASKED\")\" -ge $1 ]; \
+                    do sleep 0.02; done; }";
+    let line = format!("{readings}; {line}");
+    let output = output(command.args(options).args(["--", "sh", "-c", &line]));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let summary = std::fs::read(directory.path().join("summary.json"))
+        .unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
+    let summary = serde_json::from_slice(&summary).unwrap();
+    OnCards { directory, code: output.status.code(), stderr, summary }
+}
+
+/// Makes a command take the stand-in for NVIDIA's library.
+pub fn on_stand_in<'c>(command: &'c mut Command, script: &Path) -> &'c mut Command {
+    command.env("WEIGH_NVML_LIBRARY", library()).env("WEIGH_STAND_IN", script)
+}
+
+impl OnCards {
+    /// The rows of a group, in their order, with whom they are about.
+    pub fn rows<R: Row>(&self) -> Vec<(Entity, R)> {
+        let recording = Recording::open(&self.directory.path().join("run")).unwrap();
+        let mut rows = Vec::new();
+        let replayed = recording.replay(&collect::all_groups(), |moment| {
+            let Moment::Tick(tick) = moment else { return };
+            let Some(table) = tick.table(R::SCOPE) else { return };
+            rows.extend((0..table.len()).map(|row| (table.entities()[row], table.get(row))));
+        });
+        replayed.unwrap();
+        rows
+    }
+
+    /// The rows of one GPU.
+    pub fn of<R: Row>(&self, gpu: &str) -> Vec<R> {
+        let named = |entity: &Entity| matches!(entity, Entity::Named(name) if name.as_str() == gpu);
+        let rows = self.rows().into_iter().filter(|(entity, _)| named(entity));
+        rows.map(|(_, row)| row).collect()
+    }
+
+    /// What went wrong.
+    pub fn faults(&self) -> String {
+        self.summary["monitor"]["faults"].to_string()
+    }
+
+    /// How often each question was asked of a card.
+    pub fn asked(&self, card: &str) -> BTreeMap<String, usize> {
+        let log = std::fs::read_to_string(self.directory.path().join("asked")).unwrap();
+        let mut counts = BTreeMap::new();
+        for (call, of) in log.lines().filter_map(|line| line.split_once('@')) {
+            if of == card {
+                *counts.entry(call.to_owned()).or_default() += 1;
+            }
+        }
+        counts
+    }
+}

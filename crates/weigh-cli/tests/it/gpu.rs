@@ -1,0 +1,294 @@
+//! GPUs, against a stand-in whose answers are known.
+
+use serde_json::json;
+use weigh::collect::gpu::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits,
+};
+use weigh::sample::Entity;
+
+use super::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
+
+const FAST: [&str; 2] = ["-i", "50ms"];
+
+#[test]
+fn what_cards_answer_is_recorded_in_base_units() {
+    let mut second = card(1);
+    second["memory"]["used"] = json!(9 * GIB);
+    let run = weighed_on(&machine(vec![card(0), second]), &FAST, "readings 8");
+    assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
+    let used = |gpu| run.of::<GpuMemory>(gpu).last().unwrap().used;
+    assert_eq!((used("nvidia0"), used("nvidia1")), (Some(4 * GIB), Some(9 * GIB)));
+    let memory = run.of::<GpuMemory>("nvidia0")[0];
+    assert_eq!((memory.total, memory.free), (Some(80 * GIB), Some(75 * GIB)));
+    assert_eq!((memory.bar1_total, memory.bar1_used), (Some(128 * GIB), Some(1 << 20)));
+    let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
+    assert_eq!((activity.utilization, activity.memory_utilization), (Some(0.9), Some(0.4)));
+    assert_eq!((activity.encoder, activity.decoder), (Some(0.07), Some(0.03)));
+    assert_eq!((activity.processes, activity.busy), (Some(0), None), "no samples, no sum");
+    assert!(activity.age.is_some_and(|age| age >= 0.0));
+    let power = *run.of::<GpuPower>("nvidia0").last().unwrap();
+    assert_eq!((power.draw, power.limit, power.energy), (Some(350.0), Some(700.0), Some(1000.0)));
+    assert_eq!((power.temperature, power.fan), (Some(61.0), Some(0.3)));
+    assert_eq!((power.clock_sm, power.clock_memory), (Some(1.98e9), Some(2.619e9)));
+    let throttle = *run.of::<GpuThrottle>("nvidia0").last().unwrap();
+    assert_eq!(
+        (throttle.reasons, throttle.power, throttle.thermal),
+        (Some(4), Some(2.0), Some(0.0))
+    );
+    let ecc = *run.of::<GpuEcc>("nvidia0").last().unwrap();
+    assert_eq!((ecc.corrected, ecc.uncorrected), (Some(3), Some(0)));
+    assert_eq!((ecc.corrected_lifetime, ecc.uncorrected_lifetime), (Some(9), Some(1)));
+    let link = *run.of::<GpuLink>("nvidia0").last().unwrap();
+    assert_eq!((link.pcie_sent, link.pcie_received), (Some(1_000_000), Some(2_000_000)));
+    assert_eq!((link.nvlink_sent, link.nvlink_received), (Some(4 << 20), Some(8 << 20)));
+    assert_eq!(
+        (link.pcie_generation, link.pcie_width, link.pcie_replays),
+        (Some(5), Some(16), Some(2))
+    );
+    let units = *run.of::<GpuUnits>("nvidia0").last().unwrap();
+    assert_eq!((units.sm, units.occupancy, units.fp64), (Some(0.8), Some(0.555), Some(0.0)));
+    let events = std::fs::read_to_string(run.directory.path().join("run/events.jsonl")).unwrap();
+    assert!(events.contains("GPU-00000000-0000-0000-0000-000000000001"), "{events}");
+}
+
+#[test]
+fn a_card_without_fan_power_or_ecc_loses_those_alone() {
+    let mut bare = card(0);
+    for missing in ["fan", "power", "ecc", "nvlink", "gpm", "encoder"] {
+        bare.as_object_mut().unwrap().remove(missing);
+    }
+    let run = weighed_on(&machine(vec![bare, card(1)]), &FAST, "readings 8");
+    assert_eq!(run.faults(), "[]");
+    let power = *run.of::<GpuPower>("nvidia0").last().unwrap();
+    assert_eq!((power.fan, power.draw, power.temperature), (None, None, Some(61.0)));
+    assert_eq!(run.of::<GpuEcc>("nvidia0").last(), Some(&GpuEcc::default()));
+    let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
+    assert_eq!((activity.encoder, activity.decoder), (None, Some(0.03)));
+    assert_eq!(run.of::<GpuPower>("nvidia1").last().unwrap().fan, Some(0.3));
+}
+
+/// The rows of processes, as (GPU, pid, row).
+fn shares(run: &OnCards) -> Vec<(String, u32, GpuShare)> {
+    let rows = run.rows::<GpuShare>().into_iter().map(|(entity, row)| match entity {
+        Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, row),
+        other => panic!("{other:?}"),
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_process_has_its_memory_and_what_it_did() {
+    let mut used = card(0);
+    used["compute"] = json!([[4_000_001, 3 * GIB]]);
+    used["process_samples"] = json!([[4_000_001, 4_000_002, 60, 20, 0, 5], [0, 9, 90, 0, 0, 0]]);
+    used["accounting"] = json!({"4000001": {"max_memory": 5 * GIB, "time": 1000}});
+    // The script learns the pid of the command from the command, which then does something new.
+    let line = "sed -e s/4000001/$$/ -e s/4000002/5000000/ \"$WEIGH_STAND_IN\" > next; \
+                mv next \"$WEIGH_STAND_IN\"; \
+                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
+    let run = weighed_on(&machine(vec![used]), &FAST, line);
+    assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
+    let shares = shares(&run);
+    let (gpu, pid, _) = &shares[0];
+    assert_eq!((gpu.as_str(), *pid), ("nvidia0", main_pid(&run)));
+    assert!(shares.iter().all(|(_, _, share)| share.memory == Some(3 * GIB)), "{shares:?}");
+    assert!(shares.iter().any(|(_, _, share)| share.memory_peak == Some(5 * GIB)), "{shares:?}");
+    let did = shares.iter().find(|(_, _, share)| share.utilization.is_some());
+    let did = did.expect("a sample was seen").2;
+    assert_eq!(
+        (did.utilization, did.memory_utilization, did.decoder),
+        (Some(0.6), Some(0.2), Some(0.05))
+    );
+    assert!(shares.last().unwrap().2.utilization.is_none(), "it is not seen twice");
+}
+
+fn main_pid(run: &OnCards) -> u32 {
+    let manifest = std::fs::read(run.directory.path().join("run/run.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    manifest["pid"].as_u64().unwrap() as u32
+}
+
+#[test]
+fn two_hundred_processes_on_eight_cards_are_all_counted() {
+    let cards = (0..8).map(|index| {
+        let mut busy = card(index);
+        // Pids that no Linux has: they are counted, and not taken for anybody.
+        let pids = (0..200u64).map(|number| json!([5_000_000 + number, GIB / 200]));
+        busy["compute"] = pids.collect();
+        busy["graphics"] = json!([[5_000_000, GIB / 200], [5_000_300]]);
+        busy
+    });
+    let run = weighed_on(&machine(cards.collect()), &FAST, "readings 24");
+    assert_eq!(run.code, Some(0));
+    for index in 0..8 {
+        let activity = *run.of::<GpuActivity>(&format!("nvidia{index}")).last().unwrap();
+        assert_eq!((activity.processes, activity.processes_unknown), (Some(201), Some(201)));
+    }
+    assert_eq!(shares(&run), []);
+}
+
+#[test]
+fn parts_of_a_divided_card_are_devices_of_their_own() {
+    let mut divided = card(0);
+    divided["migs"] = json!([
+        {"name": "MIG 1g.10gb", "uuid": "MIG-1", "compute": [[5_000_000, GIB]], "graphics": [], "process_samples": [],
+         "memory": {"total": 10 * GIB, "reserved": 0, "free": 9 * GIB, "used": GIB}},
+        {"name": "MIG 2g.20gb", "uuid": "MIG-2", "compute": [], "graphics": [], "process_samples": [],
+         "memory": {"total": 20 * GIB, "reserved": 0, "free": 20 * GIB, "used": 0}},
+    ]);
+    let run = weighed_on(&machine(vec![divided.clone()]), &FAST, "readings 8");
+    assert_eq!(run.faults(), "[]");
+    let first = |gpu| run.of::<GpuMemory>(gpu).last().unwrap().used;
+    assert_eq!((first("nvidia0:0"), first("nvidia0:1")), (Some(GIB), Some(0)));
+    assert_eq!(first("nvidia0"), Some(4 * GIB));
+    let part = *run.of::<GpuActivity>("nvidia0:0").last().unwrap();
+    assert_eq!((part.processes, part.utilization), (Some(1), None));
+    assert_eq!(run.of::<GpuActivity>("nvidia0").last().unwrap().processes, None);
+
+    let run = weighed_on(&machine(vec![divided, card(1)]), &["--gpus", "MIG-2,1"], "readings 4");
+    assert_eq!(run.of::<GpuMemory>("nvidia0").len(), 0, "it does not count");
+    assert!(!run.of::<GpuMemory>("nvidia0:1").is_empty());
+    assert!(!run.of::<GpuMemory>("nvidia1").is_empty());
+}
+
+#[test]
+fn samples_of_the_driver_add_up_to_the_curve_they_are_of() {
+    let mut waving = card(0);
+    waving.as_object_mut().unwrap().remove("energy");
+    waving["waves"] = json!({
+        "0": {"low": 100_000, "high": 300_000, "half_ms": 20, "period_ms": 10},
+        "1": {"low": 20, "high": 80, "half_ms": 20, "period_ms": 10},
+    });
+    let run = weighed_on(&machine(vec![waving]), &["-i", "100ms"], "readings 30");
+    let activity = run.of::<GpuActivity>("nvidia0");
+    let (busy, observed) =
+        activity.iter().rev().find_map(|row| row.busy.zip(row.observed)).unwrap();
+    assert!(observed > 2.0, "{observed} s");
+    assert!((busy / observed - 0.5).abs() < 0.005, "{busy} s in {observed} s");
+    // The card's own counter of energy, and its power added up.
+    let power = run.of::<GpuPower>("nvidia0");
+    let counted: Vec<(f64, f64)> =
+        power.iter().filter_map(|row| row.energy.zip(row.energy_sampled)).collect();
+    let (first, last) = (counted[0], *counted.last().unwrap());
+    let share = (last.1 - first.1) / (last.0 - first.0);
+    assert!((share - 1.0).abs() < 0.01, "{first:?} to {last:?}");
+}
+
+#[test]
+fn a_value_costs_one_call_a_look() {
+    let mut used = card(0);
+    used["samples"] = json!({"0": [], "1": [], "2": [], "3": [], "4": []});
+    let run = weighed_on(&machine(vec![used]), &FAST, "readings 10");
+    let asked = run.asked("0");
+    let looks = asked["nvmlDeviceGetProcessUtilization"];
+    for (call, count) in asked {
+        // Values that are told apart by an argument: each is a call.
+        let values = match call.as_str() {
+            "nvmlDeviceGetViolationStatus" => 8,
+            "nvmlDeviceGetSamples" => 5,
+            "nvmlDeviceGetTotalEccErrors" => 4,
+            "nvmlDeviceGetClockInfo" => 3,
+            "nvmlDeviceGetPcieThroughput" => 2,
+            _ => 1,
+        };
+        // One more where a card is met, and the look that the end of the run cut off.
+        assert!(count <= values * (looks + 1) + 1, "{call}: {count} in {looks} looks");
+    }
+}
+
+#[test]
+fn doctor_says_whether_there_is_a_library_a_driver_and_a_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.json");
+    let said = |fails: serde_json::Value, library: Option<&str>| {
+        let mut all = machine(vec![card(0)]);
+        all["fails"] = fails;
+        super::cards::write(&script, &all);
+        let mut doctor = super::weighed::weigh(directory.path(), &["doctor", "--format", "json"]);
+        super::cards::on_stand_in(&mut doctor, &script);
+        library.map(|path| doctor.env("WEIGH_NVML_LIBRARY", path));
+        let output = super::weighed::output(&mut doctor);
+        let examined: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut collectors = examined["collectors"].as_array().unwrap().clone().into_iter();
+        let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
+        (gpu["state"].as_str().unwrap().to_owned(), gpu["why"].to_string())
+    };
+    assert_eq!(said(json!({}), None).0, "ready");
+    let (state, why) = said(json!({"nvmlInit_v2": 9}), None);
+    assert!(state == "absent" && why.contains("no NVIDIA driver is loaded"), "{why}");
+    let (state, why) = said(json!({"nvmlInit_v2": 4}), None);
+    assert!(state == "denied" && why.contains("permission"), "{why}");
+    let (state, why) = said(json!({}), Some("/nonexistent/libnvidia-ml.so.1"));
+    assert!(state == "absent" && why.contains("cannot be loaded"), "{why}");
+}
+
+#[test]
+fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
+    let mut used = card(0);
+    used["compute"] = json!([[4_000_001, 3 * GIB], [4_000_009, GIB]]);
+    let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
+                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
+    let run = weighed_on(&machine(vec![used, card(1)]), &FAST, line);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let peak = |part: &str| {
+        run.summary["parts"][part]["figures"]["gpu_memory_peak_bytes"]["value"].clone()
+    };
+    assert_eq!((peak("main"), peak("descendants")), (json!(3 * GIB), json!(0)));
+    assert_eq!((peak("combined"), peak("system")), (json!(3 * GIB), json!(8 * GIB)));
+    assert_eq!(run.summary["gpus"][0]["processes"][0]["memory_peak_bytes"], json!(3 * GIB));
+    assert_eq!(
+        run.summary["host"]["gpus"],
+        json!(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"])
+    );
+    assert!(run.stderr.contains("GPU memory"), "{}", run.stderr);
+    let mut export = super::weighed::weigh(
+        run.directory.path(),
+        &["export", "run", "--as", "gpu-tracker", "--gpu-ram-unit", "bytes", "-o", "exported"],
+    );
+    let exported = super::weighed::output(&mut export);
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let json = std::fs::read(run.directory.path().join("exported/gpu-tracker.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let ram = &json["max_gpu_ram"];
+    assert_eq!(ram["main"].as_f64(), Some((3 * GIB) as f64));
+    assert_eq!(ram["system_capacity"].as_f64(), Some((160 * GIB) as f64));
+    let busy = &json["gpu_utilization"];
+    assert_eq!(
+        (busy["system_gpu_count"].as_u64(), busy["n_expected_gpus"].as_u64()),
+        (Some(2), Some(2))
+    );
+    assert_eq!(busy["gpu_percentages"]["max_hardware_percent"].as_f64(), Some(90.0));
+}
+
+#[test]
+fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
+    let mut idle = card(0);
+    idle["utilization"] = json!({"gpu": 0, "memory": 0});
+    let all = machine(vec![idle, card(1)]);
+    let run = |visible: &str| {
+        let variables = [("CUDA_VISIBLE_DEVICES", visible)];
+        weighed_where(&all, &FAST, &variables, "readings 8")
+    };
+    let second = run("GPU-00000000-0000-0000-0000-000000000001");
+    let usable = |run: &OnCards| [0, 1].map(|gpu| run.summary["gpus"][gpu]["usable"].clone());
+    assert_eq!(usable(&second), [json!(false), json!(true)]);
+    let peak =
+        |run: &OnCards| run.summary["figures"]["gpu_utilization_peak_ratio"]["value"].as_f64();
+    assert_eq!(peak(&second), Some(0.9));
+    let both = weighed_on(&all, &FAST, "readings 8");
+    assert_eq!((usable(&both), peak(&both)), ([json!(true), json!(true)], Some(0.45)));
+    let none = run("");
+    assert_eq!((usable(&none), peak(&none)), ([json!(false), json!(false)], None));
+
+    let mut export = super::weighed::weigh(
+        second.directory.path(),
+        &["export", "run", "--as", "gpu-tracker", "-o", "exported"],
+    );
+    let exported = super::weighed::output(&mut export);
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let json = std::fs::read(second.directory.path().join("exported/gpu-tracker.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let busy = &json["gpu_utilization"];
+    assert_eq!((&busy["system_gpu_count"], &busy["n_expected_gpus"]), (&json!(2), &json!(1)));
+    assert_eq!(busy["gpu_percentages"]["max_hardware_percent"].as_f64(), Some(90.0));
+}

@@ -1,0 +1,102 @@
+//! That the stand-in speaks NVML, and not only what weigh takes for it; and NVIDIA's own library.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::cards::{self, GIB, card};
+use super::python;
+use super::weighed::{ForEverybody, output, skipped};
+
+#[test]
+fn the_clients_of_nvidia_understand_the_stand_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(mut client) = python::script("nvml_client.py", directory.path()) else { return };
+    let mut full = card(0);
+    full["compute"] = json!([[4182, 3 * GIB], [4183, GIB]]);
+    full["samples"] = json!({"1": [[1_000_000, 50], [1_100_000, 75]]});
+    full["process_samples"] = json!([[4182, 1_000_000, 60, 20, 0, 5]]);
+    full["accounting"] = json!({"4182": {"max_memory": 5 * GIB, "time": 1000}});
+    full["migs"] = json!([{"uuid": "MIG-1", "name": "MIG 1g.10gb"}]);
+    let mut bare = full.clone();
+    bare.as_object_mut().unwrap().remove("fan");
+    let script = directory.path().join("script.json");
+    cards::write(&script, &cards::machine(vec![full, bare]));
+    std::os::unix::fs::symlink(cards::library(), directory.path().join("libnvidia-ml.so.1"))
+        .unwrap();
+    client.env("LD_LIBRARY_PATH", directory.path()).env("WEIGH_STAND_IN", &script);
+    let seen: Value = serde_json::from_str(&python::succeeds(&mut client)).unwrap();
+    let expected = json!({
+        "name": "NVIDIA H100 80GB HBM3",
+        "uuid": "GPU-00000000-0000-0000-0000-000000000000",
+        "memory": [80 * GIB, 75 * GIB, 4 * GIB],
+        "reserved": GIB,
+        "bar1": [128 * GIB, 1 << 20],
+        "utilization": [90, 40],
+        "encoder": 7,
+        "power": 350_000,
+        "energy": 1_000_000,
+        "temperature": 61,
+        "fan": 30,
+        "clocks": [1980, 1980, 2619],
+        "throttled": 4,
+        "violation": 2_000_000_000u64,
+        "ecc": 9,
+        "pcie": 1000,
+        "width": 16,
+        "link": 4096,
+        "processes": [[4182, 3 * GIB], [4183, GIB]],
+        "samples": [[1_000_000, 50], [1_100_000, 75]],
+        "process_samples": [[4182, 60, 5]],
+        "peak": 5 * GIB,
+        "parts": 7,
+        "part": "MIG-1",
+        "gpm": true,
+    });
+    assert_eq!(seen[0], expected);
+    assert_eq!(seen[1]["fan"], json!({"code": 3}), "not supported");
+}
+
+/// NVIDIA's own library on a machine without its driver; `cargo xtask test` fetches it.
+fn genuine() -> Option<std::ffi::OsString> {
+    let library = std::env::var_os("WEIGH_TEST_NVML");
+    if library.is_none() {
+        skipped("no library of NVIDIA's own; run cargo xtask test");
+    } else if Path::new("/proc/driver/nvidia/version").exists() {
+        skipped("there is a driver here, and this is about a machine without one");
+        return None;
+    }
+    library
+}
+
+#[test]
+fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
+    let Some(library) = genuine() else { return };
+    // By nobody: for root the library makes a device in /dev, whether there is a driver or not.
+    let programs = ForEverybody::new();
+    let copied = programs.path().join("libnvidia-ml.so.1");
+    fs::copy(library, &copied).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let weigh = |arguments: &[&str]| {
+        let mut weigh = programs.command("weigh", directory.path());
+        output(weigh.args(arguments).env("WEIGH_NVML_LIBRARY", &copied))
+    };
+    let examined: Value =
+        serde_json::from_slice(&weigh(&["doctor", "--format", "json"]).stdout).unwrap();
+    let mut collectors = examined["collectors"].as_array().unwrap().iter();
+    let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
+    assert_eq!(gpu["state"], "absent");
+    assert_eq!(gpu["why"], "no NVIDIA driver is loaded");
+
+    let line = "until grep -q '\"fault\"' run/events.jsonl; do sleep 0.02; done";
+    let run = weigh(&["run", "-o", "run", "-i", "10ms", "--", "sh", "-c", line]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let summary = fs::read(directory.path().join("run/summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["gpus"], json!([]));
+    let faults = summary["monitor"]["faults"].to_string();
+    assert!(faults.contains("no NVIDIA driver is loaded"), "{faults}");
+}

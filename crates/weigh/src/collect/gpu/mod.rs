@@ -1,0 +1,223 @@
+//! GPUs: what each does and has, and what each process has of it.
+//!
+//! One family of metrics for all makers; a file for each maker beside this one, so far NVIDIA's.
+//! A GPU is called by its maker and its number (`nvidia0`), a part of one that is divided also
+//! by the part's (`nvidia0:1`). Memory and energy of parts are in those of the whole, too.
+//!
+//! A value that a card does not have is missing alone. `age` says how old a row's values are:
+//! drivers are asked by a thread of its own, because they may take their time.
+
+mod nvidia;
+
+pub use nvidia::{Visible, is_word, not_there};
+
+use super::{Collector, Probe, Source, group};
+use crate::catalog::metrics;
+use crate::host::Host;
+use crate::sample::Gpu;
+
+metrics! {
+    /// How busy one GPU is.
+    pub struct GpuActivity in Gpu / "activity", "GPU activity" {
+        /// Share of the driver's last sample period in which something was computed.
+        utilization: Gauge f64 Ratio, "Utilization", from "nvmlDeviceGetUtilizationRates gpu";
+        /// Share of the driver's last sample period in which memory was read or written.
+        memory_utilization: Gauge f64 Ratio, "Memory utilization", from "nvmlDeviceGetUtilizationRates memory";
+        /// Share of its time that the video encoder was busy.
+        encoder: Gauge f64 Ratio, "Encoder", from "nvmlDeviceGetEncoderUtilization";
+        /// Share of its time that the video decoder was busy.
+        decoder: Gauge f64 Ratio, "Decoder", from "nvmlDeviceGetDecoderUtilization";
+        /// Time in which something was computed: all samples of the driver, added up.
+        busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION";
+        /// Time that those samples cover; `busy` in it is the mean utilization.
+        observed: Counter f64 Elapsed, "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION";
+        /// Time in which memory was read or written: all samples of the driver, added up.
+        memory_busy: Counter f64 Elapsed, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
+        /// Time in which the video encoder was busy: all samples of the driver, added up.
+        encoder_busy: Counter f64 Elapsed, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
+        /// Time in which the video decoder was busy: all samples of the driver, added up.
+        decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
+        /// Processes that use it.
+        processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses";
+        /// Processes that use it and that are not to be found in `/proc`.
+        processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses";
+        /// How old the values of this row are.
+        age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
+    }
+}
+
+metrics! {
+    /// Memory of one GPU.
+    pub struct GpuMemory in Gpu / "memory", "GPU memory" {
+        /// Memory in use, whoever uses it.
+        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used";
+        /// Memory that is free.
+        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free";
+        /// All memory it has.
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total";
+        /// Memory in use that the machine's processors reach directly.
+        bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used";
+        /// All memory that the machine's processors can reach directly.
+        bar1_total: Gauge u64 Bytes, "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total";
+    }
+}
+
+metrics! {
+    /// Power, heat and clocks of one GPU.
+    pub struct GpuPower in Gpu / "power", "GPU power" {
+        /// Power it takes.
+        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage";
+        /// Power it may take.
+        limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit";
+        /// Energy since its driver was loaded, by its own counter.
+        energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption";
+        /// Energy since it was first looked at: all samples of its power, added up.
+        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER";
+        /// How warm it is.
+        temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature";
+        /// How fast its fan is told to be.
+        fan: Gauge f64 Ratio, "Fan", from "nvmlDeviceGetFanSpeed";
+        /// The clock of graphics.
+        clock_graphics: Gauge f64 Hertz, "Graphics clock", from "nvmlDeviceGetClockInfo GRAPHICS";
+        /// The clock of the multiprocessors.
+        clock_sm: Gauge f64 Hertz, "SM clock", from "nvmlDeviceGetClockInfo SM";
+        /// The clock of the memory.
+        clock_memory: Gauge f64 Hertz, "Memory clock", from "nvmlDeviceGetClockInfo MEM";
+    }
+}
+
+metrics! {
+    /// What held one GPU back.
+    pub struct GpuThrottle in Gpu / "throttle", "GPU held back" {
+        /// Why it is held back now, a bit for each of NVML's reasons (nvmlClocksThrottleReasons).
+        reasons: Gauge u64 One, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
+        /// Time it was held back by the power it may take.
+        power: Counter f64 Elapsed, "By power", from "nvmlDeviceGetViolationStatus POWER";
+        /// Time it was held back by its heat.
+        thermal: Counter f64 Elapsed, "By heat", from "nvmlDeviceGetViolationStatus THERMAL";
+        /// Time it was held back to keep step with others.
+        sync_boost: Counter f64 Elapsed, "By keeping step", from "nvmlDeviceGetViolationStatus SYNC_BOOST";
+        /// Time it was held back by its board.
+        board_limit: Counter f64 Elapsed, "By its board", from "nvmlDeviceGetViolationStatus BOARD_LIMIT";
+        /// Time its clocks were low because it had little to do.
+        low_utilization: Counter f64 Elapsed, "By idleness", from "nvmlDeviceGetViolationStatus LOW_UTILIZATION";
+        /// Time it was held back for the sake of its voltage.
+        reliability: Counter f64 Elapsed, "By reliability", from "nvmlDeviceGetViolationStatus RELIABILITY";
+        /// Time below the clocks that were asked for, for whatever reason.
+        below_application_clocks: Counter f64 Elapsed, "Below application clocks", from "nvmlDeviceGetViolationStatus TOTAL_APP_CLOCKS";
+        /// Time below its base clocks, for whatever reason.
+        below_base_clocks: Counter f64 Elapsed, "Below base clocks", from "nvmlDeviceGetViolationStatus TOTAL_BASE_CLOCKS";
+    }
+}
+
+metrics! {
+    /// Errors in the memory of one GPU.
+    pub struct GpuEcc in Gpu / "ecc", "GPU memory errors" {
+        /// Errors that were corrected, since its driver was loaded.
+        corrected: Counter u64 One, "Corrected", from "nvmlDeviceGetTotalEccErrors CORRECTED VOLATILE";
+        /// Errors that could not be corrected, since its driver was loaded.
+        uncorrected: Counter u64 One, "Uncorrected", from "nvmlDeviceGetTotalEccErrors UNCORRECTED VOLATILE";
+        /// Errors that were corrected in its whole life.
+        corrected_lifetime: Counter u64 One, "Corrected ever", from "nvmlDeviceGetTotalEccErrors CORRECTED AGGREGATE";
+        /// Errors that could not be corrected in its whole life.
+        uncorrected_lifetime: Counter u64 One, "Uncorrected ever", from "nvmlDeviceGetTotalEccErrors UNCORRECTED AGGREGATE";
+    }
+}
+
+metrics! {
+    /// Links of one GPU to the machine and to other GPUs.
+    pub struct GpuLink in Gpu / "link", "GPU links" {
+        /// What it receives over PCIe.
+        pcie_received: Gauge u64 BytesPerSecond, "Received over PCIe", from "nvmlDeviceGetPcieThroughput RX_BYTES";
+        /// What it sends over PCIe.
+        pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
+        /// The generation of PCIe that its link runs with now.
+        pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration";
+        /// The lanes of PCIe that its link has now.
+        pcie_width: Gauge u64 One, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth";
+        /// How often something was sent again over PCIe.
+        pcie_replays: Counter u64 One, "PCIe replays", from "nvmlDeviceGetPcieReplayCounter";
+        /// What it received over NVLink.
+        nvlink_received: Counter u64 Bytes, "Received over NVLink", from "nvmlDeviceGetFieldValues NVLINK_THROUGHPUT_DATA_RX";
+        /// What it sent over NVLink.
+        nvlink_sent: Counter u64 Bytes, "Sent over NVLink", from "nvmlDeviceGetFieldValues NVLINK_THROUGHPUT_DATA_TX";
+    }
+}
+
+metrics! {
+    /// How busy the parts of one GPU are, where it counts that: NVIDIA's Hopper and later.
+    pub struct GpuUnits in Gpu / "units", "GPU units" {
+        /// Multiprocessors that had work.
+        sm: Gauge f64 Ratio, "Multiprocessors", from "nvmlGpmMetricsGet SM_UTIL";
+        /// Places for work on the multiprocessors that were taken.
+        occupancy: Gauge f64 Ratio, "Occupancy", from "nvmlGpmMetricsGet SM_OCCUPANCY";
+        /// Tensor cores.
+        tensor: Gauge f64 Ratio, "Tensor cores", from "nvmlGpmMetricsGet ANY_TENSOR_UTIL";
+        /// Bandwidth of the memory.
+        memory_bandwidth: Gauge f64 Ratio, "Memory bandwidth", from "nvmlGpmMetricsGet DRAM_BW_UTIL";
+        /// Units for double precision.
+        fp64: Gauge f64 Ratio, "FP64", from "nvmlGpmMetricsGet FP64_UTIL";
+        /// Units for single precision.
+        fp32: Gauge f64 Ratio, "FP32", from "nvmlGpmMetricsGet FP32_UTIL";
+        /// Units for half precision.
+        fp16: Gauge f64 Ratio, "FP16", from "nvmlGpmMetricsGet FP16_UTIL";
+    }
+}
+
+metrics! {
+    /// What one process has of one GPU.
+    pub struct GpuShare in GpuProcess / "share", "GPU by process" {
+        /// Memory of the GPU that it has.
+        memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory";
+        /// The most memory it ever had, where the driver keeps accounts.
+        memory_peak: Gauge u64 Bytes, "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
+        /// Share of the multiprocessors' time that was its own.
+        utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil";
+        /// Share of the memory's time that was its own.
+        memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";
+        /// Share of the video encoder's time that was its own.
+        encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil";
+        /// Share of the video decoder's time that was its own.
+        decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil";
+    }
+}
+
+/// Whether this is a whole GPU: what parts have is in what the whole has.
+pub fn is_whole(gpu: &str) -> bool {
+    !gpu.contains(':')
+}
+
+/// Whether the run could have kept a GPU busy. Parts are not counted beside their whole.
+pub fn is_expected(gpu: &Gpu) -> bool {
+    is_whole(&gpu.name) && gpu.usable != Some(false)
+}
+
+pub(super) const SOURCE: Source = Source {
+    name: "gpu",
+    about: "GPUs and what each process has of them (NVIDIA)",
+    groups: &[
+        group::<GpuActivity>(),
+        group::<GpuMemory>(),
+        group::<GpuPower>(),
+        group::<GpuThrottle>(),
+        group::<GpuEcc>(),
+        group::<GpuLink>(),
+        group::<GpuUnits>(),
+        group::<GpuShare>(),
+    ],
+    probe,
+    collector: Some(|settings| Box::new(nvidia::Nvidia::new(settings)) as Box<dyn Collector>),
+    on_request: false,
+    everywhere: false,
+};
+
+/// Whether there is a driver. It is not asked before a run: that may take seconds, and the
+/// command waits.
+fn probe(host: &Host) -> Probe {
+    nvidia::probe(host)
+}
+
+/// What `weigh doctor` says: the driver is asked.
+pub(super) fn examine(host: &Host) -> Probe {
+    nvidia::examine(host)
+}

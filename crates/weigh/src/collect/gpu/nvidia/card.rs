@@ -1,0 +1,295 @@
+//! One card between two looks, and one look at it: each value is one call, and fails alone.
+
+use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
+use super::sampled::Sum;
+use super::users::{UserRead, Users, believable};
+use crate::host::nvml::{
+    Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sample, Sampled, Violation,
+};
+use crate::sample::Name;
+
+/// What one look at a card found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CardRead {
+    pub(super) name: Name,
+    pub(super) activity: GpuActivity,
+    pub(super) memory: GpuMemory,
+    pub(super) power: GpuPower,
+    pub(super) throttle: GpuThrottle,
+    pub(super) ecc: GpuEcc,
+    pub(super) link: GpuLink,
+    pub(super) units: GpuUnits,
+}
+
+/// Which questions a card does not answer, and whether it is there.
+#[derive(Debug, Default)]
+pub(super) struct Asking {
+    /// Questions of this look, counted, and those that are never answered, a bit for each: a look
+    /// always asks in the same order.
+    next: u32,
+    refused: u128,
+    pub(super) lost: Option<Code>,
+}
+
+impl Asking {
+    /// Asks one question, unless there is no use in it.
+    fn ask<T>(&mut self, answer: impl FnOnce() -> Result<T, Code>) -> Option<T> {
+        let question = 1u128 << self.next;
+        self.next += 1;
+        if self.refused & question != 0 || self.lost.is_some() {
+            return None;
+        }
+        match answer() {
+            Ok(answer) => Some(answer),
+            Err(code) if code.is_loss() => {
+                self.lost = Some(code);
+                None
+            }
+            Err(code) => {
+                if code.is_for_good() {
+                    self.refused |= question;
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The sums of what the driver samples, in the order of [`SAMPLED`].
+type Sums = [Sum; 5];
+
+/// What is added up, and more than what cannot be: a percent, and a megawatt in milliwatts.
+const SAMPLED: [(Sampled, u64); 5] = [
+    (Sampled::Gpu, 100),
+    (Sampled::Memory, 100),
+    (Sampled::Encoder, 100),
+    (Sampled::Decoder, 100),
+    (Sampled::Power, 1_000_000_000),
+];
+
+/// One card.
+pub(super) struct Card {
+    pub(super) name: Name,
+    pub(super) asking: Asking,
+    device: Device,
+    /// Whether its parts are asked for their processes.
+    is_divided: bool,
+    gpm: Option<Gpm>,
+    keeps_accounts: bool,
+    sums: Sums,
+    /// The newest sample of processes that was seen.
+    processes_after: u64,
+}
+
+impl Card {
+    pub(super) fn new(name: Name, device: Device, is_divided: bool) -> Card {
+        Card {
+            name,
+            asking: Asking::default(),
+            device,
+            is_divided,
+            gpm: Gpm::of(device).ok(),
+            keeps_accounts: device.keeps_accounts().unwrap_or(false),
+            sums: Sums::default(),
+            processes_after: 0,
+        }
+    }
+
+    /// Asks everything once. What is missing is not known.
+    pub(super) fn look(&mut self, room: &mut Room, users: &mut Vec<UserRead>) -> CardRead {
+        self.asking.next = 0;
+        // Before what changes with our own asking: calls keep a card awake.
+        self.sum(room);
+        let read = CardRead {
+            name: self.name,
+            memory: memory(&mut self.asking, self.device),
+            power: power(&mut self.asking, self.device, &self.sums),
+            throttle: throttle(&mut self.asking, self.device),
+            ecc: ecc(&mut self.asking, self.device),
+            link: link(&mut self.asking, self.device),
+            units: self.units(),
+            activity: activity(&mut self.asking, self.device, &self.sums),
+        };
+        let processes = if self.is_divided { None } else { self.users(room, users) };
+        CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
+    }
+
+    fn sum(&mut self, room: &mut Room) {
+        let mut samples: Vec<Sample> = Vec::new();
+        for (sum, (what, most)) in self.sums.iter_mut().zip(SAMPLED) {
+            samples.clear();
+            let (device, after) = (self.device, sum.after());
+            let take = |sample| samples.push(sample);
+            if self.asking.ask(|| device.samples(what, after, room, take)).is_some() {
+                sum.see(&samples, most);
+            }
+        }
+    }
+
+    fn units(&mut self) -> GpuUnits {
+        let gpm = &mut self.gpm;
+        let looked = self.asking.ask(|| gpm.as_mut().map_or(Ok(None), Gpm::look)).flatten();
+        let GpmActivity { sm, occupancy, tensor, memory_bandwidth, fp64, fp32, fp16 } =
+            looked.unwrap_or_default();
+        let share = |percent: Option<f64>| percent.map(|percent| percent / 100.0);
+        GpuUnits {
+            sm: share(sm),
+            occupancy: share(occupancy),
+            tensor: share(tensor),
+            memory_bandwidth: share(memory_bandwidth),
+            fp64: share(fp64),
+            fp32: share(fp32),
+            fp16: share(fp16),
+        }
+    }
+
+    /// The processes on it: how many, when that is known.
+    fn users(&mut self, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
+        let (device, asking) = (self.device, &mut self.asking);
+        let mut users = Users::default();
+        let computing = asking.ask(|| device.computing(room, |user| users.meet(user)));
+        let drawing = asking.ask(|| device.drawing(room, |user| users.meet(user)));
+        let (mut samples, after) = (Vec::new(), self.processes_after);
+        asking.ask(|| device.per_process(after, room, |sample| samples.push(sample)));
+        self.processes_after = believable(&mut samples, after);
+        users.did(&samples);
+        if self.keeps_accounts {
+            // A process that the driver has no account of is not worth a word.
+            users.peaks(|pid| device.memory_peak(pid).ok());
+        }
+        let count = users.count();
+        into.extend(users.on(self.name));
+        computing.or(drawing).map(|()| count)
+    }
+}
+
+fn ratio(percent: u32) -> Option<f64> {
+    (percent <= 100).then(|| f64::from(percent) / 100.0)
+}
+
+fn activity(asking: &mut Asking, device: Device, sums: &Sums) -> GpuActivity {
+    let (gpu, memory) = asking.ask(|| device.utilization()).unzip();
+    let busy = |which: usize| sums[which].total().map(|percents| percents / 100.0);
+    GpuActivity {
+        utilization: gpu.and_then(ratio),
+        memory_utilization: memory.and_then(ratio),
+        encoder: asking.ask(|| device.encoder()).and_then(ratio),
+        decoder: asking.ask(|| device.decoder()).and_then(ratio),
+        busy: busy(0),
+        observed: sums[0].covered(),
+        memory_busy: busy(1),
+        encoder_busy: busy(2),
+        decoder_busy: busy(3),
+        ..GpuActivity::default()
+    }
+}
+
+fn memory(asking: &mut Asking, device: Device) -> GpuMemory {
+    let memory = asking.ask(|| device.memory());
+    let bar1 = asking.ask(|| device.bar1());
+    GpuMemory {
+        used: memory.map(|memory| memory.used),
+        free: memory.map(|memory| memory.free),
+        total: memory.map(|memory| memory.total),
+        bar1_used: bar1.map(|(_, used)| used),
+        bar1_total: bar1.map(|(total, _)| total),
+    }
+}
+
+fn power(asking: &mut Asking, device: Device, sums: &Sums) -> GpuPower {
+    let watts = |milliwatts: u32| f64::from(milliwatts) / 1e3;
+    let mut clock = |clock| {
+        let megahertz = asking.ask(|| device.clock(clock));
+        megahertz.map(|megahertz| f64::from(megahertz) * 1e6)
+    };
+    let clocks = [Clock::Graphics, Clock::Sm, Clock::Memory].map(&mut clock);
+    GpuPower {
+        draw: asking.ask(|| device.power()).map(watts),
+        limit: asking.ask(|| device.power_limit()).map(watts),
+        energy: asking.ask(|| device.energy()).map(|millijoules| millijoules as f64 / 1e3),
+        energy_sampled: sums[4].total().map(|millijoules| millijoules / 1e3),
+        temperature: asking.ask(|| device.temperature()).map(f64::from),
+        // A fan that is told to be faster than it can be is told so.
+        fan: asking.ask(|| device.fan()).map(|percent| f64::from(percent) / 100.0),
+        clock_graphics: clocks[0],
+        clock_sm: clocks[1],
+        clock_memory: clocks[2],
+    }
+}
+
+fn throttle(asking: &mut Asking, device: Device) -> GpuThrottle {
+    let reasons = asking.ask(|| device.throttle_reasons());
+    let mut time = |why| {
+        let nanoseconds = asking.ask(|| device.violation(why));
+        nanoseconds.map(|nanoseconds| nanoseconds as f64 / 1e9)
+    };
+    GpuThrottle {
+        reasons,
+        power: time(Violation::Power),
+        thermal: time(Violation::Thermal),
+        sync_boost: time(Violation::SyncBoost),
+        board_limit: time(Violation::BoardLimit),
+        low_utilization: time(Violation::LowUtilization),
+        reliability: time(Violation::Reliability),
+        below_application_clocks: time(Violation::BelowApplicationClocks),
+        below_base_clocks: time(Violation::BelowBaseClocks),
+    }
+}
+
+fn ecc(asking: &mut Asking, device: Device) -> GpuEcc {
+    let mut count =
+        |uncorrected, lifetime| asking.ask(|| device.ecc(Ecc { uncorrected, lifetime }));
+    GpuEcc {
+        corrected: count(false, false),
+        uncorrected: count(true, false),
+        corrected_lifetime: count(false, true),
+        uncorrected_lifetime: count(true, true),
+    }
+}
+
+fn link(asking: &mut Asking, device: Device) -> GpuLink {
+    let bytes = |thousands: u32| u64::from(thousands) * 1000;
+    let pcie_received = asking.ask(|| device.pcie_throughput(true)).map(bytes);
+    let pcie_sent = asking.ask(|| device.pcie_throughput(false)).map(bytes);
+    let (sent, received) = asking.ask(|| device.nvlink()).unzip();
+    GpuLink {
+        pcie_received,
+        pcie_sent,
+        pcie_generation: asking.ask(|| device.pcie_generation()).map(u64::from),
+        pcie_width: asking.ask(|| device.pcie_width()).map(u64::from),
+        pcie_replays: asking.ask(|| device.pcie_replays()).map(u64::from),
+        nvlink_received: received.map(|kibibytes| kibibytes * 1024),
+        nvlink_sent: sent.map(|kibibytes| kibibytes * 1024),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_card_does_not_have_is_asked_once_and_anything_else_again() {
+        let (mut asking, mut calls) = (Asking::default(), Vec::new());
+        for look in 0..3 {
+            asking.next = 0;
+            let mut ask = |name, answer: Result<u32, Code>| {
+                asking.ask(|| {
+                    calls.push(name);
+                    answer
+                })
+            };
+            assert_eq!(ask("fan", Err(Code::NOT_SUPPORTED)), None);
+            assert_eq!(ask("power", Err(Code(999))), None);
+            assert_eq!(ask("clock", Ok(look)), Some(look));
+        }
+        assert_eq!(calls, ["fan", "power", "clock", "power", "clock", "power", "clock"]);
+    }
+
+    #[test]
+    fn a_card_that_is_lost_is_asked_nothing_more() {
+        let mut asking = Asking::default();
+        assert_eq!(asking.ask(|| Err::<u32, Code>(Code::GPU_IS_LOST)), None);
+        assert_eq!(asking.ask(|| -> Result<u32, Code> { panic!("asked") }), None);
+        assert_eq!(asking.lost, Some(Code::GPU_IS_LOST));
+    }
+}

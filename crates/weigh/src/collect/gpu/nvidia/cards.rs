@@ -1,0 +1,102 @@
+//! Which cards there are, which of them count, and one look at all of them.
+
+use super::card::Card;
+use super::chosen::{is_wanted, unknown};
+use super::thread::Reading;
+use super::visible::Visible;
+use crate::host::nvml::{Device, Error, Nvml, Room};
+use crate::sample::{Gpu, Name};
+
+/// The cards that count.
+pub(super) struct Cards {
+    cards: Vec<Card>,
+    /// What they are, until that is told.
+    met: Vec<Gpu>,
+    /// What went wrong, until that is told.
+    trouble: Vec<String>,
+    room: Room,
+}
+
+/// A card, or a part of one, that is there.
+struct Found {
+    device: Device,
+    gpu: Gpu,
+    is_divided: bool,
+}
+
+impl Cards {
+    /// Looks for the cards; those that are wanted count, and their parts.
+    pub(super) fn find(
+        wanted: Option<&[String]>,
+        visible: Option<&Visible>,
+    ) -> Result<Cards, Error> {
+        let nvml = Nvml::load()?;
+        let driver = nvml.driver().ok();
+        let mut trouble = Vec::new();
+        let mut found = Vec::new();
+        for index in 0..nvml.count()? {
+            let name = format!("nvidia{index}");
+            match nvml.device(index) {
+                Ok(device) => add(&mut found, &name, device, driver.as_deref()),
+                Err(code) => trouble.push(format!("{name}: {code}")),
+            }
+        }
+        let mut all: Vec<Gpu> = found.iter().map(|found| found.gpu.clone()).collect();
+        if let Some(visible) = visible {
+            visible.mark(&mut all);
+            found.iter_mut().zip(&all).for_each(|(found, gpu)| found.gpu.usable = gpu.usable);
+        }
+        trouble.extend(wanted.and_then(|wanted| unknown(wanted, &all)));
+        found.retain(|found| wanted.is_none_or(|wanted| is_wanted(wanted, &found.gpu, &all)));
+        let met = found.iter().map(|found| found.gpu.clone()).collect();
+        let cards = found.into_iter().map(|found| {
+            Card::new(Name::new(found.gpu.name.as_bytes()), found.device, found.is_divided)
+        });
+        Ok(Cards { cards: cards.collect(), met, trouble, room: Room::default() })
+    }
+
+    /// Asks all of them everything once.
+    pub(super) fn read(&mut self) -> Reading {
+        let mut reading = Reading {
+            met: std::mem::take(&mut self.met),
+            trouble: std::mem::take(&mut self.trouble),
+            ..Reading::default()
+        };
+        self.cards.retain_mut(|card| {
+            let users = reading.users.len();
+            let read = card.look(&mut self.room, &mut reading.users);
+            match card.asking.lost {
+                None => reading.cards.push(read),
+                Some(code) => {
+                    // What it said before it was lost is not whole.
+                    reading.users.truncate(users);
+                    reading.trouble.push(format!("{}: {code}", card.name));
+                }
+            }
+            card.asking.lost.is_none()
+        });
+        reading
+    }
+}
+
+/// Adds a card and its parts.
+fn add(found: &mut Vec<Found>, name: &str, device: Device, driver: Option<&str>) {
+    let parts = device.parts().unwrap_or_default();
+    found.push(Found { device, gpu: what(name, device, driver), is_divided: !parts.is_empty() });
+    for (number, part) in parts.into_iter().enumerate() {
+        let gpu = what(&format!("{name}:{number}"), part, driver);
+        found.push(Found { device: part, gpu, is_divided: false });
+    }
+}
+
+fn what(name: &str, device: Device, driver: Option<&str>) -> Gpu {
+    Gpu {
+        name: name.to_owned(),
+        uuid: device.uuid().ok(),
+        model: device.name().ok(),
+        memory_bytes: device.memory().ok().map(|memory| memory.total),
+        power_limit_watts: device.power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
+        driver: driver.map(str::to_owned),
+        usable: None,
+    }
+}

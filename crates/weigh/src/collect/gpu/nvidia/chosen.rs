@@ -1,0 +1,151 @@
+//! Words that choose GPUs (`--gpus`): what they mean, and which of them mean nothing.
+//!
+//! Source: before a run, the names in `/proc/driver/nvidia/gpus`, one for each card, which every
+//! user may list. That is a few microseconds. The files below them are not opened, because the
+//! driver may take its time for those; so UUIDs are compared when it is asked, during the run.
+
+use crate::host::{Host, nvml};
+use crate::sample::Gpu;
+
+/// A word as it may be written.
+enum Word {
+    /// The number of a card, of which perhaps a part is meant.
+    Number(u32),
+    /// A UUID, or the beginning of one.
+    Uuid,
+}
+
+fn read(word: &str) -> Option<Word> {
+    let begins = |start: &str| {
+        word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+    };
+    if begins("GPU-") || begins("MIG-") {
+        return Some(Word::Uuid);
+    }
+    let word = word.strip_prefix("nvidia").unwrap_or(word);
+    let (card, part) = word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if part.is_some_and(|part| !is_number(part)) || !is_number(card) {
+        return None;
+    }
+    card.parse().ok().map(Word::Number)
+}
+
+/// Whether a word is made like one that chooses a GPU.
+pub fn is_word(word: &str) -> bool {
+    read(word).is_some()
+}
+
+/// The first word that is the number of a card that this machine does not have, and how many it
+/// has. Nothing where only the driver can tell.
+pub fn not_there<'w>(host: &Host, wanted: &'w [String]) -> Option<(&'w str, usize)> {
+    // Another library has cards of its own.
+    if nvml::is_named() {
+        return None;
+    }
+    let count = host.proc.names(c"driver/nvidia/gpus").ok()?.len();
+    // Where Windows lends its driver, and in some containers, there is none.
+    let is_beyond = |word: &&String| match read(word) {
+        Some(Word::Number(number)) => number as usize >= count,
+        Some(Word::Uuid) | None => false,
+    };
+    let word = wanted.iter().find(is_beyond).filter(|_| count > 0)?;
+    Some((word, count))
+}
+
+/// Whether a word means this GPU: its name, its number, its UUID or the beginning of it.
+fn means(word: &str, gpu: &Gpu) -> bool {
+    let number = gpu.name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
+    // As CUDA_VISIBLE_DEVICES has it: enough of the UUID to tell it.
+    let is_beginning = |uuid: &str| {
+        word.len() > "GPU-".len()
+            && uuid.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    word == gpu.name || word == number || gpu.uuid.as_deref().is_some_and(is_beginning)
+}
+
+/// Whether a GPU is among those that are wanted, itself or as a part of one that is.
+pub(super) fn is_wanted(wanted: &[String], gpu: &Gpu, all: &[Gpu]) -> bool {
+    let whole = gpu.name.split(':').next().unwrap_or_default();
+    let mut meant = all.iter().filter(|one| one.name == gpu.name || one.name == whole);
+    meant.any(|one| wanted.iter().any(|word| means(word, one)))
+}
+
+/// The words that mean no GPU, in a sentence.
+pub(super) fn unknown(wanted: &[String], all: &[Gpu]) -> Option<String> {
+    let missed = wanted.iter().filter(|word| !all.iter().any(|gpu| means(word, gpu)));
+    let missed: Vec<String> = missed.map(|word| format!("\"{word}\"")).collect();
+    let shown = |gpu: &Gpu| match &gpu.uuid {
+        Some(uuid) => format!("{} ({uuid})", gpu.name),
+        None => gpu.name.clone(),
+    };
+    let there: Vec<String> = all.iter().map(shown).collect();
+    let (missed, there) = ((!missed.is_empty()).then(|| missed.join(", "))?, there.join(", "));
+    Some(format!("there is no GPU {missed}; there are {there}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    fn machine() -> Vec<Gpu> {
+        [("nvidia0", "GPU-aaaa-1"), ("nvidia0:0", "MIG-bbbb-2"), ("nvidia1", "GPU-cccc-3")]
+            .map(|(name, uuid)| Gpu {
+                name: name.to_owned(),
+                uuid: Some(uuid.to_owned()),
+                ..Gpu::default()
+            })
+            .into()
+    }
+
+    fn chosen(words: &[&str]) -> Vec<String> {
+        let (all, words) = (machine(), words.iter().map(|word| (*word).to_owned()));
+        let words: Vec<String> = words.collect();
+        let chosen = all.iter().filter(|gpu| is_wanted(&words, gpu, &all));
+        chosen.map(|gpu| gpu.name.clone()).collect()
+    }
+
+    #[test]
+    fn gpus_are_chosen_by_number_name_and_uuid_and_a_whole_brings_its_parts() {
+        assert_eq!(chosen(&["1"]), ["nvidia1"]);
+        assert_eq!(chosen(&["nvidia0"]), ["nvidia0", "nvidia0:0"]);
+        assert_eq!(chosen(&["gpu-AAAA"]), ["nvidia0", "nvidia0:0"]);
+        assert_eq!(chosen(&["MIG-bbbb-2", "1"]), ["nvidia0:0", "nvidia1"]);
+        assert_eq!(chosen(&["GPU-"]), [""; 0], "that is the beginning of all of them");
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_told_with_those_that_are() {
+        let words = ["7".to_owned(), "1".to_owned()];
+        let why = unknown(&words, &machine()).unwrap();
+        assert!(why.contains("no GPU \"7\";") && why.contains("nvidia1 (GPU-cccc-3)"), "{why}");
+        assert_eq!(unknown(&words[1..], &machine()), None);
+    }
+
+    #[test]
+    fn a_word_is_a_number_a_name_or_a_uuid() {
+        for word in ["0", "12", "nvidia1", "0:1", "nvidia0:1", "GPU-8f", "gpu-8f", "MIG-1"] {
+            assert!(is_word(word), "{word}");
+        }
+        for word in ["", "all", "nvidia", "-1", "1:", ":1", "1:x", "99999999999", "0 1"] {
+            assert!(!is_word(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_number_beyond_the_cards_is_known_before_the_driver_is_asked() {
+        let fake = FakeHost::new()
+            .proc("driver/nvidia/gpus/0000:18:00.0/information", "")
+            .proc("driver/nvidia/gpus/0000:3b:00.0/information", "");
+        let told = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            not_there(&fake.host(), &words).map(|(word, count)| (word.to_owned(), count))
+        };
+        assert_eq!(told(&["1", "2"]), Some(("2".to_owned(), 2)));
+        assert_eq!(told(&["nvidia7:0"]), Some(("nvidia7:0".to_owned(), 2)));
+        assert_eq!(told(&["0", "nvidia1:3", "GPU-none"]), None, "the driver knows more");
+        let bare = FakeHost::new();
+        assert_eq!(not_there(&bare.host(), &["7".to_owned()]), None, "it is not known");
+    }
+}

@@ -1,0 +1,192 @@
+//! Which GPUs a run could use, by `CUDA_VISIBLE_DEVICES` of its process.
+//!
+//! Source: for a command that weigh starts, weigh's own environment, which the command inherits;
+//! for a process that is followed, `/proc/<pid>/environ`, which its own user may read. What a
+//! program sets for itself or for its children later is not known. Of the variable only what it
+//! means is recorded: whether each GPU could be used.
+//!
+//! What surprised us: CUDA counts the fastest card first unless `CUDA_DEVICE_ORDER` says
+//! `PCI_BUS_ID`, so on a machine with several models a number may mean another card than NVML's of
+//! the same number. And a word that means nothing ends the list: those after it are not seen.
+
+use crate::collect::gpu::is_whole;
+use crate::host::{Host, ProcPath, environment};
+use crate::sample::Gpu;
+
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+const ORDER: &str = "CUDA_DEVICE_ORDER";
+
+/// What a process is told of the GPUs it may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Visible {
+    /// The list; none means all of them.
+    list: Option<String>,
+    /// Whether cards are counted as NVML does.
+    is_by_bus: bool,
+}
+
+impl Visible {
+    /// What a command is told that is started from here.
+    pub fn from_here() -> Visible {
+        Visible::said(|name| Some(environment::variable(name)?.to_string_lossy().into_owned()))
+    }
+
+    /// What a process was told when it began; nothing where that may not be read.
+    pub fn of_process(host: &Host, pid: u32) -> Option<Visible> {
+        let mut buffer = Vec::new();
+        let path = ProcPath::new(pid, "environ");
+        let environment = host.proc.read(path.as_c_str(), &mut buffer).ok()?;
+        // The kernel gives none of a process that has ended, or that hides its memory.
+        if environment.is_empty() {
+            return None;
+        }
+        Some(Visible::said(|name| {
+            let mut pairs = environment.split(|byte| *byte == 0);
+            let value =
+                pairs.find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+            value.map(|value| String::from_utf8_lossy(value).into_owned())
+        }))
+    }
+
+    fn said(variable: impl Fn(&str) -> Option<String>) -> Visible {
+        let is_by_bus = variable(ORDER).is_some_and(|order| order.trim() == "PCI_BUS_ID");
+        Visible { list: variable(VISIBLE), is_by_bus }
+    }
+
+    /// Notes of all GPUs of a machine whether they could be used.
+    pub(super) fn mark(&self, all: &mut [Gpu]) {
+        let Some(list) = &self.list else {
+            all.iter_mut().for_each(|gpu| gpu.usable = Some(true));
+            return;
+        };
+        let mut whole = all.iter().filter(|gpu| is_whole(&gpu.name));
+        let first = whole.next().map(|gpu| &gpu.model);
+        let are_alike = whole.all(|gpu| Some(&gpu.model) == first);
+        let mut seen = Vec::new();
+        for word in list.split(',').map(str::trim) {
+            if is_number(word) && !self.is_by_bus && !are_alike {
+                return;
+            }
+            let Some(gpu) = meant(word, all) else { break };
+            seen.push(gpu);
+        }
+        let usable: Vec<Option<bool>> = all.iter().map(|gpu| could_use(gpu, &seen, all)).collect();
+        all.iter_mut().zip(usable).for_each(|(gpu, usable)| gpu.usable = usable);
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The place of the GPU that a word means: the number of a whole one, or enough of a UUID to tell
+/// it from all others.
+fn meant(word: &str, all: &[Gpu]) -> Option<usize> {
+    if is_number(word) {
+        let number: usize = word.parse().ok()?;
+        return all.iter().position(|gpu| gpu.name == format!("nvidia{number}"));
+    }
+    let begins = |gpu: &Gpu| {
+        let start = gpu.uuid.as_deref().and_then(|uuid| uuid.get(..word.len()));
+        !word.is_empty() && start.is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    let mut places = all.iter().enumerate().filter(|(_, gpu)| begins(gpu)).map(|(place, _)| place);
+    places.next().filter(|_| places.next().is_none())
+}
+
+/// Whether a GPU could be used: itself, or one of its parts. Which part CUDA takes of a divided
+/// card that was named as a whole is its own affair.
+fn could_use(gpu: &Gpu, seen: &[usize], all: &[Gpu]) -> Option<bool> {
+    let whole = gpu.name.split(':').next().unwrap_or_default();
+    let is_seen = |name: &str| seen.iter().any(|place| all[*place].name == name);
+    if is_seen(&gpu.name) {
+        return Some(true);
+    }
+    if is_whole(&gpu.name) {
+        let part = format!("{whole}:");
+        return Some(seen.iter().any(|place| all[*place].name.starts_with(&part)));
+    }
+    if is_seen(whole) { None } else { Some(false) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fake::FakeHost;
+
+    fn machine(models: [&str; 2]) -> Vec<Gpu> {
+        let gpu = |name: &str, uuid: &str, model: &str| Gpu {
+            name: name.to_owned(),
+            uuid: Some(uuid.to_owned()),
+            model: Some(model.to_owned()),
+            ..Gpu::default()
+        };
+        vec![
+            gpu("nvidia0", "GPU-aaaa-1", models[0]),
+            gpu("nvidia0:0", "MIG-bbbb-2", "1g.10gb"),
+            gpu("nvidia0:1", "MIG-bbcc-3", "1g.10gb"),
+            gpu("nvidia1", "GPU-aacc-4", models[1]),
+        ]
+    }
+
+    fn listed(list: &str) -> Visible {
+        Visible { list: Some(list.to_owned()), is_by_bus: false }
+    }
+
+    /// Of `nvidia0`, its two parts, and `nvidia1`.
+    fn usable(visible: &Visible, models: [&str; 2]) -> Vec<Option<bool>> {
+        let mut all = machine(models);
+        visible.mark(&mut all);
+        all.iter().map(|gpu| gpu.usable).collect()
+    }
+
+    const YES: Option<bool> = Some(true);
+    const NO: Option<bool> = Some(false);
+    const ALIKE: [&str; 2] = ["H100", "H100"];
+
+    #[test]
+    fn numbers_uuids_and_their_beginnings_name_gpus_and_an_empty_list_none() {
+        assert_eq!(usable(&listed("1"), ALIKE), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed(" GPU-AACC-4 "), ALIKE), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed("GPU-aac"), ALIKE), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed(""), ALIKE), [NO; 4]);
+        assert_eq!(usable(&listed("-1"), ALIKE), [NO; 4]);
+        assert_eq!(usable(&listed("NoDevFiles"), ALIKE), [NO; 4]);
+        let all = Visible { list: None, is_by_bus: false };
+        assert_eq!(usable(&all, ALIKE), [YES; 4]);
+    }
+
+    #[test]
+    fn a_word_that_means_nothing_or_two_ends_the_list() {
+        assert_eq!(usable(&listed("1,7,0"), ALIKE), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed("1,GPU-aa,0"), ALIKE), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed("1,,0"), ALIKE), [NO, NO, NO, YES]);
+    }
+
+    #[test]
+    fn a_part_makes_its_card_usable_and_of_a_divided_card_nobody_knows_which_part() {
+        assert_eq!(usable(&listed("MIG-bbcc-3"), ALIKE), [YES, NO, YES, NO]);
+        assert_eq!(usable(&listed("0"), ALIKE), [YES, None, None, NO]);
+    }
+
+    #[test]
+    fn among_several_models_a_number_tells_only_when_cards_are_counted_by_their_bus() {
+        let models = ["T400", "H100"];
+        assert_eq!(usable(&listed("0"), models), [None; 4]);
+        let by_bus = Visible { is_by_bus: true, ..listed("1") };
+        assert_eq!(usable(&by_bus, models), [NO, NO, NO, YES]);
+        assert_eq!(usable(&listed("GPU-aacc"), models), [NO, NO, NO, YES], "no number is in it");
+    }
+
+    #[test]
+    fn a_process_that_is_followed_is_asked_for_its_own() {
+        let told = "HOME=/\0XCUDA_VISIBLE_DEVICES=7\0CUDA_VISIBLE_DEVICES=1\0\
+                    CUDA_DEVICE_ORDER=PCI_BUS_ID\0";
+        let fake = FakeHost::new().proc("7/environ", told).proc("8/environ", "HOME=/\0");
+        let fake = fake.proc("9/environ", "");
+        let of = |pid| Visible::of_process(&fake.host(), pid);
+        assert_eq!(of(7), Some(Visible { list: Some("1".to_owned()), is_by_bus: true }));
+        assert_eq!(of(8), Some(Visible { list: None, is_by_bus: false }));
+        assert_eq!((of(9), of(10)), (None, None), "it does not say, and it is not there");
+    }
+}

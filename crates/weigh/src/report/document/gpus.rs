@@ -1,0 +1,125 @@
+//! GPUs: what they are, how full they were, and the processes of the run on them.
+
+use super::facts::value;
+use super::tables::{bytes, table};
+use super::{Bar, Cell, Column, Table};
+use crate::collect::gpu::{is_expected, is_whole};
+use crate::quantity::{self, Units};
+use crate::record::Manifest;
+use crate::sample::numbering;
+use crate::summary::{Gpu, GpuUser, Summary};
+
+const NOT_MEASURED: &str = "no GPU was measured";
+
+/// How busy the GPUs were.
+pub(super) fn busy(summary: &Summary) -> Bar {
+    let share = value(summary, "gpu_utilization_mean_ratio");
+    let (mean, count) = (value(summary, "gpus_busy_mean"), expected(summary));
+    let note = match mean {
+        Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
+        None => NOT_MEASURED.to_owned(),
+    };
+    Bar { label: "GPU".to_owned(), share, note }
+}
+
+/// How full the GPUs' memory was.
+pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
+    let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
+    let all: Option<u64> = measured(summary).map(|gpu| gpu.is.memory_bytes).sum();
+    let all = all.filter(|all| *all > 0).map(|all| all as f64);
+    let bytes = |value: f64| quantity::bytes(value, units);
+    let note = match (used, all) {
+        (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),
+        _ => NOT_MEASURED.to_owned(),
+    };
+    let share = used.zip(all).map(|(used, all)| (used / all).clamp(0.0, 1.0));
+    Bar { label: "GPU memory".to_owned(), share, note }
+}
+
+/// What the GPUs are called, each name once: those that were measured, or else
+/// those that the machine has.
+pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
+    let measured = &summary.host.gpus;
+    let names = if measured.is_empty() { &manifest.host.gpus } else { measured };
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match counted.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let shown = counted.into_iter().map(|(name, count)| match count {
+        1 => name.to_owned(),
+        _ => format!("{count} × {name}"),
+    });
+    let shown: Vec<String> = shown.collect();
+    if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
+}
+
+/// How many the run could have kept busy.
+fn expected(summary: &Summary) -> usize {
+    summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)).count()
+}
+
+/// The whole GPUs: what their parts have is in them.
+fn measured(summary: &Summary) -> impl Iterator<Item = &Gpu> {
+    summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name))
+}
+
+/// By GPU.
+pub(super) fn each(summary: &Summary, units: Units) -> Table {
+    let note = "Whoever used it. Memory is the most that was in use at once; how busy it was is \
+                by all samples of its driver. What a part of a divided GPU has is in the whole, \
+                too.";
+    let columns = vec![
+        Column::text("GPU"),
+        Column::text("Model"),
+        Column::number("Memory"),
+        Column::number("Used, peak"),
+        Column::number("Busy"),
+        Column::number("Busy, peak"),
+        Column::number("Power"),
+        Column::number("Energy"),
+        Column::number("Warmest"),
+    ];
+    let row = |gpu: &Gpu| {
+        vec![
+            Cell::text(&*gpu.is.name),
+            Cell::text(gpu.is.model.as_deref().unwrap_or("–")),
+            bytes(gpu.is.memory_bytes, units),
+            Cell::number(gpu.memory_peak_bytes, |value| quantity::bytes(value, units)),
+            Cell::number(gpu.utilization_mean_ratio, quantity::ratio),
+            Cell::number(gpu.utilization_peak_ratio, quantity::ratio),
+            Cell::number(gpu.power_mean_watts, |watts| quantity::scaled(watts, "W")),
+            Cell::number(gpu.energy_joules, |joules| quantity::scaled(joules, "J")),
+            Cell::number(gpu.temperature_peak_celsius, |degrees| format!("{degrees:.0} °C")),
+        ]
+    };
+    let rows = summary.gpus.iter().map(row).collect();
+    Table { rows, ..table("gpus", "GPUs", note.to_owned(), columns) }
+}
+
+/// By process and GPU.
+pub(super) fn processes(summary: &Summary, units: Units) -> Table {
+    let note = "Processes of the run alone. Memory is the most that each had, as far as it was \
+                looked at, or as the driver's account has it.";
+    let columns = vec![
+        Column::text("GPU"),
+        Column::number("PID"),
+        Column::text("Name"),
+        Column::number("Memory"),
+        Column::number("Busy"),
+    ];
+    let row = |gpu: &Gpu, user: &GpuUser| {
+        vec![
+            Cell::text(&*gpu.is.name),
+            Cell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
+            Cell::text(&*user.name),
+            bytes(user.memory_peak_bytes, units),
+            Cell::number(user.utilization_mean_ratio, quantity::ratio),
+        ]
+    };
+    let users = summary.gpus.iter().flat_map(|gpu| gpu.processes.iter().map(move |u| (gpu, u)));
+    let rows = users.map(|(gpu, user)| row(gpu, user)).collect();
+    Table { rows, ..table("gpu-processes", "Processes on GPUs", note.to_owned(), columns) }
+}

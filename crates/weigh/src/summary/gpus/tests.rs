@@ -1,0 +1,143 @@
+//! Whose memory, how busy and how much energy, against what is written down beside it.
+
+use super::super::tests::{CHILD, ROOT, Story};
+use super::*;
+use crate::collect::process::ProcessMemory;
+
+const GIB: u64 = 1 << 30;
+
+fn named(name: &str) -> Entity {
+    Entity::Named(Name::new(name.as_bytes()))
+}
+
+fn on(gpu: &str, id: ProcessId) -> Entity {
+    Entity::OnGpu(Name::new(gpu.as_bytes()), id)
+}
+
+fn has(memory: u64) -> GpuShare {
+    GpuShare { memory: Some(memory), utilization: Some(0.5), ..GpuShare::default() }
+}
+
+fn busy(utilization: f64, processes: u64, unknown: u64) -> GpuActivity {
+    GpuActivity {
+        utilization: Some(utilization),
+        processes: Some(processes),
+        processes_unknown: Some(unknown),
+        ..GpuActivity::default()
+    }
+}
+
+fn uses(used: u64) -> GpuMemory {
+    GpuMemory { used: Some(used), ..GpuMemory::default() }
+}
+
+fn figure(summary: &super::super::Summary, name: &str) -> Option<f64> {
+    summary.figures[name].value
+}
+
+#[test]
+fn memory_is_told_apart_by_who_has_it() {
+    let stranger = ProcessId { pid: 99, started: 1 };
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    story.at(1.0, |tick| {
+        for id in [ROOT, CHILD] {
+            tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
+        }
+        tick.put(named("nvidia0"), &busy(0.5, 3, 0));
+        tick.put(named("nvidia0"), &uses(9 * GIB));
+        tick.put(named("nvidia1"), &busy(1.0, 1, 0));
+        tick.put(named("nvidia1"), &uses(GIB));
+        tick.put(on("nvidia0", ROOT), &has(2 * GIB));
+        tick.put(on("nvidia0", CHILD), &has(3 * GIB));
+        tick.put(on("nvidia0", stranger), &has(4 * GIB));
+        tick.put(on("nvidia1", ROOT), &has(GIB));
+    });
+    let summary = story.accumulator.finish();
+    let of = |part: &super::super::Part| part.figures["gpu_memory_peak_bytes"].value;
+    let parts = &summary.parts;
+    let gib = |count: u64| Some((count * GIB) as f64);
+    assert_eq!((of(&parts.main), of(&parts.descendants)), (gib(3), gib(3)));
+    assert_eq!((of(&parts.combined), of(&parts.system)), (gib(6), gib(10)));
+    assert_eq!(figure(&summary, "gpus_busy_peak"), Some(1.5));
+    assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.75));
+    let listed: Vec<_> = summary.gpus[0].processes.iter().map(|user| user.pid).collect();
+    assert_eq!(listed, [CHILD.pid, ROOT.pid], "whoever has most first, and no stranger");
+}
+
+#[test]
+fn where_nobody_is_known_memory_of_the_run_is_not_known_either() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train");
+    story.at(1.0, |tick| {
+        tick.put(named("nvidia0"), &busy(0.5, 1, 1));
+        tick.put(named("nvidia0"), &uses(GIB));
+    });
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpu_memory_peak_bytes"), None);
+    assert!(summary.figures["gpu_memory_peak_bytes"].reason.is_some());
+}
+
+#[test]
+fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_the_whole() {
+    let mut story = Story::new();
+    for (at, joules, time) in [(1.0, 1000.0, 10.0), (2.0, 1200.0, 10.75)] {
+        story.at(at, |tick| {
+            let sampled = GpuActivity { busy: Some(time), observed: Some(at), ..busy(0.1, 0, 0) };
+            tick.put(named("nvidia0"), &sampled);
+            tick.put(named("nvidia0"), &GpuPower { energy: Some(joules), ..GpuPower::default() });
+            tick.put(named("nvidia0:0"), &uses(GIB));
+        });
+    }
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpu_energy_joules"), Some(200.0));
+    assert_eq!(figure(&summary, "gpu_utilization_mean_ratio"), Some(0.75), "not the last 0.1");
+    assert_eq!(summary.parts.system.figures["gpu_memory_peak_bytes"].value, None);
+    assert_eq!(summary.gpus[1].memory_peak_bytes, Some(GIB as f64));
+}
+
+#[test]
+fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
+    let of = |usable: [Option<bool>; 2]| {
+        let mut story = Story::new();
+        for (name, usable) in ["nvidia0", "nvidia1"].into_iter().zip(usable) {
+            story.accumulator.gpus.meet(&sample::Gpu {
+                name: name.to_owned(),
+                usable,
+                ..sample::Gpu::default()
+            });
+        }
+        for at in [1.0, 2.0] {
+            story.at(at, |tick| {
+                tick.put(named("nvidia0"), &busy(0.9, 0, 0));
+                tick.put(named("nvidia1"), &busy(0.1, 0, 0));
+                tick.put(named("nvidia1"), &uses(GIB));
+                let power = GpuPower { energy: Some(100.0 * at), ..GpuPower::default() };
+                tick.put(named("nvidia0"), &power);
+            });
+        }
+        story.accumulator.finish()
+    };
+    let summary = of([Some(true), Some(false)]);
+    assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.9));
+    assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.9));
+    assert_eq!(figure(&summary, "gpu_energy_joules"), Some(100.0), "the other has no counter");
+    let everybody = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(everybody, Some(GIB as f64), "memory of the machine is that of all");
+    assert_eq!(figure(&of([None, None]), "gpu_utilization_peak_ratio"), Some(0.5));
+    let none = of([Some(false), Some(false)]);
+    let busy = &none.figures["gpu_utilization_mean_ratio"];
+    assert_eq!(busy.value, None);
+    assert!(busy.reason.as_deref().unwrap().contains("CUDA_VISIBLE_DEVICES"), "{busy:?}");
+}
+
+#[test]
+fn without_gpus_nothing_is_zero() {
+    let mut story = Story::new();
+    story.at(1.0, |_| {});
+    let summary = story.accumulator.finish();
+    assert_eq!(summary.gpus, []);
+    for name in ["gpu_memory_peak_bytes", "gpu_energy_joules", "gpus_busy_mean"] {
+        assert_eq!(figure(&summary, name), None, "{name}");
+    }
+}
