@@ -205,13 +205,17 @@ fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
 
 #[test]
 fn the_first_row_of_a_busy_process_says_that_it_is_busy() {
-    let run = Exported::of(&["./fmpy", "cpu", "1s"]);
-    let first = number(&run.rows("fmpy")[0][3]);
-    // Others may have the CPU, too: as busy as it could be, give or take what steps of 10 ms do.
-    let mean = 100.0 * run.tool("fmpy")["cpu_cores_mean"].as_f64().unwrap();
-    is_within("first cpu_pct", first, (0.4 * mean, 130.0));
-    assert_eq!(run.rows("fmpy").last().unwrap()[2], run.rows("fmpy")[0][2]);
-    is_within("CPU", run.tool("fmpy")["cpu_time_seconds"].as_f64().unwrap(), (0.97, 1.05));
+    // Others may have the CPU just then: as busy as it could be, give or take what steps of
+    // 10 ms do, in one of three tries, and never idle.
+    let is_busy = |_| {
+        let run = Exported::of(&["./fmpy", "cpu", "1s"]);
+        let first = number(&run.rows("fmpy")[0][3]);
+        is_within("first cpu_pct", first, (1.0, 130.0));
+        assert_eq!(run.rows("fmpy").last().unwrap()[2], run.rows("fmpy")[0][2]);
+        is_within("CPU", run.tool("fmpy")["cpu_time_seconds"].as_f64().unwrap(), (0.97, 1.05));
+        first >= 40.0 * run.tool("fmpy")["cpu_cores_mean"].as_f64().unwrap()
+    };
+    assert!((0..3).any(is_busy), "its first row is far below the others");
 }
 
 #[test]
