@@ -113,7 +113,8 @@ touch $OUT/done
     // were seen, and nobody calls that exact.
     let lost = figure(&summary(directory.path(), "lost.json"), "cpu_time_seconds");
     lost.is("sampled");
-    assert!((0.45..1.0).contains(&lost.known()), "{lost:?}");
+    // What their parent used alone is less than a tenth of a second.
+    assert!((0.1..1.0).contains(&lost.known()), "{lost:?}");
     let text = fs::read_to_string(directory.path().join("text")).unwrap();
     assert!(text.contains("not measured: task-clock: perf_event_open"), "{text}");
     figure(&summary(directory.path(), "attached.json"), "memory_peak_bytes").is("sampled");

@@ -138,7 +138,6 @@ impl Sockets {
         processes: &Processes,
         tick: &mut Tick,
     ) -> Result<(), Fault> {
-        self.hear();
         let segments = segments(tick);
         let has_moved = segments.is_none() || segments != self.segments;
         let may_look = self.budget.allows(tick.at);
@@ -151,6 +150,8 @@ impl Sockets {
             self.segments = segments;
             self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
         }
+        // After the look: whoever listens is then known, and whose short connections were.
+        self.hear();
         tick.put(Entity::Single, &self.ledger.row());
         Ok(())
     }
