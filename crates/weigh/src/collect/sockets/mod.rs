@@ -8,7 +8,7 @@
 //!
 //! What it costs: a list goes through the kernel's whole table (0.2 ms), so it is only asked
 //! for when segments of TCP have passed since the last one (`/proc/net/snmp`, which is read
-//! anyway), and within the budget. Descriptors are only listed when there is a connection that
+//! anyway), once a second all the same, and within the budget. Descriptors are only listed when there is a connection that
 //! may be the run's and whose owner is not known.
 //!
 //! What surprised us: the kernel tells everybody of each connection that ends, with all it
@@ -75,7 +75,7 @@ fn probe(_host: &Host) -> Probe {
 /// How long the word of the last ends may take: the kernel sends it a moment later.
 const LAST_WORD: Duration = Duration::from_millis(50);
 
-/// How often it is looked in which network namespaces the run's processes are.
+/// How often it is looked who listens, and in which network namespaces processes are.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// What may be there when connections are first looked at.
@@ -142,10 +142,12 @@ impl Sockets {
         let has_moved = segments.is_none() || segments != self.segments;
         let may_look = self.budget.allows(tick.at);
         let began = host.clock.now();
-        if may_look && self.round.is_due(tick.at) {
+        let is_round = may_look && self.round.is_due(tick.at);
+        if is_round {
             processes.alive().for_each(|id| self.find(host, id.pid));
         }
-        if may_look && (has_moved || self.ledger.has_unknown()) {
+        // In a round also when nothing has moved: somebody may have begun to listen.
+        if may_look && (has_moved || is_round || self.ledger.has_unknown()) {
             self.look(host, processes)?;
             self.segments = segments;
             self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
