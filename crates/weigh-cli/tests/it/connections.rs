@@ -99,7 +99,7 @@ fn short_connections_are_of_whoever_listens_and_else_of_nobody_knows_whom() {
     ]);
     command.arg("--").arg(burner());
     let summary =
-        told(directory.path(), command.args(["talk", "100", "10KiB", "--after", "1200ms"]));
+        told(directory.path(), command.args(["talk", "100", "10KiB", "--after", "2500ms"]));
     let all = 100.0 * 10.0 * 1024.0;
     is_payload(&figure(&summary, "network_received_bytes"), all);
     let sent = figure(&summary, "network_sent_bytes");
