@@ -303,7 +303,9 @@ impl Watch {
                 started: id.started,
                 end: Some(end),
                 usage: None,
-                cpu_seconds: cpu_seconds.or(counted),
+                // The kernel's last word, where it gives one: what a clock adds from before it
+                // was put on somebody who was running may be as old as a tick of the scheduler.
+                cpu_seconds: counted.or(cpu_seconds),
                 memory_peak_bytes: account.and_then(|account| account.peak_rss_bytes),
             };
             self.event(at, exit);
