@@ -5,6 +5,8 @@ use weigh::collect::{self, Probe, SOURCES, Source, WATCHING};
 use weigh::host::Host;
 use weigh::host::facts::Facts;
 use weigh::quantity::{self, Units};
+use weigh::sample::Gpu;
+use weigh::words::printable;
 
 use crate::args::Format;
 use crate::failure::Failure;
@@ -13,6 +15,7 @@ use crate::print;
 #[derive(Serialize)]
 struct Examined {
     host: Facts,
+    gpus: Vec<Gpu>,
     collectors: Vec<Examinee>,
     watching: Vec<Examinee>,
 }
@@ -32,6 +35,7 @@ pub fn doctor(format: Format) -> Result<u8, Failure> {
     let host = Host::at(std::path::Path::new("/")).map_err(weigh::run::Error::from)?;
     let examined = Examined {
         host: Facts::of(&host),
+        gpus: collect::gpu::there(&host),
         collectors: examine(SOURCES, &host),
         watching: examine(WATCHING, &host),
     };
@@ -66,11 +70,27 @@ fn text(examined: &Examined) -> String {
         host.name, host.cores, host.cores_allowed, host.kernel, host.architecture
     );
     text += &rows(&examined.collectors);
+    text += &gpus(&examined.gpus);
     text += "\nTo follow processes that weigh did not start:\n\n";
     text += &rows(&examined.watching);
     text +=
         "\nCPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.\n";
     text
+}
+
+/// The GPUs that were found, if there are any.
+fn gpus(gpus: &[Gpu]) -> String {
+    let line = |gpu: &Gpu| {
+        let model = gpu.model.as_deref().unwrap_or("unknown model");
+        let memory = gpu.memory_bytes.map(|bytes| quantity::bytes(bytes as f64, Units::Binary));
+        let parts = [Some(model.to_owned()), memory, gpu.uuid.clone()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("  {:<11} {}\n", gpu.name, printable(&parts.join(", ")))
+    };
+    match gpus {
+        [] => String::new(),
+        gpus => format!("\nGPUs:\n\n{}", gpus.iter().map(line).collect::<String>()),
+    }
 }
 
 fn rows(examinees: &[Examinee]) -> String {

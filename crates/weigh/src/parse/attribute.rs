@@ -13,6 +13,17 @@ pub fn number(bytes: &[u8]) -> Result<u64, Malformed> {
     only_number(bytes, "a whole number")
 }
 
+/// A whole number that may be below zero: a temperature.
+pub fn signed(bytes: &[u8]) -> Result<i64, Malformed> {
+    const FIELD: &str = "a whole number";
+    let (is_below, digits) = match bytes.strip_prefix(b"-") {
+        Some(digits) => (true, digits),
+        None => (false, bytes),
+    };
+    let size = i64::try_from(only_number(digits, FIELD)?).map_err(|_| Malformed(FIELD))?;
+    Ok(if is_below { -size } else { size })
+}
+
 /// A word or a few, without the newline.
 pub fn text(bytes: &[u8]) -> Result<&[u8], Malformed> {
     let text = bytes.strip_suffix(b"\n").ok_or(Malformed("text with its end"))?.trim_ascii();
@@ -46,6 +57,55 @@ pub fn port_rate(bytes: &[u8]) -> Result<u64, Malformed> {
         return Err(Malformed(FIELD));
     }
     bits.checked_add(tenths * 100_000_000).ok_or(Malformed(FIELD))
+}
+
+/// The generation of PCIe behind the speed of a link: `16.0 GT/s PCIe`, or `8 GT/s` before
+/// Linux 5.10. A link that is down has none.
+pub fn link_generation(bytes: &[u8]) -> Result<u64, Malformed> {
+    const FIELD: &str = "speed of a link";
+    let speed = text(bytes)?.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let known: [(&[u8], u64); 11] = [
+        (b"2.5", 1),
+        (b"5.0", 2),
+        (b"5", 2),
+        (b"8.0", 3),
+        (b"8", 3),
+        (b"16.0", 4),
+        (b"16", 4),
+        (b"32.0", 5),
+        (b"32", 5),
+        (b"64.0", 6),
+        (b"64", 6),
+    ];
+    let found = known.iter().find(|(known, _)| *known == speed);
+    found.map(|(_, generation)| *generation).ok_or(Malformed(FIELD))
+}
+
+/// Errors of a part of a GPU, those that could not be corrected first: `ue: 0`, `ce: 3`, a line
+/// each.
+pub fn error_counts(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let mut count = |key: &[u8], field| {
+        let line = lines.line()?.ok_or(Malformed(field))?;
+        only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+    };
+    Ok((count(b"ue:", "ue")?, count(b"ce:", "ce")?))
+}
+
+/// The value behind a key of an `uevent` file (`DRIVER=amdgpu`), when it is there and whole.
+pub fn of_uevent<'b>(bytes: &'b [u8], key: &str) -> Option<&'b [u8]> {
+    value_of(bytes, key, b'=')
+}
+
+/// The number behind a key of a file of properties (`simd_count 440`), when it is there and whole.
+pub fn property(bytes: &[u8], key: &str) -> Option<u64> {
+    std::str::from_utf8(value_of(bytes, key, b' ')?).ok()?.parse().ok()
+}
+
+fn value_of<'b>(bytes: &'b [u8], key: &str, between: u8) -> Option<&'b [u8]> {
+    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let mut whole = lines.filter_map(|line| line.strip_suffix(b"\n"));
+    whole.find_map(|line| line.strip_prefix(key.as_bytes())?.strip_prefix(&[between]))
 }
 
 /// The number of a perf event: `event=0x02`.
@@ -91,7 +151,39 @@ mod tests {
     }
 
     #[test]
+    fn a_temperature_may_be_below_zero() {
+        assert_eq!((signed(b"45000\n"), signed(b"-2000\n")), (Ok(45_000), Ok(-2000)));
+        assert!(signed(b"--1\n").is_err() && signed(b"-\n").is_err());
+    }
+
+    #[test]
+    fn links_have_generations_by_their_speed() {
+        let speeds = [&b"2.5 GT/s PCIe\n"[..], b"16.0 GT/s PCIe\n", b"8 GT/s\n"];
+        assert_eq!(speeds.map(link_generation), [Ok(1), Ok(4), Ok(3)]);
+        assert!(link_generation(b"Unknown\n").is_err());
+    }
+
+    #[test]
+    fn errors_that_were_corrected_are_told_from_those_that_were_not() {
+        assert_eq!(error_counts(b"ue: 1\nce: 23\n"), Ok((1, 23)));
+        assert!(error_counts(b"ce: 23\nue: 1\n").is_err() && error_counts(b"ue: 1\n").is_err());
+    }
+
+    #[test]
+    fn lines_have_keys_and_values() {
+        let uevent = b"DRIVER=amdgpu\nPCI_ID=1002:740C\nPCI_SLOT_NAME=0000:29:00.0";
+        assert_eq!(of_uevent(uevent, "DRIVER"), Some(&b"amdgpu"[..]));
+        assert_eq!(of_uevent(uevent, "PCI"), None);
+        assert_eq!(of_uevent(uevent, "PCI_SLOT_NAME"), None, "it was cut");
+        assert_eq!(property(b"simd_count 440\nsimd_per_cu 4\n", "simd_per_cu"), Some(4));
+        assert_eq!(property(b"simd_count -\n", "simd_count"), None);
+    }
+
+    #[test]
     fn a_cut_value_is_no_value() {
+        cut_at_every_byte(b"-2000\n", signed, |_, _| false);
+        cut_at_every_byte(b"16.0 GT/s PCIe\n", link_generation, |_, _| false);
+        cut_at_every_byte(b"ue: 1\nce: 23\n", error_counts, |_, _| false);
         cut_at_every_byte(b"262143328850\n", number, |_, _| false);
         cut_at_every_byte(b"4: ACTIVE\n", port_state, |_, _| false);
         cut_at_every_byte(b"100 Gb/sec (4X EDR)\n", port_rate, |_, _| false);
@@ -103,7 +195,9 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in mangled(b"2.5 Gb/sec (1X SDR)\n")) {
             let _ = (number(&bytes), text(&bytes), factor(&bytes), event(&bytes));
-            let _ = (port_state(&bytes), port_rate(&bytes));
+            let _ = (port_state(&bytes), port_rate(&bytes), signed(&bytes));
+            let _ = (link_generation(&bytes), error_counts(&bytes));
+            let _ = (of_uevent(&bytes, "k"), property(&bytes, "k"));
         }
     }
 }

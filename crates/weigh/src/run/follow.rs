@@ -103,7 +103,7 @@ pub fn follow(
 ) -> Result<Followed, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
-    if !own::sees_itself(&host) {
+    if !own::sees_itself(&host.proc) {
         return Err(Error::OtherNamespace);
     }
     let group = match &follow.what {

@@ -121,7 +121,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let made = made.unwrap_or(0);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
-    let sees_itself = own::sees_itself(&host);
+    let sees_itself = own::sees_itself(&host.proc);
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
     let inheritance = Inheritance::now(&host);
