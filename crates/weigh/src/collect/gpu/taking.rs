@@ -200,9 +200,9 @@ impl Driver {
             trouble.push(silent());
             return;
         }
-        let pids = Pids::of(&host.proc);
+        let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(_)));
+        let pids = if are_numbered { Pids::of(&host.proc) } else { Pids::Ours };
         let before = std::mem::take(&mut self.seen);
-        let mut are_foreign = false;
         for card in &last.cards {
             let mut unknown = 0;
             for user in last.users.iter().filter(|user| user.gpu == card.name) {
@@ -213,7 +213,6 @@ impl Driver {
                     }
                     Who::Numbered(pid) => pid,
                 };
-                are_foreign |= pids != Pids::Ours;
                 match pids.process(&host.proc, pid, &mut self.buffer) {
                     Some(id) => {
                         self.seen.insert(id.pid, id);
@@ -228,9 +227,7 @@ impl Driver {
             }
             put(tick, card, age, unknown);
         }
-        if let Pids::Foreign(why) = pids
-            && are_foreign
-        {
+        if let Pids::Foreign(why) = pids {
             trouble.push(why.to_owned());
         }
     }

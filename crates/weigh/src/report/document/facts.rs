@@ -172,7 +172,9 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
 /// How busy the GPUs were.
 fn gpu_busy(summary: &Summary) -> Bar {
     let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (value(summary, "gpus_busy_mean"), gpus(summary).count());
+    // Of those that say how busy they are.
+    let count = gpus(summary).filter(|gpu| gpu.utilization_mean_ratio.is_some()).count();
+    let mean = value(summary, "gpus_busy_mean");
     let note = match mean {
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NO_GPU.to_owned(),
@@ -183,7 +185,9 @@ fn gpu_busy(summary: &Summary) -> Bar {
 /// How full the GPUs' memory was.
 fn gpu_memory(summary: &Summary, units: Units) -> Bar {
     let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
-    let all: Option<u64> = gpus(summary).map(|gpu| gpu.is.memory_bytes).sum();
+    // Of those that say how much is in use.
+    let telling = gpus(summary).filter(|gpu| gpu.memory_peak_bytes.is_some());
+    let all: Option<u64> = telling.map(|gpu| gpu.is.memory_bytes).sum();
     let all = all.filter(|all| *all > 0).map(|all| all as f64);
     let bytes = |value: f64| quantity::bytes(value, units);
     let note = match (used, all) {

@@ -16,48 +16,56 @@ pub(super) struct Look<'a> {
     pub(super) trouble: &'a mut Vec<String>,
 }
 
-/// A file with one value, or none.
+/// A value, and the file it is in.
 #[derive(Debug, Default)]
 pub(super) struct Sensor {
-    file: Option<KeptAt>,
+    /// Files that may have it, the best last. Nothing when its card does not have it.
+    files: Vec<KeptAt>,
+    /// Whether the last of them is the one: from then on, no other would be the same value.
+    is_found: bool,
 }
 
 impl Sensor {
-    /// The first of these files that is there.
+    /// The value in the first of these files that has one.
     pub(super) fn first(sys: &Dir, paths: &[String], allowance: &Descriptors) -> Sensor {
-        let paths = paths.iter().filter_map(|path| CString::new(path.as_str()).ok());
-        let found = paths.into_iter().find(|path| sys.has(path));
-        Sensor { file: found.map(|path| KeptAt::new(path, allowance)) }
+        let paths = paths.iter().rev().filter_map(|path| CString::new(path.as_str()).ok());
+        let there = paths.filter(|path| sys.has(path));
+        let files = there.map(|path| KeptAt::new(path, allowance)).collect();
+        Sensor { files, is_found: false }
     }
 
     /// The value as it is now, if it can be had.
     pub(super) fn read<T>(
         &mut self,
         look: &mut Look,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
     ) -> Option<T> {
-        let file = self.file.as_mut()?;
-        let failed = match file.read(look.sys, look.buffer) {
-            Ok(bytes) => match parse(bytes) {
-                Ok(value) => return Some(value),
-                Err(source) => {
-                    let path = look.sys.path(file.path());
-                    look.trouble.push(format!("{}: {source}", path.display()));
+        while let Some(file) = self.files.last_mut() {
+            let failed = match file.read(look.sys, look.buffer) {
+                Ok(bytes) => {
+                    self.is_found = true;
+                    let told = |source| {
+                        let path = look.sys.path(file.path());
+                        look.trouble.push(format!("{}: {source}", path.display()));
+                    };
+                    return parse(bytes).map_err(told).ok();
+                }
+                Err(error) => error,
+            };
+            match failed.errno() {
+                Some(libc::EPERM | libc::EBUSY | libc::EAGAIN | libc::ENODATA) => return None,
+                // Its card does not have it, or is gone, which is noticed elsewhere.
+                Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ENOENT | libc::ENODEV) => {}
+                Some(libc::EACCES) => look.trouble.push(failed.to_string()),
+                _ => {
+                    look.trouble.push(failed.to_string());
                     return None;
                 }
-            },
-            Err(error) => error,
-        };
-        match failed.errno() {
-            // Its card does not have it, or is gone, which is noticed elsewhere.
-            _ if failed.is_gone() => self.file = None,
-            Some(libc::EOPNOTSUPP | libc::EINVAL) => self.file = None,
-            Some(libc::EPERM | libc::EBUSY | libc::EAGAIN | libc::ENODATA) => {}
-            Some(libc::EACCES) => {
-                look.trouble.push(failed.to_string());
-                self.file = None;
             }
-            _ => look.trouble.push(failed.to_string()),
+            self.files.pop();
+            if self.is_found {
+                self.files.clear();
+            }
         }
         None
     }
