@@ -68,14 +68,25 @@ impl Amd {
         }
     }
 
-    /// Memory and the limit of power, which do not change.
-    pub(super) fn what(&mut self, look: &mut Look) -> (Option<u64>, Option<f64>) {
-        (self.total.number(look), self.limit.millionths(look))
+    /// The power it may take. Asking wakes it up.
+    pub(super) fn limit(&mut self, look: &mut Look) -> Option<f64> {
+        self.limit.millionths(look)
+    }
+
+    /// Memory, which the kernel knows by itself: asking wakes nobody.
+    pub(super) fn memory(&mut self, look: &mut Look) -> GpuMemory {
+        let (used, total) = (self.used.number(look), self.total.number(look));
+        GpuMemory {
+            used,
+            total,
+            free: total.zip(used).and_then(|(total, used)| total.checked_sub(used)),
+            bar1_used: self.visible_used.number(look),
+            bar1_total: self.visible_total.number(look),
+        }
     }
 
     /// Asks everything once.
     pub(super) fn look(&mut self, name: Name, look: &mut Look) -> CardRead {
-        let (used, total) = (self.used.number(look), self.total.number(look));
         let errors = self.errors.read(look, attribute::error_counts);
         CardRead {
             activity: GpuActivity {
@@ -83,16 +94,10 @@ impl Amd {
                 memory_utilization: self.memory_busy.share(look),
                 ..GpuActivity::default()
             },
-            memory: GpuMemory {
-                used,
-                total,
-                free: total.zip(used).and_then(|(total, used)| total.checked_sub(used)),
-                bar1_used: self.visible_used.number(look),
-                bar1_total: self.visible_total.number(look),
-            },
+            memory: self.memory(look),
             power: GpuPower {
                 draw: self.power.millionths(look).filter(|watts| *watts < TOO_MUCH),
-                limit: self.limit.millionths(look),
+                limit: self.limit(look),
                 temperature: self.temperature.degrees(look),
                 fan: self.fan.number(look).filter(|pwm| *pwm <= 255).map(|pwm| pwm as f64 / 255.0),
                 clock_graphics: self.clock.number(look).map(|hertz| hertz as f64),

@@ -6,8 +6,8 @@
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::super::GpuActivity;
 use super::super::reading::CardRead;
+use super::super::{GpuActivity, GpuMemory};
 use super::amd::Amd;
 use super::intel::Intel;
 use super::sensor::{Look, Sensor};
@@ -104,6 +104,15 @@ enum Files {
     Intel(Box<Intel>),
 }
 
+impl Files {
+    fn memory(&mut self, look: &mut Look) -> GpuMemory {
+        match self {
+            Files::Amd(files) => files.memory(look),
+            Files::Intel(files) => files.memory(look),
+        }
+    }
+}
+
 /// One card.
 pub(super) struct Card {
     pub(super) name: Name,
@@ -142,12 +151,12 @@ impl Card {
 
     /// What it is.
     pub(super) fn what(&mut self, look: &mut Look) -> Gpu {
-        let is_asleep = self.is_asleep(look);
-        let (memory_bytes, power_limit_watts) = match &mut self.files {
-            _ if is_asleep => (None, None),
-            Files::Amd(files) => files.what(look),
-            Files::Intel(files) => files.what(look),
+        let power_limit_watts = match (self.is_asleep(look), &mut self.files) {
+            (true, _) => None,
+            (false, Files::Amd(files)) => files.limit(look),
+            (false, Files::Intel(files)) => files.limit(look),
         };
+        let memory_bytes = self.files.memory(look).total;
         let driver = self.place.driver.name();
         let module = CString::new(format!("module/{driver}/version")).unwrap_or_default();
         let version = look.sys.read(&module, look.buffer).ok();
@@ -184,7 +193,8 @@ impl Card {
             let says_how_busy = matches!(self.files, Files::Amd(_));
             let utilization = says_how_busy.then_some(0.0);
             let activity = GpuActivity { utilization, ..GpuActivity::default() };
-            return CardRead { activity, ..CardRead::nothing(self.name) };
+            let memory = self.files.memory(look);
+            return CardRead { activity, memory, ..CardRead::nothing(self.name) };
         }
         let mut read = match &mut self.files {
             Files::Amd(files) => files.look(self.name, look),

@@ -9,17 +9,23 @@
 //! The power is told by the growth of the energy alone, and a GPU that is part of the processor
 //! has no hwmon: its energy is in the processor's (`energy`, uncore).
 
+use std::ffi::CString;
+
 use super::super::reading::CardRead;
 use super::super::{GpuActivity, GpuMemory, GpuPower};
 use super::sensor::{Look, Sensor};
 use crate::host::{Descriptors, Dir};
 use crate::sample::Name;
 
+/// Tiles that a GPU may have (`XE_MAX_TILES_PER_DEVICE` of the kernel). Clock and sleep are told of
+/// the first.
+const TILES: u32 = 2;
+
 /// The files of one GPU.
 pub(super) struct Intel {
     asleep: Sensor,
     clock: Sensor,
-    total: Sensor,
+    totals: Vec<Sensor>,
     energy: Sensor,
     limit: Sensor,
     temperature: Sensor,
@@ -33,6 +39,11 @@ impl Intel {
                 files.iter().map(|file| format!("{directory}/{file}")).collect();
             Sensor::first(sys, &paths, allowance)
         };
+        let file = |tile: u32| format!("device/tile{tile}/physical_vram_size_bytes");
+        let is_there = |tile: &u32| {
+            CString::new(format!("{card}/{}", file(*tile))).is_ok_and(|path| sys.has(&path))
+        };
+        let tiles = (0..TILES).take_while(is_there);
         Intel {
             asleep: first(
                 card,
@@ -46,7 +57,7 @@ impl Intel {
                 card,
                 &["gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq"],
             ),
-            total: first(card, &["device/tile0/physical_vram_size_bytes"]),
+            totals: tiles.map(|tile| first(card, &[&file(tile)])).collect(),
             // The whole card; where only its chip is metered, that.
             energy: first(hwmon, &["energy1_input", "energy2_input"]),
             limit: first(hwmon, &["power1_max", "power1_rated_max", "power2_max"]),
@@ -54,13 +65,15 @@ impl Intel {
         }
     }
 
-    /// Memory and the limit of power.
-    pub(super) fn what(&mut self, look: &mut Look) -> (Option<u64>, Option<f64>) {
-        (self.total.number(look), self.limit(look))
+    /// Memory of all its tiles, where it has its own. Asking wakes nobody.
+    pub(super) fn memory(&mut self, look: &mut Look) -> GpuMemory {
+        let tiles = self.totals.iter_mut().map(|tile| tile.number(look));
+        let total: Option<u64> = tiles.sum();
+        GpuMemory { total: total.filter(|bytes| *bytes > 0), ..GpuMemory::default() }
     }
 
-    /// Zero means that there is none.
-    fn limit(&mut self, look: &mut Look) -> Option<f64> {
+    /// The power it may take; asking wakes it up. Zero means that there is none.
+    pub(super) fn limit(&mut self, look: &mut Look) -> Option<f64> {
         self.limit.millionths(look).filter(|watts| *watts > 0.0)
     }
 
@@ -71,7 +84,7 @@ impl Intel {
                 asleep: self.asleep.number(look).map(|milliseconds| milliseconds as f64 / 1e3),
                 ..GpuActivity::default()
             },
-            memory: GpuMemory { total: self.total.number(look), ..GpuMemory::default() },
+            memory: self.memory(look),
             power: GpuPower {
                 limit: self.limit(look),
                 energy: self.energy.millionths(look),

@@ -185,7 +185,8 @@ fn a_card_that_sleeps_is_not_asked_and_does_nothing() {
     run.look(&[]).outcome.as_ref().unwrap();
     let (_, activity) = run.cards::<GpuActivity>()[1];
     assert_eq!((activity.utilization, activity.processes), (Some(0.0), Some(0)));
-    assert_eq!(run.cards::<GpuMemory>()[1].1.used, None);
+    assert_eq!(run.cards::<GpuPower>()[1].1.draw, None);
+    assert_eq!(run.cards::<GpuMemory>()[1].1.used, Some(1000), "the kernel knows that by itself");
 }
 
 #[test]
