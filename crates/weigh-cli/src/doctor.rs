@@ -10,7 +10,8 @@ use weigh::host::hardware::surroundings::{Surroundings, Whose};
 use weigh::host::hardware::{Hardware, Live};
 use weigh::quantity::{self, Units};
 use weigh::report::{hardware, text::Style};
-use weigh::words::broken;
+use weigh::sample::Gpu;
+use weigh::words::{broken, printable};
 
 use crate::args::{DoctorArgs, Format};
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ use crate::{config, print};
 #[derive(Serialize)]
 struct Examined {
     host: Facts,
+    gpus: Vec<Gpu>,
     collectors: Vec<Examinee>,
     watching: Vec<Examinee>,
 }
@@ -77,6 +79,7 @@ fn json(value: &impl Serialize) -> String {
 fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     let examined = Examined {
         host: Facts::of(host),
+        gpus: collect::gpu::there(host),
         collectors: examine(SOURCES, host),
         watching: examine(WATCHING, host),
     };
@@ -112,6 +115,7 @@ fn text(examined: &Examined) -> String {
     );
     let mut text = indented(&machine, 0) + "\n\n";
     text += &rows(&examined.collectors);
+    text += &gpus(&examined.gpus);
     text += "\nTo follow processes that weigh did not start:\n\n";
     text += &rows(&examined.watching);
     let always =
@@ -122,6 +126,21 @@ fn text(examined: &Examined) -> String {
 /// Words that end before column 80, their further lines under the first.
 fn indented(words: &str, column: usize) -> String {
     broken(words, 79 - column).join(&format!("\n{:column$}", ""))
+}
+
+/// The GPUs that were found, if there are any.
+fn gpus(gpus: &[Gpu]) -> String {
+    let line = |gpu: &Gpu| {
+        let model = gpu.model.as_deref().unwrap_or("unknown model");
+        let memory = gpu.memory_bytes.map(|bytes| quantity::bytes(bytes as f64, Units::Binary));
+        let parts = [Some(model.to_owned()), memory, gpu.uuid.clone()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        format!("  {:<11} {}\n", gpu.name, printable(&parts.join(", ")))
+    };
+    match gpus {
+        [] => String::new(),
+        gpus => format!("\nGPUs:\n\n{}", gpus.iter().map(line).collect::<String>()),
+    }
 }
 
 fn rows(examinees: &[Examinee]) -> String {

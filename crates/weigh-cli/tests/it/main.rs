@@ -17,6 +17,7 @@ mod exports;
 mod figures;
 mod following;
 mod gpu;
+mod gpu_files;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod gpu_trouble;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::footprint::Footprint;
 use super::process::{Process, Tools};
-use super::{Probe, SOURCES, Source, groups};
+use super::{Collector, Probe, SOURCES, Source, gpu, groups};
 use crate::catalog::{Metric, Type, Value};
 use crate::host::fake::FakeHost;
 use crate::host::{Host, ProcPath};
@@ -72,16 +72,24 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
     }
 }
 
+/// The collector of a source; none that leaves the reading to a thread.
+fn collector(source: &Source, settings: &Settings) -> Option<Box<dyn Collector>> {
+    let is_gpu = source.name == gpu::SOURCE.name;
+    if is_gpu { Some(gpu::at_once(settings)) } else { Some(source.collector?(settings)) }
+}
+
 /// What the collectors make of a machine at both of its moments.
 fn measured(machine: &Path) -> String {
     let (t0, t1) = (read(machine, "t0.host"), read(machine, "t1.host"));
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost, its counters, its directory and the driver that it would ask are those of
-    // this test, not of the capture.
-    let ours = ["own", "task-clock", "filesystem", "gpu"];
-    let sources = SOURCES.iter().filter(|source| !ours.contains(&source.name));
+    // weigh's own cost, its counters, its directory and the library that it would ask are those
+    // of this test, not of the capture.
+    let ours = ["own", "task-clock", "filesystem"];
+    let by_library = host.proc.has(c"driver/nvidia/version");
+    let is_ours = |name| ours.contains(&name) || (by_library && name == gpu::SOURCE.name);
+    let sources = SOURCES.iter().filter(|source| !is_ours(source.name));
     let is_here =
         |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);
     let sources: Vec<_> = sources.filter(is_here).collect();
@@ -91,7 +99,7 @@ fn measured(machine: &Path) -> String {
     let mut tree: Vec<Process> =
         processes(&host, &t0).into_iter().map(|id| Process::new(id, b"", &tools)).collect();
     let mut collectors: Vec<_> =
-        sources.iter().filter_map(|source| Some(source.collector?(&settings))).collect();
+        sources.iter().filter_map(|source| collector(source, &settings)).collect();
     let mut out = String::new();
     for (second, moment) in ["t0", "t1"].into_iter().enumerate() {
         tick.begin(Duration::from_secs(second as u64));
@@ -105,6 +113,7 @@ fn measured(machine: &Path) -> String {
         }
         tick.tables().iter().for_each(|table| write_table(&mut out, moment, table));
         fake.become_captured(&t1);
+        fake.pass(Duration::from_secs(1));
     }
     out
 }
@@ -159,6 +168,9 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
             let _ = parse::attribute::valued(bytes, "DRIVER=");
             Ok(())
         }
+        "current_link_speed" => parse::attribute::link_generation(bytes).map(drop),
+        "umc_err_count" => parse::attribute::error_counts(bytes).map(drop),
+        _ if path.contains("/fdinfo/") => parse::drm_fdinfo::parse(bytes).map(drop),
         "online" => parse::cpulist::count(bytes).map(drop),
         _ if path.starts_with("/sys/") => parse::attribute::number(bytes).map(drop),
         _ => Ok(()),

@@ -41,6 +41,9 @@ pub(super) const SOURCE: Source = Source {
 /// Descriptors that are kept; further meters are opened each time.
 const KEPT: usize = 24;
 
+/// Chips of GPUs: these are `gpu`'s to ask, because asking may take long or wake a card up.
+const OF_GPUS: [&[u8]; 3] = [b"amdgpu", b"i915", b"xe"];
+
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 fn probe(host: &Host) -> Probe {
@@ -90,6 +93,9 @@ impl Meter {
             let Ok(directory) = CString::new(directory) else { continue };
             let files = host.sys.names(&directory).unwrap_or_default();
             let owner = text(host, &directory, "name").unwrap_or_else(|| chip.to_bytes().to_vec());
+            if OF_GPUS.contains(&&*owner) {
+                continue;
+            }
             for (channel, tells, file) in channels(&files) {
                 let label = text(host, &directory, &format!("{channel}_label"));
                 let label = label.unwrap_or_else(|| channel.as_bytes().to_vec());
@@ -225,6 +231,14 @@ mod tests {
         let found: Vec<_> =
             rows.iter().map(|(name, row)| (name.as_str(), row.power, row.used)).collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_meter_of_a_gpu_is_left_to_those_who_know_gpus() {
+        let fake = FakeHost::new()
+            .sys("class/hwmon/hwmon0/name", "amdgpu\n")
+            .sys("class/hwmon/hwmon0/power1_average", "215000000\n");
+        assert!(matches!(probe(&fake.host()), Probe::Absent { .. }));
     }
 
     #[test]

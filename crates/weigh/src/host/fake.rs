@@ -33,7 +33,8 @@ impl FakeHost {
         FakeHost { root, now: Rc::default(), counts: Rc::default() }
     }
 
-    /// A machine with the files of a capture: `=== PATH` lines, each followed by the content.
+    /// A machine with the files of a capture: `=== PATH` lines, each followed by the content, and
+    /// `=== PATH -> TARGET` for a link.
     pub fn captured(archive: &str) -> FakeHost {
         let fake = FakeHost::new();
         fake.become_captured(archive);
@@ -44,7 +45,11 @@ impl FakeHost {
     pub fn become_captured(&self, archive: &str) {
         for entry in archive.split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();
-            self.set(path.trim_start_matches('/'), content.as_bytes());
+            let path = path.trim_start_matches('/');
+            match path.split_once(" -> ") {
+                Some((link, target)) => self.link(link, target),
+                None => self.set(path, content.as_bytes()),
+            }
         }
     }
 
@@ -56,9 +61,7 @@ impl FakeHost {
 
     /// With this symbolic link under `/proc`.
     pub fn proc_link(self, path: &str, target: &str) -> FakeHost {
-        let path = self.root.path().join("proc").join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::os::unix::fs::symlink(target, path).unwrap();
+        self.link(&format!("proc/{path}"), target);
         self
     }
 
@@ -112,7 +115,16 @@ impl FakeHost {
 
     /// Takes away everybody's right to read a file under `/sys`: see [`as_nobody`].
     pub fn deny_sys(&self, path: &str) {
-        let path = self.root.path().join("sys").join(path);
+        self.deny(&format!("sys/{path}"));
+    }
+
+    /// Takes away everybody's right to read a file or directory under `/proc`: see [`as_nobody`].
+    pub fn deny_proc(&self, path: &str) {
+        self.deny(&format!("proc/{path}"));
+    }
+
+    fn deny(&self, path: &str) {
+        let path = self.root.path().join(path);
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     }
 
@@ -139,6 +151,14 @@ impl FakeHost {
         host.page_size = 4096;
         host.ticks_per_second = 100;
         host
+    }
+
+    fn link(&self, path: &str, target: &str) {
+        let path = self.root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // It may be there, and point elsewhere.
+        let _ = std::fs::remove_file(&path);
+        std::os::unix::fs::symlink(target, path).unwrap();
     }
 
     fn set(&self, path: &str, content: &[u8]) {

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 
 use super::wait::{self, Usage};
-use super::{Error, Host, clock};
+use super::{Dir, Error, Host, clock};
 use crate::parse::{self, io::Io};
 
 /// What this process had used when it became weigh: exec keeps the account of what was before.
@@ -71,8 +71,8 @@ pub fn become_subreaper() -> std::io::Result<()> {
 
 /// Whether this `/proc` shows us under the pid we have: one of another pid namespace does not,
 /// and every pid in it would be somebody else's.
-pub fn sees_itself(host: &Host) -> bool {
-    host.proc.link(c"self").is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
+pub fn sees_itself(proc: &Dir) -> bool {
+    proc.link(c"self").is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
 
 /// The children this process has already: those of whatever it was before it became weigh.
@@ -156,7 +156,7 @@ fn inherited_descriptors() -> std::io::Result<Vec<i32>> {
 pub fn reaped_io(host: &Host) -> Result<Io, Error> {
     let mut buffer = Vec::new();
     let mut own = Vec::new();
-    let tasks = super::Dir::open(std::path::Path::new("/proc/self/task"))?;
+    let tasks = Dir::open(std::path::Path::new("/proc/self/task"))?;
     let mut names = Vec::new();
     tasks.entries(&mut Vec::new(), |name, _| {
         if name.to_bytes().first().is_some_and(u8::is_ascii_digit) {

@@ -13,6 +13,17 @@ pub fn number(bytes: &[u8]) -> Result<u64, Malformed> {
     only_number(bytes, "a whole number")
 }
 
+/// A whole number that may be below zero: a temperature, or the speed of a device that is down.
+pub fn signed(bytes: &[u8]) -> Result<i64, Malformed> {
+    const FIELD: &str = "a whole number";
+    let (is_below, digits) = match bytes.strip_prefix(b"-") {
+        Some(digits) => (true, digits),
+        None => (false, bytes),
+    };
+    let size = i64::try_from(only_number(digits, FIELD)?).map_err(|_| Malformed(FIELD))?;
+    Ok(if is_below { -size } else { size })
+}
+
 /// A word or a few, without the newline.
 pub fn text(bytes: &[u8]) -> Result<&[u8], Malformed> {
     let text = bytes.strip_suffix(b"\n").ok_or(Malformed("text with its end"))?.trim_ascii();
@@ -66,12 +77,6 @@ pub fn chosen(bytes: &[u8]) -> Result<&[u8], Malformed> {
     word.and_then(|word| word.get(1..word.len() - 1)).ok_or(Malformed("a chosen word"))
 }
 
-/// A whole number that may be below zero: the speed of a device that is down is `-1`.
-pub fn signed(bytes: &[u8]) -> Result<i64, Malformed> {
-    let text = std::str::from_utf8(text(bytes)?).map_err(|_| Malformed("a whole number"))?;
-    text.parse().map_err(|_| Malformed("a whole number"))
-}
-
 /// Whole numbers with spaces between them: how far a memory node is from each, `10 21`.
 pub fn numbers(bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
     let mut rest = Cursor::new(bytes);
@@ -93,6 +98,39 @@ pub fn valued<'a>(bytes: &'a [u8], key: &str) -> Option<&'a str> {
         }
     }
     None
+}
+
+/// The generation of PCIe behind the speed of a link: `16.0 GT/s PCIe`, or `8 GT/s` before
+/// Linux 5.10. A link that is down has none.
+pub fn link_generation(bytes: &[u8]) -> Result<u64, Malformed> {
+    const FIELD: &str = "speed of a link";
+    let speed = text(bytes)?.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let known: [(&[u8], u64); 11] = [
+        (b"2.5", 1),
+        (b"5.0", 2),
+        (b"5", 2),
+        (b"8.0", 3),
+        (b"8", 3),
+        (b"16.0", 4),
+        (b"16", 4),
+        (b"32.0", 5),
+        (b"32", 5),
+        (b"64.0", 6),
+        (b"64", 6),
+    ];
+    let found = known.iter().find(|(known, _)| *known == speed);
+    found.map(|(_, generation)| *generation).ok_or(Malformed(FIELD))
+}
+
+/// Errors of a part of a GPU, those that could not be corrected first: `ue: 0`, `ce: 3`, a line
+/// each.
+pub fn error_counts(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let mut count = |key: &[u8], field| {
+        let line = lines.line()?.ok_or(Malformed(field))?;
+        only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+    };
+    Ok((count(b"ue:", "ue")?, count(b"ce:", "ce")?))
 }
 
 /// The number of a perf event: `event=0x02`.
@@ -138,12 +176,32 @@ mod tests {
     }
 
     #[test]
+    fn a_temperature_may_be_below_zero() {
+        assert_eq!((signed(b"45000\n"), signed(b"-2000\n")), (Ok(45_000), Ok(-2000)));
+        assert!(signed(b"--1\n").is_err() && signed(b"-\n").is_err());
+    }
+
+    #[test]
+    fn links_have_generations_by_their_speed() {
+        let speeds = [&b"2.5 GT/s PCIe\n"[..], b"16.0 GT/s PCIe\n", b"8 GT/s\n"];
+        assert_eq!(speeds.map(link_generation), [Ok(1), Ok(4), Ok(3)]);
+        assert!(link_generation(b"Unknown\n").is_err());
+    }
+
+    #[test]
+    fn errors_that_were_corrected_are_told_from_those_that_were_not() {
+        assert_eq!(error_counts(b"ue: 1\nce: 23\n"), Ok((1, 23)));
+        assert!(error_counts(b"ce: 23\nue: 1\n").is_err() && error_counts(b"ue: 1\n").is_err());
+    }
+
+    #[test]
     fn caches_choices_and_distances_are_those_of_sysfs() {
         assert_eq!((cache_size(b"32K\n"), cache_size(b"512M\n").is_err()), (Ok(32768), true));
         assert_eq!(chosen(b"always [madvise] never\n"), Ok(&b"madvise"[..]));
         assert!(chosen(b"always madvise never\n").is_err() && chosen(b"[\n").is_err());
         assert_eq!((signed(b"-1\n"), signed(b"25000\n")), (Ok(-1), Ok(25_000)));
         assert_eq!(numbers(b"10 21 31\n"), Ok(vec![10, 21, 31]));
+        assert_eq!(valued(b"simd_count 440\nsimd_per_cu 4\n", "simd_per_cu "), Some("4"));
         let uevent = b"DRIVER=mlx5_core\nPCI_ID=15B3:1017\nEMPTY=\n";
         assert_eq!(valued(uevent, "PCI_ID="), Some("15B3:1017"));
         assert_eq!((valued(uevent, "EMPTY="), valued(uevent, "PCI_SLOT=")), (None, None));
@@ -156,7 +214,9 @@ mod tests {
         cut_at_every_byte(b"16384K\n", cache_size, |_, _| false);
         cut_at_every_byte(b"always [madvise] never\n", chosen, |_, _| false);
         cut_at_every_byte(b"10 21\n", numbers, |_, _| false);
-        cut_at_every_byte(b"-1\n", signed, |_, _| false);
+        cut_at_every_byte(b"-2000\n", signed, |_, _| false);
+        cut_at_every_byte(b"16.0 GT/s PCIe\n", link_generation, |_, _| false);
+        cut_at_every_byte(b"ue: 1\nce: 23\n", error_counts, |_, _| false);
         cut_at_every_byte(b"262143328850\n", number, |_, _| false);
         cut_at_every_byte(b"4: ACTIVE\n", port_state, |_, _| false);
         cut_at_every_byte(b"100 Gb/sec (4X EDR)\n", port_rate, |_, _| false);
@@ -170,6 +230,7 @@ mod tests {
             let _ = (number(&bytes), text(&bytes), factor(&bytes), event(&bytes));
             let _ = (port_state(&bytes), port_rate(&bytes), cache_size(&bytes), chosen(&bytes));
             let _ = (signed(&bytes), numbers(&bytes), valued(&bytes, "2.5"));
+            let _ = (link_generation(&bytes), error_counts(&bytes));
         }
     }
 }

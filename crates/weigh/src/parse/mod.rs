@@ -4,7 +4,7 @@
 //! machine) hands them over, so every parser can be fed anything. The ones that
 //! run for every process at every tick (`stat`, `status`, `io`, `smaps`,
 //! `schedstat`, `loadavg`, `system_stat`) or for the machine (`net_dev`, `diskstats`,
-//! `pressure`, `vmstat`, `attribute`) do not allocate and do not check UTF-8, since
+//! `pressure`, `vmstat`, `attribute`, `drm_fdinfo`) do not allocate and do not check UTF-8, since
 //! names need not be UTF-8.
 //!
 //! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) are binary, in the byte order of the machine.
@@ -20,6 +20,7 @@ pub mod connector;
 pub mod cpuinfo;
 pub mod cpulist;
 pub mod diskstats;
+pub mod drm_fdinfo;
 mod fields;
 pub mod group_stat;
 pub mod io;

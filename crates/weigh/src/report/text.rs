@@ -228,6 +228,11 @@ impl Text {
         let of = if count == 1 { "GPU".to_owned() } else { format!("{count} GPUs") };
         let note = part("with everybody's", system, |bytes| style.bytes(bytes));
         let memory = get("gpu_memory_peak_bytes");
+        // One that only shows the desktop, as in most laptops, is not worth a line.
+        let says_nothing = get("gpu_utilization_mean_ratio").value.is_none();
+        if says_nothing && memory.value == Some(0.0) {
+            return;
+        }
         self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
         let note = join(&[
             Some(format!("of {of}")),

@@ -107,7 +107,7 @@ pub fn follow(
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
-    if !own::sees_itself(&host) {
+    if !own::sees_itself(&host.proc) {
         return Err(Error::OtherNamespace);
     }
     let group = match &follow.what {

@@ -151,7 +151,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
 
     // Another machine's groups say nothing of what runs here.
     let around = Group::own(&host).filter(|_| is_here(settings));
-    let sees_itself = own::sees_itself(&host);
+    let sees_itself = own::sees_itself(&host.proc);
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
     let inheritance = Inheritance::now(&host);

@@ -1,28 +1,43 @@
 //! GPUs: what each does and has, and what each process has of it.
 //!
-//! One family of metrics for all makers; a file for each maker beside this one, so far NVIDIA's.
-//! A GPU is called by its maker and its number (`nvidia0`), a part of one that is divided also
-//! by the part's (`nvidia0:1`). Memory and energy of parts are in those of the whole, too.
+//! One family of metrics for all makers: [`nvidia`] by the library of its driver, [`drm`] for
+//! AMD's and Intel's by the kernel's files. A GPU is called by its maker and its number
+//! (`nvidia0`, `amd1`), a part of one that is divided also by the part's (`nvidia0:1`). Memory
+//! and energy of parts are in those of the whole, too.
 //!
 //! A value that a card does not have is missing alone. `age` says how old a row's values are:
 //! drivers are asked by a thread of its own, because they may take their time.
 
+mod choice;
+mod drm;
+mod files;
 mod nvidia;
+mod pids;
+mod reading;
+mod taking;
+mod thread;
+mod visible;
 
-pub use nvidia::{Visible, is_word, not_there};
+use std::time::Duration;
+
+pub use choice::{is_word, not_there};
+pub use visible::Visible;
 
 use super::{Collector, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::Host;
 use crate::sample::Gpu;
 
+/// How long `weigh doctor` waits for a driver.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 metrics! {
     /// How busy one GPU is.
     pub struct GpuActivity in Gpu / "activity", "GPU activity" {
         /// Share of the driver's last sample period in which something was computed.
-        utilization: Gauge f64 Ratio, "Utilization", from "nvmlDeviceGetUtilizationRates gpu";
+        utilization: Gauge f64 Ratio, "Utilization", from "nvmlDeviceGetUtilizationRates gpu, gpu_busy_percent";
         /// Share of the driver's last sample period in which memory was read or written.
-        memory_utilization: Gauge f64 Ratio, "Memory utilization", from "nvmlDeviceGetUtilizationRates memory";
+        memory_utilization: Gauge f64 Ratio, "Memory utilization", from "nvmlDeviceGetUtilizationRates memory, mem_busy_percent";
         /// Share of its time that the video encoder was busy.
         encoder: Gauge f64 Ratio, "Encoder", from "nvmlDeviceGetEncoderUtilization";
         /// Share of its time that the video decoder was busy.
@@ -37,10 +52,12 @@ metrics! {
         encoder_busy: Counter f64 Elapsed, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
         /// Time in which the video decoder was busy: all samples of the driver, added up.
         decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
-        /// Processes that use it.
-        processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses";
+        /// Processes that use it: all that the driver knows, or those of the run that have it open.
+        processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
-        processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses";
+        processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
+        /// Time it was asleep; it was busy for the rest at most. Intel's.
+        asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
         age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
     }
@@ -50,15 +67,15 @@ metrics! {
     /// Memory of one GPU.
     pub struct GpuMemory in Gpu / "memory", "GPU memory" {
         /// Memory in use, whoever uses it.
-        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used";
+        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used";
         /// Memory that is free.
-        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free";
+        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, physical_vram_size_bytes";
         /// Memory in use that the machine's processors reach directly.
-        bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used";
+        bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
-        bar1_total: Gauge u64 Bytes, "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total";
+        bar1_total: Gauge u64 Bytes, "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total, mem_info_vis_vram_total";
     }
 }
 
@@ -66,23 +83,23 @@ metrics! {
     /// Power, heat and clocks of one GPU.
     pub struct GpuPower in Gpu / "power", "GPU power" {
         /// Power it takes.
-        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage";
+        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time";
         /// Power it may take.
-        limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit";
+        limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded, by its own counter.
-        energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption";
+        energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up.
-        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER";
+        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, hwmon power1_{average,input} in time";
         /// How warm it is.
-        temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature";
+        temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
         /// How fast its fan is told to be.
-        fan: Gauge f64 Ratio, "Fan", from "nvmlDeviceGetFanSpeed";
+        fan: Gauge f64 Ratio, "Fan", from "nvmlDeviceGetFanSpeed, hwmon pwm1";
         /// The clock of graphics.
-        clock_graphics: Gauge f64 Hertz, "Graphics clock", from "nvmlDeviceGetClockInfo GRAPHICS";
+        clock_graphics: Gauge f64 Hertz, "Graphics clock", from "nvmlDeviceGetClockInfo GRAPHICS, hwmon freq1_input, rps_act_freq_mhz, freq0/act_freq";
         /// The clock of the multiprocessors.
         clock_sm: Gauge f64 Hertz, "SM clock", from "nvmlDeviceGetClockInfo SM";
         /// The clock of the memory.
-        clock_memory: Gauge f64 Hertz, "Memory clock", from "nvmlDeviceGetClockInfo MEM";
+        clock_memory: Gauge f64 Hertz, "Memory clock", from "nvmlDeviceGetClockInfo MEM, hwmon freq2_input";
     }
 }
 
@@ -114,9 +131,9 @@ metrics! {
     /// Errors in the memory of one GPU.
     pub struct GpuEcc in Gpu / "ecc", "GPU memory errors" {
         /// Errors that were corrected, since its driver was loaded.
-        corrected: Counter u64 One, "Corrected", from "nvmlDeviceGetTotalEccErrors CORRECTED VOLATILE";
+        corrected: Counter u64 One, "Corrected", from "nvmlDeviceGetTotalEccErrors CORRECTED VOLATILE, ras/umc_err_count ce";
         /// Errors that could not be corrected, since its driver was loaded.
-        uncorrected: Counter u64 One, "Uncorrected", from "nvmlDeviceGetTotalEccErrors UNCORRECTED VOLATILE";
+        uncorrected: Counter u64 One, "Uncorrected", from "nvmlDeviceGetTotalEccErrors UNCORRECTED VOLATILE, ras/umc_err_count ue";
         /// Errors that were corrected in its whole life.
         corrected_lifetime: Counter u64 One, "Corrected ever", from "nvmlDeviceGetTotalEccErrors CORRECTED AGGREGATE";
         /// Errors that could not be corrected in its whole life.
@@ -132,11 +149,11 @@ metrics! {
         /// What it sends over PCIe.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// The generation of PCIe that its link runs with now.
-        pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration";
+        pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
         /// The lanes of PCIe that its link has now.
-        pcie_width: Gauge u64 One, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth";
+        pcie_width: Gauge u64 One, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth, current_link_width";
         /// How often something was sent again over PCIe.
-        pcie_replays: Counter u64 One, "PCIe replays", from "nvmlDeviceGetPcieReplayCounter";
+        pcie_replays: Counter u64 One, "PCIe replays", from "nvmlDeviceGetPcieReplayCounter, pcie_replay_count";
         /// What it received over NVLink.
         nvlink_received: Counter u64 Bytes, "Received over NVLink", from "nvmlDeviceGetFieldValues NVLINK_THROUGHPUT_DATA_RX";
         /// What it sent over NVLink.
@@ -168,17 +185,24 @@ metrics! {
     /// What one process has of one GPU.
     pub struct GpuShare in GpuProcess / "share", "GPU by process" {
         /// Memory of the GPU that it has.
-        memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory";
+        memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory, drm-{resident,memory}-*, kfd/proc/PID/vram_*";
         /// The most memory it ever had, where the driver keeps accounts.
         memory_peak: Gauge u64 Bytes, "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
-        /// Share of the multiprocessors' time that was its own.
-        utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil";
+        /// Share of the time of what computes (multiprocessors, or the busiest kind of engine) that was
+        /// its own.
+        utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
         /// Share of the memory's time that was its own.
         memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";
         /// Share of the video encoder's time that was its own.
-        encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil";
+        encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil, drm-engine-enc";
         /// Share of the video decoder's time that was its own.
-        decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil";
+        decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil, drm-engine-dec";
+        /// Share of the time of engines for all of video that was its own: Intel's.
+        video: Gauge f64 Ratio, "GPU video", from "drm-engine-video, drm-cycles-vcs";
+        /// Share of the time of engines that copy that was its own: AMD's and Intel's.
+        copy: Gauge f64 Ratio, "GPU copying", from "drm-engine-{dma,copy}, drm-cycles-bcs";
+        /// Share of the compute units that worked for it at the moment: AMD's.
+        occupancy: Gauge f64 Ratio, "GPU occupancy", from "kfd/proc/PID/stats_*/cu_occupancy";
     }
 }
 
@@ -194,7 +218,7 @@ pub fn is_expected(gpu: &Gpu) -> bool {
 
 pub(super) const SOURCE: Source = Source {
     name: "gpu",
-    about: "GPUs and what each process has of them (NVIDIA)",
+    about: "GPUs and what each process has of them (NVIDIA, AMD, Intel)",
     groups: &[
         group::<GpuActivity>(),
         group::<GpuMemory>(),
@@ -206,7 +230,7 @@ pub(super) const SOURCE: Source = Source {
         group::<GpuShare>(),
     ],
     probe,
-    collector: Some(|settings| Box::new(nvidia::Nvidia::new(settings)) as Box<dyn Collector>),
+    collector: Some(|settings| Box::new(taking::Gpus::new(settings)) as Box<dyn Collector>),
     on_request: false,
     everywhere: false,
 };
@@ -214,10 +238,39 @@ pub(super) const SOURCE: Source = Source {
 /// Whether there is a driver. It is not asked before a run: that may take seconds, and the
 /// command waits.
 fn probe(host: &Host) -> Probe {
-    nvidia::probe(host)
+    any(nvidia::probe(host), drm::probe(host))
 }
 
-/// What `weigh doctor` says: the driver is asked.
+/// What `weigh doctor` says: drivers are asked.
 pub(super) fn examine(host: &Host) -> Probe {
-    nvidia::examine(host)
+    let asked = nvidia::examine(host);
+    // A driver that is there and does not work is worth telling, whatever else works.
+    let is_there = matches!(nvidia::probe(host), Probe::Ready);
+    if is_there && !matches!(asked, Probe::Ready) { asked } else { any(asked, drm::probe(host)) }
+}
+
+/// The GPUs of this machine, as far as their drivers answer: that may take seconds.
+pub fn there(host: &Host) -> Vec<Gpu> {
+    let finds = taking::finds(host, None, None).into_iter().map(|(_, find)| find);
+    finds
+        .filter_map(|find| thread::within(PATIENCE, || Some(find().ok()?.there())))
+        .flatten()
+        .collect()
+}
+
+/// One that works is enough. Of those that do not, one that could is worth telling.
+fn any(one: Probe, other: Probe) -> Probe {
+    match (one, other) {
+        (Probe::Ready, _) | (_, Probe::Ready) => Probe::Ready,
+        (denied @ Probe::Denied { .. }, _) | (_, denied @ Probe::Denied { .. }) => denied,
+        (Probe::Absent { why: one }, Probe::Absent { why: other }) => {
+            Probe::Absent { why: format!("{one}; {other}") }
+        }
+    }
+}
+
+/// GPUs that are asked in the tick itself, so that a test knows what was there to read.
+#[cfg(test)]
+pub(super) fn at_once(settings: &crate::settings::Settings) -> Box<dyn Collector> {
+    Box::new(taking::Gpus::at_once(settings))
 }

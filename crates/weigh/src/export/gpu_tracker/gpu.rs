@@ -34,7 +34,7 @@ impl OfRun {
         let mut known = OfRun::default();
         for entry in entries {
             if let Event::Gpu(gpu) = &entry.event
-                && is_whole(&gpu.name)
+                && is_theirs(&gpu.name)
             {
                 known.count += 1;
                 known.expected += u64::from(is_expected(gpu));
@@ -43,6 +43,11 @@ impl OfRun {
         }
         known
     }
+}
+
+/// Whether gpu-tracker would count it: it does not know Intel's, and nearly every laptop has one.
+fn is_theirs(gpu: &str) -> bool {
+    is_whole(gpu) && !gpu.starts_with("intel")
 }
 
 /// GPUs at one moment.
@@ -67,7 +72,7 @@ pub enum Whose {
 pub fn of_run(summary: &Summary) -> OfRun {
     let memory = |part: &Part| part.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
     let figure = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
-    let whole = || summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
+    let whole = || summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name));
     let parts = &summary.parts;
     OfRun {
         count: whole().count() as u64,

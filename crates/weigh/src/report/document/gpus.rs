@@ -14,7 +14,7 @@ const NOT_MEASURED: &str = "no GPU was measured";
 /// How busy the GPUs were.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (value(summary, "gpus_busy_mean"), expected(summary));
+    let (mean, count) = (value(summary, "gpus_busy_mean"), telling(summary));
     let note = match mean {
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
@@ -25,7 +25,10 @@ pub(super) fn busy(summary: &Summary) -> Bar {
 /// How full the GPUs' memory was.
 pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
-    let all: Option<u64> = measured(summary).map(|gpu| gpu.is.memory_bytes).sum();
+    // Of those that say how much is in use.
+    let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
+    let telling = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
+    let all: Option<u64> = telling.map(|gpu| gpu.is.memory_bytes).sum();
     let all = all.filter(|all| *all > 0).map(|all| all as f64);
     let bytes = |value: f64| quantity::bytes(value, units);
     let note = match (used, all) {
@@ -56,14 +59,10 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
 }
 
-/// How many the run could have kept busy.
-fn expected(summary: &Summary) -> usize {
-    summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)).count()
-}
-
-/// The whole GPUs: what their parts have is in them.
-fn measured(summary: &Summary) -> impl Iterator<Item = &Gpu> {
-    summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name))
+/// How many of those that the run could have kept busy say how busy they were.
+fn telling(summary: &Summary) -> usize {
+    let expected = summary.gpus.iter().filter(|gpu| is_expected(&gpu.is));
+    expected.filter(|gpu| gpu.utilization_mean_ratio.is_some()).count()
 }
 
 /// By GPU.

@@ -3,7 +3,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
-use super::super::gpus::Gpus;
+use super::super::gpus::{Energy, Gpus};
 use super::{NOT_SEEN, SHORT, missing};
 
 const MEMORY: &str = "memory of GPUs by process, summed";
@@ -11,6 +11,11 @@ const UTILIZATION: &str = "utilization of GPUs, all samples of the driver";
 const AT_TICKS: &str = "utilization of GPUs, as each tick found it";
 const ENERGY: &str = "energy counters of GPUs, summed";
 const UNKNOWN: &str = "processes on a GPU whose memory, or whose run, is not known are not in it";
+const SILENT: &str = "no GPU here says how busy it is";
+const PARTIAL: &str = "a GPU that does not say how busy it is is not in it";
+const NO_ENERGY: &str = "no GPU here was asked twice for its energy, or none tells it";
+
+const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the run use none of the GPUs";
 
 /// Why nothing is known of GPUs.
 fn why(run: &Accumulator) -> String {
@@ -21,12 +26,13 @@ fn why(run: &Accumulator) -> String {
     run.reason("gpu").unwrap_or(otherwise).to_owned()
 }
 
-/// Why nothing is known of what GPUs did for the run.
-fn why_not_busy(run: &Accumulator) -> String {
-    if run.gpus.is_any() && run.gpus.expected_count() == 0 {
-        return "CUDA_VISIBLE_DEVICES let the run use none of the GPUs".to_owned();
+/// Why nothing is known of what GPUs did for the run, where those that are there are silent.
+fn why_not(run: &Accumulator, silent: &str) -> String {
+    match (run.gpus.is_any(), run.gpus.expected_count()) {
+        (true, 0) => HIDDEN.to_owned(),
+        (true, _) => silent.to_owned(),
+        (false, _) => why(run),
     }
-    why(run)
 }
 
 /// Memory that processes of the run had: of the main one, of the others, of all.
@@ -50,17 +56,23 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         figures.insert(name.to_owned(), figure);
     };
     put("gpu_memory_peak_bytes", memory(run, 2));
-    let (count, end) = (run.gpus.expected_count() as f64, run.duration());
-    let unknown = |source: &str| Figure::unknown(source, &why_not_busy(run));
+    // Of those that say how busy they are; in the others nobody knows what was done.
+    let end = run.duration();
+    let telling = run.gpus.telling(end);
+    let (count, are_all) = (telling as f64, telling == run.gpus.expected_count());
+    let unknown = |source: &str| Figure::unknown(source, &why_not(run, SILENT));
+    let of_those = |figure: Figure| if are_all { figure } else { figure.because(PARTIAL) };
     let mean = match run.gpus.busy_mean(end) {
         // It is the machine's: others may have been busy on the same GPUs.
-        Some(mean) => Figure::between(mean, Method::Sampled, 0.0, Some(count), UTILIZATION),
+        Some(mean) => {
+            of_those(Figure::between(mean, Method::Sampled, 0.0, Some(count), UTILIZATION))
+        }
         None => unknown(UTILIZATION),
     };
     let peak = match run.gpus.busy {
         Peak { value: Some(peak), at } => {
             let upper = Some(count.max(peak));
-            Figure::between(peak, Method::Sampled, peak, upper, AT_TICKS).at(at)
+            of_those(Figure::between(peak, Method::Sampled, peak, upper, AT_TICKS).at(at))
         }
         Peak { value: None, .. } => unknown(AT_TICKS),
     };
@@ -83,20 +95,25 @@ fn shared(figure: &Figure, count: f64) -> Figure {
 }
 
 fn energy(run: &Accumulator) -> Figure {
-    match run.gpus.energy() {
-        Some((joules, true)) => Figure::sampled(joules, ENERGY)
-            .because("what was used after the last look, or before the first, is not in it"),
-        Some((joules, false)) => {
-            Figure::between(joules, Method::Estimated, 0.0, None, "power of GPUs over time")
-                .because("a GPU has no counter of its energy")
-        }
-        None => Figure::unknown(ENERGY, &why_not_busy(run)),
-    }
+    let Some(Energy { joules, is_counted, is_of_all }) = run.gpus.energy() else {
+        return Figure::unknown(ENERGY, &why_not(run, NO_ENERGY));
+    };
+    let why = match (is_of_all, is_counted) {
+        (false, _) => "a GPU that does not tell its energy is not in it",
+        (true, true) => "what was used after the last look, or before the first, is not in it",
+        (true, false) => "a GPU has no counter of its energy",
+    };
+    let figure = if is_counted {
+        Figure::sampled(joules, ENERGY)
+    } else {
+        Figure::between(joules, Method::Estimated, 0.0, None, "power of GPUs over time")
+    };
+    figure.because(why)
 }
 
 /// Memory in use on all GPUs, whoever uses it.
 pub(super) fn system(run: &Accumulator, figures: &mut Figures) {
-    let source = "nvmlDeviceGetMemoryInfo used, summed";
+    let source = "memory in use on GPUs, summed";
     let figure = match run.gpus.used {
         Peak { value: Some(bytes), at } => Figure::sampled(bytes, source).at(at).because(SHORT),
         Peak { value: None, .. } => Figure::unknown(source, &why(run)),

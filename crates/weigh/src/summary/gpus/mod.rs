@@ -95,6 +95,15 @@ pub(super) struct Gpus {
     pub(super) some_unknown: bool,
 }
 
+/// The energy of GPUs.
+pub(super) struct Energy {
+    pub(super) joules: f64,
+    /// Whether all of it was counted by the cards themselves.
+    pub(super) is_counted: bool,
+    /// Whether no GPU is missing in it.
+    pub(super) is_of_all: bool,
+}
+
 /// Who a process is to the run.
 pub(super) enum Role {
     /// The main one, by its name.
@@ -190,19 +199,25 @@ impl Gpus {
         !self.each.is_empty()
     }
 
-    /// How many were busy on average, if that is known of all.
+    /// How many were busy on average, of those that say how busy they are.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let means: Option<Vec<f64>> = self.expected().map(|gpu| gpu.utilization(end)).collect();
-        means.filter(|means| !means.is_empty()).map(|means| means.iter().sum())
+        let means: Vec<f64> = self.expected().filter_map(|gpu| gpu.utilization(end)).collect();
+        (!means.is_empty()).then(|| means.iter().sum())
     }
 
-    /// The energy of all, and whether cards counted it themselves; nothing when it is not known
-    /// of one of them.
-    pub(super) fn energy(&self) -> Option<(f64, bool)> {
-        let energies: Option<Vec<(f64, bool)>> = self.expected().map(Followed::energy).collect();
-        let energies = energies.filter(|energies| !energies.is_empty())?;
-        let sum = energies.iter().map(|(joules, _)| joules).sum();
-        Some((sum, energies.iter().all(|(_, is_counted)| *is_counted)))
+    /// How many say how busy they are: Intel's do not.
+    pub(super) fn telling(&self, end: f64) -> usize {
+        self.expected().filter(|gpu| gpu.utilization(end).is_some()).count()
+    }
+
+    /// The energy of all whose energy is known.
+    pub(super) fn energy(&self) -> Option<Energy> {
+        let known: Vec<(f64, bool)> = self.expected().filter_map(Followed::energy).collect();
+        (!known.is_empty()).then(|| Energy {
+            joules: known.iter().map(|(joules, _)| joules).sum(),
+            is_counted: known.iter().all(|(_, is_counted)| *is_counted),
+            is_of_all: known.len() == self.expected_count(),
+        })
     }
 
     /// Each of them.

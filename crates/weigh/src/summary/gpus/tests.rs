@@ -132,6 +132,26 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
 }
 
 #[test]
+fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
+    let mut story = Story::new();
+    for (at, joules) in [(1.0, 1000.0), (2.0, 1200.0)] {
+        story.at(at, |tick| {
+            tick.put(named("nvidia0"), &busy(0.5, 0, 0));
+            tick.put(named("nvidia0"), &GpuPower { energy: Some(joules), ..GpuPower::default() });
+            tick.put(named("intel0"), &GpuActivity::default());
+        });
+    }
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpu_energy_joules"), Some(200.0));
+    assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.5));
+    assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.5));
+    for name in ["gpu_energy_joules", "gpu_utilization_mean_ratio"] {
+        let reason = summary.figures[name].reason.as_deref().unwrap();
+        assert!(reason.contains("is not in it"), "{name}: {reason}");
+    }
+}
+
+#[test]
 fn without_gpus_nothing_is_zero() {
     let mut story = Story::new();
     story.at(1.0, |_| {});

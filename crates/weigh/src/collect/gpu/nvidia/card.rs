@@ -1,25 +1,13 @@
 //! One card between two looks, and one look at it: each value is one call, and fails alone.
 
+use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
-use super::users::{UserRead, Users, believable};
+use super::users::{Users, believable};
 use crate::host::nvml::{
     Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sample, Sampled, Violation,
 };
 use crate::sample::Name;
-
-/// What one look at a card found.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CardRead {
-    pub(super) name: Name,
-    pub(super) activity: GpuActivity,
-    pub(super) memory: GpuMemory,
-    pub(super) power: GpuPower,
-    pub(super) throttle: GpuThrottle,
-    pub(super) ecc: GpuEcc,
-    pub(super) link: GpuLink,
-    pub(super) units: GpuUnits,
-}
 
 /// Which questions a card does not answer, and whether it is there.
 #[derive(Debug, Default)]

@@ -1,15 +1,19 @@
 //! Which cards there are, which of them count, and one look at all of them.
 
+use std::time::Duration;
+
+use super::super::choice::is_wanted;
+use super::super::reading::{Ask, Reading};
+use super::super::visible::Visible;
 use super::card::Card;
-use super::chosen::{is_wanted, unknown};
-use super::thread::Reading;
-use super::visible::Visible;
 use crate::host::nvml::{Device, Error, Nvml, Room};
-use crate::sample::{Gpu, Name};
+use crate::sample::{Gpu, Name, ProcessId};
 
 /// The cards that count.
 pub(super) struct Cards {
     cards: Vec<Card>,
+    /// All there are.
+    there: Vec<Gpu>,
     /// What they are, until that is told.
     met: Vec<Gpu>,
     /// What went wrong, until that is told.
@@ -46,17 +50,23 @@ impl Cards {
             visible.mark(&mut all);
             found.iter_mut().zip(&all).for_each(|(found, gpu)| found.gpu.usable = gpu.usable);
         }
-        trouble.extend(wanted.and_then(|wanted| unknown(wanted, &all)));
         found.retain(|found| wanted.is_none_or(|wanted| is_wanted(wanted, &found.gpu, &all)));
         let met = found.iter().map(|found| found.gpu.clone()).collect();
         let cards = found.into_iter().map(|found| {
             Card::new(Name::new(found.gpu.name.as_bytes()), found.device, found.is_divided)
         });
-        Ok(Cards { cards: cards.collect(), met, trouble, room: Room::default() })
+        let cards = cards.collect();
+        Ok(Cards { cards, there: all, met, trouble, room: Room::default() })
+    }
+}
+
+impl Ask for Cards {
+    fn there(&self) -> Vec<Gpu> {
+        self.there.clone()
     }
 
-    /// Asks all of them everything once.
-    pub(super) fn read(&mut self) -> Reading {
+    /// The driver knows the processes by itself.
+    fn read(&mut self, _: Duration, _: &[ProcessId]) -> Reading {
         let mut reading = Reading {
             met: std::mem::take(&mut self.met),
             trouble: std::mem::take(&mut self.trouble),

@@ -1,17 +1,9 @@
 //! The processes on one card: who they are by the driver's pids, and what they have.
 
 use super::super::GpuShare;
+use super::super::reading::{UserRead, Who};
 use crate::host::nvml::{PerProcess, User};
 use crate::sample::Name;
-
-/// A process on a card.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct UserRead {
-    pub(super) gpu: Name,
-    /// As the driver has it.
-    pub(super) pid: u32,
-    pub(super) share: GpuShare,
-}
 
 /// The processes of one look at one card.
 #[derive(Debug, Default)]
@@ -69,7 +61,8 @@ impl Users {
 
     /// All of them, on this card.
     pub(super) fn on(self, gpu: Name) -> impl Iterator<Item = UserRead> {
-        self.found.into_iter().map(move |(pid, share)| UserRead { gpu, pid, share })
+        let read = move |(pid, share)| UserRead { gpu, who: Who::Numbered(pid), share };
+        self.found.into_iter().map(read)
     }
 }
 

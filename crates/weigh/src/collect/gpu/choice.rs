@@ -1,34 +1,38 @@
 //! Words that choose GPUs (`--gpus`): what they mean, and which of them mean nothing.
 //!
-//! Source: before a run, the names in `/proc/driver/nvidia/gpus`, one for each card, which every
-//! user may list. That is a few microseconds. The files below them are not opened, because the
-//! driver may take its time for those; so UUIDs are compared when it is asked, during the run.
+//! Source: before a run, the names in `/proc/driver/nvidia/gpus`, one for each card, and
+//! `/sys/class/drm`, which every user may list. That is a few microseconds. What only a driver
+//! knows is not asked, because it may take its time; so UUIDs are compared during the run.
 
+use super::drm;
 use crate::host::{Host, nvml};
 use crate::sample::Gpu;
 
+const MAKERS: [&str; 3] = ["nvidia", "amd", "intel"];
+
 /// A word as it may be written.
-enum Word {
-    /// The number of a card, of which perhaps a part is meant.
-    Number(u32),
+enum Word<'w> {
+    /// The number of a card, of which perhaps a part is meant, and perhaps its maker.
+    Number(Option<&'w str>, u32),
     /// A UUID, or the beginning of one.
     Uuid,
 }
 
-fn read(word: &str) -> Option<Word> {
+fn read(word: &str) -> Option<Word<'_>> {
     let begins = |start: &str| {
         word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     };
     if begins("GPU-") || begins("MIG-") {
         return Some(Word::Uuid);
     }
-    let word = word.strip_prefix("nvidia").unwrap_or(word);
+    let maker = MAKERS.into_iter().find(|maker| word.starts_with(maker));
+    let word = maker.and_then(|maker| word.strip_prefix(maker)).unwrap_or(word);
     let (card, part) = word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if part.is_some_and(|part| !is_number(part)) || !is_number(card) {
         return None;
     }
-    card.parse().ok().map(Word::Number)
+    card.parse().ok().map(|number| Word::Number(maker, number))
 }
 
 /// Whether a word is made like one that chooses a GPU.
@@ -39,24 +43,38 @@ pub fn is_word(word: &str) -> bool {
 /// The first word that is the number of a card that this machine does not have, and how many it
 /// has. Nothing where only the driver can tell.
 pub fn not_there<'w>(host: &Host, wanted: &'w [String]) -> Option<(&'w str, usize)> {
+    let counts = counts(host)?;
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    let is_beyond = |word: &&String| match read(word) {
+        Some(Word::Number(maker, number)) => counts
+            .iter()
+            .filter(|(name, _)| maker.is_none_or(|maker| maker == *name))
+            .all(|(_, count)| number as usize >= *count),
+        Some(Word::Uuid) | None => false,
+    };
+    let word = wanted.iter().find(is_beyond).filter(|_| all > 0)?;
+    Some((word, all))
+}
+
+/// How many cards of each maker a glance at the machine finds; nothing when there may be more.
+fn counts(host: &Host) -> Option<[(&'static str, usize); 3]> {
     // Another library has cards of its own.
     if nvml::is_named() {
         return None;
     }
-    let count = host.proc.names(c"driver/nvidia/gpus").ok()?.len();
-    // Where Windows lends its driver, and in some containers, there is none.
-    let is_beyond = |word: &&String| match read(word) {
-        Some(Word::Number(number)) => number as usize >= count,
-        Some(Word::Uuid) | None => false,
-    };
-    let word = wanted.iter().find(is_beyond).filter(|_| count > 0)?;
-    Some((word, count))
+    // Where Windows lends its driver, and in some containers, there is no list.
+    let listed = host.proc.names(c"driver/nvidia/gpus").map_or(0, |names| names.len());
+    if listed == 0 && super::nvidia::is_loaded(host) {
+        return None;
+    }
+    let of = |maker| drm::count(host, maker);
+    Some([("nvidia", listed), ("amd", of("amd")), ("intel", of("intel"))])
 }
 
 /// Whether a word means this GPU: its name, its number, its UUID or the beginning of it.
 fn means(word: &str, gpu: &Gpu) -> bool {
     let number = gpu.name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
-    // As CUDA_VISIBLE_DEVICES has it: enough of the UUID to tell it.
+    // As CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES have it: enough of the UUID to tell it.
     let is_beginning = |uuid: &str| {
         word.len() > "GPU-".len()
             && uuid.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
@@ -125,7 +143,18 @@ mod tests {
 
     #[test]
     fn a_word_is_a_number_a_name_or_a_uuid() {
-        for word in ["0", "12", "nvidia1", "0:1", "nvidia0:1", "GPU-8f", "gpu-8f", "MIG-1"] {
+        for word in [
+            "0",
+            "12",
+            "nvidia1",
+            "amd0",
+            "intel3",
+            "0:1",
+            "nvidia0:1",
+            "GPU-8f",
+            "gpu-8f",
+            "MIG-1",
+        ] {
             assert!(is_word(word), "{word}");
         }
         for word in ["", "all", "nvidia", "-1", "1:", ":1", "1:x", "99999999999", "0 1"] {
@@ -145,6 +174,18 @@ mod tests {
         assert_eq!(told(&["1", "2"]), Some(("2".to_owned(), 2)));
         assert_eq!(told(&["nvidia7:0"]), Some(("nvidia7:0".to_owned(), 2)));
         assert_eq!(told(&["0", "nvidia1:3", "GPU-none"]), None, "the driver knows more");
+        fake.set_proc("driver/nvidia/version", "NVRM version: 575\n");
+        assert_eq!(told(&["2"]), Some(("2".to_owned(), 2)));
+        let fake = fake.sys(
+            "class/drm/card0/device/uevent",
+            "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0\nPCI_ID=8086:E20B\n",
+        );
+        let told = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            not_there(&fake.host(), &words).map(|(word, count)| (word.to_owned(), count))
+        };
+        assert_eq!(told(&["1", "intel0"]), None);
+        assert_eq!(told(&["intel1"]), Some(("intel1".to_owned(), 3)), "of all makers");
         let bare = FakeHost::new();
         assert_eq!(not_there(&bare.host(), &["7".to_owned()]), None, "it is not known");
     }

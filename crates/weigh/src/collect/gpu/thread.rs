@@ -1,54 +1,44 @@
-//! The thread that asks the driver, and how a tick gets what it was told.
+//! A thread that asks a driver, and how a tick gets what it was told.
 //!
 //! A driver may take 100 ms for an answer, or for ever. A tick never waits for it: it takes the
 //! last whole reading, and says when it wants the next. The thread never ends, because the
 //! kernel would add what it read to the account of our children.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::card::CardRead;
-use super::cards::Cards;
-use super::users::UserRead;
-use super::visible::Visible;
+use super::reading::{Find, Reading};
 use crate::host::Clock;
-use crate::sample::Gpu;
+use crate::sample::{Gpu, ProcessId};
 
-/// The driver is not asked oftener: its own samples are a tenth of a second apart or more.
+/// A driver is not asked oftener: its own samples are a tenth of a second apart or more.
 const REST: Duration = Duration::from_millis(100);
 
 /// How long the end of a run waits for an answer that is under way. Without it, the library
 /// would be taken apart while it works.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
 
-/// Everything that the driver said at one moment.
-#[derive(Debug, Default)]
-pub(super) struct Reading {
-    /// When it was asked, on the monotonic clock.
-    pub(super) at: Duration,
-    /// How long it took to answer.
-    pub(super) took: Duration,
-    pub(super) cards: Vec<CardRead>,
-    pub(super) users: Vec<UserRead>,
-    /// Cards that are told of for the first time.
-    pub(super) met: Vec<Gpu>,
-    /// What went wrong, for people.
-    pub(super) trouble: Vec<String>,
-}
-
 /// What is new since the last tick.
 #[derive(Debug, Default)]
 pub(super) struct News {
+    /// All cards there are, once.
+    pub(super) there: Option<Vec<Gpu>>,
     pub(super) reading: Option<Reading>,
     /// Why there will be nothing more.
     pub(super) ended: Option<String>,
 }
+
+/// Gives what is new: at this moment, with a wish for the next reading, and whose files moved.
+pub(super) type Answers = Box<dyn FnMut(Duration, Duration, &[ProcessId]) -> News>;
 
 #[derive(Default)]
 struct State {
     news: News,
     /// When the next reading should begin.
     due: Option<Duration>,
+    /// Whose files are not those of the last look.
+    moved: HashSet<ProcessId>,
     is_asking: bool,
     stops: bool,
 }
@@ -64,8 +54,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands something over, and waits for the moment of the next reading.
-    fn hand_over(&self, put: impl FnOnce(&mut News), earliest: Duration) {
+    /// Hands something over, waits for the moment of the next reading, and says whose files
+    /// moved until then.
+    fn hand_over(&self, put: impl FnOnce(&mut News), earliest: Duration) -> Vec<ProcessId> {
         let mut state = self.lock();
         put(&mut state.news);
         state.is_asking = false;
@@ -77,7 +68,7 @@ impl Shared {
                 Some(due) if due <= now => {
                     state.due = None;
                     state.is_asking = true;
-                    return;
+                    return state.moved.drain().collect();
                 }
                 Some(due) => {
                     let waited = self.changed.wait_timeout(state, due - now);
@@ -90,27 +81,25 @@ impl Shared {
 }
 
 /// The tick's side of the exchange.
-pub(super) struct Exchange {
+struct Exchange {
     shared: Arc<Shared>,
 }
 
 impl Exchange {
     /// Starts the thread, which begins with a reading.
-    pub(super) fn begin(
-        wanted: Option<Vec<String>>,
-        visible: Option<Visible>,
-    ) -> std::io::Result<Exchange> {
+    fn begin(find: Find, moved: &[ProcessId]) -> std::io::Result<Exchange> {
         let shared = Arc::new(Shared::default());
         shared.lock().is_asking = true;
-        let theirs = Arc::clone(&shared);
+        let (moved, theirs) = (moved.to_vec(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-        thread.spawn(move || ask(&theirs, wanted.as_deref(), visible.as_ref()))?;
+        thread.spawn(move || ask(&theirs, find, moved))?;
         Ok(Exchange { shared })
     }
 
     /// Takes what is new, and asks for the next reading at a moment, unless one is due.
-    pub(super) fn take(&self, next: Duration) -> News {
+    fn take(&self, next: Duration, moved: &[ProcessId]) -> News {
         let mut state = self.shared.lock();
+        state.moved.extend(moved);
         if state.due.is_none() {
             state.due = Some(next);
             self.shared.changed.notify_all();
@@ -128,19 +117,46 @@ impl Drop for Exchange {
     }
 }
 
-fn ask(shared: &Shared, wanted: Option<&[String]>, visible: Option<&Visible>) {
-    let mut cards = match Cards::find(wanted, visible) {
-        Ok(cards) => cards,
-        Err(error) => {
-            let why = error.to_string();
-            loop {
-                shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX);
+/// Asks once, on a thread of its own, and waits so long for the answer.
+pub(super) fn within<T: Send + 'static>(
+    patience: Duration,
+    ask: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    let (answer, answered) = mpsc::channel();
+    let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
+    // Nobody listens any more when it took too long.
+    let asked = thread.spawn(move || drop(answer.send(ask())));
+    asked.ok().and_then(|_| answered.recv_timeout(patience).ok()?)
+}
+
+/// Answers of a thread that is started when they are first wanted.
+pub(super) fn answers(find: Find) -> Answers {
+    let (mut find, mut exchange) = (Some(find), None::<Exchange>);
+    Box::new(move |_, next, moved| {
+        if let Some(find) = find.take() {
+            match Exchange::begin(find, moved) {
+                Ok(begun) => exchange = Some(begun),
+                Err(error) => {
+                    let ended = Some(format!("no thread to ask the driver: {error}"));
+                    return News { ended, ..News::default() };
+                }
             }
         }
+        exchange.as_ref().map(|exchange| exchange.take(next, moved)).unwrap_or_default()
+    })
+}
+
+fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
+    let mut asked = match find() {
+        Ok(asked) => asked,
+        Err(why) => loop {
+            shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX);
+        },
     };
+    let mut there = Some(asked.there());
     loop {
         let at = Clock::Monotonic.now();
-        let mut reading = cards.read();
+        let mut reading = asked.read(at, &moved);
         reading.at = at;
         reading.took = Clock::Monotonic.now().saturating_sub(at);
         let put = |news: &mut News| {
@@ -150,7 +166,8 @@ fn ask(shared: &Shared, wanted: Option<&[String]>, visible: Option<&Visible>) {
                 reading.trouble.splice(0..0, before.trouble);
             }
             news.reading = Some(reading);
+            news.there = there.take().or(news.there.take());
         };
-        shared.hand_over(put, at + REST);
+        moved = shared.hand_over(put, at + REST);
     }
 }

@@ -1,28 +1,33 @@
-//! Which GPUs a run could use, by `CUDA_VISIBLE_DEVICES` of its process.
+//! Which GPUs a run could use, by `CUDA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES` and
+//! `HIP_VISIBLE_DEVICES` of its process.
 //!
 //! Source: for a command that weigh starts, weigh's own environment, which the command inherits;
 //! for a process that is followed, `/proc/<pid>/environ`, which its own user may read. What a
-//! program sets for itself or for its children later is not known. Of the variable only what it
-//! means is recorded: whether each GPU could be used.
+//! program sets for itself or for its children later is not known. Of the variables only what
+//! they mean is recorded: whether each GPU could be used.
 //!
 //! What surprised us: CUDA counts the fastest card first unless `CUDA_DEVICE_ORDER` says
 //! `PCI_BUS_ID`, so on a machine with several models a number may mean another card than NVML's of
-//! the same number. And a word that means nothing ends the list: those after it are not seen.
+//! the same number. A word that means nothing ends the list: those after it are not seen. And
+//! HIP counts what ROCR has left, so its number 0 is the first of ROCR's list.
 
-use crate::collect::gpu::is_whole;
+use super::is_whole;
 use crate::host::{Host, ProcPath, environment};
 use crate::sample::Gpu;
 
-const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
-const ORDER: &str = "CUDA_DEVICE_ORDER";
+const CUDA: &str = "CUDA_VISIBLE_DEVICES";
+const CUDA_ORDER: &str = "CUDA_DEVICE_ORDER";
+const ROCR: &str = "ROCR_VISIBLE_DEVICES";
+const HIP: &str = "HIP_VISIBLE_DEVICES";
 
-/// What a process is told of the GPUs it may see.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a process is told of the GPUs it may see; a list that is not there means all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Visible {
-    /// The list; none means all of them.
-    list: Option<String>,
-    /// Whether cards are counted as NVML does.
+    cuda: Option<String>,
+    /// Whether CUDA counts cards as NVML does.
     is_by_bus: bool,
+    rocr: Option<String>,
+    hip: Option<String>,
 }
 
 impl Visible {
@@ -49,29 +54,43 @@ impl Visible {
     }
 
     fn said(variable: impl Fn(&str) -> Option<String>) -> Visible {
-        let is_by_bus = variable(ORDER).is_some_and(|order| order.trim() == "PCI_BUS_ID");
-        Visible { list: variable(VISIBLE), is_by_bus }
+        Visible {
+            cuda: variable(CUDA),
+            is_by_bus: variable(CUDA_ORDER).is_some_and(|order| order.trim() == "PCI_BUS_ID"),
+            rocr: variable(ROCR),
+            hip: variable(HIP),
+        }
     }
 
-    /// Notes of all GPUs of a machine whether they could be used.
+    /// Notes of all GPUs of one driver whether they could be used. Of Intel's that is not known.
     pub(super) fn mark(&self, all: &mut [Gpu]) {
-        let Some(list) = &self.list else {
-            all.iter_mut().for_each(|gpu| gpu.usable = Some(true));
-            return;
-        };
-        let mut whole = all.iter().filter(|gpu| is_whole(&gpu.name));
-        let first = whole.next().map(|gpu| &gpu.model);
-        let are_alike = whole.all(|gpu| Some(&gpu.model) == first);
-        let mut seen = Vec::new();
-        for word in list.split(',').map(str::trim) {
-            if is_number(word) && !self.is_by_bus && !are_alike {
+        self.mark_of("nvidia", self.is_by_bus, &[&self.cuda], all);
+        self.mark_of("amd", false, &[&self.rocr, &self.hip], all);
+    }
+
+    /// Notes it of one maker's: each list chooses among those that the one before it has left.
+    fn mark_of(&self, maker: &str, is_by_bus: bool, lists: &[&Option<String>], all: &mut [Gpu]) {
+        let mut left: Vec<usize> =
+            (0..all.len()).filter(|place| all[*place].name.starts_with(maker)).collect();
+        let theirs = left.clone();
+        let mut models = left.iter().map(|place| &all[*place]).filter(|gpu| is_whole(&gpu.name));
+        let first = models.next().map(|gpu| &gpu.model);
+        let numbers_tell = is_by_bus || models.all(|gpu| Some(&gpu.model) == first);
+        for list in lists.iter().copied().flatten() {
+            let words = list.split(',').map(str::trim);
+            let words: Vec<&str> =
+                words.take_while(|word| meant(word, &left, all).is_some()).collect();
+            if !numbers_tell && words.iter().any(|word| is_number(word)) {
                 return;
             }
-            let Some(gpu) = meant(word, all) else { break };
-            seen.push(gpu);
+            left = words.iter().filter_map(|word| meant(word, &left, all)).collect();
         }
-        let usable: Vec<Option<bool>> = all.iter().map(|gpu| could_use(gpu, &seen, all)).collect();
-        all.iter_mut().zip(usable).for_each(|(gpu, usable)| gpu.usable = usable);
+        let is_chosen = lists.iter().any(|list| list.is_some());
+        let usable = |place: &usize| {
+            if is_chosen { could_use(&all[*place], &left, all) } else { Some(true) }
+        };
+        let usable: Vec<Option<bool>> = theirs.iter().map(usable).collect();
+        theirs.iter().zip(usable).for_each(|(place, usable)| all[*place].usable = usable);
     }
 }
 
@@ -79,18 +98,18 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The place of the GPU that a word means: the number of a whole one, or enough of a UUID to tell
-/// it from all others.
-fn meant(word: &str, all: &[Gpu]) -> Option<usize> {
+/// The place of the GPU that a word means among those that are left: the number of a whole one,
+/// or enough of a UUID to tell it from all others.
+fn meant(word: &str, left: &[usize], all: &[Gpu]) -> Option<usize> {
     if is_number(word) {
-        let number: usize = word.parse().ok()?;
-        return all.iter().position(|gpu| gpu.name == format!("nvidia{number}"));
+        let mut whole = left.iter().copied().filter(|place| is_whole(&all[*place].name));
+        return whole.nth(word.parse().ok()?);
     }
-    let begins = |gpu: &Gpu| {
-        let start = gpu.uuid.as_deref().and_then(|uuid| uuid.get(..word.len()));
+    let begins = |place: &usize| {
+        let start = all[*place].uuid.as_deref().and_then(|uuid| uuid.get(..word.len()));
         !word.is_empty() && start.is_some_and(|start| start.eq_ignore_ascii_case(word))
     };
-    let mut places = all.iter().enumerate().filter(|(_, gpu)| begins(gpu)).map(|(place, _)| place);
+    let mut places = left.iter().copied().filter(begins);
     places.next().filter(|_| places.next().is_none())
 }
 
@@ -130,7 +149,7 @@ mod tests {
     }
 
     fn listed(list: &str) -> Visible {
-        Visible { list: Some(list.to_owned()), is_by_bus: false }
+        Visible { cuda: Some(list.to_owned()), ..Visible::default() }
     }
 
     /// Of `nvidia0`, its two parts, and `nvidia1`.
@@ -152,8 +171,7 @@ mod tests {
         assert_eq!(usable(&listed(""), ALIKE), [NO; 4]);
         assert_eq!(usable(&listed("-1"), ALIKE), [NO; 4]);
         assert_eq!(usable(&listed("NoDevFiles"), ALIKE), [NO; 4]);
-        let all = Visible { list: None, is_by_bus: false };
-        assert_eq!(usable(&all, ALIKE), [YES; 4]);
+        assert_eq!(usable(&Visible::default(), ALIKE), [YES; 4]);
     }
 
     #[test]
@@ -179,14 +197,36 @@ mod tests {
     }
 
     #[test]
+    fn of_amd_s_rocr_chooses_and_hip_counts_what_is_left() {
+        let gpu = |name: &str, uuid: &str| Gpu {
+            name: name.to_owned(),
+            uuid: Some(uuid.to_owned()),
+            model: Some("MI250X".to_owned()),
+            ..Gpu::default()
+        };
+        let usable = |rocr: Option<&str>, hip: Option<&str>| {
+            let (rocr, hip) = (rocr.map(str::to_owned), hip.map(str::to_owned));
+            let names = ["amd0", "amd1", "amd2", "intel0"];
+            let mut all: Vec<Gpu> = names.map(|name| gpu(name, &format!("GPU-{name}"))).into();
+            Visible { rocr, hip, ..listed("0") }.mark(&mut all);
+            all.iter().map(|gpu| gpu.usable).collect::<Vec<_>>()
+        };
+        assert_eq!(usable(None, None), [YES, YES, YES, None], "CUDA's list is not theirs");
+        assert_eq!(usable(Some("2,GPU-amd1"), None), [NO, YES, YES, None]);
+        assert_eq!(usable(Some("2,GPU-amd1"), Some("1")), [NO, YES, NO, None]);
+        assert_eq!(usable(None, Some("0")), [YES, NO, NO, None]);
+        assert_eq!(usable(Some(""), Some("0")), [NO, NO, NO, None]);
+    }
+
+    #[test]
     fn a_process_that_is_followed_is_asked_for_its_own() {
         let told = "HOME=/\0XCUDA_VISIBLE_DEVICES=7\0CUDA_VISIBLE_DEVICES=1\0\
                     CUDA_DEVICE_ORDER=PCI_BUS_ID\0";
         let fake = FakeHost::new().proc("7/environ", told).proc("8/environ", "HOME=/\0");
         let fake = fake.proc("9/environ", "");
         let of = |pid| Visible::of_process(&fake.host(), pid);
-        assert_eq!(of(7), Some(Visible { list: Some("1".to_owned()), is_by_bus: true }));
-        assert_eq!(of(8), Some(Visible { list: None, is_by_bus: false }));
+        assert_eq!(of(7), Some(Visible { is_by_bus: true, ..listed("1") }));
+        assert_eq!(of(8), Some(Visible::default()));
         assert_eq!((of(9), of(10)), (None, None), "it does not say, and it is not there");
     }
 }

@@ -1,0 +1,228 @@
+//! One card between two looks.
+//!
+//! A card that sleeps is left asleep: to ask for its temperature would wake it up, which takes
+//! power and a tenth of a second. `power/runtime_status` tells, and asking that wakes nobody.
+
+use std::ffi::CString;
+use std::time::Duration;
+
+use super::super::reading::CardRead;
+use super::super::{GpuActivity, GpuMemory};
+use super::amd::Amd;
+use super::intel::Intel;
+use super::sensor::{Look, Sensor};
+use crate::host::{Descriptors, Dir};
+use crate::parse::attribute;
+use crate::sample::{Gpu, Name};
+
+/// A card that is there: where it is, and which driver it has.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// Its directory, as `class/drm/card0`.
+    pub(super) directory: String,
+    pub(super) driver: Driver,
+    /// Where it is on the bus, as `0000:03:00.0`: which process uses it is told by that.
+    pub(super) address: Vec<u8>,
+    /// Maker and model, as `1002:740C`.
+    pub(super) number: String,
+}
+
+/// The drivers whose cards are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Driver {
+    Amdgpu,
+    I915,
+    Xe,
+}
+
+impl Driver {
+    const ALL: [Driver; 3] = [Driver::Amdgpu, Driver::I915, Driver::Xe];
+
+    /// What it is called in the kernel.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Driver::Amdgpu => "amdgpu",
+            Driver::I915 => "i915",
+            Driver::Xe => "xe",
+        }
+    }
+
+    /// Whose cards it drives.
+    pub(super) fn maker(self) -> &'static str {
+        match self {
+            Driver::Amdgpu => "amd",
+            Driver::I915 | Driver::Xe => "intel",
+        }
+    }
+}
+
+impl Place {
+    /// All cards, in the order of their places on the bus: the numbers of the kernel's are those
+    /// of the order in which drivers were ready.
+    pub(super) fn all(sys: &Dir) -> Vec<Place> {
+        let mut buffer = Vec::new();
+        let names = sys.names(c"class/drm").unwrap_or_default();
+        let cards = names.iter().filter_map(|name| name.to_str().ok()).filter(|name| {
+            // Outputs are there, too: card0-DP-1.
+            name.strip_prefix("card").is_some_and(|number| number.parse::<u32>().is_ok())
+        });
+        let mut places: Vec<Place> =
+            cards.filter_map(|card| Place::of(sys, card, &mut buffer)).collect();
+        places.sort_by(|one, other| one.address.cmp(&other.address));
+        places
+    }
+
+    fn of(sys: &Dir, card: &str, buffer: &mut Vec<u8>) -> Option<Place> {
+        let directory = format!("class/drm/{card}");
+        let path = CString::new(format!("{directory}/device/uevent")).ok()?;
+        let uevent = sys.read(&path, buffer).ok()?;
+        let driver = attribute::valued(uevent, "DRIVER=")?;
+        let driver = Driver::ALL.into_iter().find(|one| one.name() == driver)?;
+        let address = attribute::valued(uevent, "PCI_SLOT_NAME=")?.as_bytes().to_vec();
+        let number = attribute::valued(uevent, "PCI_ID=")?.to_owned();
+        Some(Place { directory, driver, address, number })
+    }
+
+    fn hwmon(&self, sys: &Dir) -> String {
+        let directory = format!("{}/device/hwmon", self.directory);
+        let listed = CString::new(directory.as_str()).ok().and_then(|path| sys.names(&path).ok());
+        let first = listed.and_then(|names| names.first()?.to_str().ok().map(str::to_owned));
+        // Without one, there is no such directory, and none of its files.
+        format!("{directory}/{}", first.unwrap_or_default())
+    }
+
+    fn text(&self, look: &mut Look, file: &str) -> Option<String> {
+        let path = CString::new(format!("{}/{file}", self.directory)).ok()?;
+        let bytes = look.sys.read(&path, look.buffer).ok()?;
+        attribute::text(bytes).ok().map(|text| String::from_utf8_lossy(text).into_owned())
+    }
+}
+
+enum Files {
+    Amd(Box<Amd>),
+    Intel(Box<Intel>),
+}
+
+impl Files {
+    fn memory(&mut self, look: &mut Look) -> GpuMemory {
+        match self {
+            Files::Amd(files) => files.memory(look),
+            Files::Intel(files) => files.memory(look),
+        }
+    }
+}
+
+/// One card.
+pub(super) struct Card {
+    pub(super) name: Name,
+    pub(super) place: Place,
+    uevent: CString,
+    sleep: Sensor,
+    files: Files,
+    /// When its power and its energy were told, and what they were.
+    power_before: Option<(Duration, f64)>,
+    energy_before: Option<(Duration, f64)>,
+    /// What its power has added up to.
+    joules: Option<f64>,
+}
+
+impl Card {
+    pub(super) fn new(sys: &Dir, name: Name, place: Place, allowance: &Descriptors) -> Card {
+        let device = format!("{}/device", place.directory);
+        let hwmon = place.hwmon(sys);
+        let files = match place.driver {
+            Driver::Amdgpu => Files::Amd(Box::new(Amd::new(sys, &device, &hwmon, allowance))),
+            Driver::I915 | Driver::Xe => {
+                Files::Intel(Box::new(Intel::new(sys, &place.directory, &hwmon, allowance)))
+            }
+        };
+        Card {
+            name,
+            uevent: CString::new(format!("{device}/uevent")).unwrap_or_default(),
+            sleep: Sensor::first(sys, &[format!("{device}/power/runtime_status")], allowance),
+            place,
+            files,
+            power_before: None,
+            energy_before: None,
+            joules: None,
+        }
+    }
+
+    /// What it is.
+    pub(super) fn what(&mut self, look: &mut Look) -> Gpu {
+        let power_limit_watts = match (self.is_asleep(look), &mut self.files) {
+            (true, _) => None,
+            (false, Files::Amd(files)) => files.limit(look),
+            (false, Files::Intel(files)) => files.limit(look),
+        };
+        let memory_bytes = self.files.memory(look).total;
+        let driver = self.place.driver.name();
+        let module = CString::new(format!("module/{driver}/version")).unwrap_or_default();
+        let version = look.sys.read(&module, look.buffer).ok();
+        let version = version.and_then(|bytes| attribute::text(bytes).ok());
+        let version = version.map(|text| String::from_utf8_lossy(text).into_owned());
+        // As ROCR_VISIBLE_DEVICES has it.
+        let unique = self.place.text(look, "device/unique_id");
+        let model = self.place.text(look, "device/product_name");
+        Gpu {
+            name: self.name.to_string(),
+            uuid: unique.map(|number| format!("GPU-{number}")),
+            model: model.or_else(|| Some(format!("{driver} {}", self.place.number))),
+            memory_bytes,
+            power_limit_watts,
+            driver: version,
+            usable: None,
+        }
+    }
+
+    /// Whether it is still in the machine.
+    pub(super) fn is_there(&self, sys: &Dir) -> bool {
+        sys.has(&self.uevent)
+    }
+
+    fn is_asleep(&mut self, look: &mut Look) -> bool {
+        let is_so = |bytes: &[u8]| Ok(bytes.starts_with(b"suspend"));
+        self.sleep.read(look, is_so).unwrap_or(false)
+    }
+
+    /// Asks everything once, unless it sleeps.
+    pub(super) fn look(&mut self, at: Duration, look: &mut Look) -> CardRead {
+        if self.is_asleep(look) {
+            // It does nothing, that is known. What it takes is not, so nothing is added up.
+            self.power_before = None;
+            let says_how_busy = matches!(self.files, Files::Amd(_));
+            let utilization = says_how_busy.then_some(0.0);
+            let activity = GpuActivity { utilization, ..GpuActivity::default() };
+            let memory = self.files.memory(look);
+            return CardRead { activity, memory, ..CardRead::nothing(self.name) };
+        }
+        let mut read = match &mut self.files {
+            Files::Amd(files) => files.look(self.name, look),
+            Files::Intel(files) => files.look(self.name, look),
+        };
+        if let Some(joules) = read.power.energy {
+            let before = self.energy_before.replace((at, joules));
+            read.power.draw = before.and_then(|before| rise(before, (at, joules)));
+        } else {
+            self.add_up(at, read.power.draw);
+            read.power.energy_sampled = self.joules;
+        }
+        read
+    }
+
+    /// Adds up the power since the last look, if it was known at both of its ends.
+    fn add_up(&mut self, at: Duration, watts: Option<f64>) {
+        let before = std::mem::replace(&mut self.power_before, watts.map(|watts| (at, watts)));
+        let Some(watts) = watts else { return };
+        let joules = self.joules.get_or_insert(0.0);
+        if let Some((then, watts_then)) = before {
+            *joules += (watts + watts_then) / 2.0 * at.saturating_sub(then).as_secs_f64();
+        }
+    }
+}
+
+/// How much a counter grew in a second; one that begins again did not say.
+fn rise(before: (Duration, f64), now: (Duration, f64)) -> Option<f64> {
+    let (seconds, growth) = (now.0.saturating_sub(before.0).as_secs_f64(), now.1 - before.1);
+    (seconds > 0.0 && growth >= 0.0).then(|| growth / seconds)
+}

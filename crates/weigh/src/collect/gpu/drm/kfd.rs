@@ -1,0 +1,155 @@
+//! What processes have of AMD's GPUs for computing (ROCm), whoever they are.
+//!
+//! Source: `/sys/class/kfd/kfd/proc/PID/{vram_GPU,stats_GPU/cu_occupancy}` and
+//! `/sys/class/kfd/kfd/topology/nodes/`, for everybody.
+//!
+//! What surprised us: `fdinfo` does not count the time of queues that programs fill by
+//! themselves, as ROCm's do, so how much of a GPU computes for somebody is told here alone. The
+//! memory is in `fdinfo`'s, too: the larger of both counts, not the sum. `sdma_GPU` is not read,
+//! because it makes the kernel walk through the queues of the process under its locks. The pids
+//! are those of the machine.
+
+use std::ffi::{CStr, CString};
+
+use super::super::GpuShare;
+use super::super::pids::Pids;
+use crate::host::Dir;
+use crate::parse::attribute;
+use crate::sample::ProcessId;
+
+const PROCESSES: &CStr = c"class/kfd/kfd/proc";
+
+/// A GPU as the driver for computing knows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Node {
+    /// Its number in the names of files.
+    number: u64,
+    /// Where it is on the bus.
+    address: Vec<u8>,
+    compute_units: Option<u64>,
+}
+
+impl Node {
+    /// What a process has of it. A file of a GPU that it does not use says zero, or is not there.
+    fn share(&self, sys: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<GpuShare> {
+        let directory = format!("class/kfd/kfd/proc/{pid}");
+        let memory = number(sys, &format!("{directory}/vram_{}", self.number), buffer);
+        let memory = memory.filter(|bytes| *bytes > 0)?;
+        let path = format!("{directory}/stats_{}/cu_occupancy", self.number);
+        let occupied = number(sys, &path, buffer).zip(self.compute_units);
+        let occupancy = occupied.filter(|(taken, all)| taken <= all && *all > 0);
+        Some(GpuShare {
+            memory: Some(memory),
+            occupancy: occupancy.map(|(taken, all)| taken as f64 / all as f64),
+            ..GpuShare::default()
+        })
+    }
+}
+
+/// All GPUs that compute.
+#[derive(Debug, Default)]
+pub(super) struct Kfd {
+    nodes: Vec<Node>,
+}
+
+/// Who computes, found at one look: on which GPU, who it is in our `/proc`, and what it has.
+#[derive(Debug, Default)]
+pub(super) struct Computing {
+    each: Vec<(Vec<u8>, Option<ProcessId>, GpuShare)>,
+}
+
+impl Kfd {
+    /// Looks which GPUs there are.
+    pub(super) fn find(sys: &Dir, buffer: &mut Vec<u8>) -> Kfd {
+        let listed = sys.names(c"class/kfd/kfd/topology/nodes").unwrap_or_default();
+        let nodes = listed.iter().filter_map(|node| {
+            let directory = format!("class/kfd/kfd/topology/nodes/{}", node.to_str().ok()?);
+            // Processors are nodes, too, of the number zero.
+            let number = number(sys, &format!("{directory}/gpu_id"), buffer)?;
+            let path = CString::new(format!("{directory}/properties")).ok()?;
+            let properties = sys.read(&path, buffer).ok().filter(|_| number > 0)?;
+            let property = |key| attribute::valued(properties, key)?.parse::<u64>().ok();
+            let units = property("simd_count ").zip(property("simd_per_cu "));
+            let compute_units = units.and_then(|(all, per_unit)| all.checked_div(per_unit));
+            let address = address(property("domain ").unwrap_or(0), property("location_id ")?);
+            Some(Node { number, address, compute_units })
+        });
+        Kfd { nodes: nodes.collect() }
+    }
+
+    /// Looks who computes. In a container nobody can be told from another, and nobody is.
+    pub(super) fn look(&self, sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Computing {
+        let mut computing = Computing::default();
+        if self.nodes.is_empty() || Pids::of(proc) != Pids::Ours {
+            return computing;
+        }
+        for name in sys.names(PROCESSES).unwrap_or_default() {
+            let Some(pid) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
+            let id = Pids::Ours.process(proc, pid, buffer);
+            let first = computing.each.len();
+            for node in &self.nodes {
+                let Some(share) = node.share(sys, pid, buffer) else { continue };
+                let mut theirs = computing.each[first..].iter_mut();
+                match theirs.find(|(address, ..)| *address == node.address) {
+                    // Parts of one card, each a node, with units that are not the card's.
+                    Some((.., whole)) => {
+                        let memory = whole.memory.zip(share.memory);
+                        whole.memory = memory.map(|(one, other)| one.saturating_add(other));
+                        whole.occupancy = None;
+                    }
+                    None => computing.each.push((node.address.clone(), id, share)),
+                }
+            }
+        }
+        computing
+    }
+}
+
+impl Computing {
+    fn on<'a>(&'a self, address: &'a [u8]) -> impl Iterator<Item = (Option<ProcessId>, GpuShare)> {
+        let here = self.each.iter().filter(move |(place, ..)| place == address);
+        here.map(|(_, id, share)| (*id, *share))
+    }
+
+    /// How many on the card of this address are nobody that we see.
+    pub(super) fn unknown(&self, address: &[u8]) -> u64 {
+        self.on(address).filter(|(id, _)| id.is_none()).count() as u64
+    }
+
+    /// Adds those on the card of this address to those who are known to use it.
+    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<(ProcessId, GpuShare)>) {
+        for (id, computes) in self.on(address) {
+            let Some(id) = id else { continue };
+            match users.iter_mut().find(|(user, _)| *user == id) {
+                Some((_, share)) => {
+                    share.memory = share.memory.max(computes.memory);
+                    share.occupancy = computes.occupancy;
+                }
+                None => users.push((id, computes)),
+            }
+        }
+    }
+}
+
+fn number(sys: &Dir, path: &str, buffer: &mut Vec<u8>) -> Option<u64> {
+    let path = CString::new(path).ok()?;
+    attribute::number(sys.read(&path, buffer).ok()?).ok()
+}
+
+/// Where a GPU is on the bus, as everybody else writes it. The upper half of the place is the
+/// number of the part, of a card that is divided.
+fn address(domain: u64, place: u64) -> Vec<u8> {
+    let (bus, device, function) = (place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
+    format!("{domain:04x}:{bus:02x}:{device:02x}.{function}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_written_as_the_bus_writes_them() {
+        assert_eq!(address(0, 0x2900), b"0000:29:00.0");
+        assert_eq!(address(1, 0x1000_c1fb), b"0001:c1:1f.3");
+    }
+}

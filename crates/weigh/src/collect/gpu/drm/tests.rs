@@ -1,0 +1,342 @@
+//! Cards of AMD's and Intel's that are not as they should be. How they should be is in
+//! `fixtures/hosts`.
+
+use std::time::Duration;
+
+use super::super::{GpuActivity, GpuMemory, GpuPower, GpuShare, at_once, taking};
+use super::*;
+use crate::catalog::{Row, Scope};
+use crate::collect::process::ProcessState;
+use crate::collect::{Collector, Fault};
+use crate::host::fake::{FakeHost, as_nobody};
+use crate::sample::{Change, Entity, Program, Tick};
+use crate::settings::Settings;
+
+const SOLVER: ProcessId = ProcessId { pid: 7, started: 70 };
+const CHILD: ProcessId = ProcessId { pid: 8, started: 80 };
+
+fn with_card(fake: FakeHost, card: u32, bus: &str) -> FakeHost {
+    let device = format!("class/drm/card{card}/device");
+    let uevent = format!("DRIVER=amdgpu\nPCI_ID=1002:740C\nPCI_SLOT_NAME=0000:{bus}:00.0\n");
+    fake.sys(&format!("{device}/uevent"), &uevent)
+        .sys(&format!("{device}/gpu_busy_percent"), "40\n")
+        .sys(&format!("{device}/mem_info_vram_used"), "1000\n")
+        .sys(&format!("{device}/mem_info_vram_total"), "4000\n")
+        .sys(&format!("{device}/power/runtime_status"), "active\n")
+        .sys(&format!("{device}/hwmon/hwmon2/power1_average"), "100000000\n")
+}
+
+/// Two cards, of which the one with the higher number is the first on the bus.
+fn machine() -> FakeHost {
+    with_card(with_card(FakeHost::new(), 1, "c6"), 2, "41")
+}
+
+/// The file of a client, and a link to its device.
+fn with_client(fake: FakeHost, pid: u32, descriptor: u32, content: &str) -> FakeHost {
+    fake.proc(&format!("{pid}/stat"), "")
+        .proc_link(&format!("{pid}/fd/{descriptor}"), "/dev/dri/renderD128")
+        .proc(&format!("{pid}/fdinfo/{descriptor}"), content)
+}
+
+fn client(number: u32, worked: u64) -> String {
+    format!(
+        "drm-driver:\tamdgpu\ndrm-client-id:\t{number}\ndrm-pdev:\t0000:41:00.0\n\
+         drm-memory-vram:\t100 KiB\ndrm-engine-gfx:\t{worked} ns\n"
+    )
+}
+
+/// A run whose GPUs are looked at once a second.
+struct Run<'a> {
+    fake: &'a FakeHost,
+    host: Host,
+    collector: Box<dyn Collector>,
+    tick: Tick,
+    outcome: Result<(), Fault>,
+}
+
+impl<'a> Run<'a> {
+    fn of(fake: &'a FakeHost) -> Run<'a> {
+        Run::choosing(fake, None)
+    }
+
+    fn choosing(fake: &'a FakeHost, gpus: Option<Vec<String>>) -> Run<'a> {
+        let groups = [
+            GpuActivity::METRICS,
+            GpuMemory::METRICS,
+            GpuPower::METRICS,
+            GpuShare::METRICS,
+            ProcessState::METRICS,
+        ];
+        let collector = at_once(&Settings { gpus, ..Settings::default() });
+        Run { fake, host: fake.host(), collector, tick: Tick::new(&groups), outcome: Ok(()) }
+    }
+
+    /// A tick at which these are new, a second before the next.
+    fn look(&mut self, came: &[ProcessId]) -> &mut Run<'a> {
+        self.tick(came);
+        self.fake.pass(Duration::from_secs(1));
+        self
+    }
+
+    fn tick(&mut self, came: &[ProcessId]) {
+        self.tick.begin(self.host.clock.now());
+        for &id in came {
+            let came = Change::Came { id, parent: 1, program: Program::default() };
+            self.tick.changes.push(came);
+        }
+        self.outcome = self.collector.sample(&self.host, &mut self.tick);
+    }
+
+    fn cards<R: Row>(&self) -> Vec<(String, R)> {
+        let table = self.tick.table(Scope::Gpu).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::Named(name) => (name.to_string(), table.get(row)),
+            other => panic!("{other:?}"),
+        });
+        rows.collect()
+    }
+
+    fn shares(&self) -> Vec<(String, u32, GpuShare)> {
+        let table = self.tick.table(Scope::GpuProcess).unwrap();
+        let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
+            Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, table.get(row)),
+            other => panic!("{other:?}"),
+        });
+        rows.collect()
+    }
+
+    fn skipped(&self) -> &str {
+        match &self.outcome {
+            Err(Fault::Skip(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn cards_are_numbered_by_their_places_on_the_bus() {
+    let fake = machine();
+    let mut run = Run::of(&fake);
+    run.look(&[]).outcome.as_ref().unwrap();
+    let met = run.tick.changes.iter().filter_map(|change| match change {
+        Change::Gpu(gpu) => Some((gpu.name.as_str(), gpu.memory_bytes)),
+        _ => None,
+    });
+    assert_eq!(met.collect::<Vec<_>>(), [("amd0", Some(4000)), ("amd1", Some(4000))]);
+}
+
+#[test]
+fn only_the_cards_that_are_wanted_count_and_one_that_is_not_there_is_told() {
+    let fake = machine();
+    let mut run = Run::choosing(&fake, Some(vec!["amd1".to_owned(), "GPU-77".to_owned()]));
+    run.look(&[]);
+    assert!(run.skipped().contains("no GPU \"GPU-77\"; there are amd0, amd1"), "{:?}", run.outcome);
+    run.look(&[]).outcome.as_ref().unwrap();
+    assert_eq!(run.cards::<GpuActivity>()[0].0, "amd1");
+    assert_eq!(run.cards::<GpuActivity>().len(), 1);
+}
+
+#[test]
+fn garbage_costs_its_value_alone_and_is_told() {
+    let fake = machine();
+    fake.set_sys("class/drm/card1/device/mem_info_vram_used", "<none>\n");
+    fake.set_sys("class/drm/card2/device/gpu_busy_percent", "40000\n");
+    let mut run = Run::of(&fake);
+    run.look(&[]);
+    assert!(run.skipped().contains("card1/device/mem_info_vram_used"), "{:?}", run.outcome);
+    let used: Vec<_> = run.cards::<GpuMemory>().iter().map(|(_, row)| row.used).collect();
+    assert_eq!(used, [Some(1000), None]);
+    let busy: Vec<_> = run.cards::<GpuActivity>().iter().map(|(_, row)| row.utilization).collect();
+    assert_eq!(busy, [None, Some(0.4)], "more than all is no share");
+}
+
+#[test]
+fn a_file_that_may_not_be_read_costs_its_value_and_is_told_once() {
+    let fake = machine();
+    fake.deny_sys("class/drm/card2/device/hwmon/hwmon2/power1_average");
+    let mut run = Run::of(&fake);
+    as_nobody(|| run.tick(&[]));
+    assert!(run.skipped().contains("power1_average"), "{:?}", run.outcome);
+    let watts: Vec<_> = run.cards::<GpuPower>().iter().map(|(_, row)| row.draw).collect();
+    assert_eq!(watts, [None, Some(100.0)]);
+    as_nobody(|| run.tick(&[]));
+    assert!(run.outcome.is_ok());
+}
+
+#[test]
+fn a_card_that_is_taken_out_has_no_rows_and_the_others_go_on() {
+    let fake = machine();
+    let mut run = Run::of(&fake);
+    run.look(&[]).outcome.as_ref().unwrap();
+    fake.remove_sys("class/drm/card2");
+    run.look(&[]);
+    assert!(run.skipped().starts_with("amd0: "), "{:?}", run.outcome);
+    run.look(&[]).outcome.as_ref().unwrap();
+    let names: Vec<_> = run.cards::<GpuPower>().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["amd1"]);
+}
+
+#[test]
+fn a_card_that_sleeps_is_not_asked_and_does_nothing() {
+    let fake = machine();
+    fake.set_sys("class/drm/card1/device/power/runtime_status", "suspended\n");
+    fake.set_sys("class/drm/card1/device/gpu_busy_percent", "whoever reads this wakes it\n");
+    let mut run = Run::of(&fake);
+    run.look(&[]).outcome.as_ref().unwrap();
+    let (_, activity) = run.cards::<GpuActivity>()[1];
+    assert_eq!((activity.utilization, activity.processes), (Some(0.0), Some(0)));
+    assert_eq!(run.cards::<GpuPower>()[1].1.draw, None);
+    assert_eq!(run.cards::<GpuMemory>()[1].1.used, Some(1000), "the kernel knows that by itself");
+}
+
+#[test]
+fn power_is_added_up_where_it_is_known_at_both_ends() {
+    let fake = machine();
+    let mut run = Run::of(&fake);
+    let power = "class/drm/card2/device/hwmon/hwmon2/power1_average";
+    let mut joules = Vec::new();
+    for watts in ["100000000\n", "200000000\n", "garbage\n", "100000000\n", "100000000\n"] {
+        fake.set_sys(power, watts);
+        joules.push(run.look(&[]).cards::<GpuPower>()[0].1.energy_sampled);
+    }
+    assert_eq!(joules, [0.0, 150.0, 150.0, 150.0, 250.0].map(Some));
+}
+
+#[test]
+fn power_of_intel_is_the_growth_of_its_energy_and_unknown_when_that_goes_back() {
+    let fake = FakeHost::new();
+    let uevent = "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n";
+    fake.set_sys("class/drm/card0/device/uevent", uevent);
+    let energy = "class/drm/card0/device/hwmon/hwmon1/energy1_input";
+    fake.set_sys(energy, "500000000\n");
+    let mut run = Run::of(&fake);
+    let mut watts = Vec::new();
+    for joules in [500, 530, 10, 15] {
+        fake.set_sys(energy, &format!("{joules}000000\n"));
+        watts.push(run.look(&[]).cards::<GpuPower>()[0].1.draw);
+    }
+    assert_eq!(watts, [None, Some(30.0), None, Some(5.0)]);
+}
+
+#[test]
+fn a_client_counts_once_and_for_the_process_that_was_there_first() {
+    let mut fake = machine();
+    for (pid, descriptor) in [(8, 3), (7, 3), (7, 4)] {
+        fake = with_client(fake, pid, descriptor, &client(57, 0));
+    }
+    let fake = with_client(fake, 8, 9, &client(58, 0));
+    let mut run = Run::of(&fake);
+    run.look(&[CHILD, SOLVER]).outcome.as_ref().unwrap();
+    let memory: Vec<_> = run.shares().iter().map(|(_, pid, row)| (*pid, row.memory)).collect();
+    assert_eq!(memory, [(7, Some(102_400)), (8, Some(102_400))]);
+    let processes: Vec<_> =
+        run.cards::<GpuActivity>().iter().map(|(_, row)| row.processes).collect();
+    assert_eq!(processes, [Some(2), Some(0)]);
+}
+
+#[test]
+fn what_engines_did_is_a_share_of_the_time_and_unknown_when_a_count_goes_back() {
+    let fake = with_client(machine(), 7, 3, &client(57, 0));
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER]);
+    let mut shares = vec![run.shares()[0].2.utilization];
+    for worked in [250_000_000, 100, 600_000_100, 9_000_000_100] {
+        fake.set_proc("7/fdinfo/3", &client(57, worked));
+        shares.push(run.look(&[]).shares()[0].2.utilization);
+    }
+    assert_eq!(shares, [None, Some(0.25), None, Some(0.6), Some(1.0)]);
+}
+
+#[test]
+fn a_descriptor_that_is_another_file_now_is_no_client_any_more() {
+    let fake = with_client(machine(), 7, 3, &client(57, 0));
+    let mut run = Run::of(&fake);
+    assert_eq!(run.look(&[SOLVER]).shares().len(), 1);
+    fake.set_proc("7/fdinfo/3", "drm-client-id:\tgarbage\n");
+    assert_eq!(run.look(&[]).shares(), [], "garbage costs one look");
+    fake.set_proc("7/fdinfo/3", &client(57, 0));
+    assert_eq!(run.look(&[]).shares().len(), 1);
+    fake.set_proc("7/fdinfo/3", "pos:\t0\n");
+    assert_eq!(run.look(&[]).shares(), []);
+    fake.set_proc("7/fdinfo/3", &client(57, 0));
+    assert_eq!(run.look(&[]).shares(), [], "it is looked for when files move");
+    assert_eq!(run.look(&[SOLVER]).shares().len(), 1);
+}
+
+#[test]
+fn where_one_process_hides_its_files_nobody_knows_how_many_there_are() {
+    let fake = with_client(with_client(machine(), 7, 3, &client(57, 0)), 8, 3, &client(58, 0));
+    fake.deny_proc("8/fd");
+    let mut run = Run::of(&fake);
+    as_nobody(|| run.tick(&[SOLVER, CHILD]));
+    assert_eq!(run.cards::<GpuActivity>()[0].1.processes, None);
+    assert_eq!(run.shares().len(), 1, "the others are known");
+    fake.remove_proc("8");
+    assert_eq!(run.look(&[]).cards::<GpuActivity>()[0].1.processes, Some(1));
+}
+
+/// A machine whose first card computes for a process: by the driver for computing.
+fn computing(namespace: &str) -> FakeHost {
+    let own = std::process::id();
+    let stat = "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0 0\n";
+    let nodes = "class/kfd/kfd/topology/nodes";
+    with_client(machine(), 7, 3, &client(57, 0))
+        .proc("7/stat", stat)
+        .proc_link("self", &own.to_string())
+        .proc_link(&format!("{own}/ns/pid"), namespace)
+        .sys(&format!("{nodes}/0/gpu_id"), "0\n")
+        .sys(&format!("{nodes}/0/properties"), "simd_count 0\nlocation_id 0\ndomain 0\n")
+        .sys(&format!("{nodes}/1/gpu_id"), "4711\n")
+        .sys(
+            &format!("{nodes}/1/properties"),
+            "simd_count 440\nsimd_per_cu 4\nlocation_id 16640\ndomain 0\n",
+        )
+        .sys("class/kfd/kfd/proc/7/vram_4711", "900000\n")
+        .sys("class/kfd/kfd/proc/7/stats_4711/cu_occupancy", "55\n")
+        .sys("class/kfd/kfd/proc/9/vram_4711", "300000\n")
+}
+
+#[test]
+fn who_computes_has_the_larger_of_both_memories_and_a_share_of_the_units() {
+    let fake = computing("pid:[4026531836]");
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER]).outcome.as_ref().unwrap();
+    let (gpu, pid, share) = run.shares()[0].clone();
+    assert_eq!((gpu.as_str(), pid), ("amd0", 7));
+    assert_eq!((share.memory, share.occupancy), (Some(900_000), Some(0.5)));
+    let (_, activity) = run.cards::<GpuActivity>()[0];
+    let counts = (activity.processes, activity.processes_unknown);
+    assert_eq!(counts, (Some(2), Some(1)), "pid 9 is nobody in /proc");
+}
+
+#[test]
+fn in_a_container_files_tell_who_uses_a_gpu_and_the_machines_pids_do_not() {
+    let fake = computing("pid:[4026532000]");
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER]).outcome.as_ref().unwrap();
+    assert_eq!(run.shares()[0].2.memory, Some(102_400));
+    assert_eq!(run.cards::<GpuActivity>()[0].1.processes_unknown, Some(0));
+}
+
+#[test]
+fn a_driver_that_nobody_knows_and_an_output_are_no_cards() {
+    let fake = FakeHost::new()
+        .sys("class/drm/card0/device/uevent", "DRIVER=ast\nPCI_SLOT_NAME=0000:62:00.0\n")
+        .sys("class/drm/card0-DP-1/status", "connected\n");
+    let Probe::Absent { why } = probe(&fake.host()) else { panic!("there is none") };
+    assert!(why.contains("class/drm"), "{why}");
+    assert!(matches!(probe(&machine().host()), Probe::Ready));
+}
+
+#[test]
+fn a_thread_reads_them_in_a_run() {
+    let fake = machine();
+    let mut run = Run::of(&fake);
+    run.collector = Box::new(taking::Gpus::new(&Settings::default()));
+    // The first tick starts the thread; what it has read is in one of the next.
+    while run.cards::<GpuActivity>().is_empty() {
+        run.tick(&[]);
+        std::thread::yield_now();
+    }
+    assert_eq!(run.cards::<GpuActivity>().len(), 2);
+}
