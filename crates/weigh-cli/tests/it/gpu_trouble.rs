@@ -141,6 +141,46 @@ fn in_a_container_processes_are_counted_and_nobody_is_blamed() {
 }
 
 #[test]
+fn in_a_container_that_has_the_machine_s_proc_the_command_is_found_by_all_its_numbers() {
+    if !can_mount() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("outside")).unwrap();
+    let script = directory.path().join("script.json");
+    let mut one = machine(vec![card(0)]);
+    one["log"] = json!(directory.path().join("asked"));
+    cards::write(&script, &one);
+    // The driver knows the command by the pid that it has on the machine, and somebody else, who
+    // is not in the container, by the pid that the command has here.
+    let line = r#"
+        read outside rest < outside/self/stat
+        used="[[$outside, 1073741824], [$$, 2147483648]]"
+        sed "s/\"compute\": \[\]/\"compute\": $used/" "$WEIGH_STAND_IN" > next
+        mv next "$WEIGH_STAND_IN"
+        echo $$ > inside
+        until [ "$(grep -c ProcessUtilization asked)" -gt 20 ]; do sleep 0.02; done"#;
+    let weigh = weigh_path();
+    let within = format!(
+        "mount --rbind /proc outside && mount -t proc proc /proc && exec {} run -i 50ms \
+         --summary summary.json -o run -- sh script.sh",
+        weigh.display()
+    );
+    std::fs::write(directory.path().join("script.sh"), line).unwrap();
+    let mut command: Command = plain("unshare", directory.path());
+    command.args(["-m", "-p", "-f", "sh", "-c", &within]);
+    let output = output(cards::on_stand_in(&mut command, &script));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary = std::fs::read(directory.path().join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let users = &summary["gpus"][0]["processes"];
+    let inside = std::fs::read_to_string(directory.path().join("inside")).unwrap();
+    assert_eq!(users[0]["pid"].to_string(), inside.trim(), "{users}");
+    assert_eq!((&users[0]["memory_peak_bytes"], &users[1]), (&json!(GIB), &Value::Null));
+    assert_eq!(summary["figures"]["gpu_memory_peak_bytes"]["value"], GIB);
+}
+
+#[test]
 fn a_process_that_comes_and_goes_between_two_looks_is_nobody_and_the_figure_is_open_above() {
     // It comes again until no look was between its coming and its going. Afterwards the driver
     // has still a sample of what it did, as NVIDIA's does.

@@ -59,6 +59,11 @@ impl FakeHost {
         self
     }
 
+    /// Where one of its directories really is.
+    pub fn path(&self, directory: &str) -> std::path::PathBuf {
+        self.root.path().join(directory)
+    }
+
     /// With this symbolic link under `/proc`.
     pub fn proc_link(self, path: &str, target: &str) -> FakeHost {
         self.link(&format!("proc/{path}"), target);

@@ -17,6 +17,7 @@ pub mod facts;
 pub mod fake;
 pub mod hardware;
 pub mod kernel_log;
+pub mod machine_proc;
 mod netlink;
 pub mod nvml;
 pub mod own;

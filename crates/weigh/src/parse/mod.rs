@@ -28,6 +28,7 @@ pub mod kernel_log;
 pub mod limits;
 pub mod loadavg;
 pub mod meminfo;
+pub mod mounts;
 mod native;
 pub mod net_dev;
 pub mod net_snmp;

@@ -2,20 +2,24 @@
 //!
 //! What surprised us: drivers know processes by the pids of the machine. In a container they
 //! are somebody else's numbers, and may be the numbers of somebody who is there, so they are not
-//! even compared with ours.
+//! even compared with ours. `NSpid` in `/proc/PID/status` has all numbers of a process, but only
+//! from the namespace of that `/proc` inwards: the container's own does not have the driver's. The
+//! machine's does, where the container has that, too ([`machine_proc`]).
 
-use crate::host::{Dir, ProcPath, own};
-use crate::parse::stat;
+use crate::host::{Dir, ProcPath, machine_proc, own};
+use crate::parse::{attribute, stat};
 use crate::sample::ProcessId;
 
 /// The pid namespace that the machine begins with (`PROC_PID_INIT_INO` of the kernel).
 const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
 
 /// Whose numbers the driver's pids are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Pids {
     /// Those of our `/proc`.
     Ours,
+    /// Those of the machine's `/proc`, which is this one.
+    Machine(Dir),
     /// Somebody else's, and why that is so.
     Foreign(&'static str),
 }
@@ -24,28 +28,56 @@ impl Pids {
     pub(super) fn of(proc: &Dir) -> Pids {
         let namespace = proc.link(c"self/ns/pid");
         let is_first = namespace.as_deref() == Some(FIRST_NAMESPACE);
-        if is_first && own::sees_itself(proc) {
+        let sees_itself = own::sees_itself(proc);
+        if is_first && sees_itself {
             return Pids::Ours;
         }
-        // Not through NSpid either: it has the numbers from this namespace inwards, and the
-        // driver's are those outwards.
-        Pids::Foreign(
-            "the driver names processes by the pids of the machine, and this is a pid namespace \
-             of its own (a container): whose GPU memory is whose is not known; start the \
-             container with --pid=host",
-        )
+        match machine_proc::beside(proc).filter(|_| sees_itself) {
+            Some(machine) => Pids::Machine(machine),
+            None => Pids::Foreign(
+                "the driver names processes by the pids of the machine, and this is a pid \
+                 namespace of its own (a container): whose GPU memory is whose is not known; \
+                 start the container with --pid=host, or with -v /proc:/host/proc:ro",
+            ),
+        }
     }
 
     /// The process behind a pid of the driver's, if it is one that we see.
-    pub(super) fn process(self, proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessId> {
-        if self != Pids::Ours {
-            return None;
+    pub(super) fn process(&self, proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessId> {
+        match self {
+            Pids::Ours => Some(ProcessId { pid, started: started(proc, pid, buffer)? }),
+            Pids::Machine(machine) => within(machine, pid, proc, buffer),
+            Pids::Foreign(_) => None,
         }
-        let path = ProcPath::new(pid, "stat");
-        let bytes = proc.read(path.as_c_str(), buffer).ok()?;
-        let started = stat::parse(bytes).ok()?.started;
-        Some(ProcessId { pid, started })
     }
+}
+
+/// Who a process of the machine is in our `/proc`. All its numbers from ours inwards must be the
+/// same there and here, and the moment when it began, too: the number alone may be another's.
+fn within(machine: &Dir, pid: u32, proc: &Dir, buffer: &mut Vec<u8>) -> Option<ProcessId> {
+    let numbers = numbers(machine, pid, buffer)?;
+    let began = started(machine, pid, buffer)?;
+    let mut inner = (1..numbers.len()).map(|depth| &numbers[depth..]);
+    inner.find_map(|ours| {
+        let pid = *ours.first()?;
+        let is_same = self::numbers(proc, pid, buffer).is_some_and(|here| here == ours)
+            && started(proc, pid, buffer) == Some(began);
+        is_same.then_some(ProcessId { pid, started: began })
+    })
+}
+
+/// The numbers of a process, from the namespace of this `/proc` inwards.
+fn numbers(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<Vec<u32>> {
+    let path = ProcPath::new(pid, "status");
+    let status = proc.read(path.as_c_str(), buffer).ok()?;
+    let listed = attribute::valued(status, "NSpid:")?;
+    listed.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
+}
+
+fn started(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
+    let path = ProcPath::new(pid, "stat");
+    let bytes = proc.read(path.as_c_str(), buffer).ok()?;
+    Some(stat::parse(bytes).ok()?.started)
 }
 
 #[cfg(test)]
@@ -53,10 +85,13 @@ mod tests {
     use super::*;
     use crate::host::fake::FakeHost;
 
+    fn stat(pid: u32, started: u64) -> String {
+        format!("{pid} (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 {started} 0 0 0\n")
+    }
+
     fn machine(namespace: &str) -> FakeHost {
-        let stat = "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0 0\n";
         FakeHost::new()
-            .proc("7/stat", stat)
+            .proc("7/stat", &stat(7, 4711))
             .proc_link("self", &std::process::id().to_string())
             .proc_link(&format!("{}/ns/pid", std::process::id()), namespace)
     }
@@ -82,5 +117,34 @@ mod tests {
             None,
             "a pid of that number is there"
         );
+    }
+
+    #[test]
+    fn the_machine_s_proc_tells_who_somebody_is_in_a_container() {
+        let outside = FakeHost::new()
+            .proc("2/comm", "kthreadd\n")
+            .proc("self", "another's")
+            .proc("4000/status", "Name:\tpython\nNSpid:\t4000\t7\n")
+            .proc("4000/stat", &stat(4000, 4711))
+            .proc("4001/status", "Name:\tpython\nNSpid:\t4001\t8\n")
+            .proc("4001/stat", &stat(4001, 4712))
+            .proc("4002/status", "Name:\tin another\nNSpid:\t4002\t9\n")
+            .proc("4002/stat", &stat(4002, 4711))
+            .proc("4003/status", "Name:\tone deeper\nNSpid:\t4003\t6\t1\n")
+            .proc("4003/stat", &stat(4003, 4711));
+        let mounts = format!("proc {} proc ro 0 0\n", outside.path("proc").display());
+        let inside = machine("pid:[4026532000]")
+            .proc(&format!("{}/mounts", std::process::id()), &mounts)
+            .proc("6/status", "NSpid:\t6\t1\n")
+            .proc("6/stat", &stat(6, 4711))
+            .proc("7/status", "NSpid:\t7\n")
+            .proc("8/status", "NSpid:\t8\n")
+            .proc("8/stat", &stat(8, 99));
+        let host = inside.host();
+        let pids = Pids::of(&host.proc);
+        let of = |pid| pids.process(&host.proc, pid, &mut Vec::new()).map(|id| id.pid);
+        assert_eq!((of(4000), of(4003)), (Some(7), Some(6)));
+        assert_eq!(of(4001), None, "pid 8 is here, and began at another moment");
+        assert_eq!((of(4002), of(7)), (None, None), "one of another container, and nobody's");
     }
 }

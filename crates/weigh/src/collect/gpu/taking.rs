@@ -137,6 +137,8 @@ struct Driver {
     /// Whether it has said which GPUs there are, or that it will not.
     has_told: bool,
     has_ended: bool,
+    /// Whose numbers its pids are, when it has told of one.
+    pids: Option<Pids>,
     /// Whom the driver's pids were at the last tick.
     seen: HashMap<u32, ProcessId>,
     buffer: Vec<u8>,
@@ -151,6 +153,7 @@ impl Driver {
             last: None,
             has_told: false,
             has_ended: false,
+            pids: None,
             seen: HashMap::new(),
             buffer: Vec::new(),
         }
@@ -209,7 +212,7 @@ impl Driver {
             return;
         }
         let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(_)));
-        let pids = if are_numbered { Pids::of(&host.proc) } else { Pids::Ours };
+        let pids = self.pids.get_or_insert_with(|| Pids::of(&host.proc));
         let before = std::mem::take(&mut self.seen);
         for card in &last.cards {
             let mut unknown = 0;
@@ -223,7 +226,7 @@ impl Driver {
                 };
                 match pids.process(&host.proc, pid, &mut self.buffer) {
                     Some(id) => {
-                        self.seen.insert(id.pid, id);
+                        self.seen.insert(pid, id);
                         tick.put(Entity::OnGpu(card.name, id), &user.share);
                     }
                     None => match before.get(&pid) {
@@ -235,8 +238,10 @@ impl Driver {
             }
             put(tick, card, age, unknown);
         }
-        if let Pids::Foreign(why) = pids {
-            trouble.push(why.to_owned());
+        if let Pids::Foreign(why) = pids
+            && are_numbered
+        {
+            trouble.push((*why).to_owned());
         }
     }
 }

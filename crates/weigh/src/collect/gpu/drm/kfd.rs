@@ -47,9 +47,10 @@ impl Node {
 }
 
 /// All GPUs that compute.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kfd {
     nodes: Vec<Node>,
+    pids: Pids,
 }
 
 /// Who computes, found at one look: on which GPU, who it is in our `/proc`, and what it has.
@@ -60,7 +61,7 @@ pub(super) struct Computing {
 
 impl Kfd {
     /// Looks which GPUs there are.
-    pub(super) fn find(sys: &Dir, buffer: &mut Vec<u8>) -> Kfd {
+    pub(super) fn find(sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Kfd {
         let listed = sys.names(c"class/kfd/kfd/topology/nodes").unwrap_or_default();
         let nodes = listed.iter().filter_map(|node| {
             let directory = format!("class/kfd/kfd/topology/nodes/{}", node.to_str().ok()?);
@@ -74,18 +75,19 @@ impl Kfd {
             let address = address(property("domain ").unwrap_or(0), property("location_id ")?);
             Some(Node { number, address, compute_units })
         });
-        Kfd { nodes: nodes.collect() }
+        Kfd { nodes: nodes.collect(), pids: Pids::of(proc) }
     }
 
-    /// Looks who computes. In a container nobody can be told from another, and nobody is.
+    /// Looks who computes. In a container that has only its own pids nobody can be told from
+    /// another, and nobody is.
     pub(super) fn look(&self, sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Computing {
         let mut computing = Computing::default();
-        if self.nodes.is_empty() || Pids::of(proc) != Pids::Ours {
+        if self.nodes.is_empty() || matches!(self.pids, Pids::Foreign(_)) {
             return computing;
         }
         for name in sys.names(PROCESSES).unwrap_or_default() {
             let Some(pid) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
-            let id = Pids::Ours.process(proc, pid, buffer);
+            let id = self.pids.process(proc, pid, buffer);
             let first = computing.each.len();
             for node in &self.nodes {
                 let Some(share) = node.share(sys, pid, buffer) else { continue };

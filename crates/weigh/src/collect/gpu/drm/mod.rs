@@ -90,7 +90,7 @@ impl Cards {
         }
         found.retain(|(_, gpu)| wanted.is_none_or(|wanted| is_wanted(wanted, gpu, &there)));
         let (cards, met) = found.into_iter().unzip();
-        let kfd = Kfd::find(&sys, &mut buffer);
+        let kfd = Kfd::find(&sys, &proc, &mut buffer);
         let clients = Clients::default();
         Cards { proc, sys, cards, clients, kfd, there, met, trouble, buffer }
     }

@@ -1,0 +1,21 @@
+//! The `/proc` of the whole machine, for a container that has it beside its own.
+//!
+//! Source: `/proc/self/mounts`, readable by every user. People who want to watch a machine from a
+//! container give it the machine's `/proc`, mostly at `/host/proc`; wherever it is, it is found.
+//! Pid 2 is `kthreadd` in the machine's own pid namespace, and in no other.
+
+use super::{Dir, own};
+use crate::parse::mounts;
+
+/// The machine's `/proc`, if it is mounted and this one, in which we see ourselves, is another.
+pub fn beside(proc: &Dir) -> Option<Dir> {
+    let mut buffer = Vec::new();
+    let listed = proc.read(c"self/mounts", &mut buffer).ok()?;
+    let places = mounts::of_type(listed, b"proc").ok()?;
+    let mut opened = places.iter().filter_map(|place| Dir::open(place).ok());
+    let is_machine_s = |dir: &Dir| {
+        let mut buffer = Vec::new();
+        dir.read(c"2/comm", &mut buffer).is_ok_and(|name| name == b"kthreadd\n")
+    };
+    opened.find(is_machine_s).filter(|found| !own::sees_itself(found))
+}

@@ -1,0 +1,75 @@
+//! What is mounted where: `/proc/self/mounts`, readable by every user.
+//!
+//! A line for each mount (proc_pid_mounts(5), fstab(5)): device, place, type, options. In a place
+//! the kernel writes space, tab, newline and backslash as three octal digits behind a backslash.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::Malformed;
+use super::fields::Cursor;
+
+/// The places where a file system of this type is mounted, in the order of mounting.
+pub fn of_type(bytes: &[u8], wanted: &[u8]) -> Result<Vec<PathBuf>, Malformed> {
+    let mut lines = Cursor::new(bytes);
+    let mut places = Vec::new();
+    while let Some(line) = lines.line()? {
+        let mut fields = line.split(|byte| *byte == b' ').skip(1);
+        let place = fields.next().ok_or(Malformed("place of a mount"))?;
+        if fields.next().ok_or(Malformed("type of a mount"))? == wanted {
+            places.push(PathBuf::from(OsString::from_vec(plain(place))));
+        }
+    }
+    Ok(places)
+}
+
+fn plain(place: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(place.len());
+    let mut rest = place;
+    while let Some((first, others)) = rest.split_first() {
+        let escaped = others.get(..3).filter(|_| *first == b'\\').and_then(octal);
+        plain.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &others[3..] } else { others };
+    }
+    plain
+}
+
+fn octal(digits: &[u8]) -> Option<u8> {
+    let text = std::str::from_utf8(digits).ok()?;
+    u8::from_str_radix(text, 8).ok().filter(|_| !text.starts_with('+'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::*;
+
+    const MOUNTS: &[u8] = b"overlay / overlay rw,relatime 0 0\n\
+        proc /proc proc rw,nosuid 0 0\n\
+        sysfs /sys sysfs ro 0 0\n\
+        proc /host\\040files/proc\\134x proc ro 0 0\n";
+
+    #[test]
+    fn places_are_found_by_type_and_written_out() {
+        let found = of_type(MOUNTS, b"proc").unwrap();
+        assert_eq!(found, [PathBuf::from("/proc"), PathBuf::from("/host files/proc\\x")]);
+        assert!(of_type(MOUNTS, b"cgroup2").unwrap().is_empty());
+        assert_eq!(plain(b"/a\\9b\\04"), b"/a\\9b\\04", "no three octal digits");
+    }
+
+    #[test]
+    fn half_a_line_is_none() {
+        let begins = |part: &Vec<PathBuf>, whole: &Vec<PathBuf>| whole.starts_with(part);
+        cut_at_every_byte(MOUNTS, |bytes| of_type(bytes, b"proc"), begins);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(MOUNTS)) {
+            let _ = of_type(&bytes, b"proc");
+        }
+    }
+}
