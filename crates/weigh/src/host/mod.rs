@@ -22,6 +22,7 @@ mod netlink;
 pub mod nvml;
 pub mod own;
 pub mod own_group;
+pub mod patience;
 pub mod perf;
 pub mod pidfd;
 pub mod room;

@@ -26,6 +26,7 @@ pub use visible::Visible;
 use super::{Collector, Probe, Source, group};
 use crate::catalog::metrics;
 use crate::host::Host;
+use crate::host::patience::within;
 use crate::sample::Gpu;
 
 /// How long `weigh doctor` waits for a driver.
@@ -253,7 +254,7 @@ pub(super) fn examine(host: &Host) -> Probe {
 pub fn there(host: &Host) -> Vec<Gpu> {
     let finds = taking::finds(host, None, None).into_iter().map(|(_, find)| find);
     finds
-        .filter_map(|find| thread::within(PATIENCE, || Some(find().ok()?.there())))
+        .filter_map(|find| within(PATIENCE, || Some(find().ok()?.there())).flatten())
         .flatten()
         .collect()
 }

@@ -5,7 +5,7 @@
 //! kernel would add what it read to the account of our children.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::reading::{Find, Reading};
@@ -115,18 +115,6 @@ impl Drop for Exchange {
         // Either it stands still now, or it hangs.
         drop(self.shared.changed.wait_timeout_while(state, LAST_ANSWER, |state| state.is_asking));
     }
-}
-
-/// Asks once, on a thread of its own, and waits so long for the answer.
-pub(super) fn within<T: Send + 'static>(
-    patience: Duration,
-    ask: impl FnOnce() -> Option<T> + Send + 'static,
-) -> Option<T> {
-    let (answer, answered) = mpsc::channel();
-    let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-    // Nobody listens any more when it took too long.
-    let asked = thread.spawn(move || drop(answer.send(ask())));
-    asked.ok().and_then(|_| answered.recv_timeout(patience).ok()?)
 }
 
 /// Answers of a thread that is started when they are first wanted.

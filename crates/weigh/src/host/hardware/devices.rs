@@ -8,9 +8,12 @@
 //! that is down is -1 or cannot be read, and NVIDIA's cards are in `drm` only when a module of
 //! theirs is loaded that many servers do without.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::look::{Look, text};
+use crate::host::patience::within;
 use crate::parse::attribute;
 
 /// A graphics processor.
@@ -92,9 +95,14 @@ const CONSOLES: &[&str] = &[
     "simple-framebuffer",
 ];
 
+const NVIDIA: &str = "proc/driver/nvidia/gpus";
+
+/// How long a driver may take to say what its cards are: the end of a short run waits for it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The graphics processors.
 pub(super) fn gpus(look: &mut Look<'_>) -> Vec<Gpu> {
-    let mut found = of_nvidia(look);
+    let mut found = nvidia(look);
     let is_card = |name: &&String| {
         let number = name.strip_prefix("card").unwrap_or_default();
         !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -129,13 +137,26 @@ pub(super) fn gpus(look: &mut Look<'_>) -> Vec<Gpu> {
     }
     if found.is_empty() {
         let why = "neither /sys/class/drm nor /proc/driver/nvidia has one";
-        look.missing.insert("gpus".to_owned(), why.to_owned());
+        look.missing.entry("gpus".to_owned()).or_insert_with(|| why.to_owned());
     }
     found
 }
 
-fn of_nvidia(look: &mut Look<'_>) -> Vec<Gpu> {
-    const CARDS: &str = "proc/driver/nvidia/gpus";
+/// NVIDIA's cards. The driver itself writes what these files say, and may hang.
+fn nvidia(look: &mut Look<'_>) -> Vec<Gpu> {
+    let cards = look.names(NVIDIA);
+    if cards.is_empty() {
+        return Vec::new();
+    }
+    let root = look.root().clone();
+    let asked = within(PATIENCE, move || of_nvidia(&mut Look::at(&root), &cards));
+    asked.unwrap_or_else(|| {
+        look.missing.insert("gpus".to_owned(), "the NVIDIA driver does not answer".to_owned());
+        Vec::new()
+    })
+}
+
+fn of_nvidia(look: &mut Look<'_>, cards: &[String]) -> Vec<Gpu> {
     // NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 …
     let version = look.find("proc/driver/nvidia/version", |bytes| {
         let line = attribute::valued(bytes, "NVRM version:").unwrap_or_default();
@@ -146,8 +167,8 @@ fn of_nvidia(look: &mut Look<'_>) -> Vec<Gpu> {
     });
     let version = version.flatten();
     let mut found = Vec::new();
-    for card in look.names(CARDS) {
-        let file = format!("{CARDS}/{card}/information");
+    for card in cards {
+        let file = format!("{NVIDIA}/{card}/information");
         let Some(card) = look.find(&file, |bytes| {
             let said = |key| attribute::valued(bytes, key).map(str::to_owned);
             Ok(Gpu {

@@ -22,6 +22,11 @@ impl<'a> Look<'a> {
         Look { root, buffer: Vec::new(), missing: BTreeMap::new() }
     }
 
+    /// The machine's files.
+    pub(super) fn root(&self) -> &'a Dir {
+        self.root
+    }
+
     /// What a file says, or why it says nothing. Reasons name the file as it is called on the
     /// machine, wherever that is mounted here.
     pub(super) fn read<T>(

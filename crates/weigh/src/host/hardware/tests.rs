@@ -6,6 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use rustix::fs::{FileType, Mode};
+
 use super::surroundings::{Surroundings, Whose};
 use super::*;
 use crate::collect::golden::{assert_golden, machines, read};
@@ -33,6 +35,19 @@ fn every_captured_machine_is_described_as_its_golden_file_says() {
         writeln!(golden, "\n{}", serde_json::to_string_pretty(&hardware).unwrap()).unwrap();
         assert_golden(&machine, "hardware.txt", &golden);
     }
+}
+
+#[test]
+fn a_driver_that_hangs_is_told_and_takes_nothing_from_the_rest() {
+    let fake = FakeHost::new()
+        .proc("driver/nvidia/gpus/0000:18:00.0/power", "")
+        .sys("class/drm/card0/device/uevent", "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0\n");
+    // Whoever opens a pipe that nobody writes to waits for ever, as in a driver.
+    let pipe = fake.path("proc/driver/nvidia/gpus/0000:18:00.0/information");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let found = look_at(&fake);
+    assert_eq!(found.missing["gpus"], "the NVIDIA driver does not answer");
+    assert_eq!(found.gpus.len(), 1, "the other maker's");
 }
 
 #[test]

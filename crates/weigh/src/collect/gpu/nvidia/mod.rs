@@ -10,11 +10,11 @@ mod users;
 
 use super::PATIENCE;
 use super::reading::{Ask, Find};
-use super::thread::within;
 use super::visible::Visible;
 use crate::collect::Probe;
 use crate::host::Host;
 use crate::host::nvml::{self, Nvml};
+use crate::host::patience::within;
 
 /// Whether a driver is there, without asking it.
 pub(super) fn probe(host: &Host) -> Probe {
@@ -36,7 +36,7 @@ pub(super) fn examine(host: &Host) -> Probe {
     if let Probe::Absent { why } = probe(host) {
         return Probe::Absent { why };
     }
-    let asked = within(PATIENCE, || Some(Nvml::load().and_then(|nvml| Ok(nvml.count()?))));
+    let asked = within(PATIENCE, || Nvml::load().and_then(|nvml| Ok(nvml.count()?)));
     match asked {
         Some(Ok(0)) => Probe::Absent { why: "the NVIDIA driver has no GPU".to_owned() },
         Some(Ok(_)) => Probe::Ready,
