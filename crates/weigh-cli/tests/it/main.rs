@@ -35,6 +35,7 @@ mod odd_names;
 mod own_groups;
 mod packets;
 mod page;
+mod perfmon;
 mod phases;
 mod python;
 mod pytyche;
