@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis, pytyche};
+use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis, perfmon, pytyche};
 use weigh::record::{Event, Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
@@ -13,12 +13,16 @@ use crate::{print, show};
 /// Where exports go in a recording when nothing else is said.
 const DIRECTORY: &str = "export";
 
+/// Where exports of many recordings go when nothing else is said.
+const DATASET: &str = "weigh-dataset";
+
 /// Writes tables, and prints the names of the files.
 pub fn export(args: ExportArgs) -> Result<u8, Failure> {
     match args.predecessor {
         Some(Predecessor::GpuTracker) => return as_gpu_tracker(args),
         Some(Predecessor::Oasis) => return as_they_are(args, "oasis", oasis::export),
         Some(Predecessor::Pytyche) => return as_they_are(args, "pytyche", pytyche::export),
+        Some(Predecessor::Perfmon) => return as_perfmon(args),
         None => {}
     }
     let options = Options {
@@ -33,7 +37,7 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
     };
     let exported = match args.run.as_deref().and_then(many_runs) {
         Some(runs) => {
-            let output = args.output.unwrap_or_else(|| PathBuf::from("weigh-dataset"));
+            let output = args.output.unwrap_or_else(|| PathBuf::from(DATASET));
             all(&runs, &options, &output)?
         }
         None => {
@@ -42,8 +46,7 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
             one(&directory, &options, &output)?
         }
     };
-    exported.missing.iter().for_each(|what| print::warning(what));
-    print::files(&exported.files);
+    say(&exported);
     Ok(0)
 }
 
@@ -87,19 +90,56 @@ fn as_they_are(
     program: &str,
     write: fn(&Recording, &Path, bool) -> Result<Exported, export::Error>,
 ) -> Result<u8, Failure> {
+    has_own_units(&args, program)?;
+    let directory = show::find(args.run)?;
+    let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
+    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
+    say(&exported);
+    Ok(0)
+}
+
+/// perfmon's files, which are of all nodes of a job.
+fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
+    has_own_units(&args, "perfmon")?;
+    let (runs, output) = match args.run.as_deref().and_then(many_runs) {
+        Some(runs) => (runs, PathBuf::from(DATASET)),
+        None => {
+            let directory = show::find(args.run)?;
+            let output = directory.join(DIRECTORY);
+            (vec![directory], output)
+        }
+    };
+    let mut recordings = Vec::new();
+    for run in &runs {
+        match Recording::open(run) {
+            Ok(recording) => recordings.push(recording),
+            // One that is damaged must not keep the others.
+            Err(error) if runs.len() > 1 => print::warning(&format!("left out: {error}")),
+            Err(error) => return Err(of_recording(&error)),
+        }
+    }
+    let output = args.output.unwrap_or(output);
+    let exported = perfmon::export(&recordings, &output, args.force);
+    say(&exported.map_err(|error| of_export(&error))?);
+    Ok(0)
+}
+
+/// Refuses the options of gpu-tracker for another program.
+fn has_own_units(args: &ExportArgs, program: &str) -> Result<(), Failure> {
     let units = args.ram_unit.is_some() || args.gpu_ram_unit.is_some() || args.time_unit.is_some();
     if units || args.expected_cores.is_some() {
         let cause = format!("units and expected cores are gpu-tracker's; {program} has its own");
         let hint = format!("weigh export RUN --as {program} -o DIR");
         return Err(Failure::new("cannot use these options", cause, hint).code(USAGE));
     }
-    let directory = show::find(args.run)?;
-    let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
-    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
-    let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
+    Ok(())
+}
+
+/// Says what is missing, and names the files.
+fn say(exported: &Exported) {
     exported.missing.iter().for_each(|what| print::warning(what));
     print::files(&exported.files);
-    Ok(0)
 }
 
 /// The recordings in a directory that is not one itself.

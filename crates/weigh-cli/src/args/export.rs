@@ -25,6 +25,7 @@ Examples:
   weigh export RUN --as gpu-tracker            what gpu-tracker would write
   weigh export RUN --as oasis -o log           what oasislmf's ResourceMonitor would
   weigh export RUN --as pytyche -o hw          what pytyche's HWMonitor and RunLog would
+  weigh export RUN --as perfmon -o job         what perfmon would of NVIDIA's GPUs
 ")]
 pub struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
@@ -84,6 +85,9 @@ pub enum Predecessor {
     /// HWMonitor and RunLog of pytyche 0.2.1: cpu_metrics.csv, and run_log.jsonl with phases
     /// and events
     Pytyche,
+    /// perfmon: metrics/nv_gpu_metrics.json, of one node or of a directory with a recording
+    /// for each node
+    Perfmon,
 }
 
 fn cores(text: &str) -> Result<f64, String> {

@@ -36,6 +36,7 @@ mod odd_names;
 mod own_groups;
 mod packets;
 mod page;
+mod perfmon;
 mod phases;
 mod python;
 mod pytyche;

@@ -17,6 +17,7 @@ mod grid;
 mod held;
 mod made;
 pub mod oasis;
+pub mod perfmon;
 pub mod python;
 pub mod pytyche;
 mod rates;
@@ -133,6 +134,23 @@ pub enum Error {
     IntoRecording {
         /// Which directory.
         path: PathBuf,
+    },
+    /// Of perfmon's files only that of NVIDIA's GPUs is written so far, and there is none.
+    #[error(
+        "of perfmon's files weigh writes only nv_gpu_metrics.json yet, and it would be empty: {why}"
+    )]
+    NoNvidiaGpu {
+        /// Why there is no NVIDIA GPU.
+        why: String,
+    },
+    /// What GPUs did is not kept when several machines are put together.
+    #[error("what GPUs of several machines did is not in recordings that were put together")]
+    GpusOfSeveral,
+    /// Two recordings would be one host's.
+    #[error("two of the recordings are of {host}")]
+    SameHost {
+        /// Which one.
+        host: String,
     },
     /// None of many runs can be exported.
     #[error("no run there can be read: {why}")]

@@ -29,12 +29,18 @@ pub struct Story {
 
 impl Story {
     pub fn new() -> Story {
+        Story::of(|_| {})
+    }
+
+    /// A run of which something else is known.
+    pub fn of(change: impl FnOnce(&mut Manifest)) -> Story {
         let facts = Facts { memory_bytes: Some(8_000 * MB), ..Facts::example() };
         let settings = Settings::default();
         let started = Duration::from_secs(1_700_000_000);
         let mut manifest = Manifest::new(&settings, &["work".to_owned()], facts, started);
         manifest.pid = MAIN.pid;
         manifest.process_started = MAIN.started;
+        change(&mut manifest);
         let directory = tempfile::tempdir().unwrap();
         let tick = Tick::new(&collect::groups(&settings.sources()));
         let writer = Writer::create(&directory.path().join("run"), &manifest, &tick).unwrap();
