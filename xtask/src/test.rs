@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::command::{self, cargo};
-use crate::{generate, node, nvml, packages, python};
+use crate::{generate, libraries, node, packages, python};
 
 /// Installs what is missing, then runs every check, stopping at the first that fails.
 pub fn run() -> Result<()> {
@@ -19,9 +19,11 @@ pub fn run() -> Result<()> {
     if let Err(why) = &node {
         println!("node: not to be had, so tests that look at pages are skipped: {why:#}");
     }
-    let nvml = nvml::library();
-    if let Err(why) = &nvml {
-        println!("nvml: not to be had, so the test of NVIDIA's own library is skipped: {why:#}");
+    let libraries = libraries::ALL.map(|library| (library.variable, library.fetched()));
+    for (variable, library) in &libraries {
+        if let Err(why) = library {
+            println!("{variable}: not to be had, so the test of that library is skipped: {why:#}");
+        }
     }
     let mut took = Vec::new();
     for (name, mut step) in steps() {
@@ -31,8 +33,8 @@ pub fn run() -> Result<()> {
         if let Ok(node) = &node {
             step.env(node::VARIABLE, node);
         }
-        if let Ok(nvml) = &nvml {
-            step.env(nvml::VARIABLE, nvml);
+        for (variable, library) in &libraries {
+            step.envs(library.as_ref().ok().map(|library| (variable, library)));
         }
         println!("\n== {name}: {}", command::shown(&step));
         let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! That the stand-in speaks NVML, and not only what weigh takes for it; and NVIDIA's own library.
+//! That the stand-in speaks NVML, and not only what weigh takes for it; and the makers' own
+//! libraries.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::cards::{self, GIB, card};
 use super::python;
-use super::weighed::{ForEverybody, output, skipped};
+use super::weighed::{ForEverybody, output, skipped, weigh};
 
 #[test]
 fn the_clients_of_nvidia_understand_the_stand_in() {
@@ -59,21 +60,29 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
     assert_eq!(seen[1]["fan"], json!({"code": 3}), "not supported");
 }
 
-/// NVIDIA's own library on a machine without its driver; `cargo xtask test` fetches it.
-fn genuine() -> Option<std::ffi::OsString> {
-    let library = std::env::var_os("WEIGH_TEST_NVML");
+/// A maker's own library on a machine without its driver; `cargo xtask test` fetches it.
+fn genuine(variable: &str, driver: &str) -> Option<std::ffi::OsString> {
+    let library = std::env::var_os(variable);
     if library.is_none() {
-        skipped("no library of NVIDIA's own; run cargo xtask test");
-    } else if Path::new("/proc/driver/nvidia/version").exists() {
+        skipped("no library of the maker's own; run cargo xtask test");
+    } else if Path::new(driver).exists() {
         skipped("there is a driver here, and this is about a machine without one");
         return None;
     }
     library
 }
 
+/// What doctor says of GPUs.
+fn of_gpus(doctor: &[u8]) -> Value {
+    let examined: Value = serde_json::from_slice(doctor).unwrap();
+    let mut collectors = examined["collectors"].as_array().unwrap().iter();
+    collectors.find(|one| one["name"] == "gpu").unwrap().clone()
+}
+
 #[test]
 fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
-    let Some(library) = genuine() else { return };
+    let driver = "/proc/driver/nvidia/version";
+    let Some(library) = genuine("WEIGH_TEST_NVML", driver) else { return };
     // By nobody: for root the library makes a device in /dev, whether there is a driver or not.
     let programs = ForEverybody::new();
     let copied = programs.path().join("libnvidia-ml.so.1");
@@ -84,10 +93,7 @@ fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
         let mut weigh = programs.command("weigh", directory.path());
         output(weigh.args(arguments).env("WEIGH_NVML_LIBRARY", &copied))
     };
-    let examined: Value =
-        serde_json::from_slice(&weigh(&["doctor", "--format", "json"]).stdout).unwrap();
-    let mut collectors = examined["collectors"].as_array().unwrap().iter();
-    let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
+    let gpu = of_gpus(&weigh(&["doctor", "--format", "json"]).stdout);
     assert_eq!(gpu["state"], "absent");
     assert_eq!(gpu["why"], "no NVIDIA driver is loaded");
 
@@ -99,4 +105,24 @@ fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
     assert_eq!(summary["gpus"], json!([]));
     let faults = summary["monitor"]["faults"].to_string();
     assert!(faults.contains("no NVIDIA driver is loaded"), "{faults}");
+}
+
+#[test]
+fn where_amd_s_own_library_finds_no_driver_doctor_says_the_same() {
+    let driver = "/sys/module/amdgpu";
+    let Some(library) = genuine("WEIGH_TEST_ROCM_SMI", driver) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let Some(mut client) = python::script("rocm_smi.py", directory.path()) else { return };
+    let answer = python::succeeds(client.arg(&library));
+    assert_eq!(answer.trim(), "8", "RSMI_STATUS_INIT_ERROR");
+    // weigh asks the kernel, so it says so with the library and without.
+    let places = [Some(Path::new(&library).parent().unwrap()), None];
+    for place in places {
+        let mut weigh = weigh(directory.path(), &["doctor", "--format", "json"]);
+        weigh.envs(place.map(|place| ("LD_LIBRARY_PATH", place)));
+        let gpu = of_gpus(&output(&mut weigh).stdout);
+        let why = gpu["why"].as_str().unwrap();
+        assert_eq!(gpu["state"], "absent");
+        assert!(why.contains("no driver of AMD's or Intel's is loaded"), "{why}");
+    }
 }

@@ -27,10 +27,11 @@ pub const LONG: Duration = Duration::from_secs(60);
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
-const VARIABLES: [&str; 23] = [
+const VARIABLES: [&str; 26] = [
     "WEIGH_TEST_NODE",
     "WEIGH_TEST_NVML",
     "WEIGH_TEST_PYTHON",
+    "WEIGH_TEST_ROCM_SMI",
     "WEIGH_RUN",
     "WEIGH_PHASE",
     "WEIGH_INTERVAL",
@@ -44,6 +45,8 @@ const VARIABLES: [&str; 23] = [
     "WEIGH_NVML_LIBRARY",
     "WEIGH_STAND_IN",
     "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
     "WEIGH_UNITS",
     "WEIGH_CGROUP",
     "NO_COLOR",

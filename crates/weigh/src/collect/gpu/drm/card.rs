@@ -36,7 +36,7 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    const ALL: [Driver; 3] = [Driver::Amdgpu, Driver::I915, Driver::Xe];
+    pub(super) const ALL: [Driver; 3] = [Driver::Amdgpu, Driver::I915, Driver::Xe];
 
     /// What it is called in the kernel.
     pub(super) fn name(self) -> &'static str {

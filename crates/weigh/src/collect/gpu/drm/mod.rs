@@ -16,6 +16,7 @@ mod sensor;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::CString;
 use std::time::Duration;
 
 use super::GpuActivity;
@@ -38,8 +39,23 @@ pub(super) fn probe(host: &Host) -> Probe {
     if !Place::all(&host.sys).is_empty() {
         return Probe::Ready;
     }
-    let place = host.sys.path(c"class/drm");
-    Probe::Absent { why: format!("no GPU of AMD or Intel is in {}", place.display()) }
+    let is_loaded = |driver: &Driver| {
+        CString::new(format!("module/{}", driver.name())).is_ok_and(|module| host.sys.has(&module))
+    };
+    let loaded = Driver::ALL.into_iter().find(is_loaded);
+    Probe::Absent {
+        why: match loaded {
+            None => format!(
+                "no driver of AMD's or Intel's is loaded: there is no amdgpu, i915 or xe in {}",
+                host.sys.path(c"module").display()
+            ),
+            Some(driver) => format!(
+                "{} is loaded and has no GPU in {}",
+                driver.name(),
+                host.sys.path(c"class/drm").display()
+            ),
+        },
+    }
 }
 
 /// How the cards are found, those that are wanted among them.

@@ -324,7 +324,10 @@ fn a_driver_that_nobody_knows_and_an_output_are_no_cards() {
         .sys("class/drm/card0/device/uevent", "DRIVER=ast\nPCI_SLOT_NAME=0000:62:00.0\n")
         .sys("class/drm/card0-DP-1/status", "connected\n");
     let Probe::Absent { why } = probe(&fake.host()) else { panic!("there is none") };
-    assert!(why.contains("class/drm"), "{why}");
+    assert!(why.contains("no amdgpu, i915 or xe in"), "{why}");
+    fake.set_sys("module/xe/refcnt", "0\n");
+    let Probe::Absent { why } = probe(&fake.host()) else { panic!("there is none") };
+    assert!(why.starts_with("xe is loaded and has no GPU"), "{why}");
     assert!(matches!(probe(&machine().host()), Probe::Ready));
 }
 
