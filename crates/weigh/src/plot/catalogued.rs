@@ -10,6 +10,7 @@ use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Scope, Type, Whose};
+use crate::words::within_a_line;
 
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ impl Catalogued {
                 return family.to_owned();
             }
             let labels: Vec<String> =
-                chart.iter().map(|(_, metric)| metric.label.to_lowercase()).collect();
+                chart.iter().map(|(_, metric)| within_a_line(metric.label)).collect();
             format!("{family}: {}", labels.join(", "))
         };
         let named = |chart: &[(usize, &'static Metric)]| {
@@ -67,7 +68,7 @@ impl Catalogued {
 
     /// A chart of one metric.
     pub fn only(metric: &'static Metric, column: usize) -> Catalogued {
-        let title = format!("{}: {}", metric.family, metric.label.to_lowercase());
+        let title = format!("{}: {}", metric.family, within_a_line(metric.label));
         let note = metric.help.to_owned();
         Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
     }

@@ -11,6 +11,7 @@ use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric};
 use crate::sample::{Entity, Table, numbering};
+use crate::words::within_a_line;
 
 /// More lines than these nobody tells apart; a heat map takes any number of rows.
 const MOST_LINES: usize = 6;
@@ -98,7 +99,7 @@ impl Entities {
         };
         Some(Chart {
             name: metric.name(),
-            title: format!("{}: {}", metric.family, metric.label.to_lowercase()),
+            title: format!("{}: {}", metric.family, within_a_line(metric.label)),
             note: note.to_owned(),
             scale: Scale::of(metric),
             form,

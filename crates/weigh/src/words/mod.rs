@@ -20,6 +20,13 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
+/// A label within a line: in small letters, but for words like `PCIe`, `SM` and `BAR1`.
+pub fn within_a_line(label: &str) -> String {
+    let is_plain = |word: &str| !word.chars().skip(1).any(char::is_uppercase);
+    let small = |word: &str| if is_plain(word) { word.to_lowercase() } else { word.to_owned() };
+    label.split(' ').map(small).collect::<Vec<_>>().join(" ")
+}
+
 /// Text of at most so many letters, with an ellipsis where it was cut.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -51,6 +58,13 @@ mod tests {
     #[test]
     fn a_name_cannot_take_over_the_terminal() {
         assert_eq!(printable("a\x1b[31m\nb é"), "a\\u{1b}[31m\\nb é");
+    }
+
+    #[test]
+    fn a_label_keeps_its_abbreviations() {
+        assert_eq!(within_a_line("Received over PCIe"), "received over PCIe");
+        assert_eq!(within_a_line("SM clock"), "SM clock");
+        assert_eq!(within_a_line("BAR1 used"), "BAR1 used");
     }
 
     #[test]

@@ -134,7 +134,7 @@ pub(super) fn unknown(summary: &Summary) -> Vec<String> {
 /// What people call a figure: `cpu_time_seconds` is "CPU time", `memory_peak_bytes` is
 /// "Memory, peak".
 pub(super) fn label(name: &str) -> String {
-    const UNITS: [&str; 3] = ["seconds", "bytes", "ratio"];
+    const UNITS: [&str; 4] = ["seconds", "bytes", "ratio", "joules"];
     const KINDS: [&str; 6] = ["mean", "peak", "major", "minor", "voluntary", "involuntary"];
     let mut label = String::new();
     for word in name.split('_') {
@@ -149,6 +149,7 @@ pub(super) fn label(name: &str) -> String {
         label.push_str(before);
         match word {
             "cpu" | "pss" | "rss" | "uss" | "gpu" => label.push_str(&word.to_uppercase()),
+            "gpus" => label.push_str("GPUs"),
             "io" => label.push_str("I/O"),
             _ if before.is_empty() => {
                 label.extend(word.chars().take(1).flat_map(char::to_uppercase));
