@@ -36,9 +36,11 @@ impl Mean {
         self.last = Some((value, at));
     }
 
-    /// The mean from the first value until `end`.
+    /// The mean from the first value until `end`, or until the last when that is later: a command
+    /// is timed from its exec, which is a moment after the run's zero.
     pub fn until(mut self, end: f64) -> Option<f64> {
-        let (value, _) = self.last?;
+        let (value, at) = self.last?;
+        let end = end.max(at);
         self.see(value, end);
         let length = end - self.first;
         Some(if length > 0.0 { self.area / length } else { value })
@@ -84,6 +86,7 @@ mod tests {
         mean.see(20.0, 1.0);
         assert_eq!(mean.until(4.0), Some((10.0 + 3.0 * 20.0) / 4.0));
         assert_eq!(Mean::default().until(4.0), None);
+        assert_eq!(mean.until(0.5), Some(10.0), "until its last value at least");
     }
 
     #[test]
