@@ -122,6 +122,7 @@ Examples:
   weigh show --phases                what each phase took: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
   weigh show --format json | jq .figures.memory_peak_bytes
+  weigh show --pytyche-summary       what pytyche's ResourceSummary would tell, as JSON
 ")]
 pub struct ShowArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
@@ -137,6 +138,9 @@ pub struct ShowArgs {
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
+    /// Print what pytyche's ResourceSummary.to_dict() would have, as JSON: unknown is null
+    #[arg(long, conflicts_with_all = ["format", "phases", "verbose"])]
+    pub pytyche_summary: bool,
 }
 
 /// For whom something is printed.

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::cards::{GIB, OnCards, card, machine, weighed_on};
 use crate::python::{script, succeeds};
 use crate::weighed::{output, weigh};
 
@@ -86,6 +87,69 @@ fn a_known_load_has_the_share_that_their_monitor_sees_beside_it() {
     let user = seen["cpus"].as_f64().unwrap() * seen["user_shares"].as_f64().unwrap();
     // The last part of the run is no whole interval and has no row.
     assert!(user > 5.0 - 1.0 - 0.25, "{user} s: {seen}");
+}
+
+/// What a verb prints on stdout.
+fn said(directory: &Path, words: &[&str]) -> String {
+    let done = output(&mut weigh(directory, words));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// Two cards: one with 4 GiB in use, 90 % and 350 W, one with 9 GiB, 50 % and 250 W.
+fn on_two_cards(change: impl FnOnce(&mut Value)) -> OnCards {
+    let mut second = card(1);
+    second["memory"]["used"] = json!(9 * GIB);
+    second["utilization"] = json!({"gpu": 50, "memory": 20});
+    second["power"] = json!(250_000);
+    change(&mut second);
+    weighed_on(&machine(vec![card(0), second]), &["-i", "100ms"], "readings 12")
+}
+
+#[test]
+fn pytyche_finds_the_truth_in_the_tables_of_gpus_and_so_does_weigh() {
+    let run = on_two_cards(|_| {});
+    let directory = run.directory.path();
+    assert_eq!(export(directory, &[]).0, 0);
+    let ours: Value =
+        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+    let truth = json!({
+        "peak_vram_mb": 9216.0, "gpu_util_mean_pct": 70.0, "gpu_util_max_pct": 90.0,
+        "power_watts_mean": 300.0, "power_watts_max": 350.0,
+        // Not the 1 MiB of BAR1 memory that stands third in `dmon -s mu`.
+        "mem_util_mean_pct": 30.0, "mem_util_max_pct": 40.0,
+    });
+    let agrees = |told: &Value| {
+        for (key, value) in truth.as_object().unwrap() {
+            assert_eq!(&told[key], value, "{key}: {told:#}");
+        }
+    };
+    agrees(&ours);
+    let Some(mut python) = script("run_monitor.py", directory) else { return };
+    let read: Value = serde_json::from_str(&succeeds(python.args(["read", "hw"]))).unwrap();
+    agrees(&read["summary"]);
+    let keys = |told: &Value| told.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&ours), keys(&read["summary"]));
+}
+
+#[test]
+fn a_card_that_tells_no_power_loses_that_alone() {
+    let run = on_two_cards(|second| {
+        second.as_object_mut().unwrap().remove("power");
+    });
+    let directory = run.directory.path();
+    assert_eq!(export(directory, &[]).0, 0);
+    let table = fs::read_to_string(directory.join("hw/hw_metrics_gpus.csv")).unwrap();
+    let second = table.lines().nth(2).unwrap();
+    assert!(second.contains(", 1, GPU-00000000-0000-0000-0000-000000000001, NVIDIA H100"));
+    assert!(second.ends_with(", 50, 20, 9216, 81920, [N/A], 61, 1980, 2619"), "{second}");
+    let used: Value =
+        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+    assert_eq!(
+        (&used["power_watts_mean"], &used["gpu_util_mean_pct"]),
+        (&350.0.into(), &70.0.into())
+    );
+    assert_eq!(used["peak_vram_mb"], 9216.0, "their reader drops the row with it");
 }
 
 #[test]
