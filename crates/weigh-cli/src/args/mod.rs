@@ -2,6 +2,7 @@
 
 mod export;
 mod follow;
+mod import;
 mod measuring;
 mod merge;
 mod report;
@@ -14,6 +15,7 @@ use weigh::quantity;
 
 pub use export::{ExportArgs, Predecessor};
 pub use follow::{AttachArgs, WatchArgs};
+pub use import::{ImportArgs, Importer};
 pub use measuring::Measuring;
 pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
@@ -58,6 +60,7 @@ pub enum Verb {
     Export(ExportArgs),
     Plot(PlotArgs),
     Merge(MergeArgs),
+    Import(ImportArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look
