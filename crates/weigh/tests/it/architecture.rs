@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    ("import", &["export", "parse", "sample", "summary", "words"]),
+    ("import", &["export", "parse", "summary", "words"]),
     ("plot", &["catalog", "collect", "quantity", "record", "sample", "words"]),
     (
         "report",

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::rounds::{self, Apart};
 use super::times;
 use crate::parse::{dmon, nvidia_smi};
-use crate::{sample, summary};
+use crate::summary;
 
 /// What one GPU did, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -42,10 +42,10 @@ pub struct Gpu {
     pub temperature_peak_celsius: Option<f64>,
 }
 
+/// Its figures alone: what it is called in a recording is not known.
 impl From<&Gpu> for summary::Gpu {
     fn from(gpu: &Gpu) -> summary::Gpu {
         summary::Gpu {
-            is: sample::Gpu { uuid: gpu.uuid.clone(), ..sample::Gpu::default() },
             memory_peak_bytes: gpu.memory_peak_bytes.map(|bytes| bytes as f64),
             utilization_mean_ratio: gpu.utilization_mean_ratio,
             utilization_peak_ratio: gpu.utilization_peak_ratio,
