@@ -7,6 +7,7 @@ mod export;
 mod failure;
 mod follow;
 mod gpu_tracker;
+mod import;
 mod inherited;
 mod measured;
 mod merge;
@@ -60,6 +61,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Report(options) => report::report(options),
         Verb::Plot(options) => plot::plot(options),
         Verb::Merge(options) => merge::merge(options),
+        Verb::Import(options) => import::import(options),
         Verb::Runs { directory } => show::runs(&directory),
         Verb::Doctor(options) => doctor::doctor(options),
         Verb::Metrics { format } => metrics::metrics(format),

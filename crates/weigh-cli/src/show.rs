@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weigh::export::{python, pytyche};
 use weigh::quantity::{self, Units};
 use weigh::record::{self, Recording, files};
 use weigh::report::phases::table as phase_table;
@@ -15,6 +16,12 @@ use crate::{config, print, report};
 /// Shows one recording.
 pub fn show(args: ShowArgs) -> Result<u8, Failure> {
     let directory = find(args.run)?;
+    if args.pytyche_summary {
+        let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+        let used = pytyche::resources(&recording).map_err(|error| of_recording(&error))?;
+        print::out(&resources(&used));
+        return Ok(0);
+    }
     let units = config::units(args.sizes.units)?;
     if args.format == For::Github {
         print::out(&weigh::report::github(&report::read(&directory, units)?));
@@ -35,6 +42,11 @@ pub fn show(args: ShowArgs) -> Result<u8, Failure> {
         }
     });
     Ok(0)
+}
+
+/// What pytyche would tell, as its users dump it.
+pub fn resources(used: &pytyche::ResourceSummary) -> String {
+    python::dumps(&used.to_dict(), 2) + "\n"
 }
 
 /// The summary of a recording, made from what was recorded.

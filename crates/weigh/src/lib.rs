@@ -14,6 +14,7 @@ pub mod collect;
 pub mod destination;
 pub mod export;
 pub mod host;
+pub mod import;
 pub mod merge;
 pub mod parse;
 pub mod plot;

@@ -82,8 +82,8 @@ pub enum Predecessor {
     /// ResourceMonitor of oasislmf 2.5.8: resource_monitor.csv, and resource_report/ with
     /// Markdown and six plots
     Oasis,
-    /// HWMonitor and RunLog of pytyche 0.2.1: cpu_metrics.csv, and run_log.jsonl with phases
-    /// and events
+    /// HWMonitor and RunLog of pytyche 0.2.1: cpu_metrics.csv, hw_metrics.csv and hw_dmon.csv
+    /// where there are GPUs, and run_log.jsonl with phases and events
     Pytyche,
     /// perfmon: metrics/nv_gpu_metrics.json, of one node or of a directory with a recording
     /// for each node

@@ -2,6 +2,7 @@
 
 mod export;
 mod follow;
+mod import;
 mod measuring;
 mod merge;
 mod report;
@@ -14,6 +15,7 @@ use weigh::quantity;
 
 pub use export::{ExportArgs, Predecessor};
 pub use follow::{AttachArgs, WatchArgs};
+pub use import::{ImportArgs, Importer};
 pub use measuring::Measuring;
 pub use merge::MergeArgs;
 pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
@@ -58,6 +60,7 @@ pub enum Verb {
     Export(ExportArgs),
     Plot(PlotArgs),
     Merge(MergeArgs),
+    Import(ImportArgs),
     /// List the recordings here, newest first
     Runs {
         /// Where to look
@@ -122,6 +125,7 @@ Examples:
   weigh show --phases                what each phase took: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
   weigh show --format json | jq .figures.memory_peak_bytes
+  weigh show --pytyche-summary       what pytyche's ResourceSummary would tell, as JSON
 ")]
 pub struct ShowArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
@@ -137,6 +141,9 @@ pub struct ShowArgs {
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
+    /// Print what pytyche's ResourceSummary.to_dict() would have, as JSON: unknown is null
+    #[arg(long, conflicts_with_all = ["format", "phases", "verbose"])]
+    pub pytyche_summary: bool,
 }
 
 /// For whom something is printed.

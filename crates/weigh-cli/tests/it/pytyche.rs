@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::cards::{GIB, OnCards, card, machine, weighed_on};
 use crate::python::{script, succeeds};
 use crate::weighed::{output, weigh};
 
@@ -88,6 +89,69 @@ fn a_known_load_has_the_share_that_their_monitor_sees_beside_it() {
     assert!(user > 5.0 - 1.0 - 0.25, "{user} s: {seen}");
 }
 
+/// What a verb prints on stdout.
+fn said(directory: &Path, words: &[&str]) -> String {
+    let done = output(&mut weigh(directory, words));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
+}
+
+/// Two cards: one with 4 GiB in use, 90 % and 350 W, one with 9 GiB, 50 % and 250 W.
+fn on_two_cards(change: impl FnOnce(&mut Value)) -> OnCards {
+    let mut second = card(1);
+    second["memory"]["used"] = json!(9 * GIB);
+    second["utilization"] = json!({"gpu": 50, "memory": 20});
+    second["power"] = json!(250_000);
+    change(&mut second);
+    weighed_on(&machine(vec![card(0), second]), &["-i", "100ms"], "readings 12")
+}
+
+#[test]
+fn pytyche_finds_the_truth_in_the_tables_of_gpus_and_so_does_weigh() {
+    let run = on_two_cards(|_| {});
+    let directory = run.directory.path();
+    assert_eq!(export(directory, &[]).0, 0);
+    let ours: Value =
+        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+    let truth = json!({
+        "peak_vram_mb": 9216.0, "gpu_util_mean_pct": 70.0, "gpu_util_max_pct": 90.0,
+        "power_watts_mean": 300.0, "power_watts_max": 350.0,
+        // Not the 1 MiB of BAR1 memory that stands third in `dmon -s mu`.
+        "mem_util_mean_pct": 30.0, "mem_util_max_pct": 40.0,
+    });
+    let agrees = |told: &Value| {
+        for (key, value) in truth.as_object().unwrap() {
+            assert_eq!(&told[key], value, "{key}: {told:#}");
+        }
+    };
+    agrees(&ours);
+    let Some(mut python) = script("run_monitor.py", directory) else { return };
+    let read: Value = serde_json::from_str(&succeeds(python.args(["read", "hw"]))).unwrap();
+    agrees(&read["summary"]);
+    let keys = |told: &Value| told.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&ours), keys(&read["summary"]));
+}
+
+#[test]
+fn a_card_that_tells_no_power_loses_that_alone() {
+    let run = on_two_cards(|second| {
+        second.as_object_mut().unwrap().remove("power");
+    });
+    let directory = run.directory.path();
+    assert_eq!(export(directory, &[]).0, 0);
+    let table = fs::read_to_string(directory.join("hw/hw_metrics_gpus.csv")).unwrap();
+    let second = table.lines().nth(2).unwrap();
+    assert!(second.contains(", 1, GPU-00000000-0000-0000-0000-000000000001, NVIDIA H100"));
+    assert!(second.ends_with(", 50, 20, 9216, 81920, [N/A], 61, 1980, 2619"), "{second}");
+    let used: Value =
+        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+    assert_eq!(
+        (&used["power_watts_mean"], &used["gpu_util_mean_pct"]),
+        (&350.0.into(), &70.0.into())
+    );
+    assert_eq!(used["peak_vram_mb"], 9216.0, "their reader drops the row with it");
+}
+
 #[test]
 fn files_of_theirs_stay_and_options_of_others_are_refused() {
     let directory = exported("exec \"$BURNER\" sleep 200ms");
@@ -98,4 +162,95 @@ fn files_of_theirs_stay_and_options_of_others_are_refused() {
     let (code, said) = export(directory.path(), &["--time-unit", "hours"]);
     assert_eq!((code, said.lines().count()), (2, 3), "{said}");
     assert!(said.contains("pytyche has its own"), "{said}");
+}
+
+/// What nvidia-smi left behind of two GPUs: the second tells no power, and BAR1 memory is the
+/// third column of dmon.
+fn left_behind(directory: &Path) {
+    let hw = directory.join("theirs");
+    fs::create_dir(&hw).unwrap();
+    let metrics = "\
+2026/11/15 18:17:24.970, 90, 40, 4000, 81920, 300.00, 60, 1980, 2619
+2026/11/15 18:17:24.973, 10, 6, 9000, 81920, [N/A], 40, 1410, 1215
+2026/11/15 18:17:26.970, 70, 20, 5000, 81920, 100.00, 62, 1980, 2619
+2026/11/15 18:17:26.973, 30, 14, 1000, 81920, [N/A], 40, 1410, 1215
+2026/11/15 18:17:28.970, 70, 20, 50";
+    let dmon = "\
+# gpu     fb   bar1     sm    mem    enc    dec 
+# Idx     MB     MB      %      %      %      % 
+    0   4000    257     90     40      0      0 
+    1   9000    257     10      6      -      - 
+";
+    let cpu = "timestamp,usr_pct,idle_pct\n2026-11-15T17:17:26.970+00:00,30.0,60.0\n";
+    for (name, text) in
+        [("hw_metrics.csv", metrics), ("hw_dmon.csv", dmon), ("cpu_metrics.csv", cpu)]
+    {
+        fs::write(hw.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn files_of_two_gpus_are_read_with_each_gpu_for_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    left_behind(directory.path());
+    let words = ["import", "pytyche", "theirs", "--format", "json"];
+    let read: Value = serde_json::from_str(&said(directory.path(), &words)).unwrap();
+    let of = |gpu: usize, figure: &str| read["gpus"][gpu][figure].as_f64();
+    assert_eq!((of(0, "energy_joules"), of(1, "energy_joules")), (Some(400.0), None), "{read:#}");
+    let mib = |count: u64| Some((count << 20) as f64);
+    assert_eq!((of(0, "memory_peak_bytes"), of(1, "memory_peak_bytes")), (mib(5000), mib(9000)));
+    let busy = |gpu| of(gpu, "memory_utilization_mean_ratio").unwrap();
+    assert!((busy(0) - 0.3).abs() < 1e-6 && (busy(1) - 0.1).abs() < 1e-6, "{read:#}");
+    let torn = "hw_metrics.csv: the last line has no end and is left out";
+    assert_eq!(read["notes"], json!([torn]), "{read:#}");
+    let words = ["import", "pytyche", "theirs", "--pytyche-summary"];
+    let used: Value = serde_json::from_str(&said(directory.path(), &words)).unwrap();
+    let truth = json!({
+        "peak_vram_mb": 9000.0, "gpu_util_mean_pct": 50.0, "gpu_util_max_pct": 90.0,
+        "power_watts_mean": 200.0, "power_watts_max": 300.0,
+        "cpu_usr_mean_pct": 30.0, "cpu_idle_mean_pct": 60.0,
+        "mem_util_mean_pct": 20.0, "mem_util_max_pct": 40.0,
+    });
+    assert_eq!(used, truth);
+}
+
+#[test]
+fn people_get_a_table_and_what_is_missing_is_said_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    left_behind(directory.path());
+    let done = output(&mut weigh(directory.path(), &["import", "pytyche", "theirs"]));
+    let [text, warned] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    let rows: Vec<&str> = text.lines().collect();
+    assert!(rows[1].starts_with("hw_metrics.csv") && rows[1].contains("2026/11/15 18:17:24.970"));
+    let second = rows.iter().find(|row| row.starts_with("1 ")).expect(&text);
+    assert!(second.contains("8.79 GiB") && second.contains(" -  "), "{text}");
+    assert!(text.ends_with("CPUs of the machine: 30 % in user mode, 60 % idle\n"), "{text}");
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+}
+
+#[test]
+fn what_weigh_exports_it_reads_back() {
+    let run = on_two_cards(|_| {});
+    let directory = run.directory.path();
+    assert_eq!(export(directory, &[]).0, 0);
+    let of = |words: &[&str]| -> Value {
+        let mut used: Value = serde_json::from_str(&said(directory, words)).unwrap();
+        // Rows of the table are an interval apart, and the summary is of the whole run.
+        let entries = used.as_object_mut().unwrap();
+        entries.retain(|key, _| !key.starts_with("cpu_"));
+        used
+    };
+    let read = of(&["import", "pytyche", "hw", "--pytyche-summary"]);
+    assert_eq!(read, of(&["show", "run", "--pytyche-summary"]));
+}
+
+#[test]
+fn a_directory_without_their_files_is_told_of_in_three_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    for place in [".", "nowhere"] {
+        let done = output(&mut weigh(directory.path(), &["import", "pytyche", place]));
+        let said = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), said.lines().count()), (Some(2), 3), "{said}");
+        assert!(said.contains("there is none of hw_metrics.csv, hw_dmon.csv"), "{said}");
+    }
 }

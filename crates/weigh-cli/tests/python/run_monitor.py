@@ -39,12 +39,14 @@ def logged_by_them(entry):
 def read(directory):
     """Their summary of the table, and whether they would write the same log."""
     table, log = directory / "cpu_metrics.csv", directory / "run_log.jsonl"
-    summary = monitor.build_resource_summary(None, table)
+    metrics, dmon = directory / "hw_metrics.csv", directory / "hw_dmon.csv"
+    summary = monitor.build_resource_summary(metrics, table, dmon)
     lines = log.read_text().splitlines(keepends=True)
     entries = [json.loads(line) for line in lines]
     return {
         "usr": summary.cpu_usr_mean_pct,
         "idle": summary.cpu_idle_mean_pct,
+        "summary": summary.to_dict(),
         "entries": entries,
         "ours": lines,
         "theirs": [logged_by_them(entry) for entry in entries],

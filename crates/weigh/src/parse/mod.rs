@@ -1,4 +1,4 @@
-//! The kernel's text files and its messages, from bytes to structs.
+//! The kernel's text files and its messages, and lines of other programs, from bytes to structs.
 //!
 //! Nothing here opens a file: whoever has the bytes (`host`, a test, a captured
 //! machine) hands them over, so every parser can be fed anything. The ones that
@@ -9,6 +9,9 @@
 //!
 //! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) are binary, in the byte order of the machine.
 //!
+//! Lines of other programs (`nvidia_smi`, `dmon`, `cpu_metrics`) come without their newline:
+//! whoever has the file knows whether its last line is whole.
+//!
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
 //! space or newline, and each line by its newline; bytes that end earlier are
@@ -17,9 +20,11 @@
 pub mod attribute;
 pub mod cgroup;
 pub mod connector;
+pub mod cpu_metrics;
 pub mod cpuinfo;
 pub mod cpulist;
 pub mod diskstats;
+pub mod dmon;
 pub mod drm_fdinfo;
 mod fields;
 pub mod group_stat;
@@ -32,6 +37,7 @@ pub mod mounts;
 mod native;
 pub mod net_dev;
 pub mod net_snmp;
+pub mod nvidia_smi;
 pub mod os_release;
 pub mod pressure;
 pub mod schedstat;

@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
+    ("import", &["export", "parse", "summary", "words"]),
     ("plot", &["catalog", "collect", "quantity", "record", "sample", "words"]),
     (
         "report",

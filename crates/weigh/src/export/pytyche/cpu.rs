@@ -9,10 +9,8 @@
 use std::time::Duration;
 
 use super::CPU;
+use super::pace::{Pace, SHORTEST};
 use crate::collect::cpu::NodeCpu;
-
-/// Ten steps of the kernel's clock: over a shorter time a share means nothing.
-const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Parts of all CPU time there was between two looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,7 +52,7 @@ pub struct Row {
 /// Looks at the machine, of which some are an interval apart.
 #[derive(Debug)]
 pub struct Sampler {
-    step: Duration,
+    pace: Pace,
     /// Where the next row begins.
     since: Option<(Duration, NodeCpu)>,
     last: Option<(Duration, NodeCpu)>,
@@ -64,10 +62,9 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Of a run that was looked at in intervals of so many seconds.
-    pub fn every(seconds: f64) -> Sampler {
-        let step = Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST).max(SHORTEST);
-        Sampler { step, since: None, last: None, rows: 0, left_out: 0 }
+    /// Rows that are so far apart.
+    pub fn new(pace: Pace) -> Sampler {
+        Sampler { pace, since: None, last: None, rows: 0, left_out: 0 }
     }
 
     /// Takes in a look; the first of an interval ends a row. One that tells nothing is none.
@@ -75,9 +72,7 @@ impl Sampler {
         now.busy_and_all()?;
         self.last = Some((at, now));
         let (since, before) = *self.since.get_or_insert((at, now));
-        let interval = |at: Duration| at.as_nanos() / self.step.as_nanos();
-        // A look that came late and the next one may be next to each other.
-        if interval(at) == interval(since) || at.saturating_sub(since) < self.step / 2 {
+        if !self.pace.is_over(since, at) {
             return None;
         }
         self.since = self.last;

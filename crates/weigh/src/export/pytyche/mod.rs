@@ -1,9 +1,10 @@
 //! What the run_monitor of pytyche 0.2.1 would have written: `cpu_metrics.csv` of its
-//! HWMonitor, and the lines of its RunLog.
+//! HWMonitor, `hw_metrics.csv` and `hw_dmon.csv` where there are GPUs, and the lines of its
+//! RunLog; and what its `ResourceSummary` would have told ([`resources`]).
 //!
 //! Names, columns, digits and the order of keys are theirs to the byte; the numbers are
 //! weigh's. A moment is written as theirs is, in UTC and cut to a millisecond, and comes
-//! from one clock in both files, so a phase can be laid over the rows it lasted.
+//! from one clock in all files, so a phase can be laid over the rows it lasted.
 //!
 //! What surprised us: `RunLog.write` is told where to write, so the log has no name of its
 //! own. Here it is `run_log.jsonl`. A summary by their reader is a mean over rows, whatever
@@ -11,11 +12,16 @@
 //! looked oftener.
 
 mod cpu;
+mod gpus;
 mod log;
+mod pace;
+mod resources;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
+
+pub use resources::{ResourceSummary, resources};
 
 use super::{Error, Exported, unfinished, unix_nanoseconds};
 use crate::catalog::Scope;
@@ -24,6 +30,8 @@ use crate::destination::{Destination, Lines};
 use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
 use cpu::Sampler;
+use gpus::Tables;
+use pace::Pace;
 
 /// The file with a row for each interval.
 const CPU: &str = "cpu_metrics.csv";
@@ -34,62 +42,85 @@ const LOG: &str = "run_log.jsonl";
 
 /// Writes what pytyche's HWMonitor and RunLog would have written of a run into a directory.
 ///
-/// Both files are written before one of them has its name; one that exists is only replaced
+/// All files are written before one of them has its name; one that exists is only replaced
 /// with `force`. Memory does not grow with the length of the recording.
 pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
-    let paths = [CPU, LOG].map(|name| directory.join(name));
-    paths.iter().try_for_each(|path| Destination::check(path, force))?;
-    let begin = |path| Lines::create(Destination::create(path, force)?, "\n");
-    let (mut table, mut lines) = (begin(&paths[0])?, begin(&paths[1])?);
-    let (summary, sampler) = track(recording, &mut table)?;
+    let cards = gpus::cards(recording.entries());
+    let of_gpus: &[&str] = if cards.is_empty() { &[] } else { &gpus::FILES };
+    for name in [CPU, LOG].iter().chain(of_gpus) {
+        Destination::check(&directory.join(name), force)?;
+    }
+    let begin =
+        |name: &str| Lines::create(Destination::create(&directory.join(name), force)?, "\n");
+    let pace = Pace::every(recording.manifest().interval_seconds);
+    let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
+    let of_gpus = if cards.is_empty() { None } else { Some(Tables::create(cards, pace, begin)?) };
+    let (mut sampler, mut of_gpus) = (Sampler::new(pace), of_gpus);
+    let summary = track(recording, &mut table, &mut sampler, of_gpus.as_mut())?;
     for line in log::lines(recording, &summary) {
         lines.line(&line)?;
     }
-    let mut missing = unfinished(recording);
-    missing.extend(sampler.missing());
-    missing.extend(log::missing(&summary));
-    Ok(Exported { files: vec![table.finish()?, lines.finish()?], missing })
+    let mut exported = Exported { files: vec![table.finish()?], missing: unfinished(recording) };
+    exported.missing.extend(sampler.missing());
+    match of_gpus.map(Tables::finish).transpose()? {
+        Some(Ok(files)) => exported.files.extend(files),
+        Some(Err(why)) => exported.missing.push(why),
+        None => {}
+    }
+    exported.files.push(lines.finish()?);
+    exported.missing.extend(log::missing(&summary));
+    Ok(exported)
 }
 
-/// Goes through the recording once: writes the table, and says what the run used.
-fn track(recording: &Recording, table: &mut Lines) -> Result<(Summary, Sampler), Error> {
+/// Goes through the recording once: writes the tables, and says what the run used.
+fn track(
+    recording: &Recording,
+    table: &mut Lines,
+    sampler: &mut Sampler,
+    mut of_gpus: Option<&mut Tables>,
+) -> Result<Summary, Error> {
     let manifest = recording.manifest();
     let mut accumulator = Accumulator::new(manifest);
-    let mut sampler = Sampler::every(manifest.interval_seconds);
     table.line(HEADER)?;
-    let mut failed = None;
+    let mut written = Ok(());
     let mut each = |row: cpu::Row| {
         let time = timestamp(manifest.started, row.at.as_secs_f64());
         let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
-        if failed.is_none() {
-            failed = table.line(&format!("{time},{user:.1},{idle:.1}")).err();
-        }
+        table.line(&format!("{time},{user:.1},{idle:.1}"))
     };
     recording.replay(&collect::all_groups(), |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
+            if written.is_err() {
+                return;
+            }
             let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
             if let Some(row) = looked.and_then(|table| sampler.see(tick.at, table.get(0))) {
-                each(row);
+                written = each(row).map_err(Error::from);
+            }
+            if let (Ok(()), Some(tables)) = (&written, &mut of_gpus) {
+                written = tables.see(tick, manifest.started);
             }
         }
         Moment::Event(entry) => accumulator.event(entry),
     })?;
-    if let Some(row) = sampler.only() {
-        each(row);
-    }
-    failed.map_or(Ok(()), Err)?;
-    Ok((accumulator.finish(), sampler))
+    written?;
+    sampler.only().map_or(Ok(()), each)?;
+    Ok(accumulator.finish())
 }
 
 /// A moment of a run as `datetime.isoformat(timespec="milliseconds")` writes it.
 fn timestamp(started: jiff::Timestamp, seconds: f64) -> String {
+    moment(started, seconds).strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
+}
+
+/// A moment of a run; one that no calendar has is the last one that it has.
+fn moment(started: jiff::Timestamp, seconds: f64) -> jiff::Timestamp {
     let [least, most] =
         [jiff::Timestamp::MIN, jiff::Timestamp::MAX].map(jiff::Timestamp::as_nanosecond);
     let nanoseconds = unix_nanoseconds(started, seconds).clamp(least, most);
-    let moment = jiff::Timestamp::from_nanosecond(nanoseconds).unwrap_or(started);
-    moment.strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
+    jiff::Timestamp::from_nanosecond(nanoseconds).unwrap_or(started)
 }

@@ -14,14 +14,14 @@ use crate::sample::{Entity, Tick};
 use crate::settings::Settings;
 
 /// A look at a machine whose `/proc/stat` begins with these columns.
-fn machine(tick: &mut Tick, columns: &str) {
+pub fn machine(tick: &mut Tick, columns: &str) {
     let fake = FakeHost::new().proc("stat", &format!("cpu  {columns}\n"));
     let cpu = SOURCES.iter().find(|source| source.name == "cpu").unwrap();
     cpu.collector.unwrap()(&Settings::default()).sample(&fake.host(), tick).unwrap();
 }
 
 /// The files of a recording, and what is missing in them.
-fn exported(recording: &Recording) -> (String, String, Vec<String>) {
+pub fn exported(recording: &Recording) -> (String, String, Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("hw");
     let done = export(recording, &out, false).unwrap();
@@ -145,7 +145,7 @@ fn a_look_that_tells_nothing_is_none_and_the_next_row_has_its_time() {
         idle: Some(idle),
         ..NodeCpu::default()
     };
-    let mut sampler = Sampler::every(1.0);
+    let mut sampler = Sampler::new(Pace::every(1.0));
     let at = Duration::from_secs;
     assert_eq!(sampler.see(at(0), cpu(0.0, 0.0)), None);
     assert_eq!(sampler.see(at(1), NodeCpu::default()), None);

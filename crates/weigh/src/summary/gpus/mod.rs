@@ -3,6 +3,7 @@
 //! What a divided GPU's parts have is in the whole, so sums are of whole ones. Processes are
 //! told of where they are, which on a divided one is in its parts.
 
+mod busy;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,7 @@ use super::growth::Growth;
 use crate::catalog::Scope;
 use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare, is_expected, is_whole};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
+use busy::Busy;
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -30,6 +32,12 @@ pub struct Gpu {
     pub utilization_mean_ratio: Option<f64>,
     /// The highest share that was seen.
     pub utilization_peak_ratio: Option<f64>,
+    /// Share of the time in which memory was read or written.
+    #[serde(default)]
+    pub memory_utilization_mean_ratio: Option<f64>,
+    /// The highest share that was seen.
+    #[serde(default)]
+    pub memory_utilization_peak_ratio: Option<f64>,
     /// Power on average.
     pub power_mean_watts: Option<f64>,
     /// The most power that was seen.
@@ -62,10 +70,8 @@ const LISTED: usize = 100;
 struct Followed {
     is: sample::Gpu,
     memory: Peak,
-    utilization: Peak,
-    utilization_mean: Mean,
-    /// Time busy and time observed, at the first look and at the last.
-    sampled: Option<[(f64, f64); 2]>,
+    utilization: Busy,
+    memory_utilization: Busy,
     power: Peak,
     power_mean: Mean,
     energy: Growth,
@@ -201,13 +207,13 @@ impl Gpus {
 
     /// How many were busy on average, of those that say how busy they are.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let means: Vec<f64> = self.expected().filter_map(|gpu| gpu.utilization(end)).collect();
+        let means: Vec<f64> = self.expected().filter_map(|gpu| gpu.utilization.mean(end)).collect();
         (!means.is_empty()).then(|| means.iter().sum())
     }
 
     /// How many say how busy they are: Intel's do not.
     pub(super) fn telling(&self, end: f64) -> usize {
-        self.expected().filter(|gpu| gpu.utilization(end).is_some()).count()
+        self.expected().filter(|gpu| gpu.utilization.mean(end).is_some()).count()
     }
 
     /// The energy of all whose energy is known.
@@ -259,14 +265,9 @@ impl Followed {
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
-        if let Some(share) = activity.utilization {
-            self.utilization.see(share, at);
-            self.utilization_mean.see(share, at);
-        }
-        if let Some(now) = activity.busy.zip(activity.observed) {
-            let first = self.sampled.map_or(now, |[first, _]| first);
-            self.sampled = Some([first, now]);
-        }
+        self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
+        let memory_busy = activity.memory_busy.zip(activity.observed);
+        self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
         if let Some(watts) = power.draw {
             self.power.see(watts, at);
             self.power_mean.see(watts, at);
@@ -278,16 +279,6 @@ impl Followed {
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
     }
 
-    /// The share of the time in which it was busy: by all samples of the driver, or else by
-    /// those that were seen.
-    fn utilization(&self, end: f64) -> Option<f64> {
-        let sampled = self.sampled.and_then(|[first, last]| {
-            let observed = last.1 - first.1;
-            (observed > 0.0).then(|| (last.0 - first.0) / observed)
-        });
-        sampled.or_else(|| self.utilization_mean.until(end))
-    }
-
     /// Its energy, and whether it counted that itself.
     fn energy(&self) -> Option<(f64, bool)> {
         let counted = self.energy.total().map(|joules| (joules, true));
@@ -295,7 +286,7 @@ impl Followed {
     }
 
     fn finish(self, end: f64) -> Gpu {
-        let (utilization, energy) = (self.utilization(end), self.energy());
+        let energy = self.energy();
         let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
         users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
         let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
@@ -310,8 +301,10 @@ impl Followed {
         Gpu {
             is: self.is,
             memory_peak_bytes: self.memory.value,
-            utilization_mean_ratio: utilization,
-            utilization_peak_ratio: self.utilization.value,
+            utilization_mean_ratio: self.utilization.mean(end),
+            utilization_peak_ratio: self.utilization.peak.value,
+            memory_utilization_mean_ratio: self.memory_utilization.mean(end),
+            memory_utilization_peak_ratio: self.memory_utilization.peak.value,
             power_mean_watts: self.power_mean.until(end),
             power_peak_watts: self.power.value,
             energy_joules: energy.map(|(joules, _)| joules),

@@ -161,3 +161,23 @@ fn without_gpus_nothing_is_zero() {
         assert_eq!(figure(&summary, name), None, "{name}");
     }
 }
+
+#[test]
+fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
+    let mut story = Story::new();
+    for (at, time) in [(1.0, 3.0), (3.0, 4.0)] {
+        story.at(at, |tick| {
+            let seen = GpuActivity { memory_utilization: Some(at / 10.0), ..busy(0.9, 0, 0) };
+            tick.put(named("nvidia0"), &seen);
+            let (memory_busy, observed) = (Some(time), Some(at));
+            let sampled = GpuActivity { busy: Some(at), memory_busy, observed, ..seen };
+            tick.put(named("nvidia1"), &sampled);
+        });
+    }
+    let summary = story.accumulator.finish();
+    let of = |gpu: usize| {
+        let gpu = &summary.gpus[gpu];
+        (gpu.memory_utilization_mean_ratio, gpu.memory_utilization_peak_ratio)
+    };
+    assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.3))));
+}

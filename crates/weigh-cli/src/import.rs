@@ -1,0 +1,106 @@
+//! `weigh import`.
+
+use weigh::import::Error;
+use weigh::import::pytyche::{self, FileRead, Gpu, Imported};
+use weigh::quantity::{self, Units};
+
+use crate::args::{Format, ImportArgs, Importer};
+use crate::failure::{Failure, USAGE};
+use crate::{config, print, show};
+
+/// Reads what another program has measured, and prints what it comes to.
+pub fn import(args: ImportArgs) -> Result<u8, Failure> {
+    let units = config::units(args.sizes.units)?;
+    let Importer::Pytyche = args.program;
+    let imported = pytyche::read(&args.directory).map_err(|error| of_import(&error))?;
+    // Whoever reads JSON finds them there.
+    if args.pytyche_summary || args.format == Format::Text {
+        imported.notes.iter().for_each(|note| print::warning(note));
+    }
+    print::out(&match args.format {
+        _ if args.pytyche_summary => show::resources(&imported.resources()),
+        Format::Json => show::json(&imported)?,
+        Format::Text => text(&imported, units),
+    });
+    Ok(0)
+}
+
+fn of_import(error: &Error) -> Failure {
+    match error {
+        Error::Nothing { .. } => {
+            let hint =
+                "name the directory that HWMonitor().start(…) was given: weigh import pytyche DIR";
+            Failure::new("cannot find files of pytyche", error, hint).code(USAGE)
+        }
+        Error::Read { path, .. } => {
+            let hint = format!("see who may read it: ls -l {}", path.display());
+            Failure::new("cannot read files of pytyche", error, hint)
+        }
+    }
+}
+
+fn text(imported: &Imported, units: Units) -> String {
+    let header = ["file", "rows", "unreadable", "from", "to", "every", "gaps"];
+    let mut text = print::table(&header, imported.files.iter().map(of_file).collect());
+    let each: Vec<&Gpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
+    if !each.is_empty() {
+        let header = [
+            "GPU",
+            "busy",
+            "at most",
+            "memory busy",
+            "at most",
+            "memory peak",
+            "power",
+            "at most",
+            "energy",
+            "heat",
+        ];
+        let rows = each.iter().map(|gpu| of_gpu(gpu, units)).collect();
+        text.push_str(&format!("\n{}", print::table(&header, rows)));
+    }
+    let cpu = &imported.cpu;
+    if let (Some(user), Some(idle)) = (cpu.user_mean_ratio, cpu.idle_mean_ratio) {
+        let (user, idle) = (quantity::ratio(user), quantity::ratio(idle));
+        text.push_str(&format!("\nCPUs of the machine: {user} in user mode, {idle} idle\n"));
+    }
+    text
+}
+
+const UNKNOWN: &str = "-";
+
+fn of_file(file: &FileRead) -> Vec<String> {
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
+    let times = file.times.as_ref();
+    vec![
+        file.name.clone(),
+        file.rows.to_string(),
+        file.unreadable_lines.to_string(),
+        or_unknown(times.map(|times| times.first.clone())),
+        or_unknown(times.map(|times| times.last.clone())),
+        or_unknown(times.and_then(|times| times.interval_seconds).map(quantity::seconds)),
+        or_unknown(times.map(|times| times.gaps.to_string())),
+    ]
+}
+
+fn of_gpu(gpu: &Gpu, units: Units) -> Vec<String> {
+    let shown = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
+        value.map_or_else(|| UNKNOWN.to_owned(), show)
+    };
+    let share = |ratio| shown(ratio, &quantity::ratio);
+    let of = |unit: &'static str| move |value: f64| quantity::scaled(value, unit);
+    vec![
+        gpu.index.map_or_else(|| "all".to_owned(), |index| index.to_string()),
+        share(gpu.utilization_mean_ratio),
+        share(gpu.utilization_peak_ratio),
+        share(gpu.memory_utilization_mean_ratio),
+        share(gpu.memory_utilization_peak_ratio),
+        shown(gpu.memory_peak_bytes.map(|bytes| bytes as f64), &|bytes| {
+            quantity::bytes(bytes, units)
+        }),
+        shown(gpu.power_mean_watts, &of("W")),
+        shown(gpu.power_peak_watts, &of("W")),
+        shown(gpu.energy_joules, &of("J")),
+        shown(gpu.temperature_peak_celsius, &|degrees| format!("{degrees:.0} °C")),
+    ]
+}

@@ -1,0 +1,27 @@
+//! Rows that are an interval apart, however often weigh looked.
+
+use std::time::Duration;
+
+/// Ten steps of the kernel's clock: over a shorter time a share of CPU time means nothing.
+pub const SHORTEST: Duration = Duration::from_millis(100);
+
+/// How far apart rows are.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    step: Duration,
+}
+
+impl Pace {
+    /// Of a run that was looked at in intervals of so many seconds.
+    pub fn every(seconds: f64) -> Pace {
+        let step = Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST).max(SHORTEST);
+        Pace { step }
+    }
+
+    /// Whether a look is in a later interval than the one that the last row is of.
+    pub fn is_over(self, since: Duration, at: Duration) -> bool {
+        let interval = |at: Duration| at.as_nanos() / self.step.as_nanos();
+        // A look that came late and the next one may be next to each other.
+        interval(at) != interval(since) && at.saturating_sub(since) >= self.step / 2
+    }
+}

@@ -1,0 +1,30 @@
+//! What other programs have measured, read from their files into a summary.
+//!
+//! It is no recording: such files have no processes, no phases and no exact account, and a
+//! recording made from them would claim what nobody looked at.
+#![allow(clippy::disallowed_methods, reason = "imported files are the user's, not the machine's")]
+
+pub mod pytyche;
+
+use std::path::PathBuf;
+
+/// An import that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nothing to read.
+    #[error("{}: there is none of {}", directory.display(), names.join(", "))]
+    Nothing {
+        /// Where it was looked for.
+        directory: PathBuf,
+        /// What was looked for.
+        names: Vec<&'static str>,
+    },
+    /// Something is there and cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
