@@ -17,6 +17,7 @@ mod grid;
 mod held;
 mod made;
 pub mod oasis;
+mod pace;
 pub mod perfmon;
 pub mod python;
 pub mod pytyche;

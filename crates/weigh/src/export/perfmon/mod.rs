@@ -2,7 +2,7 @@
 //! `metrics/nv_gpu_metrics.json`.
 //!
 //! A file here for each of its groups of metrics (`nv_gpu`), and what all groups share: their
-//! JSON to the byte (`json`), and which moments have a row (`pace`). perfmon ran on every node
+//! JSON to the byte (`json`), and which moments have a row (`seconds`). perfmon ran on every node
 //! and its master put the files of all nodes together; here each recording is a node.
 //!
 //! What surprised us: the host of a GPU's lists is called `gpu-<i>.<host>`, and `host_names` has
@@ -10,8 +10,8 @@
 
 mod json;
 mod nv_gpu;
-mod pace;
 mod rows;
+mod seconds;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -20,11 +20,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
+use super::pace::Pace;
 use super::{Error, Exported, unfinished};
 use crate::destination::Destination;
 use crate::record::{Recording, files};
 use nv_gpu::{Cards, Untold};
-use pace::Pace;
+use seconds::Seconds;
 use sections::Sections;
 
 /// Where the file of the GPUs is, below the directory that is named.
@@ -63,8 +64,8 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         lost.extend(nv_gpu::left_out(recording));
         let named = |what| format!("{}: {what}", host(recording));
         missing.extend(lost.into_iter().map(|what| if is_alone { what } else { named(what) }));
-        let pace = Pace::new(recording.manifest().started, step);
-        let cards = Cards::of(recording, pace, destination.directory())?;
+        let seconds = Seconds::new(recording.manifest().started, Pace::of(step));
+        let cards = Cards::of(recording, seconds, destination.directory())?;
         cards.write(host(recording), &mut sections, &mut untold).map_err(failed)?;
     }
     if sections.is_empty() {

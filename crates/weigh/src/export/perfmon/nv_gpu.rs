@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use super::NV_GPU;
 use super::json::Json;
-use super::pace::Pace;
 use super::rows::Rows;
+use super::seconds::Seconds;
 use super::sections::Sections;
 use crate::catalog::Scope;
 use crate::collect;
@@ -149,7 +149,11 @@ pub struct Cards {
 
 impl Cards {
     /// Goes through a recording once; rows wait in this directory.
-    pub fn of(recording: &Recording, mut pace: Pace, directory: &Path) -> Result<Cards, Error> {
+    pub fn of(
+        recording: &Recording,
+        mut seconds: Seconds,
+        directory: &Path,
+    ) -> Result<Cards, Error> {
         let mut cards = Cards { directory: directory.to_owned(), rows: BTreeMap::new() };
         let mut written = Ok(());
         recording.replay(&collect::all_groups(), |moment| {
@@ -157,7 +161,7 @@ impl Cards {
                 && let Some(table) = tick.table(Scope::Gpu)
                 && written.is_ok()
             {
-                written = cards.see(table, &mut pace, tick.at);
+                written = cards.see(table, &mut seconds, tick.at);
             }
         })?;
         written.map_err(|source| Error::file(directory, source))?;
@@ -165,13 +169,13 @@ impl Cards {
     }
 
     /// Takes in a look at all of them.
-    fn see(&mut self, table: &Table, pace: &mut Pace, at: Duration) -> io::Result<()> {
+    fn see(&mut self, table: &Table, seconds: &mut Seconds, at: Duration) -> io::Result<()> {
         let mut second = None;
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Named(name) = entity else { continue };
             let Some(card) = number(name.as_str()) else { continue };
             // Of the first card; the others were looked at in the same moment.
-            let Some(second) = *second.get_or_insert_with(|| pace.second(at)) else { break };
+            let Some(second) = *second.get_or_insert_with(|| seconds.of(at)) else { break };
             let look = Look {
                 second,
                 activity: table.get(row),

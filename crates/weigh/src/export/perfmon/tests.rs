@@ -197,9 +197,9 @@ fn rows_are_an_interval_apart_and_never_two_of_a_second() {
 #[test]
 fn a_second_that_has_a_row_gets_no_other_one() {
     let started = jiff::Timestamp::from_nanosecond(1_700_000_000_999_500_000).unwrap();
-    let mut pace = Pace::new(started, Duration::from_secs(1));
+    let mut seconds = Seconds::new(started, Pace::of(Duration::from_secs(1)));
     let mut second = |millis: f64| {
-        let second = pace.second(Duration::from_secs_f64(millis / 1e3));
+        let second = seconds.of(Duration::from_secs_f64(millis / 1e3));
         second.map(|second| second - 1_700_000_000)
     };
     // Looks are a little late, here and there across the turn of a second.

@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use super::CPU;
-use super::pace::{Pace, SHORTEST};
 use crate::collect::cpu::NodeCpu;
+use crate::export::pace::{Pace, SHORTEST};
 
 /// Parts of all CPU time there was between two looks.
 #[derive(Debug, Clone, Copy, PartialEq)]

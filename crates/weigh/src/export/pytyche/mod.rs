@@ -14,7 +14,6 @@
 mod cpu;
 mod gpus;
 mod log;
-mod pace;
 mod resources;
 #[cfg(test)]
 mod tests;
@@ -23,6 +22,7 @@ use std::path::Path;
 
 pub use resources::{ResourceSummary, resources};
 
+use super::pace::Pace;
 use super::{Error, Exported, unfinished, unix_nanoseconds};
 use crate::catalog::Scope;
 use crate::collect;
@@ -31,7 +31,6 @@ use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
 use cpu::Sampler;
 use gpus::Tables;
-use pace::Pace;
 
 /// The file with a row for each interval.
 const CPU: &str = "cpu_metrics.csv";

@@ -15,11 +15,11 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::pace::Pace;
 use super::{Error, moment};
 use crate::catalog::Scope;
 use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, is_whole};
 use crate::destination::{self, Lines};
+use crate::export::pace::Pace;
 use crate::record::{Entry, Event};
 use crate::sample::{Entity, Name, Tick};
 

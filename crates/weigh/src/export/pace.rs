@@ -14,8 +14,12 @@ pub struct Pace {
 impl Pace {
     /// Of a run that was looked at in intervals of so many seconds.
     pub fn every(seconds: f64) -> Pace {
-        let step = Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST).max(SHORTEST);
-        Pace { step }
+        Pace::of(Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST))
+    }
+
+    /// So far apart.
+    pub fn of(step: Duration) -> Pace {
+        Pace { step: step.max(SHORTEST) }
     }
 
     /// Whether a look is in a later interval than the one that the last row is of.

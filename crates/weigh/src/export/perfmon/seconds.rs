@@ -8,35 +8,32 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::export::pace::Pace;
 use crate::export::unix_nanoseconds;
 
 /// The looks that have had a row.
 #[derive(Debug)]
-pub struct Pace {
+pub struct Seconds {
     started: Timestamp,
-    step: Duration,
+    pace: Pace,
     /// When the last row was: in the run, and in seconds since 1970.
     last: Option<(Duration, u64)>,
 }
 
-impl Pace {
-    /// Of a run that began then, with a row for each step.
-    pub fn new(started: Timestamp, step: Duration) -> Pace {
-        Pace { started, step, last: None }
+impl Seconds {
+    /// Of a run that began then, with rows so far apart.
+    pub fn new(started: Timestamp, pace: Pace) -> Seconds {
+        Seconds { started, pace, last: None }
     }
 
     /// The second of a look, if it has a row.
-    pub fn second(&mut self, at: Duration) -> Option<u64> {
+    pub fn of(&mut self, at: Duration) -> Option<u64> {
         const SECOND: i128 = 1_000_000_000;
         let nanoseconds = unix_nanoseconds(self.started, at.as_secs_f64());
         let second = u64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;
-        if let Some((before, last)) = self.last {
-            let interval = |at: Duration| at.as_nanos() / self.step.as_nanos();
-            // A look that came late and the next one may be next to each other.
-            let is_near = at.saturating_sub(before) < self.step / 2;
-            if interval(at) == interval(before) || is_near || second <= last {
-                return None;
-            }
+        let is_new = |(before, last)| self.pace.is_over(before, at) && second > last;
+        if !self.last.is_none_or(is_new) {
+            return None;
         }
         self.last = Some((at, second));
         Some(second)
