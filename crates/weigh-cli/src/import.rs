@@ -40,19 +40,19 @@ fn of_import(error: &Error) -> Failure {
 }
 
 fn text(imported: &Imported, units: Units) -> String {
-    let header = ["file", "rows", "unreadable", "from", "to", "every", "gaps"];
+    let header = ["file", "rows", "bad", "from", "lasts", "every", "gaps"];
     let mut text = print::table(&header, imported.files.iter().map(of_file).collect());
     let each: Vec<&Gpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
     if !each.is_empty() {
         let header = [
             "GPU",
             "busy",
-            "at most",
+            "peak",
             "memory busy",
-            "at most",
+            "peak",
             "memory peak",
             "power",
-            "at most",
+            "peak",
             "energy",
             "heat",
         ];
@@ -77,7 +77,7 @@ fn of_file(file: &FileRead) -> Vec<String> {
         file.rows.to_string(),
         file.unreadable_lines.to_string(),
         or_unknown(times.map(|times| times.first.clone())),
-        or_unknown(times.map(|times| times.last.clone())),
+        or_unknown(times.map(|times| quantity::seconds(times.duration_seconds))),
         or_unknown(times.and_then(|times| times.interval_seconds).map(quantity::seconds)),
         or_unknown(times.map(|times| times.gaps.to_string())),
     ]
