@@ -64,6 +64,8 @@ struct Followed {
     memory: Peak,
     utilization: Peak,
     utilization_mean: Mean,
+    /// When it was first and last looked at.
+    seen: Option<(f64, f64)>,
     /// Time busy and time observed, at the first look and at the last.
     sampled: Option<[(f64, f64); 2]>,
     power: Peak,
@@ -85,6 +87,10 @@ struct User {
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
     each: Vec<(Name, Followed)>,
+    /// Whether each was there only while its own recording lasted.
+    come_and_go: bool,
+    /// When any was first and last looked at.
+    seen: Option<(f64, f64)>,
     /// Memory in use on all of them, whoever uses it.
     pub(super) used: Peak,
     /// Memory of the main process, of the others of the run, and of both.
@@ -115,6 +121,12 @@ pub(super) enum Role {
 }
 
 impl Gpus {
+    /// None yet; whether some are there for a part of the run only, as in recordings that were put
+    /// together.
+    pub(super) fn new(come_and_go: bool) -> Gpus {
+        Gpus { come_and_go, ..Gpus::default() }
+    }
+
     /// A GPU was told of.
     pub(super) fn meet(&mut self, gpu: &sample::Gpu) {
         self.of(Name::new(gpu.name.as_bytes())).is = gpu.clone();
@@ -133,6 +145,7 @@ impl Gpus {
     pub(super) fn see(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role) {
         let at = tick.at.as_secs_f64();
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
+        see_until(&mut self.seen, at);
         let (mut used, mut busy, mut unknown) = (None, None, 0);
         let mut are_listed = true;
         for (row, entity) in table.entities().iter().enumerate() {
@@ -201,8 +214,16 @@ impl Gpus {
 
     /// How many were busy on average, of those that say how busy they are.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let means: Vec<f64> = self.expected().filter_map(|gpu| gpu.utilization(end)).collect();
+        let mean = |gpu: &Followed| Some(gpu.utilization(end)? * self.share_of_time(gpu));
+        let means: Vec<f64> = self.expected().filter_map(mean).collect();
         (!means.is_empty()).then(|| means.iter().sum())
+    }
+
+    /// The share of the time in which it was there to be busy.
+    fn share_of_time(&self, gpu: &Followed) -> f64 {
+        let length = |(first, last): (f64, f64)| last - first;
+        let all = self.seen.map(length).filter(|all| self.come_and_go && *all > 0.0);
+        gpu.seen.zip(all).map_or(1.0, |(seen, all)| length(seen) / all)
     }
 
     /// How many say how busy they are: Intel's do not.
@@ -241,6 +262,10 @@ fn is_divided(table: &sample::Table, name: Name) -> bool {
     table.entities().iter().any(|entity| *entity != Entity::Named(name) && is_part(entity))
 }
 
+fn see_until(seen: &mut Option<(f64, f64)>, at: f64) {
+    *seen = Some((seen.map_or(at, |(first, _)| first), at));
+}
+
 fn add(sum: &mut Option<f64>, value: Option<f64>) {
     if let Some(value) = value {
         *sum = Some(sum.unwrap_or(0.0) + value);
@@ -256,6 +281,8 @@ impl Followed {
         memory: &GpuMemory,
         power: &GpuPower,
     ) {
+        // Of several recordings it was looked at before the round was over.
+        see_until(&mut self.seen, at - activity.age.unwrap_or(0.0));
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
