@@ -3,19 +3,18 @@
 //! What a divided GPU's parts have is in the whole, so sums are of whole ones. Processes are
 //! told of where they are, which on a divided one is in its parts.
 
+mod followed;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::curve::{Mean, Peak};
+use super::curve::Peak;
 use super::figure::whole_when_whole;
-use super::growth::Growth;
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare, is_expected, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
+use followed::{Followed, see_until};
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -26,6 +25,8 @@ pub struct Gpu {
     /// The most memory that was in use at once.
     #[serde(serialize_with = "whole_when_whole")]
     pub memory_peak_bytes: Option<f64>,
+    /// When that was, since the run began.
+    pub memory_peak_at_seconds: Option<f64>,
     /// Share of the time in which something was computed.
     pub utilization_mean_ratio: Option<f64>,
     /// The highest share that was seen.
@@ -38,6 +39,19 @@ pub struct Gpu {
     pub energy_joules: Option<f64>,
     /// The highest temperature that was seen.
     pub temperature_peak_celsius: Option<f64>,
+    /// Time it was held back by its heat, between the first look and the last.
+    pub throttled_by_heat_seconds: Option<f64>,
+    /// Time it was held back by the power it may take.
+    pub throttled_by_power_seconds: Option<f64>,
+    /// Time between the first look and the last.
+    pub observed_seconds: Option<f64>,
+    /// Errors of its memory that could not be corrected, between those looks.
+    #[serde(serialize_with = "whole_when_whole")]
+    pub memory_errors_uncorrected: Option<f64>,
+    /// The most processes that were on it at once, of whomever.
+    pub processes_peak: Option<u64>,
+    /// The same, of those who are not to be found in `/proc`: a container hides them.
+    pub processes_unknown_peak: Option<u64>,
     /// The processes of the run on it, those with most memory first.
     pub processes: Vec<GpuUser>,
 }
@@ -53,34 +67,6 @@ pub struct GpuUser {
     pub memory_peak_bytes: Option<u64>,
     /// Share of the multiprocessors' time that was its own, on average over what was sampled.
     pub utilization_mean_ratio: Option<f64>,
-}
-
-/// Processes that are listed for one GPU; more nobody reads.
-const LISTED: usize = 100;
-
-#[derive(Debug, Default)]
-struct Followed {
-    is: sample::Gpu,
-    memory: Peak,
-    utilization: Peak,
-    utilization_mean: Mean,
-    /// When it was first and last looked at.
-    seen: Option<(f64, f64)>,
-    /// Time busy and time observed, at the first look and at the last.
-    sampled: Option<[(f64, f64); 2]>,
-    power: Peak,
-    power_mean: Mean,
-    energy: Growth,
-    energy_sampled: Growth,
-    temperature: Peak,
-    users: HashMap<ProcessId, User>,
-}
-
-#[derive(Debug, Default)]
-struct User {
-    name: String,
-    memory: Option<u64>,
-    utilization: (f64, u32),
 }
 
 /// All GPUs.
@@ -135,7 +121,7 @@ impl Gpus {
     fn of(&mut self, name: Name) -> &mut Followed {
         let place = self.each.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             let is = sample::Gpu { name: name.to_string(), ..sample::Gpu::default() };
-            self.each.push((name, Followed { is, ..Followed::default() }));
+            self.each.push((name, Followed::new(is)));
             self.each.len() - 1
         });
         &mut self.each[place].1
@@ -161,7 +147,9 @@ impl Gpus {
             unknown += activity.processes_unknown.unwrap_or(0);
             // A divided one does not list its processes; its parts do.
             are_listed &= activity.processes.is_some() || is_divided(table, *name);
-            self.of(*name).see(at, *entity, &activity, &memory, &table.get(row));
+            let gpu = self.of(*name);
+            gpu.see(at, *entity, &activity, &memory, &table.get(row));
+            gpu.see_trouble(at, &table.get(row), &table.get(row));
         }
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
@@ -262,99 +250,8 @@ fn is_divided(table: &sample::Table, name: Name) -> bool {
     table.entities().iter().any(|entity| *entity != Entity::Named(name) && is_part(entity))
 }
 
-fn see_until(seen: &mut Option<(f64, f64)>, at: f64) {
-    *seen = Some((seen.map_or(at, |(first, _)| first), at));
-}
-
 fn add(sum: &mut Option<f64>, value: Option<f64>) {
     if let Some(value) = value {
         *sum = Some(sum.unwrap_or(0.0) + value);
-    }
-}
-
-impl Followed {
-    fn see(
-        &mut self,
-        at: f64,
-        entity: Entity,
-        activity: &GpuActivity,
-        memory: &GpuMemory,
-        power: &GpuPower,
-    ) {
-        // Of several recordings it was looked at before the round was over.
-        see_until(&mut self.seen, at - activity.age.unwrap_or(0.0));
-        if let Some(used) = memory.used {
-            self.memory.see(used as f64, at);
-        }
-        if let Some(share) = activity.utilization {
-            self.utilization.see(share, at);
-            self.utilization_mean.see(share, at);
-        }
-        if let Some(now) = activity.busy.zip(activity.observed) {
-            let first = self.sampled.map_or(now, |[first, _]| first);
-            self.sampled = Some([first, now]);
-        }
-        if let Some(watts) = power.draw {
-            self.power.see(watts, at);
-            self.power_mean.see(watts, at);
-        }
-        if let Some(degrees) = power.temperature {
-            self.temperature.see(degrees, at);
-        }
-        self.energy.see([(entity, power.energy)].into_iter());
-        self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
-    }
-
-    /// The share of the time in which it was busy: by all samples of the driver, or else by
-    /// those that were seen.
-    fn utilization(&self, end: f64) -> Option<f64> {
-        let sampled = self.sampled.and_then(|[first, last]| {
-            let observed = last.1 - first.1;
-            (observed > 0.0).then(|| (last.0 - first.0) / observed)
-        });
-        sampled.or_else(|| self.utilization_mean.until(end))
-    }
-
-    /// Its energy, and whether it counted that itself.
-    fn energy(&self) -> Option<(f64, bool)> {
-        let counted = self.energy.total().map(|joules| (joules, true));
-        counted.or_else(|| self.energy_sampled.total().map(|joules| (joules, false)))
-    }
-
-    fn finish(self, end: f64) -> Gpu {
-        let (utilization, energy) = (self.utilization(end), self.energy());
-        let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
-        users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
-        let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
-            pid: id.pid,
-            name: user.name,
-            memory_peak_bytes: user.memory,
-            utilization_mean_ratio: match user.utilization {
-                (_, 0) => None,
-                (sum, count) => Some(sum / f64::from(count)),
-            },
-        });
-        Gpu {
-            is: self.is,
-            memory_peak_bytes: self.memory.value,
-            utilization_mean_ratio: utilization,
-            utilization_peak_ratio: self.utilization.value,
-            power_mean_watts: self.power_mean.until(end),
-            power_peak_watts: self.power.value,
-            energy_joules: energy.map(|(joules, _)| joules),
-            temperature_peak_celsius: self.temperature.value,
-            processes: listed.collect(),
-        }
-    }
-}
-
-impl User {
-    fn see(&mut self, name: String, share: &GpuShare) {
-        self.name = name;
-        self.memory = self.memory.max(share.memory).max(share.memory_peak);
-        if let Some(ratio) = share.utilization {
-            self.utilization.0 += ratio;
-            self.utilization.1 += 1;
-        }
     }
 }
