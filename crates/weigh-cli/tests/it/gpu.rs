@@ -52,6 +52,23 @@ fn what_cards_answer_is_recorded_in_base_units() {
 }
 
 #[test]
+fn errors_in_its_memory_during_the_run_are_found() {
+    let mut failing = card(0);
+    failing["ecc"]["1"]["0"] = json!(4_000_003);
+    let line = "readings 2; sed s/4000003/4000005/ \"$WEIGH_STAND_IN\" > next; \
+                mv next \"$WEIGH_STAND_IN\"; \
+                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
+    let run = weighed_on(&machine(vec![failing, card(1)]), &FAST, line);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let errors = |gpu: usize| &run.summary["gpus"][gpu]["memory_errors_uncorrected"];
+    assert_eq!((errors(0), errors(1)), (&json!(2), &json!(0)));
+    let findings = run.summary["findings"].as_array().unwrap();
+    let found: Vec<_> = findings.iter().filter(|one| one["code"] == "gpu.memory_errors").collect();
+    assert_eq!(found[0]["evidence"], json!({"gpus": ["nvidia0"], "uncorrected": 2.0}));
+    assert!(run.stderr.contains("that could not be corrected"), "{}", run.stderr);
+}
+
+#[test]
 fn a_card_without_fan_power_or_ecc_loses_those_alone() {
     let mut bare = card(0);
     for missing in ["fan", "power", "ecc", "nvlink", "gpm", "encoder"] {

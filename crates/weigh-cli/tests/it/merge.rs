@@ -5,9 +5,10 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::cards::{GIB, card, machine, weighed_on};
 use crate::python::{script, succeeds};
 use crate::recording::{events, shown};
 use crate::weighed::{MIB, burner, can_mount, end_of, output, plain, weigh, weigh_path};
@@ -177,6 +178,62 @@ fn equal_pids_of_different_containers_stay_apart() {
     assert_eq!(column("member"), [1, 2]);
     assert_eq!(column("member_pid").map(Value::from), [pid("a"), pid("b")]);
     assert_ne!(column("pid")[0], column("pid")[1], "a key for both tables");
+}
+
+/// Makes a recording one of another machine.
+fn elsewhere(recording: &Path, name: &str) {
+    let path = recording.join("run.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let before = manifest["host"]["name"].as_str().unwrap().to_owned();
+    manifest["host"]["name"] = json!(name);
+    manifest["host"]["boot"] = json!(format!("boot of {name}"));
+    fs::rename(recording.join(before), recording.join(name)).unwrap();
+    fs::write(&path, serde_json::to_vec(&manifest).unwrap()).unwrap();
+}
+
+#[test]
+fn gpus_of_two_machines_are_told_apart_everywhere() {
+    // The script learns the pid of the command from the command.
+    let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
+                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
+    let runs = ["gpu-a", "gpu-b"].map(|node| {
+        let mut card = card(0);
+        card["compute"] = json!([[4_000_001, 3 * GIB]]);
+        let run = weighed_on(&machine(vec![card]), &["-i", "50ms"], line);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        elsewhere(&run.directory.path().join("run"), node);
+        run
+    });
+    let [one, other] = runs.each_ref().map(|run| run.directory.path().join("run"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let all = merged(path, &[one.to_str().unwrap(), other.to_str().unwrap(), "-o", "all"]);
+    let gpus = all["gpus"].as_array().unwrap();
+    let each = |name: &str| gpus.iter().map(|gpu| gpu[name].clone()).collect::<Vec<_>>();
+    assert_eq!(each("name"), ["gpu-a/nvidia0", "gpu-b/nvidia0"]);
+    assert_eq!(each("node"), ["gpu-a", "gpu-b"]);
+    assert_eq!(each("memory_peak_bytes"), [4 * GIB, 4 * GIB]);
+    assert_eq!(each("utilization_peak_ratio"), [0.9, 0.9]);
+    let of_processes =
+        each("processes").into_iter().map(|users| users[0]["memory_peak_bytes"].clone());
+    assert_eq!(of_processes.collect::<Vec<_>>(), [3 * GIB, 3 * GIB]);
+    // One ran after the other.
+    let figure = |name: &str| all["figures"][name]["value"].as_f64();
+    assert_eq!(figure("gpu_memory_peak_bytes"), Some((3 * GIB) as f64));
+    assert_eq!(figure("gpus_busy_peak"), Some(0.9));
+    for words in [
+        &["export", "all", "-f", "csv", "-o", "tables"][..],
+        &["export", "all", "--as", "gpu-tracker", "-o", "tracked"],
+        &["report", "all", "-f", "html,md,pdf", "-o", "report"],
+        &["plot", "all", "-o", "plots"],
+    ] {
+        let done = output(&mut weigh(path, words));
+        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    let table = fs::read_to_string(path.join("tables/gpu.csv")).unwrap();
+    assert!(table.contains("gpu-a/nvidia0") && table.contains("gpu-b/nvidia0"), "{table}");
+    let report = fs::read_to_string(path.join("report/report.md")).unwrap();
+    assert!(report.contains("| gpu-b/nvidia0 | gpu-b |"), "{report}");
 }
 
 #[test]

@@ -82,7 +82,8 @@ impl Layout {
     fn keeps(&self, name: &str) -> bool {
         let is_of = |scope: Scope| name.split('.').next() == Some(scope.name());
         match Scope::ALL.into_iter().find(|scope| is_of(*scope)) {
-            Some(Scope::Process | Scope::Own) => true,
+            // GPUs have names of their own on each machine.
+            Some(Scope::Process | Scope::Own | Scope::Gpu | Scope::GpuProcess) => true,
             // Of connections, several may have seen the same.
             Some(Scope::Run) => self.clocks && name.starts_with("run.cpu."),
             // A group is not all of them.

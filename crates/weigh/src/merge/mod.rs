@@ -9,8 +9,10 @@
 //! is a sum over one worker. So a process keeps what it had until it is looked at again, and
 //! everybody has been looked at when the last of the watchers has looked (`rounds`).
 
+mod cards;
 mod ending;
 mod facts;
+mod gpus;
 mod layout;
 mod manifest;
 mod roll;

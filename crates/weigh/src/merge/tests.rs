@@ -1,5 +1,7 @@
 //! Recordings that are put together, against runs whose truth is written down beside them.
 
+mod gpus;
+
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -11,7 +13,7 @@ use crate::host::facts::Facts;
 use crate::host::wait::{End, Usage};
 use crate::record::events::{RunEnd, WatchEnd, Why};
 use crate::record::{Entry, Event, Moment, Target};
-use crate::sample::{Entity, ProcessId};
+use crate::sample::{Entity, ProcessId, numbering};
 use crate::settings::Settings;
 
 const GIB: u64 = 1 << 30;
@@ -237,7 +239,7 @@ fn four_workers_with_a_gibibyte_each_are_four_gibibytes() {
     // All are on one clock: the last was born 0.7 s after the first.
     let last = recording.manifest().mains()[3];
     assert_eq!(last.started - recording.manifest().zero(), 70);
-    assert_eq!(crate::sample::numbering::shown(last.pid), "4:10");
+    assert_eq!(numbering::shown(last.pid), "4:10");
 }
 
 #[test]

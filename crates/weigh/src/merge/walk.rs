@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::ending;
+use super::gpus::Gpus;
 use super::layout::{Layout, Place};
 use super::roll::Roll;
 use super::rounds::Rounds;
@@ -14,6 +15,12 @@ use crate::sample::{Entity, ProcessId, Tick};
 
 /// Rows that are gathered before they are written.
 const BATCH: usize = 16 * 1024;
+
+/// Whether rows of this scope are not passed on as they are: control groups of several runs are
+/// not one, and others are written when everybody has looked.
+fn is_apart(scope: Scope) -> bool {
+    matches!(scope, Scope::Own | Scope::Run | Scope::Cgroup | Scope::Gpu | Scope::GpuProcess)
+}
 
 /// A walk through several recordings.
 pub struct Walk<'a> {
@@ -37,22 +44,9 @@ struct Written {
     /// What was before somebody came, where somebody did, by namespace.
     since: HashMap<usize, Since>,
     faults: HashSet<(String, String)>,
-    /// GPUs that have been told of.
-    gpus: HashSet<String>,
-    /// Those that somebody could use.
-    usable_gpus: HashSet<String>,
+    gpus: Gpus,
     /// Which recordings tell when they looked.
     tells: Vec<bool>,
-}
-
-/// The GPUs that one of the runs could use, whatever the others could.
-fn usable_gpus(recordings: &[Recording]) -> HashSet<String> {
-    let entries = recordings.iter().flat_map(Recording::entries);
-    let usable = entries.filter_map(|entry| match &entry.event {
-        Event::Gpu(gpu) if gpu.usable == Some(true) => Some(gpu.name.clone()),
-        _ => None,
-    });
-    usable.collect()
 }
 
 impl<'a> Walk<'a> {
@@ -86,8 +80,7 @@ impl<'a> Walk<'a> {
                 ended: Vec::new(),
                 since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
                 faults: HashSet::new(),
-                gpus: HashSet::new(),
-                usable_gpus: usable_gpus(recordings),
+                gpus: Gpus::new(recordings, groups),
                 tells: recordings.iter().map(own).collect(),
             },
             replays,
@@ -157,14 +150,9 @@ impl Written {
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
             }
             Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
-            // Each of the recordings tells it, and there is one.
             Event::Gpu(gpu) => {
-                if self.gpus.insert(gpu.name.clone()) {
-                    let mut gpu = gpu.clone();
-                    if self.usable_gpus.contains(&gpu.name) {
-                        gpu.usable = Some(true);
-                    }
-                    self.put(at, Event::Gpu(gpu));
+                if let Some(gpu) = self.gpus.told(one, gpu) {
+                    self.put(at, Event::Gpu(Box::new(gpu)));
                 }
             }
             Event::Fault { source, why } => {
@@ -192,6 +180,8 @@ impl Written {
             self.end_round();
             self.writer.tick(&self.tick);
         }
+        self.write_gpus(one);
+        self.gpus.leaves(one);
         if self.ended.iter().all(|(ended, _)| *ended != one) {
             self.ended.push((one, false));
         }
@@ -205,16 +195,24 @@ impl Written {
         }
     }
 
+    /// Writes the GPUs of all, when there is a look of this recording that is not written.
+    fn write_gpus(&mut self, one: usize) {
+        if let Some(at) = self.gpus.due(one) {
+            self.tick.begin(at);
+            self.gpus.put(&mut self.tick);
+            self.writer.tick(&self.tick);
+        }
+    }
+
     /// Something was measured, according to one of the recordings.
     fn tick(&mut self, tick: &Tick, one: usize, place: &Place) {
+        self.write_gpus(one);
+        self.gpus.look(one, tick, place);
         let at = tick.at + place.offset;
         self.tick.begin(at);
         for table in tick.tables() {
-            let (Some(ours), false) = (
-                self.tick.table_mut(table.scope()),
-                // Control groups of several runs are not one.
-                matches!(table.scope(), Scope::Own | Scope::Run | Scope::Cgroup),
-            ) else {
+            let (Some(ours), false) = (self.tick.table_mut(table.scope()), is_apart(table.scope()))
+            else {
                 continue;
             };
             for (row, entity) in table.entities().iter().enumerate() {
@@ -225,9 +223,6 @@ impl Written {
                             continue;
                         }
                         Entity::Process(id)
-                    }
-                    Entity::OnGpu(gpu, id) => {
-                        Entity::OnGpu(*gpu, id.moved(place.namespace, place.ahead))
                     }
                     other => *other,
                 };
@@ -259,6 +254,7 @@ impl Written {
     /// time is not counted any longer.
     fn end_round(&mut self) {
         self.rounds.put(&mut self.tick);
+        self.gpus.put(&mut self.tick);
         let at = self.tick.at;
         let (gone, stay) = std::mem::take(&mut self.ended).into_iter().partition(|one| one.1);
         self.ended = stay;

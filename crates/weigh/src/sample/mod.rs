@@ -61,6 +61,10 @@ pub struct Gpu {
     /// that is not known.
     #[serde(default)]
     pub usable: Option<bool>,
+    /// The machine it is in, among those of recordings that were put together; null where that is
+    /// the only one.
+    #[serde(default)]
+    pub node: Option<String>,
 }
 
 /// Somebody came, changed or went.

@@ -212,6 +212,11 @@ pub fn is_whole(gpu: &str) -> bool {
     !gpu.contains(':')
 }
 
+/// What a GPU is called on its own machine: among those of several, `node-b/nvidia0` is one.
+pub fn name_there(gpu: &str) -> &str {
+    gpu.rsplit('/').next().unwrap_or(gpu)
+}
+
 /// Whether the run could have kept a GPU busy. Parts are not counted beside their whole.
 pub fn is_expected(gpu: &Gpu) -> bool {
     is_whole(&gpu.name) && gpu.usable != Some(false)

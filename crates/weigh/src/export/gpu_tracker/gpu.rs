@@ -4,7 +4,7 @@
 //! word for "unknown" there. Memory is in bytes, not in MiB taken for MB.
 
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, name_there};
 use crate::record::{Entry, Event};
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::summary::{Part, Summary};
@@ -47,7 +47,7 @@ impl OfRun {
 
 /// Whether gpu-tracker would count it: it does not know Intel's, and nearly every laptop has one.
 fn is_theirs(gpu: &str) -> bool {
-    is_whole(gpu) && !gpu.starts_with("intel")
+    is_whole(gpu) && !name_there(gpu).starts_with("intel")
 }
 
 /// GPUs at one moment.

@@ -95,7 +95,20 @@ pub(super) fn each(summary: &Summary, units: Units) -> Table {
         ]
     };
     let rows = summary.gpus.iter().map(row).collect();
-    Table { rows, ..table("gpus", "GPUs", note.to_owned(), columns) }
+    let table = Table { rows, ..table("gpus", "GPUs", note.to_owned(), columns) };
+    with_nodes(table, summary.gpus.iter())
+}
+
+/// Adds the machine of each row's GPU, where there are several.
+fn with_nodes<'s>(mut table: Table, gpus: impl Iterator<Item = &'s Gpu>) -> Table {
+    let nodes: Vec<Option<&str>> = gpus.map(|gpu| gpu.is.node.as_deref()).collect();
+    if nodes.iter().any(Option::is_some) {
+        table.columns.insert(1, Column::text("Node"));
+        for (row, node) in table.rows.iter_mut().zip(nodes) {
+            row.insert(1, Cell::text(node.unwrap_or("–")));
+        }
+    }
+    table
 }
 
 /// By process and GPU.
@@ -118,7 +131,8 @@ pub(super) fn processes(summary: &Summary, units: Units) -> Table {
             Cell::number(user.utilization_mean_ratio, quantity::ratio),
         ]
     };
-    let users = summary.gpus.iter().flat_map(|gpu| gpu.processes.iter().map(move |u| (gpu, u)));
-    let rows = users.map(|(gpu, user)| row(gpu, user)).collect();
-    Table { rows, ..table("gpu-processes", "Processes on GPUs", note.to_owned(), columns) }
+    let users = || summary.gpus.iter().flat_map(|gpu| gpu.processes.iter().map(move |u| (gpu, u)));
+    let rows = users().map(|(gpu, user)| row(gpu, user)).collect();
+    let table = table("gpu-processes", "Processes on GPUs", note.to_owned(), columns);
+    with_nodes(Table { rows, ..table }, users().map(|(gpu, _)| gpu))
 }

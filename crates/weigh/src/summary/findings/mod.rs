@@ -2,6 +2,7 @@
 //!
 //! A rule speaks only when it is sure enough to be worth a person's time.
 
+mod gpus;
 mod room;
 mod strain;
 
@@ -51,6 +52,7 @@ pub(super) fn of(
     .into_iter()
     .flatten()
     .chain(strain::of(summary, node, group))
+    .chain(gpus::of(summary, node, group))
     .collect()
 }
 

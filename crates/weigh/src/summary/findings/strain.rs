@@ -16,7 +16,7 @@ use crate::quantity::{self, Units};
 /// Shares of the time from which waiting is worth a word. While everybody waits, nothing is
 /// done at all; that somebody waits for a CPU is ordinary where all of them are used.
 const MEMORY_FULL: f64 = 0.05;
-const IO_FULL: f64 = 0.2;
+pub(super) const IO_FULL: f64 = 0.2;
 const CPU_SOME: f64 = 0.5;
 
 /// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.

@@ -4,20 +4,18 @@
 //! told of where they are, which on a divided one is in its parts.
 
 mod busy;
+mod followed;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::curve::{Mean, Peak};
+use super::curve::Peak;
 use super::figure::whole_when_whole;
-use super::growth::Growth;
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare, is_expected, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
-use busy::Busy;
+use followed::{Followed, see_until};
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -28,6 +26,8 @@ pub struct Gpu {
     /// The most memory that was in use at once.
     #[serde(serialize_with = "whole_when_whole")]
     pub memory_peak_bytes: Option<f64>,
+    /// When that was, since the run began.
+    pub memory_peak_at_seconds: Option<f64>,
     /// Share of the time in which something was computed.
     pub utilization_mean_ratio: Option<f64>,
     /// The highest share that was seen.
@@ -46,6 +46,19 @@ pub struct Gpu {
     pub energy_joules: Option<f64>,
     /// The highest temperature that was seen.
     pub temperature_peak_celsius: Option<f64>,
+    /// Time it was held back by its heat, between the first look and the last.
+    pub throttled_by_heat_seconds: Option<f64>,
+    /// Time it was held back by the power it may take.
+    pub throttled_by_power_seconds: Option<f64>,
+    /// Time between the first look and the last.
+    pub observed_seconds: Option<f64>,
+    /// Errors of its memory that could not be corrected, between those looks.
+    #[serde(serialize_with = "whole_when_whole")]
+    pub memory_errors_uncorrected: Option<f64>,
+    /// The most processes that were on it at once, of whomever.
+    pub processes_peak: Option<u64>,
+    /// The same, of those who are not to be found in `/proc`: a container hides them.
+    pub processes_unknown_peak: Option<u64>,
     /// The processes of the run on it, those with most memory first.
     pub processes: Vec<GpuUser>,
 }
@@ -63,34 +76,14 @@ pub struct GpuUser {
     pub utilization_mean_ratio: Option<f64>,
 }
 
-/// Processes that are listed for one GPU; more nobody reads.
-const LISTED: usize = 100;
-
-#[derive(Debug, Default)]
-struct Followed {
-    is: sample::Gpu,
-    memory: Peak,
-    utilization: Busy,
-    memory_utilization: Busy,
-    power: Peak,
-    power_mean: Mean,
-    energy: Growth,
-    energy_sampled: Growth,
-    temperature: Peak,
-    users: HashMap<ProcessId, User>,
-}
-
-#[derive(Debug, Default)]
-struct User {
-    name: String,
-    memory: Option<u64>,
-    utilization: (f64, u32),
-}
-
 /// All GPUs.
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
     each: Vec<(Name, Followed)>,
+    /// Whether each was there only while its own recording lasted.
+    come_and_go: bool,
+    /// When any was first and last looked at.
+    seen: Option<(f64, f64)>,
     /// Memory in use on all of them, whoever uses it.
     pub(super) used: Peak,
     /// Memory of the main process, of the others of the run, and of both.
@@ -121,6 +114,12 @@ pub(super) enum Role {
 }
 
 impl Gpus {
+    /// None yet; whether some are there for a part of the run only, as in recordings that were put
+    /// together.
+    pub(super) fn new(come_and_go: bool) -> Gpus {
+        Gpus { come_and_go, ..Gpus::default() }
+    }
+
     /// A GPU was told of.
     pub(super) fn meet(&mut self, gpu: &sample::Gpu) {
         self.of(Name::new(gpu.name.as_bytes())).is = gpu.clone();
@@ -129,7 +128,7 @@ impl Gpus {
     fn of(&mut self, name: Name) -> &mut Followed {
         let place = self.each.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             let is = sample::Gpu { name: name.to_string(), ..sample::Gpu::default() };
-            self.each.push((name, Followed { is, ..Followed::default() }));
+            self.each.push((name, Followed::new(is)));
             self.each.len() - 1
         });
         &mut self.each[place].1
@@ -139,6 +138,7 @@ impl Gpus {
     pub(super) fn see(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role) {
         let at = tick.at.as_secs_f64();
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
+        see_until(&mut self.seen, at);
         let (mut used, mut busy, mut unknown) = (None, None, 0);
         let mut are_listed = true;
         for (row, entity) in table.entities().iter().enumerate() {
@@ -154,7 +154,9 @@ impl Gpus {
             unknown += activity.processes_unknown.unwrap_or(0);
             // A divided one does not list its processes; its parts do.
             are_listed &= activity.processes.is_some() || is_divided(table, *name);
-            self.of(*name).see(at, *entity, &activity, &memory, &table.get(row));
+            let gpu = self.of(*name);
+            gpu.see(at, *entity, &activity, &memory, &table.get(row));
+            gpu.see_trouble(at, &table.get(row), &table.get(row));
         }
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
@@ -207,8 +209,16 @@ impl Gpus {
 
     /// How many were busy on average, of those that say how busy they are.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let means: Vec<f64> = self.expected().filter_map(|gpu| gpu.utilization.mean(end)).collect();
+        let mean = |gpu: &Followed| Some(gpu.utilization.mean(end)? * self.share_of_time(gpu));
+        let means: Vec<f64> = self.expected().filter_map(mean).collect();
         (!means.is_empty()).then(|| means.iter().sum())
+    }
+
+    /// The share of the time in which it was there to be busy.
+    fn share_of_time(&self, gpu: &Followed) -> f64 {
+        let length = |(first, last): (f64, f64)| last - first;
+        let all = self.seen.map(length).filter(|all| self.come_and_go && *all > 0.0);
+        gpu.seen.zip(all).map_or(1.0, |(seen, all)| length(seen) / all)
     }
 
     /// How many say how busy they are: Intel's do not.
@@ -250,77 +260,5 @@ fn is_divided(table: &sample::Table, name: Name) -> bool {
 fn add(sum: &mut Option<f64>, value: Option<f64>) {
     if let Some(value) = value {
         *sum = Some(sum.unwrap_or(0.0) + value);
-    }
-}
-
-impl Followed {
-    fn see(
-        &mut self,
-        at: f64,
-        entity: Entity,
-        activity: &GpuActivity,
-        memory: &GpuMemory,
-        power: &GpuPower,
-    ) {
-        if let Some(used) = memory.used {
-            self.memory.see(used as f64, at);
-        }
-        self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
-        let memory_busy = activity.memory_busy.zip(activity.observed);
-        self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
-        if let Some(watts) = power.draw {
-            self.power.see(watts, at);
-            self.power_mean.see(watts, at);
-        }
-        if let Some(degrees) = power.temperature {
-            self.temperature.see(degrees, at);
-        }
-        self.energy.see([(entity, power.energy)].into_iter());
-        self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
-    }
-
-    /// Its energy, and whether it counted that itself.
-    fn energy(&self) -> Option<(f64, bool)> {
-        let counted = self.energy.total().map(|joules| (joules, true));
-        counted.or_else(|| self.energy_sampled.total().map(|joules| (joules, false)))
-    }
-
-    fn finish(self, end: f64) -> Gpu {
-        let energy = self.energy();
-        let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
-        users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
-        let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
-            pid: id.pid,
-            name: user.name,
-            memory_peak_bytes: user.memory,
-            utilization_mean_ratio: match user.utilization {
-                (_, 0) => None,
-                (sum, count) => Some(sum / f64::from(count)),
-            },
-        });
-        Gpu {
-            is: self.is,
-            memory_peak_bytes: self.memory.value,
-            utilization_mean_ratio: self.utilization.mean(end),
-            utilization_peak_ratio: self.utilization.peak.value,
-            memory_utilization_mean_ratio: self.memory_utilization.mean(end),
-            memory_utilization_peak_ratio: self.memory_utilization.peak.value,
-            power_mean_watts: self.power_mean.until(end),
-            power_peak_watts: self.power.value,
-            energy_joules: energy.map(|(joules, _)| joules),
-            temperature_peak_celsius: self.temperature.value,
-            processes: listed.collect(),
-        }
-    }
-}
-
-impl User {
-    fn see(&mut self, name: String, share: &GpuShare) {
-        self.name = name;
-        self.memory = self.memory.max(share.memory).max(share.memory_peak);
-        if let Some(ratio) = share.utilization {
-            self.utilization.0 += ratio;
-            self.utilization.1 += 1;
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::super::tests::{CHILD, ROOT, Story};
 use super::*;
+use crate::collect::gpu::GpuPower;
 use crate::collect::process::ProcessMemory;
 
 const GIB: u64 = 1 << 30;

@@ -172,6 +172,7 @@ impl Card {
             power_limit_watts,
             driver: version,
             usable: None,
+            node: None,
         }
     }
 

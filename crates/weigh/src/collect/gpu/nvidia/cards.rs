@@ -108,5 +108,6 @@ fn what(name: &str, device: Device, driver: Option<&str>) -> Gpu {
         power_limit_watts: device.power_limit().ok().map(|milliwatts| f64::from(milliwatts) / 1e3),
         driver: driver.map(str::to_owned),
         usable: None,
+        node: None,
     }
 }

@@ -1,0 +1,253 @@
+//! GPUs of several recordings: those of each machine apart, and one that several saw once.
+
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::sample::{Gpu, Name};
+
+/// A GPU at one look: how busy it is, and what was counted until then.
+#[derive(Clone, Copy)]
+struct Card {
+    name: &'static str,
+    utilization: f64,
+    /// As the watcher counts it, from when it came.
+    observed: f64,
+    joules: f64,
+    used: u64,
+}
+
+const CARD: Card =
+    Card { name: "nvidia0", utilization: 0.5, observed: 0.0, joules: 0.0, used: GIB };
+
+fn gpu(name: &str, uuid: Option<&str>, usable: Option<bool>) -> Event {
+    let (name, uuid) = (name.to_owned(), uuid.map(str::to_owned));
+    Event::Gpu(Box::new(Gpu { name, uuid, usable, ..Gpu::default() }))
+}
+
+impl Story {
+    /// A whole look at GPUs, and at the memory that processes have of them.
+    fn looks_at(&mut self, seconds: f64, cards: &[Card], users: &[(&str, ProcessId, u64)]) {
+        self.tick.begin(Duration::from_secs_f64(seconds));
+        for card in cards {
+            let entity = Entity::Named(Name::new(card.name.as_bytes()));
+            let activity = GpuActivity {
+                utilization: Some(card.utilization),
+                busy: Some(card.utilization * card.observed),
+                observed: Some(card.observed),
+                processes: Some(users.len() as u64),
+                processes_unknown: Some(0),
+                age: Some(0.0),
+                ..GpuActivity::default()
+            };
+            self.tick.put(entity, &activity);
+            self.tick.put(entity, &GpuMemory { used: Some(card.used), ..GpuMemory::default() });
+            let energy = Some(card.joules);
+            self.tick.put(entity, &GpuPower { energy, ..GpuPower::default() });
+        }
+        for (gpu, id, bytes) in users {
+            let rss = ProcessMemory { rss: Some(1), ..Default::default() };
+            self.tick.put(Entity::Process(*id), &rss);
+            let entity = Entity::OnGpu(Name::new(gpu.as_bytes()), *id);
+            self.tick.put(entity, &GpuShare { memory: Some(*bytes), ..GpuShare::default() });
+        }
+        self.ticks += 1;
+        let ticks = OwnTicks { taken: Some(self.ticks), missed: Some(0) };
+        self.tick.put(Entity::Single, &ticks);
+        self.writer.tick(&self.tick);
+    }
+}
+
+/// Ten seconds on a GPU that is busy half of the time and takes 100 W; the process has 1 GiB.
+fn trains(directory: &Path, name: &str, setting: Setting, uuid: Option<&str>) -> Recording {
+    let mut story = Story::run(directory, name, setting);
+    story.comes(0.0, setting.main, "train").event(0.0, gpu("nvidia0", uuid, Some(true)));
+    for second in 0..=10 {
+        let second = f64::from(second);
+        let card = Card { observed: second, joules: 5000.0 + 100.0 * second, ..CARD };
+        story.looks_at(second, &[card], &[("nvidia0", setting.main, GIB)]);
+    }
+    story.ends(10.0, 1.0, End::Code(0))
+}
+
+const THERE: Setting = Setting { host: "node-b.cluster", boot: Some("boot-b"), ..HERE };
+
+fn names(summary: &Summary) -> Vec<(&str, Option<&str>)> {
+    summary.gpus.iter().map(|gpu| (gpu.is.name.as_str(), gpu.is.node.as_deref())).collect()
+}
+
+#[test]
+fn gpus_of_two_machines_are_two_and_add_up() {
+    let directory = tempfile::tempdir().unwrap();
+    // Not even what should be unique makes two machines one.
+    let recordings = [
+        trains(directory.path(), "a", HERE, Some("GPU-1")),
+        trains(directory.path(), "b", Setting { late: 0.3, ..THERE }, Some("GPU-1")),
+    ];
+    let (summary, recording) = merged(directory.path(), &recordings);
+    assert_eq!(
+        names(&summary),
+        [("node-a/nvidia0", Some("node-a")), ("node-b/nvidia0", Some("node-b.cluster"))]
+    );
+    assert_eq!(value(&summary, "gpu_energy_joules"), 2000.0);
+    assert_eq!(value(&summary, "gpu_memory_peak_bytes"), 2.0 * GIB as f64);
+    assert_eq!(value(&summary, "gpus_busy_peak"), 1.0);
+    let system = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(system, Some(2.0 * GIB as f64));
+    // The second came a little later, and is there as long as the first.
+    assert!((value(&summary, "gpus_busy_mean") - 1.0).abs() < 0.05);
+    assert!((value(&summary, "gpu_utilization_mean_ratio") - 0.5).abs() < 0.025);
+    for gpu in &summary.gpus {
+        assert_eq!(gpu.utilization_mean_ratio, Some(0.5));
+        assert_eq!((gpu.energy_joules, gpu.processes.len()), (Some(1000.0), 1));
+    }
+    let pids = summary.gpus.iter().map(|gpu| gpu.processes[0].pid).map(numbering::shown);
+    assert_eq!(pids.collect::<Vec<_>>(), ["10", "2:10"], "equal pids stay apart");
+    // Whoever has no row is gone to readers: in each round all have one.
+    let mut rounds = Vec::new();
+    let replayed = recording.replay(&collect::all_groups(), |moment| {
+        let Moment::Tick(tick) = moment else { return };
+        let rows = |scope| tick.table(scope).map_or(0, |table| table.len());
+        if rows(Scope::Own) > 0 {
+            rounds.push((rows(Scope::Gpu), rows(Scope::GpuProcess)));
+        }
+    });
+    replayed.unwrap();
+    let together = &rounds[1..rounds.len() - 1];
+    assert!(together.iter().all(|round| *round == (2, 2)), "{rounds:?}");
+    assert_eq!(rounds.last(), Some(&(1, 1)), "the first has ended");
+}
+
+#[test]
+fn machines_of_one_name_and_those_with_long_names_are_told_apart_by_number() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = "a-machine-whose-name-is-rather-long";
+    let recordings = [
+        trains(directory.path(), "a", HERE, None),
+        trains(directory.path(), "b", Setting { host: "node-a", ..THERE }, None),
+        trains(directory.path(), "c", Setting { host: long, boot: Some("boot-c"), ..HERE }, None),
+    ];
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!(
+        names(&summary),
+        [
+            ("node-a/nvidia0", Some("node-a")),
+            ("2/nvidia0", Some("node-a")),
+            ("3/nvidia0", Some(long))
+        ]
+    );
+    assert_eq!(value(&summary, "gpu_energy_joules"), 3000.0);
+}
+
+#[test]
+fn a_gpu_that_two_watchers_saw_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let other = ProcessId { pid: 11, started: 5400 };
+    // The first ends before the second, which came later and counts from then on; the card's own
+    // counter is the same for both.
+    let watches = |name: &str, late: f64, main: ProcessId| {
+        let mut story = Story::run(directory.path(), name, Setting { late, main, ..HERE });
+        let usable = Some(name == "b");
+        story.comes(0.0, main, "train").event(0.0, gpu("nvidia0", Some("GPU-1"), usable));
+        for second in 0..=8 {
+            let second = f64::from(second);
+            let joules = 5000.0 + 100.0 * (second + late);
+            let card = Card { observed: second, joules, used: 3 * GIB, ..CARD };
+            story.looks_at(second, &[card], &[("nvidia0", main, GIB)]);
+        }
+        story.ends(8.0, 1.0, End::Code(0))
+    };
+    let recordings = [watches("a", 0.0, HERE.main), watches("b", 4.0, other)];
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!(names(&summary), [("nvidia0", None)]);
+    assert_eq!(summary.gpus[0].is.usable, Some(true), "the second could use it");
+    assert_eq!(value(&summary, "gpu_energy_joules"), 1200.0);
+    assert_eq!(value(&summary, "gpus_busy_mean"), 0.5);
+    assert_eq!(value(&summary, "gpu_memory_peak_bytes"), 2.0 * GIB as f64, "both are on it");
+    let system = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(system, Some(3.0 * GIB as f64));
+}
+
+#[test]
+fn containers_that_call_different_cards_by_one_name_have_two() {
+    let directory = tempfile::tempdir().unwrap();
+    let contained = Setting { host: "c2", namespace: Some("pid:[2]"), ..HERE };
+    let recordings = [
+        trains(directory.path(), "a", HERE, Some("GPU-1")),
+        trains(directory.path(), "b", contained, Some("GPU-2")),
+    ];
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!(names(&summary), [("nvidia0", None), ("c2/nvidia0", Some("c2"))]);
+    assert_eq!(value(&summary, "gpu_energy_joules"), 2000.0);
+}
+
+#[test]
+fn gpus_that_were_there_one_after_the_other_were_not_busy_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let recordings = [
+        trains(directory.path(), "a", HERE, None),
+        trains(directory.path(), "b", Setting { late: 10.5, ..THERE }, None),
+    ];
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!(value(&summary, "gpus_busy_peak"), 0.5);
+    assert_eq!(value(&summary, "gpu_memory_peak_bytes"), GIB as f64);
+    assert!((value(&summary, "gpus_busy_mean") - 0.5).abs() < 0.05);
+    assert_eq!(value(&summary, "gpu_energy_joules"), 2000.0);
+}
+
+#[test]
+fn no_look_is_lost_when_one_looks_more_often_than_the_other() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut fast = Story::run(directory.path(), "a", HERE);
+    fast.comes(0.0, HERE.main, "train").event(0.0, gpu("nvidia0", None, None));
+    for step in 0..=50 {
+        let used = if step == 17 { 7 * GIB } else { GIB };
+        fast.looks_at(f64::from(step) / 10.0, &[Card { used, ..CARD }], &[]);
+    }
+    let slow = trains(directory.path(), "b", THERE, None);
+    let (summary, _) = merged(directory.path(), &[fast.ends(5.0, 1.0, End::Code(0)), slow]);
+    let peaks = summary.gpus.iter().map(|gpu| gpu.memory_peak_bytes);
+    assert_eq!(peaks.collect::<Vec<_>>(), [Some(7.0 * GIB as f64), Some(GIB as f64)]);
+    let system = &summary.parts.system.figures["gpu_memory_peak_bytes"];
+    assert_eq!((system.value, system.at_seconds), (Some(8.0 * GIB as f64), Some(1.7)));
+}
+
+#[test]
+fn merging_in_steps_keeps_gpus_apart_as_merging_at_once_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let last = Setting { host: "node-c", boot: Some("boot-c"), ..HERE };
+    let all = [("a", HERE, "GPU-1"), ("b", THERE, "GPU-2"), ("c", last, "GPU-3")]
+        .map(|(name, setting, uuid)| trains(directory.path(), name, setting, Some(uuid)));
+    let (at_once, _) = merged(directory.path(), &all);
+    let path = directory.path().join("two");
+    merge(&all[..2], Some(&path), None, |_| {}).unwrap();
+    let steps = [Recording::open(&path).unwrap(), Recording::open(all[2].directory()).unwrap()];
+    let steps = merge(&steps, Some(&directory.path().join("three")), None, |_| {}).unwrap();
+    assert_eq!(names(&steps.summary), names(&at_once));
+    assert_eq!(names(&at_once)[2], ("node-c/nvidia0", Some("node-c")));
+    for name in ["gpu_energy_joules", "gpu_memory_peak_bytes", "gpus_busy_mean"] {
+        assert_eq!(value(&steps.summary, name), value(&at_once, name), "{name}");
+    }
+}
+
+#[test]
+fn parts_of_a_divided_gpu_stay_with_their_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let divided = |name: &str, setting: Setting, part: &str| {
+        let mut story = Story::run(directory.path(), name, setting);
+        story.comes(0.0, setting.main, "train");
+        story.event(0.0, gpu("nvidia0", Some("GPU-1"), None));
+        story.event(0.0, gpu("nvidia0:0", Some(part), None));
+        story.looks_at(0.0, &[CARD, Card { name: "nvidia0:0", ..CARD }], &[]);
+        story.ends(1.0, 1.0, End::Code(0))
+    };
+    // Two containers have a part each, and both call theirs the first.
+    let contained = Setting { namespace: Some("pid:[2]"), ..HERE };
+    let recordings = [
+        divided("a", HERE, "MIG-1"),
+        divided("b", contained, "MIG-2"),
+        divided("c", THERE, "MIG-3"),
+    ];
+    let (summary, _) = merged(directory.path(), &recordings);
+    let called: Vec<&str> = names(&summary).into_iter().map(|(name, _)| name).collect();
+    let here = ["node-a/nvidia0", "node-a/nvidia0:0", "node-a/nvidia0:1"];
+    assert_eq!(called, [&here[..], &["node-b/nvidia0", "node-b/nvidia0:0"]].concat());
+}

@@ -1,0 +1,235 @@
+//! What is said of GPUs, and of which nothing is.
+
+use super::super::super::tests::{ROOT, Story, found, usage};
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::collect::process::ProcessMemory;
+use crate::record::Event;
+use crate::sample::{self, Entity, Name};
+
+const GIB: u64 = 1 << 30;
+
+/// A GPU for the whole run. What grows, grows evenly.
+#[derive(Clone, Copy)]
+struct Card {
+    name: &'static str,
+    model: &'static str,
+    usable: Option<bool>,
+    busy: Option<f64>,
+    used: u64,
+    /// Memory of the run's process; `None` when it is not there.
+    own: Option<u64>,
+    /// Others' processes, and those of whom nothing is known.
+    others: u64,
+    unknown: u64,
+    /// Seconds in each second that heat and power held it back.
+    heat: f64,
+    power: f64,
+    errors: u64,
+}
+
+/// One that the run keeps busy.
+const BUSY: Card = Card {
+    name: "nvidia0",
+    model: "H100",
+    usable: Some(true),
+    busy: Some(0.9),
+    used: 8 * GIB,
+    own: Some(4 * GIB),
+    others: 0,
+    unknown: 0,
+    heat: 0.0,
+    power: 0.0,
+    errors: 0,
+};
+
+/// One that nobody uses.
+const IDLE: Card = Card { name: "nvidia1", busy: Some(0.0), used: 0, own: None, ..BUSY };
+
+impl Card {
+    fn put(&self, tick: &mut sample::Tick, at: f64) {
+        let name = Name::new(self.name.as_bytes());
+        let entity = Entity::Named(name);
+        let processes = u64::from(self.own.is_some()) + self.others + self.unknown;
+        tick.put(
+            entity,
+            &GpuActivity {
+                utilization: self.busy,
+                processes: Some(processes),
+                processes_unknown: Some(self.unknown),
+                ..GpuActivity::default()
+            },
+        );
+        tick.put(entity, &GpuMemory { used: Some(self.used), ..GpuMemory::default() });
+        tick.put(entity, &GpuPower { temperature: Some(92.0), ..GpuPower::default() });
+        let (power, thermal) = (Some(7.0 + self.power * at), Some(9.0 + self.heat * at));
+        tick.put(entity, &GpuThrottle { power, thermal, ..GpuThrottle::default() });
+        let errors = 3 + if at > 0.0 { self.errors } else { 0 };
+        tick.put(entity, &GpuEcc { uncorrected: Some(errors), ..GpuEcc::default() });
+        if let Some(bytes) = self.own {
+            let share = GpuShare { memory: Some(bytes), ..GpuShare::default() };
+            tick.put(Entity::OnGpu(name, ROOT), &share);
+        }
+    }
+}
+
+/// A run of so many seconds that kept so many cores busy.
+fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train");
+    for card in cards {
+        story.event(
+            0.0,
+            Event::Gpu(Box::new(sample::Gpu {
+                name: card.name.to_owned(),
+                model: Some(card.model.to_owned()),
+                memory_bytes: Some(if is_whole(card.name) { 80 } else { 10 } * GIB),
+                power_limit_watts: Some(350.0),
+                usable: card.usable,
+                ..sample::Gpu::default()
+            })),
+        );
+    }
+    for at in [0.0, seconds / 2.0, seconds] {
+        story.at(at, |tick| {
+            let row = ProcessMemory { rss: Some(1), ..Default::default() };
+            tick.put(Entity::Process(ROOT), &row);
+            cards.iter().for_each(|card| card.put(tick, at));
+        });
+    }
+    story.reaped(seconds, ROOT, usage(cores * seconds, 0));
+    story.end(seconds, |end| end.task_clock_seconds = Some(cores * seconds))
+}
+
+fn codes(summary: &Summary) -> Vec<&str> {
+    let codes = summary.findings.iter().map(|finding| finding.code.as_str());
+    codes.filter(|code| code.starts_with("gpu.")).collect()
+}
+
+#[test]
+fn a_gpu_that_nobody_used_is_told_beside_those_that_were() {
+    let last = Card { name: "nvidia2", ..IDLE };
+    let finding = found(&ran(60.0, 3.0, &[BUSY, IDLE]), "gpu.idle").unwrap();
+    assert_eq!(finding.sentence, "1 of 2 GPUs that it could use was not used at all: nvidia1.");
+    assert!(finding.advice.contains("--gpus=1,"), "{}", finding.advice);
+    let two = found(&ran(60.0, 3.0, &[BUSY, IDLE, last]), "gpu.idle").unwrap();
+    assert_eq!(
+        two.sentence,
+        "2 of 3 GPUs that it could use were not used at all: nvidia1, nvidia2."
+    );
+    assert_eq!(two.evidence["idle"], json!(["nvidia1", "nvidia2"]));
+}
+
+#[test]
+fn a_gpu_that_may_have_been_somebodys_is_not_called_idle() {
+    for (why, other) in [
+        ("the run could not use it", Card { usable: Some(false), ..IDLE }),
+        ("nobody knows whether it could", Card { usable: None, ..IDLE }),
+        ("somebody is on it", Card { others: 1, ..IDLE }),
+        ("it does not say how busy it is", Card { busy: None, ..IDLE }),
+        ("it did something", Card { busy: Some(0.02), ..IDLE }),
+        ("it is of another kind", Card { name: "amd0", model: "Raphael", ..IDLE }),
+    ] {
+        assert!(codes(&ran(60.0, 3.0, &[BUSY, other])).is_empty(), "{why}");
+    }
+    assert!(codes(&ran(4.0, 3.0, &[BUSY, IDLE])).is_empty(), "a short run says nothing");
+    // Somebody else's training, and a run that has nothing to do with GPUs.
+    let stranger = Card { own: None, others: 1, ..BUSY };
+    assert!(codes(&ran(60.0, 3.0, &[stranger, IDLE])).is_empty());
+}
+
+#[test]
+fn in_a_container_a_gpu_at_work_is_the_runs() {
+    let hidden = Card { own: None, unknown: 1, ..BUSY };
+    assert_eq!(codes(&ran(60.0, 3.0, &[hidden, IDLE])), ["gpu.idle"]);
+}
+
+#[test]
+fn gpus_that_waited_are_told_with_what_was_busy_meanwhile() {
+    let waiting = Card { busy: Some(0.125), ..BUSY };
+    let cores = found(&ran(60.0, 3.9, &[waiting]), "gpu.waited").unwrap();
+    assert_eq!(
+        cores.sentence,
+        "The GPU it had memory on (nvidia0) was busy for 13 % of the time only, while it kept 3.90 \
+         of 4 cores busy."
+    );
+    assert!(cores.advice.contains("--cpus-per-gpu"), "{}", cores.advice);
+    let one = found(&ran(60.0, 1.0, &[waiting]), "gpu.waited").unwrap();
+    assert!(one.advice.contains("num_workers"), "{}", one.advice);
+    assert_eq!(one.evidence["utilization_mean_ratio"], 0.125);
+    for (why, seconds, card) in [
+        ("it was busy enough", 60.0, Card { busy: Some(0.25), ..BUSY }),
+        ("others' memory is others' affair", 60.0, Card { own: None, others: 1, ..waiting }),
+        ("a program has to begin", 20.0, waiting),
+        ("it does not say how busy it is", 60.0, Card { busy: None, ..BUSY }),
+    ] {
+        assert!(codes(&ran(seconds, 1.0, &[card])).is_empty(), "{why}");
+    }
+}
+
+#[test]
+fn storage_that_kept_gpus_waiting_is_named() {
+    let (why, advice) = work::reason(Some(0.5), 4.0, Some(0.4));
+    assert_eq!(why, ", while everything that had work waited for storage for 40 % of it");
+    assert!(advice.contains("SLURM_TMPDIR"), "{advice}");
+}
+
+#[test]
+fn memory_that_is_nearly_full_is_told_once_of_a_card_or_of_its_part() {
+    let full = Card { used: 77 * GIB, ..BUSY };
+    let finding = found(&ran(2.0, 1.0, &[full]), "gpu.memory_nearly_full").unwrap();
+    assert_eq!(
+        finding.sentence,
+        "The memory of nvidia0 was nearly full: 77.0 GiB of 80.0 GiB in use at 0 s."
+    );
+    let second = Card { name: "nvidia1", ..full };
+    let both = found(&ran(2.0, 1.0, &[full, second]), "gpu.memory_nearly_full").unwrap();
+    assert!(both.sentence.ends_with(" So was that of nvidia1."), "{}", both.sentence);
+    let part = Card { name: "nvidia0:1", used: 10 * GIB, ..BUSY };
+    let whole = Card { own: None, ..full };
+    let told = found(&ran(2.0, 1.0, &[whole, part]), "gpu.memory_nearly_full").unwrap();
+    assert_eq!(told.evidence["gpus"], json!(["nvidia0:1"]));
+    assert!(codes(&ran(2.0, 1.0, &[Card { used: 70 * GIB, ..BUSY }])).is_empty());
+    let strangers = Card { own: None, others: 1, ..full };
+    assert!(codes(&ran(2.0, 1.0, &[strangers])).is_empty(), "the run is not on it");
+}
+
+#[test]
+fn heat_and_power_that_held_a_gpu_back_are_told_with_their_share_of_the_time() {
+    let hot = Card { heat: 0.25, ..BUSY };
+    let finding = found(&ran(60.0, 1.0, &[hot]), "gpu.throttled").unwrap();
+    assert_eq!(
+        finding.sentence,
+        "Heat up to 92 °C held nvidia0 back for 15.00 s, 25 % of the time."
+    );
+    assert_eq!((finding.severity, &finding.evidence["by"]), (Severity::Warning, &"heat".into()));
+    let limited = found(&ran(60.0, 1.0, &[Card { power: 0.75, ..BUSY }]), "gpu.throttled").unwrap();
+    assert_eq!(
+        limited.sentence,
+        "The power it may take (350 W) held nvidia0 back for 45.00 s, 75 % of the time."
+    );
+    assert_eq!(limited.severity, Severity::Note);
+    for (why, seconds, card) in [
+        ("a little is ordinary", 60.0, Card { heat: 0.05, power: 0.4, ..BUSY }),
+        ("a short run says nothing", 4.0, hot),
+        ("the run is not on it", 60.0, Card { own: None, others: 1, ..hot }),
+    ] {
+        assert!(codes(&ran(seconds, 1.0, &[card])).is_empty(), "{why}");
+    }
+}
+
+#[test]
+fn memory_errors_of_this_run_alone_are_told() {
+    let finding =
+        found(&ran(2.0, 1.0, &[Card { errors: 2, ..BUSY }]), "gpu.memory_errors").unwrap();
+    assert_eq!(
+        finding.sentence,
+        "There were 2 errors in the memory of nvidia0 that could not be corrected."
+    );
+    assert!(finding.advice.contains("nvidia-smi"), "{}", finding.advice);
+    let amd = Card { name: "amd0", errors: 1, ..BUSY };
+    let one = found(&ran(2.0, 1.0, &[amd]), "gpu.memory_errors").unwrap();
+    assert!(one.sentence.starts_with("There was 1 error in"), "{}", one.sentence);
+    assert!(one.advice.ends_with("rocm-smi --showrasinfo"), "{}", one.advice);
+    assert!(codes(&ran(2.0, 1.0, &[BUSY])).is_empty(), "those before were not in this run");
+}

@@ -1,0 +1,116 @@
+//! GPUs that had no work: not used at all, or waiting for the rest of the run.
+
+use serde_json::json;
+
+use super::super::super::gpus::Gpu;
+use super::super::super::group::Group;
+use super::super::super::node::Node;
+use super::super::super::{Finding, Severity, Summary};
+use super::super::strain::IO_FULL;
+use super::super::{finding, value};
+use super::{AT_WORK, OfRun, named, names};
+use crate::quantity;
+
+/// A GPU below both was not used: drivers wake theirs now and then.
+const IDLE_MEAN: f64 = 0.01;
+const IDLE_PEAK: f64 = 0.05;
+
+/// Programs load what they need for a while before a GPU has work.
+const LONG_ENOUGH_TO_WAIT: f64 = 30.0;
+
+/// Share of its cores from which a run has no more of them to prepare work with.
+const CORES_BUSY: f64 = 0.9;
+
+impl OfRun<'_> {
+    /// Some were not used at all, beside others that were.
+    pub(super) fn idle(&self) -> Option<Finding> {
+        let used = self.used();
+        // A GPU of another model, as the one in the processor, is not there for the same work.
+        let is_alike = |gpu: &&Gpu| used.iter().any(|used| used.is.model == gpu.is.model);
+        let candidates: Vec<&Gpu> = self.expected().filter(is_alike).collect();
+        let idle: Vec<&Gpu> = candidates
+            .iter()
+            .copied()
+            .filter(|gpu| gpu.is.usable == Some(true) && gpu.processes_peak == Some(0))
+            .filter(|gpu| gpu.utilization_mean_ratio.is_some_and(|mean| mean < IDLE_MEAN))
+            .filter(|gpu| gpu.utilization_peak_ratio.is_some_and(|peak| peak < IDLE_PEAK))
+            .collect();
+        if idle.is_empty() {
+            return None;
+        }
+        let were = if idle.len() == 1 { "was" } else { "were" };
+        finding(
+            "gpu.idle",
+            Severity::Warning,
+            format!(
+                "{} of {} GPUs that it could use {were} not used at all: {}.",
+                idle.len(),
+                candidates.len(),
+                named(&idle)
+            ),
+            json!({"gpus": candidates.len(), "idle": names(&idle)}),
+            &format!(
+                "Ask for fewer GPUs, or spread the work over all of them: #SBATCH --gpus={}, \
+                 torchrun --nproc-per-node=gpu",
+                candidates.len() - idle.len()
+            ),
+        )
+    }
+
+    /// The run had memory on some, and little to do for them.
+    pub(super) fn waited(&self, summary: &Summary, node: &Node, group: &Group) -> Option<Finding> {
+        let held = |gpu: &&Gpu| gpu.processes.iter().any(|user| user.memory_peak_bytes > Some(0));
+        let telling = self.expected().filter(held);
+        let (gpus, means): (Vec<&Gpu>, Vec<f64>) =
+            telling.filter_map(|gpu| Some((gpu, gpu.utilization_mean_ratio?))).unzip();
+        let mean = means.iter().sum::<f64>() / means.len().max(1) as f64;
+        let is_long = summary.run.duration_seconds >= LONG_ENOUGH_TO_WAIT;
+        if gpus.is_empty() || !is_long || mean >= AT_WORK {
+            return None;
+        }
+        let cores = value(summary, "cpu_cores_mean");
+        let stalled = group.waiting.io.share().or(node.waiting.io.share());
+        let (why, advice) = reason(cores, summary.host.cores_allowed, stalled);
+        let whose = if gpus.len() == 1 { "The GPU" } else { "The GPUs" };
+        let were = if gpus.len() == 1 { "was" } else { "were" };
+        finding(
+            "gpu.waited",
+            Severity::Warning,
+            format!(
+                "{whose} it had memory on ({}) {were} busy for {} of the time only{why}.",
+                named(&gpus),
+                quantity::ratio(mean)
+            ),
+            json!({
+                "gpus": names(&gpus),
+                "utilization_mean_ratio": mean,
+                "cpu_cores_mean": cores,
+                "cores_allowed": summary.host.cores_allowed,
+                "io_waited_share": stalled,
+            }),
+            &advice,
+        )
+    }
+}
+
+/// What else was short while GPUs waited, and what to do about it.
+pub(super) fn reason(cores: Option<f64>, allowed: f64, stalled: Option<f64>) -> (String, String) {
+    let busy = |cores: f64| format!(", while it kept {cores:.2} of {allowed} cores busy");
+    if let Some(cores) = cores.filter(|cores| *cores >= allowed * CORES_BUSY) {
+        let advice = "Its cores had no more to give: ask for more of them, or prepare data once and \
+                      ahead, or on the GPU: #SBATCH --cpus-per-gpu=…";
+        return (busy(cores), advice.to_owned());
+    }
+    if let Some(share) = stalled.filter(|share| *share >= IO_FULL) {
+        let why = format!(
+            ", while everything that had work waited for storage for {} of it",
+            quantity::ratio(share)
+        );
+        let advice = "Read from a faster place, or larger pieces ahead: cp -r data $SLURM_TMPDIR, \
+                      DataLoader(prefetch_factor=…)";
+        return (why, advice.to_owned());
+    }
+    let advice = "More workers that prepare data, or larger batches, keep it busier: \
+                  DataLoader(num_workers=…, pin_memory=True); where the time goes: nsys profile";
+    (cores.map_or_else(String::new, busy), advice.to_owned())
+}

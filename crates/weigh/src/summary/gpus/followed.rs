@@ -1,0 +1,143 @@
+//! One GPU, as the summary follows it, and the processes of the run on it.
+
+use std::collections::HashMap;
+
+use super::super::curve::{Mean, Peak};
+use super::super::growth::Growth;
+use super::super::rise::Rise;
+use super::busy::Busy;
+use super::{Gpu, GpuUser};
+use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::sample::{self, Entity, ProcessId};
+
+/// Processes that are listed for one GPU; more nobody reads.
+const LISTED: usize = 100;
+
+/// What is kept of it.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    pub(super) is: sample::Gpu,
+    memory: Peak,
+    pub(super) utilization: Busy,
+    memory_utilization: Busy,
+    /// When it was first and last looked at.
+    pub(super) seen: Option<(f64, f64)>,
+    power: Peak,
+    power_mean: Mean,
+    energy: Growth,
+    energy_sampled: Growth,
+    temperature: Peak,
+    heat_held: Rise,
+    power_held: Rise,
+    uncorrected: Rise,
+    processes: Option<u64>,
+    processes_unknown: Option<u64>,
+    pub(super) users: HashMap<ProcessId, User>,
+}
+
+/// What is kept of a process on it.
+#[derive(Debug, Default)]
+pub(super) struct User {
+    name: String,
+    memory: Option<u64>,
+    utilization: (f64, u32),
+}
+
+/// Begins or lengthens the time in which something was looked at.
+pub(super) fn see_until(seen: &mut Option<(f64, f64)>, at: f64) {
+    *seen = Some((seen.map_or(at, |(first, _)| first), at));
+}
+
+impl Followed {
+    /// One that nobody has looked at yet.
+    pub(super) fn new(is: sample::Gpu) -> Followed {
+        Followed { is, ..Followed::default() }
+    }
+
+    pub(super) fn see(
+        &mut self,
+        at: f64,
+        entity: Entity,
+        activity: &GpuActivity,
+        memory: &GpuMemory,
+        power: &GpuPower,
+    ) {
+        // Of several recordings it was looked at before the round was over.
+        see_until(&mut self.seen, at - activity.age.unwrap_or(0.0));
+        if let Some(used) = memory.used {
+            self.memory.see(used as f64, at);
+        }
+        self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
+        let memory_busy = activity.memory_busy.zip(activity.observed);
+        self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
+        if let Some(watts) = power.draw {
+            self.power.see(watts, at);
+            self.power_mean.see(watts, at);
+        }
+        if let Some(degrees) = power.temperature {
+            self.temperature.see(degrees, at);
+        }
+        self.processes = self.processes.max(activity.processes);
+        self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
+        self.energy.see([(entity, power.energy)].into_iter());
+        self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
+    }
+
+    pub(super) fn see_trouble(&mut self, at: f64, throttle: &GpuThrottle, errors: &GpuEcc) {
+        self.heat_held.see(throttle.thermal, at);
+        self.power_held.see(throttle.power, at);
+        self.uncorrected.see(errors.uncorrected.map(|count| count as f64), at);
+    }
+
+    /// Its energy, and whether it counted that itself.
+    pub(super) fn energy(&self) -> Option<(f64, bool)> {
+        let counted = self.energy.total().map(|joules| (joules, true));
+        counted.or_else(|| self.energy_sampled.total().map(|joules| (joules, false)))
+    }
+
+    pub(super) fn finish(self, end: f64) -> Gpu {
+        let energy = self.energy();
+        let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
+        users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
+        let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
+            pid: id.pid,
+            name: user.name,
+            memory_peak_bytes: user.memory,
+            utilization_mean_ratio: match user.utilization {
+                (_, 0) => None,
+                (sum, count) => Some(sum / f64::from(count)),
+            },
+        });
+        Gpu {
+            is: self.is,
+            memory_peak_bytes: self.memory.value,
+            memory_peak_at_seconds: self.memory.value.map(|_| self.memory.at),
+            utilization_mean_ratio: self.utilization.mean(end),
+            utilization_peak_ratio: self.utilization.peak.value,
+            memory_utilization_mean_ratio: self.memory_utilization.mean(end),
+            memory_utilization_peak_ratio: self.memory_utilization.peak.value,
+            power_mean_watts: self.power_mean.until(end),
+            power_peak_watts: self.power.value,
+            energy_joules: energy.map(|(joules, _)| joules),
+            temperature_peak_celsius: self.temperature.value,
+            throttled_by_heat_seconds: self.heat_held.total(),
+            throttled_by_power_seconds: self.power_held.total(),
+            observed_seconds: self.seen.map(|(first, last)| last - first),
+            memory_errors_uncorrected: self.uncorrected.total(),
+            processes_peak: self.processes,
+            processes_unknown_peak: self.processes_unknown,
+            processes: listed.collect(),
+        }
+    }
+}
+
+impl User {
+    pub(super) fn see(&mut self, name: String, share: &GpuShare) {
+        self.name = name;
+        self.memory = self.memory.max(share.memory).max(share.memory_peak);
+        if let Some(ratio) = share.utilization {
+            self.utilization.0 += ratio;
+            self.utilization.1 += 1;
+        }
+    }
+}
