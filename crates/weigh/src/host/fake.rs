@@ -92,6 +92,11 @@ impl FakeHost {
         self.set(&format!("sys/{path}"), content.as_bytes());
     }
 
+    /// Changes a file under `/sys` that is not text.
+    pub fn set_sys_bytes(&self, path: &str, content: &[u8]) {
+        self.set(&format!("sys/{path}"), content);
+    }
+
     /// Removes a file or directory under `/proc`.
     pub fn remove_proc(&self, path: &str) {
         self.remove(&format!("proc/{path}"));

@@ -7,7 +7,8 @@
 //! `pressure`, `vmstat`, `attribute`, `drm_fdinfo`) do not allocate and do not check UTF-8, since
 //! names need not be UTF-8.
 //!
-//! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) are binary, in the byte order of the machine.
+//! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) and `gpu_metrics` are binary, in
+//! the byte order of the machine.
 //!
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
@@ -22,6 +23,7 @@ pub mod cpulist;
 pub mod diskstats;
 pub mod drm_fdinfo;
 mod fields;
+pub mod gpu_metrics;
 pub mod group_stat;
 pub mod io;
 pub mod kernel_log;

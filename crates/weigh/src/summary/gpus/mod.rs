@@ -70,6 +70,8 @@ struct Followed {
     power_mean: Mean,
     energy: Growth,
     energy_sampled: Growth,
+    /// Whether the last look that told energy told that of its own counter.
+    counts_energy: bool,
     temperature: Peak,
     users: HashMap<ProcessId, User>,
 }
@@ -274,6 +276,9 @@ impl Followed {
         if let Some(degrees) = power.temperature {
             self.temperature.see(degrees, at);
         }
+        if power.energy.or(power.energy_sampled).is_some() {
+            self.counts_energy = power.energy.is_some();
+        }
         self.energy.see([(entity, power.energy)].into_iter());
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
     }
@@ -290,8 +295,14 @@ impl Followed {
 
     /// Its energy, and whether it counted that itself.
     fn energy(&self) -> Option<(f64, bool)> {
-        let counted = self.energy.total().map(|joules| (joules, true));
-        counted.or_else(|| self.energy_sampled.total().map(|joules| (joules, false)))
+        let sampled = self.energy_sampled.total();
+        // A counter that was found to be wrong is not told any more, and one that never moved
+        // while power was taken would be.
+        let is_whole = |joules: f64| {
+            sampled.is_none_or(|sampled| self.counts_energy && (joules > 0.0 || sampled <= 0.0))
+        };
+        let counted = self.energy.total().filter(|joules| is_whole(*joules));
+        counted.map(|joules| (joules, true)).or(sampled.map(|joules| (joules, false)))
     }
 
     fn finish(self, end: f64) -> Gpu {
