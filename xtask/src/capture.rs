@@ -4,7 +4,8 @@
 //! tree with directories that remember what is opened in them. Then these files
 //! are read twice, one second apart. An archive is a line `=== PATH` for each file,
 //! followed by its bytes and nothing else, so a file without a newline at its end
-//! (`cmdline`) is followed by the next mark on the same line.
+//! (`cmdline`) is followed by the next mark on the same line. A file of `/sys` that is not
+//! text has `=== PATH (hex)` and its bytes in hexadecimal digits.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -169,6 +170,10 @@ impl Files {
 /// Adds one file, if it can be read.
 fn add(text: &mut String, path: &Path) -> Result<()> {
     let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    if path.starts_with("/sys") && std::str::from_utf8(&bytes).is_err() {
+        text.push_str(&format!("=== {} (hex)\n{}", path.display(), in_hex(&bytes)));
+        return Ok(());
+    }
     let content = String::from_utf8_lossy(&bytes);
     let content = if path.ends_with("cmdline") { program(&content) } else { &content };
     if content.contains("=== ") {
@@ -176,6 +181,12 @@ fn add(text: &mut String, path: &Path) -> Result<()> {
     }
     text.push_str(&format!("=== {}\n{content}", path.display()));
     Ok(())
+}
+
+/// Bytes in hexadecimal digits, 32 in a line.
+fn in_hex(bytes: &[u8]) -> String {
+    let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    bytes.chunks(32).map(|bytes| line(bytes) + "\n").collect()
 }
 
 /// The program of a command line without its path; arguments may hold anything.
@@ -193,6 +204,12 @@ mod tests {
         assert_eq!(of_process(Path::new("/proc/12/stat")), Some("stat".to_owned()));
         assert_eq!(of_process(Path::new("/proc/self/status")), None);
         assert_eq!(of_process(Path::new("/proc/loadavg")), None);
+    }
+
+    #[test]
+    fn what_is_not_text_is_kept_in_hexadecimal_digits() {
+        let lines = in_hex(&[&[0xff; 32][..], &[0x0a]].concat());
+        assert_eq!(lines, format!("{}\n0a\n", "ff".repeat(32)));
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
     root
 }
 
-fn put(root: &Path, path: &str, content: &str) {
+fn put(root: &Path, path: &str, content: impl AsRef<[u8]>) {
     let path = root.join("sys").join(path);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(path, content).unwrap();
@@ -57,6 +57,41 @@ fn a_card_of_amd_is_told_in_the_summary_with_its_power_added_up() {
     assert!(
         joules > 0.0 && joules <= 250.0 * run.summary["run"]["duration_seconds"].as_f64().unwrap()
     );
+}
+
+/// `gpu_metrics` of an MI300X (content 1.7), with these counts at their places.
+fn metrics(joules: u64, cycles: u32, held_by_power: u32, busy_percents: u32) -> Vec<u8> {
+    let mut table = vec![0xff; 2208];
+    let mut put = |place: usize, content: &[u8]| {
+        table[place..place + content.len()].copy_from_slice(content);
+    };
+    put(0, &2208u16.to_ne_bytes());
+    put(2, &[1, 7]);
+    put(24, &(joules << 16).to_ne_bytes());
+    put(40, &cycles.to_ne_bytes());
+    put(48, &held_by_power.to_ne_bytes());
+    put(76, &busy_percents.to_ne_bytes());
+    table
+}
+
+#[test]
+fn a_card_of_amd_that_counts_its_energy_has_that_and_not_its_power_added_up() {
+    let root = amd();
+    let table = root.path().join("sys").join(AMD).join("gpu_metrics");
+    let next = root.path().join("next");
+    // So little that its counter may stand still for as long as this machine likes.
+    put(root.path(), &format!("{AMD}/hwmon/hwmon2/power1_average"), "500000\n");
+    std::fs::write(&table, metrics(5000, 1000, 0, 0)).unwrap();
+    std::fs::write(&next, metrics(5120, 2000, 250, 75_000)).unwrap();
+    let options = ["--host-root", root.path().to_str().unwrap(), "--no-record", "-i", "50ms"];
+    // A file of the kernel is never half a table, and its descriptor stays good.
+    let change = format!("dd if={} of={} conv=notrunc bs=4096", next.display(), table.display());
+    let line = format!("sleep 0.7; {change} 2>/dev/null; sleep 0.5");
+    let run = weighed_shell(&options, &line).ended_with(0);
+    assert_eq!(run.figure("gpu_energy_joules").is("sampled").value, Some(120.0));
+    // Busy for three quarters of the time between the two looks that saw the change.
+    run.figure("gpu_utilization_mean_ratio").is_within(1e-9, 0.75);
+    assert!(!run.stderr.contains("gpu_metrics"), "{}", run.stderr);
 }
 
 #[test]

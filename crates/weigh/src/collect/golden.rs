@@ -12,7 +12,7 @@ use super::footprint::Footprint;
 use super::process::{Process, Tools};
 use super::{Collector, Probe, SOURCES, Source, gpu, groups};
 use crate::catalog::{Metric, Type, Value};
-use crate::host::fake::FakeHost;
+use crate::host::fake::{FakeHost, from_hex};
 use crate::host::{Host, ProcPath};
 use crate::parse;
 use crate::sample::{Entity, ProcessId, Table, Tick};
@@ -169,6 +169,7 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
             Ok(())
         }
         "current_link_speed" => parse::attribute::link_generation(bytes).map(drop),
+        "gpu_metrics" => parse::gpu_metrics::parse(bytes).map(drop),
         "umc_err_count" => parse::attribute::error_counts(bytes).map(drop),
         _ if path.contains("/fdinfo/") => parse::drm_fdinfo::parse(bytes).map(drop),
         "online" => parse::cpulist::count(bytes).map(drop),
@@ -184,7 +185,11 @@ fn captured_files_cut_at_every_byte_never_panic() {
     for machine in machines() {
         for entry in read(&machine, "t0.host").split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();
-            (0..content.len()).for_each(|end| parse_by_name(path, &content.as_bytes()[..end]));
+            let (path, bytes) = match path.strip_suffix(" (hex)") {
+                Some(binary) => (binary, from_hex(content)),
+                None => (path, content.as_bytes().to_vec()),
+            };
+            (0..bytes.len()).for_each(|end| parse_by_name(path, &bytes[..end]));
         }
     }
 }

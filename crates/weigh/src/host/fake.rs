@@ -33,8 +33,8 @@ impl FakeHost {
         FakeHost { root, now: Rc::default(), counts: Rc::default() }
     }
 
-    /// A machine with the files of a capture: `=== PATH` lines, each followed by the content, and
-    /// `=== PATH -> TARGET` for a link.
+    /// A machine with the files of a capture: `=== PATH` lines, each followed by the content,
+    /// `=== PATH (hex)` by that of a file that is not text, and `=== PATH -> TARGET` for a link.
     pub fn captured(archive: &str) -> FakeHost {
         let fake = FakeHost::new();
         fake.become_captured(archive);
@@ -46,9 +46,10 @@ impl FakeHost {
         for entry in archive.split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();
             let path = path.trim_start_matches('/');
-            match path.split_once(" -> ") {
-                Some((link, target)) => self.link(link, target),
-                None => self.set(path, content.as_bytes()),
+            match (path.split_once(" -> "), path.strip_suffix(" (hex)")) {
+                (Some((link, target)), _) => self.link(link, target),
+                (_, Some(binary)) => self.set(binary, &from_hex(content)),
+                _ => self.set(path, content.as_bytes()),
             }
         }
     }
@@ -90,6 +91,11 @@ impl FakeHost {
     /// Changes a file under `/sys`.
     pub fn set_sys(&self, path: &str, content: &str) {
         self.set(&format!("sys/{path}"), content.as_bytes());
+    }
+
+    /// Changes a file under `/sys` that is not text.
+    pub fn set_sys_bytes(&self, path: &str, content: &[u8]) {
+        self.set(&format!("sys/{path}"), content);
     }
 
     /// Removes a file or directory under `/proc`.
@@ -171,6 +177,13 @@ impl FakeHost {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
+}
+
+/// The bytes that a capture has in hexadecimal digits, in lines.
+pub fn from_hex(content: &str) -> Vec<u8> {
+    let digits: Vec<u8> =
+        content.chars().filter_map(|digit| digit.to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
 /// Does something as a user who may not read what only root may.

@@ -7,7 +7,8 @@
 //! `pressure`, `vmstat`, `attribute`, `drm_fdinfo`) do not allocate and do not check UTF-8, since
 //! names need not be UTF-8.
 //!
-//! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) are binary, in the byte order of the machine.
+//! Messages of the kernel (`connector`, `sock_diag`, `taskstats`) and `gpu_metrics` are binary, in
+//! the byte order of the machine.
 //!
 //! Lines of other programs (`nvidia_smi`, `dmon`, `cpu_metrics`) come without their newline:
 //! whoever has the file knows whether its last line is whole.
@@ -27,6 +28,7 @@ pub mod diskstats;
 pub mod dmon;
 pub mod drm_fdinfo;
 mod fields;
+pub mod gpu_metrics;
 pub mod group_stat;
 pub mod io;
 pub mod kernel_log;

@@ -44,9 +44,9 @@ metrics! {
         /// Share of its time that the video decoder was busy.
         decoder: Gauge f64 Ratio, "Decoder", from "nvmlDeviceGetDecoderUtilization";
         /// Time in which something was computed: all samples of the driver, added up.
-        busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION";
+        busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics gfx_activity_acc";
         /// Time that those samples cover; `busy` in it is the mean utilization.
-        observed: Counter f64 Elapsed, "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION";
+        observed: Counter f64 Elapsed, "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
         /// Time in which memory was read or written: all samples of the driver, added up.
         memory_busy: Counter f64 Elapsed, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
         /// Time in which the video encoder was busy: all samples of the driver, added up.
@@ -87,8 +87,8 @@ metrics! {
         draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time";
         /// Power it may take.
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
-        /// Energy since its driver was loaded, by its own counter.
-        energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, hwmon energy*_input";
+        /// Energy since its driver was loaded or its counter began, by its own counter.
+        energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up.
         energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, hwmon power1_{average,input} in time";
         /// How warm it is.
@@ -110,9 +110,9 @@ metrics! {
         /// Why it is held back now, a bit for each of NVML's reasons (nvmlClocksThrottleReasons).
         reasons: Gauge u64 One, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
         /// Time it was held back by the power it may take.
-        power: Counter f64 Elapsed, "By power", from "nvmlDeviceGetViolationStatus POWER";
+        power: Counter f64 Elapsed, "By power", from "nvmlDeviceGetViolationStatus POWER, gpu_metrics ppt_residency_acc";
         /// Time it was held back by its heat.
-        thermal: Counter f64 Elapsed, "By heat", from "nvmlDeviceGetViolationStatus THERMAL";
+        thermal: Counter f64 Elapsed, "By heat", from "nvmlDeviceGetViolationStatus THERMAL, gpu_metrics {prochot,socket_thm,vr_thm,hbm_thm}_residency_acc";
         /// Time it was held back to keep step with others.
         sync_boost: Counter f64 Elapsed, "By keeping step", from "nvmlDeviceGetViolationStatus SYNC_BOOST";
         /// Time it was held back by its board.

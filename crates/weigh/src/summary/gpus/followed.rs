@@ -26,6 +26,8 @@ pub(super) struct Followed {
     power_mean: Mean,
     energy: Growth,
     energy_sampled: Growth,
+    /// Whether the last look that told energy told that of its own counter.
+    counts_energy: bool,
     temperature: Peak,
     heat_held: Rise,
     power_held: Rise,
@@ -79,6 +81,9 @@ impl Followed {
         }
         self.processes = self.processes.max(activity.processes);
         self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
+        if power.energy.or(power.energy_sampled).is_some() {
+            self.counts_energy = power.energy.is_some();
+        }
         self.energy.see([(entity, power.energy)].into_iter());
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
     }
@@ -91,8 +96,14 @@ impl Followed {
 
     /// Its energy, and whether it counted that itself.
     pub(super) fn energy(&self) -> Option<(f64, bool)> {
-        let counted = self.energy.total().map(|joules| (joules, true));
-        counted.or_else(|| self.energy_sampled.total().map(|joules| (joules, false)))
+        let sampled = self.energy_sampled.total();
+        // A counter that was found to be wrong is not told any more, and one that never moved
+        // while power was taken would be.
+        let is_whole = |joules: f64| {
+            sampled.is_none_or(|sampled| self.counts_energy && (joules > 0.0 || sampled <= 0.0))
+        };
+        let counted = self.energy.total().filter(|joules| is_whole(*joules));
+        counted.map(|joules| (joules, true)).or(sampled.map(|joules| (joules, false)))
     }
 
     pub(super) fn finish(self, end: f64) -> Gpu {

@@ -98,6 +98,25 @@ fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_t
 }
 
 #[test]
+fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_adds_up_to() {
+    let of = |counted: [Option<f64>; 3]| {
+        let mut story = Story::new();
+        for (at, energy) in [1.0, 2.0, 3.0].into_iter().zip(counted) {
+            story.at(at, |tick| {
+                let energy_sampled = Some(90.0 * (at - 1.0));
+                let power = GpuPower { energy, energy_sampled, ..GpuPower::default() };
+                tick.put(named("amd0"), &power);
+            });
+        }
+        figure(&story.accumulator.finish(), "gpu_energy_joules")
+    };
+    assert_eq!(of([Some(1000.0), Some(1100.0), Some(1200.0)]), Some(200.0));
+    assert_eq!(of([Some(1000.0), None, Some(1200.0)]), Some(200.0), "it tells of the gap, too");
+    assert_eq!(of([Some(1000.0), Some(1100.0), None]), Some(180.0));
+    assert_eq!(of([Some(1000.0); 3]), Some(180.0));
+}
+
+#[test]
 fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
     let of = |usable: [Option<bool>; 2]| {
         let mut story = Story::new();

@@ -7,18 +7,41 @@
 //! What surprised us: `pcie_bw` waits a whole second for its answer, so it is never read.
 //! A card that is soldered onto its own switch tells the link to that switch, not to the
 //! machine. Cards for computing have no temperature at their edge, only at the hottest place.
-//! The energy that the firmware counts is in `gpu_metrics`, whose form is another for nearly
-//! every card, so energy is what the power adds up to.
+//! What the firmware counts is in `gpu_metrics`, whose form and whose units are another for
+//! nearly every card: it is taken where both are documented ([`unit_is_known`]). Of the two halves
+//! of an MI250 the first counts the energy of both. An MI300A counts that of its processor, too.
+
+use std::time::Duration;
 
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower};
+use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use super::card::Place;
+use super::cycles::Spent;
+use super::energy::TOO_MUCH;
 use super::sensor::{Look, Sensor};
 use crate::host::{Descriptors, Dir};
-use crate::parse::attribute;
+use crate::parse::{attribute, gpu_metrics};
 use crate::sample::Name;
 
-/// More power than any card takes, in watts.
-const TOO_MUCH: f64 = 100_000.0;
+/// Joules for a count of energy.
+const UNIT: f64 = 1.0 / 65_536.0;
+
+/// Cards whose firmware counts energy in [`UNIT`] while the form of `gpu_metrics` does not say so:
+/// those of the MI200 series (15.259 µJ in `smu13_driver_if_aldebaran.h`) have content 3, those of
+/// the MI300 and MI350 series, whose forms 4 to 8 do say so, have content 9 in later kernels.
+const MI200: [&str; 4] = ["1002:7408", "1002:740C", "1002:740F", "1002:7410"];
+const MI300: [&str; 7] =
+    ["1002:74A0", "1002:74A1", "1002:74A2", "1002:74A5", "1002:74A9", "1002:75A0", "1002:75A3"];
+
+/// Whether energy in a form of `gpu_metrics` is known to be counted in [`UNIT`].
+fn unit_is_known(content: u8, number: &str) -> bool {
+    match content {
+        3 => MI200.contains(&number),
+        4..=8 => true,
+        9 => MI300.contains(&number),
+        _ => false,
+    }
+}
 
 /// The files of one card.
 pub(super) struct Amd {
@@ -38,11 +61,16 @@ pub(super) struct Amd {
     link_width: Sensor,
     replays: Sensor,
     errors: Sensor,
+    counts: Sensor,
+    spent: Spent,
+    /// Maker and model, as `1002:740C`.
+    number: String,
 }
 
 impl Amd {
-    /// The files below a device's directory and its hwmon's.
-    pub(super) fn new(sys: &Dir, device: &str, hwmon: &str, allowance: &Descriptors) -> Amd {
+    /// The files of the device at a place, and those below its hwmon's directory.
+    pub(super) fn new(sys: &Dir, place: &Place, hwmon: &str, allowance: &Descriptors) -> Amd {
+        let device = format!("{}/device", place.directory);
         let first = |paths: &[String]| Sensor::first(sys, paths, allowance);
         let here = |file: &str| first(&[format!("{device}/{file}")]);
         let metered = |files: &[&str]| {
@@ -65,6 +93,9 @@ impl Amd {
             link_width: here("current_link_width"),
             replays: here("pcie_replay_count"),
             errors: here("ras/umc_err_count"),
+            counts: here("gpu_metrics"),
+            spent: Spent::default(),
+            number: place.number.clone(),
         }
     }
 
@@ -85,17 +116,48 @@ impl Amd {
         }
     }
 
+    /// What its firmware counts: energy, in joules, and cycles.
+    fn counted(&mut self, look: &mut Look) -> (Option<f64>, Option<gpu_metrics::Cycles>) {
+        let Some(told) = self.counts.read(look, gpu_metrics::parse) else { return (None, None) };
+        let number = &self.number;
+        let Some(told) =
+            told.filter(|told| told.cycles.is_some() || unit_is_known(told.content, number))
+        else {
+            // It will not have another form at the next look.
+            self.counts = Sensor::default();
+            return (None, None);
+        };
+        // The half of a card that does not count, or firmware that does not, says 0.
+        let energy = told.energy.filter(|count| *count > 0 && unit_is_known(told.content, number));
+        (energy.map(|count| count as f64 * UNIT), told.cycles)
+    }
+
+    /// What it does while it is asleep, at which it is not asked.
+    pub(super) fn sleep(&mut self, at: Duration) -> GpuActivity {
+        self.spent.sleep(at);
+        let mut activity = GpuActivity { utilization: Some(0.0), ..GpuActivity::default() };
+        self.spent.tell(&mut activity, &mut GpuThrottle::default());
+        activity
+    }
+
     /// Asks everything once.
-    pub(super) fn look(&mut self, name: Name, look: &mut Look) -> CardRead {
+    pub(super) fn look(&mut self, name: Name, at: Duration, look: &mut Look) -> CardRead {
         let errors = self.errors.read(look, attribute::error_counts);
+        let (energy, cycles) = self.counted(look);
+        self.spent.see(at, cycles);
+        let mut throttle = GpuThrottle::default();
+        let mut activity = GpuActivity {
+            utilization: self.busy.share(look),
+            memory_utilization: self.memory_busy.share(look),
+            ..GpuActivity::default()
+        };
+        self.spent.tell(&mut activity, &mut throttle);
         CardRead {
-            activity: GpuActivity {
-                utilization: self.busy.share(look),
-                memory_utilization: self.memory_busy.share(look),
-                ..GpuActivity::default()
-            },
+            activity,
+            throttle,
             memory: self.memory(look),
             power: GpuPower {
+                energy,
                 draw: self.power.millionths(look).filter(|watts| *watts < TOO_MUCH),
                 limit: self.limit(look),
                 temperature: self.temperature.degrees(look),

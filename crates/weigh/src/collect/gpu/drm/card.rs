@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::super::reading::CardRead;
 use super::super::{GpuActivity, GpuMemory};
 use super::amd::Amd;
+use super::energy::Energy;
 use super::intel::Intel;
 use super::sensor::{Look, Sensor};
 use crate::host::{Descriptors, Dir};
@@ -119,11 +120,7 @@ pub(super) struct Card {
     uevent: CString,
     sleep: Sensor,
     files: Files,
-    /// When its power and its energy were told, and what they were.
-    power_before: Option<(Duration, f64)>,
-    energy_before: Option<(Duration, f64)>,
-    /// What its power has added up to.
-    joules: Option<f64>,
+    energy: Energy,
 }
 
 impl Card {
@@ -131,7 +128,7 @@ impl Card {
         let device = format!("{}/device", place.directory);
         let hwmon = place.hwmon(sys);
         let files = match place.driver {
-            Driver::Amdgpu => Files::Amd(Box::new(Amd::new(sys, &device, &hwmon, allowance))),
+            Driver::Amdgpu => Files::Amd(Box::new(Amd::new(sys, &place, &hwmon, allowance))),
             Driver::I915 | Driver::Xe => {
                 Files::Intel(Box::new(Intel::new(sys, &place.directory, &hwmon, allowance)))
             }
@@ -142,9 +139,7 @@ impl Card {
             sleep: Sensor::first(sys, &[format!("{device}/power/runtime_status")], allowance),
             place,
             files,
-            power_before: None,
-            energy_before: None,
-            joules: None,
+            energy: Energy::default(),
         }
     }
 
@@ -189,41 +184,22 @@ impl Card {
     /// Asks everything once, unless it sleeps.
     pub(super) fn look(&mut self, at: Duration, look: &mut Look) -> CardRead {
         if self.is_asleep(look) {
-            // It does nothing, that is known. What it takes is not, so nothing is added up.
-            self.power_before = None;
-            let says_how_busy = matches!(self.files, Files::Amd(_));
-            let utilization = says_how_busy.then_some(0.0);
-            let activity = GpuActivity { utilization, ..GpuActivity::default() };
+            self.energy.sleep();
+            // It does nothing, that is known.
+            let activity = match &mut self.files {
+                Files::Amd(files) => files.sleep(at),
+                Files::Intel(_) => GpuActivity::default(),
+            };
             let memory = self.files.memory(look);
             return CardRead { activity, memory, ..CardRead::nothing(self.name) };
         }
         let mut read = match &mut self.files {
-            Files::Amd(files) => files.look(self.name, look),
+            Files::Amd(files) => files.look(self.name, at, look),
             Files::Intel(files) => files.look(self.name, look),
         };
-        if let Some(joules) = read.power.energy {
-            let before = self.energy_before.replace((at, joules));
-            read.power.draw = before.and_then(|before| rise(before, (at, joules)));
-        } else {
-            self.add_up(at, read.power.draw);
-            read.power.energy_sampled = self.joules;
+        if let Some(wrong) = self.energy.see(at, &mut read.power) {
+            look.trouble.push(format!("{}: {wrong}", self.name));
         }
         read
     }
-
-    /// Adds up the power since the last look, if it was known at both of its ends.
-    fn add_up(&mut self, at: Duration, watts: Option<f64>) {
-        let before = std::mem::replace(&mut self.power_before, watts.map(|watts| (at, watts)));
-        let Some(watts) = watts else { return };
-        let joules = self.joules.get_or_insert(0.0);
-        if let Some((then, watts_then)) = before {
-            *joules += (watts + watts_then) / 2.0 * at.saturating_sub(then).as_secs_f64();
-        }
-    }
-}
-
-/// How much a counter grew in a second; one that begins again did not say.
-fn rise(before: (Duration, f64), now: (Duration, f64)) -> Option<f64> {
-    let (seconds, growth) = (now.0.saturating_sub(before.0).as_secs_f64(), now.1 - before.1);
-    (seconds > 0.0 && growth >= 0.0).then(|| growth / seconds)
 }

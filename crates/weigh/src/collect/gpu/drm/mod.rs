@@ -10,6 +10,8 @@
 mod amd;
 mod card;
 mod clients;
+mod cycles;
+mod energy;
 mod intel;
 mod kfd;
 mod sensor;
@@ -32,7 +34,7 @@ use kfd::Kfd;
 use sensor::Look;
 
 /// Descriptors that are kept of cards: all files of eight of them.
-const KEPT: usize = 136;
+const KEPT: usize = 144;
 
 /// Whether there is such a card.
 pub(super) fn probe(host: &Host) -> Probe {

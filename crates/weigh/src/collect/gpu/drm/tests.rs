@@ -1,9 +1,11 @@
 //! Cards of AMD's and Intel's that are not as they should be. How they should be is in
 //! `fixtures/hosts`.
 
+mod counted;
+
 use std::time::Duration;
 
-use super::super::{GpuActivity, GpuMemory, GpuPower, GpuShare, at_once, taking};
+use super::super::{GpuActivity, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking};
 use super::*;
 use crate::catalog::{Row, Scope};
 use crate::collect::process::ProcessState;
@@ -64,6 +66,7 @@ impl<'a> Run<'a> {
             GpuActivity::METRICS,
             GpuMemory::METRICS,
             GpuPower::METRICS,
+            GpuThrottle::METRICS,
             GpuShare::METRICS,
             ProcessState::METRICS,
         ];

@@ -1,0 +1,301 @@
+//! `/sys/class/drm/cardN/device/gpu_metrics`: what the firmware of a card of AMD's counts.
+//!
+//! A binary table in the byte order of the machine. Its head (`structure_size`,
+//! `format_revision`, `content_revision`) says which form it has, and nearly every generation of
+//! cards has another. Sizes and places are facts of the kernel's
+//! `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: the fields of each `struct gpu_metrics_v1_*`,
+//! naturally aligned. What is all ones is not there: the kernel fills the table with ones first.
+//!
+//! What surprises: a form was changed without another number (the first 1.6 was not the one that
+//! AMD's own library reads), so a form is known by its size, too. The last one (1.9) is a list of
+//! attributes, each with its number, its type and how many there are.
+
+use super::Malformed;
+use super::native::{half, long, word};
+
+/// What a table counts that is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counted {
+    /// Which form of the table it was, `content_revision`.
+    pub content: u8,
+    /// Energy (`energy_accumulator`). From content 4 to 8 in units of 2^-16 J, by that header; of
+    /// others it depends on the card.
+    pub energy: Option<u64>,
+    /// What was the case in how many cycles of the firmware, from content 6 on.
+    pub cycles: Option<Cycles>,
+}
+
+/// Cycles of the firmware in which it adds up: a millisecond each (amdsmi.h).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cycles {
+    /// All of them (`accumulation_counter`).
+    pub all: u64,
+    /// Those in which "processor hot" was on (`prochot_residency_acc`).
+    pub prochot: Option<u64>,
+    /// Those in which the power of the package was limited (`ppt_residency_acc`).
+    pub power: Option<u64>,
+    /// Those in which the heat of the socket was (`socket_thm_residency_acc`).
+    pub socket_heat: Option<u64>,
+    /// Those in which the heat of the voltage regulators was (`vr_thm_residency_acc`).
+    pub regulator_heat: Option<u64>,
+    /// Those in which the heat of the memory was (`hbm_thm_residency_acc`).
+    pub memory_heat: Option<u64>,
+    /// How busy it was in each, in percent, added up (`gfx_activity_acc`).
+    pub busy_percent: Option<u64>,
+}
+
+/// Where what is in a form.
+struct Form {
+    content: u8,
+    size: u16,
+    /// The place of `energy_accumulator`.
+    energy: usize,
+    /// The places of `accumulation_counter`, which the five residencies follow, and of
+    /// `gfx_activity_acc`.
+    cycles: Option<(usize, usize)>,
+}
+
+const FORMS: [Form; 6] = [
+    Form { content: 3, size: 120, energy: 24, cycles: None },
+    Form { content: 4, size: 288, energy: 24, cycles: None },
+    Form { content: 5, size: 360, energy: 88, cycles: None },
+    Form { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
+    Form { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
+    Form { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
+];
+
+/// The content that is a list of attributes.
+const LISTED: u8 = 9;
+
+/// Reads a table; nothing when its form is not one of those that are known.
+pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
+    let size = half(bytes, 0, "structure_size")?;
+    if usize::from(size) != bytes.len() {
+        return Err(Malformed("structure_size"));
+    }
+    let [format, content] = half(bytes, 2, "revisions")?.to_ne_bytes();
+    if format != 1 {
+        return Ok(None);
+    }
+    if content == LISTED {
+        return listed(bytes).map(Some);
+    }
+    let Some(form) = FORMS.iter().find(|form| form.content == content && form.size == size) else {
+        return Ok(None);
+    };
+    let energy = there(long(bytes, form.energy, "energy_accumulator")?);
+    let mut counts = [None; 7];
+    if let Some((first, busy)) = form.cycles {
+        let places = [first, first + 4, first + 8, first + 12, first + 16, first + 20, busy];
+        for (count, place) in counts.iter_mut().zip(places) {
+            *count = there_short(word(bytes, place, "cycles")?);
+        }
+    }
+    Ok(Some(Counted { content, energy, cycles: cycles(counts) }))
+}
+
+/// Reads a list: how many attributes there are, then 64 bits that say what each is, and the
+/// values of each. Bits 0 to 9 are how many values it has, 10 to 19 which it is
+/// (`enum amdgpu_metrics_attr_id`), 20 to 23 their type (`enum amdgpu_metrics_attr_type`). Nothing
+/// is aligned.
+fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
+    /// Signed and unsigned with 8, 16, 32 and 64 bits.
+    const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
+    const FIRST: usize = 7;
+    // Energy has the number 7, the clock 8, the cycles 9, the residencies 10 to 14, and how busy
+    // it was 20.
+    let mut found = [None; 14];
+    let mut place = 8;
+    for _ in 0..word(bytes, 4, "attr_count")? {
+        let encoding = long(bytes, place, "attribute")?;
+        let (count, number) = ((encoding & 0x3ff) as usize, (encoding >> 10 & 0x3ff) as usize);
+        let kind = (encoding >> 20 & 0xf) as usize;
+        let width = WIDTHS.get(kind).ok_or(Malformed("type of an attribute"))?;
+        place += 8;
+        let value = match (count, kind) {
+            (1, 4) => there_short(word(bytes, place, "value of an attribute")?),
+            (1, 6) => there(long(bytes, place, "value of an attribute")?),
+            _ => None,
+        };
+        if let Some(slot) = number.checked_sub(FIRST).and_then(|slot| found.get_mut(slot)) {
+            *slot = value;
+        }
+        place += width * count;
+    }
+    if place != bytes.len() {
+        return Err(Malformed("attr_count"));
+    }
+    let [energy, _, all, prochot, power, socket, regulators, memory, .., busy] = found;
+    let cycles = cycles([all, prochot, power, socket, regulators, memory, busy]);
+    Ok(Counted { content: LISTED, energy, cycles })
+}
+
+/// The counts in the order in which all forms have them.
+fn cycles(counts: [Option<u64>; 7]) -> Option<Cycles> {
+    let [all, prochot, power, socket_heat, regulator_heat, memory_heat, busy_percent] = counts;
+    all.map(|all| Cycles {
+        all,
+        prochot,
+        power,
+        socket_heat,
+        regulator_heat,
+        memory_heat,
+        busy_percent,
+    })
+}
+
+fn there(count: u64) -> Option<u64> {
+    (count != u64::MAX).then_some(count)
+}
+
+fn there_short(count: u32) -> Option<u64> {
+    (count != u32::MAX).then_some(u64::from(count))
+}
+
+/// Tables as a kernel would write them, for tests: everything is all ones that is not given.
+#[cfg(test)]
+pub(crate) mod tables {
+    /// An MI300X: energy, cycles with residencies in their order, how busy it was.
+    pub(crate) fn v1_7(energy: u64, cycles: [u32; 6], busy_percent: u32) -> Vec<u8> {
+        let mut bytes = table(7, 2208, 24, energy);
+        for (index, count) in cycles.iter().enumerate() {
+            put(&mut bytes, 40 + 4 * index, &count.to_ne_bytes());
+        }
+        put(&mut bytes, 76, &busy_percent.to_ne_bytes());
+        bytes
+    }
+
+    /// An MI200 or a Radeon.
+    pub(crate) fn v1_3(energy: u64) -> Vec<u8> {
+        table(3, 120, 24, energy)
+    }
+
+    /// A list of attributes: their numbers, their types, how many values, and the first of them.
+    pub(crate) fn v1_9(attributes: &[(u64, u64, u64, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0, 0, 1, 9];
+        bytes.extend((attributes.len() as u32).to_ne_bytes());
+        for (number, kind, count, value) in attributes {
+            bytes.extend((kind << 20 | number << 10 | count).to_ne_bytes());
+            let width = 1 << (kind / 2);
+            bytes.extend(&value.to_ne_bytes()[..width]);
+            bytes.resize(bytes.len() + width * (*count as usize - 1), 0xff);
+        }
+        let size = bytes.len() as u16;
+        put(&mut bytes, 0, &size.to_ne_bytes());
+        bytes
+    }
+
+    pub(super) fn table(content: u8, size: u16, place: usize, energy: u64) -> Vec<u8> {
+        let mut bytes = vec![0xff; usize::from(size)];
+        put(&mut bytes, 0, &size.to_ne_bytes());
+        put(&mut bytes, 2, &[1, content]);
+        put(&mut bytes, place, &energy.to_ne_bytes());
+        bytes
+    }
+
+    pub(super) fn put(bytes: &mut [u8], place: usize, content: &[u8]) {
+        bytes[place..place + content.len()].copy_from_slice(content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::tables::{put, table, v1_3, v1_7, v1_9};
+    use super::*;
+
+    static MI300X: LazyLock<Vec<u8>> = LazyLock::new(|| v1_7(1 << 40, [9, 8, 7, 6, 5, 4], 300));
+    static LIST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        v1_9(&[(0, 2, 1, 61), (7, 6, 1, 1 << 40), (9, 4, 1, 9), (11, 4, 1, 7), (20, 4, 1, 300)])
+    });
+
+    fn read(bytes: &[u8]) -> Counted {
+        parse(bytes).unwrap().expect("a known form")
+    }
+
+    #[test]
+    fn energy_and_cycles_are_where_the_form_has_them() {
+        let cycles = Cycles {
+            all: 9,
+            prochot: Some(8),
+            power: Some(7),
+            socket_heat: Some(6),
+            regulator_heat: Some(5),
+            memory_heat: Some(4),
+            busy_percent: Some(300),
+        };
+        let counted = Counted { content: 7, energy: Some(1 << 40), cycles: Some(cycles) };
+        assert_eq!(read(&MI300X), counted);
+        for (content, size, place) in [(4, 288, 24), (5, 360, 88), (6, 1664, 16), (8, 3872, 24)] {
+            let counted = Counted { content, energy: Some(77), cycles: None };
+            assert_eq!(read(&table(content, size, place, 77)), counted);
+        }
+        let mut earlier = table(6, 1664, 16, 1);
+        put(&mut earlier, 32, &9u32.to_ne_bytes());
+        put(&mut earlier, 40, &7u32.to_ne_bytes());
+        put(&mut earlier, 68, &300u32.to_ne_bytes());
+        let cycles = read(&earlier).cycles.unwrap();
+        assert_eq!((cycles.all, cycles.power, cycles.busy_percent), (9, Some(7), Some(300)));
+    }
+
+    #[test]
+    fn attributes_of_a_list_are_found_by_their_numbers_whatever_is_between_them() {
+        let cycles = read(&LIST).cycles.unwrap();
+        assert_eq!(read(&LIST).energy, Some(1 << 40));
+        assert_eq!((cycles.all, cycles.power, cycles.busy_percent), (9, Some(7), Some(300)));
+        assert_eq!(cycles.prochot, None);
+        let others = [(29, 6, 8, 1), (9, 6, 1, 1 << 33), (500, 1, 3, 2), (7, 6, 2, 5)];
+        let counted = read(&v1_9(&others));
+        assert_eq!((counted.energy, counted.cycles.unwrap().all), (None, 1 << 33));
+        let mut unknown = LIST.clone();
+        put(&mut unknown, 8, &(9u64 << 20 | 1).to_ne_bytes());
+        assert_eq!(parse(&unknown), Err(Malformed("type of an attribute")));
+    }
+
+    #[test]
+    fn what_is_all_ones_is_not_there() {
+        let nothing = read(&v1_7(u64::MAX, [9, u32::MAX, 0, 0, 0, 0], u32::MAX));
+        let cycles = nothing.cycles.unwrap();
+        assert_eq!((nothing.energy, cycles.prochot, cycles.busy_percent), (None, None, None));
+        assert_eq!(cycles.power, Some(0));
+        assert_eq!(read(&v1_3(5)), Counted { content: 3, energy: Some(5), cycles: None });
+        let ones = v1_9(&[(7, 6, 1, u64::MAX), (9, 4, 1, u64::from(u32::MAX))]);
+        assert_eq!(read(&ones), Counted { content: 9, energy: None, cycles: None });
+    }
+
+    #[test]
+    fn a_form_that_is_not_known_is_not_guessed() {
+        for (revisions, size) in [([2, 3], 152), ([3, 0], 264), ([1, 10], 3872), ([1, 6], 384)] {
+            let mut bytes = table(0, size, 8, 1);
+            put(&mut bytes, 2, &revisions);
+            assert_eq!(parse(&bytes), Ok(None), "{revisions:?}");
+        }
+        let mut longer = MI300X.clone();
+        longer.push(0);
+        assert_eq!(parse(&longer), Err(Malformed("structure_size")));
+    }
+
+    #[test]
+    fn a_cut_table_is_refused() {
+        cut_at_every_byte(&MI300X, parse, |_, _| false);
+        cut_at_every_byte(&LIST, parse, |_, _| false);
+        // Also one whose head says that it is as short.
+        for end in 8..LIST.len() {
+            let mut bytes = LIST[..end].to_vec();
+            put(&mut bytes, 0, &(end as u16).to_ne_bytes());
+            assert!(parse(&bytes).is_err(), "cut at {end}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in mangled(&MI300X), other in mangled(&LIST)) {
+            let _ = parse(&bytes);
+            let _ = parse(&other);
+        }
+    }
+}
