@@ -55,6 +55,20 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
+/// The CPU time of this process and of the children it has waited for.
+pub fn used_with_children() -> Duration {
+    let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is a valid place to write to, and the call cannot fail for this question.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let of = |time: libc::timeval| {
+        Duration::new(time.tv_sec.unsigned_abs(), time.tv_usec.unsigned_abs() as u32 * 1000)
+    };
+    cpu_time(libc::CLOCK_PROCESS_CPUTIME_ID) + of(usage.ru_utime) + of(usage.ru_stime)
+}
+
 /// Sleeps for all of `duration`, whatever signals arrive.
 pub fn sleep(duration: Duration) {
     let mut left = timespec(duration);

@@ -208,6 +208,11 @@ pub fn weighed_command(options: &[&str], words: &[OsString]) -> Weighed {
 }
 
 impl Weighed {
+    /// What the load knows that it used.
+    pub fn told(&self) -> f64 {
+        told(&self.stdout)
+    }
+
     /// A figure of the whole run.
     pub fn figure(&self, name: &str) -> Figure {
         Figure::of(&self.summary["figures"][name], name)
@@ -267,6 +272,12 @@ impl Figure {
 
 /// Measures until the value is the truth, give or take a share of it, and fails after three.
 ///
+/// The number that a load has printed: what it knows that it used.
+pub fn told(stdout: &[u8]) -> f64 {
+    let text = String::from_utf8_lossy(stdout);
+    text.trim().parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
+}
+
 /// For loads to which a busy machine adds something of its own: what else runs can only make
 /// them larger than they say, never smaller. Where a hypervisor takes so much from the machine
 /// that the kernel's clocks are further apart than that, the truth must lie between them.
