@@ -193,6 +193,21 @@ fn samples_of_the_driver_add_up_to_the_curve_they_are_of() {
 }
 
 #[test]
+fn a_card_that_only_tells_its_power_has_an_energy_all_the_same() {
+    let mut old = card(0);
+    old.as_object_mut().unwrap().remove("energy");
+    let run = weighed_on(&machine(vec![old]), &FAST, "readings 10");
+    let energy = &run.summary["figures"]["gpu_energy_joules"];
+    assert_eq!(energy["method"], "estimated");
+    // 350 W from the first look to the last.
+    let power = run.of::<GpuPower>("nvidia0");
+    assert!(power.iter().all(|row| row.energy.is_none() && row.draw == Some(350.0)));
+    let seconds = run.summary["gpus"][0]["observed_seconds"].as_f64().unwrap();
+    let joules = energy["value"].as_f64().unwrap();
+    assert!((joules / (350.0 * seconds) - 1.0).abs() < 0.1, "{joules} J in {seconds} s");
+}
+
+#[test]
 fn a_value_costs_one_call_a_look() {
     let mut used = card(0);
     used["samples"] = json!({"0": [], "1": [], "2": [], "3": [], "4": []});

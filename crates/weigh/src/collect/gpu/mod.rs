@@ -8,6 +8,7 @@
 //! A value that a card does not have is missing alone. `age` says how old a row's values are:
 //! drivers are asked by a thread of its own, because they may take their time.
 
+mod added_up;
 mod choice;
 mod drm;
 mod files;
@@ -90,7 +91,7 @@ metrics! {
         /// Energy since its driver was loaded or its counter began, by its own counter.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up.
-        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, hwmon power1_{average,input} in time";
+        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// How warm it is.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
         /// How fast its fan is told to be.

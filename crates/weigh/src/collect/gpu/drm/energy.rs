@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::super::GpuPower;
+use super::super::added_up::AddedUp;
 
 /// More power than any card takes, in watts.
 pub(super) const TOO_MUCH: f64 = 100_000.0;
@@ -19,28 +20,26 @@ const STILL: Duration = Duration::from_secs(1);
 /// The energy of one card between two looks.
 #[derive(Debug, Default)]
 pub(super) struct Energy {
-    /// When its power and its counter were told, and what they were.
-    power_before: Option<(Duration, f64)>,
+    /// When its counter was told, and what it was.
     counted_before: Option<(Duration, f64)>,
     /// When its counter moved, or did not have to.
     moved: Option<Duration>,
     is_wrong: bool,
-    /// What its power has added up to.
-    joules: Option<f64>,
+    added_up: AddedUp,
 }
 
 impl Energy {
     /// It sleeps: what it takes is not known, so nothing is added up.
     pub(super) fn sleep(&mut self) {
-        (self.power_before, self.moved) = (None, None);
+        self.added_up.pause();
+        self.moved = None;
     }
 
     /// Takes in what it told at a look, and puts in what follows from that. Says what is wrong
     /// with its counter, once.
     pub(super) fn see(&mut self, at: Duration, power: &mut GpuPower) -> Option<&'static str> {
         let watts = power.draw;
-        self.add_up(at, watts);
-        power.energy_sampled = self.joules;
+        power.energy_sampled = self.added_up.see(at, watts);
         let joules = power.energy.take().filter(|_| !self.is_wrong)?;
         let before = self.counted_before.replace((at, joules));
         let rate = before.and_then(|before| rise(before, (at, joules)));
@@ -60,16 +59,6 @@ impl Energy {
             power.draw = watts.or(rate);
         }
         wrong
-    }
-
-    /// Adds up the power since the last look, if it was known at both of its ends.
-    fn add_up(&mut self, at: Duration, watts: Option<f64>) {
-        let before = std::mem::replace(&mut self.power_before, watts.map(|watts| (at, watts)));
-        let Some(watts) = watts else { return };
-        let joules = self.joules.get_or_insert(0.0);
-        if let Some((then, watts_then)) = before {
-            *joules += (watts + watts_then) / 2.0 * at.saturating_sub(then).as_secs_f64();
-        }
     }
 }
 

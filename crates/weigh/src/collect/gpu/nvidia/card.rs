@@ -1,5 +1,8 @@
 //! One card between two looks, and one look at it: each value is one call, and fails alone.
 
+use std::time::Duration;
+
+use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
@@ -65,6 +68,8 @@ pub(super) struct Card {
     gpm: Option<Gpm>,
     keeps_accounts: bool,
     sums: Sums,
+    /// For a card whose power the driver does not sample.
+    added_up: AddedUp,
     /// The newest sample of processes that was seen.
     processes_after: u64,
 }
@@ -79,16 +84,22 @@ impl Card {
             gpm: Gpm::of(device).ok(),
             keeps_accounts: device.keeps_accounts().unwrap_or(false),
             sums: Sums::default(),
+            added_up: AddedUp::default(),
             processes_after: 0,
         }
     }
 
     /// Asks everything once. What is missing is not known.
-    pub(super) fn look(&mut self, room: &mut Room, users: &mut Vec<UserRead>) -> CardRead {
+    pub(super) fn look(
+        &mut self,
+        at: Duration,
+        room: &mut Room,
+        users: &mut Vec<UserRead>,
+    ) -> CardRead {
         self.asking.next = 0;
         // Before what changes with our own asking: calls keep a card awake.
         self.sum(room);
-        let read = CardRead {
+        let mut read = CardRead {
             name: self.name,
             memory: memory(&mut self.asking, self.device),
             power: power(&mut self.asking, self.device, &self.sums),
@@ -98,6 +109,8 @@ impl Card {
             units: self.units(),
             activity: activity(&mut self.asking, self.device, &self.sums),
         };
+        let added_up = self.added_up.see(at, read.power.draw);
+        read.power.energy_sampled = read.power.energy_sampled.or(added_up);
         let processes = if self.is_divided { None } else { self.users(room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }

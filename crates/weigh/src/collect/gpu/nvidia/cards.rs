@@ -66,7 +66,7 @@ impl Ask for Cards {
     }
 
     /// The driver knows the processes by itself.
-    fn read(&mut self, _: Duration, _: &[ProcessId]) -> Reading {
+    fn read(&mut self, at: Duration, _: &[ProcessId]) -> Reading {
         let mut reading = Reading {
             met: std::mem::take(&mut self.met),
             trouble: std::mem::take(&mut self.trouble),
@@ -74,7 +74,7 @@ impl Ask for Cards {
         };
         self.cards.retain_mut(|card| {
             let users = reading.users.len();
-            let read = card.look(&mut self.room, &mut reading.users);
+            let read = card.look(at, &mut self.room, &mut reading.users);
             match card.asking.lost {
                 None => reading.cards.push(read),
                 Some(code) => {
