@@ -135,7 +135,7 @@ fn gpus(gpus: &[Gpu]) -> String {
         let memory = gpu.memory_bytes.map(|bytes| quantity::bytes(bytes as f64, Units::Binary));
         let parts = [Some(model.to_owned()), memory, gpu.uuid.clone()];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
-        format!("  {:<11} {}\n", gpu.name, printable(&parts.join(", ")))
+        format!("  {:<11} {}\n", gpu.name, indented(&printable(&parts.join(", ")), 14))
     };
     match gpus {
         [] => String::new(),

@@ -6,7 +6,6 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::collect::gpu::is_expected;
 use crate::quantity::{self, Units};
 use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
 use crate::words::printable;
@@ -224,7 +223,7 @@ impl Text {
         let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
         let system = summary.parts.system.figures.get("gpu_memory_peak_bytes").unwrap_or(&none);
         let style = self.style;
-        let count = summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)).count();
+        let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
         let of = if count == 1 { "GPU".to_owned() } else { format!("{count} GPUs") };
         let note = part("with everybody's", system, |bytes| style.bytes(bytes));
         let memory = get("gpu_memory_peak_bytes");

@@ -3,7 +3,7 @@
 use super::facts::value;
 use super::tables::{bytes, table};
 use super::{Bar, Cell, Column, Table};
-use crate::collect::gpu::{is_expected, is_whole};
+use crate::collect::gpu::is_whole;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::sample::numbering;
@@ -14,7 +14,10 @@ const NOT_MEASURED: &str = "no GPU was measured";
 /// How busy the GPUs were.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (value(summary, "gpus_busy_mean"), telling(summary));
+    let (mean, count) = (
+        value(summary, "gpus_busy_mean"),
+        summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count(),
+    );
     let note = match mean {
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
@@ -57,12 +60,6 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
     });
     let shown: Vec<String> = shown.collect();
     if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
-}
-
-/// How many of those that the run could have kept busy say how busy they were.
-fn telling(summary: &Summary) -> usize {
-    let expected = summary.gpus.iter().filter(|gpu| is_expected(&gpu.is));
-    expected.filter(|gpu| gpu.utilization_mean_ratio.is_some()).count()
 }
 
 /// By GPU.

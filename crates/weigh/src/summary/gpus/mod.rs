@@ -63,6 +63,14 @@ pub struct Gpu {
     pub processes: Vec<GpuUser>,
 }
 
+impl Gpu {
+    /// Whether it is one of those that `gpus_busy_mean` is of: the run could use it, and it said
+    /// how busy it was.
+    pub fn says_how_busy(&self) -> bool {
+        is_expected(&self.is) && self.utilization_mean_ratio.is_some()
+    }
+}
+
 /// A process of the run on one GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GpuUser {
