@@ -6,6 +6,7 @@
 
 mod export;
 mod first;
+mod gpu;
 mod longer;
 mod machine;
 pub mod node;
@@ -39,7 +40,7 @@ pub struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
-    /// Only this: tick, node, watch, peers, slowdown, rate, memory, first, rest, export or report
+    /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, first, rest, export or report
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 }
@@ -57,10 +58,11 @@ pub struct Bench {
 
 type Measurement = fn(&Bench) -> Result<Vec<Line>>;
 
-const MEASUREMENTS: [(&str, Measurement); 11] = [
+const MEASUREMENTS: [(&str, Measurement); 12] = [
     ("tick", tick::measure),
     ("watch", watch::measure),
     ("node", node::measure),
+    ("gpu", gpu::measure),
     ("peers", peers::measure),
     ("slowdown", slowdown::measure),
     ("rate", rate::measure),

@@ -45,8 +45,17 @@ impl Weighed {
 
     /// Starts weigh over a load and waits until all of its processes are there.
     pub fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
+        Weighed::start_by(Command::new(&bench.weigh), bench, shape, interval)
+    }
+
+    /// The same, by a weigh with variables of its own.
+    pub fn start_by(
+        mut command: Command,
+        bench: &Bench,
+        shape: Shape,
+        interval: &str,
+    ) -> Result<Weighed> {
         let directory = bench.fresh("run");
-        let mut command = Command::new(&bench.weigh);
         command.args(["run", "--quiet", "--interval", interval, "--output"]).arg(&directory);
         command.arg("--").arg(&bench.xtask).args(["load", "processes"]);
         command.args([shape.count.to_string(), shape.running.to_string(), LONGEST.to_string()]);

@@ -54,7 +54,7 @@ pub struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
-    /// GPUs that count, by UUID or number [default: all]
+    /// GPUs that count, by number, name (amd1) or UUID [default: all]
     #[arg(
         long,
         env = "WEIGH_GPUS",

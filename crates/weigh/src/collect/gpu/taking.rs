@@ -14,9 +14,10 @@ use super::reading::{CardRead, Find, Reading, Who};
 use super::thread::{Answers, answers};
 use super::visible::Visible;
 use super::{GpuActivity, drm, nvidia};
+use crate::catalog::Scope;
 use crate::collect::{Collector, Fault, Probe};
 use crate::host::Host;
-use crate::sample::{Change, Entity, Gpu, ProcessId, Tick};
+use crate::sample::{Change, Entity, Gpu, ProcessId, Table, Tick};
 use crate::settings::Settings;
 
 /// How long a driver may take to begin: without persistence mode NVIDIA's wakes all cards up.
@@ -214,6 +215,11 @@ impl Driver {
         let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(_)));
         let pids = self.pids.get_or_insert_with(|| Pids::of(&host.proc));
         let before = std::mem::take(&mut self.seen);
+        // Whom this tick has looked at already need not be looked for.
+        let looked_at = match pids {
+            Pids::Ours if are_numbered => by_pid(tick),
+            _ => HashMap::new(),
+        };
         for card in &last.cards {
             let mut unknown = 0;
             for user in last.users.iter().filter(|user| user.gpu == card.name) {
@@ -224,7 +230,8 @@ impl Driver {
                     }
                     Who::Numbered(pid) => pid,
                 };
-                match pids.process(&host.proc, pid, &mut self.buffer) {
+                let find = || pids.process(&host.proc, pid, &mut self.buffer);
+                match looked_at.get(&pid).copied().or_else(find) {
                     Some(id) => {
                         self.seen.insert(pid, id);
                         tick.put(Entity::OnGpu(card.name, id), &user.share);
@@ -244,6 +251,16 @@ impl Driver {
             trouble.push((*why).to_owned());
         }
     }
+}
+
+/// The processes of the run that have a row in a tick.
+fn by_pid(tick: &Tick) -> HashMap<u32, ProcessId> {
+    let entities = tick.table(Scope::Process).map(Table::entities).unwrap_or_default();
+    let ids = entities.iter().filter_map(|entity| match entity {
+        Entity::Process(id) => Some((id.pid, *id)),
+        _ => None,
+    });
+    ids.collect()
 }
 
 fn put(tick: &mut Tick, card: &CardRead, age: Duration, unknown: u64) {
