@@ -209,10 +209,6 @@ pub fn of_export(error: &export::Error) -> Failure {
             let hint = "see what is measured here: weigh doctor; any table: weigh export -f csv";
             ("cannot write what perfmon would have written", hint, FAILED)
         }
-        export::Error::GpusOfSeveral => {
-            let hint = "name the directory they are in: weigh export DIR --as perfmon -o OUT";
-            ("cannot write what perfmon would have written", hint, FAILED)
-        }
         export::Error::SameHost { .. } => {
             let hint = "name one, or put those of one machine together: weigh merge RUN… -o DIR";
             ("cannot tell these recordings apart by host", hint, FAILED)

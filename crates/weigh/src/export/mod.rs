@@ -144,9 +144,6 @@ pub enum Error {
         /// Why there is no NVIDIA GPU.
         why: String,
     },
-    /// What GPUs did is not kept when several machines are put together.
-    #[error("what GPUs of several machines did is not in recordings that were put together")]
-    GpusOfSeveral,
     /// Two recordings would be one host's.
     #[error("two of the recordings are of {host}")]
     SameHost {

@@ -4,7 +4,7 @@
 //! `/sys/class/drm`, which every user may list. That is a few microseconds. What only a driver
 //! knows is not asked, because it may take its time; so UUIDs are compared during the run.
 
-use super::drm;
+use super::{drm, whole_of};
 use crate::host::{Host, nvml};
 use crate::sample::Gpu;
 
@@ -28,11 +28,14 @@ fn read(word: &str) -> Option<Word<'_>> {
     let maker = MAKERS.into_iter().find(|maker| word.starts_with(maker));
     let word = maker.and_then(|maker| word.strip_prefix(maker)).unwrap_or(word);
     let (card, part) = word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if part.is_some_and(|part| !is_number(part)) || !is_number(card) {
         return None;
     }
     card.parse().ok().map(|number| Word::Number(maker, number))
+}
+
+pub(super) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a word is made like one that chooses a GPU.
@@ -84,7 +87,7 @@ fn means(word: &str, gpu: &Gpu) -> bool {
 
 /// Whether a GPU is among those that are wanted, itself or as a part of one that is.
 pub(super) fn is_wanted(wanted: &[String], gpu: &Gpu, all: &[Gpu]) -> bool {
-    let whole = gpu.name.split(':').next().unwrap_or_default();
+    let whole = whole_of(&gpu.name);
     let mut meant = all.iter().filter(|one| one.name == gpu.name || one.name == whole);
     meant.any(|one| wanted.iter().any(|word| means(word, one)))
 }

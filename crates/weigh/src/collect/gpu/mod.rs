@@ -218,6 +218,11 @@ pub fn name_there(gpu: &str) -> &str {
     gpu.rsplit('/').next().unwrap_or(gpu)
 }
 
+/// The name of the whole that a part is of; of a whole one its own.
+pub fn whole_of(gpu: &str) -> &str {
+    gpu.split(':').next().unwrap_or_default()
+}
+
 /// Whether the run could have kept a GPU busy. Parts are not counted beside their whole.
 pub fn is_expected(gpu: &Gpu) -> bool {
     is_whole(&gpu.name) && gpu.usable != Some(false)

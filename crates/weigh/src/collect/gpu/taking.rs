@@ -213,7 +213,10 @@ impl Driver {
             return;
         }
         let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(_)));
-        let pids = self.pids.get_or_insert_with(|| Pids::of(&host.proc));
+        let pids = match are_numbered {
+            true => self.pids.get_or_insert_with(|| Pids::of(&host.proc)),
+            false => &mut Pids::Ours,
+        };
         let before = std::mem::take(&mut self.seen);
         // Whom this tick has looked at already need not be looked for.
         let looked_at = match pids {
@@ -245,9 +248,7 @@ impl Driver {
             }
             put(tick, card, age, unknown);
         }
-        if let Pids::Foreign(why) = pids
-            && are_numbered
-        {
+        if let Pids::Foreign(why) = pids {
             trouble.push((*why).to_owned());
         }
     }

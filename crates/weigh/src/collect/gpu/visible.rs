@@ -8,10 +8,12 @@
 //!
 //! What surprised us: CUDA counts the fastest card first unless `CUDA_DEVICE_ORDER` says
 //! `PCI_BUS_ID`, so on a machine with several models a number may mean another card than NVML's of
-//! the same number. A word that means nothing ends the list: those after it are not seen. And
-//! HIP counts what ROCR has left, so its number 0 is the first of ROCR's list.
+//! the same number. A word that means nothing ends the list: those after it are not seen. HIP
+//! counts what ROCR has left, so its number 0 is the first of ROCR's list; where its own variable
+//! is not there or empty, it takes CUDA's. An empty list of ROCR's or CUDA's own is none at all.
 
-use super::is_whole;
+use super::choice::is_number;
+use super::{is_whole, whole_of};
 use crate::host::{Host, ProcPath, environment};
 use crate::sample::Gpu;
 
@@ -64,38 +66,35 @@ impl Visible {
 
     /// Notes of all GPUs of one driver whether they could be used. Of Intel's that is not known.
     pub(super) fn mark(&self, all: &mut [Gpu]) {
-        self.mark_of("nvidia", self.is_by_bus, &[&self.cuda], all);
-        self.mark_of("amd", false, &[&self.rocr, &self.hip], all);
-    }
-
-    /// Notes it of one maker's: each list chooses among those that the one before it has left.
-    fn mark_of(&self, maker: &str, is_by_bus: bool, lists: &[&Option<String>], all: &mut [Gpu]) {
-        let mut left: Vec<usize> =
-            (0..all.len()).filter(|place| all[*place].name.starts_with(maker)).collect();
-        let theirs = left.clone();
-        let mut models = left.iter().map(|place| &all[*place]).filter(|gpu| is_whole(&gpu.name));
-        let first = models.next().map(|gpu| &gpu.model);
-        let numbers_tell = is_by_bus || models.all(|gpu| Some(&gpu.model) == first);
-        for list in lists.iter().copied().flatten() {
-            let words = list.split(',').map(str::trim);
-            let words: Vec<&str> =
-                words.take_while(|word| meant(word, &left, all).is_some()).collect();
-            if !numbers_tell && words.iter().any(|word| is_number(word)) {
-                return;
-            }
-            left = words.iter().filter_map(|word| meant(word, &left, all)).collect();
-        }
-        let is_chosen = lists.iter().any(|list| list.is_some());
-        let usable = |place: &usize| {
-            if is_chosen { could_use(&all[*place], &left, all) } else { Some(true) }
-        };
-        let usable: Vec<Option<bool>> = theirs.iter().map(usable).collect();
-        theirs.iter().zip(usable).for_each(|(place, usable)| all[*place].usable = usable);
+        let told = |list: &&String| !list.is_empty();
+        let hip = self.hip.as_ref().filter(told).or(self.cuda.as_ref().filter(told));
+        mark_of("nvidia", self.is_by_bus, &[self.cuda.as_ref()], all);
+        mark_of("amd", false, &[self.rocr.as_ref(), hip], all);
     }
 }
 
-fn is_number(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+/// Notes it of one maker's: each list chooses among those that the one before it has left.
+fn mark_of(maker: &str, is_by_bus: bool, lists: &[Option<&String>], all: &mut [Gpu]) {
+    let mut left: Vec<usize> =
+        (0..all.len()).filter(|place| all[*place].name.starts_with(maker)).collect();
+    let theirs = left.clone();
+    let mut models = left.iter().map(|place| &all[*place]).filter(|gpu| is_whole(&gpu.name));
+    let first = models.next().map(|gpu| &gpu.model);
+    let numbers_tell = is_by_bus || models.all(|gpu| Some(&gpu.model) == first);
+    for list in lists.iter().flatten() {
+        let words = list.split(',').map(str::trim);
+        let words: Vec<&str> = words.take_while(|word| meant(word, &left, all).is_some()).collect();
+        if !numbers_tell && words.iter().any(|word| is_number(word)) {
+            return;
+        }
+        left = words.iter().filter_map(|word| meant(word, &left, all)).collect();
+    }
+    let is_chosen = lists.iter().any(Option::is_some);
+    let usable = |place: &usize| {
+        if is_chosen { could_use(&all[*place], &left, all) } else { Some(true) }
+    };
+    let usable: Vec<Option<bool>> = theirs.iter().map(usable).collect();
+    theirs.iter().zip(usable).for_each(|(place, usable)| all[*place].usable = usable);
 }
 
 /// The place of the GPU that a word means among those that are left: the number of a whole one,
@@ -116,7 +115,7 @@ fn meant(word: &str, left: &[usize], all: &[Gpu]) -> Option<usize> {
 /// Whether a GPU could be used: itself, or one of its parts. Which part CUDA takes of a divided
 /// card that was named as a whole is its own affair.
 fn could_use(gpu: &Gpu, seen: &[usize], all: &[Gpu]) -> Option<bool> {
-    let whole = gpu.name.split(':').next().unwrap_or_default();
+    let whole = whole_of(&gpu.name);
     let is_seen = |name: &str| seen.iter().any(|place| all[*place].name == name);
     if is_seen(&gpu.name) {
         return Some(true);
@@ -204,18 +203,20 @@ mod tests {
             model: Some("MI250X".to_owned()),
             ..Gpu::default()
         };
-        let usable = |rocr: Option<&str>, hip: Option<&str>| {
-            let (rocr, hip) = (rocr.map(str::to_owned), hip.map(str::to_owned));
+        let usable = |rocr: Option<&str>, hip: Option<&str>, cuda: Option<&str>| {
+            let [rocr, hip, cuda] = [rocr, hip, cuda].map(|list| list.map(str::to_owned));
             let names = ["amd0", "amd1", "amd2", "intel0"];
             let mut all: Vec<Gpu> = names.map(|name| gpu(name, &format!("GPU-{name}"))).into();
-            Visible { rocr, hip, ..listed("0") }.mark(&mut all);
+            Visible { rocr, hip, cuda, ..Visible::default() }.mark(&mut all);
             all.iter().map(|gpu| gpu.usable).collect::<Vec<_>>()
         };
-        assert_eq!(usable(None, None), [YES, YES, YES, None], "CUDA's list is not theirs");
-        assert_eq!(usable(Some("2,GPU-amd1"), None), [NO, YES, YES, None]);
-        assert_eq!(usable(Some("2,GPU-amd1"), Some("1")), [NO, YES, NO, None]);
-        assert_eq!(usable(None, Some("0")), [YES, NO, NO, None]);
-        assert_eq!(usable(Some(""), Some("0")), [NO, NO, NO, None]);
+        assert_eq!(usable(None, None, None), [YES, YES, YES, None]);
+        assert_eq!(usable(Some("2,GPU-amd1"), None, None), [NO, YES, YES, None]);
+        assert_eq!(usable(Some("2,GPU-amd1"), Some("1"), None), [NO, YES, NO, None]);
+        assert_eq!(usable(None, Some("0"), Some("1")), [YES, NO, NO, None]);
+        assert_eq!(usable(None, Some(""), Some("1")), [NO, YES, NO, None], "CUDA's, then");
+        assert_eq!(usable(None, None, Some("")), [YES, YES, YES, None]);
+        assert_eq!(usable(Some(""), Some("0"), None), [NO, NO, NO, None]);
     }
 
     #[test]

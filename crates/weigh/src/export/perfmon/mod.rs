@@ -3,7 +3,7 @@
 //!
 //! A file here for each of its groups of metrics (`nv_gpu`), and what all groups share: their
 //! JSON to the byte (`json`), and which moments have a row (`seconds`). perfmon ran on every node
-//! and its master put the files of all nodes together; here each recording is a node.
+//! and its master put the files of all nodes together; here each recording is a node, or of several.
 //!
 //! What surprised us: the host of a GPU's lists is called `gpu-<i>.<host>`, and `host_names` has
 //! those names, because its reader looks each of them up. `sampling_frequency` is an interval.
@@ -40,9 +40,9 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
     let mut hosts = HashSet::new();
-    for host in recordings.iter().map(host) {
-        if !hosts.insert(host) {
-            return Err(Error::SameHost { host: host.to_owned() });
+    for host in recordings.iter().flat_map(nv_gpu::hosts) {
+        if !hosts.insert(host.clone()) {
+            return Err(Error::SameHost { host });
         }
     }
     if !recordings.iter().any(nv_gpu::has_any) {
@@ -66,7 +66,7 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         missing.extend(lost.into_iter().map(|what| if is_alone { what } else { named(what) }));
         let seconds = Seconds::new(recording.manifest().started, Pace::of(step));
         let cards = Cards::of(recording, seconds, destination.directory())?;
-        cards.write(host(recording), &mut sections, &mut untold).map_err(failed)?;
+        cards.write(&mut sections, &mut untold).map_err(failed)?;
     }
     if sections.is_empty() {
         return Err(Error::NoNvidiaGpu { why: "no look at an NVIDIA GPU is recorded".to_owned() });

@@ -9,8 +9,8 @@
 //! the driver was loaded. Theirs loses a metric of all GPUs when one card does not have it; here
 //! it is null for that card, and every list is as long as `time_stamps`.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,11 +22,13 @@ use super::seconds::Seconds;
 use super::sections::Sections;
 use crate::catalog::Scope;
 use crate::collect;
-use crate::collect::gpu::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use crate::collect::gpu::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, name_there,
+};
 use crate::export::Error;
 use crate::export::python::Value;
 use crate::record::{Event, Moment, Recording};
-use crate::sample::{Entity, Table};
+use crate::sample::{Entity, Gpu, Name, Table};
 
 /// One look at a card.
 struct Look {
@@ -83,37 +85,50 @@ fn thousands(bytes: u64) -> u64 {
     bytes / 1000
 }
 
-/// The number of a whole card of NVIDIA's, by its name in the recording.
-fn number(name: &str) -> Option<u32> {
-    name.strip_prefix("nvidia")?.parse().ok()
+/// A whole card of NVIDIA's: the host it is in, and its number there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Card {
+    host: String,
+    number: u32,
 }
 
-/// The names of all GPUs that a recording tells of.
-fn names(recording: &Recording) -> impl Iterator<Item = &str> {
-    recording.entries().iter().filter_map(|entry| match &entry.event {
-        Event::Gpu(gpu) => Some(gpu.name.as_str()),
+/// All GPUs that a recording tells of, each as a card of this file, or why it is none.
+fn cards(recording: &Recording) -> Vec<(&Gpu, Result<Card, &'static str>)> {
+    let mut taken = BTreeSet::new();
+    let gpus = recording.entries().iter().filter_map(|entry| match &entry.event {
+        Event::Gpu(gpu) => Some(&**gpu),
         _ => None,
+    });
+    gpus.map(|gpu| {
+        let name = name_there(&gpu.name);
+        let card = name.strip_prefix("nvidia").and_then(|number| {
+            let host = gpu.node.as_ref().unwrap_or(&recording.manifest().host.name).clone();
+            Some(Card { host, number: number.parse().ok()? })
+        });
+        let card = match card {
+            Some(card) if taken.insert(card.clone()) => Ok(card),
+            // Containers of one machine see different cards under one number.
+            Some(_) => Err("another GPU of that host has its number"),
+            None if !name.starts_with("nvidia") => Err("it is not NVIDIA's"),
+            None => Err("it is a part of a GPU, and perfmon knows whole ones"),
+        };
+        (gpu, card)
     })
+    .collect()
 }
 
 /// Whether there is a GPU to be written of.
 pub fn has_any(recording: &Recording) -> bool {
-    !is_of_several(recording) && names(recording).any(|name| number(name).is_some())
+    cards(recording).iter().any(|(_, card)| card.is_ok())
 }
 
-/// Whether several machines were put together: then nothing that is of one machine is recorded.
-fn is_of_several(recording: &Recording) -> bool {
-    let manifest = recording.manifest();
-    let of_gpus = format!("{}.", Scope::Gpu.name());
-    let is_recorded = manifest.catalogue.iter().any(|metric| metric.name.starts_with(&of_gpus));
-    manifest.is_merged() && !is_recorded && names(recording).next().is_some()
+/// The hosts whose GPUs a recording tells of: several, of one that was put together.
+pub fn hosts(recording: &Recording) -> BTreeSet<String> {
+    cards(recording).into_iter().filter_map(|(_, card)| Some(card.ok()?.host)).collect()
 }
 
 /// Why there is none.
 pub fn why_none(recording: &Recording) -> Error {
-    if is_of_several(recording) {
-        return Error::GpusOfSeveral;
-    }
     let left_out = left_out(recording);
     let absent = recording.manifest().absent.get("gpu");
     let why = match (left_out.is_empty(), absent) {
@@ -126,25 +141,21 @@ pub fn why_none(recording: &Recording) -> Error {
 
 /// GPUs that are not in the file, and why.
 pub fn left_out(recording: &Recording) -> Vec<String> {
-    let mut lines = Vec::new();
-    for name in names(recording).filter(|name| number(name).is_none()) {
-        let why = if name.starts_with("nvidia") {
-            "it is a part of a GPU, and perfmon knows whole ones"
-        } else {
-            "it is not NVIDIA's"
-        };
-        lines.push(format!("{NV_GPU} has no {name}: {why}"));
-    }
-    lines
+    let line = |(gpu, card): (&Gpu, Result<Card, &str>)| {
+        card.err().map(|why| format!("{NV_GPU} has no {}: {why}", gpu.name))
+    };
+    cards(recording).into_iter().filter_map(line).collect()
 }
 
 /// The rows of one card.
 type CardRows = Rows<{ SERIES.len() }>;
 
-/// The cards of one node.
+/// The cards of one recording.
 pub struct Cards {
     directory: PathBuf,
-    rows: BTreeMap<u32, CardRows>,
+    /// By their names in it.
+    named: HashMap<Name, Card>,
+    rows: BTreeMap<Card, CardRows>,
 }
 
 impl Cards {
@@ -154,7 +165,14 @@ impl Cards {
         mut seconds: Seconds,
         directory: &Path,
     ) -> Result<Cards, Error> {
-        let mut cards = Cards { directory: directory.to_owned(), rows: BTreeMap::new() };
+        let named = cards(recording)
+            .into_iter()
+            .filter_map(|(gpu, card)| Some((Name::new(gpu.name.as_bytes()), card.ok()?)));
+        let mut cards = Cards {
+            directory: directory.to_owned(),
+            named: named.collect(),
+            rows: BTreeMap::new(),
+        };
         let mut written = Ok(());
         recording.replay(&collect::all_groups(), |moment| {
             if let Moment::Tick(tick) = moment
@@ -173,7 +191,7 @@ impl Cards {
         let mut second = None;
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Named(name) = entity else { continue };
-            let Some(card) = number(name.as_str()) else { continue };
+            let Some(card) = self.named.get(name) else { continue };
             // Of the first card; the others were looked at in the same moment.
             let Some(second) = *second.get_or_insert_with(|| seconds.of(at)) else { break };
             let look = Look {
@@ -185,7 +203,7 @@ impl Cards {
                 ecc: table.get(row),
                 link: table.get(row),
             };
-            let rows = match self.rows.entry(card) {
+            let rows = match self.rows.entry(card.clone()) {
                 Entry::Occupied(there) => there.into_mut(),
                 Entry::Vacant(new) => new.insert(Rows::create(&self.directory)?),
             };
@@ -195,10 +213,10 @@ impl Cards {
     }
 
     /// Writes their lists.
-    pub fn write(self, host: &str, sections: &mut Sections, untold: &mut Untold) -> io::Result<()> {
-        for (card, mut rows) in self.rows {
+    pub fn write(self, sections: &mut Sections, untold: &mut Untold) -> io::Result<()> {
+        for (Card { host, number }, mut rows) in self.rows {
             untold.see(rows.told());
-            sections.add(format!("gpu-{card}.{host}"), |json| write(&mut rows, json))?;
+            sections.add(format!("gpu-{number}.{host}"), |json| write(&mut rows, json))?;
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::collect::gpu::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::export::gpu_tracker::tests::Story;
-use crate::record::{Event, Target};
+use crate::record::Event;
 use crate::sample::{Entity, Gpu, Name, Tick};
 
 fn met(story: &mut Story, name: &str) {
@@ -144,7 +144,7 @@ fn the_file_of_one_card_is_theirs_to_the_byte() {
 #[test]
 fn a_card_without_a_fan_has_nulls_for_it_and_the_others_keep_theirs() {
     let mut story = Story::new();
-    ["nvidia0", "nvidia1"].iter().for_each(|name| met(&mut story, name));
+    ["nvidia0", "nvidia1", "nvidia2"].iter().for_each(|name| met(&mut story, name));
     for second in [0.0, 1.0, 2.0] {
         story.at(second, |tick| {
             card(tick, "nvidia0", 5);
@@ -257,24 +257,26 @@ fn a_run_without_nvidia_gpus_has_nothing_of_theirs_and_leaves_nothing() {
 }
 
 #[test]
-fn of_machines_that_were_put_together_it_is_said_that_gpus_are_not_kept() {
-    let mut story = Story::of(|manifest| {
-        manifest.target = Some(Target::Merged { members: Vec::new(), exact: false });
-        manifest.catalogue.retain(|metric| !metric.name.starts_with("gpu."));
-    });
-    met(&mut story, "nvidia0");
+fn machines_that_were_put_together_are_told_apart_by_the_nodes_of_their_gpus() {
+    let mut story = Story::new();
+    let gpus = [
+        ("node-a/nvidia0", "node-a"),
+        ("2/nvidia0", "a-name-that-is-longer-than-names-may-be"),
+        ("3/nvidia0", "node-a"),
+        ("node-a/amd0", "node-a"),
+    ];
+    for (name, node) in gpus {
+        let gpu = Gpu { node: Some(node.to_owned()), name: name.to_owned(), ..Gpu::default() };
+        story.event(0.0, Event::Gpu(Box::new(gpu)));
+    }
+    story.at(0.0, |tick| gpus.iter().zip(1..).for_each(|((name, _), busy)| card(tick, name, busy)));
     let (_run, recording) = story.end(1.0, 1.0);
-    let directory = tempfile::tempdir().unwrap();
-    let refused = export(&[recording], directory.path(), false);
-    assert!(matches!(refused, Err(Error::GpusOfSeveral)), "{refused:?}");
-    // Those of one machine keep what is of that machine.
-    let mut story = Story::of(|manifest| {
-        manifest.target = Some(Target::Merged { members: Vec::new(), exact: false });
-    });
-    met(&mut story, "nvidia0");
-    story.at(0.0, |tick| card(tick, "nvidia0", 5));
-    let (_run, recording) = story.end(1.0, 1.0);
-    assert_eq!(read(&[recording]).0["host_names"], json!(["gpu-0.node-a"]));
+    let (written, missing) = read(&[recording]);
+    let far = "gpu-0.a-name-that-is-longer-than-names-may-be";
+    assert_eq!(written["host_names"], json!([far, "gpu-0.node-a"]));
+    assert_eq!(written[far]["utilization_rates"]["gpu"], json!([2]));
+    assert!(missing[0].ends_with("has no 3/nvidia0: another GPU of that host has its number"));
+    assert!(missing[1].ends_with("has no node-a/amd0: it is not NVIDIA's"));
 }
 
 #[test]

@@ -18,6 +18,7 @@ const LISTED: usize = 100;
 pub(super) struct Followed {
     pub(super) is: sample::Gpu,
     memory: Peak,
+    memory_free: Option<u64>,
     pub(super) utilization: Busy,
     memory_utilization: Busy,
     /// When it was first and last looked at.
@@ -69,6 +70,7 @@ impl Followed {
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
+        self.memory_free = [self.memory_free, memory.free].into_iter().flatten().min();
         self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
         let memory_busy = activity.memory_busy.zip(activity.observed);
         self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
@@ -123,6 +125,7 @@ impl Followed {
             is: self.is,
             memory_peak_bytes: self.memory.value,
             memory_peak_at_seconds: self.memory.value.map(|_| self.memory.at),
+            memory_free_least_bytes: self.memory_free,
             utilization_mean_ratio: self.utilization.mean(end),
             utilization_peak_ratio: self.utilization.peak.value,
             memory_utilization_mean_ratio: self.memory_utilization.mean(end),

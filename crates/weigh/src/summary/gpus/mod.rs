@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::curve::Peak;
 use super::figure::whole_when_whole;
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole};
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, whole_of};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
 use followed::{Followed, see_until};
 
@@ -28,6 +28,9 @@ pub struct Gpu {
     pub memory_peak_bytes: Option<f64>,
     /// When that was, since the run began.
     pub memory_peak_at_seconds: Option<f64>,
+    /// The least memory that was free. The driver keeps some for itself, so this and what is in
+    /// use need not be all there is.
+    pub memory_free_least_bytes: Option<u64>,
     /// Share of the time in which something was computed.
     pub utilization_mean_ratio: Option<f64>,
     /// The highest share that was seen.
@@ -175,28 +178,23 @@ impl Gpus {
     /// Takes in the processes of a tick; whether all there are, are known.
     fn users(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role, is_whole: bool) {
         let at = tick.at.as_secs_f64();
-        let (mut main, mut others) = (0.0, 0.0);
-        let mut is_any = false;
+        let (mut main, mut others) = (Held::default(), Held::default());
         let Some(table) = tick.table(Scope::GpuProcess) else { return };
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::OnGpu(gpu, id) = entity else { continue };
             let share: GpuShare = table.get(row);
-            let (sum, name) = match role(id) {
+            let (held, name) = match role(id) {
                 Role::Main(name) => (&mut main, name),
                 Role::Descendant(name) => (&mut others, name),
                 Role::Other => continue,
             };
-            match share.memory {
-                Some(bytes) => *sum += bytes as f64,
-                None => self.some_unknown = true,
-            }
-            is_any |= share.memory.is_some();
+            held.add(share.memory);
             self.of(*gpu).users.entry(*id).or_default().see(name, &share);
         }
-        if is_whole || is_any {
-            for (peak, bytes) in self.of_run.iter_mut().zip([main, others, main + others]) {
-                peak.see(bytes, at);
-            }
+        let all = main.and(others);
+        self.some_unknown |= all.some_untold;
+        for (peak, held) in self.of_run.iter_mut().zip([main, others, all]) {
+            held.known(is_whole).into_iter().for_each(|bytes| peak.see(bytes, at));
         }
     }
 
@@ -250,6 +248,36 @@ impl Gpus {
     }
 }
 
+/// Memory of GPUs that some processes have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    bytes: f64,
+    some_told: bool,
+    /// Whether there is one of whom the driver does not tell.
+    some_untold: bool,
+}
+
+impl Held {
+    fn add(&mut self, memory: Option<u64>) {
+        self.bytes += memory.unwrap_or(0) as f64;
+        self.some_told |= memory.is_some();
+        self.some_untold |= memory.is_none();
+    }
+
+    fn and(self, other: Held) -> Held {
+        Held {
+            bytes: self.bytes + other.bytes,
+            some_told: self.some_told || other.some_told,
+            some_untold: self.some_untold || other.some_untold,
+        }
+    }
+
+    /// How much it is, or at least: that nobody has any is known when all are known.
+    fn known(self, are_all_known: bool) -> Option<f64> {
+        (self.some_told || (are_all_known && !self.some_untold)).then_some(self.bytes)
+    }
+}
+
 /// What the whole ones are called.
 pub(super) fn names(gpus: &[Gpu]) -> Vec<String> {
     let whole = gpus.iter().map(|gpu| &gpu.is).filter(|is| is_whole(&is.name));
@@ -259,7 +287,7 @@ pub(super) fn names(gpus: &[Gpu]) -> Vec<String> {
 /// Whether a table has parts of this GPU, too.
 fn is_divided(table: &sample::Table, name: Name) -> bool {
     let is_part = |entity: &Entity| match entity {
-        Entity::Named(part) => part.as_str().split(':').next() == Some(name.as_str()),
+        Entity::Named(part) => whole_of(part.as_str()) == name.as_str(),
         _ => false,
     };
     table.entities().iter().any(|entity| *entity != Entity::Named(name) && is_part(entity))

@@ -80,6 +80,26 @@ fn where_nobody_is_known_memory_of_the_run_is_not_known_either() {
 }
 
 #[test]
+fn memory_that_the_driver_does_not_tell_is_not_none() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    story.at(1.0, |tick| {
+        for id in [ROOT, CHILD] {
+            tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
+        }
+        tick.put(named("intel0"), &busy(0.5, 2, 0));
+        tick.put(on("intel0", ROOT), &GpuShare::default());
+        tick.put(on("intel0", CHILD), &has(GIB));
+    });
+    let summary = story.accumulator.finish();
+    let part = |part: &super::super::Part| part.figures["gpu_memory_peak_bytes"].clone();
+    assert_eq!(part(&summary.parts.main).value, None, "it has some, nobody knows how much");
+    assert_eq!(part(&summary.parts.descendants).value, Some(GIB as f64));
+    let both = part(&summary.parts.combined);
+    assert_eq!((both.value, both.upper), (Some(GIB as f64), None));
+}
+
+#[test]
 fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_the_whole() {
     let mut story = Story::new();
     for (at, joules, time) in [(1.0, 1000.0, 10.0), (2.0, 1200.0, 10.75)] {

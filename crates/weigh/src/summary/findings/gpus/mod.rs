@@ -19,7 +19,7 @@ use super::super::group::Group;
 use super::super::node::Node;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding};
-use crate::collect::gpu::{is_expected, is_whole, name_there};
+use crate::collect::gpu::{is_expected, is_whole, name_there, whole_of};
 use crate::quantity::{self, Units};
 use crate::record::Target;
 
@@ -59,6 +59,11 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> 
     .collect()
 }
 
+/// What to type for a card, by who made it: others tell nothing that is found here.
+fn by_maker(gpu: &Gpu, nvidia: &'static str, amd: &'static str) -> &'static str {
+    if name_there(&gpu.is.name).starts_with("amd") { amd } else { nvidia }
+}
+
 /// The GPUs, as far as they are the run's.
 struct OfRun<'a> {
     all: &'a [Gpu],
@@ -71,7 +76,7 @@ impl<'a> OfRun<'a> {
     }
 
     fn parts(&self, whole: &Gpu) -> impl Iterator<Item = &'a Gpu> {
-        let is_part = |part: &&Gpu| part.is.name.split(':').next() == Some(whole.is.name.as_str());
+        let is_part = |part: &&Gpu| whole_of(&part.is.name) == whole.is.name;
         self.all.iter().filter(|gpu| !is_whole(&gpu.is.name)).filter(is_part)
     }
 
@@ -98,7 +103,8 @@ impl<'a> OfRun<'a> {
         let parts = parts.filter(|part| !part.processes.is_empty());
         let fill = |gpu: &&Gpu| {
             let total = gpu.is.memory_bytes? as f64;
-            Some(gpu.memory_peak_bytes? / total).filter(|_| total >= SMALL_BYTES)
+            let left = gpu.memory_free_least_bytes? as f64 / total;
+            Some(1.0 - left).filter(|_| total >= SMALL_BYTES)
         };
         let full: Vec<&Gpu> =
             undivided.chain(parts).filter(|gpu| fill(gpu) >= Some(FULL)).collect();
@@ -149,8 +155,10 @@ impl<'a> OfRun<'a> {
                 "observed_seconds": worst.observed_seconds,
                 "temperature_celsius": warmest,
             }),
-            "Times of this run do not compare with others; look at the cooling: nvidia-smi -q -d \
-             TEMPERATURE,PERFORMANCE",
+            &format!(
+                "Times of this run do not compare with others; look at the cooling: {}",
+                by_maker(worst, "nvidia-smi -q -d TEMPERATURE,PERFORMANCE", "rocm-smi --showtemp")
+            ),
         )
     }
 
@@ -175,8 +183,10 @@ impl<'a> OfRun<'a> {
                 "observed_seconds": worst.observed_seconds,
                 "limit_watts": limit,
             }),
-            "Ordinary for a card with much to do; whether its limit was lowered: nvidia-smi -q -d \
-             POWER",
+            &format!(
+                "Ordinary for a card with much to do; whether its limit was lowered: {}",
+                by_maker(worst, "nvidia-smi -q -d POWER", "rocm-smi --showmaxpower")
+            ),
         )
     }
 
@@ -202,10 +212,8 @@ impl<'a> OfRun<'a> {
         let worst = most(&bad, |gpu| gpu.memory_errors_uncorrected)?;
         let errors: f64 = bad.iter().filter_map(|gpu| gpu.memory_errors_uncorrected).sum();
         let were = if errors == 1.0 { "error" } else { "errors" };
-        let look = match name_there(&worst.is.name).starts_with("amd") {
-            true => "rocm-smi --showrasinfo",
-            false => "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER",
-        };
+        let nvidia = "nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER";
+        let look = by_maker(worst, nvidia, "rocm-smi --showrasinfo");
         finding(
             "gpu.memory_errors",
             Severity::Warning,

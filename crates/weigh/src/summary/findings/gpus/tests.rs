@@ -17,6 +17,8 @@ struct Card {
     usable: Option<bool>,
     busy: Option<f64>,
     used: u64,
+    /// What the driver keeps for itself.
+    reserved: u64,
     /// Memory of the run's process; `None` when it is not there.
     own: Option<u64>,
     /// Others' processes, and those of whom nothing is known.
@@ -35,6 +37,7 @@ const BUSY: Card = Card {
     usable: Some(true),
     busy: Some(0.9),
     used: 8 * GIB,
+    reserved: 0,
     own: Some(4 * GIB),
     others: 0,
     unknown: 0,
@@ -47,6 +50,10 @@ const BUSY: Card = Card {
 const IDLE: Card = Card { name: "nvidia1", busy: Some(0.0), used: 0, own: None, ..BUSY };
 
 impl Card {
+    fn total(&self) -> u64 {
+        if is_whole(self.name) { 80 * GIB } else { 10 * GIB }
+    }
+
     fn put(&self, tick: &mut sample::Tick, at: f64) {
         let name = Name::new(self.name.as_bytes());
         let entity = Entity::Named(name);
@@ -60,7 +67,12 @@ impl Card {
                 ..GpuActivity::default()
             },
         );
-        tick.put(entity, &GpuMemory { used: Some(self.used), ..GpuMemory::default() });
+        let memory = GpuMemory {
+            used: Some(self.used),
+            free: Some(self.total() - self.reserved - self.used),
+            ..GpuMemory::default()
+        };
+        tick.put(entity, &memory);
         tick.put(entity, &GpuPower { temperature: Some(92.0), ..GpuPower::default() });
         let (power, thermal) = (Some(7.0 + self.power * at), Some(9.0 + self.heat * at));
         tick.put(entity, &GpuThrottle { power, thermal, ..GpuThrottle::default() });
@@ -83,7 +95,7 @@ fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
             Event::Gpu(Box::new(sample::Gpu {
                 name: card.name.to_owned(),
                 model: Some(card.model.to_owned()),
-                memory_bytes: Some(if is_whole(card.name) { 80 } else { 10 } * GIB),
+                memory_bytes: Some(card.total()),
                 power_limit_watts: Some(350.0),
                 usable: card.usable,
                 ..sample::Gpu::default()
@@ -190,6 +202,8 @@ fn memory_that_is_nearly_full_is_told_once_of_a_card_or_of_its_part() {
     let told = found(&ran(2.0, 1.0, &[whole, part]), "gpu.memory_nearly_full").unwrap();
     assert_eq!(told.evidence["gpus"], json!(["nvidia0:1"]));
     assert!(codes(&ran(2.0, 1.0, &[Card { used: 70 * GIB, ..BUSY }])).is_empty());
+    let reserving = Card { used: 70 * GIB, reserved: 8 * GIB, ..BUSY };
+    assert_eq!(codes(&ran(2.0, 1.0, &[reserving])), ["gpu.memory_nearly_full"]);
     let strangers = Card { own: None, others: 1, ..full };
     assert!(codes(&ran(2.0, 1.0, &[strangers])).is_empty(), "the run is not on it");
 }
@@ -209,6 +223,8 @@ fn heat_and_power_that_held_a_gpu_back_are_told_with_their_share_of_the_time() {
         "The power it may take (350 W) held nvidia0 back for 45.00 s, 75 % of the time."
     );
     assert_eq!(limited.severity, Severity::Note);
+    let amd = found(&ran(60.0, 1.0, &[Card { name: "amd0", ..hot }]), "gpu.throttled").unwrap();
+    assert!(amd.advice.ends_with("rocm-smi --showtemp"), "{}", amd.advice);
     for (why, seconds, card) in [
         ("a little is ordinary", 60.0, Card { heat: 0.05, power: 0.4, ..BUSY }),
         ("a short run says nothing", 4.0, hot),
