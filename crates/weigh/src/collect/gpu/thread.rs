@@ -15,6 +15,10 @@ use crate::sample::{Gpu, ProcessId};
 /// A driver is not asked oftener: its own samples are a tenth of a second apart or more.
 const REST: Duration = Duration::from_millis(100);
 
+/// A reading is no older, however rare ticks are: a run may end at any moment, and what the driver
+/// keeps of its own samples reaches back some seconds only.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// How long the end of a run waits for an answer that is under way. Without it, the library
 /// would be taken apart while it works.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
@@ -54,28 +58,31 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands something over, waits for the moment of the next reading, and says whose files
-    /// moved until then.
-    fn hand_over(&self, put: impl FnOnce(&mut News), earliest: Duration) -> Vec<ProcessId> {
+    /// Hands something over, waits for the moment of the next reading, which is between these
+    /// two, and says whose files moved until then.
+    fn hand_over(
+        &self,
+        put: impl FnOnce(&mut News),
+        earliest: Duration,
+        latest: Duration,
+    ) -> Vec<ProcessId> {
         let mut state = self.lock();
         put(&mut state.news);
         state.is_asking = false;
         self.changed.notify_all();
         loop {
             let now = Clock::Monotonic.now();
-            let due = state.due.filter(|_| !state.stops).map(|due| due.max(earliest));
-            state = match due {
-                Some(due) if due <= now => {
-                    state.due = None;
-                    state.is_asking = true;
-                    return state.moved.drain().collect();
-                }
-                Some(due) => {
-                    let waited = self.changed.wait_timeout(state, due - now);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            let due = state.due.map_or(latest, |due| due.min(latest)).max(earliest);
+            if state.stops {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else if due <= now {
+                state.due = None;
+                state.is_asking = true;
+                return state.moved.drain().collect();
+            } else {
+                let waited = self.changed.wait_timeout(state, due - now);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
     }
 }
@@ -96,11 +103,11 @@ impl Exchange {
         Ok(Exchange { shared })
     }
 
-    /// Takes what is new, and asks for the next reading at a moment, unless one is due.
+    /// Takes what is new, and asks for the next reading at a moment, unless one is due before.
     fn take(&self, next: Duration, moved: &[ProcessId]) -> News {
         let mut state = self.shared.lock();
         state.moved.extend(moved);
-        if state.due.is_none() {
+        if state.due.is_none_or(|due| next < due) {
             state.due = Some(next);
             self.shared.changed.notify_all();
         }
@@ -138,7 +145,7 @@ fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
     let mut asked = match find() {
         Ok(asked) => asked,
         Err(why) => loop {
-            shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX);
+            shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX, Duration::MAX);
         },
     };
     let mut there = Some(asked.there());
@@ -156,6 +163,6 @@ fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
             news.reading = Some(reading);
             news.there = there.take().or(news.there.take());
         };
-        moved = shared.hand_over(put, at + REST);
+        moved = shared.hand_over(put, at + REST, at + FRESH);
     }
 }
