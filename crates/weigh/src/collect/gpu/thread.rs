@@ -5,6 +5,8 @@
 //! kernel would add what it read to the account of our children.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -87,6 +89,15 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Says that there will be nothing more, and why. The thread stays.
+    fn end(&self, why: &str) -> Infallible {
+        loop {
+            self.hand_over(|news| news.ended = Some(why.to_owned()), Duration::MAX, Duration::MAX);
+        }
+    }
+}
+
 /// The tick's side of the exchange.
 struct Exchange {
     shared: Arc<Shared>,
@@ -99,7 +110,11 @@ impl Exchange {
         shared.lock().is_asking = true;
         let (moved, theirs) = (moved.to_vec(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-        thread.spawn(move || ask(&theirs, find, moved))?;
+        thread.spawn(move || {
+            let asked = catch_unwind(AssertUnwindSafe(|| ask(&theirs, find, moved)));
+            // Nobody else would hear of it, and GPUs would seem to be silent.
+            asked.unwrap_or_else(|_| theirs.end("what asks the driver has failed"))
+        })?;
         Ok(Exchange { shared })
     }
 
@@ -141,12 +156,10 @@ pub(super) fn answers(find: Find) -> Answers {
     })
 }
 
-fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
+fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) -> Infallible {
     let mut asked = match find() {
         Ok(asked) => asked,
-        Err(why) => loop {
-            shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX, Duration::MAX);
-        },
+        Err(why) => return shared.end(&why),
     };
     let mut there = Some(asked.there());
     loop {
