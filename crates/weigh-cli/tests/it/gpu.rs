@@ -65,7 +65,7 @@ fn errors_in_its_memory_during_the_run_are_found() {
     let findings = run.summary["findings"].as_array().unwrap();
     let found: Vec<_> = findings.iter().filter(|one| one["code"] == "gpu.memory_errors").collect();
     assert_eq!(found[0]["evidence"], json!({"gpus": ["nvidia0"], "uncorrected": 2.0}));
-    assert!(run.stderr.contains("that could not be corrected"), "{}", run.stderr);
+    assert!(run.stderr.contains("2 errors in the memory of nvidia0"), "{}", run.stderr);
 }
 
 #[test]

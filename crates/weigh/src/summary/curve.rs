@@ -24,8 +24,8 @@ pub struct Mean {
     last: Option<(f64, f64)>,
     area: f64,
     length: f64,
-    /// The last value, whether it still holds or not.
-    value: Option<f64>,
+    /// The lowest value and the highest: a mean is between them, whatever sums are rounded to.
+    range: Option<(f64, f64)>,
 }
 
 impl Mean {
@@ -33,7 +33,8 @@ impl Mean {
     pub fn see(&mut self, value: f64, at: f64) {
         self.pause(at);
         self.last = Some((value, at));
-        self.value = Some(value);
+        let (lowest, highest) = self.range.unwrap_or((value, value));
+        self.range = Some((lowest.min(value), highest.max(value)));
     }
 
     /// From now on it is not known, until it is seen again.
@@ -48,8 +49,12 @@ impl Mean {
     /// The mean over the time in which it was known until `end`, or until the last when that is
     /// later: a command is timed from its exec, which is a moment after the run's zero.
     pub fn until(mut self, end: f64) -> Option<f64> {
+        let last = self.last;
         self.pause(end);
-        if self.length > 0.0 { Some(self.area / self.length) } else { self.value }
+        let (lowest, highest) = self.range?;
+        // What was seen for a moment only has no time to be weighed with.
+        let mean = if self.length > 0.0 { self.area / self.length } else { last?.0 };
+        Some(mean.clamp(lowest, highest))
     }
 }
 

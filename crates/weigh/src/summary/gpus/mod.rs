@@ -200,7 +200,7 @@ impl Gpus {
         let all = main.and(others);
         self.some_unknown |= all.some_untold;
         for (peak, held) in self.of_run.iter_mut().zip([main, others, all]) {
-            held.known(is_whole).into_iter().for_each(|bytes| peak.see(bytes, at));
+            held.known(is_whole || all.some_told).into_iter().for_each(|bytes| peak.see(bytes, at));
         }
     }
 
@@ -294,9 +294,9 @@ impl Held {
         }
     }
 
-    /// How much it is, or at least: that nobody has any is known when all are known.
-    fn known(self, are_all_known: bool) -> Option<f64> {
-        (self.some_told || (are_all_known && !self.some_untold)).then_some(self.bytes)
+    /// How much it is, or at least: that nobody has any is told when users are told at all.
+    fn known(self, are_told: bool) -> Option<f64> {
+        (self.some_told || (are_told && !self.some_untold)).then_some(self.bytes)
     }
 }
 
