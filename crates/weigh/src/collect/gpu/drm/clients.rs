@@ -30,7 +30,7 @@ pub(super) struct Clients {
     open: Vec<(ProcessId, Vec<KeptAt>)>,
     /// Processes into whose files we may not look.
     hidden: HashSet<ProcessId>,
-    /// What engines had done for each client at the last look.
+    /// What engines had done for each client by the last look.
     before: HashMap<ClientId, [Work; 6]>,
     looked: Option<Duration>,
     allowance: Descriptors,
@@ -148,10 +148,9 @@ impl Clients {
                 now.entry(key).or_insert_with(|| {
                     let using = using.by(address, *id);
                     using.add_memory(&client);
-                    if let Some((before, passed)) = earlier {
-                        using.add_work(before, &client.engines, passed);
-                    }
-                    client.engines
+                    let Some((before, passed)) = earlier else { return client.engines };
+                    using.add_work(before, &client.engines, passed);
+                    std::array::from_fn(|kind| highest(&before[kind], &client.engines[kind]))
                 });
                 true
             });
@@ -187,16 +186,32 @@ impl Clients {
     }
 }
 
-/// The share of their time that engines of one kind worked; a count that goes back tells nothing.
+/// The share of their time that engines of one kind worked. A client that was there without a
+/// count had none: amdgpu leaves out engines that have done nothing yet.
 fn worked(before: &Work, now: &Work, passed: Duration) -> Option<f64> {
-    let growth = |before: Option<u64>, now: Option<u64>| now?.checked_sub(before?);
+    let growth = |before: Option<u64>, now: Option<u64>| {
+        now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+    };
     let by_time = growth(before.nanoseconds, now.nanoseconds)
         .map(|worked| (worked as f64, passed.as_nanos() as f64));
     let by_cycles = || {
         let worked = growth(before.cycles, now.cycles)?;
-        Some((worked as f64, growth(before.total_cycles, now.total_cycles)? as f64))
+        // The card's clock, which tells nothing when it begins again.
+        let all = now.total_cycles?.checked_sub(before.total_cycles?)?;
+        Some((worked as f64, all as f64))
     };
     let (worked, possible) = by_time.or_else(by_cycles)?;
     let possible = possible * now.capacity.unwrap_or(1).max(1) as f64;
     (possible > 0.0).then(|| (worked / possible).min(1.0))
+}
+
+/// What growth is measured from at the next look. A count may go back for a while and then catch
+/// up, and the larger one holds until then (drm-usage-stats.rst).
+fn highest(before: &Work, now: &Work) -> Work {
+    Work {
+        nanoseconds: before.nanoseconds.max(now.nanoseconds),
+        cycles: before.cycles.max(now.cycles),
+        total_cycles: now.total_cycles.or(before.total_cycles),
+        capacity: now.capacity,
+    }
 }

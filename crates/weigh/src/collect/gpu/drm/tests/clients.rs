@@ -35,17 +35,48 @@ fn a_client_counts_once_and_for_the_process_that_was_there_first() {
     assert_eq!(processes, [Some(2), Some(0)]);
 }
 
-#[test]
-fn what_engines_did_is_a_share_of_the_time_and_unknown_when_a_count_goes_back() {
-    let fake = with_client(machine(), 7, 3, &client(57, 0));
+/// Shares of a process's time on the graphics engine, looked at once a second.
+fn utilization(clients: &[String]) -> Vec<Option<f64>> {
+    let fake = with_client(machine(), 7, 3, &clients[0]);
     let mut run = Run::of(&fake);
-    run.look(&[SOLVER]);
-    let mut shares = vec![run.shares()[0].2.utilization];
-    for worked in [250_000_000, 100, 600_000_100, 9_000_000_100] {
-        fake.set_proc("7/fdinfo/3", &client(57, worked));
-        shares.push(run.look(&[]).shares()[0].2.utilization);
-    }
-    assert_eq!(shares, [None, Some(0.25), None, Some(0.6), Some(1.0)]);
+    let shares = clients.iter().enumerate().map(|(look, content)| {
+        fake.set_proc("7/fdinfo/3", content);
+        let came: &[_] = if look == 0 { &[SOLVER] } else { &[] };
+        run.look(came).shares()[0].2.utilization
+    });
+    shares.collect()
+}
+
+#[test]
+fn what_engines_did_is_a_share_of_the_time() {
+    let counts = [0, 250_000_000, 9_000_000_000].map(|worked| client(57, worked));
+    assert_eq!(utilization(&counts), [None, Some(0.25), Some(1.0)]);
+}
+
+#[test]
+fn a_count_that_goes_back_is_believed_again_when_it_is_larger_than_before() {
+    let millions = [0, 250, 100, 200, 350, 350];
+    let counts = millions.map(|worked| client(57, worked * 1_000_000));
+    let shares = [None, Some(0.25), Some(0.0), Some(0.0), Some(0.1), Some(0.0)];
+    assert_eq!(utilization(&counts), shares);
+}
+
+#[test]
+fn an_engine_that_is_not_told_of_had_done_nothing_when_it_is_told_of() {
+    let idle = client(57, 0).replace("drm-engine-gfx:\t0 ns\n", "");
+    let counts = [idle.clone(), idle, client(57, 400_000_000), client(57, 500_000_000)];
+    assert_eq!(utilization(&counts), [None, None, Some(0.4), Some(0.1)]);
+    let begun = [client(57, 400_000_000), client(57, 500_000_000)];
+    assert_eq!(utilization(&begun), [None, Some(0.1)], "nobody looked before");
+}
+
+#[test]
+fn cycles_of_a_clock_that_began_again_tell_nothing_until_the_next_look() {
+    let cycles = [(0, 5000), (500, 7000), (600, 100), (700, 1100)].map(|(worked, all)| {
+        let idle = client(57, 0).replace("drm-engine-gfx:\t0 ns\n", "");
+        format!("{idle}drm-cycles-rcs:\t{worked}\ndrm-total-cycles-rcs:\t{all}\n")
+    });
+    assert_eq!(utilization(&cycles), [None, Some(0.25), None, Some(0.1)]);
 }
 
 #[test]
