@@ -107,6 +107,60 @@ fn where_one_process_hides_its_files_nobody_knows_how_many_there_are() {
     assert_eq!(run.look(&[]).cards::<GpuActivity>()[0].1.processes, Some(1));
 }
 
+const STATUS: &str = "class/drm/card0/device/power/runtime_status";
+
+/// A machine with a card that xe drives.
+fn machine_of_xe(status: &str) -> FakeHost {
+    let uevent = "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n";
+    FakeHost::new()
+        .sys("class/drm/card0/device/uevent", uevent)
+        .sys("class/drm/renderD128/device/uevent", uevent)
+        .sys(STATUS, status)
+}
+
+fn client_of_xe(worked: u64, all: u64) -> String {
+    format!(
+        "drm-driver:\txe\ndrm-client-id:\t3\ndrm-pdev:\t0000:03:00.0\n\
+         drm-resident-vram0:\t200 KiB\ndrm-cycles-rcs:\t{worked}\ndrm-total-cycles-rcs:\t{all}\n"
+    )
+}
+
+#[test]
+fn a_client_of_a_card_that_sleeps_is_not_read_where_that_would_wake_it() {
+    let fake = with_client(machine_of_xe("active\n"), 7, 3, &client_of_xe(100, 1000));
+    let mut run = Run::of(&fake);
+    let share = |run: &Run| {
+        let (_, _, row) = run.shares()[0];
+        (row.memory, row.utilization)
+    };
+    let memory = Some(204_800);
+    assert_eq!(share(run.look(&[SOLVER])), (memory, None));
+    fake.set_proc("7/fdinfo/3", &client_of_xe(350, 2000));
+    assert_eq!(share(run.look(&[])), (memory, Some(0.25)));
+    fake.set_sys(STATUS, "suspended\n");
+    fake.set_proc("7/fdinfo/3", "whoever reads this wakes it");
+    assert_eq!(share(run.look(&[])), (memory, None), "nobody knows when it fell asleep");
+    assert_eq!(share(run.look(&[])), (memory, Some(0.0)));
+    assert_eq!(share(run.look(&[SOLVER])), (memory, Some(0.0)), "other files moved");
+    fake.set_sys(STATUS, "active\n");
+    fake.set_proc("7/fdinfo/3", &client_of_xe(900, 9000));
+    assert_eq!(share(run.look(&[])), (memory, None), "nor when it awoke");
+    fake.set_proc("7/fdinfo/3", &client_of_xe(1000, 10_000));
+    assert_eq!(share(run.look(&[])), (memory, Some(0.1)));
+}
+
+#[test]
+fn who_has_a_card_open_that_always_slept_is_known_and_what_it_has_is_not() {
+    let fake = with_client(machine_of_xe("suspended\n"), 7, 3, &client_of_xe(100, 1000));
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER]);
+    let (_, pid, share) = run.shares()[0];
+    assert_eq!((pid, share), (7, GpuShare::default()));
+    assert_eq!(run.cards::<GpuActivity>()[0].1.processes, Some(1));
+    fake.remove_proc("7");
+    assert_eq!(run.look(&[]).cards::<GpuActivity>()[0].1.processes, Some(0));
+}
+
 /// A machine whose first card computes for a process: by the driver for computing.
 fn computing(namespace: &str) -> FakeHost {
     let own = std::process::id();
