@@ -203,7 +203,8 @@ metrics! {
         video: Gauge f64 Ratio, "GPU video", from "drm-engine-video, drm-cycles-vcs";
         /// Share of the time of engines that copy that was its own: AMD's and Intel's.
         copy: Gauge f64 Ratio, "GPU copying", from "drm-engine-{dma,copy}, drm-cycles-bcs";
-        /// Share of the compute units that worked for it at the moment: AMD's.
+        /// Share of the compute units that worked for it at the moment: AMD's, of processes of the
+        /// run, because the kernel asks the whole card for it.
         occupancy: Gauge f64 Ratio, "GPU occupancy", from "kfd/proc/PID/stats_*/cu_occupancy";
     }
 }

@@ -67,6 +67,12 @@ impl Clients {
         !self.hidden.is_empty()
     }
 
+    /// Whether this is a process of the run that has a GPU open, or may have. Who computes has:
+    /// ROCm gets its memory by the same files.
+    pub(super) fn are_of(&self, id: ProcessId) -> bool {
+        self.hidden.contains(&id) || self.open.iter().any(|(known, _)| *known == id)
+    }
+
     /// Looks for files of GPUs where files moved, and reads all of those that are of these cards.
     pub(super) fn look(
         &mut self,

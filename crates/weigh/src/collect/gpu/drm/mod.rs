@@ -138,7 +138,7 @@ impl Ask for Cards {
             card.see_whether_it_sleeps(&mut Look { sys, buffer, trouble });
         }
         let using = self.clients.look(at, moved, &self.cards, buffer);
-        let computing = self.kfd.look(sys, &self.proc, buffer);
+        let computing = self.kfd.look(sys, &self.proc, &self.clients, buffer);
         for card in &mut self.cards {
             let mut look = Look { sys, buffer, trouble };
             let mut read = card.look(at, &mut look);

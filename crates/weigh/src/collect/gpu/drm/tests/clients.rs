@@ -203,3 +203,17 @@ fn in_a_container_files_tell_who_uses_a_gpu_and_the_machines_pids_do_not() {
     assert_eq!(run.shares()[0].2.memory, Some(102_400));
     assert_eq!(run.cards::<GpuActivity>()[0].1.processes_unknown, Some(0));
 }
+
+#[test]
+fn how_many_units_work_is_asked_for_processes_of_the_run_alone() {
+    let stat = "10 (python) S 1 10 10 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 0\n";
+    let fake = computing("pid:[4026531836]")
+        .proc("10/stat", stat)
+        .sys("class/kfd/kfd/proc/10/vram_4711", "500000\n")
+        .sys("class/kfd/kfd/proc/10/stats_4711/cu_occupancy", "11\n");
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER]).outcome.as_ref().unwrap();
+    let shares: Vec<_> =
+        run.shares().iter().map(|(_, pid, row)| (*pid, row.memory, row.occupancy)).collect();
+    assert_eq!(shares, [(7, Some(900_000), Some(0.5)), (10, Some(500_000), None)]);
+}
