@@ -58,7 +58,8 @@ metrics! {
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
-        /// Time it was asleep; it was busy for the rest at most. Intel's.
+        /// Time it was asleep: of its parts that sleep by themselves, as render and media may, the
+        /// one that slept least. No part was busy for more than the rest. Intel's.
         asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
         age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
@@ -73,7 +74,7 @@ metrics! {
         /// Memory that is free.
         free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, physical_vram_size_bytes";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.

@@ -122,7 +122,7 @@ impl Files {
     fn memory(&mut self, look: &mut Look) -> GpuMemory {
         match self {
             Files::Amd(files) => files.memory(look),
-            Files::Intel(files) => files.memory(look),
+            Files::Intel(_) => GpuMemory::default(),
         }
     }
 }
