@@ -7,8 +7,8 @@
 //! What surprises: the same client may be open many times, in one process and in several, and
 //! each time everything is told again; `drm-client-id` tells. Time is in nanoseconds, except for
 //! xe, which has cycles and the cycles that there were meanwhile. amdgpu leaves an engine out that
-//! has done nothing yet, and from RDNA3 on (VCN 4) it has one queue for all of video, which is
-//! called `enc` although it decodes, too. Memory may have no unit at all, and then it is bytes.
+//! has done nothing yet, and from VCN 4 on (RDNA3, MI300) it has one queue for all of video, which
+//! is called `enc` although it decodes, too. Memory may have no unit at all, and then it is bytes.
 //! `drm-memory-` is the old name of `drm-resident-`, and some drivers tell both.
 
 use super::Malformed;
@@ -40,7 +40,7 @@ pub enum Engine {
     Copy,
     /// Decodes video.
     Decode,
-    /// Encodes video; decodes it, too, on AMD's RDNA3 and later.
+    /// Encodes video; decodes it, too, on AMD's RDNA3, MI300 and later.
     Encode,
     /// Does both with video: Intel's.
     Video,

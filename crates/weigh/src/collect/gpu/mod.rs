@@ -196,7 +196,8 @@ metrics! {
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
         /// Share of the memory's time that was its own.
         memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";
-        /// Share of the video encoder's time that was its own.
+        /// Share of the video encoder's time that was its own. AMD's RDNA3, MI300 and later
+        /// decode there, too.
         encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil, drm-engine-enc";
         /// Share of the video decoder's time that was its own.
         decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil, drm-engine-dec";
