@@ -58,7 +58,8 @@ metrics! {
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
-        /// Time it was asleep; it was busy for the rest at most. Intel's.
+        /// Time it was asleep: of its parts that sleep by themselves, as render and media may, the
+        /// one that slept least. No part was busy for more than the rest. Intel's.
         asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
         age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
@@ -73,7 +74,7 @@ metrics! {
         /// Memory that is free.
         free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, physical_vram_size_bytes";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
@@ -195,7 +196,8 @@ metrics! {
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
         /// Share of the memory's time that was its own.
         memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";
-        /// Share of the video encoder's time that was its own.
+        /// Share of the video encoder's time that was its own. AMD's RDNA3, MI300 and later
+        /// decode there, too.
         encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil, drm-engine-enc";
         /// Share of the video decoder's time that was its own.
         decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil, drm-engine-dec";
@@ -203,7 +205,8 @@ metrics! {
         video: Gauge f64 Ratio, "GPU video", from "drm-engine-video, drm-cycles-vcs";
         /// Share of the time of engines that copy that was its own: AMD's and Intel's.
         copy: Gauge f64 Ratio, "GPU copying", from "drm-engine-{dma,copy}, drm-cycles-bcs";
-        /// Share of the compute units that worked for it at the moment: AMD's.
+        /// Share of the compute units that worked for it at the moment: AMD's, of processes of the
+        /// run, because the kernel asks the whole card for it.
         occupancy: Gauge f64 Ratio, "GPU occupancy", from "kfd/proc/PID/stats_*/cu_occupancy";
     }
 }
