@@ -2,9 +2,8 @@
 
 use serde_json::json;
 use weigh::collect::gpu::{
-    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits,
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits,
 };
-use weigh::sample::Entity;
 
 use super::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
 
@@ -82,67 +81,6 @@ fn a_card_without_fan_power_or_ecc_loses_those_alone() {
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
     assert_eq!((activity.encoder, activity.decoder), (None, Some(0.03)));
     assert_eq!(run.of::<GpuPower>("nvidia1").last().unwrap().fan, Some(0.3));
-}
-
-/// The rows of processes, as (GPU, pid, row).
-fn shares(run: &OnCards) -> Vec<(String, u32, GpuShare)> {
-    let rows = run.rows::<GpuShare>().into_iter().map(|(entity, row)| match entity {
-        Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, row),
-        other => panic!("{other:?}"),
-    });
-    rows.collect()
-}
-
-#[test]
-fn a_process_has_its_memory_and_what_it_did() {
-    let mut used = card(0);
-    used["compute"] = json!([[4_000_001, 3 * GIB]]);
-    used["process_samples"] = json!([[4_000_001, 4_000_002, 60, 20, 0, 5], [0, 9, 90, 0, 0, 0]]);
-    used["accounting"] = json!({"4000001": {"max_memory": 5 * GIB, "time": 1000}});
-    // The script learns the pid of the command from the command, which then does something new:
-    // after the first answer, because what that has is from before.
-    let line = "readings 1; sed -e s/4000001/$$/ -e s/4000002/5000000/ \"$WEIGH_STAND_IN\" > next; \
-                mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
-    let run = weighed_on(&machine(vec![used]), &FAST, line);
-    assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
-    let shares = shares(&run);
-    let (gpu, pid, _) = &shares[0];
-    assert_eq!((gpu.as_str(), *pid), ("nvidia0", main_pid(&run)));
-    assert!(shares.iter().all(|(_, _, share)| share.memory == Some(3 * GIB)), "{shares:?}");
-    assert!(shares.iter().any(|(_, _, share)| share.memory_peak == Some(5 * GIB)), "{shares:?}");
-    let did = shares.iter().find(|(_, _, share)| share.utilization.is_some());
-    let did = did.expect("a sample was seen").2;
-    assert_eq!(
-        (did.utilization, did.memory_utilization, did.decoder),
-        (Some(0.6), Some(0.2), Some(0.05))
-    );
-    assert!(shares.last().unwrap().2.utilization.is_none(), "it is not seen twice");
-}
-
-fn main_pid(run: &OnCards) -> u32 {
-    let manifest = std::fs::read(run.directory.path().join("run/run.json")).unwrap();
-    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
-    manifest["pid"].as_u64().unwrap() as u32
-}
-
-#[test]
-fn two_hundred_processes_on_eight_cards_are_all_counted() {
-    let cards = (0..8).map(|index| {
-        let mut busy = card(index);
-        // Pids that no Linux has: they are counted, and not taken for anybody.
-        let pids = (0..200u64).map(|number| json!([5_000_000 + number, GIB / 200]));
-        busy["compute"] = pids.collect();
-        busy["graphics"] = json!([[5_000_000, GIB / 200], [5_000_300]]);
-        busy
-    });
-    let run = weighed_on(&machine(cards.collect()), &FAST, "readings 24");
-    assert_eq!(run.code, Some(0));
-    for index in 0..8 {
-        let activity = *run.of::<GpuActivity>(&format!("nvidia{index}")).last().unwrap();
-        assert_eq!((activity.processes, activity.processes_unknown), (Some(201), Some(201)));
-    }
-    assert_eq!(shares(&run), []);
 }
 
 #[test]

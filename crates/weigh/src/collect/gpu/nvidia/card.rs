@@ -7,9 +7,7 @@ use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
 use super::users::{Users, believable};
-use crate::host::nvml::{
-    Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sample, Sampled, Violation,
-};
+use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
 use crate::sample::Name;
 
 /// Which questions a card does not answer, and whether it is there.
@@ -116,13 +114,10 @@ impl Card {
     }
 
     fn sum(&mut self, room: &mut Room) {
-        let mut samples: Vec<Sample> = Vec::new();
         for (sum, (what, most)) in self.sums.iter_mut().zip(SAMPLED) {
-            samples.clear();
             let (device, after) = (self.device, sum.after());
-            let take = |sample| samples.push(sample);
-            if self.asking.ask(|| device.samples(what, after, room, take)).is_some() {
-                sum.see(&samples, most);
+            if let Some(samples) = self.asking.ask(|| device.samples(what, after, room)) {
+                sum.see(samples, most);
             }
         }
     }
@@ -148,15 +143,16 @@ impl Card {
     fn users(&mut self, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
         let (device, asking) = (self.device, &mut self.asking);
         let mut users = Users::default();
-        let computing = asking.ask(|| device.computing(room, |user| users.meet(user)));
-        let drawing = asking.ask(|| device.drawing(room, |user| users.meet(user)));
-        let (mut samples, after) = (Vec::new(), self.processes_after);
-        asking.ask(|| device.per_process(after, room, |sample| samples.push(sample)));
+        let computing = asking.ask(|| device.computing(room)).map(|them| users.meet_all(them));
+        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet_all(them));
+        let after = self.processes_after;
+        let samples = asking.ask(|| device.per_process(after, room));
+        let mut samples: Vec<_> = samples.into_iter().flatten().collect();
         self.processes_after = believable(&mut samples, after);
         users.did(&samples);
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.
-            users.peaks(|pid| device.memory_peak(pid).ok());
+            users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
         let count = users.count();
         into.extend(users.on(self.name));

@@ -27,10 +27,10 @@ impl Sum {
     }
 
     /// Takes in the new samples of a look, oldest first; those above `most` are not real.
-    pub(super) fn see(&mut self, samples: &[Sample], most: u64) {
+    pub(super) fn see(&mut self, samples: impl Iterator<Item = Sample>, most: u64) {
         // What the driver still has at the first look was before it.
         let was_looked_at = self.last.is_some();
-        for sample in samples.iter().filter(|sample| sample.value <= most) {
+        for sample in samples.filter(|sample| sample.value <= most) {
             let before = self.last.replace(sample.at).unwrap_or(sample.at);
             if was_looked_at {
                 let seconds = sample.at.saturating_sub(before).min(LONGEST) as f64 / 1e6;
@@ -55,30 +55,30 @@ impl Sum {
 mod tests {
     use super::*;
 
-    fn samples(values: &[(u64, u64)]) -> Vec<Sample> {
-        values.iter().map(|&(at, value)| Sample { at, value }).collect()
+    fn samples(values: &[(u64, u64)]) -> impl Iterator<Item = Sample> {
+        values.iter().map(|&(at, value)| Sample { at, value })
     }
 
     #[test]
     fn samples_stand_for_the_time_since_the_one_before_them() {
         let mut sum = Sum::default();
         assert_eq!((sum.total(), sum.after()), (None, 0));
-        sum.see(&samples(&[(1_000_000, 100), (1_100_000, 100)]), 100);
+        sum.see(samples(&[(1_000_000, 100), (1_100_000, 100)]), 100);
         assert_eq!((sum.total(), sum.after()), (Some(0.0), 1_100_000), "that was before");
-        sum.see(&samples(&[(1_200_000, 50), (1_400_000, 25)]), 100);
+        sum.see(samples(&[(1_200_000, 50), (1_400_000, 25)]), 100);
         assert!((sum.total().unwrap() - 10.0).abs() < 1e-9, "{sum:?}");
         assert!((sum.covered().unwrap() - 0.3).abs() < 1e-9, "{sum:?}");
-        sum.see(&[], 100);
+        sum.see(samples(&[]), 100);
         assert_eq!(sum.after(), 1_400_000);
     }
 
     #[test]
     fn what_cannot_be_is_left_out_and_a_gap_is_not_covered() {
         let mut sum = Sum::default();
-        sum.see(&samples(&[(1_000_000, 0)]), 100);
-        sum.see(&samples(&[(1_500_000, 4_000_000_000), (2_000_000, 60)]), 100);
+        sum.see(samples(&[(1_000_000, 0)]), 100);
+        sum.see(samples(&[(1_500_000, 4_000_000_000), (2_000_000, 60)]), 100);
         assert_eq!((sum.total(), sum.covered()), (Some(60.0), Some(1.0)));
-        sum.see(&samples(&[(9_000_000, 10)]), 100);
+        sum.see(samples(&[(9_000_000, 10)]), 100);
         assert_eq!((sum.total(), sum.covered()), (Some(70.0), Some(2.0)), "a second of seven");
     }
 
@@ -90,7 +90,7 @@ mod tests {
         let all: Vec<Sample> = (1..=500).map(|n| sampled(n * 20_000)).collect();
         for look in [1, 7, 40, 120] {
             let mut sum = Sum::default();
-            all.chunks(look).for_each(|new| sum.see(new, 100));
+            all.chunks(look).for_each(|new| sum.see(new.iter().copied(), 100));
             let (total, covered) = (sum.total().unwrap(), sum.covered().unwrap());
             // What was before the first look is not counted.
             let steps = (look as u64 * 20_000..10_000_000).step_by(1000);

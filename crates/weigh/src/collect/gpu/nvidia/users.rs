@@ -12,9 +12,14 @@ pub(super) struct Users {
 }
 
 impl Users {
+    /// Processes that compute or draw.
+    pub(super) fn meet_all(&mut self, users: impl Iterator<Item = User>) {
+        users.for_each(|user| self.meet(user));
+    }
+
     /// A process that computes or draws. One that does both is told of twice, with all its
     /// memory each time.
-    pub(super) fn meet(&mut self, user: User) {
+    fn meet(&mut self, user: User) {
         let share = self.of(user.pid);
         share.memory = share.memory.max(user.memory);
     }
