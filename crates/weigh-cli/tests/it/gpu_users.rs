@@ -41,7 +41,32 @@ fn a_process_has_its_memory_and_what_it_did() {
         (did.utilization, did.memory_utilization, did.decoder),
         (Some(0.6), Some(0.2), Some(0.05))
     );
-    assert!(shares.last().unwrap().2.utilization.is_none(), "it is not seen twice");
+    assert_ne!(shares.last().unwrap().2.utilization, Some(0.6), "it is not seen twice");
+}
+
+#[test]
+fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
+    let mut used = card(0);
+    used["compute"] = json!([[4_000_001, 3 * GIB]]);
+    // The driver samples the card; of the process it has never anything to tell.
+    used["waves"] = json!({"1": {"low": 0, "high": 90, "half_ms": 20, "period_ms": 10}});
+    let mut silent = used.clone();
+    silent["uuid"] = json!("GPU-silent");
+    let mut script = machine(vec![used, silent]);
+    script["fails"] = json!({"nvmlDeviceGetProcessUtilization@1": 3});
+    let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
+                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
+    let run = weighed_on(&script, &FAST, line);
+    assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
+    let last = |gpu: &str| {
+        let shares = shares(&run).into_iter().filter(|(name, _, _)| name == gpu);
+        shares.last().unwrap().2
+    };
+    let idle = last("nvidia0");
+    assert_eq!((idle.utilization, idle.decoder), (Some(0.0), Some(0.0)));
+    assert_eq!(last("nvidia1").utilization, None, "it does not tell");
+    let mean = |gpu: usize| &run.summary["gpus"][gpu]["processes"][0]["utilization_mean_ratio"];
+    assert_eq!((mean(0), mean(1)), (&json!(0.0), &serde_json::Value::Null));
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub struct GpuUser {
     pub name: String,
     /// The most memory of the GPU it had; null when the driver does not tell.
     pub memory_peak_bytes: Option<u64>,
-    /// Share of the multiprocessors' time that was its own, on average over what was sampled.
+    /// Share of the multiprocessors' time that was its own, on average while it was on it.
     pub utilization_mean_ratio: Option<f64>,
 }
 
@@ -146,6 +146,7 @@ impl Gpus {
     pub(super) fn see(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role) {
         let at = tick.at.as_secs_f64();
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
+        let passed = self.seen.map_or(0.0, |(_, before)| at - before);
         see_until(&mut self.seen, at);
         let (mut used, mut busy, mut unknown) = (None, None, 0);
         let mut are_listed = true;
@@ -168,12 +169,19 @@ impl Gpus {
         }
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
-        self.users(tick, role, are_listed && unknown == 0);
+        self.users(tick, role, are_listed && unknown == 0, passed);
         self.some_unknown |= unknown > 0;
     }
 
-    /// Takes in the processes of a tick; whether all there are, are known.
-    fn users(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role, is_whole: bool) {
+    /// Takes in the processes of a tick; whether all there are, are known; so many seconds after
+    /// the tick before.
+    fn users(
+        &mut self,
+        tick: &Tick,
+        role: impl Fn(&ProcessId) -> Role,
+        is_whole: bool,
+        passed: f64,
+    ) {
         let at = tick.at.as_secs_f64();
         let (mut main, mut others) = (0.0, 0.0);
         let mut is_any = false;
@@ -191,7 +199,7 @@ impl Gpus {
                 None => self.some_unknown = true,
             }
             is_any |= share.memory.is_some();
-            self.of(*gpu).users.entry(*id).or_default().see(name, &share);
+            self.of(*gpu).users.entry(*id).or_default().see(name, &share, passed);
         }
         if is_whole || is_any {
             for (peak, bytes) in self.of_run.iter_mut().zip([main, others, main + others]) {

@@ -6,7 +6,7 @@ use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
-use super::users::{Users, believable};
+use super::users::Users;
 use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
 use crate::sample::Name;
 
@@ -68,8 +68,7 @@ pub(super) struct Card {
     sums: Sums,
     /// For a card whose power the driver does not sample.
     added_up: AddedUp,
-    /// The newest sample of processes that was seen.
-    processes_after: u64,
+    users: Users,
 }
 
 impl Card {
@@ -83,7 +82,7 @@ impl Card {
             keeps_accounts: device.keeps_accounts().unwrap_or(false),
             sums: Sums::default(),
             added_up: AddedUp::default(),
-            processes_after: 0,
+            users: Users::default(),
         }
     }
 
@@ -109,7 +108,7 @@ impl Card {
         };
         let added_up = self.added_up.see(at, read.power.draw);
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
-        let processes = if self.is_divided { None } else { self.users(room, users) };
+        let processes = if self.is_divided { None } else { self.users(at, room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }
 
@@ -140,23 +139,21 @@ impl Card {
     }
 
     /// The processes on it: how many, when that is known.
-    fn users(&mut self, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
-        let (device, asking) = (self.device, &mut self.asking);
-        let mut users = Users::default();
-        let computing = asking.ask(|| device.computing(room)).map(|them| users.meet_all(them));
-        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet_all(them));
-        let after = self.processes_after;
-        let samples = asking.ask(|| device.per_process(after, room));
-        let mut samples: Vec<_> = samples.into_iter().flatten().collect();
-        self.processes_after = believable(&mut samples, after);
-        users.did(&samples);
+    fn users(&mut self, at: Duration, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
+        let (device, asking, users) = (self.device, &mut self.asking, &mut self.users);
+        users.begin();
+        let computing = asking.ask(|| device.computing(room)).map(|them| users.meet(them));
+        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet(them));
+        let after = users.after();
+        if let Some(samples) = asking.ask(|| device.per_process(after, room)) {
+            users.did(at, self.sums[0].after(), samples);
+        }
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.
             users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
-        let count = users.count();
         into.extend(users.on(self.name));
-        computing.or(drawing).map(|()| count)
+        computing.or(drawing).map(|()| users.count())
     }
 }
 

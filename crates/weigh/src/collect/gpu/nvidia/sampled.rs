@@ -6,8 +6,8 @@
 use crate::host::nvml::Sample;
 
 /// The longest time that one sample stands for (nvmlUtilization_t: "between 1 second and 1/6
-/// second, depending on the product").
-const LONGEST: u64 = 1_000_000;
+/// second, depending on the product"), in microseconds.
+pub(super) const LONGEST: u64 = 1_000_000;
 
 /// Values times their time, since the first look.
 #[derive(Debug, Default)]
