@@ -131,6 +131,23 @@ fn samples_of_the_driver_add_up_to_the_curve_they_are_of() {
 }
 
 #[test]
+fn energy_is_whole_also_when_the_driver_keeps_samples_for_less_than_an_interval() {
+    let mut steady = card(0);
+    steady.as_object_mut().unwrap().remove("energy");
+    // 120 samples that are 1 ms apart reach back for 0.12 s.
+    let wave = json!({"low": 200_000, "high": 200_000, "half_ms": 20, "period_ms": 1});
+    steady["waves"] = json!({"0": wave});
+    let run = weighed_on(&machine(vec![steady]), &["-i", "400ms"], "readings 8");
+    // The card's own counter of energy is the truth.
+    let power = run.of::<GpuPower>("nvidia0");
+    let counted: Vec<(f64, f64)> =
+        power.iter().filter_map(|row| row.energy.zip(row.energy_sampled)).collect();
+    let (first, last) = (counted[0], *counted.last().unwrap());
+    let share = (last.1 - first.1) / (last.0 - first.0);
+    assert!((share - 1.0).abs() < 0.02, "{first:?} to {last:?}");
+}
+
+#[test]
 fn a_card_that_only_tells_its_power_has_an_energy_all_the_same() {
     let mut old = card(0);
     old.as_object_mut().unwrap().remove("energy");

@@ -90,7 +90,8 @@ metrics! {
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter began, by its own counter.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
-        /// Energy since it was first looked at: all samples of its power, added up.
+        /// Energy since it was first looked at: all samples of its power, added up. Of time that no
+        /// sample covers, it is as if power had changed evenly.
         energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// How warm it is.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";

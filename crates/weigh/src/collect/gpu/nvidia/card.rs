@@ -201,7 +201,7 @@ fn power(asking: &mut Asking, device: Device, sums: &Sums) -> GpuPower {
         draw: asking.ask(|| device.power()).map(watts),
         limit: asking.ask(|| device.power_limit()).map(watts),
         energy: asking.ask(|| device.energy()).map(|millijoules| millijoules as f64 / 1e3),
-        energy_sampled: sums[4].total().map(|millijoules| millijoules / 1e3),
+        energy_sampled: sums[4].whole().map(|millijoules| millijoules / 1e3),
         temperature: asking.ask(|| device.temperature()).map(f64::from),
         // A fan that is told to be faster than it can be is told so.
         fan: asking.ask(|| device.fan()).map(|percent| f64::from(percent) / 100.0),

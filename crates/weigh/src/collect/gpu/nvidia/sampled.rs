@@ -2,6 +2,8 @@
 //!
 //! Each sample is the mean over the time since the one before it. The driver keeps the last
 //! hundred or so: what was longer ago than they reach is not known, and not counted as covered.
+//! Such a gap can only be before the first sample of a look. That sample then stands for as long
+//! as its neighbours do, and not for the gap.
 
 use crate::host::nvml::Sample;
 
@@ -13,31 +15,58 @@ pub(super) const LONGEST: u64 = 1_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Sum {
     /// The last sample that was seen; nothing before the first look.
-    last: Option<u64>,
+    last: Option<Sample>,
+    /// The longest time between two samples of one look, of the last look that had two.
+    apart: Option<u64>,
     /// Value × seconds.
     total: f64,
     /// Seconds that samples cover.
     covered: f64,
+    /// Value × seconds of what they do not cover, as if the value had changed evenly.
+    missed: f64,
 }
 
 impl Sum {
     /// Samples that are newer than this have not been seen.
     pub(super) fn after(&self) -> u64 {
-        self.last.unwrap_or(0)
+        self.last.map_or(0, |last| last.at)
     }
 
     /// Takes in the new samples of a look, oldest first; those above `most` are not real.
     pub(super) fn see(&mut self, samples: impl Iterator<Item = Sample>, most: u64) {
-        // What the driver still has at the first look was before it.
-        let was_looked_at = self.last.is_some();
-        for sample in samples.filter(|sample| sample.value <= most) {
-            let before = self.last.replace(sample.at).unwrap_or(sample.at);
-            if was_looked_at {
-                let seconds = sample.at.saturating_sub(before).min(LONGEST) as f64 / 1e6;
-                self.total += sample.value as f64 * seconds;
-                self.covered += seconds;
+        let mut samples = samples.filter(|sample| sample.value <= most);
+        let Some(first) = samples.next() else { return };
+        let before = self.last.replace(first);
+        let mut apart = None;
+        for sample in samples {
+            let since = sample.at.saturating_sub(self.after());
+            // What the driver still has at the first look was before it.
+            if before.is_some() {
+                self.cover(sample.value, since.min(LONGEST));
             }
+            apart = apart.max(Some(since.min(LONGEST)));
+            self.last = Some(sample);
         }
+        self.apart = apart.or(self.apart);
+        if let Some(before) = before {
+            self.see_first(before, first);
+        }
+    }
+
+    fn see_first(&mut self, before: Sample, first: Sample) {
+        let since = first.at.saturating_sub(before.at);
+        let apart = self.apart.unwrap_or(LONGEST);
+        // Samples are not taken to the microsecond: one that is late is not a gap.
+        let stands_for = if since <= LONGEST.min(2 * apart) { since } else { apart };
+        self.cover(first.value, stands_for);
+        let missed = since.saturating_sub(stands_for) as f64 / 1e6;
+        self.missed += (before.value + first.value) as f64 / 2.0 * missed;
+    }
+
+    fn cover(&mut self, value: u64, micros: u64) {
+        let seconds = micros as f64 / 1e6;
+        self.total += value as f64 * seconds;
+        self.covered += seconds;
     }
 
     /// Value × seconds so far; nothing when nothing was ever sampled.
@@ -48,6 +77,11 @@ impl Sum {
     /// The seconds that this is of.
     pub(super) fn covered(&self) -> Option<f64> {
         self.last.map(|_| self.covered)
+    }
+
+    /// The total and what is missing in it, as it probably was.
+    pub(super) fn whole(&self) -> Option<f64> {
+        self.total().map(|total| total + self.missed)
     }
 }
 
@@ -80,6 +114,23 @@ mod tests {
         assert_eq!((sum.total(), sum.covered()), (Some(60.0), Some(1.0)));
         sum.see(samples(&[(9_000_000, 10)]), 100);
         assert_eq!((sum.total(), sum.covered()), (Some(70.0), Some(2.0)), "a second of seven");
+    }
+
+    #[test]
+    fn a_sample_after_a_gap_stands_for_as_long_as_its_neighbours_and_the_rest_is_guessed() {
+        let mut sum = Sum::default();
+        sum.see(samples(&[(900_000, 200), (1_000_000, 200)]), 1000);
+        // An interval of ten seconds, of which the driver has kept the last three tenths.
+        sum.see(samples(&[(10_800_000, 100), (10_900_000, 100), (11_000_000, 100)]), 1000);
+        let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
+        assert!(near(sum.total(), 30.0) && near(sum.covered(), 0.3), "{sum:?}");
+        assert!(near(sum.whole(), 30.0 + 150.0 * 9.7), "{sum:?}");
+        // Less than a second is a gap, too, where samples are a tenth apart; a late one is none.
+        sum.see(samples(&[(11_900_000, 100)]), 1000);
+        assert!(near(sum.covered(), 0.4) && near(sum.total(), 40.0), "{sum:?}");
+        sum.see(samples(&[(12_050_000, 100)]), 1000);
+        assert!(near(sum.covered(), 0.55), "{sum:?}");
+        assert!(near(sum.whole(), 30.0 + 150.0 * 9.7 + 105.0), "{sum:?}");
     }
 
     #[test]
