@@ -38,7 +38,9 @@ fn what_cards_answer_is_recorded_in_base_units() {
     assert_eq!((ecc.corrected, ecc.uncorrected), (Some(3), Some(0)));
     assert_eq!((ecc.corrected_lifetime, ecc.uncorrected_lifetime), (Some(9), Some(1)));
     let link = *run.of::<GpuLink>("nvidia0").last().unwrap();
-    assert_eq!((link.pcie_sent, link.pcie_received), (Some(1_000_000), Some(2_000_000)));
+    let links = run.of::<GpuLink>("nvidia0");
+    let carried = links.iter().find_map(|link| link.pcie_sent.zip(link.pcie_received));
+    assert_eq!(carried, Some((1_000_000, 2_000_000)));
     assert_eq!((link.nvlink_sent, link.nvlink_received), (Some(4 << 20), Some(8 << 20)));
     assert_eq!(
         (link.pcie_generation, link.pcie_width, link.pcie_replays),
@@ -182,6 +184,24 @@ fn a_value_costs_one_call_a_look() {
         // One more where a card is met, and the look that the end of the run cut off.
         assert!(count <= values * (looks + 1) + 1, "{call}: {count} in {looks} looks");
     }
+}
+
+#[test]
+fn what_links_carry_is_asked_when_all_cards_have_said_everything_else() {
+    let run = weighed_on(&machine(vec![card(0), card(1)]), &FAST, "readings 20");
+    let log = std::fs::read_to_string(run.directory.path().join("asked")).unwrap();
+    let asked: Vec<&str> = log.lines().collect();
+    let is_slow = |call: &str| call.starts_with("nvmlDeviceGetPcieThroughput");
+    let first = asked.iter().position(|call| is_slow(call)).expect("it is asked");
+    let before = asked[..first].iter().filter(|call| call.contains("ProcessUtilization")).count();
+    assert_eq!(before, 2, "both cards were asked everything else");
+    let next: Vec<&&str> = asked[first..].iter().take_while(|call| is_slow(call)).collect();
+    assert_eq!(next.len(), 4, "{next:?}");
+    // Looks are a tenth of a second apart, and not each of them asks.
+    let asked = run.asked("0");
+    let (slow, looks) =
+        (asked["nvmlDeviceGetPcieThroughput"], asked["nvmlDeviceGetProcessUtilization"]);
+    assert!(slow < 2 * looks, "{slow} in {looks} looks");
 }
 
 #[test]

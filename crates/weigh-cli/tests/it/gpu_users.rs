@@ -59,8 +59,8 @@ fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
     let run = weighed_on(&script, &FAST, line);
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let last = |gpu: &str| {
-        let shares = shares(&run).into_iter().filter(|(name, _, _)| name == gpu);
-        shares.last().unwrap().2
+        let mut shares = shares(&run).into_iter().filter(|(name, _, _)| name == gpu);
+        shares.next_back().unwrap().2
     };
     let idle = last("nvidia0");
     assert_eq!((idle.utilization, idle.decoder), (Some(0.0), Some(0.0)));

@@ -86,7 +86,7 @@ impl Card {
         }
     }
 
-    /// Asks everything once. What is missing is not known.
+    /// Asks everything once but what takes its time. What is missing is not known.
     pub(super) fn look(
         &mut self,
         at: Duration,
@@ -110,6 +110,16 @@ impl Card {
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
         let processes = if self.is_divided { None } else { self.users(at, room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
+    }
+
+    /// What its link to the machine carries, received and sent. The driver counts for 20 ms each,
+    /// and whoever asks waits: it is the last question of all.
+    pub(super) fn throughput(&mut self) -> [Option<u64>; 2] {
+        let device = self.device;
+        [true, false].map(|is_received| {
+            let thousands = self.asking.ask(|| device.pcie_throughput(is_received));
+            thousands.map(|thousands| u64::from(thousands) * 1000)
+        })
     }
 
     fn sum(&mut self, room: &mut Room) {
@@ -242,18 +252,14 @@ fn ecc(asking: &mut Asking, device: Device) -> GpuEcc {
 }
 
 fn link(asking: &mut Asking, device: Device) -> GpuLink {
-    let bytes = |thousands: u32| u64::from(thousands) * 1000;
-    let pcie_received = asking.ask(|| device.pcie_throughput(true)).map(bytes);
-    let pcie_sent = asking.ask(|| device.pcie_throughput(false)).map(bytes);
     let (sent, received) = asking.ask(|| device.nvlink()).unzip();
     GpuLink {
-        pcie_received,
-        pcie_sent,
         pcie_generation: asking.ask(|| device.pcie_generation()).map(u64::from),
         pcie_width: asking.ask(|| device.pcie_width()).map(u64::from),
         pcie_replays: asking.ask(|| device.pcie_replays()).map(u64::from),
         nvlink_received: received.map(|kibibytes| kibibytes * 1024),
         nvlink_sent: sent.map(|kibibytes| kibibytes * 1024),
+        ..GpuLink::default()
     }
 }
 
