@@ -91,7 +91,8 @@ metrics! {
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter began, by its own counter.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
-        /// Energy since it was first looked at: all samples of its power, added up.
+        /// Energy since it was first looked at: all samples of its power, added up. Of time that no
+        /// sample covers, it is as if power had changed evenly.
         energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// How warm it is.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
@@ -147,9 +148,9 @@ metrics! {
 metrics! {
     /// Links of one GPU to the machine and to other GPUs.
     pub struct GpuLink in Gpu / "link", "GPU links" {
-        /// What it receives over PCIe.
+        /// What it receives over PCIe, counted for 20 ms, once a second at most; missing in between.
         pcie_received: Gauge u64 BytesPerSecond, "Received over PCIe", from "nvmlDeviceGetPcieThroughput RX_BYTES";
-        /// What it sends over PCIe.
+        /// What it sends over PCIe, counted for 20 ms, once a second at most; missing in between.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// The generation of PCIe that its link runs with now.
         pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";

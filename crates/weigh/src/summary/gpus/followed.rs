@@ -44,7 +44,11 @@ pub(super) struct Followed {
 pub(super) struct User {
     name: String,
     memory: Option<u64>,
-    utilization: (f64, u32),
+    utilization: Option<f64>,
+    /// Share of the GPU × seconds, and the seconds that this is of.
+    used: (f64, f64),
+    /// Seconds of which its share is not told yet.
+    untold: f64,
 }
 
 /// When a GPU was looked at that is told of at this moment.
@@ -150,9 +154,9 @@ impl Followed {
             pid: id.pid,
             name: user.name,
             memory_peak_bytes: user.memory,
-            utilization_mean_ratio: match user.utilization {
-                (_, 0) => None,
-                (sum, count) => Some(sum / f64::from(count)),
+            utilization_mean_ratio: match user.used {
+                (used, seconds) if seconds > 0.0 => Some(used / seconds),
+                _ => user.utilization,
             },
         });
         Gpu {
@@ -180,12 +184,16 @@ impl Followed {
 }
 
 impl User {
-    pub(super) fn see(&mut self, name: String, share: &GpuShare) {
+    /// Takes in what it has of the GPU, so many seconds after the look before. A share is that of
+    /// all the time since the last one, as far as it was seen on the GPU.
+    pub(super) fn see(&mut self, name: String, share: &GpuShare, seconds: f64) {
         self.name = name;
         self.memory = self.memory.max(share.memory).max(share.memory_peak);
+        self.untold += seconds;
         if let Some(ratio) = share.utilization {
-            self.utilization.0 += ratio;
-            self.utilization.1 += 1;
+            let seconds = std::mem::take(&mut self.untold);
+            self.used = (self.used.0 + ratio * seconds, self.used.1 + seconds);
+            self.utilization = Some(ratio);
         }
     }
 }

@@ -83,7 +83,7 @@ pub struct GpuUser {
     pub name: String,
     /// The most memory of the GPU it had; null when the driver does not tell.
     pub memory_peak_bytes: Option<u64>,
-    /// Share of the multiprocessors' time that was its own, on average over what was sampled.
+    /// Share of the multiprocessors' time that was its own, on average while it was on it.
     pub utilization_mean_ratio: Option<f64>,
 }
 
@@ -96,6 +96,8 @@ pub(super) struct Gpus {
     each: Vec<(Name, Followed)>,
     /// After more seconds than these without an answer, what was in between is not known.
     gap: f64,
+    /// When the last tick with GPUs was.
+    ticked: Option<f64>,
     /// When any was first and last looked at.
     seen: Option<(f64, f64)>,
     /// Memory in use on all of them, whoever uses it.
@@ -151,6 +153,7 @@ impl Gpus {
     pub(super) fn see(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role) {
         let at = tick.at.as_secs_f64();
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
+        let passed = self.ticked.replace(at).map_or(0.0, |before| at - before);
         let (mut used, mut busy, mut unknown) = (None, None, 0);
         let mut are_listed = true;
         for (row, entity) in table.entities().iter().enumerate() {
@@ -175,12 +178,19 @@ impl Gpus {
         }
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
-        self.users(tick, role, are_listed && unknown == 0);
+        self.users(tick, role, are_listed && unknown == 0, passed);
         self.some_unknown |= unknown > 0;
     }
 
-    /// Takes in the processes of a tick; whether all there are, are known.
-    fn users(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role, is_whole: bool) {
+    /// Takes in the processes of a tick; whether all there are, are known; so many seconds after
+    /// the tick before.
+    fn users(
+        &mut self,
+        tick: &Tick,
+        role: impl Fn(&ProcessId) -> Role,
+        is_whole: bool,
+        passed: f64,
+    ) {
         let at = tick.at.as_secs_f64();
         let (mut main, mut others) = (Held::default(), Held::default());
         let Some(table) = tick.table(Scope::GpuProcess) else { return };
@@ -195,7 +205,7 @@ impl Gpus {
             held.add(share.memory);
             // Whatever its variables say: it does.
             self.uses(*gpu);
-            self.of(*gpu).users.entry(*id).or_default().see(name, &share);
+            self.of(*gpu).users.entry(*id).or_default().see(name, &share, passed);
         }
         let all = main.and(others);
         self.some_unknown |= all.some_untold;

@@ -284,3 +284,34 @@ fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
     let most = "more than any look found, as the mean of all samples has it";
     assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.5))), "{most}");
 }
+
+#[test]
+fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    // When, and what each had; one that is not on the GPU has no row.
+    let looks = [
+        (1.0, Some(None), None),
+        (1.5, Some(Some(1.0)), None),
+        (2.5, Some(Some(0.0)), Some(Some(0.25))),
+        (4.5, Some(None), None),
+        (5.5, Some(Some(0.5)), Some(Some(0.75))),
+    ];
+    for (at, main, other) in looks {
+        story.at(at, |tick| {
+            tick.put(named("nvidia0"), &busy(0.5, 2, 0));
+            for (id, share) in [(ROOT, main), (CHILD, other)] {
+                let Some(utilization) = share else { continue };
+                let share = GpuShare { memory: Some(1), utilization, ..GpuShare::default() };
+                tick.put(on("nvidia0", id), &share);
+            }
+        });
+    }
+    let summary = story.accumulator.finish();
+    let users = &summary.gpus[0].processes;
+    let mean = |id: ProcessId| {
+        users.iter().find(|user| user.pid == id.pid).unwrap().utilization_mean_ratio
+    };
+    // All of 0.5 s, nothing of 1 s, half of 3 s; and of the other a second each.
+    assert_eq!((mean(ROOT), mean(CHILD)), (Some(2.0 / 4.5), Some(0.5)));
+}
