@@ -148,9 +148,9 @@ metrics! {
 metrics! {
     /// Links of one GPU to the machine and to other GPUs.
     pub struct GpuLink in Gpu / "link", "GPU links" {
-        /// What it receives over PCIe, counted for 20 ms, once a second at most; missing in between.
+        /// What it receives over PCIe, counted for 20 ms once a second; in between it stands as it was.
         pcie_received: Gauge u64 BytesPerSecond, "Received over PCIe", from "nvmlDeviceGetPcieThroughput RX_BYTES";
-        /// What it sends over PCIe, counted for 20 ms, once a second at most; missing in between.
+        /// What it sends over PCIe, counted for 20 ms once a second; in between it stands as it was.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// The generation of PCIe that its link runs with now.
         pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";

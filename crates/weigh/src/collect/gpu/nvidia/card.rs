@@ -66,6 +66,8 @@ pub(super) struct Card {
     gpm: Option<Gpm>,
     keeps_accounts: bool,
     sums: Sums,
+    /// What its link carried when that was asked last, received and sent.
+    pub(super) carried: [Option<u64>; 2],
     /// For a card whose power the driver does not sample.
     added_up: AddedUp,
     users: Users,
@@ -81,6 +83,7 @@ impl Card {
             gpm: Gpm::of(device).ok(),
             keeps_accounts: device.keeps_accounts().unwrap_or(false),
             sums: Sums::default(),
+            carried: [None; 2],
             added_up: AddedUp::default(),
             users: Users::default(),
         }
@@ -112,14 +115,14 @@ impl Card {
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }
 
-    /// What its link to the machine carries, received and sent. The driver counts for 20 ms each,
-    /// and whoever asks waits: it is the last question of all.
-    pub(super) fn throughput(&mut self) -> [Option<u64>; 2] {
+    /// Asks what its link to the machine carries. The driver counts for 20 ms each, and whoever
+    /// asks waits: it is the last question of all.
+    pub(super) fn ask_throughput(&mut self) {
         let device = self.device;
-        [true, false].map(|is_received| {
+        self.carried = [true, false].map(|is_received| {
             let thousands = self.asking.ask(|| device.pcie_throughput(is_received));
             thousands.map(|thousands| u64::from(thousands) * 1000)
-        })
+        });
     }
 
     fn sum(&mut self, room: &mut Room) {
@@ -165,6 +168,11 @@ impl Card {
         into.extend(users.on(self.name));
         computing.or(drawing).map(|()| users.count())
     }
+}
+
+/// Kibibytes in bytes; more than there can be is no number.
+fn in_bytes(kibibytes: u64) -> Option<u64> {
+    kibibytes.checked_mul(1024)
 }
 
 fn ratio(percent: u32) -> Option<f64> {
@@ -257,8 +265,8 @@ fn link(asking: &mut Asking, device: Device) -> GpuLink {
         pcie_generation: asking.ask(|| device.pcie_generation()).map(u64::from),
         pcie_width: asking.ask(|| device.pcie_width()).map(u64::from),
         pcie_replays: asking.ask(|| device.pcie_replays()).map(u64::from),
-        nvlink_received: received.map(|kibibytes| kibibytes * 1024),
-        nvlink_sent: sent.map(|kibibytes| kibibytes * 1024),
+        nvlink_received: received.and_then(in_bytes),
+        nvlink_sent: sent.and_then(in_bytes),
         ..GpuLink::default()
     }
 }
