@@ -98,7 +98,7 @@ impl Card {
     ) -> CardRead {
         self.asking.next = 0;
         // Before what changes with our own asking: calls keep a card awake.
-        self.sum(room);
+        self.sum(at, room);
         let mut read = CardRead {
             name: self.name,
             memory: memory(&mut self.asking, self.device),
@@ -125,11 +125,11 @@ impl Card {
         });
     }
 
-    fn sum(&mut self, room: &mut Room) {
+    fn sum(&mut self, at: Duration, room: &mut Room) {
         for (sum, (what, most)) in self.sums.iter_mut().zip(SAMPLED) {
-            let (device, after) = (self.device, sum.after());
+            let (device, after) = (self.device, sum.after(at));
             if let Some(samples) = self.asking.ask(|| device.samples(what, after, room)) {
-                sum.see(samples, most);
+                sum.see(at, samples, most);
             }
         }
     }
@@ -159,7 +159,7 @@ impl Card {
         let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet(them));
         let after = users.after();
         if let Some(samples) = asking.ask(|| device.per_process(after, room)) {
-            users.did(at, self.sums[0].after(), samples);
+            users.did(at, self.sums[0].newest(), samples);
         }
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.

@@ -4,8 +4,16 @@
 //! hundred or so: what was longer ago than they reach is not known, and not counted as covered.
 //! Such a gap can only be before the first sample of a look. That sample then stands for as long
 //! as its neighbours do, and not for the gap.
+//!
+//! What surprised us: samples have the time of day. When that is set back, none is newer than the
+//! last for as long as it was set back. So after a while without any, all are asked for.
+
+use std::time::Duration;
 
 use crate::host::nvml::Sample;
+
+/// How long the driver may have no new sample before its clock is doubted.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// The longest time that one sample stands for (nvmlUtilization_t: "between 1 second and 1/6
 /// second, depending on the product"), in microseconds.
@@ -16,6 +24,8 @@ pub(super) const LONGEST: u64 = 1_000_000;
 pub(super) struct Sum {
     /// The last sample that was seen; nothing before the first look.
     last: Option<Sample>,
+    /// When there was a new one, on the monotonic clock.
+    heard: Duration,
     /// The longest time between two samples of one look, of the last look that had two.
     apart: Option<u64>,
     /// Value × seconds.
@@ -27,19 +37,35 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Samples that are newer than this have not been seen.
-    pub(super) fn after(&self) -> u64 {
+    /// Samples that are newer than this are wanted at this moment.
+    pub(super) fn after(&self, at: Duration) -> u64 {
+        let is_silent = at.saturating_sub(self.heard) >= SILENCE;
+        if is_silent { 0 } else { self.newest() }
+    }
+
+    /// When the last sample was taken that was seen.
+    pub(super) fn newest(&self) -> u64 {
         self.last.map_or(0, |last| last.at)
     }
 
-    /// Takes in the new samples of a look, oldest first; those above `most` are not real.
-    pub(super) fn see(&mut self, samples: impl Iterator<Item = Sample>, most: u64) {
-        let mut samples = samples.filter(|sample| sample.value <= most);
-        let Some(first) = samples.next() else { return };
+    /// Takes in the samples of a look, oldest first; those above `most` are not real.
+    pub(super) fn see(&mut self, at: Duration, samples: impl Iterator<Item = Sample>, most: u64) {
+        let (newest, mut last) = (self.newest(), None);
+        let all = samples.filter(|sample| sample.value <= most).inspect(|one| last = Some(*one));
+        let mut samples = all.filter(|sample| sample.at > newest);
+        let Some(first) = samples.next() else {
+            drop(samples);
+            if last.is_some() {
+                // The clock was set back: what is sampled from now on is new again.
+                (self.last, self.heard) = (last, at);
+            }
+            return;
+        };
+        self.heard = at;
         let before = self.last.replace(first);
         let mut apart = None;
         for sample in samples {
-            let since = sample.at.saturating_sub(self.after());
+            let since = sample.at.saturating_sub(self.newest());
             // What the driver still has at the first look was before it.
             if before.is_some() {
                 self.cover(sample.value, since.min(LONGEST));
@@ -96,39 +122,57 @@ mod tests {
     #[test]
     fn samples_stand_for_the_time_since_the_one_before_them() {
         let mut sum = Sum::default();
-        assert_eq!((sum.total(), sum.after()), (None, 0));
-        sum.see(samples(&[(1_000_000, 100), (1_100_000, 100)]), 100);
-        assert_eq!((sum.total(), sum.after()), (Some(0.0), 1_100_000), "that was before");
-        sum.see(samples(&[(1_200_000, 50), (1_400_000, 25)]), 100);
+        assert_eq!((sum.total(), sum.newest()), (None, 0));
+        sum.see(Duration::ZERO, samples(&[(1_000_000, 100), (1_100_000, 100)]), 100);
+        assert_eq!((sum.total(), sum.newest()), (Some(0.0), 1_100_000), "that was before");
+        sum.see(Duration::ZERO, samples(&[(1_200_000, 50), (1_400_000, 25)]), 100);
         assert!((sum.total().unwrap() - 10.0).abs() < 1e-9, "{sum:?}");
         assert!((sum.covered().unwrap() - 0.3).abs() < 1e-9, "{sum:?}");
-        sum.see(samples(&[]), 100);
-        assert_eq!(sum.after(), 1_400_000);
+        sum.see(Duration::ZERO, samples(&[]), 100);
+        assert_eq!(sum.newest(), 1_400_000);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_is_noticed_after_a_while() {
+        let (mut sum, second) = (Sum::default(), Duration::from_secs);
+        sum.see(second(1), samples(&[(9_000_000, 100)]), 100);
+        sum.see(second(2), samples(&[(9_100_000, 100)]), 100);
+        sum.see(second(3), samples(&[]), 100);
+        assert_eq!((sum.after(second(4)), sum.after(second(8))), (9_100_000, 0));
+        sum.see(second(8), samples(&[(1_900_000, 50), (2_000_000, 50)]), 100);
+        assert_eq!(sum.after(second(9)), 2_000_000, "from here on");
+        sum.see(second(9), samples(&[(2_100_000, 50)]), 100);
+        assert!((sum.covered().unwrap() - 0.2).abs() < 1e-9, "{sum:?}");
+        assert!((sum.total().unwrap() - 15.0).abs() < 1e-9, "{sum:?}");
     }
 
     #[test]
     fn what_cannot_be_is_left_out_and_a_gap_is_not_covered() {
         let mut sum = Sum::default();
-        sum.see(samples(&[(1_000_000, 0)]), 100);
-        sum.see(samples(&[(1_500_000, 4_000_000_000), (2_000_000, 60)]), 100);
+        sum.see(Duration::ZERO, samples(&[(1_000_000, 0)]), 100);
+        sum.see(Duration::ZERO, samples(&[(1_500_000, 4_000_000_000), (2_000_000, 60)]), 100);
         assert_eq!((sum.total(), sum.covered()), (Some(60.0), Some(1.0)));
-        sum.see(samples(&[(9_000_000, 10)]), 100);
+        sum.see(Duration::ZERO, samples(&[(9_000_000, 10)]), 100);
         assert_eq!((sum.total(), sum.covered()), (Some(70.0), Some(2.0)), "a second of seven");
     }
 
     #[test]
     fn a_sample_after_a_gap_stands_for_as_long_as_its_neighbours_and_the_rest_is_guessed() {
         let mut sum = Sum::default();
-        sum.see(samples(&[(900_000, 200), (1_000_000, 200)]), 1000);
+        sum.see(Duration::ZERO, samples(&[(900_000, 200), (1_000_000, 200)]), 1000);
         // An interval of ten seconds, of which the driver has kept the last three tenths.
-        sum.see(samples(&[(10_800_000, 100), (10_900_000, 100), (11_000_000, 100)]), 1000);
+        sum.see(
+            Duration::ZERO,
+            samples(&[(10_800_000, 100), (10_900_000, 100), (11_000_000, 100)]),
+            1000,
+        );
         let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
         assert!(near(sum.total(), 30.0) && near(sum.covered(), 0.3), "{sum:?}");
         assert!(near(sum.whole(), 30.0 + 150.0 * 9.7), "{sum:?}");
         // Less than a second is a gap, too, where samples are a tenth apart; a late one is none.
-        sum.see(samples(&[(11_900_000, 100)]), 1000);
+        sum.see(Duration::ZERO, samples(&[(11_900_000, 100)]), 1000);
         assert!(near(sum.covered(), 0.4) && near(sum.total(), 40.0), "{sum:?}");
-        sum.see(samples(&[(12_050_000, 100)]), 1000);
+        sum.see(Duration::ZERO, samples(&[(12_050_000, 100)]), 1000);
         assert!(near(sum.covered(), 0.55), "{sum:?}");
         assert!(near(sum.whole(), 30.0 + 150.0 * 9.7 + 105.0), "{sum:?}");
     }
@@ -141,7 +185,7 @@ mod tests {
         let all: Vec<Sample> = (1..=500).map(|n| sampled(n * 20_000)).collect();
         for look in [1, 7, 40, 120] {
             let mut sum = Sum::default();
-            all.chunks(look).for_each(|new| sum.see(new.iter().copied(), 100));
+            all.chunks(look).for_each(|new| sum.see(Duration::ZERO, new.iter().copied(), 100));
             let (total, covered) = (sum.total().unwrap(), sum.covered().unwrap());
             // What was before the first look is not counted.
             let steps = (look as u64 * 20_000..10_000_000).step_by(1000);
