@@ -260,7 +260,7 @@ fn a_pipe_is_not_waited_for_and_warnings_fit_a_terminal() {
         fs::write(directory.path().join("theirs/hw_dmon.csv"), "of another program\n").unwrap();
         let shown = output(command.args(["-qec", line, "/dev/null"])).stdout;
         let shown = String::from_utf8(shown).unwrap();
-        assert!(shown.contains("\r\n                (not in the expected form"), "{shown}");
+        assert!(shown.contains("\r\n                the expected form: "), "{shown}");
         assert!(shown.lines().all(|line| line.trim_end().chars().count() < 80), "{shown}");
     }
     let path = directory.path().join("theirs/hw_metrics.csv");
