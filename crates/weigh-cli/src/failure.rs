@@ -173,9 +173,7 @@ fn of_settings(error: &settings::Error) -> Failure {
         settings::Error::GpuWord { .. } => {
             ("cannot use this GPU", "write it like this: --gpus 0,GPU-8f6a")
         }
-        settings::Error::NoGpu { .. } => {
-            ("cannot use this GPU", "see what there is: weigh doctor --hardware")
-        }
+        settings::Error::NoGpu { .. } => ("cannot use this GPU", "see what there is: weigh doctor"),
         settings::Error::ExpectedCores(_) => {
             ("cannot use this number of cores", "write it like this: --expected-cores 4")
         }

@@ -37,16 +37,20 @@ pub enum Error {
         word: String,
     },
     /// There is no such GPU.
-    #[error("there is no GPU \"{word}\": this machine has {count}, counted from 0")]
+    #[error("there is no GPU \"{word}\": this machine has {}", listed(there))]
     NoGpu {
         /// As it was written.
         word: String,
-        /// How many there are.
-        count: usize,
+        /// Which there are.
+        there: Vec<String>,
     },
     /// The number of cores is not one.
     #[error("{0} is not a number of cores")]
     ExpectedCores(f64),
+}
+
+fn listed(there: &[String]) -> String {
+    if there.is_empty() { "none that a driver has".to_owned() } else { there.join(", ") }
 }
 
 fn known() -> String {

@@ -3,12 +3,15 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use nvml_wrapper_sys::bindings::{
-    nvmlAccountingStats_t, nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlSample_t,
+    nvmlAccountingStats_t, nvmlConfComputeMemSizeInfo_t, nvmlProcessDetailList_t,
+    nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessUtilizationSample_t, nvmlSample_t,
     nvmlSamplingType_t, nvmlValue_t, nvmlValueType_t,
 };
 use serde_json::Value;
 
-use crate::script::{Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, lines, number};
+use crate::script::{
+    Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, lines, number,
+};
 use crate::wave::Wave;
 use crate::{about_devices, put, put_all};
 
@@ -39,20 +42,91 @@ fn samples(device: &Value, kind: nvmlSamplingType_t, after: u64) -> Result<Vec<(
     Ok(pairs.filter(|(time, _)| *time > after).collect())
 }
 
+/// An entry as the first drivers of R535 write it, under the name that the shorter one has, too.
+#[repr(C)]
+struct Longer {
+    process: nvmlProcessInfo_t,
+    protected: c_ulonglong,
+}
+
+/// Writes processes as `_v3` does: in longer entries where the script says so.
+fn put_third(
+    device: &Value,
+    place: &str,
+    count: *mut c_uint,
+    room: *mut nvmlProcessInfo_t,
+) -> Result<(), Code> {
+    let processes = processes(device, place)?;
+    if number(device, "/longer_entries").is_err() {
+        return put_all(count, room, processes);
+    }
+    let longer = |process| Longer { process, protected: 0 };
+    put_all(count, room.cast(), processes.into_iter().map(longer).collect())
+}
+
+/// Writes processes as drivers before R450 do.
+fn put_first(
+    device: &Value,
+    place: &str,
+    count: *mut c_uint,
+    room: *mut nvmlProcessInfo_v1_t,
+) -> Result<(), Code> {
+    let first = |process: nvmlProcessInfo_t| nvmlProcessInfo_v1_t {
+        pid: process.pid,
+        usedGpuMemory: process.usedGpuMemory,
+    };
+    put_all(count, room, processes(device, place)?.into_iter().map(first).collect())
+}
+
 about_devices! {
     nvmlDeviceGetComputeRunningProcesses_v3(
         device,
         count: *mut c_uint,
         room: *mut nvmlProcessInfo_t
     ) {
+        put_third(device, "/compute", count, room)
+    }
+    nvmlDeviceGetComputeRunningProcesses_v2(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
         put_all(count, room, processes(device, "/compute")?)
+    }
+    nvmlDeviceGetComputeRunningProcesses(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_v1_t
+    ) {
+        put_first(device, "/compute", count, room)
     }
     nvmlDeviceGetGraphicsRunningProcesses_v3(
         device,
         count: *mut c_uint,
         room: *mut nvmlProcessInfo_t
     ) {
+        put_third(device, "/graphics", count, room)
+    }
+    nvmlDeviceGetGraphicsRunningProcesses_v2(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
         put_all(count, room, processes(device, "/graphics")?)
+    }
+    nvmlDeviceGetGraphicsRunningProcesses(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_v1_t
+    ) {
+        put_first(device, "/graphics", count, room)
+    }
+    // Nobody asks these two: that a driver has them, or not, tells how long its entries are.
+    nvmlDeviceGetConfComputeMemSizeInfo(_device, _room: *mut nvmlConfComputeMemSizeInfo_t) {
+        Err(NOT_SUPPORTED)
+    }
+    nvmlDeviceGetRunningProcessDetailList(_device, _room: *mut nvmlProcessDetailList_t) {
+        Err(NOT_SUPPORTED)
     }
     nvmlDeviceGetSamples(
         device,

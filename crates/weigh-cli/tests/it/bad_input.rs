@@ -91,7 +91,13 @@ fn a_gpu_that_is_none_or_not_there_is_refused() {
     }
     fs::create_dir(machine.path().join("sys")).unwrap();
     let said = refused(&["--host-root", machine.path().to_str().unwrap(), "--gpus", "1,2"]);
-    assert!(said.contains("no GPU \"2\": this machine has 2"), "{said}");
+    assert!(said.contains("no GPU \"2\": this machine has nvidia0, nvidia1"), "{said}");
+    let bare = tempfile::tempdir().unwrap();
+    for directory in ["proc", "sys"] {
+        fs::create_dir(bare.path().join(directory)).unwrap();
+    }
+    let said = refused(&["--host-root", bare.path().to_str().unwrap(), "--gpus", "GPU-8f6a"]);
+    assert!(said.contains("this machine has none that a driver has"), "{said}");
 }
 
 #[test]

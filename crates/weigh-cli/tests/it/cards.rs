@@ -26,6 +26,22 @@ pub fn library() -> PathBuf {
     library
 }
 
+/// A copy of the stand-in that lacks some functions, as an older driver does: where the loader
+/// looks for a name there is another.
+pub fn library_without(directory: &Path, functions: &[&str]) -> PathBuf {
+    let mut bytes = std::fs::read(library()).unwrap();
+    for function in functions {
+        let name = format!("\0{function}\0").into_bytes();
+        let places: Vec<usize> =
+            (0..=bytes.len() - name.len()).filter(|&at| bytes[at..].starts_with(&name)).collect();
+        assert!(!places.is_empty(), "{function} is there");
+        places.into_iter().for_each(|at| bytes[at + 1] = b'-');
+    }
+    let copy = directory.join("libolder.so");
+    std::fs::write(&copy, bytes).unwrap();
+    copy
+}
+
 /// A card that answers everything.
 pub fn card(index: usize) -> Value {
     json!({

@@ -21,6 +21,7 @@ mod gpu_files;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod gpu_trouble;
+mod gpu_users;
 mod groups;
 mod hardware;
 mod harm;

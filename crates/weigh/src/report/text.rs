@@ -3,12 +3,11 @@
 //! What came from the outside (names, reasons) is shown with control characters
 //! escaped: a process may be called anything.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use crate::quantity::{self, Units};
 use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
-use crate::words::printable;
+use crate::words::{broken, printable};
 
 /// How the text looks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -224,7 +223,7 @@ impl Text {
         let system = summary.parts.system.figures.get("gpu_memory_peak_bytes").unwrap_or(&none);
         let style = self.style;
         let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
-        let of = if count == 1 { "GPU".to_owned() } else { format!("{count} GPUs") };
+        let of = if count == 1 { "one GPU".to_owned() } else { format!("{count} GPUs") };
         let note = part("with everybody's", system, |bytes| style.bytes(bytes));
         let memory = get("gpu_memory_peak_bytes");
         // One that only shows the desktop, as in most laptops, is not worth a line.
@@ -346,9 +345,9 @@ impl Text {
     }
 
     fn remark(&mut self, colour: &str, word: &str, sentence: &str, advice: &str) {
-        let mut line = String::new();
-        let _ = write!(line, "  {} {sentence}", self.style.paint(colour, &format!("{word}:")));
-        self.push(&line);
+        let word = format!("{word}:");
+        let lines = broken(&format!("{word} {sentence}"), 75).join("\n    ");
+        self.push(&format!("  {}", lines.replacen(&word, &self.style.paint(colour, &word), 1)));
         if !advice.is_empty() {
             let advice = self.style.paint(DIM, advice);
             self.push(&format!("    {advice}"));

@@ -114,7 +114,7 @@ pub struct Caller {
 fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
     let wanted = settings.gpus.as_deref().unwrap_or_default();
     match gpu::not_there(host, wanted) {
-        Some((word, count)) => Err(settings::Error::NoGpu { word: word.to_owned(), count }),
+        Some((word, there)) => Err(settings::Error::NoGpu { word: word.to_owned(), there }),
         None => Ok(()),
     }
 }

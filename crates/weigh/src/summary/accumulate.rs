@@ -137,7 +137,7 @@ impl Accumulator {
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
-            gpus: Gpus::new(manifest.is_merged()),
+            gpus: Gpus::new(manifest.interval_seconds),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),

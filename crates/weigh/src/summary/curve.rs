@@ -23,27 +23,38 @@ impl Peak {
 pub struct Mean {
     last: Option<(f64, f64)>,
     area: f64,
-    first: f64,
+    length: f64,
+    /// The lowest value and the highest: a mean is between them, whatever sums are rounded to.
+    range: Option<(f64, f64)>,
 }
 
 impl Mean {
     /// The value from now on.
     pub fn see(&mut self, value: f64, at: f64) {
-        match self.last {
-            Some((before, then)) => self.area += before * (at - then).max(0.0),
-            None => self.first = at,
-        }
+        self.pause(at);
         self.last = Some((value, at));
+        let (lowest, highest) = self.range.unwrap_or((value, value));
+        self.range = Some((lowest.min(value), highest.max(value)));
     }
 
-    /// The mean from the first value until `end`, or until the last when that is later: a command
-    /// is timed from its exec, which is a moment after the run's zero.
+    /// From now on it is not known, until it is seen again.
+    pub fn pause(&mut self, at: f64) {
+        if let Some((before, then)) = self.last.take() {
+            let length = (at - then).max(0.0);
+            self.area += before * length;
+            self.length += length;
+        }
+    }
+
+    /// The mean over the time in which it was known until `end`, or until the last when that is
+    /// later: a command is timed from its exec, which is a moment after the run's zero.
     pub fn until(mut self, end: f64) -> Option<f64> {
-        let (value, at) = self.last?;
-        let end = end.max(at);
-        self.see(value, end);
-        let length = end - self.first;
-        Some(if length > 0.0 { self.area / length } else { value })
+        let last = self.last;
+        self.pause(end);
+        let (lowest, highest) = self.range?;
+        // What was seen for a moment only has no time to be weighed with.
+        let mean = if self.length > 0.0 { self.area / self.length } else { last?.0 };
+        Some(mean.clamp(lowest, highest))
     }
 }
 
@@ -87,6 +98,9 @@ mod tests {
         assert_eq!(mean.until(4.0), Some((10.0 + 3.0 * 20.0) / 4.0));
         assert_eq!(Mean::default().until(4.0), None);
         assert_eq!(mean.until(0.5), Some(10.0), "until its last value at least");
+        mean.pause(2.0);
+        mean.see(0.0, 100.0);
+        assert_eq!(mean.until(102.0), Some((10.0 + 20.0) / 4.0), "and not while it is unknown");
     }
 
     #[test]

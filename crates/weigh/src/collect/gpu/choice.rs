@@ -19,6 +19,7 @@ enum Word<'w> {
 }
 
 fn read(word: &str) -> Option<Word<'_>> {
+    let word = word.trim();
     let begins = |start: &str| {
         word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     };
@@ -28,7 +29,9 @@ fn read(word: &str) -> Option<Word<'_>> {
     let maker = MAKERS.into_iter().find(|maker| word.starts_with(maker));
     let word = maker.and_then(|maker| word.strip_prefix(maker)).unwrap_or(word);
     let (card, part) = word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
-    if part.is_some_and(|part| !is_number(part)) || !is_number(card) {
+    // As names have them: 00 is nobody's number.
+    let is_plain = |text: &str| is_number(text) && (text == "0" || !text.starts_with('0'));
+    if part.is_some_and(|part| !is_plain(part)) || !is_plain(card) {
         return None;
     }
     card.parse().ok().map(|number| Word::Number(maker, number))
@@ -43,20 +46,21 @@ pub fn is_word(word: &str) -> bool {
     read(word).is_some()
 }
 
-/// The first word that is the number of a card that this machine does not have, and how many it
-/// has. Nothing where only the driver can tell.
-pub fn not_there<'w>(host: &Host, wanted: &'w [String]) -> Option<(&'w str, usize)> {
+/// The first word that means a card that this machine does not have, and which it has. Nothing
+/// where only the driver can tell.
+pub fn not_there<'w>(host: &Host, wanted: &'w [String]) -> Option<(&'w str, Vec<String>)> {
     let counts = counts(host)?;
-    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    let is_bare = counts.iter().all(|(_, count)| *count == 0);
     let is_beyond = |word: &&String| match read(word) {
         Some(Word::Number(maker, number)) => counts
             .iter()
             .filter(|(name, _)| maker.is_none_or(|maker| maker == *name))
             .all(|(_, count)| number as usize >= *count),
-        Some(Word::Uuid) | None => false,
+        Some(Word::Uuid) | None => is_bare,
     };
-    let word = wanted.iter().find(is_beyond).filter(|_| all > 0)?;
-    Some((word, all))
+    let word = wanted.iter().find(is_beyond)?;
+    let named = |(maker, count)| (0..count).map(move |number| format!("{maker}{number}"));
+    Some((word, counts.into_iter().flat_map(named).collect()))
 }
 
 /// How many cards of each maker a glance at the machine finds; nothing when there may be more.
@@ -76,6 +80,7 @@ fn counts(host: &Host) -> Option<[(&'static str, usize); 3]> {
 
 /// Whether a word means this GPU: its name, its number, its UUID or the beginning of it.
 fn means(word: &str, gpu: &Gpu) -> bool {
+    let word = word.trim();
     let number = gpu.name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
     // As CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES have it: enough of the UUID to tell it.
     let is_beginning = |uuid: &str| {
@@ -154,13 +159,14 @@ mod tests {
             "intel3",
             "0:1",
             "nvidia0:1",
+            " 1 ",
             "GPU-8f",
             "gpu-8f",
             "MIG-1",
         ] {
             assert!(is_word(word), "{word}");
         }
-        for word in ["", "all", "nvidia", "-1", "1:", ":1", "1:x", "99999999999", "0 1"] {
+        for word in ["", "all", "nvidia", "-1", "1:", ":1", "1:x", "99999999999", "0 1", "00"] {
             assert!(!is_word(word), "{word}");
         }
     }
@@ -172,7 +178,7 @@ mod tests {
             .proc("driver/nvidia/gpus/0000:3b:00.0/information", "");
         let told = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            not_there(&fake.host(), &words).map(|(word, count)| (word.to_owned(), count))
+            not_there(&fake.host(), &words).map(|(word, there)| (word.to_owned(), there.len()))
         };
         assert_eq!(told(&["1", "2"]), Some(("2".to_owned(), 2)));
         assert_eq!(told(&["nvidia7:0"]), Some(("nvidia7:0".to_owned(), 2)));
@@ -185,11 +191,15 @@ mod tests {
         );
         let told = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            not_there(&fake.host(), &words).map(|(word, count)| (word.to_owned(), count))
+            not_there(&fake.host(), &words).map(|(word, there)| (word.to_owned(), there.len()))
         };
         assert_eq!(told(&["1", "intel0"]), None);
         assert_eq!(told(&["intel1"]), Some(("intel1".to_owned(), 3)), "of all makers");
         let bare = FakeHost::new();
+        let uuid = ["GPU-8f6a".to_owned()];
+        let told = not_there(&bare.host(), &uuid);
+        assert_eq!(told, Some(("GPU-8f6a", Vec::new())), "there is no driver at all");
+        bare.set_proc("driver/nvidia/version", "NVRM version: 575\n");
         assert_eq!(not_there(&bare.host(), &["7".to_owned()]), None, "it is not known");
     }
 }

@@ -58,7 +58,8 @@ metrics! {
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
-        /// Time it was asleep; it was busy for the rest at most. Intel's.
+        /// Time it was asleep: of its parts that sleep by themselves, as render and media may, the
+        /// one that slept least. No part was busy for more than the rest. Intel's.
         asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
         age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
@@ -73,7 +74,7 @@ metrics! {
         /// Memory that is free.
         free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, physical_vram_size_bytes";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
@@ -90,7 +91,8 @@ metrics! {
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter began, by its own counter.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
-        /// Energy since it was first looked at: all samples of its power, added up.
+        /// Energy since it was first looked at: all samples of its power, added up. Of time that no
+        /// sample covers, it is as if power had changed evenly.
         energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// How warm it is.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
@@ -146,9 +148,9 @@ metrics! {
 metrics! {
     /// Links of one GPU to the machine and to other GPUs.
     pub struct GpuLink in Gpu / "link", "GPU links" {
-        /// What it receives over PCIe.
+        /// What it receives over PCIe, counted for 20 ms once a second; in between it stands as it was.
         pcie_received: Gauge u64 BytesPerSecond, "Received over PCIe", from "nvmlDeviceGetPcieThroughput RX_BYTES";
-        /// What it sends over PCIe.
+        /// What it sends over PCIe, counted for 20 ms once a second; in between it stands as it was.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// The generation of PCIe that its link runs with now.
         pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
@@ -195,7 +197,8 @@ metrics! {
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
         /// Share of the memory's time that was its own.
         memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";
-        /// Share of the video encoder's time that was its own.
+        /// Share of the video encoder's time that was its own. AMD's RDNA3, MI300 and later
+        /// decode there, too.
         encoder: Gauge f64 Ratio, "GPU encoder", from "nvmlDeviceGetProcessUtilization encUtil, drm-engine-enc";
         /// Share of the video decoder's time that was its own.
         decoder: Gauge f64 Ratio, "GPU decoder", from "nvmlDeviceGetProcessUtilization decUtil, drm-engine-dec";
@@ -203,7 +206,8 @@ metrics! {
         video: Gauge f64 Ratio, "GPU video", from "drm-engine-video, drm-cycles-vcs";
         /// Share of the time of engines that copy that was its own: AMD's and Intel's.
         copy: Gauge f64 Ratio, "GPU copying", from "drm-engine-{dma,copy}, drm-cycles-bcs";
-        /// Share of the compute units that worked for it at the moment: AMD's.
+        /// Share of the compute units that worked for it at the moment: AMD's, of processes of the
+        /// run, because the kernel asks the whole card for it.
         occupancy: Gauge f64 Ratio, "GPU occupancy", from "kfd/proc/PID/stats_*/cu_occupancy";
     }
 }

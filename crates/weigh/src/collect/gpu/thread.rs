@@ -5,6 +5,8 @@
 //! kernel would add what it read to the account of our children.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +16,10 @@ use crate::sample::{Gpu, ProcessId};
 
 /// A driver is not asked oftener: its own samples are a tenth of a second apart or more.
 const REST: Duration = Duration::from_millis(100);
+
+/// A reading is no older, however rare ticks are: a run may end at any moment, and what the driver
+/// keeps of its own samples reaches back some seconds only.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// How long the end of a run waits for an answer that is under way. Without it, the library
 /// would be taken apart while it works.
@@ -54,28 +60,40 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands something over, waits for the moment of the next reading, and says whose files
-    /// moved until then.
-    fn hand_over(&self, put: impl FnOnce(&mut News), earliest: Duration) -> Vec<ProcessId> {
+    /// Hands something over, waits for the moment of the next reading, which is between these
+    /// two, and says whose files moved until then.
+    fn hand_over(
+        &self,
+        put: impl FnOnce(&mut News),
+        earliest: Duration,
+        latest: Duration,
+    ) -> Vec<ProcessId> {
         let mut state = self.lock();
         put(&mut state.news);
         state.is_asking = false;
         self.changed.notify_all();
         loop {
             let now = Clock::Monotonic.now();
-            let due = state.due.filter(|_| !state.stops).map(|due| due.max(earliest));
-            state = match due {
-                Some(due) if due <= now => {
-                    state.due = None;
-                    state.is_asking = true;
-                    return state.moved.drain().collect();
-                }
-                Some(due) => {
-                    let waited = self.changed.wait_timeout(state, due - now);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+            let due = state.due.map_or(latest, |due| due.min(latest)).max(earliest);
+            if state.stops {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else if due <= now {
+                state.due = None;
+                state.is_asking = true;
+                return state.moved.drain().collect();
+            } else {
+                let waited = self.changed.wait_timeout(state, due - now);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Says that there will be nothing more, and why. The thread stays.
+    fn end(&self, why: &str) -> Infallible {
+        loop {
+            self.hand_over(|news| news.ended = Some(why.to_owned()), Duration::MAX, Duration::MAX);
         }
     }
 }
@@ -92,15 +110,19 @@ impl Exchange {
         shared.lock().is_asking = true;
         let (moved, theirs) = (moved.to_vec(), Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("weigh-gpu".to_owned());
-        thread.spawn(move || ask(&theirs, find, moved))?;
+        thread.spawn(move || {
+            let asked = catch_unwind(AssertUnwindSafe(|| ask(&theirs, find, moved)));
+            // Nobody else would hear of it, and GPUs would seem to be silent.
+            asked.unwrap_or_else(|_| theirs.end("what asks the driver has failed"))
+        })?;
         Ok(Exchange { shared })
     }
 
-    /// Takes what is new, and asks for the next reading at a moment, unless one is due.
+    /// Takes what is new, and asks for the next reading at a moment, unless one is due before.
     fn take(&self, next: Duration, moved: &[ProcessId]) -> News {
         let mut state = self.shared.lock();
         state.moved.extend(moved);
-        if state.due.is_none() {
+        if state.due.is_none_or(|due| next < due) {
             state.due = Some(next);
             self.shared.changed.notify_all();
         }
@@ -134,12 +156,10 @@ pub(super) fn answers(find: Find) -> Answers {
     })
 }
 
-fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
+fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) -> Infallible {
     let mut asked = match find() {
         Ok(asked) => asked,
-        Err(why) => loop {
-            shared.hand_over(|news| news.ended = Some(why.clone()), Duration::MAX);
-        },
+        Err(why) => return shared.end(&why),
     };
     let mut there = Some(asked.there());
     loop {
@@ -156,6 +176,6 @@ fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) {
             news.reading = Some(reading);
             news.there = there.take().or(news.there.take());
         };
-        moved = shared.hand_over(put, at + REST);
+        moved = shared.hand_over(put, at + REST, at + FRESH);
     }
 }

@@ -50,7 +50,7 @@ impl std::fmt::Display for Code {
             11 => "interrupts do not arrive",
             13 => "the driver is too old",
             14 => "the card's own memory of itself is damaged",
-            15 => "the card is lost: it fell off the bus, or stopped to answer",
+            15 => "the card is lost: it fell off the bus, or does not answer any more",
             16 => "the card needs a reset",
             17 => "the operating system refused",
             18 => "library and driver are of different versions; restart the machine",

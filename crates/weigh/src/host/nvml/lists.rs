@@ -3,8 +3,9 @@
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;
 
-use nvml_wrapper_sys::bindings::{nvmlProcessInfo_t, nvmlProcessUtilizationSample_t, nvmlSample_t};
+use nvml_wrapper_sys::bindings::{nvmlProcessUtilizationSample_t, nvmlSample_t, nvmlValue_t};
 
+use super::users::{Entry, known};
 use super::{Code, Device, call};
 
 /// What the driver samples by itself (`nvmlSamplingType_t`).
@@ -31,15 +32,6 @@ pub struct Sample {
     pub value: u64,
 }
 
-/// A process that uses a card, by the pid the driver has for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct User {
-    /// Its pid, in the first pid namespace of the machine.
-    pub pid: u32,
-    /// Memory of the card that it has, in bytes, where the driver knows it.
-    pub memory: Option<u64>,
-}
-
 /// What one process did on a card over some time before a moment, in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerProcess {
@@ -55,42 +47,59 @@ pub struct PerProcess {
 #[derive(Default)]
 pub struct Room {
     samples: Vec<nvmlSample_t>,
-    users: Vec<nvmlProcessInfo_t>,
+    pub(super) users: Vec<Entry>,
     processes: Vec<nvmlProcessUtilizationSample_t>,
 }
 
 /// A list may have become longer between the call that says so and the next.
 const TRIES: usize = 3;
 
-/// Asks for a list until it fits: once, when the room that is there is enough.
-fn fill<T>(
+/// Asks for a list until it fits: once, when the room that is there is enough. Says how many of
+/// the room's places were written.
+pub(super) fn fill<T: Copy>(
     room: &mut Vec<T>,
     least: usize,
+    blank: T,
     mut ask: impl FnMut(&mut c_uint, *mut T) -> Result<(), Code>,
-) -> Result<(), Code> {
+) -> Result<usize, Code> {
+    if room.len() < least {
+        room.resize(least, blank);
+    }
     for _ in 0..TRIES {
-        room.clear();
-        room.reserve(least);
-        let mut count = room.capacity() as c_uint;
-        match ask(&mut count, room.spare_capacity_mut().as_mut_ptr().cast()) {
-            Ok(()) => {
-                let count = (count as usize).min(room.capacity());
-                // SAFETY: the call has written this many, and there was room for them.
-                unsafe { room.set_len(count) };
-                return Ok(());
+        let mut count = room.len() as c_uint;
+        match ask(&mut count, room.as_mut_ptr()) {
+            Ok(()) => return Ok((count as usize).min(room.len())),
+            Err(Code::INSUFFICIENT_SIZE) => {
+                room.resize((count as usize).max(room.len()) * 2, blank);
             }
-            Err(Code::INSUFFICIENT_SIZE) => room.reserve((count as usize).max(least) * 2),
             Err(code) => return Err(code),
         }
     }
     Err(Code::INSUFFICIENT_SIZE)
 }
 
+/// Nothing newer is an empty list.
+fn or_none(filled: Result<usize, Code>) -> Result<usize, Code> {
+    match filled {
+        Err(Code::NOT_FOUND) => Ok(0),
+        other => other,
+    }
+}
+
 /// Samples that a driver keeps: 120 of most kinds.
 const SAMPLES: usize = 256;
 
-/// Processes that most machines have on one card at most.
-const USERS: usize = 64;
+const NO_SAMPLE: nvmlSample_t =
+    nvmlSample_t { timeStamp: 0, sampleValue: nvmlValue_t { ullVal: 0 } };
+
+const NO_PROCESS: nvmlProcessUtilizationSample_t = nvmlProcessUtilizationSample_t {
+    pid: 0,
+    timeStamp: 0,
+    smUtil: 0,
+    memUtil: 0,
+    encUtil: 0,
+    decUtil: 0,
+};
 
 impl Device {
     /// The driver's samples that are newer than a moment, oldest first; none is an empty list.
@@ -99,21 +108,17 @@ impl Device {
         what: Sampled,
         after: u64,
         room: &mut Room,
-        mut each: impl FnMut(Sample),
-    ) -> Result<(), Code> {
+    ) -> Result<impl Iterator<Item = Sample>, Code> {
         let mut kind = 0;
-        let filled = fill(&mut room.samples, SAMPLES, |count, samples| {
+        let count = or_none(fill(&mut room.samples, SAMPLES, NO_SAMPLE, |count, samples| {
             let (library, handle, what) = (self.library, self.handle, what as u32);
             call!(library, nvmlDeviceGetSamples(handle, what, after, &mut kind, count, samples))
-        });
-        match filled {
-            Ok(()) => {}
-            Err(Code::NOT_FOUND) => return Ok(()),
-            Err(code) => return Err(code),
-        }
-        room.samples.sort_unstable_by_key(|sample| sample.timeStamp);
-        for sample in room.samples.iter().filter(|sample| sample.timeStamp > after) {
-            // SAFETY: `kind` says which part of the union was written.
+        }))?;
+        let samples = &mut room.samples[..count];
+        samples.sort_unstable_by_key(|sample| sample.timeStamp);
+        let samples = samples.iter().filter(move |sample| sample.timeStamp > after);
+        Ok(samples.map(move |sample| {
+            // SAFETY: `kind` says which part of the union was written, and all of it is a number.
             let value = unsafe {
                 let value = &sample.sampleValue;
                 match kind {
@@ -122,54 +127,27 @@ impl Device {
                     _ => value.ullVal,
                 }
             };
-            each(Sample { at: sample.timeStamp, value });
-        }
-        Ok(())
+            Sample { at: sample.timeStamp, value }
+        }))
     }
 
-    /// Processes that compute on it.
-    pub fn computing(self, room: &mut Room, each: impl FnMut(User)) -> Result<(), Code> {
-        let (library, handle) = (self.library, self.handle);
-        fill(&mut room.users, USERS, |count, users| {
-            call!(library, nvmlDeviceGetComputeRunningProcesses_v3(handle, count, users))
-        })?;
-        room.users.iter().map(user).for_each(each);
-        Ok(())
-    }
-
-    /// Processes that draw on it.
-    pub fn drawing(self, room: &mut Room, each: impl FnMut(User)) -> Result<(), Code> {
-        let (library, handle) = (self.library, self.handle);
-        fill(&mut room.users, USERS, |count, users| {
-            call!(library, nvmlDeviceGetGraphicsRunningProcesses_v3(handle, count, users))
-        })?;
-        room.users.iter().map(user).for_each(each);
-        Ok(())
-    }
-
-    /// What its processes did, as far as it is newer than a moment.
+    /// What its processes did, as far as it is newer than a moment; none is an empty list.
+    ///
+    /// Only those are told of that did anything in the driver's last sample period.
     pub fn per_process(
         self,
         after: u64,
         room: &mut Room,
-        each: impl FnMut(PerProcess),
-    ) -> Result<(), Code> {
+    ) -> Result<impl Iterator<Item = PerProcess>, Code> {
         let (library, handle) = (self.library, self.handle);
-        let filled = fill(&mut room.processes, SAMPLES, |count, samples| {
+        let count = or_none(fill(&mut room.processes, SAMPLES, NO_PROCESS, |count, samples| {
             call!(library, nvmlDeviceGetProcessUtilization(handle, samples, count, after))
-        });
-        match filled {
-            Ok(()) => {}
-            Err(Code::NOT_FOUND) => return Ok(()),
-            Err(code) => return Err(code),
-        }
-        let processes = room.processes.iter().map(|sample| PerProcess {
+        }))?;
+        Ok(room.processes[..count].iter().map(|sample| PerProcess {
             pid: sample.pid,
             at: sample.timeStamp,
             shares: [sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil],
-        });
-        processes.for_each(each);
-        Ok(())
+        }))
     }
 
     /// Whether the driver keeps an account of each process.
@@ -179,18 +157,12 @@ impl Device {
         Ok(mode == 1)
     }
 
-    /// The most memory that a process ever had, by the driver's account.
-    pub fn memory_peak(self, pid: u32) -> Result<u64, Code> {
+    /// The most memory that a process ever had, by the driver's account, where it knows.
+    pub fn memory_peak(self, pid: u32) -> Result<Option<u64>, Code> {
         let mut account = MaybeUninit::uninit();
         let (library, handle) = (self.library, self.handle);
         call!(library, nvmlDeviceGetAccountingStats(handle, pid, account.as_mut_ptr()))?;
         // SAFETY: a call that succeeds has written its answer.
-        Ok(unsafe { account.assume_init() }.maxMemoryUsage)
+        Ok(known(unsafe { account.assume_init() }.maxMemoryUsage))
     }
-}
-
-fn user(process: &nvmlProcessInfo_t) -> User {
-    // All bits set is NVML's word for "not known".
-    let memory = (process.usedGpuMemory != u64::MAX).then_some(process.usedGpuMemory);
-    User { pid: process.pid, memory }
 }

@@ -16,6 +16,7 @@ mod code;
 mod device;
 mod gpm;
 mod lists;
+mod users;
 
 use std::ffi::{CStr, OsString, c_char};
 
@@ -24,7 +25,8 @@ use nvml_wrapper_sys::bindings::NvmlLib;
 pub use code::Code;
 pub use device::{Clock, Device, Ecc, Memory, Violation};
 pub use gpm::{Gpm, GpmActivity};
-pub use lists::{PerProcess, Room, Sample, Sampled, User};
+pub use lists::{PerProcess, Room, Sample, Sampled};
+pub use users::User;
 
 use super::environment;
 

@@ -93,7 +93,8 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     let system = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
     assert_eq!(system, Some(2.0 * GIB as f64));
     // The second came a little later, and is there as long as the first.
-    assert!((value(&summary, "gpus_busy_mean") - 1.0).abs() < 0.05);
+    let mean = value(&summary, "gpus_busy_mean");
+    assert!((mean - 1.0).abs() < 0.05, "{mean}");
     assert!((value(&summary, "gpu_utilization_mean_ratio") - 0.5).abs() < 0.025);
     for gpu in &summary.gpus {
         assert_eq!(gpu.utilization_mean_ratio, Some(0.5));

@@ -19,6 +19,7 @@ pub(super) fn busy(summary: &Summary) -> Bar {
         summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count(),
     );
     let note = match mean {
+        Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
     };
@@ -31,8 +32,8 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     // Of those that say how much is in use.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
     let telling = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
-    let all: Option<u64> = telling.map(|gpu| gpu.is.memory_bytes).sum();
-    let all = all.filter(|all| *all > 0).map(|all| all as f64);
+    let all: Option<f64> = telling.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
+    let all = all.filter(|all| *all > 0.0);
     let bytes = |value: f64| quantity::bytes(value, units);
     let note = match (used, all) {
         (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),

@@ -7,7 +7,8 @@ use super::super::gpus::{Energy, Gpus};
 use super::{NOT_SEEN, SHORT, missing};
 
 const MEMORY: &str = "memory of GPUs by process, summed";
-const UTILIZATION: &str = "utilization of GPUs, all samples of the driver";
+const SAMPLED: &str = "utilization of GPUs, all samples of the driver";
+const LOOKED: &str = "utilization of GPUs, as each look found it, over time";
 const AT_TICKS: &str = "utilization of GPUs, as each tick found it";
 const ENERGY: &str = "energy counters of GPUs, summed";
 const UNKNOWN: &str = "processes on a GPU whose memory, or whose run, is not known are not in it";
@@ -15,7 +16,10 @@ const SILENT: &str = "no GPU here says how busy it is";
 const PARTIAL: &str = "a GPU that does not say how busy it is is not in it";
 const NO_ENERGY: &str = "no GPU here was asked twice for its energy, or none tells it";
 
-const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the run use none of the GPUs";
+const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the \
+                      run use none of the GPUs";
+const PARTS: &str = "parts of a divided GPU do not say how busy they are, nor their energy";
+const NOBODY: &str = "who uses the GPUs could not be told";
 
 /// Why nothing is known of GPUs.
 fn why(run: &Accumulator) -> String {
@@ -29,6 +33,7 @@ fn why(run: &Accumulator) -> String {
 /// Why nothing is known of what GPUs did for the run, where those that are there are silent.
 fn why_not(run: &Accumulator, silent: &str) -> String {
     match (run.gpus.is_any(), run.gpus.expected_count()) {
+        (true, 0) if run.gpus.are_parts() => PARTS.to_owned(),
         (true, 0) => HIDDEN.to_owned(),
         (true, _) => silent.to_owned(),
         (false, _) => why(run),
@@ -46,6 +51,9 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
             let more = if *some_unknown { UNKNOWN } else { SHORT };
             Figure::sampled(bytes, MEMORY).at(at).because(more)
         }
+        Peak { value: None, .. } if run.gpus.is_any() => {
+            Figure::unknown(MEMORY, run.reason("gpu").unwrap_or(NOBODY))
+        }
         Peak { value: None, .. } => Figure::unknown(MEMORY, &why(run)),
     }
 }
@@ -62,19 +70,21 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let (count, are_all) = (telling as f64, telling == run.gpus.expected_count());
     let unknown = |source: &str| Figure::unknown(source, &why_not(run, SILENT));
     let of_those = |figure: Figure| if are_all { figure } else { figure.because(PARTIAL) };
-    let mean = match run.gpus.busy_mean(end) {
-        // It is the machine's: others may have been busy on the same GPUs.
-        Some(mean) => {
-            of_those(Figure::between(mean, Method::Sampled, 0.0, Some(count), UTILIZATION))
-        }
-        None => unknown(UTILIZATION),
-    };
+    let source = if run.gpus.are_sampled() { SAMPLED } else { LOOKED };
+    let mean = run.gpus.busy_mean(end);
     let peak = match run.gpus.busy {
         Peak { value: Some(peak), at } => {
+            // Between two looks it may have been higher, and was, where the mean is.
+            let peak = peak.max(mean.unwrap_or(peak));
             let upper = Some(count.max(peak));
             of_those(Figure::between(peak, Method::Sampled, peak, upper, AT_TICKS).at(at))
         }
         Peak { value: None, .. } => unknown(AT_TICKS),
+    };
+    let mean = match mean {
+        // It is the machine's: others may have been busy on the same GPUs.
+        Some(mean) => of_those(Figure::between(mean, Method::Sampled, 0.0, Some(count), source)),
+        None => unknown(source),
     };
     put("gpu_utilization_mean_ratio", shared(&mean, count));
     put("gpu_utilization_peak_ratio", shared(&peak, count));

@@ -21,8 +21,9 @@ pub(super) struct Followed {
     memory_free: Option<u64>,
     pub(super) utilization: Busy,
     memory_utilization: Busy,
-    /// When it was first and last looked at.
-    pub(super) seen: Option<(f64, f64)>,
+    /// When it last answered, and for how long it has.
+    answered: Option<f64>,
+    pub(super) covered: f64,
     power: Peak,
     power_mean: Mean,
     energy: Growth,
@@ -43,12 +44,16 @@ pub(super) struct Followed {
 pub(super) struct User {
     name: String,
     memory: Option<u64>,
-    utilization: (f64, u32),
+    utilization: Option<f64>,
+    /// Share of the GPU × seconds, and the seconds that this is of.
+    used: (f64, f64),
+    /// Seconds of which its share is not told yet.
+    untold: f64,
 }
 
-/// Begins or lengthens the time in which something was looked at.
-pub(super) fn see_until(seen: &mut Option<(f64, f64)>, at: f64) {
-    *seen = Some((seen.map_or(at, |(first, _)| first), at));
+/// When a GPU was looked at that is told of at this moment.
+pub(super) fn looked(at: f64, activity: &GpuActivity) -> f64 {
+    at - activity.age.unwrap_or(0.0)
 }
 
 impl Followed {
@@ -57,16 +62,26 @@ impl Followed {
         Followed { is, ..Followed::default() }
     }
 
+    /// Takes in a look; after a longer gap than this, what was in between is not known.
     pub(super) fn see(
         &mut self,
         at: f64,
+        gap: f64,
         entity: Entity,
         activity: &GpuActivity,
         memory: &GpuMemory,
         power: &GpuPower,
     ) {
-        // Of several recordings it was looked at before the round was over.
-        see_until(&mut self.seen, at - activity.age.unwrap_or(0.0));
+        let looked = looked(at, activity);
+        match self.answered {
+            Some(then) if looked - then <= gap => self.covered += (looked - then).max(0.0),
+            Some(then) => self.pause(then),
+            None => {}
+        }
+        // A row without anything is that of a driver that is silent.
+        let is_silent = (activity, memory, power)
+            == (&GpuActivity::default(), &GpuMemory::default(), &GpuPower::default());
+        self.answered = (!is_silent).then_some(looked);
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
@@ -74,9 +89,12 @@ impl Followed {
         self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
         let memory_busy = activity.memory_busy.zip(activity.observed);
         self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
-        if let Some(watts) = power.draw {
-            self.power.see(watts, at);
-            self.power_mean.see(watts, at);
+        match power.draw {
+            Some(watts) => {
+                self.power.see(watts, at);
+                self.power_mean.see(watts, at);
+            }
+            None => self.power_mean.pause(at),
         }
         if let Some(degrees) = power.temperature {
             self.temperature.see(degrees, at);
@@ -90,6 +108,22 @@ impl Followed {
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
     }
 
+    fn pause(&mut self, at: f64) {
+        self.utilization.pause(at);
+        self.memory_utilization.pause(at);
+        self.power_mean.pause(at);
+    }
+
+    /// Until when means are known: while it answers, a value holds.
+    fn end(&self, end: f64) -> f64 {
+        self.answered.map_or(end, |last| last.min(end))
+    }
+
+    /// The share of its time in which it was busy.
+    pub(super) fn busy(&self, end: f64) -> Option<f64> {
+        self.utilization.mean(self.end(end))
+    }
+
     pub(super) fn see_trouble(&mut self, at: f64, throttle: &GpuThrottle, errors: &GpuEcc) {
         self.heat_held.see(throttle.thermal, at);
         self.power_held.see(throttle.power, at);
@@ -98,6 +132,10 @@ impl Followed {
 
     /// Its energy, and whether it counted that itself.
     pub(super) fn energy(&self) -> Option<(f64, bool)> {
+        // A counter that was looked at once has not told what was used.
+        if self.covered <= 0.0 {
+            return None;
+        }
         let sampled = self.energy_sampled.total();
         // A counter that was found to be wrong is not told any more, and one that never moved
         // while power was taken would be.
@@ -109,16 +147,16 @@ impl Followed {
     }
 
     pub(super) fn finish(self, end: f64) -> Gpu {
-        let energy = self.energy();
+        let (energy, end) = (self.energy(), self.end(end));
         let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
         users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
         let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
             pid: id.pid,
             name: user.name,
             memory_peak_bytes: user.memory,
-            utilization_mean_ratio: match user.utilization {
-                (_, 0) => None,
-                (sum, count) => Some(sum / f64::from(count)),
+            utilization_mean_ratio: match user.used {
+                (used, seconds) if seconds > 0.0 => Some(used / seconds),
+                _ => user.utilization,
             },
         });
         Gpu {
@@ -127,16 +165,16 @@ impl Followed {
             memory_peak_at_seconds: self.memory.value.map(|_| self.memory.at),
             memory_free_least_bytes: self.memory_free,
             utilization_mean_ratio: self.utilization.mean(end),
-            utilization_peak_ratio: self.utilization.peak.value,
+            utilization_peak_ratio: self.utilization.highest(end),
             memory_utilization_mean_ratio: self.memory_utilization.mean(end),
-            memory_utilization_peak_ratio: self.memory_utilization.peak.value,
+            memory_utilization_peak_ratio: self.memory_utilization.highest(end),
             power_mean_watts: self.power_mean.until(end),
             power_peak_watts: self.power.value,
             energy_joules: energy.map(|(joules, _)| joules),
             temperature_peak_celsius: self.temperature.value,
             throttled_by_heat_seconds: self.heat_held.total(),
             throttled_by_power_seconds: self.power_held.total(),
-            observed_seconds: self.seen.map(|(first, last)| last - first),
+            observed_seconds: (self.covered > 0.0).then_some(self.covered),
             memory_errors_uncorrected: self.uncorrected.total(),
             processes_peak: self.processes,
             processes_unknown_peak: self.processes_unknown,
@@ -146,12 +184,16 @@ impl Followed {
 }
 
 impl User {
-    pub(super) fn see(&mut self, name: String, share: &GpuShare) {
+    /// Takes in what it has of the GPU, so many seconds after the look before. A share is that of
+    /// all the time since the last one, as far as it was seen on the GPU.
+    pub(super) fn see(&mut self, name: String, share: &GpuShare, seconds: f64) {
         self.name = name;
         self.memory = self.memory.max(share.memory).max(share.memory_peak);
+        self.untold += seconds;
         if let Some(ratio) = share.utilization {
-            self.utilization.0 += ratio;
-            self.utilization.1 += 1;
+            let seconds = std::mem::take(&mut self.untold);
+            self.used = (self.used.0 + ratio * seconds, self.used.1 + seconds);
+            self.utilization = Some(ratio);
         }
     }
 }

@@ -15,7 +15,7 @@ use super::figure::whole_when_whole;
 use crate::catalog::Scope;
 use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, whole_of};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
-use followed::{Followed, see_until};
+use followed::{Followed, looked};
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -83,16 +83,21 @@ pub struct GpuUser {
     pub name: String,
     /// The most memory of the GPU it had; null when the driver does not tell.
     pub memory_peak_bytes: Option<u64>,
-    /// Share of the multiprocessors' time that was its own, on average over what was sampled.
+    /// Share of the multiprocessors' time that was its own, on average while it was on it.
     pub utilization_mean_ratio: Option<f64>,
 }
+
+/// As long as a driver may be silent before its last answer is too old to count.
+const SHORTEST_GAP: f64 = 2.0;
 
 /// All GPUs.
 #[derive(Debug, Default)]
 pub(super) struct Gpus {
     each: Vec<(Name, Followed)>,
-    /// Whether each was there only while its own recording lasted.
-    come_and_go: bool,
+    /// After more seconds than these without an answer, what was in between is not known.
+    gap: f64,
+    /// When the last tick with GPUs was.
+    ticked: Option<f64>,
     /// When any was first and last looked at.
     seen: Option<(f64, f64)>,
     /// Memory in use on all of them, whoever uses it.
@@ -125,10 +130,9 @@ pub(super) enum Role {
 }
 
 impl Gpus {
-    /// None yet; whether some are there for a part of the run only, as in recordings that were put
-    /// together.
-    pub(super) fn new(come_and_go: bool) -> Gpus {
-        Gpus { come_and_go, ..Gpus::default() }
+    /// None yet, of a run that is looked at in intervals of so many seconds.
+    pub(super) fn new(interval: f64) -> Gpus {
+        Gpus { gap: (3.0 * interval).max(SHORTEST_GAP), ..Gpus::default() }
     }
 
     /// A GPU was told of.
@@ -149,14 +153,14 @@ impl Gpus {
     pub(super) fn see(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role) {
         let at = tick.at.as_secs_f64();
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
-        see_until(&mut self.seen, at);
+        let passed = self.ticked.replace(at).map_or(0.0, |before| at - before);
         let (mut used, mut busy, mut unknown) = (None, None, 0);
         let mut are_listed = true;
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Named(name) = entity else { continue };
             let activity: GpuActivity = table.get(row);
             let memory: GpuMemory = table.get(row);
-            if is_whole(name.as_str()) {
+            if is_whole(name.as_str()) || !has_whole(table, *name) {
                 add(&mut used, memory.used.map(|bytes| bytes as f64));
             }
             if is_expected(&self.of(*name).is) {
@@ -165,18 +169,28 @@ impl Gpus {
             unknown += activity.processes_unknown.unwrap_or(0);
             // A divided one does not list its processes; its parts do.
             are_listed &= activity.processes.is_some() || is_divided(table, *name);
+            let (gap, looked) = (self.gap, looked(at, &activity));
+            let (first, last) = self.seen.unwrap_or((looked, looked));
+            self.seen = Some((first.min(looked), last.max(looked)));
             let gpu = self.of(*name);
-            gpu.see(at, *entity, &activity, &memory, &table.get(row));
+            gpu.see(at, gap, *entity, &activity, &memory, &table.get(row));
             gpu.see_trouble(at, &table.get(row), &table.get(row));
         }
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
-        self.users(tick, role, are_listed && unknown == 0);
+        self.users(tick, role, are_listed && unknown == 0, passed);
         self.some_unknown |= unknown > 0;
     }
 
-    /// Takes in the processes of a tick; whether all there are, are known.
-    fn users(&mut self, tick: &Tick, role: impl Fn(&ProcessId) -> Role, is_whole: bool) {
+    /// Takes in the processes of a tick; whether all there are, are known; so many seconds after
+    /// the tick before.
+    fn users(
+        &mut self,
+        tick: &Tick,
+        role: impl Fn(&ProcessId) -> Role,
+        is_whole: bool,
+        passed: f64,
+    ) {
         let at = tick.at.as_secs_f64();
         let (mut main, mut others) = (Held::default(), Held::default());
         let Some(table) = tick.table(Scope::GpuProcess) else { return };
@@ -189,12 +203,24 @@ impl Gpus {
                 Role::Other => continue,
             };
             held.add(share.memory);
-            self.of(*gpu).users.entry(*id).or_default().see(name, &share);
+            // Whatever its variables say: it does.
+            self.uses(*gpu);
+            self.of(*gpu).users.entry(*id).or_default().see(name, &share, passed);
         }
         let all = main.and(others);
         self.some_unknown |= all.some_untold;
         for (peak, held) in self.of_run.iter_mut().zip([main, others, all]) {
-            held.known(is_whole).into_iter().for_each(|bytes| peak.see(bytes, at));
+            held.known(is_whole || all.some_told).into_iter().for_each(|bytes| peak.see(bytes, at));
+        }
+    }
+
+    /// A process of the run uses a GPU, and so its whole.
+    fn uses(&mut self, gpu: Name) {
+        let whole = Name::new(whole_of(gpu.as_str()).as_bytes());
+        for (name, followed) in &mut self.each {
+            if *name == gpu || *name == whole {
+                followed.is.usable = Some(true);
+            }
         }
     }
 
@@ -208,28 +234,34 @@ impl Gpus {
         self.expected().count()
     }
 
+    /// Whether only parts of divided ones were looked at.
+    pub(super) fn are_parts(&self) -> bool {
+        self.each.iter().all(|(name, _)| !is_whole(name.as_str()))
+    }
+
+    /// Whether all samples of their drivers are in how busy those were.
+    pub(super) fn are_sampled(&self) -> bool {
+        self.expected().all(|gpu| gpu.utilization.is_sampled())
+    }
+
     /// Whether there is any GPU.
     pub(super) fn is_any(&self) -> bool {
         !self.each.is_empty()
     }
 
-    /// How many were busy on average, of those that say how busy they are.
+    /// How many were busy on average, of those that say how busy they are. One that was lost, or
+    /// that came late, was busy for its own time only.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let mean = |gpu: &Followed| Some(gpu.utilization.mean(end)? * self.share_of_time(gpu));
-        let means: Vec<f64> = self.expected().filter_map(mean).collect();
+        let all = self.seen.map(|(first, last)| last - first).filter(|all| *all > 0.0);
+        let share_of_time = |gpu: &Followed| all.map_or(1.0, |all| (gpu.covered / all).min(1.0));
+        let means = self.expected().filter_map(|gpu| Some(gpu.busy(end)? * share_of_time(gpu)));
+        let means: Vec<f64> = means.collect();
         (!means.is_empty()).then(|| means.iter().sum())
-    }
-
-    /// The share of the time in which it was there to be busy.
-    fn share_of_time(&self, gpu: &Followed) -> f64 {
-        let length = |(first, last): (f64, f64)| last - first;
-        let all = self.seen.map(length).filter(|all| self.come_and_go && *all > 0.0);
-        gpu.seen.zip(all).map_or(1.0, |(seen, all)| length(seen) / all)
     }
 
     /// How many say how busy they are: Intel's do not.
     pub(super) fn telling(&self, end: f64) -> usize {
-        self.expected().filter(|gpu| gpu.utilization.mean(end).is_some()).count()
+        self.expected().filter(|gpu| gpu.busy(end).is_some()).count()
     }
 
     /// The energy of all whose energy is known.
@@ -272,9 +304,9 @@ impl Held {
         }
     }
 
-    /// How much it is, or at least: that nobody has any is known when all are known.
-    fn known(self, are_all_known: bool) -> Option<f64> {
-        (self.some_told || (are_all_known && !self.some_untold)).then_some(self.bytes)
+    /// How much it is, or at least: that nobody has any is told when users are told at all.
+    fn known(self, are_told: bool) -> Option<f64> {
+        (self.some_told || (are_told && !self.some_untold)).then_some(self.bytes)
     }
 }
 
@@ -291,6 +323,12 @@ fn is_divided(table: &sample::Table, name: Name) -> bool {
         _ => false,
     };
     table.entities().iter().any(|entity| *entity != Entity::Named(name) && is_part(entity))
+}
+
+/// Whether a table has the GPU that this is a part of.
+fn has_whole(table: &sample::Table, part: Name) -> bool {
+    let whole = Entity::Named(Name::new(whole_of(part.as_str()).as_bytes()));
+    table.entities().contains(&whole)
 }
 
 fn add(sum: &mut Option<f64>, value: Option<f64>) {

@@ -192,6 +192,68 @@ fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
 }
 
 #[test]
+fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
+    let mut story = Story::new();
+    for second in 0..=10 {
+        let lost = second > 2;
+        story.at(f64::from(second), |tick| {
+            let power = |watts| GpuPower { draw: Some(watts), ..GpuPower::default() };
+            tick.put(named("nvidia0"), &busy(0.5, 0, 0));
+            if !lost {
+                tick.put(named("nvidia1"), &busy(1.0, 0, 0));
+            }
+            // Its driver is silent for five seconds, and then it does nothing.
+            let silent = (3..8).contains(&second);
+            if silent {
+                tick.put(named("amd0"), &GpuActivity::default());
+            } else {
+                tick.put(named("amd0"), &busy(if second < 3 { 0.8 } else { 0.0 }, 0, 0));
+                tick.put(named("amd0"), &power(if second < 3 { 300.0 } else { 100.0 }));
+            }
+        });
+    }
+    let summary = story.accumulator.finish();
+    let of = |place: usize| &summary.gpus[place];
+    assert_eq!(of(1).observed_seconds, Some(2.0));
+    assert_eq!(of(1).utilization_mean_ratio, Some(1.0));
+    // Known from 0 to 3 and from 8 to 10.
+    assert_eq!(of(2).observed_seconds, Some(2.0 + 1.0 + 2.0));
+    assert_eq!(of(2).power_mean_watts, Some((3.0 * 300.0 + 2.0 * 100.0) / 5.0));
+    let mean = figure(&summary, "gpus_busy_mean").unwrap();
+    let amd = 3.0 * 0.8 / 5.0 * 0.5;
+    assert!((mean - (0.5 + 1.0 * 0.2 + amd)).abs() < 1e-9, "{mean}");
+}
+
+#[test]
+fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train");
+    let hidden =
+        sample::Gpu { name: "nvidia0".to_owned(), usable: Some(false), ..sample::Gpu::default() };
+    story.accumulator.gpus.meet(&hidden);
+    story.at(1.0, |tick| {
+        tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+        tick.put(named("nvidia0"), &busy(0.5, 1, 0));
+        tick.put(named("nvidia0"), &GpuPower { energy: Some(7.0), ..GpuPower::default() });
+        tick.put(on("nvidia0", ROOT), &has(GIB));
+    });
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpu_energy_joules"), None);
+    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "whatever its variables say");
+}
+
+#[test]
+fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
+    let mut story = Story::new();
+    story.at(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));
+    let summary = story.accumulator.finish();
+    let system = &summary.parts.system.figures["gpu_memory_peak_bytes"];
+    assert_eq!(system.value, Some(GIB as f64));
+    let busy = &summary.figures["gpus_busy_mean"];
+    assert!(busy.reason.as_deref().unwrap().starts_with("parts of a divided GPU"), "{busy:?}");
+}
+
+#[test]
 fn without_gpus_nothing_is_zero() {
     let mut story = Story::new();
     story.at(1.0, |_| {});
@@ -219,5 +281,37 @@ fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
         let gpu = &summary.gpus[gpu];
         (gpu.memory_utilization_mean_ratio, gpu.memory_utilization_peak_ratio)
     };
-    assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.3))));
+    let most = "more than any look found, as the mean of all samples has it";
+    assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.5))), "{most}");
+}
+
+#[test]
+fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    // When, and what each had; one that is not on the GPU has no row.
+    let looks = [
+        (1.0, Some(None), None),
+        (1.5, Some(Some(1.0)), None),
+        (2.5, Some(Some(0.0)), Some(Some(0.25))),
+        (4.5, Some(None), None),
+        (5.5, Some(Some(0.5)), Some(Some(0.75))),
+    ];
+    for (at, main, other) in looks {
+        story.at(at, |tick| {
+            tick.put(named("nvidia0"), &busy(0.5, 2, 0));
+            for (id, share) in [(ROOT, main), (CHILD, other)] {
+                let Some(utilization) = share else { continue };
+                let share = GpuShare { memory: Some(1), utilization, ..GpuShare::default() };
+                tick.put(on("nvidia0", id), &share);
+            }
+        });
+    }
+    let summary = story.accumulator.finish();
+    let users = &summary.gpus[0].processes;
+    let mean = |id: ProcessId| {
+        users.iter().find(|user| user.pid == id.pid).unwrap().utilization_mean_ratio
+    };
+    // All of 0.5 s, nothing of 1 s, half of 3 s; and of the other a second each.
+    assert_eq!((mean(ROOT), mean(CHILD)), (Some(2.0 / 4.5), Some(0.5)));
 }

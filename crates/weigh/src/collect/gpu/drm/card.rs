@@ -1,7 +1,8 @@
 //! One card between two looks.
 //!
 //! A card that sleeps is left asleep: to ask for its temperature would wake it up, which takes
-//! power and a tenth of a second. `power/runtime_status` tells, and asking that wakes nobody.
+//! power and a tenth of a second. `power/runtime_status` tells, and asking that wakes nobody. It is
+//! asked first, because xe wakes its card even to say what it did for a client.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -75,11 +76,10 @@ impl Place {
 
     fn of(sys: &Dir, card: &str, buffer: &mut Vec<u8>) -> Option<Place> {
         let directory = format!("class/drm/{card}");
-        let path = CString::new(format!("{directory}/device/uevent")).ok()?;
-        let uevent = sys.read(&path, buffer).ok()?;
+        let uevent = uevent(sys, card, buffer)?;
         let driver = attribute::valued(uevent, "DRIVER=")?;
         let driver = Driver::ALL.into_iter().find(|one| one.name() == driver)?;
-        let address = attribute::valued(uevent, "PCI_SLOT_NAME=")?.as_bytes().to_vec();
+        let address = address(uevent)?;
         let number = attribute::valued(uevent, "PCI_ID=")?.to_owned();
         Some(Place { directory, driver, address, number })
     }
@@ -99,6 +99,20 @@ impl Place {
     }
 }
 
+/// Where the card of a node is on the bus, as of `renderD128`.
+pub(super) fn address_of(sys: &Dir, node: &str, buffer: &mut Vec<u8>) -> Option<Vec<u8>> {
+    address(uevent(sys, node, buffer)?)
+}
+
+fn uevent<'b>(sys: &Dir, node: &str, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]> {
+    let path = CString::new(format!("class/drm/{node}/device/uevent")).ok()?;
+    sys.read(&path, buffer).ok()
+}
+
+fn address(uevent: &[u8]) -> Option<Vec<u8>> {
+    Some(attribute::valued(uevent, "PCI_SLOT_NAME=")?.as_bytes().to_vec())
+}
+
 enum Files {
     Amd(Box<Amd>),
     Intel(Box<Intel>),
@@ -108,7 +122,7 @@ impl Files {
     fn memory(&mut self, look: &mut Look) -> GpuMemory {
         match self {
             Files::Amd(files) => files.memory(look),
-            Files::Intel(files) => files.memory(look),
+            Files::Intel(_) => GpuMemory::default(),
         }
     }
 }
@@ -119,6 +133,7 @@ pub(super) struct Card {
     pub(super) place: Place,
     uevent: CString,
     sleep: Sensor,
+    is_asleep: bool,
     files: Files,
     energy: Energy,
 }
@@ -137,6 +152,7 @@ impl Card {
             name,
             uevent: CString::new(format!("{device}/uevent")).unwrap_or_default(),
             sleep: Sensor::first(sys, &[format!("{device}/power/runtime_status")], allowance),
+            is_asleep: false,
             place,
             files,
             energy: Energy::default(),
@@ -145,7 +161,8 @@ impl Card {
 
     /// What it is.
     pub(super) fn what(&mut self, look: &mut Look) -> Gpu {
-        let power_limit_watts = match (self.is_asleep(look), &mut self.files) {
+        self.see_whether_it_sleeps(look);
+        let power_limit_watts = match (self.is_asleep, &mut self.files) {
             (true, _) => None,
             (false, Files::Amd(files)) => files.limit(look),
             (false, Files::Intel(files)) => files.limit(look),
@@ -176,14 +193,21 @@ impl Card {
         sys.has(&self.uevent)
     }
 
-    fn is_asleep(&mut self, look: &mut Look) -> bool {
+    /// Asks whether it sleeps, which is to be done before a look.
+    pub(super) fn see_whether_it_sleeps(&mut self, look: &mut Look) {
         let is_so = |bytes: &[u8]| Ok(bytes.starts_with(b"suspend"));
-        self.sleep.read(look, is_so).unwrap_or(false)
+        self.is_asleep = self.sleep.read(look, is_so).unwrap_or(false);
+    }
+
+    /// Whether it sleeps, and would wake up if its clients were read. The other drivers count for
+    /// clients by themselves.
+    pub(super) fn wakes_for_clients(&self) -> bool {
+        self.is_asleep && self.place.driver == Driver::Xe
     }
 
     /// Asks everything once, unless it sleeps.
     pub(super) fn look(&mut self, at: Duration, look: &mut Look) -> CardRead {
-        if self.is_asleep(look) {
+        if self.is_asleep {
             self.energy.sleep();
             // It does nothing, that is known.
             let activity = match &mut self.files {

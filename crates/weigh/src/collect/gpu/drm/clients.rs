@@ -7,15 +7,18 @@
 //! What surprised us: a descriptor may be inherited or passed on, so one client is seen in many
 //! processes. It counts for the one that was there first. Memory that two clients share is told
 //! by both, and so it is counted twice. Reading takes a lock of the client's (amdgpu), which
-//! is why it is not done oftener than the cards are asked.
+//! is why it is not done oftener than the cards are asked. xe wakes a card up to say what it did
+//! for a client, so nobody is asked while the card sleeps: which card a file is of is told by
+//! `/sys/class/drm/NODE/device`, without reading it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::super::GpuShare;
+use super::card::{Card, address_of};
+use super::using::{Seen, Using, highest};
 use crate::host::{Descriptors, Dir, KeptAt, ProcPath};
-use crate::parse::drm_fdinfo::{self, DrmClient, Engine, Work};
+use crate::parse::drm_fdinfo;
 use crate::sample::ProcessId;
 
 /// Descriptors that are kept of clients; further ones are opened each time.
@@ -26,19 +29,31 @@ type ClientId = (Vec<u8>, u64);
 
 /// The processes that have files of GPUs open.
 pub(super) struct Clients {
+    proc: Dir,
+    sys: Dir,
     /// Their files, oldest process first.
-    open: Vec<(ProcessId, Vec<KeptAt>)>,
+    open: Vec<(ProcessId, Vec<ClientFile>)>,
     /// Processes into whose files we may not look.
     hidden: HashSet<ProcessId>,
-    /// What engines had done for each client at the last look.
-    before: HashMap<ClientId, [Work; 6]>,
+    before: HashMap<ClientId, Seen>,
     looked: Option<Duration>,
     allowance: Descriptors,
 }
 
-impl Default for Clients {
-    fn default() -> Clients {
+/// A file of a GPU that a process has open.
+struct ClientFile {
+    file: KeptAt,
+    /// Where its card is on the bus, when that is known.
+    address: Option<Vec<u8>>,
+    /// Which of that card's clients it is, when it was read.
+    number: Option<u64>,
+}
+
+impl Clients {
+    pub(super) fn new(proc: Dir, sys: Dir) -> Clients {
         Clients {
+            proc,
+            sys,
             open: Vec::new(),
             hidden: HashSet::new(),
             before: HashMap::new(),
@@ -46,132 +61,69 @@ impl Default for Clients {
             allowance: Descriptors::at_most(KEPT),
         }
     }
-}
 
-/// What one look found.
-#[derive(Debug, Default)]
-pub(super) struct Using {
-    each: Vec<Use>,
     /// Whether there is a process of the run into whose files we may not look.
-    pub(super) some_hidden: bool,
-}
-
-/// What all clients of one process have of one GPU.
-#[derive(Debug)]
-struct Use {
-    address: Vec<u8>,
-    id: ProcessId,
-    memory: Option<u64>,
-    /// Shares of the time of each kind of engine, as far as they are known.
-    worked: [Option<f64>; 6],
-}
-
-impl Using {
-    /// The processes on the card of this address.
-    pub(super) fn of(&self, address: &[u8]) -> Vec<(ProcessId, GpuShare)> {
-        let here = self.each.iter().filter(|one| one.address == address);
-        here.map(|one| (one.id, one.share())).collect()
+    pub(super) fn some_are_hidden(&self) -> bool {
+        !self.hidden.is_empty()
     }
 
-    fn by(&mut self, address: &[u8], id: ProcessId) -> &mut Use {
-        let is_it = |one: &Use| one.address == address && one.id == id;
-        let place = self.each.iter().position(is_it).unwrap_or_else(|| {
-            let address = address.to_vec();
-            self.each.push(Use { address, id, memory: None, worked: [None; 6] });
-            self.each.len() - 1
-        });
-        &mut self.each[place]
-    }
-}
-
-impl Use {
-    /// Memory on the GPU; where that has none of its own, memory of the machine.
-    fn add_memory(&mut self, client: &DrmClient) {
-        if let Some(bytes) = client.local.or(client.system) {
-            self.memory = Some(self.memory.unwrap_or(0).saturating_add(bytes));
-        }
+    /// Whether this is a process of the run that has a GPU open, or may have. Who computes has:
+    /// ROCm gets its memory by the same files.
+    pub(super) fn are_of(&self, id: ProcessId) -> bool {
+        self.hidden.contains(&id) || self.open.iter().any(|(known, _)| *known == id)
     }
 
-    /// What engines did since the last look.
-    fn add_work(&mut self, before: &[Work; 6], now: &[Work; 6], passed: Duration) {
-        for ((sum, before), now) in self.worked.iter_mut().zip(before).zip(now) {
-            if let Some(share) = worked(before, now, passed) {
-                // What is done on two queues at once is done in the time of one.
-                *sum = Some((sum.unwrap_or(0.0) + share).min(1.0));
-            }
-        }
-    }
-
-    fn share(&self) -> GpuShare {
-        let of = |engine: Engine| self.worked[engine as usize];
-        let computing = of(Engine::Graphics).into_iter().chain(of(Engine::Compute));
-        GpuShare {
-            memory: self.memory,
-            utilization: computing.reduce(f64::max),
-            encoder: of(Engine::Encode),
-            decoder: of(Engine::Decode),
-            video: of(Engine::Video),
-            copy: of(Engine::Copy),
-            ..GpuShare::default()
-        }
-    }
-}
-
-impl Clients {
-    /// Looks for files of GPUs where files moved, and reads all of them.
+    /// Looks for files of GPUs where files moved, and reads all of those that are of these cards.
     pub(super) fn look(
         &mut self,
-        proc: &Dir,
         at: Duration,
         moved: &[ProcessId],
+        cards: &[Card],
         buffer: &mut Vec<u8>,
     ) -> Using {
-        moved.iter().for_each(|id| self.list(proc, *id));
+        moved.iter().for_each(|id| self.list(*id, buffer));
+        let proc = &self.proc;
         self.hidden.retain(|id| proc.has(ProcPath::new(id.pid, "stat").as_c_str()));
-        let passed = self.looked.replace(at).map(|before| at.saturating_sub(before));
-        let before = std::mem::take(&mut self.before);
-        let mut using = Using { some_hidden: !self.hidden.is_empty(), ..Using::default() };
-        let now = &mut self.before;
+        let mut looking = Looking {
+            proc,
+            cards,
+            passed: self.looked.replace(at).map(|before| at.saturating_sub(before)),
+            before: std::mem::take(&mut self.before),
+            now: HashMap::new(),
+            using: Using::default(),
+        };
         for (id, files) in &mut self.open {
-            files.retain_mut(|file| {
-                // A process that ended, a descriptor that was closed, or one that is another
-                // file now.
-                let Ok(bytes) = file.read(proc, buffer) else { return false };
-                // What cannot be read now may be at the next look.
-                let Ok(client) = drm_fdinfo::parse(bytes) else { return true };
-                let Some((address, number)) = client.address.zip(client.number) else {
-                    return false;
-                };
-                let key = (address.to_vec(), number);
-                let earlier = before.get(&key).zip(passed);
-                // Whoever has it open again, or was given it, has it not for itself.
-                now.entry(key).or_insert_with(|| {
-                    let using = using.by(address, *id);
-                    using.add_memory(&client);
-                    if let Some((before, passed)) = earlier {
-                        using.add_work(before, &client.engines, passed);
-                    }
-                    client.engines
-                });
-                true
-            });
+            files.retain_mut(|file| looking.is_client(*id, file, buffer));
         }
         self.open.retain(|(_, files)| !files.is_empty());
-        using
+        self.before = looking.now;
+        looking.using
     }
 
     /// Looks for the files of GPUs that a process has open.
-    fn list(&mut self, proc: &Dir, id: ProcessId) {
-        self.open.retain(|(known, _)| *known != id);
+    fn list(&mut self, id: ProcessId, buffer: &mut Vec<u8>) {
+        let known = self.open.iter().position(|(known, _)| *known == id);
+        let mut known = known.map(|place| self.open.remove(place).1).unwrap_or_default();
         self.hidden.remove(&id);
         let mut files = Vec::new();
-        let listed = proc.each_name(ProcPath::new(id.pid, "fd").as_c_str(), |name| {
+        let listed = self.proc.each_name(ProcPath::new(id.pid, "fd").as_c_str(), |name| {
             let descriptor = name.to_string_lossy();
             let link = CString::new(format!("{}/fd/{descriptor}", id.pid)).unwrap_or_default();
-            if proc.link(&link).is_some_and(|target| target.starts_with(b"/dev/dri/")) {
-                let path = format!("{}/fdinfo/{descriptor}", id.pid);
-                files.extend(CString::new(path).map(|path| KeptAt::new(path, &self.allowance)));
-            }
+            let target = self.proc.link(&link);
+            let node = target.as_ref().and_then(|target| target.strip_prefix(b"/dev/dri/"));
+            let path = CString::new(format!("{}/fdinfo/{descriptor}", id.pid));
+            let Some((node, path)) = node.zip(path.ok()) else { return };
+            let address = address_of(&self.sys, &String::from_utf8_lossy(node), buffer);
+            let is_it = |file: &ClientFile| {
+                file.file.path() == &*path && (address.is_none() || file.address == address)
+            };
+            files.push(match known.iter().position(is_it) {
+                Some(place) => known.swap_remove(place),
+                None => {
+                    let file = KeptAt::new(path, &self.allowance);
+                    ClientFile { file, address, number: None }
+                }
+            });
         });
         match listed {
             Ok(()) if files.is_empty() => {}
@@ -187,16 +139,74 @@ impl Clients {
     }
 }
 
-/// The share of their time that engines of one kind worked; a count that goes back tells nothing.
-fn worked(before: &Work, now: &Work, passed: Duration) -> Option<f64> {
-    let growth = |before: Option<u64>, now: Option<u64>| now?.checked_sub(before?);
-    let by_time = growth(before.nanoseconds, now.nanoseconds)
-        .map(|worked| (worked as f64, passed.as_nanos() as f64));
-    let by_cycles = || {
-        let worked = growth(before.cycles, now.cycles)?;
-        Some((worked as f64, growth(before.total_cycles, now.total_cycles)? as f64))
-    };
-    let (worked, possible) = by_time.or_else(by_cycles)?;
-    let possible = possible * now.capacity.unwrap_or(1).max(1) as f64;
-    (possible > 0.0).then(|| (worked / possible).min(1.0))
+/// A look that is under way.
+struct Looking<'a> {
+    proc: &'a Dir,
+    cards: &'a [Card],
+    /// Time since the look before.
+    passed: Option<Duration>,
+    before: HashMap<ClientId, Seen>,
+    now: HashMap<ClientId, Seen>,
+    using: Using,
+}
+
+impl Looking<'_> {
+    /// Takes in what a process has by one of its files, and tells whether that is a file of a card
+    /// that is asked.
+    fn is_client(&mut self, id: ProcessId, file: &mut ClientFile, buffer: &mut Vec<u8>) -> bool {
+        let Some(address) = &file.address else { return self.read(id, file, buffer) };
+        match self.cards.iter().find(|card| card.place.address == *address) {
+            None => false,
+            Some(card) if card.wakes_for_clients() => self.pass_over(id, file, address),
+            Some(_) => self.read(id, file, buffer),
+        }
+    }
+
+    fn read(&mut self, id: ProcessId, file: &mut ClientFile, buffer: &mut Vec<u8>) -> bool {
+        // A process that ended, a descriptor that was closed, or one that is another file now.
+        let Ok(bytes) = file.file.read(self.proc, buffer) else { return false };
+        // What cannot be read now may be at the next look.
+        let Ok(client) = drm_fdinfo::parse(bytes) else { return true };
+        let Some((address, number)) = client.address.zip(client.number) else { return false };
+        let key = (address.to_vec(), number);
+        (file.address, file.number) = (Some(key.0.clone()), Some(number));
+        let before = self.before.get(&key);
+        // Whoever has it open again, or was given it, has it not for itself.
+        self.now.entry(key).or_insert_with(|| {
+            let using = self.using.by(address, id);
+            // Memory on the GPU; where that has none of its own, memory of the machine.
+            let memory = client.local.or(client.system);
+            using.add_memory(memory);
+            let mut engines = client.engines;
+            if let Some(before) = before {
+                // Of a card that slept nobody knows when it awoke.
+                if let Some(passed) = self.passed.filter(|_| !before.slept) {
+                    using.add_work(&before.engines, &client.engines, passed);
+                }
+                engines =
+                    std::array::from_fn(|kind| highest(&before.engines[kind], &engines[kind]));
+            }
+            Seen { memory, engines, slept: false }
+        });
+        true
+    }
+
+    /// Takes what was known of a client whose card would wake up.
+    fn pass_over(&mut self, id: ProcessId, file: &ClientFile, address: &[u8]) -> bool {
+        if !self.proc.has(file.file.path()) {
+            return false;
+        }
+        let key = file.number.map(|number| (address.to_vec(), number));
+        let known = key.and_then(|key| self.before.get(&key).map(|seen| (key, seen)));
+        match known {
+            None => _ = self.using.by(address, id),
+            Some((key, seen)) => {
+                self.now.entry(key).or_insert_with(|| {
+                    self.using.by(address, id).add_asleep(seen);
+                    Seen { slept: true, ..*seen }
+                });
+            }
+        }
+        true
+    }
 }

@@ -1,31 +1,30 @@
 //! What i915 and xe tell of a GPU of Intel's.
 //!
-//! Source: `/sys/class/drm/cardN/gt/gt0/` and, of older kernels, `cardN/gt_act_freq_mhz` and
-//! `power/rc6_residency_ms` (i915); `cardN/device/tile0/gt0/` (xe); and their hwmon
+//! Source: `/sys/class/drm/cardN/gt/gtM/` and, of older kernels, `cardN/gt_act_freq_mhz` and
+//! `power/rc6_residency_ms` (i915); `cardN/device/tileL/gtM/` (xe); and their hwmon
 //! (Documentation/ABI/testing/sysfs-driver-intel-{i915,xe}-hwmon). Everybody may read them.
 //!
 //! What surprised us: neither says how busy the GPU is, except to perf and to root, nor how much
-//! of its memory is in use. They do say how long it was asleep: it was busy for the rest at most.
-//! The power is told by the growth of the energy alone, and a GPU that is part of the processor
-//! has no hwmon: its energy is in the processor's (`energy`, uncore).
+//! memory it has or has in use: whoever wants that must open the device. They do say how long it
+//! was asleep, for each part that sleeps by itself: media may work while the rest sleeps. The
+//! power is told by the growth of the energy alone, and a GPU that is part of the processor has no
+//! hwmon: its energy is in the processor's (`energy`, uncore).
 
 use std::ffi::CString;
 
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuMemory, GpuPower};
+use super::super::{GpuActivity, GpuPower};
 use super::sensor::{Look, Sensor};
 use crate::host::{Descriptors, Dir};
 use crate::sample::Name;
 
-/// Tiles that a GPU may have (`XE_MAX_TILES_PER_DEVICE` of the kernel). Clock and sleep are told of
-/// the first.
+/// Tiles that a GPU may have (`XE_MAX_TILES_PER_DEVICE` of the kernel).
 const TILES: u32 = 2;
 
-/// The files of one GPU.
+/// The files of one GPU. The clock is the first tile's.
 pub(super) struct Intel {
-    asleep: Sensor,
+    asleep: Asleep,
     clock: Sensor,
-    totals: Vec<Sensor>,
     energy: Sensor,
     limit: Sensor,
     temperature: Sensor,
@@ -39,37 +38,17 @@ impl Intel {
                 files.iter().map(|file| format!("{directory}/{file}")).collect();
             Sensor::first(sys, &paths, allowance)
         };
-        let file = |tile: u32| format!("device/tile{tile}/physical_vram_size_bytes");
-        let is_there = |tile: &u32| {
-            CString::new(format!("{card}/{}", file(*tile))).is_ok_and(|path| sys.has(&path))
-        };
-        let tiles = (0..TILES).take_while(is_there);
         Intel {
-            asleep: first(
-                card,
-                &[
-                    "gt/gt0/rc6_residency_ms",
-                    "power/rc6_residency_ms",
-                    "device/tile0/gt0/gtidle/idle_residency_ms",
-                ],
-            ),
+            asleep: Asleep::new(sys, card, allowance),
             clock: first(
                 card,
                 &["gt/gt0/rps_act_freq_mhz", "gt_act_freq_mhz", "device/tile0/gt0/freq0/act_freq"],
             ),
-            totals: tiles.map(|tile| first(card, &[&file(tile)])).collect(),
             // The whole card; where only its chip is metered, that.
             energy: first(hwmon, &["energy1_input", "energy2_input"]),
             limit: first(hwmon, &["power1_max", "power1_rated_max", "power2_max"]),
             temperature: first(hwmon, &["temp1_input", "temp2_input"]),
         }
-    }
-
-    /// Memory of all its tiles, where it has its own. Asking wakes nobody.
-    pub(super) fn memory(&mut self, look: &mut Look) -> GpuMemory {
-        let tiles = self.totals.iter_mut().map(|tile| tile.number(look));
-        let total: Option<u64> = tiles.sum();
-        GpuMemory { total: total.filter(|bytes| *bytes > 0), ..GpuMemory::default() }
     }
 
     /// The power it may take; asking wakes it up. Zero means that there is none.
@@ -80,11 +59,7 @@ impl Intel {
     /// Asks everything once. The power is known to whoever knows the energy before.
     pub(super) fn look(&mut self, name: Name, look: &mut Look) -> CardRead {
         CardRead {
-            activity: GpuActivity {
-                asleep: self.asleep.number(look).map(|milliseconds| milliseconds as f64 / 1e3),
-                ..GpuActivity::default()
-            },
-            memory: self.memory(look),
+            activity: GpuActivity { asleep: self.asleep.seconds(look), ..GpuActivity::default() },
             power: GpuPower {
                 limit: self.limit(look),
                 energy: self.energy.millionths(look),
@@ -94,5 +69,49 @@ impl Intel {
             },
             ..CardRead::nothing(name)
         }
+    }
+}
+
+/// How long a GPU was asleep: of its parts that sleep by themselves (GTs: each tile's, and media
+/// of newer ones) the one that slept least between two looks.
+struct Asleep {
+    parts: Vec<Sensor>,
+    /// What each had slept at the last look at all of them, nothing before the first.
+    before: Vec<u64>,
+    milliseconds: u64,
+}
+
+impl Asleep {
+    fn new(sys: &Dir, card: &str, allowance: &Descriptors) -> Asleep {
+        let one = |path: String| Sensor::first(sys, &[path], allowance);
+        let mut parts: Vec<Sensor> = Vec::new();
+        let mut add = |directory: String, file: &str| {
+            let listed =
+                CString::new(directory.as_str()).ok().and_then(|path| sys.names(&path).ok());
+            let names = listed.unwrap_or_default();
+            let parts_here = names.iter().filter_map(|name| name.to_str().ok()).filter(|name| {
+                name.strip_prefix("gt").is_some_and(|number| number.parse::<u32>().is_ok())
+            });
+            parts.extend(parts_here.map(|part| one(format!("{directory}/{part}/{file}"))));
+        };
+        add(format!("{card}/gt"), "rc6_residency_ms");
+        for tile in 0..TILES {
+            add(format!("{card}/device/tile{tile}"), "gtidle/idle_residency_ms");
+        }
+        if parts.is_empty() {
+            parts.push(one(format!("{card}/power/rc6_residency_ms")));
+        }
+        Asleep { parts, before: Vec::new(), milliseconds: 0 }
+    }
+
+    /// Seconds, if all parts tell.
+    fn seconds(&mut self, look: &mut Look) -> Option<f64> {
+        let now: Option<Vec<u64>> = self.parts.iter_mut().map(|part| part.number(look)).collect();
+        let now = now?;
+        let before = self.before.iter().copied().chain(std::iter::repeat(0));
+        let slept = now.iter().zip(before).map(|(now, before)| now.saturating_sub(before));
+        self.milliseconds += slept.min().unwrap_or(0);
+        self.before = now;
+        Some(self.milliseconds as f64 / 1e3)
     }
 }

@@ -5,14 +5,17 @@
 //!
 //! What surprised us: `fdinfo` does not count the time of queues that programs fill by
 //! themselves, as ROCm's do, so how much of a GPU computes for somebody is told here alone. The
-//! memory is in `fdinfo`'s, too: the larger of both counts, not the sum. `sdma_GPU` is not read,
-//! because it makes the kernel walk through the queues of the process under its locks. The pids
-//! are those of the machine.
+//! memory is in `fdinfo`'s, too: the larger of both counts, not the sum. `cu_occupancy` is no
+//! number that the kernel has: it asks every shader engine of the card, register by register and
+//! under the driver's locks. So it is read for processes of the run alone, and others have their
+//! memory. `sdma_GPU` is not read, because it makes the kernel walk through the queues of the
+//! process under its locks. The pids are those of the machine.
 
 use std::ffi::{CStr, CString};
 
 use super::super::GpuShare;
 use super::super::pids::Pids;
+use super::clients::Clients;
 use crate::host::Dir;
 use crate::parse::attribute;
 use crate::sample::ProcessId;
@@ -31,12 +34,19 @@ struct Node {
 
 impl Node {
     /// What a process has of it. A file of a GPU that it does not use says zero, or is not there.
-    fn share(&self, sys: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<GpuShare> {
+    fn share(
+        &self,
+        sys: &Dir,
+        pid: u32,
+        is_of_the_run: bool,
+        buffer: &mut Vec<u8>,
+    ) -> Option<GpuShare> {
         let directory = format!("class/kfd/kfd/proc/{pid}");
         let memory = number(sys, &format!("{directory}/vram_{}", self.number), buffer);
         let memory = memory.filter(|bytes| *bytes > 0)?;
         let path = format!("{directory}/stats_{}/cu_occupancy", self.number);
-        let occupied = number(sys, &path, buffer).zip(self.compute_units);
+        let occupied = self.compute_units.filter(|_| is_of_the_run);
+        let occupied = occupied.and_then(|all| Some((number(sys, &path, buffer)?, all)));
         let occupancy = occupied.filter(|(taken, all)| taken <= all && *all > 0);
         Some(GpuShare {
             memory: Some(memory),
@@ -80,7 +90,13 @@ impl Kfd {
 
     /// Looks who computes. In a container that has only its own pids nobody can be told from
     /// another, and nobody is.
-    pub(super) fn look(&self, sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Computing {
+    pub(super) fn look(
+        &self,
+        sys: &Dir,
+        proc: &Dir,
+        clients: &Clients,
+        buffer: &mut Vec<u8>,
+    ) -> Computing {
         let mut computing = Computing::default();
         if self.nodes.is_empty() || matches!(self.pids, Pids::Foreign(_)) {
             return computing;
@@ -88,9 +104,10 @@ impl Kfd {
         for name in sys.names(PROCESSES).unwrap_or_default() {
             let Some(pid) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
             let id = self.pids.process(proc, pid, buffer);
+            let is_of_the_run = id.is_some_and(|id| clients.are_of(id));
             let first = computing.each.len();
             for node in &self.nodes {
-                let Some(share) = node.share(sys, pid, buffer) else { continue };
+                let Some(share) = node.share(sys, pid, is_of_the_run, buffer) else { continue };
                 let mut theirs = computing.each[first..].iter_mut();
                 match theirs.find(|(address, ..)| *address == node.address) {
                     // Parts of one card, each a node, with units that are not the card's.

@@ -17,6 +17,7 @@ mod kfd;
 mod sensor;
 #[cfg(test)]
 mod tests;
+mod using;
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -109,7 +110,7 @@ impl Cards {
         found.retain(|(_, gpu)| wanted.is_none_or(|wanted| is_wanted(wanted, gpu, &there)));
         let (cards, met) = found.into_iter().unzip();
         let kfd = Kfd::find(&sys, &proc, &mut buffer);
-        let clients = Clients::default();
+        let clients = Clients::new(proc.clone(), sys.clone());
         Cards { proc, sys, cards, clients, kfd, there, met, trouble, buffer }
     }
 }
@@ -133,8 +134,11 @@ impl Ask for Cards {
             }
             is_there
         });
-        let using = self.clients.look(&self.proc, at, moved, buffer);
-        let computing = self.kfd.look(sys, &self.proc, buffer);
+        for card in &mut self.cards {
+            card.see_whether_it_sleeps(&mut Look { sys, buffer, trouble });
+        }
+        let using = self.clients.look(at, moved, &self.cards, buffer);
+        let computing = self.kfd.look(sys, &self.proc, &self.clients, buffer);
         for card in &mut self.cards {
             let mut look = Look { sys, buffer, trouble };
             let mut read = card.look(at, &mut look);
@@ -144,7 +148,8 @@ impl Ask for Cards {
             }
             let unknown = computing.unknown(&card.place.address);
             // Of a process into whose files we may not look, nobody knows which cards it uses.
-            let processes = (!using.some_hidden).then_some(users.len() as u64 + unknown);
+            let processes =
+                (!self.clients.some_are_hidden()).then_some(users.len() as u64 + unknown);
             read.activity = GpuActivity {
                 processes,
                 processes_unknown: processes.map(|_| unknown),

@@ -1,6 +1,7 @@
 //! Cards of AMD's and Intel's that are not as they should be. How they should be is in
 //! `fixtures/hosts`.
 
+mod clients;
 mod counted;
 
 use std::time::Duration;
@@ -13,9 +14,6 @@ use crate::collect::{Collector, Fault};
 use crate::host::fake::{FakeHost, as_nobody};
 use crate::sample::{Change, Entity, Program, Tick};
 use crate::settings::Settings;
-
-const SOLVER: ProcessId = ProcessId { pid: 7, started: 70 };
-const CHILD: ProcessId = ProcessId { pid: 8, started: 80 };
 
 fn with_card(fake: FakeHost, card: u32, bus: &str) -> FakeHost {
     let device = format!("class/drm/card{card}/device");
@@ -31,20 +29,6 @@ fn with_card(fake: FakeHost, card: u32, bus: &str) -> FakeHost {
 /// Two cards, of which the one with the higher number is the first on the bus.
 fn machine() -> FakeHost {
     with_card(with_card(FakeHost::new(), 1, "c6"), 2, "41")
-}
-
-/// The file of a client, and a link to its device.
-fn with_client(fake: FakeHost, pid: u32, descriptor: u32, content: &str) -> FakeHost {
-    fake.proc(&format!("{pid}/stat"), "")
-        .proc_link(&format!("{pid}/fd/{descriptor}"), "/dev/dri/renderD128")
-        .proc(&format!("{pid}/fdinfo/{descriptor}"), content)
-}
-
-fn client(number: u32, worked: u64) -> String {
-    format!(
-        "drm-driver:\tamdgpu\ndrm-client-id:\t{number}\ndrm-pdev:\t0000:41:00.0\n\
-         drm-memory-vram:\t100 KiB\ndrm-engine-gfx:\t{worked} ns\n"
-    )
 }
 
 /// A run whose GPUs are looked at once a second.
@@ -205,6 +189,37 @@ fn power_is_added_up_where_it_is_known_at_both_ends() {
     assert_eq!(joules, [0.0, 150.0, 150.0, 150.0, 250.0].map(Some));
 }
 
+/// How long a card of Intel's says to be asleep, at looks that find its two parts like this.
+fn asleep(driver: &str, parts: [&str; 2]) -> Vec<Option<f64>> {
+    let fake = FakeHost::new();
+    let uevent = format!("DRIVER={driver}\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n");
+    fake.set_sys("class/drm/card0/device/uevent", &uevent);
+    let set = |milliseconds: [&str; 2]| {
+        for (part, milliseconds) in parts.iter().zip(milliseconds) {
+            fake.set_sys(&format!("class/drm/card0/{part}"), &format!("{milliseconds}\n"));
+        }
+    };
+    let looks = [["1000", "5000"], ["2000", "5125"], ["garbage", "5250"], ["2250", "6125"]];
+    set(looks[0]);
+    let mut run = Run::of(&fake);
+    let told = looks.map(|milliseconds| {
+        set(milliseconds);
+        run.look(&[]).cards::<GpuActivity>()[0].1.asleep
+    });
+    told.to_vec()
+}
+
+#[test]
+fn a_card_slept_as_long_as_the_part_of_it_that_slept_least() {
+    let told = [Some(1.0), Some(1.125), None, Some(1.375)];
+    let parts = ["gt0", "gt1"].map(|gt| format!("device/tile0/{gt}/gtidle/idle_residency_ms"));
+    assert_eq!(asleep("xe", parts.each_ref().map(String::as_str)), told);
+    let tiles =
+        ["tile0/gt0", "tile1/gt2"].map(|gt| format!("device/{gt}/gtidle/idle_residency_ms"));
+    assert_eq!(asleep("xe", tiles.each_ref().map(String::as_str)), told);
+    assert_eq!(asleep("i915", ["gt/gt0/rc6_residency_ms", "gt/gt1/rc6_residency_ms"]), told);
+}
+
 #[test]
 fn power_of_intel_is_the_growth_of_its_energy_and_unknown_when_that_goes_back() {
     let fake = FakeHost::new();
@@ -219,106 +234,6 @@ fn power_of_intel_is_the_growth_of_its_energy_and_unknown_when_that_goes_back() 
         watts.push(run.look(&[]).cards::<GpuPower>()[0].1.draw);
     }
     assert_eq!(watts, [None, Some(30.0), None, Some(5.0)]);
-}
-
-#[test]
-fn a_client_counts_once_and_for_the_process_that_was_there_first() {
-    let mut fake = machine();
-    for (pid, descriptor) in [(8, 3), (7, 3), (7, 4)] {
-        fake = with_client(fake, pid, descriptor, &client(57, 0));
-    }
-    let fake = with_client(fake, 8, 9, &client(58, 0));
-    let mut run = Run::of(&fake);
-    run.look(&[CHILD, SOLVER]).outcome.as_ref().unwrap();
-    let memory: Vec<_> = run.shares().iter().map(|(_, pid, row)| (*pid, row.memory)).collect();
-    assert_eq!(memory, [(7, Some(102_400)), (8, Some(102_400))]);
-    let processes: Vec<_> =
-        run.cards::<GpuActivity>().iter().map(|(_, row)| row.processes).collect();
-    assert_eq!(processes, [Some(2), Some(0)]);
-}
-
-#[test]
-fn what_engines_did_is_a_share_of_the_time_and_unknown_when_a_count_goes_back() {
-    let fake = with_client(machine(), 7, 3, &client(57, 0));
-    let mut run = Run::of(&fake);
-    run.look(&[SOLVER]);
-    let mut shares = vec![run.shares()[0].2.utilization];
-    for worked in [250_000_000, 100, 600_000_100, 9_000_000_100] {
-        fake.set_proc("7/fdinfo/3", &client(57, worked));
-        shares.push(run.look(&[]).shares()[0].2.utilization);
-    }
-    assert_eq!(shares, [None, Some(0.25), None, Some(0.6), Some(1.0)]);
-}
-
-#[test]
-fn a_descriptor_that_is_another_file_now_is_no_client_any_more() {
-    let fake = with_client(machine(), 7, 3, &client(57, 0));
-    let mut run = Run::of(&fake);
-    assert_eq!(run.look(&[SOLVER]).shares().len(), 1);
-    fake.set_proc("7/fdinfo/3", "drm-client-id:\tgarbage\n");
-    assert_eq!(run.look(&[]).shares(), [], "garbage costs one look");
-    fake.set_proc("7/fdinfo/3", &client(57, 0));
-    assert_eq!(run.look(&[]).shares().len(), 1);
-    fake.set_proc("7/fdinfo/3", "pos:\t0\n");
-    assert_eq!(run.look(&[]).shares(), []);
-    fake.set_proc("7/fdinfo/3", &client(57, 0));
-    assert_eq!(run.look(&[]).shares(), [], "it is looked for when files move");
-    assert_eq!(run.look(&[SOLVER]).shares().len(), 1);
-}
-
-#[test]
-fn where_one_process_hides_its_files_nobody_knows_how_many_there_are() {
-    let fake = with_client(with_client(machine(), 7, 3, &client(57, 0)), 8, 3, &client(58, 0));
-    fake.deny_proc("8/fd");
-    let mut run = Run::of(&fake);
-    as_nobody(|| run.tick(&[SOLVER, CHILD]));
-    assert_eq!(run.cards::<GpuActivity>()[0].1.processes, None);
-    assert_eq!(run.shares().len(), 1, "the others are known");
-    fake.remove_proc("8");
-    assert_eq!(run.look(&[]).cards::<GpuActivity>()[0].1.processes, Some(1));
-}
-
-/// A machine whose first card computes for a process: by the driver for computing.
-fn computing(namespace: &str) -> FakeHost {
-    let own = std::process::id();
-    let stat = "7 (python) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 70 0 0 0\n";
-    let nodes = "class/kfd/kfd/topology/nodes";
-    with_client(machine(), 7, 3, &client(57, 0))
-        .proc("7/stat", stat)
-        .proc_link("self", &own.to_string())
-        .proc_link(&format!("{own}/ns/pid"), namespace)
-        .sys(&format!("{nodes}/0/gpu_id"), "0\n")
-        .sys(&format!("{nodes}/0/properties"), "simd_count 0\nlocation_id 0\ndomain 0\n")
-        .sys(&format!("{nodes}/1/gpu_id"), "4711\n")
-        .sys(
-            &format!("{nodes}/1/properties"),
-            "simd_count 440\nsimd_per_cu 4\nlocation_id 16640\ndomain 0\n",
-        )
-        .sys("class/kfd/kfd/proc/7/vram_4711", "900000\n")
-        .sys("class/kfd/kfd/proc/7/stats_4711/cu_occupancy", "55\n")
-        .sys("class/kfd/kfd/proc/9/vram_4711", "300000\n")
-}
-
-#[test]
-fn who_computes_has_the_larger_of_both_memories_and_a_share_of_the_units() {
-    let fake = computing("pid:[4026531836]");
-    let mut run = Run::of(&fake);
-    run.look(&[SOLVER]).outcome.as_ref().unwrap();
-    let (gpu, pid, share) = run.shares()[0].clone();
-    assert_eq!((gpu.as_str(), pid), ("amd0", 7));
-    assert_eq!((share.memory, share.occupancy), (Some(900_000), Some(0.5)));
-    let (_, activity) = run.cards::<GpuActivity>()[0];
-    let counts = (activity.processes, activity.processes_unknown);
-    assert_eq!(counts, (Some(2), Some(1)), "pid 9 is nobody in /proc");
-}
-
-#[test]
-fn in_a_container_files_tell_who_uses_a_gpu_and_the_machines_pids_do_not() {
-    let fake = computing("pid:[4026532000]");
-    let mut run = Run::of(&fake);
-    run.look(&[SOLVER]).outcome.as_ref().unwrap();
-    assert_eq!(run.shares()[0].2.memory, Some(102_400));
-    assert_eq!(run.cards::<GpuActivity>()[0].1.processes_unknown, Some(0));
 }
 
 #[test]

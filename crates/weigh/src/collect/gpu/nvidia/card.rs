@@ -6,10 +6,8 @@ use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
-use super::users::{Users, believable};
-use crate::host::nvml::{
-    Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sample, Sampled, Violation,
-};
+use super::users::Users;
+use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
 use crate::sample::Name;
 
 /// Which questions a card does not answer, and whether it is there.
@@ -68,10 +66,11 @@ pub(super) struct Card {
     gpm: Option<Gpm>,
     keeps_accounts: bool,
     sums: Sums,
+    /// What its link carried when that was asked last, received and sent.
+    pub(super) carried: [Option<u64>; 2],
     /// For a card whose power the driver does not sample.
     added_up: AddedUp,
-    /// The newest sample of processes that was seen.
-    processes_after: u64,
+    users: Users,
 }
 
 impl Card {
@@ -84,12 +83,13 @@ impl Card {
             gpm: Gpm::of(device).ok(),
             keeps_accounts: device.keeps_accounts().unwrap_or(false),
             sums: Sums::default(),
+            carried: [None; 2],
             added_up: AddedUp::default(),
-            processes_after: 0,
+            users: Users::default(),
         }
     }
 
-    /// Asks everything once. What is missing is not known.
+    /// Asks everything once but what takes its time. What is missing is not known.
     pub(super) fn look(
         &mut self,
         at: Duration,
@@ -111,18 +111,25 @@ impl Card {
         };
         let added_up = self.added_up.see(at, read.power.draw);
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
-        let processes = if self.is_divided { None } else { self.users(room, users) };
+        let processes = if self.is_divided { None } else { self.users(at, room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }
 
+    /// Asks what its link to the machine carries. The driver counts for 20 ms each, and whoever
+    /// asks waits: it is the last question of all.
+    pub(super) fn ask_throughput(&mut self) {
+        let device = self.device;
+        self.carried = [true, false].map(|is_received| {
+            let thousands = self.asking.ask(|| device.pcie_throughput(is_received));
+            thousands.map(|thousands| u64::from(thousands) * 1000)
+        });
+    }
+
     fn sum(&mut self, room: &mut Room) {
-        let mut samples: Vec<Sample> = Vec::new();
         for (sum, (what, most)) in self.sums.iter_mut().zip(SAMPLED) {
-            samples.clear();
             let (device, after) = (self.device, sum.after());
-            let take = |sample| samples.push(sample);
-            if self.asking.ask(|| device.samples(what, after, room, take)).is_some() {
-                sum.see(&samples, most);
+            if let Some(samples) = self.asking.ask(|| device.samples(what, after, room)) {
+                sum.see(samples, most);
             }
         }
     }
@@ -145,23 +152,27 @@ impl Card {
     }
 
     /// The processes on it: how many, when that is known.
-    fn users(&mut self, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
-        let (device, asking) = (self.device, &mut self.asking);
-        let mut users = Users::default();
-        let computing = asking.ask(|| device.computing(room, |user| users.meet(user)));
-        let drawing = asking.ask(|| device.drawing(room, |user| users.meet(user)));
-        let (mut samples, after) = (Vec::new(), self.processes_after);
-        asking.ask(|| device.per_process(after, room, |sample| samples.push(sample)));
-        self.processes_after = believable(&mut samples, after);
-        users.did(&samples);
+    fn users(&mut self, at: Duration, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
+        let (device, asking, users) = (self.device, &mut self.asking, &mut self.users);
+        users.begin();
+        let computing = asking.ask(|| device.computing(room)).map(|them| users.meet(them));
+        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet(them));
+        let after = users.after();
+        if let Some(samples) = asking.ask(|| device.per_process(after, room)) {
+            users.did(at, self.sums[0].after(), samples);
+        }
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.
-            users.peaks(|pid| device.memory_peak(pid).ok());
+            users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
-        let count = users.count();
         into.extend(users.on(self.name));
-        computing.or(drawing).map(|()| count)
+        computing.or(drawing).map(|()| users.count())
     }
+}
+
+/// Kibibytes in bytes; more than there can be is no number.
+fn in_bytes(kibibytes: u64) -> Option<u64> {
+    kibibytes.checked_mul(1024)
 }
 
 fn ratio(percent: u32) -> Option<f64> {
@@ -208,7 +219,7 @@ fn power(asking: &mut Asking, device: Device, sums: &Sums) -> GpuPower {
         draw: asking.ask(|| device.power()).map(watts),
         limit: asking.ask(|| device.power_limit()).map(watts),
         energy: asking.ask(|| device.energy()).map(|millijoules| millijoules as f64 / 1e3),
-        energy_sampled: sums[4].total().map(|millijoules| millijoules / 1e3),
+        energy_sampled: sums[4].whole().map(|millijoules| millijoules / 1e3),
         temperature: asking.ask(|| device.temperature()).map(f64::from),
         // A fan that is told to be faster than it can be is told so.
         fan: asking.ask(|| device.fan()).map(|percent| f64::from(percent) / 100.0),
@@ -249,18 +260,14 @@ fn ecc(asking: &mut Asking, device: Device) -> GpuEcc {
 }
 
 fn link(asking: &mut Asking, device: Device) -> GpuLink {
-    let bytes = |thousands: u32| u64::from(thousands) * 1000;
-    let pcie_received = asking.ask(|| device.pcie_throughput(true)).map(bytes);
-    let pcie_sent = asking.ask(|| device.pcie_throughput(false)).map(bytes);
     let (sent, received) = asking.ask(|| device.nvlink()).unzip();
     GpuLink {
-        pcie_received,
-        pcie_sent,
         pcie_generation: asking.ask(|| device.pcie_generation()).map(u64::from),
         pcie_width: asking.ask(|| device.pcie_width()).map(u64::from),
         pcie_replays: asking.ask(|| device.pcie_replays()).map(u64::from),
-        nvlink_received: received.map(|kibibytes| kibibytes * 1024),
-        nvlink_sent: sent.map(|kibibytes| kibibytes * 1024),
+        nvlink_received: received.and_then(in_bytes),
+        nvlink_sent: sent.and_then(in_bytes),
+        ..GpuLink::default()
     }
 }
 

@@ -9,6 +9,10 @@ use super::card::Card;
 use crate::host::nvml::{Device, Error, Nvml, Room};
 use crate::sample::{Gpu, Name, ProcessId};
 
+/// What links carry is asked once a second at most: eight cards take a third of a second for it.
+/// Looks that are a second apart are so by a little more or less.
+const THROUGHPUT_REST: Duration = Duration::from_millis(950);
+
 /// The cards that count.
 pub(super) struct Cards {
     cards: Vec<Card>,
@@ -19,6 +23,8 @@ pub(super) struct Cards {
     /// What went wrong, until that is told.
     trouble: Vec<String>,
     room: Room,
+    /// When they were last asked what their links carry.
+    throughput_asked: Option<Duration>,
 }
 
 /// A card, or a part of one, that is there.
@@ -56,7 +62,21 @@ impl Cards {
             Card::new(Name::new(found.gpu.name.as_bytes()), found.device, found.is_divided)
         });
         let cards = cards.collect();
-        Ok(Cards { cards, there: all, met, trouble, room: Room::default() })
+        Ok(Cards { cards, there: all, met, trouble, room: Room::default(), throughput_asked: None })
+    }
+
+    /// Asks what links carry, if it is time to; in between it stands as it was.
+    fn throughput(&mut self, at: Duration, reading: &mut Reading) {
+        let is_due = is_due(self.throughput_asked, at);
+        if is_due {
+            self.throughput_asked = Some(at);
+        }
+        for (card, read) in self.cards.iter_mut().zip(&mut reading.cards) {
+            if is_due {
+                card.ask_throughput();
+            }
+            [read.link.pcie_received, read.link.pcie_sent] = card.carried;
+        }
     }
 }
 
@@ -72,21 +92,24 @@ impl Ask for Cards {
             trouble: std::mem::take(&mut self.trouble),
             ..Reading::default()
         };
-        self.cards.retain_mut(|card| {
-            let users = reading.users.len();
-            let read = card.look(at, &mut self.room, &mut reading.users);
-            match card.asking.lost {
-                None => reading.cards.push(read),
-                Some(code) => {
-                    // What it said before it was lost is not whole.
-                    reading.users.truncate(users);
-                    reading.trouble.push(format!("{}: {code}", card.name));
-                }
-            }
-            card.asking.lost.is_none()
+        for card in &mut self.cards {
+            reading.cards.push(card.look(at, &mut self.room, &mut reading.users));
+        }
+        self.throughput(at, &mut reading);
+        self.cards.retain(|card| {
+            let Some(code) = card.asking.lost else { return true };
+            // What it said before it was lost is not whole.
+            reading.cards.retain(|read| read.name != card.name);
+            reading.users.retain(|user| user.gpu != card.name);
+            reading.trouble.push(format!("{}: {code}", card.name));
+            false
         });
         reading
     }
+}
+
+fn is_due(asked: Option<Duration>, at: Duration) -> bool {
+    asked.is_none_or(|asked| at.saturating_sub(asked) >= THROUGHPUT_REST)
 }
 
 /// Adds a card and its parts.
@@ -109,5 +132,24 @@ fn what(name: &str, device: Device, driver: Option<&str>) -> Gpu {
         driver: driver.map(str::to_owned),
         usable: None,
         node: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_links_carry_is_asked_once_a_second_however_often_cards_are_looked_at() {
+        let asked_in = |interval: u64| {
+            let (mut asked, mut count) = (None, 0);
+            for at in (0..60_000).step_by(interval as usize).map(Duration::from_millis) {
+                if is_due(asked, at) {
+                    (asked, count) = (Some(at), count + 1);
+                }
+            }
+            count
+        };
+        assert_eq!([100, 500, 990, 1000, 10_000].map(asked_in), [60, 60, 61, 60, 6]);
     }
 }

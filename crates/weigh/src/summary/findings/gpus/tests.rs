@@ -102,7 +102,8 @@ fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
             })),
         );
     }
-    for at in [0.0, seconds / 2.0, seconds] {
+    for second in 0..=seconds as u32 {
+        let at = f64::from(second);
         story.at(at, |tick| {
             let row = ProcessMemory { rss: Some(1), ..Default::default() };
             tick.put(Entity::Process(ROOT), &row);
