@@ -46,7 +46,7 @@ impl Presence {
     pub fn event(&mut self, event: &Event) {
         if let Event::Gpu(gpu) = event {
             self.is_settled = true;
-            self.has_theirs |= is_theirs(&gpu.name);
+            self.has_theirs |= is_theirs(whole_of(&gpu.name));
         }
     }
 
@@ -164,22 +164,48 @@ pub fn at_tick(
     let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else {
         return AtTick { memory: [none; 4], busy: none };
     };
-    let (mut system, mut busy, mut any_usable, mut are_known) = (none, none, false, true);
+    let (mut system, mut busy, mut are_known) = (none, none, true);
+    let (mut any_whole, mut any_usable) = (false, false);
     for (row, name) in named(table) {
         let activity: GpuActivity = table.get(row);
-        if is_whole(name) {
+        // What a part has is in its whole, where that may be looked at.
+        if is_whole(name) || !named(table).any(|(_, other)| other == whole_of(name)) {
             add(&mut system, table.get::<GpuMemory>(row).used.map(|bytes| bytes as f64));
-            if !unusable.iter().any(|unusable| unusable == name) {
-                any_usable = true;
-                add(&mut busy, activity.utilization);
-            }
+        }
+        any_whole |= is_whole(name);
+        if is_whole(name) && !unusable.iter().any(|unusable| unusable == name) {
+            any_usable = true;
+            add(&mut busy, activity.utilization);
         }
         // A divided one does not list its processes; its parts do.
         let is_divided = || named(table).any(|(_, part)| part != name && whole_of(part) == name);
         are_known &= activity.processes_unknown.unwrap_or(0) == 0;
         are_known &= activity.processes.is_some() || is_divided();
     }
-    // Of each: what is known that it has, and whether somebody's is not known.
+    let [main, descendants] = held(tick, none, whose);
+    let mut combined = main.0;
+    add(&mut combined, descendants.0);
+    // Where some are told of, the others are not there.
+    are_known |= combined.is_some();
+    let nobody = |is_hidden: bool| (are_known && !is_hidden).then_some(0.0);
+    AtTick {
+        memory: [
+            main.0.or(nobody(main.1)),
+            descendants.0.or(nobody(descendants.1)),
+            combined.or(nobody(main.1 || descendants.1)),
+            system,
+        ],
+        busy: busy.or((any_whole && !any_usable).then_some(0.0)),
+    }
+}
+
+/// What the main process and the others have of GPUs, as far as it is known, and whether the driver
+/// does not tell it of somebody.
+fn held(
+    tick: &Tick,
+    none: Option<f64>,
+    whose: impl Fn(&ProcessId) -> Option<Whose>,
+) -> [(Option<f64>, bool); 2] {
     let (mut main, mut descendants) = ((none, false), (none, false));
     if let Some(table) = tick.table(Scope::GpuProcess) {
         for (row, entity) in table.entities().iter().enumerate() {
@@ -194,18 +220,7 @@ pub fn at_tick(
             held.1 |= bytes.is_none();
         }
     }
-    let nobody = |is_hidden: bool| (are_known && !is_hidden).then_some(0.0);
-    let mut combined = main.0;
-    add(&mut combined, descendants.0);
-    AtTick {
-        memory: [
-            main.0.or(nobody(main.1)),
-            descendants.0.or(nobody(descendants.1)),
-            combined.or(nobody(main.1 || descendants.1)),
-            system,
-        ],
-        busy: busy.or((!any_usable).then_some(0.0)),
-    }
+    [main, descendants]
 }
 
 /// The GPUs of a table, and parts of them, by their rows.

@@ -110,6 +110,17 @@ fn who_certainly_has_nothing_has_zero() {
 }
 
 #[test]
+fn a_part_alone_is_no_machine_without_gpus() {
+    let mut story = asked();
+    story.event(0.0, there("nvidia0:1", Some(20 * GB)));
+    story.at(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0:1", Some(0.5), Some(4 * GB), 0);
+    });
+    assert_eq!(told(story).1, [",,", "0.0,0.0,0.0,4.0,,"]);
+}
+
+#[test]
 fn memory_of_a_process_that_the_driver_does_not_tell_is_not_zero() {
     let mut story = asked();
     story.event(0.0, there("nvidia0", Some(80 * GB)));
