@@ -11,10 +11,11 @@ use weigh::host::hardware::{Hardware, Live};
 use weigh::quantity::{self, Units};
 use weigh::report::{hardware, text::Style};
 use weigh::sample::Gpu;
-use weigh::words::{broken, printable};
+use weigh::words::printable;
 
 use crate::args::{DoctorArgs, Format};
 use crate::failure::Failure;
+use crate::print::indented;
 use crate::{config, print};
 
 #[derive(Serialize)]
@@ -124,11 +125,6 @@ fn text(examined: &Examined) -> String {
     let always =
         "CPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.";
     text + "\n" + &indented(always, 0) + "\n"
-}
-
-/// Words that end before column 80, their further lines under the first.
-fn indented(words: &str, column: usize) -> String {
-    broken(words, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
 /// The GPUs that were found, if there are any.

@@ -78,7 +78,7 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
         Failure::new("cannot write what gpu-tracker would have written", error, hint)
     })?;
     if !recording.entries().iter().any(|entry| matches!(entry.event, Event::Gpu(_))) {
-        print::warning(crate::gpu_tracker::NO_GPU);
+        print::warning(crate::gpu_tracker::no_gpu(gpu_tracker::gpu_count(&recording)));
     }
     print::files(&written);
     Ok(0)

@@ -32,8 +32,8 @@ fn of_import(error: &Error) -> Failure {
                 "name the directory that HWMonitor().start(…) was given: weigh import pytyche DIR";
             Failure::new("cannot find files of pytyche", error, hint).code(USAGE)
         }
-        Error::Read { path, .. } => {
-            let hint = format!("see who may read it: ls -l {}", path.display());
+        Error::NotAFile { path, .. } | Error::Read { path, .. } => {
+            let hint = format!("see what it is and who may read it: ls -ld {}", path.display());
             Failure::new("cannot read files of pytyche", error, hint)
         }
     }

@@ -7,7 +7,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use weigh::words::printable;
+use weigh::words::{broken, printable};
 
 use crate::failure::Failure;
 
@@ -51,7 +51,16 @@ pub fn failure(failure: &Failure) {
 
 /// Says what went wrong without being the end of anything.
 pub fn warning(text: &str) {
-    err(&format!("weigh: warning: {}\n", printable(text)));
+    const BEFORE: &str = "weigh: warning: ";
+    let text = printable(text);
+    // A script finds each on a line of its own.
+    let text = if err_is_terminal() { indented(&text, BEFORE.len()) } else { text };
+    err(&format!("{BEFORE}{text}\n"));
+}
+
+/// Words that end before column 80, their further lines under the first.
+pub fn indented(words: &str, column: usize) -> String {
+    broken(words, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
 /// Names files, one on a line, for people and for scripts.

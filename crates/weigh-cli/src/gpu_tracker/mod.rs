@@ -10,7 +10,7 @@ mod sub_track;
 mod tconfig;
 mod track;
 
-pub use track::NO_GPU;
+pub use track::no_gpu;
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -18,9 +18,16 @@ use super::{tconfig, usage};
 use crate::failure::Failure;
 use crate::print;
 
-/// Why the fields of GPUs are what they are.
-pub const NO_GPU: &str =
-    "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0";
+/// Why the fields of GPUs are what they are, where none was measured and there are so many.
+pub fn no_gpu(count: Option<u64>) -> &'static str {
+    match count {
+        Some(0) => "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0",
+        _ => {
+            "no GPU is measured, though there may be some: the GPU RAM and GPU utilization values \
+              are null"
+        }
+    }
+}
 
 /// Runs the command, says what it used, and ends as it did.
 pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
@@ -39,9 +46,11 @@ pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
         }
     };
     let end = outcome.end;
-    let no_gpu = outcome.summary.gpus.is_empty().then(|| NO_GPU.to_owned());
+    let any_gpu = !outcome.summary.gpus.is_empty();
     let (usage, mut warnings) = account(&plan, outcome, hidden);
-    warnings.extend(no_gpu);
+    if !any_gpu {
+        warnings.push(no_gpu(usage.gpu_utilization.system_gpu_count).to_owned());
+    }
     let status = match end {
         End::Code(code) => code,
         End::Signal(signal) => -signal,

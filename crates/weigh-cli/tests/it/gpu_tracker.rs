@@ -5,9 +5,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::json;
 use tempfile::TempDir;
 
-use crate::weighed::{end_of, output, plain, signal, wait_until, weigh_path};
+use crate::cards::{self, GIB, card, machine};
+use crate::weighed::{can_mount, end_of, output, plain, signal, wait_until, weigh_path};
 
 /// A directory with a symlink named gpu-tracker in it.
 pub struct Place(TempDir);
@@ -268,4 +270,56 @@ fn sub_tracking_that_cannot_be_is_refused_in_their_words() {
     fs::write(place.join("compare.json"), r#"{"statistic": "median", "paths": {}}"#).unwrap();
     let said = place.refused(2, &["sub-track", "compare", "--cconfig=compare.json"]);
     assert!(said.contains("there is no \"paths\""), "{said}");
+}
+
+/// What `--as gpu-tracker` says of GPUs of the recording `run`, and what it warns of.
+fn exported_gpus(directory: &Path) -> ([serde_json::Value; 2], String) {
+    let words = ["export", "run", "--as", "gpu-tracker", "-o", "theirs"];
+    let done = output(plain(weigh_path(), directory).args(words));
+    let json = fs::read(directory.join("theirs/gpu-tracker.json")).unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let gpus = ["max_gpu_ram", "gpu_utilization"].map(|key| json[key].take());
+    (gpus, String::from_utf8(done.stderr).unwrap())
+}
+
+#[test]
+fn memory_that_a_container_hides_is_null_and_not_zero() {
+    if !can_mount() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.json");
+    let mut used = card(0);
+    used["compute"] = (1..20u32).map(|pid| json!([pid, GIB])).collect();
+    used.as_object_mut().unwrap().remove("utilization");
+    cards::write(&script, &machine(vec![used]));
+    let mut command: Command = plain("unshare", directory.path());
+    command.args(["-m", "-p", "-f", "--mount-proc"]).arg(weigh_path());
+    command.args(["run", "-q", "-i", "50ms", "-o", "run", "--", "sh", "-c"]);
+    // The command line is in the events, too, and has other words.
+    command.arg("until grep -q 'pid=hos[t]' run/events.jsonl; do sleep 0.02; done");
+    let done = output(cards::on_stand_in(&mut command, &script));
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ([ram, busy], _) = exported_gpus(directory.path());
+    for part in ["main", "descendants", "combined"] {
+        assert!(ram[part].is_null(), "{part}: {ram:#}");
+    }
+    assert_eq!(ram["system"].as_f64(), Some(4.294967296), "{ram:#}");
+    assert_eq!(busy["system_gpu_count"], 1);
+    assert!(busy["gpu_percentages"]["max_sum_percent"].is_null(), "{busy:#}");
+}
+
+#[test]
+fn a_driver_that_hangs_from_the_start_is_no_machine_without_gpus() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("script.json");
+    let mut cards = machine(vec![card(0)]);
+    cards["hangs"] = json!({"nvmlInit_v2": 1});
+    cards::write(&script, &cards);
+    let mut command = plain(weigh_path(), directory.path());
+    command.args(["run", "-q", "-o", "run", "--", "true"]);
+    assert!(output(cards::on_stand_in(&mut command, &script)).status.success());
+    let ([ram, busy], warned) = exported_gpus(directory.path());
+    assert!(ram["system_capacity"].is_null() && busy["system_gpu_count"].is_null(), "{ram} {busy}");
+    assert!(warned.contains("though there may be some"), "{warned}");
 }

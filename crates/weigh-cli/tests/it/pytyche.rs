@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cards::{GIB, OnCards, card, machine, weighed_on};
 use crate::python::{script, succeeds};
-use crate::weighed::{output, weigh};
+use crate::weighed::{is_installed, output, plain, weigh};
 
 /// A phase with a command, a mark, and a step that ends with the run.
 const RUN: &str = "\
@@ -242,6 +242,34 @@ fn what_weigh_exports_it_reads_back() {
     };
     let read = of(&["import", "pytyche", "hw", "--pytyche-summary"]);
     assert_eq!(read, of(&["show", "run", "--pytyche-summary"]));
+    // Rows a tenth of a second apart are told apart without the GPU's number, too.
+    fs::remove_file(directory.join("hw/hw_metrics_gpus.csv")).unwrap();
+    fs::remove_file(directory.join("hw/hw_dmon.csv")).unwrap();
+    assert_eq!(of(&["import", "pytyche", "hw", "--pytyche-summary"]), read);
+    let told = of(&["import", "pytyche", "hw", "--format", "json"]);
+    assert_eq!(told["gpus"].as_array().map(Vec::len), Some(2), "{told:#}");
+}
+
+#[test]
+fn a_pipe_is_not_waited_for_and_warnings_fit_a_terminal() {
+    let directory = tempfile::tempdir().unwrap();
+    left_behind(directory.path());
+    if is_installed("script") {
+        let mut command = plain("script", directory.path());
+        let line = "\"$WEIGH\" import pytyche theirs --pytyche-summary";
+        fs::write(directory.path().join("theirs/hw_dmon.csv"), "of another program\n").unwrap();
+        let shown = output(command.args(["-qec", line, "/dev/null"])).stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains("\r\n                the expected form: "), "{shown}");
+        assert!(shown.lines().all(|line| line.trim_end().chars().count() < 80), "{shown}");
+    }
+    let path = directory.path().join("theirs/hw_metrics.csv");
+    fs::remove_file(&path).unwrap();
+    output(plain("mkfifo", directory.path()).arg(&path));
+    let done = output(&mut weigh(directory.path(), &["import", "pytyche", "theirs"]));
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), said.lines().count()), (Some(1), 3), "{said}");
+    assert!(said.contains("hw_metrics.csv is a named pipe, not a regular file"), "{said}");
 }
 
 #[test]

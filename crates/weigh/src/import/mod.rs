@@ -19,6 +19,14 @@ pub enum Error {
         /// What was looked for.
         names: Vec<&'static str>,
     },
+    /// Something is there that is no file.
+    #[error("{} is {is}, not a regular file", path.display())]
+    NotAFile {
+        /// What.
+        path: PathBuf,
+        /// What it is instead.
+        is: &'static str,
+    },
     /// Something is there and cannot be read.
     #[error("{}: {source}", path.display())]
     Read {

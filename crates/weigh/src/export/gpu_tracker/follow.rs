@@ -31,9 +31,9 @@ pub struct Timepoint {
     /// Memory of the main process, of the others, of all together, and of the machine.
     pub ram: [Option<f64>; 4],
     /// GPU memory of the same.
-    pub gpu_ram: [f64; 4],
+    pub gpu_ram: [Option<f64>; 4],
     /// GPUs that were busy.
-    pub gpu_busy: f64,
+    pub gpu_busy: Option<f64>,
     /// Threads of the main process, of the others, and of all together.
     pub threads: [Option<u64>; 3],
     /// Cores that the machine, the main process, the others, and all together kept busy.
@@ -57,6 +57,8 @@ pub struct Peaks {
     pub combined_shared: Option<f64>,
     /// The most cores that the machine, the main process, the others, and all kept busy.
     pub cores: [Option<f64>; 4],
+    /// Whether it is known that there is no GPU.
+    pub no_gpu: bool,
 }
 
 /// Follows a run.
@@ -80,6 +82,7 @@ pub struct Follower {
     window: Option<(f64, Counters)>,
     rates: [Option<f64>; 4],
     waiting: Vec<Timepoint>,
+    gpus: gpu::Presence,
     /// GPUs that the run could not use.
     unusable: Vec<String>,
 }
@@ -113,12 +116,14 @@ impl Follower {
             window: None,
             rates: [None; 4],
             waiting: Vec::new(),
+            gpus: gpu::Presence::before(manifest),
             unusable: Vec::new(),
         }
     }
 
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
+        self.gpus.event(&entry.event);
         match &entry.event {
             Event::ProcessExit { pid, started, usage, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -212,10 +217,11 @@ impl Follower {
     fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
         let [main, others, all] = sums;
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
-        let gpu = gpu::at_tick(tick, &self.unusable, |id| match self.mains.contains(id) {
-            true => Some(gpu::Whose::Main),
-            false => self.alive.contains_key(id).then_some(gpu::Whose::Descendant),
-        });
+        let gpu =
+            gpu::at_tick(tick, self.gpus, &self.unusable, |id| match self.mains.contains(id) {
+                true => Some(gpu::Whose::Main),
+                false => self.alive.contains_key(id).then_some(gpu::Whose::Descendant),
+            });
         self.waiting.push(Timepoint {
             timestamp: unix_seconds(self.started, tick.at.as_secs_f64()),
             ram: [
@@ -274,7 +280,7 @@ impl Follower {
             *rate = rate.or(mean);
         }
         self.hand_on(rates, each);
-        self.peaks
+        Peaks { no_gpu: self.gpus.is_none(), ..self.peaks }
     }
 }
 

@@ -1,48 +1,116 @@
 //! What the GPUs of a run did, as gpu-tracker tells it: in bytes, and in GPUs that were busy.
 //!
-//! Where a number is not known it is that of a machine without GPUs, because gpu-tracker has no
-//! word for "unknown" there. Memory is in bytes, not in MiB taken for MB.
+//! A machine without GPUs has the zeros that gpu-tracker writes there. Whatever else is not known
+//! is missing: a driver that does not answer, a container that hides whose memory it is, a card
+//! that does not say how busy it is. Memory is in bytes, not in MiB taken for MB.
+
+use std::collections::BTreeMap;
 
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, name_there};
-use crate::record::{Entry, Event};
-use crate::sample::{Entity, ProcessId, Tick};
+use crate::collect::gpu::{
+    GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, name_there, whole_of,
+};
+use crate::record::{Event, Manifest, Recording};
+use crate::sample::{self, Entity, ProcessId, Table, Tick};
 use crate::summary::{Part, Summary};
 
-/// GPUs over the whole run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OfRun {
-    /// GPUs there are.
-    pub count: u64,
-    /// GPUs that were to be looked at.
-    pub expected: u64,
-    /// Their memory, in bytes.
-    pub capacity: f64,
-    /// The most memory that was used at once, by whomever, in bytes.
-    pub system: f64,
-    /// The most memory of the main process, of the others, and of all together.
-    pub processes: [f64; 3],
-    /// The most GPUs that were busy at once.
-    pub busy_peak: f64,
-    /// GPUs that were busy on average.
-    pub busy_mean: f64,
+/// What is known of which GPUs a machine has.
+#[derive(Debug, Clone, Copy)]
+pub struct Presence {
+    /// Whether nobody could be asked, or somebody has told of a GPU.
+    is_settled: bool,
+    /// Whether the machine has one that gpu-tracker would count.
+    has_theirs: bool,
 }
 
-impl OfRun {
-    /// What GPUs are, before anything is said of what they did.
-    pub fn known_before(entries: &[Entry]) -> OfRun {
-        let mut known = OfRun::default();
-        for entry in entries {
-            if let Event::Gpu(gpu) = &entry.event
-                && is_theirs(&gpu.name)
-            {
-                known.count += 1;
-                known.expected += u64::from(is_expected(gpu));
-                known.capacity += gpu.memory_bytes.unwrap_or(0) as f64;
-            }
+impl Presence {
+    /// What is known before a run.
+    pub fn before(manifest: &Manifest) -> Presence {
+        let is_theirs = |vendor: &str| matches!(vendor, "NVIDIA" | "AMD");
+        let plugged_in = manifest.hardware.iter().flat_map(|hardware| &hardware.gpus);
+        let mut vendors = plugged_in.filter_map(|gpu| gpu.vendor.as_deref());
+        Presence {
+            is_settled: manifest.absent.contains_key("gpu"),
+            has_theirs: vendors.any(is_theirs),
         }
-        known
     }
+
+    /// What is known of a run that is over.
+    pub fn of(recording: &Recording) -> Presence {
+        let mut presence = Presence::before(recording.manifest());
+        recording.entries().iter().for_each(|entry| presence.event(&entry.event));
+        presence
+    }
+
+    /// Takes in something that happened.
+    pub fn event(&mut self, event: &Event) {
+        if let Event::Gpu(gpu) = event {
+            self.is_settled = true;
+            self.has_theirs |= is_theirs(whole_of(&gpu.name));
+        }
+    }
+
+    /// Whether it is known that there is none.
+    pub fn is_none(self) -> bool {
+        self.is_settled && !self.has_theirs
+    }
+}
+
+/// How many GPUs there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// GPUs there are.
+    pub count: Option<u64>,
+    /// GPUs that were to be looked at.
+    pub expected: Option<u64>,
+    /// Their memory, in bytes.
+    pub capacity: Option<f64>,
+}
+
+impl Counted {
+    fn of<'g>(gpus: impl Iterator<Item = &'g sample::Gpu>, is_none: bool) -> Counted {
+        // One that is told of again is no other.
+        let theirs: BTreeMap<&str, &sample::Gpu> =
+            gpus.filter(|gpu| is_theirs(&gpu.name)).map(|gpu| (gpu.name.as_str(), gpu)).collect();
+        if theirs.is_empty() && !is_none {
+            return Counted::default();
+        }
+        let capacity: Option<u64> = theirs.values().map(|gpu| gpu.memory_bytes).sum();
+        Counted {
+            count: Some(theirs.len() as u64),
+            expected: Some(theirs.values().filter(|gpu| is_expected(gpu)).count() as u64),
+            capacity: capacity.map(|bytes| bytes as f64),
+        }
+    }
+
+    /// The GPUs of a run that is over.
+    pub fn in_recording(recording: &Recording) -> Counted {
+        let gpus = recording.entries().iter().filter_map(|entry| match &entry.event {
+            Event::Gpu(gpu) => Some(&**gpu),
+            _ => None,
+        });
+        Counted::of(gpus, Presence::of(recording).is_none())
+    }
+
+    /// How busy those were that were to be looked at: none of them is not busy.
+    fn busy(&self, told: Option<f64>) -> Option<f64> {
+        told.or((self.expected == Some(0)).then_some(0.0))
+    }
+}
+
+/// GPUs over the whole run.
+#[derive(Debug, Clone, Copy)]
+pub struct OfRun {
+    /// How many there are.
+    pub counted: Counted,
+    /// The most memory that was used at once, by whomever, in bytes.
+    pub system: Option<f64>,
+    /// The most memory of the main process, of the others, and of all together.
+    pub processes: [Option<f64>; 3],
+    /// The most GPUs that were busy at once.
+    pub busy_peak: Option<f64>,
+    /// GPUs that were busy on average.
+    pub busy_mean: Option<f64>,
 }
 
 /// Whether gpu-tracker would count it: it does not know Intel's, and nearly every laptop has one.
@@ -54,9 +122,9 @@ fn is_theirs(gpu: &str) -> bool {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AtTick {
     /// Memory of the main process, of the others, of all together, and of everybody, in bytes.
-    pub memory: [f64; 4],
+    pub memory: [Option<f64>; 4],
     /// GPUs that were busy.
-    pub busy: f64,
+    pub busy: Option<f64>,
 }
 
 /// Whose a process of the run is.
@@ -68,54 +136,103 @@ pub enum Whose {
     Descendant,
 }
 
-/// What the GPUs did during a run.
-pub fn of_run(summary: &Summary) -> OfRun {
+/// What the GPUs did during a run; whether it is known that there are none.
+pub fn of_run(summary: &Summary, is_none: bool) -> OfRun {
+    let none = is_none.then_some(0.0);
     let memory = |part: &Part| part.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
     let figure = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
-    let whole = || summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name));
+    let counted = Counted::of(summary.gpus.iter().map(|gpu| &gpu.is), is_none);
     let parts = &summary.parts;
     OfRun {
-        count: whole().count() as u64,
-        expected: whole().filter(|gpu| is_expected(&gpu.is)).count() as u64,
-        capacity: whole().filter_map(|gpu| gpu.is.memory_bytes).sum::<u64>() as f64,
-        system: memory(&parts.system).unwrap_or(0.0),
+        counted,
+        system: memory(&parts.system).or(none),
         processes: [&parts.main, &parts.descendants, &parts.combined]
-            .map(|part| memory(part).unwrap_or(0.0)),
-        busy_peak: figure("gpus_busy_peak").unwrap_or(0.0),
-        busy_mean: figure("gpus_busy_mean").unwrap_or(0.0),
+            .map(|part| memory(part).or(none)),
+        busy_peak: counted.busy(figure("gpus_busy_peak")),
+        busy_mean: counted.busy(figure("gpus_busy_mean")),
     }
 }
 
 /// What the GPUs did at one moment; those that the run could not use are not busy for it.
 pub fn at_tick(
     tick: &Tick,
+    presence: Presence,
     unusable: &[String],
     whose: impl Fn(&ProcessId) -> Option<Whose>,
 ) -> AtTick {
-    let mut at = AtTick::default();
-    let [main, descendants, combined, system] = &mut at.memory;
-    if let Some(table) = tick.table(Scope::Gpu) {
-        for (row, entity) in table.entities().iter().enumerate() {
-            let Entity::Named(name) = entity else { continue };
-            if is_whole(name.as_str()) {
-                *system += table.get::<GpuMemory>(row).used.unwrap_or(0) as f64;
-                let is_unusable = unusable.iter().any(|unusable| unusable == name.as_str());
-                let busy = table.get::<GpuActivity>(row).utilization.filter(|_| !is_unusable);
-                at.busy += busy.unwrap_or(0.0);
-            }
+    let none = presence.is_none().then_some(0.0);
+    let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else {
+        return AtTick { memory: [none; 4], busy: none };
+    };
+    let (mut system, mut busy, mut are_known) = (none, none, true);
+    let (mut any_whole, mut any_usable) = (false, false);
+    for (row, name) in named(table) {
+        let activity: GpuActivity = table.get(row);
+        // What a part has is in its whole, where that may be looked at.
+        if is_whole(name) || !named(table).any(|(_, other)| other == whole_of(name)) {
+            add(&mut system, table.get::<GpuMemory>(row).used.map(|bytes| bytes as f64));
         }
+        any_whole |= is_whole(name);
+        if is_whole(name) && !unusable.iter().any(|unusable| unusable == name) {
+            any_usable = true;
+            add(&mut busy, activity.utilization);
+        }
+        // A divided one does not list its processes; its parts do.
+        let is_divided = || named(table).any(|(_, part)| part != name && whole_of(part) == name);
+        are_known &= activity.processes_unknown.unwrap_or(0) == 0;
+        are_known &= activity.processes.is_some() || is_divided();
     }
+    let [main, descendants] = held(tick, none, whose);
+    let mut combined = main.0;
+    add(&mut combined, descendants.0);
+    // Where some are told of, the others are not there.
+    are_known |= combined.is_some();
+    let nobody = |is_hidden: bool| (are_known && !is_hidden).then_some(0.0);
+    AtTick {
+        memory: [
+            main.0.or(nobody(main.1)),
+            descendants.0.or(nobody(descendants.1)),
+            combined.or(nobody(main.1 || descendants.1)),
+            system,
+        ],
+        busy: busy.or((any_whole && !any_usable).then_some(0.0)),
+    }
+}
+
+/// What the main process and the others have of GPUs, as far as it is known, and whether the driver
+/// does not tell it of somebody.
+fn held(
+    tick: &Tick,
+    none: Option<f64>,
+    whose: impl Fn(&ProcessId) -> Option<Whose>,
+) -> [(Option<f64>, bool); 2] {
+    let (mut main, mut descendants) = ((none, false), (none, false));
     if let Some(table) = tick.table(Scope::GpuProcess) {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::OnGpu(_, id) = entity else { continue };
-            let bytes = table.get::<GpuShare>(row).memory.unwrap_or(0) as f64;
-            match whose(id) {
-                Some(Whose::Main) => *main += bytes,
-                Some(Whose::Descendant) => *descendants += bytes,
-                None => {}
-            }
+            let held = match whose(id) {
+                Some(Whose::Main) => &mut main,
+                Some(Whose::Descendant) => &mut descendants,
+                None => continue,
+            };
+            let bytes = table.get::<GpuShare>(row).memory.map(|bytes| bytes as f64);
+            add(&mut held.0, bytes);
+            held.1 |= bytes.is_none();
         }
     }
-    *combined = *main + *descendants;
-    at
+    [main, descendants]
+}
+
+/// The GPUs of a table, and parts of them, by their rows.
+fn named(table: &Table) -> impl Iterator<Item = (usize, &str)> {
+    table.entities().iter().enumerate().filter_map(|(row, entity)| match entity {
+        Entity::Named(name) => Some((row, name.as_str())),
+        _ => None,
+    })
+}
+
+fn add(sum: &mut Option<f64>, value: Option<f64>) {
+    if let Some(value) = value {
+        *sum = Some(sum.unwrap_or(0.0) + value);
+    }
 }

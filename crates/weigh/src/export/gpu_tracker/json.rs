@@ -19,10 +19,10 @@ impl ResourceUsage {
         let gpu = &self.max_gpu_ram;
         let mut max_gpu_ram = vec![
             ("unit".to_owned(), Value::Text(gpu.unit.to_owned())),
-            ("system_capacity".to_owned(), Value::Real(gpu.system_capacity)),
-            ("system".to_owned(), Value::Real(gpu.system)),
+            ("system_capacity".to_owned(), Value::real(gpu.system_capacity)),
+            ("system".to_owned(), Value::real(gpu.system)),
         ];
-        max_gpu_ram.extend(named(PARTS, gpu.parts.map(Value::Real)));
+        max_gpu_ram.extend(named(PARTS, gpu.parts.map(Value::real)));
         let cpu = &self.cpu_utilization;
         let mut cpu_utilization = vec![
             ("system_core_count".to_owned(), Value::Whole(cpu.system_core_count.into())),
@@ -40,8 +40,8 @@ impl ResourceUsage {
             (
                 "gpu_utilization",
                 Value::map([
-                    ("system_gpu_count", Value::whole(Some(gpus.system_gpu_count))),
-                    ("n_expected_gpus", Value::whole(Some(gpus.n_expected_gpus))),
+                    ("system_gpu_count", Value::whole(gpus.system_gpu_count)),
+                    ("n_expected_gpus", Value::whole(gpus.n_expected_gpus)),
                     ("gpu_percentages", gpus.gpu_percentages.to_value()),
                 ]),
             ),

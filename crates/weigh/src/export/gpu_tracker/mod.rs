@@ -169,6 +169,12 @@ pub fn export(
     Ok(paths)
 }
 
+/// How many GPUs that gpu-tracker would count the machine of a run has; nothing when that is not
+/// known.
+pub fn gpu_count(recording: &Recording) -> Option<u64> {
+    gpu::Counted::in_recording(recording).count
+}
+
 /// Goes through a recording once: writes these tracking files (`.csv` or `.sqlite`, by their
 /// names) and says what the run used.
 pub fn track(

@@ -1,5 +1,7 @@
 //! Results against runs whose truth is written down beside them.
 
+mod gpus;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,6 +42,7 @@ impl Story {
         let mut manifest = Manifest::new(&settings, &["work".to_owned()], facts, started);
         manifest.pid = MAIN.pid;
         manifest.process_started = MAIN.started;
+        manifest.absent.insert("gpu".to_owned(), "there is none".to_owned());
         change(&mut manifest);
         let directory = tempfile::tempdir().unwrap();
         let tick = Tick::new(&collect::groups(&settings.sources()));
@@ -89,7 +92,7 @@ impl Story {
     }
 }
 
-fn process(tick: &mut Tick, id: ProcessId, cpu: f64, rss: u64, shares: Option<(u64, u64)>) {
+pub fn process(tick: &mut Tick, id: ProcessId, cpu: f64, rss: u64, shares: Option<(u64, u64)>) {
     let entity = Entity::Process(id);
     let (user, children) = (Some(cpu), Some(0.0));
     let row =

@@ -53,11 +53,11 @@ pub struct MaxGpuRam {
     /// Its unit.
     pub unit: &'static str,
     /// The memory of all GPUs.
-    pub system_capacity: f64,
+    pub system_capacity: Option<f64>,
     /// In use, by whomever.
-    pub system: f64,
+    pub system: Option<f64>,
     /// The main process, all others, and all together.
-    pub parts: [f64; 3],
+    pub parts: [Option<f64>; 3],
 }
 
 /// Percent of cores or GPUs.
@@ -90,9 +90,9 @@ pub struct CpuUtilization {
 #[derive(Debug, Clone, PartialEq)]
 pub struct GpuUtilization {
     /// GPUs of the machine.
-    pub system_gpu_count: u64,
+    pub system_gpu_count: Option<u64>,
     /// GPUs that were expected to be busy.
-    pub n_expected_gpus: u64,
+    pub n_expected_gpus: Option<u64>,
     /// How busy they were.
     pub gpu_percentages: Percentages,
 }
@@ -133,24 +133,28 @@ fn is_alone(summary: &Summary) -> bool {
 impl ResourceUsage {
     /// What a run used, from its summary and what was seen beside it.
     pub fn of(summary: &Summary, peaks: &Peaks, options: &Options) -> ResourceUsage {
-        let gpu = gpu::of_run(summary);
-        let gpu_ram = |bytes: f64| options.gpu_ram_unit.of_bytes(bytes);
-        let percent = |units: f64, of: u64| {
-            percentages(Some(100.0 * units), Some(100.0 * gpu.busy_mean), of as f64)
-        };
+        let gpu = gpu::of_run(summary, peaks.no_gpu);
+        let gpu_ram = |bytes: Option<f64>| bytes.map(|bytes| options.gpu_ram_unit.of_bytes(bytes));
+        let percent = |gpus: Option<f64>| gpus.map(|gpus| 100.0 * gpus);
+        // Of how many is known where anything is known of what they did.
+        let expected = gpu.counted.expected.map_or(0.0, |gpus| gpus as f64);
         ResourceUsage {
             max_ram: max_ram(summary, peaks, options),
             max_gpu_ram: MaxGpuRam {
                 unit: options.gpu_ram_unit.name(),
-                system_capacity: gpu_ram(gpu.capacity),
+                system_capacity: gpu_ram(gpu.counted.capacity),
                 system: gpu_ram(gpu.system),
                 parts: gpu.processes.map(gpu_ram),
             },
             cpu_utilization: cpu(summary, peaks, options),
             gpu_utilization: GpuUtilization {
-                system_gpu_count: gpu.count,
-                n_expected_gpus: gpu.expected,
-                gpu_percentages: percent(gpu.busy_peak, gpu.expected),
+                system_gpu_count: gpu.counted.count,
+                n_expected_gpus: gpu.counted.expected,
+                gpu_percentages: percentages(
+                    percent(gpu.busy_peak),
+                    percent(gpu.busy_mean),
+                    expected,
+                ),
             },
             compute_time: ComputeTime {
                 unit: options.time_unit.name(),

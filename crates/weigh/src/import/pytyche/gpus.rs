@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rounds::{self, Apart};
+use super::rounds::{self, Apart, Mixed, Rounds};
 use super::times;
 use crate::parse::{dmon, nvidia_smi};
 use crate::summary;
@@ -68,17 +68,32 @@ pub struct Told {
     pub notes: Vec<String>,
 }
 
-/// What the query and dmon tell; what one of them does not, the other may.
-pub fn of(queried: &[nvidia_smi::Row], moments: &[f64], monitored: &[dmon::Row]) -> Told {
+/// The numbers of the GPUs that dmon shows, in their order.
+pub fn in_dmon(monitored: &[dmon::Row]) -> Vec<u32> {
     let mut numbers: Vec<u32> = monitored.iter().map(|row| row.gpu).collect();
     numbers.sort_unstable();
     numbers.dedup();
+    numbers
+}
+
+/// What the query and dmon tell; what one of them does not, the other may.
+pub fn of(
+    queried: &[nvidia_smi::Row],
+    moments: &[f64],
+    rounds: &Rounds,
+    monitored: &[dmon::Row],
+) -> Told {
+    let numbers = in_dmon(monitored);
     let mut told = Told::default();
-    match rounds::apart(queried, moments, numbers.len()) {
+    match rounds::apart(queried, rounds, &numbers) {
         Ok(Apart { gpus, left_out }) => {
             if left_out > 0 {
-                let note = "rows of which nobody knows which GPU they are of are left out";
-                told.notes.push(format!("{note}: {left_out}"));
+                told.notes.push(format!(
+                    "rows of which it is not known which GPU they are of: {left_out} of {}; they \
+                     count in what is said of all GPUs together, and not for any one",
+                    queried.len()
+                ));
+                told.together = Some(all_together(queried));
             }
             let each = gpus.iter().map(|(index, places)| Gpu {
                 index: Some(*index),
@@ -86,9 +101,15 @@ pub fn of(queried: &[nvidia_smi::Row], moments: &[f64], monitored: &[dmon::Row])
             });
             told.each = each.collect();
         }
-        Err(why) => {
+        Err(Mixed { why, most }) => {
             told.notes.push(why);
-            told.together = Some(all_together(queried));
+            let mut together = all_together(queried);
+            // Its rows are of more GPUs, so they are nearer to the mean of all.
+            if numbers.len() > most {
+                together.utilization_mean_ratio = None;
+                together.memory_utilization_mean_ratio = None;
+            }
+            told.together = Some(together);
         }
     }
     for number in numbers {
@@ -99,6 +120,9 @@ pub fn of(queried: &[nvidia_smi::Row], moments: &[f64], monitored: &[dmon::Row])
         }
     }
     told.each.sort_by_key(|gpu| gpu.index);
+    if let Some(together) = &mut told.together {
+        together.include(&told.each);
+    }
     told
 }
 
@@ -131,8 +155,8 @@ fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu 
     }
 }
 
-/// Peaks are those of one GPU, whichever it is; means are over all rows, as there are as many of
-/// each GPU. Energy needs to know whose a row is.
+/// Peaks are those of one GPU, whichever it is; means are over all rows, whosever they are. Energy
+/// needs to know whose a row is.
 fn all_together(rows: &[nvidia_smi::Row]) -> Gpu {
     let places: Vec<usize> = (0..rows.len()).collect();
     // Rows as far apart as can be: each has the same weight.
@@ -176,5 +200,27 @@ impl Gpu {
             self.memory_utilization_mean_ratio = other.memory_utilization_mean_ratio;
             self.memory_utilization_peak_ratio = other.memory_utilization_peak_ratio;
         }
+    }
+    /// Is all GPUs together, of which some are known: no peak of one is higher, and what rows
+    /// without a GPU do not tell is the mean over those.
+    fn include(&mut self, each: &[Gpu]) {
+        let most = |mine: Option<f64>, of: fn(&Gpu) -> Option<f64>| {
+            mine.into_iter().chain(each.iter().filter_map(of)).reduce(f64::max)
+        };
+        let mean = |of: fn(&Gpu) -> Option<f64>| {
+            let known: Vec<f64> = each.iter().filter_map(of).collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        let used = each.iter().filter_map(|gpu| gpu.memory_peak_bytes).max();
+        self.memory_peak_bytes = self.memory_peak_bytes.max(used);
+        self.utilization_peak_ratio =
+            most(self.utilization_peak_ratio, |gpu| gpu.utilization_peak_ratio);
+        self.memory_utilization_peak_ratio =
+            most(self.memory_utilization_peak_ratio, |gpu| gpu.memory_utilization_peak_ratio);
+        self.utilization_mean_ratio =
+            self.utilization_mean_ratio.or_else(|| mean(|gpu| gpu.utilization_mean_ratio));
+        self.memory_utilization_mean_ratio = self
+            .memory_utilization_mean_ratio
+            .or_else(|| mean(|gpu| gpu.memory_utilization_mean_ratio));
     }
 }

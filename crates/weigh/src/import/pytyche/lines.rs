@@ -37,6 +37,11 @@ pub struct Unreadable {
     pub text: String,
 }
 
+/// `1 row`, `2 rows`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// As much of a line as somebody needs to find out what it is.
 const SHOWN: usize = 80;
 
@@ -47,6 +52,8 @@ pub fn each_line(
     mut take: impl FnMut(&[u8]) -> Result<bool, Malformed>,
 ) -> FileRead {
     let mut file = FileRead { name: name.to_owned(), ..FileRead::default() };
+    // Editors on Windows put a mark before the first line.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
         let Some(line) = line.strip_suffix(b"\n") else {
             file.is_torn = true;
@@ -79,10 +86,10 @@ impl FileRead {
         let name = &self.name;
         let mut notes = Vec::new();
         if let Some(Unreadable { line, why, text }) = &self.first_unreadable {
-            let count = self.unreadable_lines;
+            let count = counted(self.unreadable_lines, "line");
             notes.push(format!(
-                "{name}: lines that cannot be read: {count}; line {line} is the first \
-                 (not in the expected form: {why}): {text}"
+                "{name}: {count} cannot be read; the first is line {line} (not in the expected \
+                 form: {why}): {text}"
             ));
         }
         if self.is_torn {
@@ -91,12 +98,8 @@ impl FileRead {
         if self.rows == 0 && self.unreadable_lines == 0 {
             notes.push(format!("{name} has no row: the program that writes it told nothing"));
         }
-        if let Some(times) = self.times.as_ref().filter(|times| times.gaps > 0) {
-            let (gaps, seconds) = (times.gaps, times.gap_seconds);
-            notes.push(format!(
-                "{name}: rows are missing {gaps} times, {seconds:.1} s in all; means and energy \
-                 leave that time out"
-            ));
+        if let Some(times) = self.times.as_ref() {
+            notes.extend(times.notes().into_iter().map(|note| format!("{name}: {note}")));
         }
         notes
     }

@@ -15,6 +15,7 @@ mod tests;
 mod times;
 
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
@@ -29,6 +30,7 @@ use crate::export::pytyche::ResourceSummary;
 use crate::parse::{cpu_metrics, dmon, nvidia_smi};
 use crate::summary;
 use lines::each_line;
+use rounds::Rounds;
 
 const METRICS: &str = "hw_metrics.csv";
 const APART: &str = "hw_metrics_gpus.csv";
@@ -44,7 +46,8 @@ pub struct Imported {
     pub files: Vec<FileRead>,
     /// What is known of each GPU.
     pub gpus: Vec<Gpu>,
-    /// What is known of all GPUs together, where rows cannot be told apart; else null.
+    /// What is known of all GPUs together, where it is not known of some rows which GPU they are
+    /// of; else null.
     pub gpus_together: Option<Gpu>,
     /// What is known of the machine's CPUs.
     pub cpu: Cpu,
@@ -94,35 +97,43 @@ pub fn read(directory: &Path) -> Result<Imported, Error> {
     Ok(Imported { directory: directory.to_owned(), notes, ..imported })
 }
 
+/// The bytes of a file; nothing where there is none. A pipe may never end, and is not opened.
 fn contents(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Read { path: path.to_owned(), source }),
-    }
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let kind = match std::fs::metadata(path) {
+        Ok(of_file) => of_file.file_type(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let is = match kind {
+        kind if kind.is_file() => return std::fs::read(path).map(Some).map_err(failed),
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(Error::NotAFile { path: path.to_owned(), is })
 }
 
 /// What files with these contents tell.
 fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u8>>) -> Imported {
     let mut files = Vec::new();
+    let (of_dmon, monitored) = dmon.map(|bytes| monitored(&bytes)).unzip();
+    let monitored = monitored.unwrap_or_default();
     let queried = metrics.map(|(name, bytes)| {
-        let (file, rows, moments) = queried(name, &bytes);
-        files.push(file);
-        (rows, moments)
+        let queried = queried(name, &bytes, gpus::in_dmon(&monitored).len());
+        files.push(queried.file);
+        (queried.rows, queried.moments, queried.rounds)
     });
-    let monitored = dmon.map(|bytes| {
-        let (file, rows) = monitored(&bytes);
-        files.push(file);
-        rows
-    });
+    files.extend(of_dmon);
     let cpu = cpu.map(|bytes| {
         let (file, cpu) = of_cpus(&bytes);
         files.push(file);
         cpu
     });
     let mut notes: Vec<String> = files.iter().flat_map(FileRead::notes).collect();
-    let (rows, moments) = queried.unwrap_or_default();
-    let told = gpus::of(&rows, &moments, &monitored.unwrap_or_default());
+    let (rows, moments, rounds) = queried.unwrap_or_default();
+    let told = gpus::of(&rows, &moments, &rounds, &monitored);
     notes.extend(told.notes);
     Imported {
         directory: PathBuf::new(),
@@ -134,8 +145,16 @@ fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u
     }
 }
 
-/// The rows of nvidia-smi's query, and their moments in seconds since the first.
-fn queried(name: &str, bytes: &[u8]) -> (FileRead, Vec<nvidia_smi::Row>, Vec<f64>) {
+/// What nvidia-smi's query has printed.
+struct Queried {
+    file: FileRead,
+    rows: Vec<nvidia_smi::Row>,
+    /// When, in seconds since the first.
+    moments: Vec<f64>,
+    rounds: Rounds,
+}
+
+fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
     let mut columns = nvidia_smi::Columns::of_pytyche();
     let mut rows: Vec<nvidia_smi::Row> = Vec::new();
     let mut file = each_line(name, bytes, |line| {
@@ -149,11 +168,12 @@ fn queried(name: &str, bytes: &[u8]) -> (FileRead, Vec<nvidia_smi::Row>, Vec<f64
     let first = rows.first().map(|row| row.at);
     let since = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
     let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
+    let rounds = Rounds::of(&moments, in_dmon);
     if let [first, .., last] | [first @ last] = &rows[..] {
         let written = [first, last].map(|row| row.at.strftime("%Y/%m/%d %H:%M:%S%.3f").to_string());
-        file.times = Some(Times::of(&rounds::begins(&rows, &moments), written));
+        file.times = Some(Times::of(&rounds.begins(&rows, &moments), written));
     }
-    (file, rows, moments)
+    Queried { file, rows, moments, rounds }
 }
 
 fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {

@@ -1,5 +1,7 @@
 //! Files as nvidia-smi and pytyche leave them behind, with their truth beside them.
 
+mod rounds;
+
 use super::*;
 use crate::export::python::dumps_line;
 
@@ -120,40 +122,8 @@ fn a_round_that_is_cut_off_is_left_out_and_the_others_stay() {
     let imported = told(&(cut.join("\n") + "\n"), DMON_TWO, "");
     assert_eq!((imported.gpus.len(), imported.gpus[0].rows, imported.gpus[1].rows), (2, 2, 2));
     assert_eq!(imported.gpus[0].memory_peak_bytes, Some(5000 * MIB));
-    let said = "rows of which nobody knows which GPU they are of are left out: 1";
-    assert_eq!(imported.notes, [said]);
-}
-
-#[test]
-fn where_rows_cannot_be_told_apart_it_is_said_and_what_is_certain_is_there() {
-    // The driver takes its time, so a round looks like two.
-    let slow =
-        TWO.replace("24.973", "25.973").replace("26.974", "27.974").replace("28.973", "29.973");
-    let imported = told(&slow, DMON_TWO, "");
-    let together = imported.gpus_together.as_ref().unwrap();
-    assert!(imported.notes[0].contains("which GPU a row is of is not known"), "{imported:#?}");
-    assert_eq!((together.memory_peak_bytes, together.energy_joules), (Some(9000 * MIB), None));
-    assert!(is_near(together.utilization_mean_ratio, 0.5), "{together:?}");
-    // dmon says which GPU is which.
-    assert_eq!(imported.gpus[1].memory_peak_bytes, Some(9000 * MIB));
-    assert_eq!(imported.gpus[1].power_mean_watts, None);
-    let ours = imported.resources();
-    assert_eq!((ours.peak_vram_mb, ours.power_watts_max), (Some(9000.0), Some(300.0)));
-    // Without dmon, one row a second looks like one GPU, but its memory says otherwise.
-    let alone = told(&slow, "", "");
-    assert!(alone.gpus_together.is_some(), "{alone:#?}");
-    assert!(alone.notes[0].contains("changed their places"), "{:?}", alone.notes);
-}
-
-#[test]
-fn rounds_of_many_lengths_are_not_guessed_at() {
-    let lines: Vec<&str> = TWO.lines().collect();
-    for places in [&[0, 1, 2, 4][..], &[0, 2, 4, 5], &[1, 2, 3, 4]] {
-        let some: String = places.iter().map(|place| format!("{}\n", lines[*place])).collect();
-        let imported = told(&some, "", "");
-        assert!(imported.gpus_together.is_some(), "{places:?}: {imported:#?}");
-        assert!(imported.notes[0].contains("rounds of different lengths"), "{:?}", imported.notes);
-    }
+    assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
+    assert!(imported.notes[0].contains("which GPU they are of: 1 of 5"), "{:?}", imported.notes);
 }
 
 #[test]
@@ -173,9 +143,10 @@ timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw
 }
 
 #[test]
-fn what_is_strange_is_counted_and_shown_and_line_ends_of_windows_are_none_of_it() {
+fn what_is_strange_is_counted_and_shown_and_marks_of_windows_are_none_of_it() {
     let mixed = format!("{}Unable to determine the device handle for GPU0: \u{1b}[31mlost\n", TWO);
-    let imported = told(&mixed.replace('\n', "\r\n"), "    0   4000    257\n", "");
+    let mixed = format!("\u{feff}{}", mixed.replace('\n', "\r\n"));
+    let imported = told(&mixed, "    0   4000    257\n", "");
     let [metrics, dmon] = &imported.files[..] else { panic!("{imported:#?}") };
     assert_eq!((metrics.rows, metrics.unreadable_lines, imported.gpus.len()), (6, 1, 2));
     let shown = metrics.first_unreadable.as_ref().unwrap();
@@ -198,6 +169,35 @@ fn files_that_are_empty_are_no_zeros_and_no_files_are_an_error() {
     assert_eq!((imported.gpus.len(), imported.resources()), (0, ResourceSummary::default()));
     assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
     assert_eq!(imported.notes[0], "cpu_metrics.csv is not there");
-    std::fs::create_dir(directory.path().join(CPU)).unwrap();
-    assert!(matches!(read(directory.path()), Err(Error::Read { .. })));
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for_and_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(CPU);
+    let said = || match read(directory.path()) {
+        Err(error @ Error::NotAFile { .. }) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    std::fs::create_dir(&path).unwrap();
+    assert!(said().ends_with("cpu_metrics.csv is a directory, not a regular file"), "{}", said());
+    std::fs::remove_dir(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+    assert!(said().contains("is a device, not"), "{}", said());
+    std::fs::remove_file(&path).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    assert!(said().contains("is a named pipe, not"), "{}", said());
+    // What lies elsewhere is a file all the same.
+    std::fs::remove_file(&path).unwrap();
+    let elsewhere = directory.path().join("elsewhere");
+    std::fs::write(&elsewhere, CPU_ROWS).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    assert_eq!(read(directory.path()).unwrap().files[0].rows, 2);
 }

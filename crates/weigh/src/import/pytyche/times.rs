@@ -16,14 +16,16 @@ pub struct Times {
     pub first: String,
     /// When the last was written.
     pub last: String,
-    /// From the first to the last.
+    /// From the first to the last, without steps of a clock that was set back.
     pub duration_seconds: f64,
     /// How far rows usually are apart; null when there is only one.
     pub interval_seconds: Option<f64>,
-    /// Where rows are missing, or the clock was set.
+    /// Where rows are missing, or the clock was set forward.
     pub gaps: u64,
     /// How long rows are missing for.
     pub gap_seconds: f64,
+    /// How often the clock was set back, as it is at the end of daylight saving time.
+    pub clock_set_back: u64,
 }
 
 /// How far moments usually are apart: the median. None of a single moment.
@@ -33,7 +35,8 @@ pub fn usual(moments: &[f64]) -> Option<f64> {
     steps.get(steps.len() / 2).copied()
 }
 
-fn steps(moments: &[f64]) -> impl Iterator<Item = f64> {
+/// From each moment to the next.
+pub fn steps(moments: &[f64]) -> impl Iterator<Item = f64> {
     moments.windows(2).map(|pair| pair[1] - pair[0])
 }
 
@@ -45,17 +48,41 @@ impl Times {
     /// Of rows at these moments, in seconds, whose first and last are written like this.
     pub fn of(moments: &[f64], [first, last]: [String; 2]) -> Times {
         let usual = usual(moments);
-        let missing = |step: &f64| usual.is_some_and(|usual| !is_steady(*step, usual));
-        let gaps: Vec<f64> = steps(moments).filter(missing).collect();
-        let ends = moments.first().zip(moments.last());
+        let is_gap = |step: &f64| usual.is_some_and(|usual| *step > GAP * usual);
+        let gaps: Vec<f64> = steps(moments).filter(is_gap).collect();
         Times {
             first,
             last,
-            duration_seconds: ends.map_or(0.0, |(first, last)| (last - first).max(0.0)),
+            duration_seconds: steps(moments).filter(|step| *step > 0.0).sum(),
             interval_seconds: usual,
             gaps: gaps.len() as u64,
-            gap_seconds: gaps.iter().map(|gap| gap.max(0.0)).sum(),
+            gap_seconds: gaps.iter().sum(),
+            clock_set_back: steps(moments).filter(|step| *step < 0.0).count() as u64,
         }
+    }
+}
+
+impl Times {
+    /// What is worth a word to whoever takes means and energy for those of the whole time.
+    pub fn notes(&self) -> Vec<String> {
+        let times =
+            |count: u64| if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let mut notes = Vec::new();
+        if self.gaps > 0 {
+            let (gaps, seconds) = (times(self.gaps), self.gap_seconds);
+            notes.push(format!(
+                "rows are missing {gaps}, for {seconds:.1} s in all, or the clock was set \
+                 forward; means and energy leave that time out"
+            ));
+        }
+        if self.clock_set_back > 0 {
+            notes.push(format!(
+                "the clock was set back {}; how long it took from the row before to the row after \
+                 is not known, and left out",
+                times(self.clock_set_back)
+            ));
+        }
+        notes
     }
 }
 
@@ -123,7 +150,8 @@ mod tests {
     fn a_clock_that_is_set_back_makes_no_negative_time() {
         let moments = [0.0, 2.0, 4.0, -3596.0, -3594.0];
         let times = Times::of(&moments, Default::default());
-        assert_eq!((times.gaps, times.gap_seconds, times.duration_seconds), (1, 0.0, 0.0));
+        assert_eq!((times.gaps, times.gap_seconds, times.clock_set_back), (0, 0.0, 1));
+        assert_eq!(times.duration_seconds, 6.0, "the steps that are known");
         assert_eq!(energy(&moments, &some(&[50.0; 5])), Some((300.0, 6.0)));
         assert_eq!(mean(&moments, &some(&[50.0; 5])), Some(50.0));
     }

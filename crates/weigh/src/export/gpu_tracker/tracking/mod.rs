@@ -62,7 +62,7 @@ pub struct Constants {
     options: Options,
     capacity: Option<f64>,
     cores: u32,
-    gpus: gpu::OfRun,
+    gpus: gpu::Counted,
 }
 
 impl Constants {
@@ -74,7 +74,7 @@ impl Constants {
             options: options.of_run(manifest),
             capacity: capacity.map(|bytes| options.ram_unit.of_bytes(bytes)),
             cores: manifest.host.cores,
-            gpus: gpu::OfRun::known_before(recording.entries()),
+            gpus: gpu::Counted::in_recording(recording),
         }
     }
 
@@ -87,11 +87,11 @@ impl Constants {
             text(gpu_ram_unit.name()),
             text(time_unit.name()),
             Value::real(self.capacity),
-            Value::Real(gpu_ram_unit.of_bytes(self.gpus.capacity)),
+            Value::real(self.gpus.capacity.map(|bytes| gpu_ram_unit.of_bytes(bytes))),
             Value::Whole(self.cores.into()),
             Value::count(self.options.cores(self.cores)),
-            Value::whole(Some(self.gpus.count)),
-            Value::whole(Some(self.gpus.expected)),
+            Value::whole(self.gpus.count),
+            Value::whole(self.gpus.expected),
         ]
     }
 
@@ -100,9 +100,13 @@ impl Constants {
         let ram = |part: usize| {
             Value::real(at.ram[part].map(|bytes| self.options.ram_unit.of_bytes(bytes)))
         };
-        let gpu = |part: usize| Value::Real(self.options.gpu_ram_unit.of_bytes(at.gpu_ram[part]));
-        let gpus = self.gpus.expected as f64;
-        let gpu_share = if gpus > 0.0 { at.gpu_busy / gpus } else { 0.0 };
+        let gpu = |part: usize| {
+            Value::real(at.gpu_ram[part].map(|bytes| self.options.gpu_ram_unit.of_bytes(bytes)))
+        };
+        let gpu_busy = at.gpu_busy.map(|gpus| 100.0 * gpus);
+        // No GPU is not infinitely busy.
+        let gpus = self.gpus.expected.filter(|gpus| *gpus > 0);
+        let gpu_share = gpu_busy.map(|percent| gpus.map_or(0.0, |gpus| percent / gpus as f64));
         let cpu = |part: usize| at.cores[part].map(|cores| 100.0 * cores);
         let of = |part: usize, cores: f64| Value::real(cpu(part).map(|percent| percent / cores));
         let sum = |part: usize| Value::real(cpu(part));
@@ -116,8 +120,8 @@ impl Constants {
             gpu(1),
             gpu(2),
             gpu(3),
-            Value::Real(100.0 * at.gpu_busy),
-            Value::Real(100.0 * gpu_share),
+            Value::real(gpu_busy),
+            Value::real(gpu_share),
             Value::whole(at.threads[0]),
             Value::whole(at.threads[1]),
             Value::whole(at.threads[2]),

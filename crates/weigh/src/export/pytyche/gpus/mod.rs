@@ -22,6 +22,7 @@ use crate::destination::{self, Lines};
 use crate::export::pace::Pace;
 use crate::record::{Entry, Event};
 use crate::sample::{Entity, Name, Tick};
+use crate::words::printable;
 
 /// A row for each GPU in each round, without a word on which GPU it is.
 const METRICS: &str = "hw_metrics.csv";
@@ -131,8 +132,9 @@ impl Tables {
             let cells = cells.join(", ");
             self.metrics.line(&format!("{time}, {cells}"))?;
             let named = |text: &Option<String>| match text {
-                // A comma in a name would be one more column.
-                Some(text) => text.replace(',', " "),
+                // A comma in a name would be one more column, and a newline one more row: nvidia-smi
+                // has no quotes.
+                Some(text) => printable(text).replace(',', " "),
                 None => MISSING.to_owned(),
             };
             let (index, uuid, model) = (card.index, named(&card.uuid), named(&card.model));

@@ -103,6 +103,24 @@ fn gpus_are_told_as_nvidia_smi_prints_them() {
 }
 
 #[test]
+fn a_name_that_is_no_name_breaks_no_row_and_is_read_again() {
+    let mut story = Story::new();
+    story.event(0.0, gpu("nvidia0", "H100\n2026/11/15, \x1b[31m\r, 7"));
+    for at in [0.0, 1.0, 2.0] {
+        story.at(at, |tick| busy(tick, "nvidia0", 0.5, 4 << 30, Some(100.0)));
+    }
+    let (_run, recording) = story.end(2.0, 1.0);
+    let directory = tempfile::tempdir().unwrap();
+    pytyche::export(&recording, directory.path(), false).unwrap();
+    let imported = crate::import::pytyche::read(directory.path()).unwrap();
+    let file = &imported.files[0];
+    assert_eq!((file.name.as_str(), file.unreadable_lines), ("hw_metrics_gpus.csv", 0), "{file:?}");
+    let [gpu] = &imported.gpus[..] else { panic!("{imported:#?}") };
+    assert_eq!(gpu.model.as_deref(), Some(r"H100\n2026/11/15  \u{1b}[31m\r  7"));
+    assert_eq!(gpu.memory_peak_bytes, Some(4 << 30));
+}
+
+#[test]
 fn gpus_of_two_makers_are_numbered_through() {
     let entry = |name: &str| Entry::new(Duration::ZERO, gpu(name, "x"));
     let told = |names: &[&str]| -> String {

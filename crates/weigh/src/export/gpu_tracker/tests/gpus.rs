@@ -1,0 +1,135 @@
+//! GPUs: a zero is a zero, and what is not known is missing.
+
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
+use crate::sample::{Gpu, Name};
+
+const GB: u64 = 1_000 * MB;
+
+/// A run on a machine whose GPUs are asked for.
+fn asked() -> Story {
+    let mut story = Story::of(|manifest| manifest.absent.clear());
+    let ProcessId { pid, started } = MAIN;
+    let (name, command, tool) = ("work".to_owned(), None, None);
+    story.event(0.0, Event::ProcessStart { pid, started, parent: 1, name, command, tool });
+    story
+}
+
+fn there(name: &str, memory_bytes: Option<u64>) -> Event {
+    Event::Gpu(Box::new(Gpu { name: name.to_owned(), memory_bytes, ..Gpu::default() }))
+}
+
+/// A look at a GPU: how busy it is, what is in use, and how many processes nobody knows.
+fn look(tick: &mut Tick, gpu: &str, busy: Option<f64>, used: Option<u64>, unknown: u64) {
+    let who = Entity::Named(Name::new(gpu.as_bytes()));
+    let (processes, processes_unknown) = (Some(1), Some(unknown));
+    let activity =
+        GpuActivity { utilization: busy, processes, processes_unknown, ..GpuActivity::default() };
+    tick.put(who, &activity);
+    tick.put(who, &GpuMemory { used, ..GpuMemory::default() });
+}
+
+/// The JSON of a run, and the cells of GPUs in its tracking file: constants, then each row.
+fn told(story: Story) -> (serde_json::Value, Vec<String>) {
+    let (directory, recording) = story.end(2.0, 0.5);
+    let out = directory.path().join("out");
+    export(&recording, &Options::default(), &[Format::Json, Format::Csv], &out, false).unwrap();
+    let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
+    let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let constants = [lines[1][4], lines[1][7], lines[1][8]].join(",");
+    let rows = lines[3..].iter().map(|cells| cells[4..10].join(","));
+    (serde_json::from_str(&json).unwrap(), [constants].into_iter().chain(rows).collect())
+}
+
+fn of_gpus(json: &serde_json::Value) -> String {
+    format!("{} {}", json["max_gpu_ram"], json["gpu_utilization"])
+}
+
+#[test]
+fn a_machine_without_gpus_has_their_zeros() {
+    let mut story = Story::new();
+    story.at(1.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    let (json, cells) = told(story);
+    assert_eq!(cells, ["0.0,0,0", "0.0,0.0,0.0,0.0,0.0,0.0"]);
+    assert!(!of_gpus(&json).contains("null"), "{json:#}");
+    assert_eq!(
+        (&json["max_gpu_ram"]["main"], &json["gpu_utilization"]["system_gpu_count"]),
+        (&0.0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_driver_that_never_answers_leaves_nothing_known() {
+    let mut story = asked();
+    story.at(1.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    let (json, cells) = told(story);
+    assert_eq!(cells, [",,", ",,,,,"]);
+    assert_eq!(of_gpus(&json).matches("null").count(), 5 + 6, "{json:#}");
+    let (_directory, recording) = asked().end(1.0, 0.5);
+    assert_eq!(gpu_count(&recording), None);
+}
+
+#[test]
+fn what_a_container_hides_and_a_card_does_not_say_is_missing_and_the_rest_is_there() {
+    let mut story = asked();
+    story.event(0.0, there("nvidia0", Some(80 * GB)));
+    story.event(0.1, there("nvidia0", Some(80 * GB)));
+    // Before the driver answers nothing is known.
+    story.at(0.5, |tick| process(tick, MAIN, 0.0, MB, None));
+    story.at(1.0, |tick| {
+        process(tick, MAIN, 0.1, MB, None);
+        look(tick, "nvidia0", None, Some(4 * GB), 1);
+    });
+    let (json, cells) = told(story);
+    assert_eq!(cells, ["80.0,1,1", ",,,,,", ",,,4.0,,"]);
+    let ram = &json["max_gpu_ram"];
+    assert_eq!((&ram["system"], &ram["system_capacity"]), (&4.0.into(), &80.0.into()));
+    assert!(ram["main"].is_null() && ram["combined"].is_null(), "{ram:#}");
+    let busy = &json["gpu_utilization"]["gpu_percentages"];
+    assert!(busy.as_object().unwrap().values().all(|percent| percent.is_null()), "{busy:#}");
+}
+
+#[test]
+fn who_certainly_has_nothing_has_zero() {
+    let mut story = asked();
+    story.event(0.0, there("nvidia0", Some(80 * GB))).event(0.0, there("nvidia1", None));
+    story.at(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+        look(tick, "nvidia1", Some(0.0), Some(GB), 0);
+        let who = Entity::OnGpu(Name::new(b"nvidia0"), MAIN);
+        tick.put(who, &GpuShare { memory: Some(3 * GB), ..GpuShare::default() });
+    });
+    let (json, cells) = told(story);
+    // What all of it is, is not known where one does not say it.
+    assert_eq!(cells, [",2,2", "3.0,0.0,3.0,5.0,50.0,25.0"]);
+    let ram = &json["max_gpu_ram"];
+    assert_eq!((&ram["main"], &ram["descendants"]), (&3.0.into(), &0.0.into()), "{json:#}");
+    assert!(json["max_gpu_ram"]["system_capacity"].is_null(), "{json:#}");
+}
+
+#[test]
+fn a_part_alone_is_no_machine_without_gpus() {
+    let mut story = asked();
+    story.event(0.0, there("nvidia0:1", Some(20 * GB)));
+    story.at(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0:1", Some(0.5), Some(4 * GB), 0);
+    });
+    assert_eq!(told(story).1, [",,", "0.0,0.0,0.0,4.0,,"]);
+}
+
+#[test]
+fn memory_of_a_process_that_the_driver_does_not_tell_is_not_zero() {
+    let mut story = asked();
+    story.event(0.0, there("nvidia0", Some(80 * GB)));
+    story.at(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+        tick.put(Entity::OnGpu(Name::new(b"nvidia0"), MAIN), &GpuShare::default());
+    });
+    let (json, cells) = told(story);
+    assert_eq!(cells[1], ",0.0,,4.0,50.0,50.0");
+    assert!(json["max_gpu_ram"]["main"].is_null(), "{json:#}");
+}
