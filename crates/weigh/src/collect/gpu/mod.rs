@@ -1,6 +1,6 @@
 //! GPUs: what each does and has, and what each process has of it.
 //!
-//! One family of metrics for all makers: [`nvidia`] by the library of its driver, [`drm`] for
+//! One family of metrics for all makers: `nvidia` by the library of its driver, `drm` for
 //! AMD's and Intel's by the kernel's files. A GPU is called by its maker and its number
 //! (`nvidia0`, `amd1`), a part of one that is divided also by the part's (`nvidia0:1`). Memory
 //! and energy of parts are in those of the whole, too.

@@ -1,7 +1,7 @@
 //! The files of pytyche's HWMonitor, as nvidia-smi and pytyche have written them.
 //!
 //! `hw_metrics.csv` has a row for each GPU in each round and does not say which GPU it is of
-//! ([`rounds`]); `hw_dmon.csv` says it, and has no times; `cpu_metrics.csv` is of the machine.
+//! (`rounds`); `hw_dmon.csv` says it, and has no times; `cpu_metrics.csv` is of the machine.
 //! Where `hw_metrics_gpus.csv` is there, which weigh writes, it is read instead of the first.
 //!
 //! What surprised us: times of GPUs are in the machine's own time zone and those of CPUs in UTC,
