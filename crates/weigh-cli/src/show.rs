@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use weigh::export::{python, pytyche};
 use weigh::quantity::{self, Units};
 use weigh::record::{self, Recording, files};
-use weigh::report::phases::table as phase_table;
-use weigh::report::text;
+use weigh::report::{gpus, phases, text};
 use weigh::summary::{self, Figure, Summary};
 
 use crate::args::{ShowArgs, Summary as For};
@@ -30,9 +29,11 @@ pub fn show(args: ShowArgs) -> Result<u8, Failure> {
     let summary = load(&directory).map_err(|error| of_recording(&error))?;
     let style = text::Style { units, colour: true };
     print::out(&match args.format {
-        For::Json if args.phases => json(&phases(&summary))?,
+        For::Json if args.phases => json(&of_phases(&summary))?,
+        For::Json if args.gpus => json(&of_gpus(&summary))?,
         For::Json => json(&summary)?,
-        _ if args.phases => phase_table(&summary, style, args.verbose),
+        _ if args.phases => phases::table(&summary, style, args.verbose),
+        _ if args.gpus => gpus::table(&summary, style),
         _ => {
             let mut shown = text::summary(&summary, Some(&directory), style);
             if args.verbose {
@@ -55,12 +56,17 @@ fn load(directory: &Path) -> Result<Summary, record::Error> {
 }
 
 /// The phases for programs: all of one name together, and one by one.
-fn phases(summary: &Summary) -> serde_json::Value {
+fn of_phases(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
         "run": summary.run,
         "statistics": summary::phases::statistics(&summary.phases),
         "phases": summary.phases,
     })
+}
+
+/// The GPUs for programs.
+fn of_gpus(summary: &Summary) -> serde_json::Value {
+    serde_json::json!({"run": summary.run, "gpus": summary.gpus})
 }
 
 /// Something for programs.

@@ -124,6 +124,7 @@ Examples:
   weigh show weigh-runs/2026-…       this one
   weigh show --phases                what each phase took: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
+  weigh show --gpus                  each GPU, and the processes of the run on it
   weigh show --format json | jq .figures.memory_peak_bytes
   weigh show --pytyche-summary       what pytyche's ResourceSummary would tell, as JSON
 ")]
@@ -138,11 +139,14 @@ pub struct ShowArgs {
     /// Show the phases instead: all of one name together
     #[arg(long)]
     pub phases: bool,
+    /// Show the GPUs instead: each of them, and the processes of the run on it
+    #[arg(long, conflicts_with_all = ["phases", "verbose"])]
+    pub gpus: bool,
     /// Print every figure
     #[arg(short, long)]
     pub verbose: bool,
     /// Print what pytyche's ResourceSummary.to_dict() would have, as JSON: unknown is null
-    #[arg(long, conflicts_with_all = ["format", "phases", "verbose"])]
+    #[arg(long, conflicts_with_all = ["format", "phases", "gpus", "verbose"])]
     pub pytyche_summary: bool,
 }
 

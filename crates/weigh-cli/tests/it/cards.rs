@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use weigh::catalog::Row;
@@ -10,7 +10,7 @@ use weigh::collect;
 use weigh::record::{Moment, Recording};
 use weigh::sample::Entity;
 
-use super::weighed::{output, weigh};
+use super::weighed::{can_mount, output, plain, weigh, weigh_path};
 
 pub const GIB: u64 = 1 << 30;
 
@@ -118,12 +118,7 @@ pub fn weighed_where(
     let readings = "readings() { until [ \"$(grep -c ProcessUtilization \"$ASKED\")\" -ge $1 ]; \
                     do sleep 0.02; done; }";
     let line = format!("{readings}; {line}");
-    let output = output(command.args(options).args(["--", "sh", "-c", &line]));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    let summary = std::fs::read(directory.path().join("summary.json"))
-        .unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
-    let summary = serde_json::from_slice(&summary).unwrap();
-    OnCards { directory, code: output.status.code(), stderr, summary }
+    OnCards::read(directory, output(command.args(options).args(["--", "sh", "-c", &line])))
 }
 
 /// Makes a command take the stand-in for NVIDIA's library.
@@ -131,7 +126,34 @@ pub fn on_stand_in<'c>(command: &'c mut Command, script: &Path) -> &'c mut Comma
     command.env("WEIGH_NVML_LIBRARY", library()).env("WEIGH_STAND_IN", script)
 }
 
+/// Weighs a command in a pid namespace of its own, as a container has one, until it is told that
+/// nobody knows who is on these cards. Nothing where that cannot be made.
+pub fn weighed_in_a_container(script: &Value) -> Option<OnCards> {
+    if !can_mount() {
+        return None;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("script.json");
+    write(&path, script);
+    let mut command = plain("unshare", directory.path());
+    command.args(["-m", "-p", "-f", "--mount-proc"]).arg(weigh_path());
+    command.args(["run", "-i", "50ms", "--summary", "summary.json", "-o", "run", "--"]);
+    // The command line is in the events, too, and has other words.
+    let line = "until grep -q 'pid=hos[t]' run/events.jsonl; do sleep 0.02; done";
+    let output = output(on_stand_in(&mut command, &path).args(["sh", "-c", line]));
+    Some(OnCards::read(directory, output))
+}
+
 impl OnCards {
+    /// What a run in this directory left behind.
+    fn read(directory: tempfile::TempDir, output: Output) -> OnCards {
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let summary = std::fs::read(directory.path().join("summary.json"))
+            .unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
+        let summary = serde_json::from_slice(&summary).unwrap();
+        OnCards { directory, code: output.status.code(), stderr, summary }
+    }
+
     /// The rows of a group, in their order, with whom they are about.
     pub fn rows<R: Row>(&self) -> Vec<(Entity, R)> {
         let recording = Recording::open(&self.directory.path().join("run")).unwrap();

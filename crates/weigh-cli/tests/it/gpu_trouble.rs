@@ -22,48 +22,100 @@ fn full(index: usize) -> Value {
     full
 }
 
-/// As many cards as there are questions, each of which fails one of them, and a whole one.
-fn failing(code: u32) -> (Value, Vec<String>) {
-    let asked = weighed_on(&machine(vec![full(0)]), &FAST, "readings 2").asked("0");
+/// The same, divided in two.
+fn divided(index: usize) -> Value {
+    let mut whole = full(index);
+    let part = |number: u64| {
+        let mut part = full(index);
+        part["uuid"] = json!(format!("MIG-{index}-{number}"));
+        part["memory"]["used"] = json!((number + 1) * GIB);
+        part
+    };
+    whole["migs"] = json!([part(0), part(1)]);
+    whole
+}
+
+/// As many of such cards as there are questions to one, or to a part of one (`:0`). Each fails one
+/// of them, and one more is whole. Says what the questions are.
+fn failing(code: u32, card: fn(usize) -> Value, part: &str) -> (Value, Vec<String>) {
+    let asked = weighed_on(&machine(vec![card(0)]), &FAST, "readings 2").asked(&format!("0{part}"));
     let calls: Vec<String> = asked.into_keys().collect();
-    assert!(calls.len() > 25, "{calls:?}");
-    let mut script = machine((0..=calls.len()).map(full).collect());
+    assert!(calls.len() > 20, "{calls:?}");
+    let mut script = machine((0..=calls.len()).map(card).collect());
     let fails =
-        calls.iter().enumerate().map(|(card, call)| (format!("{call}@{card}"), json!(code)));
+        calls.iter().enumerate().map(|(card, call)| (format!("{call}@{card}{part}"), json!(code)));
     script["fails"] = Value::Object(fails.collect());
     (script, calls)
+}
+
+/// The memory in use on a GPU, where it was ever told, and whether the GPU has any rows.
+fn used(run: &cards::OnCards, gpu: &str) -> (Option<u64>, bool) {
+    let rows = run.of::<GpuMemory>(gpu);
+    // So many cards take long enough to answer for rows without an answer in between.
+    (rows.iter().find_map(|row| row.used), !rows.is_empty())
 }
 
 #[test]
 fn whichever_call_fails_only_its_value_is_missing() {
     // Not supported, and an error that nobody explains.
     for code in [3, 999] {
-        let (script, calls) = failing(code);
+        let (script, calls) = failing(code, full, "");
         let run = weighed_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         for (card, call) in calls.iter().enumerate() {
             let name = format!("nvidia{card}");
-            let rows = run.of::<GpuMemory>(&name);
             if call == "nvmlDeviceGetHandleByIndex_v2" {
-                assert!(rows.is_empty() && run.faults().contains(&name), "{}", run.faults());
+                assert_eq!(used(&run, &name), (None, false));
+                assert!(run.faults().contains(&name), "{}", run.faults());
                 continue;
             }
-            // So many cards take long enough to answer for rows without an answer in between.
-            let used = rows.iter().find_map(|row| row.used);
             let expected = (call != "nvmlDeviceGetMemoryInfo_v2").then_some(4 * GIB);
-            assert_eq!((used, rows.is_empty()), (expected, false), "{call}");
+            assert_eq!(used(&run, &name), (expected, true), "{call}");
+        }
+    }
+}
+
+#[test]
+fn whichever_call_about_a_part_fails_only_its_value_is_missing() {
+    for code in [3, 999, 15] {
+        let (script, calls) = failing(code, divided, ":0");
+        let run = weighed_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        for (card, call) in calls.iter().enumerate() {
+            let expected = (call != "nvmlDeviceGetMemoryInfo_v2").then_some(GIB);
+            let part = used(&run, &format!("nvidia{card}:0"));
+            if code != 15 {
+                assert_eq!(part, (expected, true), "{call}");
+            }
+            let others = ["", ":1"].map(|part| used(&run, &format!("nvidia{card}{part}")));
+            assert_eq!(others, [(Some(4 * GIB), true), (Some(2 * GIB), true)], "{call}");
+        }
+    }
+}
+
+#[test]
+fn a_card_that_does_not_tell_its_parts_is_measured_as_a_whole() {
+    let calls = ["MigMode", "MaxMigDeviceCount", "MigDeviceHandleByIndex"];
+    for call in calls.map(|call| format!("nvmlDeviceGet{call}")) {
+        for code in [3, 15, 999] {
+            let mut script = machine(vec![divided(0), divided(1)]);
+            script["fails"] = json!({(format!("{call}@0")): code});
+            let run = weighed_on(&script, &FAST, "readings 8");
+            assert_eq!(run.code, Some(0), "{}", run.stderr);
+            assert_eq!(used(&run, "nvidia0:0"), (None, false), "{call}");
+            assert_eq!(used(&run, "nvidia0"), (Some(4 * GIB), true), "{call}");
+            assert_eq!(used(&run, "nvidia1:0"), (Some(GIB), true), "{call}");
         }
     }
 }
 
 #[test]
 fn whichever_call_finds_a_card_lost_the_others_stay() {
-    let (script, calls) = failing(15);
+    let (script, calls) = failing(15, full, "");
     let run = weighed_on(&script, &FAST, &format!("readings {}", calls.len()));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let whole = format!("nvidia{}", calls.len());
-    let used = run.of::<GpuMemory>(&whole).iter().find_map(|row| row.used);
-    assert_eq!(used, Some(4 * GIB));
+    assert_eq!(used(&run, &whole), (Some(4 * GIB), true));
     assert!(run.faults().contains("the card is lost"), "{}", run.faults());
     assert!(!run.faults().contains(&whole), "{}", run.faults());
 }
@@ -116,25 +168,12 @@ fn a_driver_that_takes_its_time_delays_no_tick() {
 
 #[test]
 fn in_a_container_processes_are_counted_and_nobody_is_blamed() {
-    if !can_mount() {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let script = directory.path().join("script.json");
     let mut used = card(0);
     // In its own namespace the command has a small pid, too.
     used["compute"] = (1..20u32).map(|pid| json!([pid, GIB])).collect();
-    cards::write(&script, &machine(vec![used]));
-    let mut command: Command = plain("unshare", directory.path());
-    command.args(["-m", "-p", "-f", "--mount-proc"]).arg(weigh_path());
-    command.args(["run", "-i", "50ms", "--summary", "summary.json", "-o", "run", "--"]);
-    let line = "until grep -q 'pid=hos[t]' run/events.jsonl; do sleep 0.02; done";
-    let output = output(cards::on_stand_in(&mut command, &script).args(["sh", "-c", line]));
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let events = std::fs::read_to_string(directory.path().join("run/events.jsonl")).unwrap();
-    assert!(events.contains("pids of the machine"), "{events}");
-    let run =
-        cards::OnCards { directory, code: Some(0), stderr: String::new(), summary: Value::Null };
+    let Some(run) = cards::weighed_in_a_container(&machine(vec![used])) else { return };
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.faults().contains("pids of the machine"), "{}", run.faults());
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
     assert_eq!((activity.processes, activity.processes_unknown), (Some(19), Some(19)));
     assert!(run.rows::<GpuShare>().is_empty());

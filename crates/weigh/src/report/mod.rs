@@ -1,8 +1,10 @@
 //! A summary for people: text for a terminal, and documents with charts.
 
 pub mod census;
+mod columns;
 pub mod document;
 pub mod github;
+pub mod gpus;
 pub mod hardware;
 #[cfg(feature = "html")]
 pub mod html;

@@ -7,12 +7,23 @@ use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics, statistics};
 use crate::summary::{Method, Phase, Summary};
 
+use super::columns::Columns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
 use crate::words::{printable, shortened};
 
-/// Lines end before column 80: names give way to numbers, down to this many letters.
-const WIDTH: usize = 79;
-const SHORTEST_NAME: usize = 8;
+const COLUMNS: Columns<6> = Columns {
+    indent: 2,
+    header: ["phase", "count", "total", "mean ± std", "CPU time", "memory"],
+    words: &[0],
+    gives_way: 0,
+};
+
+const FIGURES: Columns<6> = Columns {
+    indent: 4,
+    header: ["figure", "n", "min", "max", "mean", "std"],
+    words: &[0],
+    gives_way: 0,
+};
 
 /// The phases of a run, and with `every` figure its statistics.
 pub fn table(summary: &Summary, style: Style, every: bool) -> String {
@@ -28,9 +39,7 @@ pub fn table(summary: &Summary, style: Style, every: bool) -> String {
         );
         return out;
     }
-    let rows: Vec<Row> =
-        nested(&named).into_iter().map(|(depth, named)| Row::of(depth, named, style)).collect();
-    out.push_str(&aligned(&rows, style));
+    out.push_str(&aligned(&named, style));
     notes(&named, style).into_iter().for_each(|note| out.push_str(&format!("  {note}\n")));
     if every {
         nested(&named).into_iter().for_each(|(_, named)| out.push_str(&figures(named, style)));
@@ -81,71 +90,41 @@ pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     out
 }
 
-/// The cells of a line: text on the left, numbers on the right.
-struct Row {
-    cells: [String; 6],
+fn aligned(named: &[Named], style: Style) -> String {
+    let rows = nested(named).into_iter().map(|(depth, one)| row(depth, one, style));
+    let rows: Vec<[String; 6]> = rows.collect();
+    COLUMNS.lines(&rows, style, |_| true)
 }
 
-impl Row {
-    fn of(depth: usize, named: &Named, style: Style) -> Row {
-        let time = &named.duration_seconds;
-        let figure = |name: &str| named.figures.get(name).copied().unwrap_or_default();
-        let (cpu, memory) = (figure("cpu_time_seconds"), figure("memory_peak_bytes"));
-        let mut count = quantity::count(named.count as f64);
-        if named.unfinished > 0 {
-            count = format!("{count}+{}", named.unfinished);
-        }
-        let spread = match (time.mean, time.std) {
-            (Some(mean), Some(std)) if named.count > 1 => {
-                format!("{} ± {}", quantity::seconds(mean), quantity::seconds(std))
-            }
-            _ => "-".to_owned(),
-        };
-        let total = (named.count > 0).then_some(named.total_seconds);
-        Row {
-            cells: [
-                format!("{}{}", "  ".repeat(depth.min(4)), printable(&named.name)),
-                count,
-                total.map_or_else(|| "-".to_owned(), quantity::seconds),
-                spread,
-                shown(cpu.total, &cpu, quantity::seconds),
-                shown(memory.max, &memory, |value| style.bytes(value)),
-            ],
-        }
+fn row(depth: usize, named: &Named, style: Style) -> [String; 6] {
+    let time = &named.duration_seconds;
+    let figure = |name: &str| named.figures.get(name).copied().unwrap_or_default();
+    let (cpu, memory) = (figure("cpu_time_seconds"), figure("memory_peak_bytes"));
+    let mut count = quantity::count(named.count as f64);
+    if named.unfinished > 0 {
+        count = format!("{count}+{}", named.unfinished);
     }
+    let spread = match (time.mean, time.std) {
+        (Some(mean), Some(std)) if named.count > 1 => {
+            format!("{} ± {}", quantity::seconds(mean), quantity::seconds(std))
+        }
+        _ => "-".to_owned(),
+    };
+    let total = (named.count > 0).then_some(named.total_seconds);
+    [
+        format!("{}{}", "  ".repeat(depth.min(4)), printable(&named.name)),
+        count,
+        total.map_or_else(|| "-".to_owned(), quantity::seconds),
+        spread,
+        shown(cpu.total, &cpu, quantity::seconds),
+        shown(memory.max, &memory, |value| style.bytes(value)),
+    ]
 }
 
 /// A value, with a sign when not all of it was counted by the kernel.
 fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
     let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
     value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
-}
-
-const HEADER: [&str; 6] = ["phase", "count", "total", "mean ± std", "CPU time", "memory"];
-
-fn aligned(rows: &[Row], style: Style) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row.cells[column].chars().count());
-        cells.chain([HEADER[column].chars().count()]).max().unwrap_or(0)
-    };
-    let mut widths: [usize; 6] = std::array::from_fn(width);
-    let numbers: usize = widths[1..].iter().map(|width| width + 2).sum();
-    widths[0] = widths[0].min((WIDTH - 2).saturating_sub(numbers).max(SHORTEST_NAME));
-    let padded = |column: usize, text: &str| {
-        let text = if column == 0 { &shortened(text, widths[0]) } else { text };
-        let space = " ".repeat(widths[column].saturating_sub(text.chars().count()));
-        if column == 0 { format!("{text}{space}") } else { format!("{space}{text}") }
-    };
-    let line = |cells: [String; 6]| format!("  {}\n", cells.join("  ").trim_end());
-    let mut out =
-        line(std::array::from_fn(|column| style.paint(DIM, &padded(column, HEADER[column]))));
-    for row in rows {
-        out.push_str(&line(std::array::from_fn(|column| {
-            let cell = padded(column, &row.cells[column]);
-            if column == 0 { style.paint(BOLD, &cell) } else { cell }
-        })));
-    }
-    out
 }
 
 /// What a reader of the table must know, where it is so.
@@ -188,33 +167,19 @@ fn figures(named: &Named, style: Style) -> String {
     let mut out = format!("\n  {}\n", style.paint(BOLD, &printable(&named.name)));
     let mut rows = vec![("duration_seconds", &named.duration_seconds)];
     rows.extend(named.figures.iter().map(|(name, of)| (name.as_str(), of)));
-    let header = ["figure", "n", "min", "max", "mean", "std"];
-    let mut cells = vec![header.map(str::to_owned)];
     let known = rows.iter().filter(|(_, of)| of.count > 0);
-    cells.extend(known.map(|(name, of)| {
-        let number = |value: Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style.units))
-        };
-        let name =
-            if of.method == Some(Method::Exact) { (*name).to_owned() } else { format!("~{name}") };
-        let (min, max) = (number(of.min), number(of.max));
-        [name, of.count.to_string(), min, max, number(of.mean), number(of.std)]
-    }));
-    let width = |column: usize| cells.iter().map(|row| row[column].chars().count()).max();
-    let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or(0));
-    for (place, row) in cells.iter().enumerate() {
-        let padded: [String; 6] = std::array::from_fn(|column| {
-            let space = " ".repeat(widths[column].saturating_sub(row[column].chars().count()));
-            if column == 0 {
-                format!("{}{space}", row[0])
-            } else {
-                format!("{space}{}", row[column])
-            }
-        });
-        let line = padded.join("  ");
-        let line = if place == 0 { style.paint(DIM, &line) } else { line };
-        out.push_str(&format!("    {}\n", line.trim_end()));
-    }
+    let cells: Vec<[String; 6]> = known
+        .map(|(name, of)| {
+            let number = |value: Option<f64>| {
+                value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style.units))
+            };
+            let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
+            let (min, max) = (number(of.min), number(of.max));
+            let count = of.count.to_string();
+            [format!("{sign}{name}"), count, min, max, number(of.mean), number(of.std)]
+        })
+        .collect();
+    out.push_str(&FIGURES.lines(&cells, style, |_| false));
     let unknown: Vec<&str> =
         rows.iter().filter(|(_, of)| of.count == 0).map(|(name, _)| *name).collect();
     if !unknown.is_empty() {
@@ -248,7 +213,7 @@ pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
         quantity::scaled(value, "J")
     } else if name.ends_with("_ratio") {
         quantity::ratio(value)
-    } else if name.starts_with("cpu_cores") {
+    } else if name.starts_with("cpu_cores") || name.starts_with("gpus_busy") {
         format!("{value:.2}")
     } else {
         quantity::count(value)
@@ -281,10 +246,8 @@ mod tests {
     fn shown(phases: &[Phase]) -> String {
         let named = statistics(phases);
         let style = Style::default();
-        let rows: Vec<Row> =
-            nested(&named).into_iter().map(|(depth, one)| Row::of(depth, one, style)).collect();
         let figures: String = named.iter().map(|one| figures(one, style)).collect();
-        aligned(&rows, style) + &notes(&named, style).join("\n") + &figures
+        aligned(&named, style) + &notes(&named, style).join("\n") + &figures
     }
 
     #[test]

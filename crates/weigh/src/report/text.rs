@@ -222,8 +222,17 @@ impl Text {
         let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
         let system = summary.parts.system.figures.get("gpu_memory_peak_bytes").unwrap_or(&none);
         let style = self.style;
-        let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
-        let of = if count == 1 { "one GPU".to_owned() } else { format!("{count} GPUs") };
+        let telling = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
+        let mut means: Vec<f64> = telling.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
+        means.sort_by(f64::total_cmp);
+        let of = match means[..] {
+            [_] => "one GPU".to_owned(),
+            [least, .., most] => {
+                let (least, most) = (quantity::ratio(least), quantity::ratio(most));
+                format!("{} GPUs, each {least} to {most}", means.len())
+            }
+            [] => "0 GPUs".to_owned(),
+        };
         let note = part("with everybody's", system, |bytes| style.bytes(bytes));
         let memory = get("gpu_memory_peak_bytes");
         // One that only shows the desktop, as in most laptops, is not worth a line.

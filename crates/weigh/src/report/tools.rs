@@ -2,48 +2,35 @@
 //!
 //! Eighty columns hold what people ask first; the JSON and the report have the rest.
 
-use super::text::{BOLD, DIM, Style};
+use super::columns::Columns;
+use super::text::Style;
 use crate::quantity;
 use crate::summary::Tool;
-use crate::words::{printable, shortened};
+use crate::words::printable;
 
-const HEADER: [&str; 8] = ["tool", "runs", "CPU", "cores", "at most", "USS of 1", "memory", "time"];
+const COLUMNS: Columns<8> = Columns {
+    indent: 2,
+    header: ["tool", "runs", "CPU", "cores", "at most", "USS of 1", "memory", "time"],
+    words: &[0],
+    gives_way: 0,
+};
 
-/// A line for each tool, and one for all of them where there are several.
+/// A line for each tool.
 pub fn table(tools: &[Tool], style: Style) -> String {
     if tools.is_empty() {
         return String::new();
     }
     let rows: Vec<[String; 8]> = tools.iter().map(|tool| row(tool, style)).collect();
-    let widths: [usize; 8] = std::array::from_fn(|column| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEADER[column].len()]).max().unwrap_or(0)
-    });
-    let line = |cells: &[&str]| {
-        let padded = cells.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            // Names begin and numbers end at the same place.
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        padded.collect::<Vec<_>>().join("  ")
-    };
-    let mut out = format!("\n  {}\n", style.paint(DIM, &line(&HEADER)));
-    for row in &rows {
-        let cells: Vec<&str> = row.iter().map(String::as_str).collect();
-        let text = line(&cells);
-        let (name, rest) = text.split_at(text.chars().take(widths[0]).map(char::len_utf8).sum());
-        out.push_str(&format!("  {}{rest}\n", style.paint(BOLD, name)));
-    }
-    out
+    format!("\n{}", COLUMNS.lines(&rows, style, |_| true))
 }
 
 fn row(tool: &Tool, style: Style) -> [String; 8] {
-    const LONGEST: usize = 12;
     let unknown = || "-".to_owned();
     let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
     let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));
     let bytes = |value: Option<u64>| value.map_or_else(unknown, |size| style.bytes(size as f64));
     [
-        shortened(&printable(&tool.name), LONGEST),
+        printable(&tool.name),
         quantity::count(tool.instances as f64),
         seconds(tool.cpu_time_seconds),
         cores(tool.cpu_cores_mean),

@@ -1,0 +1,94 @@
+//! Columns for a terminal: words begin and numbers end at the same place, and lines end before
+//! column 80.
+
+use super::text::{BOLD, DIM, Style};
+use crate::words::shortened;
+
+/// Lines end before column 80.
+const WIDTH: usize = 79;
+/// The column that gives way to the others keeps so many letters.
+const SHORTEST: usize = 8;
+
+/// What the columns of a table are.
+pub(super) struct Columns<const N: usize> {
+    /// Spaces before each line.
+    pub(super) indent: usize,
+    /// What stands above each.
+    pub(super) header: [&'static str; N],
+    /// Those that hold words; the others hold numbers.
+    pub(super) words: &'static [usize],
+    /// The one that gives way where a line would be too long.
+    pub(super) gives_way: usize,
+}
+
+impl<const N: usize> Columns<N> {
+    /// A table as lines; of some rows, by their first cell, that cell is bold.
+    pub(super) fn lines(
+        &self,
+        rows: &[[String; N]],
+        style: Style,
+        is_bold: impl Fn(&str) -> bool,
+    ) -> String {
+        let widths = self.widths(rows);
+        let indent = " ".repeat(self.indent);
+        let cells = self.padded(&self.header.map(str::to_owned), &widths);
+        let mut out = format!("{indent}{}\n", style.paint(DIM, cells.join("  ").trim_end()));
+        for row in rows {
+            let mut cells = self.padded(row, &widths);
+            if is_bold(&row[0]) {
+                cells[0] = style.paint(BOLD, &cells[0]);
+            }
+            out.push_str(format!("{indent}{}", cells.join("  ")).trim_end());
+            out.push('\n');
+        }
+        out
+    }
+
+    fn widths(&self, rows: &[[String; N]]) -> [usize; N] {
+        let mut widths: [usize; N] = std::array::from_fn(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
+        });
+        let all: usize = self.indent + widths.iter().sum::<usize>() + 2 * (N - 1);
+        let yielding = &mut widths[self.gives_way];
+        let rest = all - *yielding;
+        *yielding = (*yielding).min(WIDTH.saturating_sub(rest).max(SHORTEST));
+        widths
+    }
+
+    fn padded(&self, cells: &[String; N], widths: &[usize; N]) -> [String; N] {
+        std::array::from_fn(|column| {
+            let (cell, width) = (shortened(&cells[column], widths[column]), widths[column]);
+            let is_words = self.words.contains(&column);
+            if is_words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: Columns<3> =
+        Columns { indent: 2, header: ["name", "size", "model"], words: &[0, 2], gives_way: 2 };
+
+    fn shown(rows: &[[&str; 3]]) -> String {
+        let rows: Vec<[String; 3]> = rows.iter().map(|row| row.map(str::to_owned)).collect();
+        COLUMNS.lines(&rows, Style::default(), |_| true)
+    }
+
+    #[test]
+    fn words_begin_and_numbers_end_at_the_same_place() {
+        let shown = shown(&[["a", "1", "x"], ["long", "12345", ""]]);
+        assert_eq!(shown, "  name   size  model\n  a         1  x\n  long  12345\n");
+    }
+
+    #[test]
+    fn one_column_gives_way_and_keeps_some_letters() {
+        let long = "m".repeat(100);
+        let one_line = |name: &str| shown(&[[name, "1", &long]]).lines().nth(1).unwrap().to_owned();
+        assert_eq!(one_line("a").chars().count(), WIDTH);
+        let name = "n".repeat(90);
+        assert_eq!(one_line(&name).chars().count(), 2 + 90 + 2 + 4 + 2 + SHORTEST);
+    }
+}
