@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+use weigh::collect;
+use weigh::record::{Moment, Recording};
 
 use crate::weighed::{Figure, end_of, output, patiently, plain, signal, wait_until, weigh};
 
@@ -69,15 +71,29 @@ pub struct Followed {
     pub summary: Value,
 }
 
+/// Whether a recording has a look at anybody.
+fn has_looked(recording: &Path) -> bool {
+    let mut has_looked = false;
+    let opened = Recording::open(recording);
+    opened.is_ok_and(|recording| {
+        let replayed = recording.replay(&collect::all_groups(), |moment| {
+            has_looked |= matches!(moment, Moment::Tick(_));
+        });
+        replayed.is_ok() && has_looked
+    })
+}
+
 impl Following {
-    /// Begins to follow, and waits until the kernel is listened to and the recording there.
+    /// Begins to follow, and waits until everybody has been looked at for the first time: until
+    /// then, whoever comes and goes may not be met.
     pub fn begin(directory: TempDir, words: &[&str]) -> Following {
         let child = weigh(directory.path(), words)
             .args(["-q", "-o", "run", "--summary", "summary-for-test.json"])
             .spawn()
             .unwrap();
         let following = Following { directory, child };
-        following.wait_for_event("", 0);
+        let recording = following.directory.path().join("run");
+        wait_until("everybody has been looked at", || has_looked(&recording));
         following
     }
 

@@ -298,6 +298,7 @@ impl Follower {
 
     fn follow(&mut self) -> Why {
         let was_named = !self.held.is_empty();
+        self.watch.first_look();
         loop {
             let time = self.watch.work();
             let left = self.until.map(|until| until.saturating_sub(self.watch.now()));

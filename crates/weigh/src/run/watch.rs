@@ -120,6 +120,14 @@ impl Watch {
         until.saturating_sub(now)
     }
 
+    /// Looks at everybody for the first time, and records it at once: whoever reads along, or
+    /// waits for weigh to be there, finds that it is.
+    pub(super) fn first_look(&mut self) {
+        self.take_tick();
+        let now = self.now();
+        self.writer.iter_mut().for_each(|writer| writer.flush(now));
+    }
+
     /// Asks everybody, and hands on what they said.
     pub(super) fn take_tick(&mut self) {
         let at = self.now();

@@ -199,3 +199,16 @@ fn a_fork_is_told_of_when_it_stays_what_it_is() {
     processes.executed(&fake.host(), &mut tick, 310);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [311], "310 is another program");
 }
+
+#[test]
+fn who_is_gone_before_anybody_could_look_may_have_been_meant() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = watch(&fake);
+    processes.are_told(65);
+    rows(&mut processes, &mut tick, &fake);
+    runs(&fake, 310, 1, 70, 1);
+    processes.executed(&fake.host(), &mut tick, 310);
+    assert!(!processes.some_went_unseen(), "it is another program");
+    processes.executed(&fake.host(), &mut tick, 311);
+    assert!(processes.some_went_unseen());
+}

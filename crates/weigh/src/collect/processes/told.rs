@@ -26,6 +26,16 @@ pub struct Departed {
     pub is_ours: bool,
 }
 
+/// Who a process is that the kernel has just told of.
+enum Met {
+    /// Somebody who is meant.
+    Fresh(Fresh),
+    /// Somebody else.
+    Other,
+    /// Nobody knows: it was over before anybody looked.
+    Gone,
+}
+
 /// Somebody who is meant, and was not told of yet.
 pub(super) struct Fresh {
     met: Duration,
@@ -67,9 +77,9 @@ impl Processes {
             || self.missed.contains(&parent)
         {
             match self.meet(host, at, child) {
-                Some(fresh) => self.fresh.push(fresh),
+                Met::Fresh(fresh) => self.fresh.push(fresh),
                 // Gone already, perhaps not without children of its own.
-                None => self.missed.push(child),
+                Met::Other | Met::Gone => self.missed.push(child),
             }
         }
     }
@@ -82,9 +92,14 @@ impl Processes {
             return;
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
-            if let Some(fresh) = self.meet(host, tick.at, pid) {
-                self.welcome(tick, fresh);
-                self.look_at_last(host, tick);
+            match self.meet(host, tick.at, pid) {
+                Met::Fresh(fresh) => {
+                    self.welcome(tick, fresh);
+                    self.look_at_last(host, tick);
+                }
+                Met::Other => {}
+                // It may have been one of those that are meant.
+                Met::Gone => self.unseen = true,
             }
             return;
         };
@@ -160,14 +175,16 @@ impl Processes {
     }
 
     /// Puts a clock on somebody who was just told of, if it is meant.
-    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Option<Fresh> {
+    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Met {
         let path = ProcPath::new(pid, "stat");
-        let bytes = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok()?;
-        let stat = parse::stat::parse(bytes).ok()?;
+        let read = host.proc.read(path.as_c_str(), &mut self.tools.buffer);
+        let Some(stat) = read.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
+            return Met::Gone;
+        };
         let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
-        let program = self.program(host, pid)?;
+        let Some(program) = self.program(host, pid) else { return Met::Other };
         let mut process = self.known(id, &program);
         process.clock = Clock::on(host, pid, &mut self.tools.buffer);
-        Some(Fresh { met, process, parent, program })
+        Met::Fresh(Fresh { met, process, parent, program })
     }
 }
