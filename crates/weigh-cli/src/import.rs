@@ -1,5 +1,7 @@
 //! `weigh import`.
 
+use std::path::Path;
+
 use weigh::import::Error;
 use weigh::import::pytyche::{self, FileRead, Gpu, Imported};
 use weigh::quantity::{self, Units};
@@ -31,6 +33,16 @@ fn of_import(error: &Error) -> Failure {
             let hint =
                 "name the directory that HWMonitor().start(…) was given: weigh import pytyche DIR";
             Failure::new("cannot find files of pytyche", error, hint).code(USAGE)
+        }
+        Error::NotADirectory { path } => {
+            let directory = path.parent().filter(|parent| *parent != Path::new(""));
+            let directory = directory.unwrap_or(Path::new(".")).display();
+            let hint = format!("name the directory it is in: weigh import pytyche {directory}");
+            Failure::new("cannot read files of pytyche", error, hint).code(USAGE)
+        }
+        Error::NoRow { directory, .. } => {
+            let hint = format!("see what is in them: head {}/*.csv", directory.display());
+            Failure::new("cannot read files of pytyche", error, hint)
         }
         Error::NotAFile { path, .. } | Error::Read { path, .. } => {
             let hint = format!("see what it is and who may read it: ls -ld {}", path.display());

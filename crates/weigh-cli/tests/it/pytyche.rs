@@ -275,10 +275,15 @@ fn a_pipe_is_not_waited_for_and_warnings_fit_a_terminal() {
 #[test]
 fn a_directory_without_their_files_is_told_of_in_three_lines() {
     let directory = tempfile::tempdir().unwrap();
-    for place in [".", "nowhere"] {
+    fs::write(directory.path().join("file"), "").unwrap();
+    for (place, code, words) in [
+        (".", 2, "there is none of hw_metrics.csv, hw_dmon.csv"),
+        ("nowhere", 1, "nowhere: No such file or directory"),
+        ("file", 2, "weigh import pytyche ."),
+    ] {
         let done = output(&mut weigh(directory.path(), &["import", "pytyche", place]));
         let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!((done.status.code(), said.lines().count()), (Some(2), 3), "{said}");
-        assert!(said.contains("there is none of hw_metrics.csv, hw_dmon.csv"), "{said}");
+        assert_eq!((done.status.code(), said.lines().count()), (Some(code), 3), "{said}");
+        assert!(said.contains(words), "{said}");
     }
 }

@@ -19,6 +19,20 @@ pub enum Error {
         /// What was looked for.
         names: Vec<&'static str>,
     },
+    /// Files are there, and nothing in them can be read.
+    #[error("{}: no row can be read; {why}", directory.display())]
+    NoRow {
+        /// Where they are.
+        directory: PathBuf,
+        /// What is wrong with the first of them.
+        why: String,
+    },
+    /// Something was named that is no directory.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// What.
+        path: PathBuf,
+    },
     /// Something is there that is no file.
     #[error("{} is {is}, not a regular file", path.display())]
     NotAFile {

@@ -5,9 +5,9 @@
 //! passed over. With or without `nounits`.
 //!
 //! What surprised us: the words for "not known" differ by driver and by column (`[N/A]`,
-//! `[Not Supported]`, `N/A`, `[Unknown Error]`, `[GPU is lost]`), and what cannot be asked at all
-//! is told in a sentence on stdout, where a line is expected. The time is that of the machine's
-//! own time zone, which is not said.
+//! `[Not Supported]`, `N/A`, `ERR!`, `[Unknown Error]`, `[GPU is lost]`), and what cannot be asked
+//! at all is told in a sentence on stdout, where a line is expected. The time is that of the
+//! machine's own time zone, which is not said.
 
 use jiff::civil::DateTime;
 
@@ -100,14 +100,40 @@ impl Columns {
 
     /// What a line tells, without its newline.
     pub fn row(&self, line: &[u8]) -> Result<Row, Malformed> {
+        let cells = self.cells(line)?;
+        let cell = |which: Column| self.cell(&cells, which);
+        Ok(Row {
+            utilization: share(cell(Column::Utilization), "utilization.gpu")?,
+            memory_utilization: share(cell(Column::MemoryUtilization), "utilization.memory")?,
+            memory_used: mebibytes(cell(Column::MemoryUsed), "memory.used")?,
+            memory_total: mebibytes(cell(Column::MemoryTotal), "memory.total")?,
+            power: number(cell(Column::Power), "power.draw")?,
+            temperature: number(cell(Column::Temperature), "temperature.gpu")?,
+            ..self.whose(&cells)?
+        })
+    }
+
+    /// When a line is of, and which GPU, as far as it says, and nothing else. One whose numbers
+    /// cannot be has its place among the others all the same.
+    pub fn place(&self, line: &[u8]) -> Result<Row, Malformed> {
+        self.whose(&self.cells(line)?)
+    }
+
+    fn cells<'l>(&self, line: &'l [u8]) -> Result<Vec<&'l str>, Malformed> {
         let line = std::str::from_utf8(line).map_err(|_| Malformed("text"))?;
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() < self.0.len() {
             return Err(Malformed("number of columns"));
         }
-        let cell = |which: Column| {
-            self.0.iter().position(|column| *column == which).and_then(|place| known(cells[place]))
-        };
+        Ok(cells)
+    }
+
+    fn cell<'l>(&self, cells: &[&'l str], which: Column) -> Option<&'l str> {
+        self.0.iter().position(|column| *column == which).and_then(|place| known(cells[place]))
+    }
+
+    fn whose(&self, cells: &[&str]) -> Result<Row, Malformed> {
+        let cell = |which: Column| self.cell(cells, which);
         let index = cell(Column::Index).map(|index| index.parse());
         let at = cell(Column::Timestamp).ok_or(Malformed("timestamp"))?;
         Ok(Row {
@@ -116,12 +142,12 @@ impl Columns {
             index: index.transpose().map_err(|_| Malformed("index"))?,
             uuid: cell(Column::Uuid).map(str::to_owned),
             name: cell(Column::Name).map(str::to_owned),
-            utilization: share(cell(Column::Utilization), "utilization.gpu")?,
-            memory_utilization: share(cell(Column::MemoryUtilization), "utilization.memory")?,
-            memory_used: mebibytes(cell(Column::MemoryUsed), "memory.used")?,
-            memory_total: mebibytes(cell(Column::MemoryTotal), "memory.total")?,
-            power: number(cell(Column::Power), "power.draw")?,
-            temperature: number(cell(Column::Temperature), "temperature.gpu")?,
+            utilization: None,
+            memory_utilization: None,
+            memory_used: None,
+            memory_total: None,
+            power: None,
+            temperature: None,
         })
     }
 }
@@ -132,9 +158,10 @@ pub(super) fn known(cell: &str) -> Option<&str> {
     (!is_missing).then_some(cell)
 }
 
-/// A number of a cell, with its unit or without.
+/// A number of a cell, with its unit or without. Words in its place say that there is none.
 pub(super) fn number(cell: Option<&str>, field: &'static str) -> Result<Option<f64>, Malformed> {
-    let Some(cell) = cell else { return Ok(None) };
+    let is_word = |cell: &str| cell.starts_with(|first: char| first.is_alphabetic());
+    let Some(cell) = cell.filter(|cell| !is_word(cell)) else { return Ok(None) };
     let number = match cell.split_once(' ') {
         Some((number, "%" | "MiB" | "W" | "MHz" | "C")) => number,
         Some(_) => return Err(Malformed(field)),
@@ -177,7 +204,9 @@ mod tests {
 
     #[test]
     fn whatever_word_a_driver_has_for_missing_only_that_is_missing() {
-        for word in ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[GPU is lost]", "-"] {
+        let bracketed = ["[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU is lost]"];
+        let bare = ["N/A", "Not Supported", "Unknown Error", "ERR!", "GPU is lost", "nan", "-"];
+        for word in bracketed.into_iter().chain(bare) {
             let line = format!("2026/11/15 18:17:24.976, 7, {word}, 12, 34, {word}, 61, {word}, 1");
             let row = Columns::of_pytyche().row(line.as_bytes()).unwrap();
             assert_eq!((row.memory_utilization, row.power), (None, None), "{word}");
@@ -202,13 +231,22 @@ mod tests {
             "2026/11/15 18:17:24.976, 90, 45, 4096",
             "2026/11/15 18:17:24.976, 257, 45, 4096, 81920, 350.13, 61, 1980, 2619",
             "2026/11/15 18:17:24.976, 90, 45, -4096, 81920, 350.13, 61, 1980, 2619",
-            "2026/11/15 18:17:24.976, 90, 45, nan, 81920, 350.13, 61, 1980, 2619",
             "2026/13/15 18:17:24.976, 90, 45, 4096, 81920, 350.13, 61, 1980, 2619",
             "[N/A], 90, 45, 4096, 81920, 350.13, 61, 1980, 2619",
             "2026/11/15 18:17:24.976, 90, 45, 4096 apples, 81920, 350.13, 61, 1980, 2619",
         ] {
             assert!(Columns::of_pytyche().row(line.as_bytes()).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_line_whose_numbers_cannot_be_has_its_place_all_the_same() {
+        let line = b"2026/11/15 18:17:24.976, 4294967295, 45, 4096, 81920, 350.13, 61, 1980, 2619";
+        let columns = Columns::of_pytyche();
+        assert_eq!(columns.row(line), Err(Malformed("utilization.gpu")));
+        let place = columns.place(line).unwrap();
+        assert_eq!((place.at, place.memory_used), (columns.row(LINE).unwrap().at, None));
+        assert!(columns.place(b"No devices were found").is_err());
     }
 
     #[test]

@@ -22,7 +22,6 @@ pub struct FileRead {
     /// Whether the last line has no end, and was left out.
     pub is_torn: bool,
     /// When its rows were written; null when they do not say.
-    #[serde(flatten)]
     pub times: Option<super::times::Times>,
 }
 

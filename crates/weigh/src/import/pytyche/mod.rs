@@ -81,6 +81,11 @@ impl Imported {
 
 /// Reads the files of a directory.
 pub fn read(directory: &Path) -> Result<Imported, Error> {
+    match std::fs::metadata(directory) {
+        Ok(there) if there.is_dir() => {}
+        Ok(_) => return Err(Error::NotADirectory { path: directory.to_owned() }),
+        Err(source) => return Err(Error::Read { path: directory.to_owned(), source }),
+    }
     let bytes = |name: &str| contents(&directory.join(name));
     let (apart, plain) = (bytes(APART)?, bytes(METRICS)?);
     let metrics = apart.map(|bytes| (APART, bytes)).or(plain.map(|bytes| (METRICS, bytes)));
@@ -93,6 +98,13 @@ pub fn read(directory: &Path) -> Result<Imported, Error> {
     let absent = [METRICS, DMON, CPU].into_iter().zip(there).filter(|(_, is_there)| !is_there);
     let mut notes: Vec<String> = absent.map(|(name, _)| format!("{name} is not there")).collect();
     let imported = of(metrics, dmon, cpu);
+    // Files without a line are those of a machine without nvidia-smi: nothing is wrong with them.
+    let is_unreadable = imported.files.iter().all(|file| file.rows == 0);
+    let unread = imported.files.iter().find(|file| file.unreadable_lines > 0);
+    if let Some(file) = unread.filter(|_| is_unreadable) {
+        let why = file.notes().into_iter().next().unwrap_or_default();
+        return Err(Error::NoRow { directory: directory.to_owned(), why });
+    }
     notes.extend(imported.notes);
     Ok(Imported { directory: directory.to_owned(), notes, ..imported })
 }
@@ -162,8 +174,10 @@ fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
             columns = named;
             return Ok(false);
         }
-        rows.push(columns.row(line)?);
-        Ok(true)
+        let row = columns.row(line);
+        // In the place of one that cannot be read stands nobody else.
+        rows.extend(row.clone().or_else(|_| columns.place(line)));
+        row.map(|_| true)
     });
     let first = rows.first().map(|row| row.at);
     let since = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());

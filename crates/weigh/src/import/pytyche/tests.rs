@@ -169,6 +169,24 @@ fn files_that_are_empty_are_no_zeros_and_no_files_are_an_error() {
     assert_eq!((imported.gpus.len(), imported.resources()), (0, ResourceSummary::default()));
     assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
     assert_eq!(imported.notes[0], "cpu_metrics.csv is not there");
+    // What nvidia-smi says where there is no driver.
+    std::fs::write(directory.path().join(METRICS), "NVIDIA-SMI has failed\n").unwrap();
+    let said = read(directory.path()).unwrap_err().to_string();
+    assert!(said.contains("no row can be read") && said.contains("NVIDIA-SMI has"), "{said}");
+    let path = directory.path().join(METRICS);
+    assert!(matches!(read(&path), Err(Error::NotADirectory { .. })));
+}
+
+#[test]
+fn a_row_that_cannot_be_read_leaves_its_place_to_nobody_else() {
+    for bad in ["101", "4294967295", "-1", "Unknown Error", "ERR!"] {
+        let metrics = TWO.replace(" 90, 40, 4000", &format!(" {bad}, 40, 4000"));
+        let imported = told(&metrics, "", "");
+        let [first, second] = &imported.gpus[..] else { panic!("{bad}: {imported:#?}") };
+        assert_eq!(first.memory_peak_bytes, Some(5000 * MIB), "{bad}");
+        assert_eq!(second.memory_peak_bytes, Some(9000 * MIB), "{bad}");
+        assert!(is_near(first.utilization_mean_ratio, 0.75), "{bad}: {first:?}");
+    }
 }
 
 #[test]

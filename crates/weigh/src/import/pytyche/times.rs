@@ -40,6 +40,11 @@ pub fn steps(moments: &[f64]) -> impl Iterator<Item = f64> {
     moments.windows(2).map(|pair| pair[1] - pair[0])
 }
 
+/// Of nothing it is 0; the standard library has -0 for that.
+fn sum(seconds: impl Iterator<Item = f64>) -> f64 {
+    seconds.fold(0.0, |sum, seconds| sum + seconds)
+}
+
 fn is_steady(step: f64, usual: f64) -> bool {
     (0.0..=GAP * usual).contains(&step)
 }
@@ -53,10 +58,10 @@ impl Times {
         Times {
             first,
             last,
-            duration_seconds: steps(moments).filter(|step| *step > 0.0).sum(),
+            duration_seconds: sum(steps(moments).filter(|step| *step > 0.0)),
             interval_seconds: usual,
             gaps: gaps.len() as u64,
-            gap_seconds: gaps.iter().sum(),
+            gap_seconds: sum(gaps.iter().copied()),
             clock_set_back: steps(moments).filter(|step| *step < 0.0).count() as u64,
         }
     }
@@ -134,6 +139,13 @@ mod tests {
         assert_eq!(mean(&[0.0, 2.0], &[None, Some(5.0)]), Some(5.0));
         assert_eq!(mean(&[0.0, 2.0], &[None, None]), None);
         assert_eq!(mean(&[], &[]), None);
+    }
+
+    #[test]
+    fn a_single_row_has_no_duration_and_no_gap() {
+        let times = Times::of(&[7.0], Default::default());
+        let zeros = [times.duration_seconds, times.gap_seconds].map(f64::is_sign_positive);
+        assert_eq!((zeros, times.interval_seconds), ([true; 2], None));
     }
 
     #[test]
