@@ -74,7 +74,12 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     let files = [Json, Text, Csv, Sqlite];
     let written = gpu_tracker::export(&recording, &options, &files, &output, args.force);
     let written = written.map_err(|error| {
-        let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
+        let hint = match &error {
+            gpu_tracker::Error::Exists { .. } => {
+                "replace it: weigh export --force …, or name a directory: -o DIR"
+            }
+            _ => "name another directory: weigh export -o DIR …",
+        };
         Failure::new("cannot write what gpu-tracker would have written", error, hint)
     })?;
     if !recording.entries().iter().any(|entry| matches!(entry.event, Event::Gpu(_))) {

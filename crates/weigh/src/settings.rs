@@ -31,7 +31,7 @@ pub enum Error {
         name: String,
     },
     /// It is no word for a GPU.
-    #[error("\"{word}\" is neither the number nor the UUID of a GPU")]
+    #[error("\"{word}\" is neither the number, nor the name, nor the UUID of a GPU")]
     GpuWord {
         /// As it was written.
         word: String,

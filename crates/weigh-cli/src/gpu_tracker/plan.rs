@@ -64,6 +64,9 @@ impl Plan {
                 "\"{brand}\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\"."
             )));
         }
+        if self.gpus.iter().flatten().any(String::is_empty) {
+            return Err(usage("gpu_uuids is not None but the set is empty, or one of it is"));
+        }
         // Which there are is known when the driver has been asked; here only whether there is one.
         match args.guuids.as_deref().and_then(|uuids| uuids.split(',').next()) {
             Some(uuid) if !has_gpus() => {

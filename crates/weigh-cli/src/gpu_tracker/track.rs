@@ -47,7 +47,10 @@ pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
     };
     let end = outcome.end;
     let any_gpu = !outcome.summary.gpus.is_empty();
+    let faults = outcome.summary.monitor.faults.iter();
+    let of_gpus: Vec<String> = faults.filter(|why| why.starts_with("gpu: ")).cloned().collect();
     let (usage, mut warnings) = account(&plan, outcome, hidden);
+    warnings.extend(of_gpus);
     if !any_gpu {
         warnings.push(no_gpu(usage.gpu_utilization.system_gpu_count).to_owned());
     }

@@ -12,7 +12,7 @@ use crate::collect::gpu::{
 };
 use crate::record::{Event, Manifest, Recording};
 use crate::sample::{self, Entity, ProcessId, Table, Tick};
-use crate::summary::{Part, Summary};
+use crate::summary::{Gpu, Part, Summary};
 
 /// What is known of which GPUs a machine has.
 #[derive(Debug, Clone, Copy)]
@@ -142,14 +142,19 @@ pub fn of_run(summary: &Summary, is_none: bool) -> OfRun {
     let memory = |part: &Part| part.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
     let figure = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
     let counted = Counted::of(summary.gpus.iter().map(|gpu| &gpu.is), is_none);
+    let mut expected =
+        summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name) && is_expected(&gpu.is));
+    // A share of all of them is not known where one does not say it.
+    let all_say = expected.all(Gpu::says_how_busy);
+    let busy = |name: &str| counted.busy(figure(name).filter(|_| all_say));
     let parts = &summary.parts;
     OfRun {
         counted,
         system: memory(&parts.system).or(none),
         processes: [&parts.main, &parts.descendants, &parts.combined]
             .map(|part| memory(part).or(none)),
-        busy_peak: counted.busy(figure("gpus_busy_peak")),
-        busy_mean: counted.busy(figure("gpus_busy_mean")),
+        busy_peak: busy("gpus_busy_peak"),
+        busy_mean: busy("gpus_busy_mean"),
     }
 }
 
@@ -165,16 +170,17 @@ pub fn at_tick(
         return AtTick { memory: [none; 4], busy: none };
     };
     let (mut system, mut busy, mut are_known) = (none, none, true);
-    let (mut any_whole, mut any_usable) = (false, false);
+    let (mut any_whole, mut any_usable, mut all_say) = (false, false, true);
     for (row, name) in named(table) {
         let activity: GpuActivity = table.get(row);
         // What a part has is in its whole, where that may be looked at.
         if is_whole(name) || !named(table).any(|(_, other)| other == whole_of(name)) {
             add(&mut system, table.get::<GpuMemory>(row).used.map(|bytes| bytes as f64));
         }
-        any_whole |= is_whole(name);
-        if is_whole(name) && !unusable.iter().any(|unusable| unusable == name) {
+        any_whole |= is_theirs(name);
+        if is_theirs(name) && !unusable.iter().any(|unusable| unusable == name) {
             any_usable = true;
+            all_say &= activity.utilization.is_some();
             add(&mut busy, activity.utilization);
         }
         // A divided one does not list its processes; its parts do.
@@ -195,7 +201,7 @@ pub fn at_tick(
             combined.or(nobody(main.1 || descendants.1)),
             system,
         ],
-        busy: busy.or((any_whole && !any_usable).then_some(0.0)),
+        busy: busy.filter(|_| all_say).or((any_whole && !any_usable).then_some(0.0)),
     }
 }
 

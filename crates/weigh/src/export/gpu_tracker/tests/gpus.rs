@@ -91,6 +91,33 @@ fn what_a_container_hides_and_a_card_does_not_say_is_missing_and_the_rest_is_the
 }
 
 #[test]
+fn a_card_that_does_not_say_how_busy_it_is_does_not_count_as_idle() {
+    let mut story = asked();
+    for name in ["nvidia0", "nvidia1", "intel0"] {
+        story.event(0.0, there(name, Some(80 * GB)));
+    }
+    for (seconds, second) in [(0.5, Some(0.5)), (1.0, None), (1.5, None)] {
+        story.at(seconds, |tick| {
+            process(tick, MAIN, seconds / 10.0, MB, None);
+            look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+            look(tick, "nvidia1", second, Some(GB), 0);
+            look(tick, "intel0", None, None, 0);
+        });
+    }
+    let (_, cells) = told(story);
+    let busy: Vec<&str> = cells[1..].iter().map(|row| row.rsplit("5.0,").next().unwrap()).collect();
+    assert_eq!(busy, ["100.0,50.0", ",", ","], "theirs does not know Intel's");
+    let mut story = asked();
+    story.event(0.0, there("nvidia0", None)).event(0.0, there("nvidia1", None));
+    story.at(1.0, |tick| {
+        look(tick, "nvidia0", Some(0.5), None, 0);
+        look(tick, "nvidia1", None, None, 0);
+    });
+    let busy = &told(story).0["gpu_utilization"]["gpu_percentages"];
+    assert!(busy.as_object().unwrap().values().all(|percent| percent.is_null()), "{busy:#}");
+}
+
+#[test]
 fn who_certainly_has_nothing_has_zero() {
     let mut story = asked();
     story.event(0.0, there("nvidia0", Some(80 * GB))).event(0.0, there("nvidia1", None));
