@@ -223,7 +223,10 @@ fn a_recording_is_never_written_over() {
 
 #[test]
 fn what_has_not_ended_is_missing_in_every_format() {
-    let run = weighed_shell(&["-i", "10ms", "-o", "run"], "sleep 30 & echo $! > pid; sleep 0.1");
+    let run = weighed_shell(
+        &["-i", "10ms", "-o", "run"],
+        "sleep 30 >/dev/null 2>&1 & echo $! > pid; sleep 0.1",
+    );
     let directory = run.directory.path();
     let pid = fs::read_to_string(directory.join("pid")).unwrap().trim().parse().unwrap();
     let output = export(directory, &["run", "-f", ALL_FORMATS, "--table", "processes", "-o", "o"]);
