@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::secrets;
 use crate::host::wait::{End, Usage};
 use crate::parse::io::Io;
 use crate::sample::{Change, Gpu, ProcessId, Program};
@@ -285,51 +286,7 @@ impl From<&Change> for Event {
 }
 
 fn arguments(program: &Program) -> Option<Vec<String>> {
-    program.arguments.as_ref().map(|arguments| command(arguments))
-}
-
-/// A command line as text: bytes that are not are shown as `\xNN`, secrets as `***`.
-pub fn command<A: AsRef<[u8]>>(arguments: &[A]) -> Vec<String> {
-    let mut hide_next = false;
-    arguments
-        .iter()
-        .map(|argument| {
-            let argument = text(argument.as_ref());
-            if std::mem::take(&mut hide_next) && !argument.starts_with('-') {
-                return "***".to_owned();
-            }
-            match argument.split_once('=') {
-                Some((name, _)) if sounds_secret(name) => format!("{name}=***"),
-                None if argument.starts_with('-') && sounds_secret(&argument) => {
-                    hide_next = true;
-                    argument
-                }
-                _ => without_password(argument),
-            }
-        })
-        .collect()
-}
-
-/// Whether something of this name should not be written down.
-fn sounds_secret(name: &str) -> bool {
-    const WORDS: [&str; 7] =
-        ["password", "passwd", "secret", "token", "apikey", "accesskey", "credential"];
-    let name: String =
-        name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    WORDS.iter().any(|word| name.contains(word))
-}
-
-/// `https://user:password@host` without the password.
-fn without_password(argument: String) -> String {
-    let Some((scheme, rest)) = argument.split_once("://") else { return argument };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    match authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?.0, host)))
-    {
-        Some((user, host)) => {
-            format!("{scheme}://{user}:***@{host}{}", &rest[authority.len()..])
-        }
-        None => argument,
-    }
+    program.arguments.as_ref().map(|arguments| secrets::command(arguments))
 }
 
 /// Bytes as text, with what is not text shown as `\xNN`.
@@ -351,17 +308,6 @@ mod tests {
     #[test]
     fn bytes_that_are_not_text_are_shown_as_numbers() {
         assert_eq!(text(b"caf\xC3\xA9 \xFF\xFE"), "café \\xFF\\xFE");
-    }
-
-    #[test]
-    fn arguments_that_look_like_secrets_are_masked() {
-        let masked = |line: &str| command(&line.split(' ').collect::<Vec<_>>()).join(" ");
-        assert_eq!(masked("psql --password=hunter2 db"), "psql --password=*** db");
-        assert_eq!(masked("app --api-key abc --fast"), "app --api-key *** --fast");
-        assert_eq!(masked("AWS_SECRET_ACCESS_KEY=abc"), "AWS_SECRET_ACCESS_KEY=***");
-        assert_eq!(masked("git clone https://me:pw@host/x"), "git clone https://me:***@host/x");
-        assert_eq!(masked("train --tokens-per-batch"), "train --tokens-per-batch");
-        assert_eq!(masked("train --epochs=3 -v"), "train --epochs=3 -v");
     }
 
     #[test]

@@ -19,6 +19,7 @@ pub mod inbox;
 pub mod manifest;
 mod reader;
 mod replay;
+pub mod secrets;
 mod since;
 mod stream;
 mod target;

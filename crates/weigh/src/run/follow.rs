@@ -28,8 +28,8 @@ use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{Departure, Taskstats};
 use crate::host::{Host, clock, own};
-use crate::record::events::{self, WatchEnd, Why};
-use crate::record::{Event, Manifest, Target, Writer};
+use crate::record::events::{WatchEnd, Why};
+use crate::record::{Event, Manifest, Target, Writer, secrets};
 use crate::sample::{Program, Tick};
 use crate::settings::Settings;
 use crate::summary::Summary;
@@ -221,7 +221,7 @@ fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &
         },
         What::Programs { .. } | What::Cgroup(_) => (0, Program::default()),
     };
-    let command = program.arguments.as_deref().map(events::command).unwrap_or_default();
+    let command = program.arguments.as_deref().map(secrets::command).unwrap_or_default();
     let mut manifest = Manifest::new(settings, &command, Facts::of(host), clock::wall());
     if command.is_empty() {
         manifest.command = None;

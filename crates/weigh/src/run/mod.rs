@@ -32,7 +32,7 @@ use crate::host::wait::End;
 use crate::host::{self, Host, clock, own};
 use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
-use crate::record::{self, Writer, events, files};
+use crate::record::{self, Writer, files, secrets};
 use crate::sample::Tick;
 use crate::settings::{self, Destination, OwnCgroup, Settings};
 use crate::summary::Summary;
@@ -138,7 +138,7 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         visible_gpus: Some(Visible::from_here()),
         ..settings.clone()
     };
-    let shown = events::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
+    let shown = secrets::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
     // Before weigh raises its own limits.
     manifest.surroundings = surroundings(settings, &host, Whose::Own);

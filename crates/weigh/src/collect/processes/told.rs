@@ -26,15 +26,8 @@ pub struct Departed {
     pub is_ours: bool,
 }
 
-/// Who a process is that the kernel has just told of.
-enum Met {
-    /// Somebody who is meant.
-    Fresh(Fresh),
-    /// Somebody else.
-    Other,
-    /// Nobody knows: it was over before anybody looked.
-    Gone,
-}
+/// Nobody knows who it was: it was over before anybody looked.
+struct Gone;
 
 /// Somebody who is meant, and was not told of yet.
 pub(super) struct Fresh {
@@ -77,9 +70,9 @@ impl Processes {
             || self.missed.contains(&parent)
         {
             match self.meet(host, at, child) {
-                Met::Fresh(fresh) => self.fresh.push(fresh),
+                Ok(Some(fresh)) => self.fresh.push(fresh),
                 // Gone already, perhaps not without children of its own.
-                Met::Other | Met::Gone => self.missed.push(child),
+                Ok(None) | Err(Gone) => self.missed.push(child),
             }
         }
     }
@@ -93,13 +86,13 @@ impl Processes {
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
             match self.meet(host, tick.at, pid) {
-                Met::Fresh(fresh) => {
+                Ok(Some(fresh)) => {
                     self.welcome(tick, fresh);
                     self.look_at_last(host, tick);
                 }
-                Met::Other => {}
+                Ok(None) => {}
                 // It may have been one of those that are meant.
-                Met::Gone => self.unseen = true,
+                Err(Gone) => self.unseen = true,
             }
             return;
         };
@@ -175,16 +168,16 @@ impl Processes {
     }
 
     /// Puts a clock on somebody who was just told of, if it is meant.
-    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Met {
+    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Result<Option<Fresh>, Gone> {
         let path = ProcPath::new(pid, "stat");
         let read = host.proc.read(path.as_c_str(), &mut self.tools.buffer);
         let Some(stat) = read.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
-            return Met::Gone;
+            return Err(Gone);
         };
         let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
-        let Some(program) = self.program(host, pid) else { return Met::Other };
+        let Some(program) = self.program(host, pid) else { return Ok(None) };
         let mut process = self.known(id, &program);
         process.clock = Clock::on(host, pid, &mut self.tools.buffer);
-        Met::Fresh(Fresh { met, process, parent, program })
+        Ok(Some(Fresh { met, process, parent, program }))
     }
 }
