@@ -54,7 +54,7 @@ pub struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
-    /// GPUs that count, by number, name (amd1) or UUID [default: all]
+    /// GPUs that count, by number, name (amd1, nvidia0:1) or UUID, also its beginning [default: all]
     #[arg(
         long,
         env = "WEIGH_GPUS",
