@@ -142,7 +142,7 @@ impl Amd {
 
     /// Asks everything once.
     pub(super) fn look(&mut self, name: Name, at: Duration, look: &mut Look) -> CardRead {
-        let errors = self.errors.read(look, attribute::error_counts);
+        let errors = self.errors.read(look, attribute::error_counts).flatten();
         let (energy, cycles) = self.counted(look);
         self.spent.see(at, cycles);
         let mut throttle = GpuThrottle::default();
@@ -172,8 +172,9 @@ impl Amd {
                 ..GpuEcc::default()
             },
             link: GpuLink {
-                pcie_generation: self.link_speed.read(look, attribute::link_generation),
-                pcie_width: self.link_width.number(look),
+                pcie_generation: self.link_speed.read(look, attribute::link_generation).flatten(),
+                // A link that is down has no lanes, or as many as all ones say.
+                pcie_width: self.link_width.number(look).filter(|lanes| (1..=32).contains(lanes)),
                 pcie_replays: self.replays.number(look),
                 ..GpuLink::default()
             },

@@ -3,10 +3,13 @@
 
 mod clients;
 mod counted;
+mod unknown;
 
 use std::time::Duration;
 
-use super::super::{GpuActivity, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking};
+use super::super::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking,
+};
 use super::*;
 use crate::catalog::{Row, Scope};
 use crate::collect::process::ProcessState;
@@ -51,6 +54,8 @@ impl<'a> Run<'a> {
             GpuMemory::METRICS,
             GpuPower::METRICS,
             GpuThrottle::METRICS,
+            GpuEcc::METRICS,
+            GpuLink::METRICS,
             GpuShare::METRICS,
             ProcessState::METRICS,
         ];
