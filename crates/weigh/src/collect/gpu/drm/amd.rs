@@ -9,7 +9,8 @@
 //! machine. Cards for computing have no temperature at their edge, only at the hottest place.
 //! What the firmware counts is in `gpu_metrics`, whose form and whose units are another for
 //! nearly every card: it is taken where both are documented ([`unit_is_known`]). Of the two halves
-//! of an MI250 the first counts the energy of both. An MI300A counts that of its processor, too.
+//! of an MI250 the first has power, limit and energy of both, and the second says 0 ("only from
+//! primary die", aldebaran_ppt.c). An MI300A counts that of its processor, too.
 
 use std::time::Duration;
 
@@ -99,9 +100,14 @@ impl Amd {
         }
     }
 
-    /// The power it may take. Asking wakes it up.
+    /// The power it may take. Asking wakes it up. The half of a card that has no limit says 0.
     pub(super) fn limit(&mut self, look: &mut Look) -> Option<f64> {
-        self.limit.millionths(look)
+        self.limit.millionths(look).filter(|watts| *watts > 0.0)
+    }
+
+    /// The power it takes. The half of a card that does not know says 0.
+    fn draw(&mut self, look: &mut Look) -> Option<f64> {
+        self.power.millionths(look).filter(|watts| *watts > 0.0 && *watts < TOO_MUCH)
     }
 
     /// Memory, which the kernel knows by itself: asking wakes nobody.
@@ -158,7 +164,7 @@ impl Amd {
             memory: self.memory(look),
             power: GpuPower {
                 energy,
-                draw: self.power.millionths(look).filter(|watts| *watts < TOO_MUCH),
+                draw: self.draw(look),
                 limit: self.limit(look),
                 temperature: self.temperature.degrees(look),
                 fan: self.fan.number(look).filter(|pwm| *pwm <= 255).map(|pwm| pwm as f64 / 255.0),
