@@ -7,8 +7,8 @@
 use std::ffi::CString;
 use std::time::Duration;
 
+use super::super::GpuMemory;
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuMemory};
 use super::amd::Amd;
 use super::energy::Energy;
 use super::intel::Intel;
@@ -212,14 +212,14 @@ impl Card {
             // It does nothing, that is known.
             let activity = match &mut self.files {
                 Files::Amd(files) => files.sleep(at),
-                Files::Intel(_) => GpuActivity::default(),
+                Files::Intel(files) => files.sleep(at),
             };
             let memory = self.files.memory(look);
             return CardRead { activity, memory, ..CardRead::nothing(self.name) };
         }
         let mut read = match &mut self.files {
             Files::Amd(files) => files.look(self.name, at, look),
-            Files::Intel(files) => files.look(self.name, look),
+            Files::Intel(files) => files.look(self.name, at, look),
         };
         if let Some(wrong) = self.energy.see(at, &mut read.power) {
             look.trouble.push(format!("{}: {wrong}", self.name));
