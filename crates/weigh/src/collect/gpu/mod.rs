@@ -13,6 +13,7 @@ mod choice;
 mod drm;
 mod files;
 mod nvidia;
+mod open;
 mod pids;
 mod reading;
 mod taking;
@@ -22,6 +23,7 @@ mod visible;
 use std::time::Duration;
 
 pub use choice::{is_word, not_there};
+pub use open::is_merely_open;
 pub use visible::Visible;
 
 use super::{Collector, Probe, Source, group};
@@ -54,7 +56,8 @@ metrics! {
         encoder_busy: Counter f64 Elapsed, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
         /// Time in which the video decoder was busy: all samples of the driver, added up.
         decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
-        /// Processes that use it: all that the driver knows, or those of the run that have it open.
+        /// Processes that use it: all that the driver knows, or those of the run that have memory on it
+        /// or work for it.
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";

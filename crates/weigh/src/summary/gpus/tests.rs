@@ -282,6 +282,35 @@ fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
 }
 
 #[test]
+fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train");
+    for (name, usable) in [("amd0", true), ("amd1", false)] {
+        let usable = Some(usable);
+        let gpu = sample::Gpu { name: name.to_owned(), usable, ..sample::Gpu::default() };
+        story.accumulator.gpus.meet(&gpu);
+    }
+    for at in [1.0, 2.0] {
+        story.at(at, |tick| {
+            tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+            tick.put(named("amd0"), &busy(0.5, 1, 0));
+            tick.put(named("amd1"), &busy(1.0, 0, 0));
+            tick.put(on("amd0", ROOT), &has(GIB));
+            let open = GpuShare { memory: Some(2 << 20), ..GpuShare::default() };
+            tick.put(on("amd1", ROOT), &open);
+        });
+    }
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "that is the first's");
+    let usable: Vec<_> = summary.gpus.iter().map(|gpu| gpu.is.usable).collect();
+    assert_eq!(usable, [Some(true), Some(false)]);
+    let users: Vec<_> = summary.gpus.iter().map(|gpu| gpu.processes.len()).collect();
+    assert_eq!(users, [1, 0]);
+    let memory = figure(&summary, "gpu_memory_peak_bytes");
+    assert_eq!(memory, Some((GIB + (2 << 20)) as f64), "it has that all the same");
+}
+
+#[test]
 fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
     let mut story = Story::new();
     story.at(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));

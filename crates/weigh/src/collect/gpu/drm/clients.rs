@@ -176,7 +176,7 @@ impl Looking<'_> {
             let using = self.using.by(address, id);
             // Memory on the GPU; where that has none of its own, memory of the machine.
             let memory = client.local.or(client.system);
-            using.add_memory(memory);
+            using.add_client(memory, &client.engines);
             let mut engines = client.engines;
             if let Some(before) = before {
                 // Of a card that slept nobody knows when it awoke.
@@ -199,7 +199,7 @@ impl Looking<'_> {
         let key = file.number.map(|number| (address.to_vec(), number));
         let known = key.and_then(|key| self.before.get(&key).map(|seen| (key, seen)));
         match known {
-            None => _ = self.using.by(address, id),
+            None => self.using.by(address, id).add_untold(),
             Some((key, seen)) => {
                 self.now.entry(key).or_insert_with(|| {
                     self.using.by(address, id).add_asleep(seen);

@@ -16,6 +16,7 @@ use std::ffi::{CStr, CString};
 use super::super::GpuShare;
 use super::super::pids::Pids;
 use super::clients::Clients;
+use super::using::User;
 use crate::host::Dir;
 use crate::parse::attribute;
 use crate::sample::ProcessId;
@@ -136,15 +137,17 @@ impl Computing {
     }
 
     /// Adds those on the card of this address to those who are known to use it.
-    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<(ProcessId, GpuShare)>) {
+    /// What they have there they have asked for, however little it is.
+    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<User>) {
         for (id, computes) in self.on(address) {
             let Some(id) = id else { continue };
-            match users.iter_mut().find(|(user, _)| *user == id) {
-                Some((_, share)) => {
+            match users.iter_mut().find(|user| user.id == id) {
+                Some(User { share, uses, .. }) => {
                     share.memory = share.memory.max(computes.memory);
                     share.occupancy = computes.occupancy;
+                    *uses = true;
                 }
-                None => users.push((id, computes)),
+                None => users.push(User { id, share: computes, uses: true }),
             }
         }
     }

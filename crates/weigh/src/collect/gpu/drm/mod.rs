@@ -33,6 +33,7 @@ use card::{Card, Driver, Place};
 use clients::Clients;
 use kfd::Kfd;
 use sensor::Look;
+use using::User;
 
 /// Descriptors that are kept of cards: all files of eight of them.
 const KEPT: usize = 144;
@@ -147,17 +148,21 @@ impl Ask for Cards {
                 computing.add_to(&card.place.address, &mut users);
             }
             let unknown = computing.unknown(&card.place.address);
+            let used_by = users.iter().filter(|user| user.uses).count() as u64;
             // Of a process into whose files we may not look, nobody knows which cards it uses.
-            let processes =
-                (!self.clients.some_are_hidden()).then_some(users.len() as u64 + unknown);
+            let processes = (!self.clients.some_are_hidden()).then_some(used_by + unknown);
             read.activity = GpuActivity {
                 processes,
                 processes_unknown: processes.map(|_| unknown),
                 ..read.activity
             };
             reading.cards.push(read);
-            let user = |(id, share)| UserRead { gpu: card.name, who: Who::Known(id), share };
-            reading.users.extend(users.into_iter().map(user));
+            let row = |user: User| UserRead {
+                gpu: card.name,
+                who: Who::Known(user.id),
+                share: user.share,
+            };
+            reading.users.extend(users.into_iter().map(row));
         }
         reading
     }
