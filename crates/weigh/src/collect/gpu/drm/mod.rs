@@ -104,13 +104,14 @@ impl Cards {
             found.push((card, gpu));
         }
         let mut there: Vec<Gpu> = found.iter().map(|(_, gpu)| gpu.clone()).collect();
+        let kfd = Kfd::find(&sys, &proc, &mut buffer);
         if let Some(visible) = visible {
-            visible.mark(&mut there);
+            let cards = found.iter().map(|(card, _)| card.place.address.as_slice());
+            visible.mark_by_rocm(&mut there, &kfd.nodes(&cards.collect::<Vec<_>>()));
             found.iter_mut().zip(&there).for_each(|((_, gpu), marked)| gpu.usable = marked.usable);
         }
         found.retain(|(_, gpu)| wanted.is_none_or(|wanted| is_wanted(wanted, gpu, &there)));
         let (cards, met) = found.into_iter().unzip();
-        let kfd = Kfd::find(&sys, &proc, &mut buffer);
         let clients = Clients::new(proc.clone(), sys.clone());
         Cards { proc, sys, cards, clients, kfd, there, met, trouble, buffer }
     }
