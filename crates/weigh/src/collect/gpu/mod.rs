@@ -73,11 +73,11 @@ metrics! {
     /// Memory of one GPU.
     pub struct GpuMemory in Gpu / "memory", "GPU memory" {
         /// Memory in use, whoever uses it.
-        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used";
+        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used, and mem_info_gtt_used in a processor";
         /// Memory that is free.
-        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
+        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
@@ -89,7 +89,7 @@ metrics! {
     /// Power, heat and clocks of one GPU.
     pub struct GpuPower in Gpu / "power", "GPU power" {
         /// Power it takes.
-        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time";
+        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
         /// Power it may take.
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter began, by its own counter.

@@ -162,6 +162,9 @@ impl Card {
     /// What it is.
     pub(super) fn what(&mut self, look: &mut Look) -> Gpu {
         self.see_whether_it_sleeps(look);
+        if let (false, Files::Amd(files)) = (self.is_asleep, &mut self.files) {
+            files.recognise(look);
+        }
         let power_limit_watts = match (self.is_asleep, &mut self.files) {
             (true, _) => None,
             (false, Files::Amd(files)) => files.limit(look),
@@ -203,6 +206,11 @@ impl Card {
     /// clients by themselves.
     pub(super) fn wakes_for_clients(&self) -> bool {
         self.is_asleep && self.place.driver == Driver::Xe
+    }
+
+    /// Whether what processes have of it is memory of the machine, too, beside its own.
+    pub(super) fn has_memory_of_the_machine(&self) -> bool {
+        matches!(&self.files, Files::Amd(files) if files.is_apu())
     }
 
     /// Asks everything once, unless it sleeps.

@@ -174,8 +174,13 @@ impl Looking<'_> {
         // Whoever has it open again, or was given it, has it not for itself.
         self.now.entry(key).or_insert_with(|| {
             let using = self.using.by(address, id);
-            // Memory on the GPU; where that has none of its own, memory of the machine.
-            let memory = client.local.or(client.system);
+            let card = self.cards.iter().find(|card| card.place.address == address);
+            let has_both = card.is_some_and(Card::has_memory_of_the_machine);
+            let memory = match (client.local, client.system) {
+                (Some(local), Some(system)) if has_both => local.checked_add(system),
+                // Memory on the GPU; where that has none of its own, memory of the machine.
+                (local, system) => local.or(system),
+            };
             using.add_client(memory, &client.engines);
             let mut engines = client.engines;
             if let Some(before) = before {

@@ -36,7 +36,7 @@ use sensor::Look;
 use using::User;
 
 /// Descriptors that are kept of cards: all files of eight of them.
-const KEPT: usize = 144;
+const KEPT: usize = 160;
 
 /// Whether there is such a card.
 pub(super) fn probe(host: &Host) -> Probe {

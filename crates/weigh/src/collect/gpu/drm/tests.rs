@@ -1,6 +1,7 @@
 //! Cards of AMD's and Intel's that are not as they should be. How they should be is in
 //! `fixtures/hosts`.
 
+mod apu;
 mod clients;
 mod counted;
 mod intel;
