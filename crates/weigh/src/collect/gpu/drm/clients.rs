@@ -8,8 +8,8 @@
 //! processes. It counts for the one that was there first. Memory that two clients share is told
 //! by both, and so it is counted twice. Reading takes a lock of the client's (amdgpu), which
 //! is why it is not done oftener than the cards are asked. xe wakes a card up to say what it did
-//! for a client, so nobody is asked while the card sleeps: which card a file is of is told by
-//! `/sys/class/drm/NODE/device`, without reading it.
+//! for a client, so nobody is asked while the card sleeps, or is left alone so that it can: which
+//! card a file is of is told by `/sys/class/drm/NODE/device`, without reading it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -157,7 +157,11 @@ impl Looking<'_> {
         let Some(address) = &file.address else { return self.read(id, file, buffer) };
         match self.cards.iter().find(|card| card.place.address == *address) {
             None => false,
-            Some(card) if card.wakes_for_clients() => self.pass_over(id, file, address),
+            // A file that is new on a card that is awake: somebody has just opened it.
+            Some(card) if !card.is_asleep() && file.number.is_none() => self.read(id, file, buffer),
+            Some(card) if card.minds_clients() => {
+                self.pass_over(id, file, address, card.is_asleep())
+            }
             Some(_) => self.read(id, file, buffer),
         }
     }
@@ -196,8 +200,14 @@ impl Looking<'_> {
         true
     }
 
-    /// Takes what was known of a client whose card would wake up.
-    fn pass_over(&mut self, id: ProcessId, file: &ClientFile, address: &[u8]) -> bool {
+    /// Takes what was known of a client whose card would wake up, or stay awake.
+    fn pass_over(
+        &mut self,
+        id: ProcessId,
+        file: &ClientFile,
+        address: &[u8],
+        is_asleep: bool,
+    ) -> bool {
         if !self.proc.has(file.file.path()) {
             return false;
         }
@@ -207,8 +217,12 @@ impl Looking<'_> {
             None => self.using.by(address, id).add_untold(),
             Some((key, seen)) => {
                 self.now.entry(key).or_insert_with(|| {
-                    self.using.by(address, id).add_asleep(seen);
-                    Seen { slept: true, ..*seen }
+                    let using = self.using.by(address, id);
+                    match is_asleep {
+                        true => using.add_asleep(seen),
+                        false => using.add_client(seen.memory, &seen.engines),
+                    }
+                    Seen { slept: seen.slept || is_asleep, ..*seen }
                 });
             }
         }

@@ -58,6 +58,12 @@ impl Intel {
         self.limit.millionths(look).filter(|watts| *watts > 0.0)
     }
 
+    /// Whether it was busy for less than this share of the time before the last look, for all that
+    /// it tells.
+    pub(super) fn is_idle(&self, share: f64) -> bool {
+        self.asleep.share.is_none_or(|asleep| asleep > 1.0 - share)
+    }
+
     /// What it does while the whole of it is asleep, at which it is not asked.
     pub(super) fn sleep(&mut self, at: Duration) -> GpuActivity {
         GpuActivity { asleep: Some(self.asleep.sleep(at)), ..GpuActivity::default() }
@@ -86,6 +92,8 @@ struct Asleep {
     parts: Vec<Sensor>,
     before: Before,
     milliseconds: u64,
+    /// The share of the time before the last look that it slept; before the second, none.
+    share: Option<f64>,
 }
 
 /// What the last look found.
@@ -117,7 +125,7 @@ impl Asleep {
         if parts.is_empty() {
             parts.push(one(format!("{card}/power/rc6_residency_ms")));
         }
-        Asleep { parts, before: Before::Nothing, milliseconds: 0 }
+        Asleep { parts, before: Before::Nothing, milliseconds: 0, share: None }
     }
 
     /// Seconds, while the whole of it is asleep. When it fell asleep nobody knows.
@@ -131,19 +139,25 @@ impl Asleep {
     /// Seconds, if all parts tell.
     fn seconds(&mut self, at: Duration, look: &mut Look) -> Option<f64> {
         let now: Option<Vec<u64>> = self.parts.iter_mut().map(|part| part.number(look)).collect();
-        let now = now?;
+        let Some(now) = now else {
+            self.share = None;
+            return None;
+        };
+        let mut share = Some(0.0);
         self.milliseconds += match &self.before {
             Before::Nothing => now.iter().copied().min().unwrap_or(0),
             Before::Awake(then, before) => {
                 let slept = now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before));
                 let passed = at.saturating_sub(*then).as_millis() as u64;
                 // A count that begins again, or that catches up, has not slept for longer.
-                slept.min().unwrap_or(0).min(passed)
+                let slept = slept.min().unwrap_or(0).min(passed);
+                share = (passed > 0).then(|| slept as f64 / passed as f64);
+                slept
             }
             // When it awoke nobody knows.
             Before::Asleep(_) => 0,
         };
-        self.before = Before::Awake(at, now);
+        (self.before, self.share) = (Before::Awake(at, now), share);
         Some(self.milliseconds as f64 / 1e3)
     }
 }

@@ -14,6 +14,7 @@ mod cycles;
 mod energy;
 mod intel;
 mod kfd;
+mod rest;
 mod sensor;
 #[cfg(test)]
 mod tests;
@@ -137,19 +138,18 @@ impl Ask for Cards {
             is_there
         });
         for card in &mut self.cards {
-            card.see_whether_it_sleeps(&mut Look { sys, buffer, trouble });
+            card.see_whether_to_ask(at, &mut Look { sys, buffer, trouble });
         }
         let using = self.clients.look(at, moved, &self.cards, buffer);
         let computing = self.kfd.look(sys, &self.proc, &self.clients, buffer);
         for card in &mut self.cards {
-            let mut look = Look { sys, buffer, trouble };
-            let mut read = card.look(at, &mut look);
             let mut users = using.of(&card.place.address);
             if card.place.driver == Driver::Amdgpu {
                 computing.add_to(&card.place.address, &mut users);
             }
             let unknown = computing.unknown(&card.place.address);
             let used_by = users.iter().filter(|user| user.uses).count() as u64;
+            let mut read = card.look(at, used_by > 0, &mut Look { sys, buffer, trouble });
             // Of a process into whose files we may not look, nobody knows which cards it uses.
             let processes = (!self.clients.some_are_hidden()).then_some(used_by + unknown);
             read.activity = GpuActivity {

@@ -5,6 +5,7 @@ mod apu;
 mod clients;
 mod counted;
 mod intel;
+mod rest;
 mod unknown;
 
 use std::time::Duration;
