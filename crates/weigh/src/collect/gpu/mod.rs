@@ -57,7 +57,7 @@ metrics! {
         /// Time in which the video decoder was busy: all samples of the driver, added up.
         decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
         /// Processes that use it: all that the driver knows, or those of the run that have memory on it
-        /// or work for it.
+        /// or for which it works.
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
@@ -92,7 +92,8 @@ metrics! {
         draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
         /// Power it may take.
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
-        /// Energy since its driver was loaded or its counter began, by its own counter.
+        /// Energy since its driver was loaded or its counter began, by its own counter. What AMD's and
+        /// Intel's take asleep is not in it.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up. Of time that no
         /// sample covers, it is as if power had changed evenly.
