@@ -23,7 +23,7 @@ mod visible;
 use std::time::Duration;
 
 pub use choice::{is_word, not_there};
-pub use open::is_merely_open;
+pub use open::{is_merely_open, is_use};
 pub use visible::Visible;
 
 use super::{Collector, Probe, Source, group};

@@ -10,9 +10,9 @@ use super::GpuShare;
 /// runtime puts on every card.
 const MERELY_OPEN: u64 = 16 << 20;
 
-/// Whether what a process has of a GPU is no more than whoever has it open has. Where its memory is
-/// not told, nobody knows.
-pub fn is_merely_open(share: &GpuShare) -> bool {
+/// Whether what a process has of a GPU shows that it uses it: work, or more memory than whoever has
+/// it open has.
+pub fn is_use(share: &GpuShare) -> bool {
     let works = [
         share.utilization,
         share.memory_utilization,
@@ -22,9 +22,13 @@ pub fn is_merely_open(share: &GpuShare) -> bool {
         share.copy,
         share.occupancy,
     ];
-    let memory = share.memory.max(share.memory_peak);
-    memory.is_some_and(|bytes| bytes <= MERELY_OPEN)
-        && works.into_iter().flatten().all(|share| share <= 0.0)
+    share.memory.max(share.memory_peak) > Some(MERELY_OPEN)
+        || works.into_iter().flatten().any(|share| share > 0.0)
+}
+
+/// Whether it shows that it does not. Where memory is not told, nobody knows.
+pub fn is_merely_open(share: &GpuShare) -> bool {
+    share.memory.or(share.memory_peak).is_some() && !is_use(share)
 }
 
 #[cfg(test)]
@@ -39,6 +43,7 @@ mod tests {
         assert!(!is_merely_open(&GpuShare { memory_peak: Some(1 << 30), ..open }));
         assert!(!is_merely_open(&GpuShare { utilization: Some(0.1), ..open }));
         assert!(!is_merely_open(&GpuShare { occupancy: Some(0.1), ..open }));
-        assert!(!is_merely_open(&GpuShare { memory: None, ..open }));
+        let untold = GpuShare { memory: None, ..open };
+        assert_eq!((is_merely_open(&untold), is_use(&untold)), (false, false));
     }
 }

@@ -14,7 +14,7 @@ use super::curve::Peak;
 use super::figure::whole_when_whole;
 use crate::catalog::Scope;
 use crate::collect::gpu::{
-    GpuActivity, GpuMemory, GpuShare, is_expected, is_merely_open, is_whole, whole_of,
+    GpuActivity, GpuMemory, GpuShare, is_expected, is_merely_open, is_use, is_whole, whole_of,
 };
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
 use followed::{Followed, looked};
@@ -205,9 +205,11 @@ impl Gpus {
                 Role::Other => continue,
             };
             held.add(share.memory);
-            if !is_merely_open(&share) {
+            if is_use(&share) {
                 // Whatever its variables say: it does.
                 self.uses(*gpu);
+            }
+            if !is_merely_open(&share) {
                 self.of(*gpu).users.entry(*id).or_default();
             }
             if let Some(user) = self.of(*gpu).users.get_mut(id) {

@@ -311,6 +311,20 @@ fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
 }
 
 #[test]
+fn a_process_of_which_nothing_is_told_is_listed_and_does_not_make_a_gpu_usable() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "viewer");
+    story.at(1.0, |tick| {
+        tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+        tick.put(named("intel0"), &busy(0.0, 1, 0));
+        tick.put(on("intel0", ROOT), &GpuShare::default());
+    });
+    let summary = story.accumulator.finish();
+    assert_eq!(summary.gpus[0].is.usable, None, "its card sleeps, and nobody has asked");
+    assert_eq!(summary.gpus[0].processes.len(), 1);
+}
+
+#[test]
 fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
     let mut story = Story::new();
     story.at(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));
