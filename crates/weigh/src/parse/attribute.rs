@@ -101,10 +101,13 @@ pub fn valued<'a>(bytes: &'a [u8], key: &str) -> Option<&'a str> {
 }
 
 /// The generation of PCIe behind the speed of a link: `16.0 GT/s PCIe`, or `8 GT/s` before
-/// Linux 5.10. A link that is down has none.
-pub fn link_generation(bytes: &[u8]) -> Result<u64, Malformed> {
+/// Linux 5.10. Of a link that is down the kernel says that it is `Unknown`, and so do we.
+pub fn link_generation(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
     const FIELD: &str = "speed of a link";
     let speed = text(bytes)?.split(|byte| *byte == b' ').next().unwrap_or_default();
+    if speed == b"Unknown" {
+        return Ok(None);
+    }
     let known: [(&[u8], u64); 11] = [
         (b"2.5", 1),
         (b"5.0", 2),
@@ -119,18 +122,21 @@ pub fn link_generation(bytes: &[u8]) -> Result<u64, Malformed> {
         (b"64", 6),
     ];
     let found = known.iter().find(|(known, _)| *known == speed);
-    found.map(|(_, generation)| *generation).ok_or(Malformed(FIELD))
+    found.map(|(_, generation)| Some(*generation)).ok_or(Malformed(FIELD))
 }
 
 /// Errors of a part of a GPU, those that could not be corrected first: `ue: 0`, `ce: 3`, a line
-/// each.
-pub fn error_counts(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+/// each. While a card is reset, the file says `Query currently inaccessible`, which is no count.
+pub fn error_counts(bytes: &[u8]) -> Result<Option<(u64, u64)>, Malformed> {
+    if bytes.strip_suffix(b"\n") == Some(b"Query currently inaccessible") {
+        return Ok(None);
+    }
     let mut lines = Cursor::new(bytes);
     let mut count = |key: &[u8], field| {
         let line = lines.line()?.ok_or(Malformed(field))?;
         only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
     };
-    Ok((count(b"ue:", "ue")?, count(b"ce:", "ce")?))
+    Ok(Some((count(b"ue:", "ue")?, count(b"ce:", "ce")?)))
 }
 
 /// The number of a perf event: `event=0x02`.
@@ -184,13 +190,16 @@ mod tests {
     #[test]
     fn links_have_generations_by_their_speed() {
         let speeds = [&b"2.5 GT/s PCIe\n"[..], b"16.0 GT/s PCIe\n", b"8 GT/s\n"];
-        assert_eq!(speeds.map(link_generation), [Ok(1), Ok(4), Ok(3)]);
-        assert!(link_generation(b"Unknown\n").is_err());
+        assert_eq!(speeds.map(link_generation), [1, 4, 3].map(|known| Ok(Some(known))));
+        assert_eq!(link_generation(b"Unknown\n"), Ok(None), "it is down");
+        assert_eq!(link_generation(b"Unknown speed\n"), Ok(None), "as earlier kernels say it");
+        assert!(link_generation(b"fast\n").is_err());
     }
 
     #[test]
     fn errors_that_were_corrected_are_told_from_those_that_were_not() {
-        assert_eq!(error_counts(b"ue: 1\nce: 23\n"), Ok((1, 23)));
+        assert_eq!(error_counts(b"ue: 1\nce: 23\n"), Ok(Some((1, 23))));
+        assert_eq!(error_counts(b"Query currently inaccessible\n"), Ok(None));
         assert!(error_counts(b"ce: 23\nue: 1\n").is_err() && error_counts(b"ue: 1\n").is_err());
     }
 

@@ -8,7 +8,8 @@
 //!
 //! What surprises: a form was changed without another number (the first 1.6 was not the one that
 //! AMD's own library reads), so a form is known by its size, too. The last one (1.9) is a list of
-//! attributes, each with its number, its type and how many there are.
+//! attributes, each with its number, its type and how many there are. Forms 2 and 3 are those of
+//! GPUs that are a part of the processor.
 
 use super::Malformed;
 use super::native::{half, long, word};
@@ -67,13 +68,40 @@ const FORMS: [Form; 6] = [
 /// The content that is a list of attributes.
 const LISTED: u8 = 9;
 
-/// Reads a table; nothing when its form is not one of those that are known.
-pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
+/// What a table tells of a GPU that is a part of the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Apu {
+    /// Power of the graphics alone (`average_gfx_power`), where its unit is documented.
+    pub graphics_milliwatts: Option<u64>,
+}
+
+/// How long a table is, and which form it has: `format_revision` and `content_revision`.
+fn form(bytes: &[u8]) -> Result<(u16, [u8; 2]), Malformed> {
     let size = half(bytes, 0, "structure_size")?;
     if usize::from(size) != bytes.len() {
         return Err(Malformed("structure_size"));
     }
-    let [format, content] = half(bytes, 2, "revisions")?.to_ne_bytes();
+    Ok((size, half(bytes, 2, "revisions")?.to_ne_bytes()))
+}
+
+/// Reads the table of a GPU that is a part of the processor; nothing when it is that of a card.
+pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, Malformed> {
+    const FIELD: &str = "average_gfx_power";
+    let milliwatts = match form(bytes)? {
+        // The earlier forms with 2 do not say their unit.
+        (168, [2, 4]) => {
+            Some(half(bytes, 46, FIELD)?).filter(|power| *power != u16::MAX).map(u64::from)
+        }
+        (264, [3, 0]) => there_short(word(bytes, 124, FIELD)?),
+        (_, [2 | 3, _]) => None,
+        _ => return Ok(None),
+    };
+    Ok(Some(Apu { graphics_milliwatts: milliwatts }))
+}
+
+/// Reads the table of a card; nothing when its form is not one of those that are known.
+pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
+    let (size, [format, content]) = form(bytes)?;
     if format != 1 {
         return Ok(None);
     }
@@ -170,6 +198,14 @@ pub(crate) mod tables {
         table(3, 120, 24, energy)
     }
 
+    /// A GPU in the processor, as of a Ryzen AI 300: milliwatts of its graphics.
+    pub(crate) fn v3_0(milliwatts: u32) -> Vec<u8> {
+        let mut bytes = table(0, 264, 124, 0);
+        put(&mut bytes, 2, &[3, 0]);
+        put(&mut bytes, 124, &milliwatts.to_ne_bytes());
+        bytes
+    }
+
     /// A list of attributes: their numbers, their types, how many values, and the first of them.
     pub(crate) fn v1_9(attributes: &[(u64, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 9];
@@ -199,103 +235,4 @@ pub(crate) mod tables {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::LazyLock;
-
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
-    use super::tables::{put, table, v1_3, v1_7, v1_9};
-    use super::*;
-
-    static MI300X: LazyLock<Vec<u8>> = LazyLock::new(|| v1_7(1 << 40, [9, 8, 7, 6, 5, 4], 300));
-    static LIST: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        v1_9(&[(0, 2, 1, 61), (7, 6, 1, 1 << 40), (9, 4, 1, 9), (11, 4, 1, 7), (20, 4, 1, 300)])
-    });
-
-    fn read(bytes: &[u8]) -> Counted {
-        parse(bytes).unwrap().expect("a known form")
-    }
-
-    #[test]
-    fn energy_and_cycles_are_where_the_form_has_them() {
-        let cycles = Cycles {
-            all: 9,
-            prochot: Some(8),
-            power: Some(7),
-            socket_heat: Some(6),
-            regulator_heat: Some(5),
-            memory_heat: Some(4),
-            busy_percent: Some(300),
-        };
-        let counted = Counted { content: 7, energy: Some(1 << 40), cycles: Some(cycles) };
-        assert_eq!(read(&MI300X), counted);
-        for (content, size, place) in [(4, 288, 24), (5, 360, 88), (6, 1664, 16), (8, 3872, 24)] {
-            let counted = Counted { content, energy: Some(77), cycles: None };
-            assert_eq!(read(&table(content, size, place, 77)), counted);
-        }
-        let mut earlier = table(6, 1664, 16, 1);
-        put(&mut earlier, 32, &9u32.to_ne_bytes());
-        put(&mut earlier, 40, &7u32.to_ne_bytes());
-        put(&mut earlier, 68, &300u32.to_ne_bytes());
-        let cycles = read(&earlier).cycles.unwrap();
-        assert_eq!((cycles.all, cycles.power, cycles.busy_percent), (9, Some(7), Some(300)));
-    }
-
-    #[test]
-    fn attributes_of_a_list_are_found_by_their_numbers_whatever_is_between_them() {
-        let cycles = read(&LIST).cycles.unwrap();
-        assert_eq!(read(&LIST).energy, Some(1 << 40));
-        assert_eq!((cycles.all, cycles.power, cycles.busy_percent), (9, Some(7), Some(300)));
-        assert_eq!(cycles.prochot, None);
-        let others = [(29, 6, 8, 1), (9, 6, 1, 1 << 33), (500, 1, 3, 2), (7, 6, 2, 5)];
-        let counted = read(&v1_9(&others));
-        assert_eq!((counted.energy, counted.cycles.unwrap().all), (None, 1 << 33));
-        let mut unknown = LIST.clone();
-        put(&mut unknown, 8, &(9u64 << 20 | 1).to_ne_bytes());
-        assert_eq!(parse(&unknown), Err(Malformed("type of an attribute")));
-    }
-
-    #[test]
-    fn what_is_all_ones_is_not_there() {
-        let nothing = read(&v1_7(u64::MAX, [9, u32::MAX, 0, 0, 0, 0], u32::MAX));
-        let cycles = nothing.cycles.unwrap();
-        assert_eq!((nothing.energy, cycles.prochot, cycles.busy_percent), (None, None, None));
-        assert_eq!(cycles.power, Some(0));
-        assert_eq!(read(&v1_3(5)), Counted { content: 3, energy: Some(5), cycles: None });
-        let ones = v1_9(&[(7, 6, 1, u64::MAX), (9, 4, 1, u64::from(u32::MAX))]);
-        assert_eq!(read(&ones), Counted { content: 9, energy: None, cycles: None });
-    }
-
-    #[test]
-    fn a_form_that_is_not_known_is_not_guessed() {
-        for (revisions, size) in [([2, 3], 152), ([3, 0], 264), ([1, 10], 3872), ([1, 6], 384)] {
-            let mut bytes = table(0, size, 8, 1);
-            put(&mut bytes, 2, &revisions);
-            assert_eq!(parse(&bytes), Ok(None), "{revisions:?}");
-        }
-        let mut longer = MI300X.clone();
-        longer.push(0);
-        assert_eq!(parse(&longer), Err(Malformed("structure_size")));
-    }
-
-    #[test]
-    fn a_cut_table_is_refused() {
-        cut_at_every_byte(&MI300X, parse, |_, _| false);
-        cut_at_every_byte(&LIST, parse, |_, _| false);
-        // Also one whose head says that it is as short.
-        for end in 8..LIST.len() {
-            let mut bytes = LIST[..end].to_vec();
-            put(&mut bytes, 0, &(end as u16).to_ne_bytes());
-            assert!(parse(&bytes).is_err(), "cut at {end}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(&MI300X), other in mangled(&LIST)) {
-            let _ = parse(&bytes);
-            let _ = parse(&other);
-        }
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ mod choice;
 mod drm;
 mod files;
 mod nvidia;
+mod open;
 mod pids;
 mod reading;
 mod taking;
@@ -22,6 +23,7 @@ mod visible;
 use std::time::Duration;
 
 pub use choice::{is_word, not_there};
+pub use open::{is_merely_open, is_use};
 pub use visible::Visible;
 
 use super::{Collector, Probe, Source, group};
@@ -54,7 +56,8 @@ metrics! {
         encoder_busy: Counter f64 Elapsed, "Encoder busy", from "nvmlDeviceGetSamples ENC_UTILIZATION";
         /// Time in which the video decoder was busy: all samples of the driver, added up.
         decoder_busy: Counter f64 Elapsed, "Decoder busy", from "nvmlDeviceGetSamples DEC_UTILIZATION";
-        /// Processes that use it: all that the driver knows, or those of the run that have it open.
+        /// Processes that use it: all that the driver knows, or those of the run that have memory on it
+        /// or for which it works.
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
@@ -70,11 +73,11 @@ metrics! {
     /// Memory of one GPU.
     pub struct GpuMemory in Gpu / "memory", "GPU memory" {
         /// Memory in use, whoever uses it.
-        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used";
+        used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used, and mem_info_gtt_used in a processor";
         /// Memory that is free.
-        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, mem_info_vram_total less used";
+        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total";
+        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
@@ -86,10 +89,11 @@ metrics! {
     /// Power, heat and clocks of one GPU.
     pub struct GpuPower in Gpu / "power", "GPU power" {
         /// Power it takes.
-        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time";
+        draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
         /// Power it may take.
         limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
-        /// Energy since its driver was loaded or its counter began, by its own counter.
+        /// Energy since its driver was loaded or its counter began, by its own counter. What AMD's and
+        /// Intel's take asleep is not in it.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up. Of time that no
         /// sample covers, it is as if power had changed evenly.

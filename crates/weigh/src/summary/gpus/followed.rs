@@ -28,7 +28,8 @@ pub(super) struct Followed {
     power_mean: Mean,
     energy: Growth,
     energy_sampled: Growth,
-    /// Whether the last look that told energy told that of its own counter.
+    /// Whether the last look that told of its power told its own counter. A look at a card that
+    /// sleeps tells nothing of it.
     counts_energy: bool,
     temperature: Peak,
     heat_held: Rise,
@@ -101,7 +102,7 @@ impl Followed {
         }
         self.processes = self.processes.max(activity.processes);
         self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
-        if power.energy.or(power.energy_sampled).is_some() {
+        if *power != GpuPower::default() {
             self.counts_energy = power.energy.is_some();
         }
         self.energy.see([(entity, power.energy)].into_iter());
@@ -138,11 +139,10 @@ impl Followed {
         }
         let sampled = self.energy_sampled.total();
         // A counter that was found to be wrong is not told any more, and one that never moved
-        // while power was taken would be.
-        let is_whole = |joules: f64| {
-            sampled.is_none_or(|sampled| self.counts_energy && (joules > 0.0 || sampled <= 0.0))
-        };
-        let counted = self.energy.total().filter(|joules| is_whole(*joules));
+        // would be: a card that is awake takes some, whether or not it says how much.
+        let is_moved =
+            |joules: &f64| *joules > 0.0 || sampled.is_some_and(|sampled| sampled <= 0.0);
+        let counted = self.energy.total().filter(|_| self.counts_energy).filter(is_moved);
         counted.map(|joules| (joules, true)).or(sampled.map(|joules| (joules, false)))
     }
 

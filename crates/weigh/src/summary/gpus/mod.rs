@@ -13,7 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::curve::Peak;
 use super::figure::whole_when_whole;
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, whole_of};
+use crate::collect::gpu::{
+    GpuActivity, GpuMemory, GpuShare, is_expected, is_merely_open, is_use, is_whole, whole_of,
+};
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
 use followed::{Followed, looked};
 
@@ -203,9 +205,16 @@ impl Gpus {
                 Role::Other => continue,
             };
             held.add(share.memory);
-            // Whatever its variables say: it does.
-            self.uses(*gpu);
-            self.of(*gpu).users.entry(*id).or_default().see(name, &share, passed);
+            if is_use(&share) {
+                // Whatever its variables say: it does.
+                self.uses(*gpu);
+            }
+            if !is_merely_open(&share) {
+                self.of(*gpu).users.entry(*id).or_default();
+            }
+            if let Some(user) = self.of(*gpu).users.get_mut(id) {
+                user.see(name, &share, passed);
+            }
         }
         let all = main.and(others);
         self.some_unknown |= all.some_untold;

@@ -137,6 +137,45 @@ fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_a
 }
 
 #[test]
+fn a_counter_that_was_given_up_has_no_energy_where_no_power_is_told() {
+    let of = |counted: &[Option<f64>], clock: Option<f64>| {
+        let mut story = Story::new();
+        for (second, energy) in counted.iter().enumerate() {
+            story.at(second as f64, |tick| {
+                let power =
+                    GpuPower { energy: *energy, clock_graphics: clock, ..Default::default() };
+                tick.put(named("intel0"), &busy(0.5, 0, 0));
+                tick.put(named("intel0"), &power);
+            });
+        }
+        figure(&story.accumulator.finish(), "gpu_energy_joules")
+    };
+    let clock = Some(2e9);
+    assert_eq!(of(&[Some(50.0), Some(80.0), Some(90.0)], clock), Some(40.0));
+    assert_eq!(of(&[Some(50.0), Some(80.0), None], clock), None);
+    assert_eq!(of(&[Some(50.0), None, None], None), None, "it never moved");
+    assert_eq!(of(&[Some(50.0), Some(80.0), None], None), Some(30.0), "it fell asleep");
+}
+
+#[test]
+fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second() {
+    let mut story = Story::new();
+    for (at, joules) in [(1.0, 1000.0), (2.0, 1400.0)] {
+        story.at(at, |tick| {
+            let energy_sampled = Some(300.0 * at);
+            let power = GpuPower { energy: Some(joules), energy_sampled, ..GpuPower::default() };
+            tick.put(named("amd0"), &power);
+            tick.put(named("amd1"), &busy(0.9, 0, 0));
+            let second = GpuPower { temperature: Some(48.0), ..GpuPower::default() };
+            tick.put(named("amd1"), &second);
+        });
+    }
+    let energy = &story.accumulator.finish().figures["gpu_energy_joules"];
+    assert_eq!(energy.value, Some(400.0));
+    assert_eq!(energy.method, Some(super::super::Method::Sampled));
+}
+
+#[test]
 fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
     let of = |usable: [Option<bool>; 2]| {
         let mut story = Story::new();
@@ -240,6 +279,49 @@ fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
     let summary = story.accumulator.finish();
     assert_eq!(figure(&summary, "gpu_energy_joules"), None);
     assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "whatever its variables say");
+}
+
+#[test]
+fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train");
+    for (name, usable) in [("amd0", true), ("amd1", false)] {
+        let usable = Some(usable);
+        let gpu = sample::Gpu { name: name.to_owned(), usable, ..sample::Gpu::default() };
+        story.accumulator.gpus.meet(&gpu);
+    }
+    for at in [1.0, 2.0] {
+        story.at(at, |tick| {
+            tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+            tick.put(named("amd0"), &busy(0.5, 1, 0));
+            tick.put(named("amd1"), &busy(1.0, 0, 0));
+            tick.put(on("amd0", ROOT), &has(GIB));
+            let open = GpuShare { memory: Some(2 << 20), ..GpuShare::default() };
+            tick.put(on("amd1", ROOT), &open);
+        });
+    }
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "that is the first's");
+    let usable: Vec<_> = summary.gpus.iter().map(|gpu| gpu.is.usable).collect();
+    assert_eq!(usable, [Some(true), Some(false)]);
+    let users: Vec<_> = summary.gpus.iter().map(|gpu| gpu.processes.len()).collect();
+    assert_eq!(users, [1, 0]);
+    let memory = figure(&summary, "gpu_memory_peak_bytes");
+    assert_eq!(memory, Some((GIB + (2 << 20)) as f64), "it has that all the same");
+}
+
+#[test]
+fn a_process_of_which_nothing_is_told_is_listed_and_does_not_make_a_gpu_usable() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "viewer");
+    story.at(1.0, |tick| {
+        tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+        tick.put(named("intel0"), &busy(0.0, 1, 0));
+        tick.put(on("intel0", ROOT), &GpuShare::default());
+    });
+    let summary = story.accumulator.finish();
+    assert_eq!(summary.gpus[0].is.usable, None, "its card sleeps, and nobody has asked");
+    assert_eq!(summary.gpus[0].processes.len(), 1);
 }
 
 #[test]

@@ -2,16 +2,18 @@
 //!
 //! A card that sleeps is left asleep: to ask for its temperature would wake it up, which takes
 //! power and a tenth of a second. `power/runtime_status` tells, and asking that wakes nobody. It is
-//! asked first, because xe wakes its card even to say what it did for a client.
+//! asked first, because xe wakes its card even to say what it did for a client. One that is awake
+//! and idle is left alone at times, so that it can fall asleep ([`Rest`]).
 
 use std::ffi::CString;
 use std::time::Duration;
 
+use super::super::GpuMemory;
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuMemory};
 use super::amd::Amd;
 use super::energy::Energy;
 use super::intel::Intel;
+use super::rest::Rest;
 use super::sensor::{Look, Sensor};
 use crate::host::{Descriptors, Dir};
 use crate::parse::attribute;
@@ -127,6 +129,9 @@ impl Files {
     }
 }
 
+/// A card below this share was idle.
+const IDLE: f64 = 0.05;
+
 /// One card.
 pub(super) struct Card {
     pub(super) name: Name,
@@ -134,6 +139,9 @@ pub(super) struct Card {
     uevent: CString,
     sleep: Sensor,
     is_asleep: bool,
+    rest: Rest,
+    /// Whether it is left alone at this look.
+    is_alone: bool,
     files: Files,
     energy: Energy,
 }
@@ -153,6 +161,8 @@ impl Card {
             uevent: CString::new(format!("{device}/uevent")).unwrap_or_default(),
             sleep: Sensor::first(sys, &[format!("{device}/power/runtime_status")], allowance),
             is_asleep: false,
+            rest: Rest::new(&device),
+            is_alone: false,
             place,
             files,
             energy: Energy::default(),
@@ -162,6 +172,9 @@ impl Card {
     /// What it is.
     pub(super) fn what(&mut self, look: &mut Look) -> Gpu {
         self.see_whether_it_sleeps(look);
+        if let (false, Files::Amd(files)) = (self.is_asleep, &mut self.files) {
+            files.recognise(look);
+        }
         let power_limit_watts = match (self.is_asleep, &mut self.files) {
             (true, _) => None,
             (false, Files::Amd(files)) => files.limit(look),
@@ -193,36 +206,66 @@ impl Card {
         sys.has(&self.uevent)
     }
 
-    /// Asks whether it sleeps, which is to be done before a look.
-    pub(super) fn see_whether_it_sleeps(&mut self, look: &mut Look) {
+    fn see_whether_it_sleeps(&mut self, look: &mut Look) {
         let is_so = |bytes: &[u8]| Ok(bytes.starts_with(b"suspend"));
         self.is_asleep = self.sleep.read(look, is_so).unwrap_or(false);
     }
 
-    /// Whether it sleeps, and would wake up if its clients were read. The other drivers count for
-    /// clients by themselves.
-    pub(super) fn wakes_for_clients(&self) -> bool {
-        self.is_asleep && self.place.driver == Driver::Xe
+    /// Asks whether it sleeps or is left alone, which is to be done before a look.
+    pub(super) fn see_whether_to_ask(&mut self, at: Duration, look: &mut Look) {
+        self.see_whether_it_sleeps(look);
+        if self.is_asleep {
+            self.rest.end();
+        }
+        self.is_alone = self.rest.is_on(at);
     }
 
-    /// Asks everything once, unless it sleeps.
-    pub(super) fn look(&mut self, at: Duration, look: &mut Look) -> CardRead {
+    /// Whether it sleeps.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.is_asleep
+    }
+
+    /// Whether reading what a client has would wake it up, or keep it awake: xe asks the card for
+    /// that. The other drivers count for clients by themselves.
+    pub(super) fn minds_clients(&self) -> bool {
+        (self.is_asleep || self.is_alone) && self.place.driver == Driver::Xe
+    }
+
+    /// Whether what processes have of it is memory of the machine, too, beside its own.
+    pub(super) fn has_memory_of_the_machine(&self) -> bool {
+        matches!(&self.files, Files::Amd(files) if files.is_apu())
+    }
+
+    /// Asks everything once, unless it sleeps or is left alone, which it is not when somebody of
+    /// the run uses it.
+    pub(super) fn look(&mut self, at: Duration, is_used: bool, look: &mut Look) -> CardRead {
         if self.is_asleep {
             self.energy.sleep();
             // It does nothing, that is known.
             let activity = match &mut self.files {
                 Files::Amd(files) => files.sleep(at),
-                Files::Intel(_) => GpuActivity::default(),
+                Files::Intel(files) => files.sleep(at),
             };
             let memory = self.files.memory(look);
             return CardRead { activity, memory, ..CardRead::nothing(self.name) };
         }
+        if self.is_alone && !is_used {
+            return CardRead { memory: self.files.memory(look), ..CardRead::nothing(self.name) };
+        }
         let mut read = match &mut self.files {
             Files::Amd(files) => files.look(self.name, at, look),
-            Files::Intel(files) => files.look(self.name, look),
+            Files::Intel(files) => files.look(self.name, at, look),
         };
         if let Some(wrong) = self.energy.see(at, &mut read.power) {
             look.trouble.push(format!("{}: {wrong}", self.name));
+        }
+        let is_idle = match &self.files {
+            Files::Amd(_) => read.activity.utilization.is_none_or(|share| share < IDLE),
+            Files::Intel(files) => files.is_idle(IDLE),
+        };
+        match is_idle && !is_used {
+            true => self.rest.begin(at, look),
+            false => self.rest.end(),
         }
         read
     }

@@ -8,8 +8,8 @@
 //! processes. It counts for the one that was there first. Memory that two clients share is told
 //! by both, and so it is counted twice. Reading takes a lock of the client's (amdgpu), which
 //! is why it is not done oftener than the cards are asked. xe wakes a card up to say what it did
-//! for a client, so nobody is asked while the card sleeps: which card a file is of is told by
-//! `/sys/class/drm/NODE/device`, without reading it.
+//! for a client, so nobody is asked while the card sleeps, or is left alone so that it can: which
+//! card a file is of is told by `/sys/class/drm/NODE/device`, without reading it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
@@ -157,7 +157,11 @@ impl Looking<'_> {
         let Some(address) = &file.address else { return self.read(id, file, buffer) };
         match self.cards.iter().find(|card| card.place.address == *address) {
             None => false,
-            Some(card) if card.wakes_for_clients() => self.pass_over(id, file, address),
+            // A file that is new on a card that is awake: somebody has just opened it.
+            Some(card) if !card.is_asleep() && file.number.is_none() => self.read(id, file, buffer),
+            Some(card) if card.minds_clients() => {
+                self.pass_over(id, file, address, card.is_asleep())
+            }
             Some(_) => self.read(id, file, buffer),
         }
     }
@@ -174,9 +178,14 @@ impl Looking<'_> {
         // Whoever has it open again, or was given it, has it not for itself.
         self.now.entry(key).or_insert_with(|| {
             let using = self.using.by(address, id);
-            // Memory on the GPU; where that has none of its own, memory of the machine.
-            let memory = client.local.or(client.system);
-            using.add_memory(memory);
+            let card = self.cards.iter().find(|card| card.place.address == address);
+            let has_both = card.is_some_and(Card::has_memory_of_the_machine);
+            let memory = match (client.local, client.system) {
+                (Some(local), Some(system)) if has_both => local.checked_add(system),
+                // Memory on the GPU; where that has none of its own, memory of the machine.
+                (local, system) => local.or(system),
+            };
+            using.add_client(memory, &client.engines);
             let mut engines = client.engines;
             if let Some(before) = before {
                 // Of a card that slept nobody knows when it awoke.
@@ -191,19 +200,29 @@ impl Looking<'_> {
         true
     }
 
-    /// Takes what was known of a client whose card would wake up.
-    fn pass_over(&mut self, id: ProcessId, file: &ClientFile, address: &[u8]) -> bool {
+    /// Takes what was known of a client whose card would wake up, or stay awake.
+    fn pass_over(
+        &mut self,
+        id: ProcessId,
+        file: &ClientFile,
+        address: &[u8],
+        is_asleep: bool,
+    ) -> bool {
         if !self.proc.has(file.file.path()) {
             return false;
         }
         let key = file.number.map(|number| (address.to_vec(), number));
         let known = key.and_then(|key| self.before.get(&key).map(|seen| (key, seen)));
         match known {
-            None => _ = self.using.by(address, id),
+            None => self.using.by(address, id).add_untold(),
             Some((key, seen)) => {
                 self.now.entry(key).or_insert_with(|| {
-                    self.using.by(address, id).add_asleep(seen);
-                    Seen { slept: true, ..*seen }
+                    let using = self.using.by(address, id);
+                    match is_asleep {
+                        true => using.add_asleep(seen),
+                        false => using.add_client(seen.memory, &seen.engines),
+                    }
+                    Seen { slept: seen.slept || is_asleep, ..*seen }
                 });
             }
         }

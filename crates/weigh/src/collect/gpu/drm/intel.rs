@@ -8,9 +8,11 @@
 //! memory it has or has in use: whoever wants that must open the device. They do say how long it
 //! was asleep, for each part that sleeps by itself: media may work while the rest sleeps. The
 //! power is told by the growth of the energy alone, and a GPU that is part of the processor has no
-//! hwmon: its energy is in the processor's (`energy`, uncore).
+//! hwmon: its energy is in the processor's (`energy`, uncore). xe says that the energy is 0 when
+//! it could not be read.
 
 use std::ffi::CString;
+use std::time::Duration;
 
 use super::super::reading::CardRead;
 use super::super::{GpuActivity, GpuPower};
@@ -56,13 +58,25 @@ impl Intel {
         self.limit.millionths(look).filter(|watts| *watts > 0.0)
     }
 
+    /// Whether it was busy for less than this share of the time before the last look, for all that
+    /// it tells.
+    pub(super) fn is_idle(&self, share: f64) -> bool {
+        self.asleep.share.is_none_or(|asleep| asleep > 1.0 - share)
+    }
+
+    /// What it does while the whole of it is asleep, at which it is not asked.
+    pub(super) fn sleep(&mut self, at: Duration) -> GpuActivity {
+        GpuActivity { asleep: Some(self.asleep.sleep(at)), ..GpuActivity::default() }
+    }
+
     /// Asks everything once. The power is known to whoever knows the energy before.
-    pub(super) fn look(&mut self, name: Name, look: &mut Look) -> CardRead {
+    pub(super) fn look(&mut self, name: Name, at: Duration, look: &mut Look) -> CardRead {
+        let asleep = self.asleep.seconds(at, look);
         CardRead {
-            activity: GpuActivity { asleep: self.asleep.seconds(look), ..GpuActivity::default() },
+            activity: GpuActivity { asleep, ..GpuActivity::default() },
             power: GpuPower {
                 limit: self.limit(look),
-                energy: self.energy.millionths(look),
+                energy: self.energy.millionths(look).filter(|joules| *joules > 0.0),
                 temperature: self.temperature.degrees(look),
                 clock_graphics: self.clock.number(look).map(|megahertz| megahertz as f64 * 1e6),
                 ..GpuPower::default()
@@ -73,12 +87,22 @@ impl Intel {
 }
 
 /// How long a GPU was asleep: of its parts that sleep by themselves (GTs: each tile's, and media
-/// of newer ones) the one that slept least between two looks.
+/// of newer ones) the one that slept least between two looks; or the whole of it, without power.
 struct Asleep {
     parts: Vec<Sensor>,
-    /// What each had slept at the last look at all of them, nothing before the first.
-    before: Vec<u64>,
+    before: Before,
     milliseconds: u64,
+    /// The share of the time before the last look that it slept; before the second, none.
+    share: Option<f64>,
+}
+
+/// What the last look found.
+enum Before {
+    Nothing,
+    /// What each part had slept.
+    Awake(Duration, Vec<u64>),
+    /// The whole of it asleep.
+    Asleep(Duration),
 }
 
 impl Asleep {
@@ -101,17 +125,39 @@ impl Asleep {
         if parts.is_empty() {
             parts.push(one(format!("{card}/power/rc6_residency_ms")));
         }
-        Asleep { parts, before: Vec::new(), milliseconds: 0 }
+        Asleep { parts, before: Before::Nothing, milliseconds: 0, share: None }
+    }
+
+    /// Seconds, while the whole of it is asleep. When it fell asleep nobody knows.
+    fn sleep(&mut self, at: Duration) -> f64 {
+        if let Before::Asleep(then) = std::mem::replace(&mut self.before, Before::Asleep(at)) {
+            self.milliseconds += at.saturating_sub(then).as_millis() as u64;
+        }
+        self.milliseconds as f64 / 1e3
     }
 
     /// Seconds, if all parts tell.
-    fn seconds(&mut self, look: &mut Look) -> Option<f64> {
+    fn seconds(&mut self, at: Duration, look: &mut Look) -> Option<f64> {
         let now: Option<Vec<u64>> = self.parts.iter_mut().map(|part| part.number(look)).collect();
-        let now = now?;
-        let before = self.before.iter().copied().chain(std::iter::repeat(0));
-        let slept = now.iter().zip(before).map(|(now, before)| now.saturating_sub(before));
-        self.milliseconds += slept.min().unwrap_or(0);
-        self.before = now;
+        let Some(now) = now else {
+            self.share = None;
+            return None;
+        };
+        let mut share = Some(0.0);
+        self.milliseconds += match &self.before {
+            Before::Nothing => now.iter().copied().min().unwrap_or(0),
+            Before::Awake(then, before) => {
+                let slept = now.iter().zip(before).map(|(now, before)| now.saturating_sub(*before));
+                let passed = at.saturating_sub(*then).as_millis() as u64;
+                // A count that begins again, or that catches up, has not slept for longer.
+                let slept = slept.min().unwrap_or(0).min(passed);
+                share = (passed > 0).then(|| slept as f64 / passed as f64);
+                slept
+            }
+            // When it awoke nobody knows.
+            Before::Asleep(_) => 0,
+        };
+        (self.before, self.share) = (Before::Awake(at, now), share);
         Some(self.milliseconds as f64 / 1e3)
     }
 }

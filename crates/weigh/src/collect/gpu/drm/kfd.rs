@@ -15,14 +15,16 @@ use std::ffi::{CStr, CString};
 
 use super::super::GpuShare;
 use super::super::pids::Pids;
+use super::super::visible::{self, Nodes};
 use super::clients::Clients;
-use crate::host::Dir;
+use super::using::User;
+use crate::host::{Dir, Error};
 use crate::parse::attribute;
 use crate::sample::ProcessId;
 
 const PROCESSES: &CStr = c"class/kfd/kfd/proc";
 
-/// A GPU as the driver for computing knows it.
+/// A GPU, or a part of one, as the driver for computing knows it.
 #[derive(Debug, PartialEq, Eq)]
 struct Node {
     /// Its number in the names of files.
@@ -30,6 +32,8 @@ struct Node {
     /// Where it is on the bus.
     address: Vec<u8>,
     compute_units: Option<u64>,
+    /// What ROCm calls it.
+    uuid: Option<String>,
 }
 
 impl Node {
@@ -59,7 +63,10 @@ impl Node {
 /// All GPUs that compute.
 #[derive(Debug)]
 pub(super) struct Kfd {
+    /// In the order of their numbers.
     nodes: Vec<Node>,
+    /// Whether there are some that a control group hides.
+    some_hidden: bool,
     pids: Pids,
 }
 
@@ -73,19 +80,27 @@ impl Kfd {
     /// Looks which GPUs there are.
     pub(super) fn find(sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Kfd {
         let listed = sys.names(c"class/kfd/kfd/topology/nodes").unwrap_or_default();
-        let nodes = listed.iter().filter_map(|node| {
-            let directory = format!("class/kfd/kfd/topology/nodes/{}", node.to_str().ok()?);
-            // Processors are nodes, too, of the number zero.
-            let number = number(sys, &format!("{directory}/gpu_id"), buffer)?;
-            let path = CString::new(format!("{directory}/properties")).ok()?;
-            let properties = sys.read(&path, buffer).ok().filter(|_| number > 0)?;
-            let property = |key| attribute::valued(properties, key)?.parse::<u64>().ok();
-            let units = property("simd_count ").zip(property("simd_per_cu "));
-            let compute_units = units.and_then(|(all, per_unit)| all.checked_div(per_unit));
-            let address = address(property("domain ").unwrap_or(0), property("location_id ")?);
-            Some(Node { number, address, compute_units })
+        let mut places: Vec<u64> =
+            listed.iter().filter_map(|name| name.to_str().ok()?.parse().ok()).collect();
+        // As ROCm counts them: "10" is behind "2".
+        places.sort_unstable();
+        let (mut nodes, mut some_hidden) = (Vec::new(), false);
+        for place in places {
+            match node(sys, place, buffer) {
+                Ok(node) => nodes.extend(node),
+                Err(error) => some_hidden |= error.is_denied(),
+            }
+        }
+        Kfd { nodes, some_hidden, pids: Pids::of(proc) }
+    }
+
+    /// What ROCm sees of these cards.
+    pub(super) fn nodes(&self, cards: &[&[u8]]) -> Nodes {
+        let each = self.nodes.iter().map(|node| visible::Node {
+            card: cards.iter().position(|address| *address == node.address),
+            uuid: node.uuid.clone(),
         });
-        Kfd { nodes: nodes.collect(), pids: Pids::of(proc) }
+        Nodes { each: each.collect(), some_hidden: self.some_hidden }
     }
 
     /// Looks who computes. In a container that has only its own pids nobody can be told from
@@ -136,18 +151,41 @@ impl Computing {
     }
 
     /// Adds those on the card of this address to those who are known to use it.
-    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<(ProcessId, GpuShare)>) {
+    /// What they have there they have asked for, however little it is.
+    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<User>) {
         for (id, computes) in self.on(address) {
             let Some(id) = id else { continue };
-            match users.iter_mut().find(|(user, _)| *user == id) {
-                Some((_, share)) => {
+            match users.iter_mut().find(|user| user.id == id) {
+                Some(User { share, uses, .. }) => {
                     share.memory = share.memory.max(computes.memory);
                     share.occupancy = computes.occupancy;
+                    *uses = true;
                 }
-                None => users.push((id, computes)),
+                None => users.push(User { id, share: computes, uses: true }),
             }
         }
     }
+}
+
+/// Reads a node; nothing when it has no GPU. Processors are nodes, too, of the number zero.
+fn node(sys: &Dir, place: u64, buffer: &mut Vec<u8>) -> Result<Option<Node>, Error> {
+    let path = |file: &str| {
+        CString::new(format!("class/kfd/kfd/topology/nodes/{place}/{file}")).unwrap_or_default()
+    };
+    let number = attribute::number(sys.read(&path("gpu_id"), buffer)?).unwrap_or(0);
+    let properties = sys.read(&path("properties"), buffer)?;
+    let property = |key| attribute::valued(properties, key)?.parse::<u64>().ok();
+    let engines = property("simd_count ");
+    if number == 0 || engines == Some(0) {
+        return Ok(None);
+    }
+    let units = engines.zip(property("simd_per_cu "));
+    let compute_units = units.and_then(|(all, per_unit)| all.checked_div(per_unit));
+    let on_bus = property("location_id ").map(|on_bus| (property("domain ").unwrap_or(0), on_bus));
+    let address = on_bus.map(|(domain, on_bus)| address(domain, on_bus)).unwrap_or_default();
+    let unique = property("unique_id ").filter(|unique| *unique > 0);
+    let uuid = unique.map(|unique| format!("GPU-{unique:016x}"));
+    Ok(Some(Node { number, address, compute_units, uuid }))
 }
 
 fn number(sys: &Dir, path: &str, buffer: &mut Vec<u8>) -> Option<u64> {
@@ -165,6 +203,26 @@ fn address(domain: u64, place: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::fake::{FakeHost, as_nobody};
+
+    #[test]
+    fn nodes_are_in_the_order_of_their_numbers_and_those_that_are_hidden_are_noticed() {
+        let mut fake = FakeHost::new();
+        for (place, number, bus) in [(0, 0, 0), (2, 7, 0x41), (10, 9, 0x29), (11, 8, 0x42)] {
+            let directory = format!("class/kfd/kfd/topology/nodes/{place}");
+            let properties = format!("simd_count 440\nlocation_id {}\nunique_id 255\n", bus << 8);
+            fake = fake
+                .sys(&format!("{directory}/gpu_id"), &format!("{number}\n"))
+                .sys(&format!("{directory}/properties"), &properties);
+        }
+        let find = || Kfd::find(&fake.host().sys, &fake.host().proc, &mut Vec::new());
+        assert!(!find().nodes(&[]).some_hidden);
+        fake.deny_sys("class/kfd/kfd/topology/nodes/11/gpu_id");
+        let nodes = as_nobody(|| find().nodes(&[b"0000:29:00.0", b"0000:41:00.0"]));
+        let cards: Vec<_> = nodes.each.iter().map(|node| node.card).collect();
+        assert_eq!((cards.as_slice(), nodes.some_hidden), (&[Some(1), Some(0)][..], true));
+        assert_eq!(nodes.each[0].uuid.as_deref(), Some("GPU-00000000000000ff"));
+    }
 
     #[test]
     fn places_are_written_as_the_bus_writes_them() {

@@ -14,6 +14,7 @@ mod cycles;
 mod energy;
 mod intel;
 mod kfd;
+mod rest;
 mod sensor;
 #[cfg(test)]
 mod tests;
@@ -33,9 +34,10 @@ use card::{Card, Driver, Place};
 use clients::Clients;
 use kfd::Kfd;
 use sensor::Look;
+use using::User;
 
 /// Descriptors that are kept of cards: all files of eight of them.
-const KEPT: usize = 144;
+const KEPT: usize = 160;
 
 /// Whether there is such a card.
 pub(super) fn probe(host: &Host) -> Probe {
@@ -103,13 +105,14 @@ impl Cards {
             found.push((card, gpu));
         }
         let mut there: Vec<Gpu> = found.iter().map(|(_, gpu)| gpu.clone()).collect();
+        let kfd = Kfd::find(&sys, &proc, &mut buffer);
         if let Some(visible) = visible {
-            visible.mark(&mut there);
+            let cards = found.iter().map(|(card, _)| card.place.address.as_slice());
+            visible.mark_by_rocm(&mut there, &kfd.nodes(&cards.collect::<Vec<_>>()));
             found.iter_mut().zip(&there).for_each(|((_, gpu), marked)| gpu.usable = marked.usable);
         }
         found.retain(|(_, gpu)| wanted.is_none_or(|wanted| is_wanted(wanted, gpu, &there)));
         let (cards, met) = found.into_iter().unzip();
-        let kfd = Kfd::find(&sys, &proc, &mut buffer);
         let clients = Clients::new(proc.clone(), sys.clone());
         Cards { proc, sys, cards, clients, kfd, there, met, trouble, buffer }
     }
@@ -135,29 +138,32 @@ impl Ask for Cards {
             is_there
         });
         for card in &mut self.cards {
-            card.see_whether_it_sleeps(&mut Look { sys, buffer, trouble });
+            card.see_whether_to_ask(at, &mut Look { sys, buffer, trouble });
         }
         let using = self.clients.look(at, moved, &self.cards, buffer);
         let computing = self.kfd.look(sys, &self.proc, &self.clients, buffer);
         for card in &mut self.cards {
-            let mut look = Look { sys, buffer, trouble };
-            let mut read = card.look(at, &mut look);
             let mut users = using.of(&card.place.address);
             if card.place.driver == Driver::Amdgpu {
                 computing.add_to(&card.place.address, &mut users);
             }
             let unknown = computing.unknown(&card.place.address);
+            let used_by = users.iter().filter(|user| user.uses).count() as u64;
+            let mut read = card.look(at, used_by > 0, &mut Look { sys, buffer, trouble });
             // Of a process into whose files we may not look, nobody knows which cards it uses.
-            let processes =
-                (!self.clients.some_are_hidden()).then_some(users.len() as u64 + unknown);
+            let processes = (!self.clients.some_are_hidden()).then_some(used_by + unknown);
             read.activity = GpuActivity {
                 processes,
                 processes_unknown: processes.map(|_| unknown),
                 ..read.activity
             };
             reading.cards.push(read);
-            let user = |(id, share)| UserRead { gpu: card.name, who: Who::Known(id), share };
-            reading.users.extend(users.into_iter().map(user));
+            let row = |user: User| UserRead {
+                gpu: card.name,
+                who: Who::Known(user.id),
+                share: user.share,
+            };
+            reading.users.extend(users.into_iter().map(row));
         }
         reading
     }

@@ -1,12 +1,18 @@
 //! Cards of AMD's and Intel's that are not as they should be. How they should be is in
 //! `fixtures/hosts`.
 
+mod apu;
 mod clients;
 mod counted;
+mod intel;
+mod rest;
+mod unknown;
 
 use std::time::Duration;
 
-use super::super::{GpuActivity, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking};
+use super::super::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking,
+};
 use super::*;
 use crate::catalog::{Row, Scope};
 use crate::collect::process::ProcessState;
@@ -51,6 +57,8 @@ impl<'a> Run<'a> {
             GpuMemory::METRICS,
             GpuPower::METRICS,
             GpuThrottle::METRICS,
+            GpuEcc::METRICS,
+            GpuLink::METRICS,
             GpuShare::METRICS,
             ProcessState::METRICS,
         ];
@@ -187,53 +195,6 @@ fn power_is_added_up_where_it_is_known_at_both_ends() {
         joules.push(run.look(&[]).cards::<GpuPower>()[0].1.energy_sampled);
     }
     assert_eq!(joules, [0.0, 150.0, 150.0, 150.0, 250.0].map(Some));
-}
-
-/// How long a card of Intel's says to be asleep, at looks that find its two parts like this.
-fn asleep(driver: &str, parts: [&str; 2]) -> Vec<Option<f64>> {
-    let fake = FakeHost::new();
-    let uevent = format!("DRIVER={driver}\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n");
-    fake.set_sys("class/drm/card0/device/uevent", &uevent);
-    let set = |milliseconds: [&str; 2]| {
-        for (part, milliseconds) in parts.iter().zip(milliseconds) {
-            fake.set_sys(&format!("class/drm/card0/{part}"), &format!("{milliseconds}\n"));
-        }
-    };
-    let looks = [["1000", "5000"], ["2000", "5125"], ["garbage", "5250"], ["2250", "6125"]];
-    set(looks[0]);
-    let mut run = Run::of(&fake);
-    let told = looks.map(|milliseconds| {
-        set(milliseconds);
-        run.look(&[]).cards::<GpuActivity>()[0].1.asleep
-    });
-    told.to_vec()
-}
-
-#[test]
-fn a_card_slept_as_long_as_the_part_of_it_that_slept_least() {
-    let told = [Some(1.0), Some(1.125), None, Some(1.375)];
-    let parts = ["gt0", "gt1"].map(|gt| format!("device/tile0/{gt}/gtidle/idle_residency_ms"));
-    assert_eq!(asleep("xe", parts.each_ref().map(String::as_str)), told);
-    let tiles =
-        ["tile0/gt0", "tile1/gt2"].map(|gt| format!("device/{gt}/gtidle/idle_residency_ms"));
-    assert_eq!(asleep("xe", tiles.each_ref().map(String::as_str)), told);
-    assert_eq!(asleep("i915", ["gt/gt0/rc6_residency_ms", "gt/gt1/rc6_residency_ms"]), told);
-}
-
-#[test]
-fn power_of_intel_is_the_growth_of_its_energy_and_unknown_when_that_goes_back() {
-    let fake = FakeHost::new();
-    let uevent = "DRIVER=xe\nPCI_ID=8086:E20B\nPCI_SLOT_NAME=0000:03:00.0\n";
-    fake.set_sys("class/drm/card0/device/uevent", uevent);
-    let energy = "class/drm/card0/device/hwmon/hwmon1/energy1_input";
-    fake.set_sys(energy, "500000000\n");
-    let mut run = Run::of(&fake);
-    let mut watts = Vec::new();
-    for joules in [500, 530, 10, 15] {
-        fake.set_sys(energy, &format!("{joules}000000\n"));
-        watts.push(run.look(&[]).cards::<GpuPower>()[0].1.draw);
-    }
-    assert_eq!(watts, [None, Some(30.0), None, Some(5.0)]);
 }
 
 #[test]

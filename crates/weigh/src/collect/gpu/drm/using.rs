@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::super::GpuShare;
+use super::super::{GpuShare, is_merely_open};
 use crate::parse::drm_fdinfo::{Engine, Work};
 use crate::sample::ProcessId;
 
@@ -32,13 +32,26 @@ pub(super) struct Use {
     memory: Option<u64>,
     /// Shares of the time of each kind of engine, as far as they are known.
     worked: [Option<f64>; 6],
+    /// Whether any engine has ever worked for it.
+    has_worked: bool,
+    /// Whether one of its clients was not asked yet.
+    some_untold: bool,
+}
+
+/// A process on a card.
+#[derive(Debug)]
+pub(super) struct User {
+    pub(super) id: ProcessId,
+    pub(super) share: GpuShare,
+    /// Whether it has used the card, or may have, for all that is known. Others have it open.
+    pub(super) uses: bool,
 }
 
 impl Using {
-    /// The processes on the card of this address.
-    pub(super) fn of(&self, address: &[u8]) -> Vec<(ProcessId, GpuShare)> {
+    /// The processes on the card of this address. Whoever has opened it and nothing else is not.
+    pub(super) fn of(&self, address: &[u8]) -> Vec<User> {
         let here = self.each.iter().filter(|one| one.address == address);
-        here.map(|one| (one.id, one.share())).collect()
+        here.filter(|one| !one.has_nothing()).map(Use::user).collect()
     }
 
     /// What a process has of the card of this address, so far.
@@ -46,7 +59,9 @@ impl Using {
         let is_it = |one: &Use| one.address == address && one.id == id;
         let place = self.each.iter().position(is_it).unwrap_or_else(|| {
             let address = address.to_vec();
-            self.each.push(Use { address, id, memory: None, worked: [None; 6] });
+            let (has_worked, some_untold) = (false, false);
+            let worked = [None; 6];
+            self.each.push(Use { address, id, memory: None, worked, has_worked, some_untold });
             self.each.len() - 1
         });
         &mut self.each[place]
@@ -54,7 +69,19 @@ impl Using {
 }
 
 impl Use {
-    pub(super) fn add_memory(&mut self, bytes: Option<u64>) {
+    /// One of its clients was not asked yet.
+    pub(super) fn add_untold(&mut self) {
+        self.some_untold = true;
+    }
+
+    /// A client that has this memory, and for which engines have done so much in its life.
+    pub(super) fn add_client(&mut self, memory: Option<u64>, engines: &[Work; 6]) {
+        self.add_memory(memory);
+        let counts = engines.iter().map(|work| work.cycles.or(work.nanoseconds));
+        self.has_worked |= counts.flatten().any(|count| count > 0);
+    }
+
+    fn add_memory(&mut self, bytes: Option<u64>) {
         if let Some(bytes) = bytes {
             self.memory = Some(self.memory.unwrap_or(0).saturating_add(bytes));
         }
@@ -63,7 +90,7 @@ impl Use {
     /// What a client has whose card sleeps: its memory is where it was, and engines do nothing. How
     /// long they worked before it fell asleep is not known.
     pub(super) fn add_asleep(&mut self, client: &Seen) {
-        self.add_memory(client.memory);
+        self.add_client(client.memory, &client.engines);
         for (sum, work) in self.worked.iter_mut().zip(&client.engines) {
             if client.slept && work.cycles.or(work.nanoseconds).is_some() {
                 sum.get_or_insert(0.0);
@@ -79,6 +106,16 @@ impl Use {
                 *sum = Some((sum.unwrap_or(0.0) + share).min(1.0));
             }
         }
+    }
+
+    fn has_nothing(&self) -> bool {
+        !self.has_worked && !self.some_untold && self.memory.unwrap_or(0) == 0
+    }
+
+    fn user(&self) -> User {
+        let share = self.share();
+        let uses = self.has_worked || self.some_untold || !is_merely_open(&share);
+        User { id: self.id, share, uses }
     }
 
     fn share(&self) -> GpuShare {

@@ -23,9 +23,9 @@ fn client(number: u32, worked: u64) -> String {
 fn a_client_counts_once_and_for_the_process_that_was_there_first() {
     let mut fake = machine();
     for (pid, descriptor) in [(8, 3), (7, 3), (7, 4)] {
-        fake = with_client(fake, pid, descriptor, &client(57, 0));
+        fake = with_client(fake, pid, descriptor, &client(57, 1));
     }
-    let fake = with_client(fake, 8, 9, &client(58, 0));
+    let fake = with_client(fake, 8, 9, &client(58, 1));
     let mut run = Run::of(&fake);
     run.look(&[CHILD, SOLVER]).outcome.as_ref().unwrap();
     let memory: Vec<_> = run.shares().iter().map(|(_, pid, row)| (*pid, row.memory)).collect();
@@ -33,6 +33,23 @@ fn a_client_counts_once_and_for_the_process_that_was_there_first() {
     let processes: Vec<_> =
         run.cards::<GpuActivity>().iter().map(|(_, row)| row.processes).collect();
     assert_eq!(processes, [Some(2), Some(0)]);
+}
+
+#[test]
+fn who_has_a_card_open_and_does_nothing_with_it_does_not_use_it() {
+    let open = client(57, 0);
+    let nothing = client(58, 0).replace("100 KiB", "0 KiB");
+    let fake = with_client(with_client(machine(), 7, 3, &open), 8, 3, &nothing);
+    let mut run = Run::of(&fake);
+    run.look(&[SOLVER, CHILD]).outcome.as_ref().unwrap();
+    let pids: Vec<_> = run.shares().iter().map(|(_, pid, _)| *pid).collect();
+    assert_eq!(pids, [7], "the other has nothing at all");
+    let processes = |run: &Run| run.cards::<GpuActivity>()[0].1.processes;
+    assert_eq!(processes(&run), Some(0), "page tables are no use");
+    fake.set_proc("8/fdinfo/3", &client(58, 5).replace("100 KiB", "0 KiB"));
+    assert_eq!(processes(run.look(&[])), Some(1));
+    fake.set_proc("7/fdinfo/3", &open.replace("100 KiB", "100 MiB"));
+    assert_eq!(processes(run.look(&[])), Some(2));
 }
 
 /// Shares of a process's time on the graphics engine, looked at once a second.
@@ -97,7 +114,7 @@ fn a_descriptor_that_is_another_file_now_is_no_client_any_more() {
 
 #[test]
 fn where_one_process_hides_its_files_nobody_knows_how_many_there_are() {
-    let fake = with_client(with_client(machine(), 7, 3, &client(57, 0)), 8, 3, &client(58, 0));
+    let fake = with_client(with_client(machine(), 7, 3, &client(57, 1)), 8, 3, &client(58, 1));
     fake.deny_proc("8/fd");
     let mut run = Run::of(&fake);
     as_nobody(|| run.tick(&[SOLVER, CHILD]));
