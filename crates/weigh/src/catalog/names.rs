@@ -25,7 +25,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scope, Stored, Whose};
+    use super::super::{Scope, Sense, Stored, Whose};
     use super::*;
 
     #[test]
@@ -39,6 +39,7 @@ mod tests {
             unit: Unit::Seconds,
             stored: f64::TYPE,
             whose: Whose::Own,
+            sense: Sense::Measured,
             label: "User time",
             help: "Time in user mode.",
             source: "stat",
