@@ -16,6 +16,11 @@ impl Metric {
         }
     }
 
+    /// Its help as plain text: what is written as code is not set as code everywhere.
+    pub fn caption(&self) -> String {
+        self.help.replace('`', "")
+    }
+
     /// The Prometheus name: `weigh_process_cpu_user_seconds_total`.
     pub fn prometheus(&self) -> String {
         let total = if self.kind == Kind::Counter { "_total" } else { "" };

@@ -46,6 +46,7 @@ fn chapters(gallery: Gallery, host: &str) -> Vec<Chapter> {
     let chapter = |title: String, charts| Chapter { title, charts };
     let all = [
         chapter("The run".to_owned(), gallery.run),
+        chapter("GPUs over time".to_owned(), gallery.gpus),
         chapter(format!("Node {host}"), gallery.node),
         chapter("weigh itself".to_owned(), gallery.own),
     ];
