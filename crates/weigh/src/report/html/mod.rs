@@ -166,8 +166,18 @@ impl Listed<'_> {
         Listed { anchor: anchors.make(&table.name), table }
     }
 
-    fn is_number(&self, column: usize) -> bool {
-        self.table.columns.get(column).is_some_and(|column| column.is_number)
+    /// The class of a column's cells; nothing for plain words.
+    fn class(&self, column: usize) -> &'static str {
+        match self.table.columns.get(column) {
+            Some(column) if column.is_number => "number",
+            Some(column) if column.is_name => "whole",
+            _ => "",
+        }
+    }
+
+    /// Whether it has so many columns that each must do with less room.
+    fn is_wide(&self) -> bool {
+        self.table.columns.len() > 8
     }
 }
 
