@@ -23,9 +23,9 @@ const LISTED: usize = 10;
 /// it was.
 pub(super) fn are_told(summary: &Summary) -> bool {
     let value = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
-    let says_nothing = value("gpu_utilization_mean_ratio").is_none();
-    let was_not_used = value("gpu_memory_peak_bytes") == Some(0.0);
-    !summary.gpus.is_empty() && !(says_nothing && was_not_used)
+    let says_how_busy = value("gpu_utilization_mean_ratio").is_some();
+    let may_be_used = value("gpu_memory_peak_bytes") != Some(0.0);
+    !summary.gpus.is_empty() && (says_how_busy || may_be_used)
 }
 
 /// Each GPU, whoever used it, and the processes of the run on it.
