@@ -14,16 +14,24 @@
 /// ```
 ///
 /// A word behind the unit says whose doings a process's value counts, when they are not its
-/// own alone: `WithChildren`, `OfChildren`.
+/// own alone (`WithChildren`, `OfChildren`), or what it is to the other metrics of its group:
+/// `Bound(used)`, `Cover(busy)`, `Beside(busy)`, `Bits`, `Age`.
 macro_rules! metrics {
-    (@whose) => { $crate::catalog::Whose::Own };
-    (@whose $whose:ident) => { $crate::catalog::Whose::$whose };
+    (@whose WithChildren) => { $crate::catalog::Whose::WithChildren };
+    (@whose OfChildren) => { $crate::catalog::Whose::OfChildren };
+    (@whose $($other:ident)?) => { $crate::catalog::Whose::Own };
+    (@sense Bound $($of:ident)*) => { $crate::catalog::Sense::Bound(&[$(stringify!($of)),*]) };
+    (@sense Cover $($of:ident)*) => { $crate::catalog::Sense::Cover(&[$(stringify!($of)),*]) };
+    (@sense Beside $($of:ident)*) => { $crate::catalog::Sense::Beside(&[$(stringify!($of)),*]) };
+    (@sense Bits) => { $crate::catalog::Sense::Bits };
+    (@sense Age) => { $crate::catalog::Sense::Age };
+    (@sense $($other:ident)?) => { $crate::catalog::Sense::Measured };
     (
         $(#[$about:meta])*
         pub struct $name:ident in $scope:ident / $group:literal, $family:literal {
             $(
                 $(#[doc = $help:literal])+
-                $field:ident : $kind:ident $type:ident $unit:ident $($whose:ident)?, $label:literal, from $source:literal;
+                $field:ident : $kind:ident $type:ident $unit:ident $($mark:ident $(($($of:ident),+))?)?, $label:literal, from $source:literal;
             )+
         }
     ) => {
@@ -45,7 +53,8 @@ macro_rules! metrics {
                     kind: $crate::catalog::Kind::$kind,
                     unit: $crate::catalog::Unit::$unit,
                     stored: <$type as $crate::catalog::Stored>::TYPE,
-                    whose: $crate::catalog::metrics!(@whose $($whose)?),
+                    whose: $crate::catalog::metrics!(@whose $($mark)?),
+                    sense: $crate::catalog::metrics!(@sense $($mark $($($of)+)?)?),
                     label: $label,
                     help: concat!($($help),+).trim_ascii(),
                     source: $source,

@@ -4,8 +4,10 @@
 
 mod declare;
 mod names;
+mod sense;
 
 pub(crate) use declare::metrics;
+pub use sense::{Basis, Sense};
 
 /// One thing that is measured: where it belongs, what it counts and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +28,8 @@ pub struct Metric {
     pub stored: Type,
     /// Whose doings a process's value counts.
     pub whose: Whose,
+    /// What it is to the other metrics of its group.
+    pub sense: Sense,
     /// A few words for a chart or a table head.
     pub label: &'static str,
     /// A sentence for people.

@@ -16,6 +16,11 @@ impl Metric {
         }
     }
 
+    /// Its help as plain text: what is written as code is not set as code everywhere.
+    pub fn caption(&self) -> String {
+        self.help.replace('`', "")
+    }
+
     /// The Prometheus name: `weigh_process_cpu_user_seconds_total`.
     pub fn prometheus(&self) -> String {
         let total = if self.kind == Kind::Counter { "_total" } else { "" };
@@ -25,7 +30,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scope, Stored, Whose};
+    use super::super::{Scope, Sense, Stored, Whose};
     use super::*;
 
     #[test]
@@ -39,6 +44,7 @@ mod tests {
             unit: Unit::Seconds,
             stored: f64::TYPE,
             whose: Whose::Own,
+            sense: Sense::Measured,
             label: "User time",
             help: "Time in user mode.",
             source: "stat",

@@ -48,6 +48,17 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
+impl Cell<'_> {
+    /// A measured number.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::U64(value) => Some(*value as f64),
+            Cell::F64(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
 /// The type of a moment.
 pub fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))

@@ -3,7 +3,8 @@
 //! Values hold until the next one is read, as everywhere in weigh: a process that did
 //! not run has no row of its own, and still has its memory. A level becomes its mean
 //! over the step, weighted by time; a running total its last value in it, or with
-//! rates its growth over the time; a word the last one. A step that an entity lived
+//! rates its growth over the time (of readings that are older than their row, the time
+//! between them; while there is no new one, the last rate holds); a word the last one. A step that an entity lived
 //! through only partly, or that lies partly outside the wanted window, is the mean of
 //! the part. The time of a row is when its step begins, counted from the start of the
 //! run.
@@ -11,19 +12,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use arrow_array::types::UInt8Type;
-use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
-    UInt8Array, UInt32Array, UInt64Array,
-};
+use arrow_array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::{Cell, Column};
 use super::held::Held;
+use super::paced::Paced;
 use super::rates::rate_field;
+use super::ready::{Ready, array};
 use super::shape::{self, Key, Role};
 use super::window::Windows;
 use super::{Cause, Error};
+use crate::catalog::Basis;
+use crate::sample::Total;
 
 /// Steps without a row that are still believed: a laptop may sleep over a weekend, but a
 /// recording from a stranger must not fill the disk.
@@ -39,6 +40,8 @@ pub type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
 pub struct Plan {
     /// What the columns are for.
     pub roles: Vec<Role>,
+    /// What the growth of each is divided by.
+    pub bases: Vec<Basis>,
     /// When the run began, in nanoseconds since 1970.
     pub started: i64,
     /// The length of a step, in nanoseconds.
@@ -70,21 +73,13 @@ pub struct Grid {
     words: Vec<Option<StringArray>>,
 }
 
-/// A finished value, or one that is kept as it is.
-#[derive(Debug, Clone, Default)]
-enum Ready {
-    #[default]
-    Missing,
-    Number(f64),
-    Whole(u64),
-    Text(Arc<str>),
-}
-
 struct Entity {
     key: Key,
     since: i64,
     until: Option<i64>,
     values: Vec<Held>,
+    /// Totals that were read before their row.
+    paced: Vec<Paced>,
     /// Keys and words as they were last.
     words: Vec<Ready>,
 }
@@ -192,16 +187,22 @@ impl Grid {
             Some(&place) => place,
             None => {
                 let values = vec![Held::since(at); columns.len()];
+                let paced = vec![Paced::default(); columns.len()];
                 let words = vec![Ready::Missing; columns.len()];
                 let key: Key = key.into();
                 self.places.insert(key.clone(), self.entities.len());
-                self.entities.push(Entity { key, since: at, until: None, values, words });
+                self.entities.push(Entity { key, since: at, until: None, values, paced, words });
                 self.entities.len() - 1
             }
         };
         let entity = &mut self.entities[place];
         let windows = self.plan.windows.as_ref();
         for (place, (column, role)) in columns.iter().zip(&self.plan.roles).enumerate() {
+            let basis = self.plan.bases[place];
+            if let (true, Some(value)) = (basis.is_of_readings(), column.cell(row).number()) {
+                let total = Total::of(at, value, basis, |other| columns[other].cell(row).number());
+                entity.paced[place].take(total, basis, at, windows);
+            }
             // What was not read is as it was.
             match (role, column.cell(row)) {
                 (_, Cell::Null) | (Role::Time, _) => {}
@@ -240,6 +241,11 @@ impl Grid {
                         Role::Time => Ready::Missing,
                         Role::Key | Role::Word => entity.words[column].clone(),
                         Role::Gauge => held.mean().into(),
+                        Role::Counter
+                            if self.plan.rates && self.plan.bases[column].is_of_readings() =>
+                        {
+                            entity.paced[column].rate(self.plan.bases[column]).into()
+                        }
                         Role::Counter if self.plan.rates => {
                             held.rate(lived, entity.since < begin).into()
                         }
@@ -248,6 +254,7 @@ impl Grid {
                 }
             }
             entity.values.iter_mut().for_each(|held| held.begin_step(end));
+            entity.paced.iter_mut().for_each(Paced::begin_step);
         }
         self.entities.retain(|entity| entity.until.is_none_or(|until| until > end));
         if self.places.len() > self.entities.len() {
@@ -270,44 +277,5 @@ impl Grid {
         self.ready.iter_mut().for_each(Vec::clear);
         let schema = Arc::clone(&self.schema);
         give(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
-    }
-}
-
-fn array(kind: &DataType, ready: &[Ready], words: Option<&StringArray>) -> Result<ArrayRef, Cause> {
-    let whole = ready.iter().map(|ready| if let Ready::Whole(n) = ready { Some(*n) } else { None });
-    let texts =
-        ready.iter().map(|ready| if let Ready::Text(t) = ready { Some(&**t) } else { None });
-    Ok(match kind {
-        DataType::Float64 => Arc::new(Float64Array::from_iter(
-            ready.iter().map(|ready| if let Ready::Number(n) = ready { Some(*n) } else { None }),
-        )),
-        DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
-        DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
-        DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
-        DataType::Dictionary(_, _) => {
-            let words = words.cloned().unwrap_or_else(|| StringArray::from(Vec::<&str>::new()));
-            let place = |text: &str| words.iter().position(|word| word == Some(text));
-            let places = texts.map(|text| text.map(|text| place(text).ok_or("a new word")));
-            let places: UInt8Array = places
-                .map(|place| place.transpose().map(|place| place.map(|place| place as u8)))
-                .collect::<Result<_, _>>()?;
-            Arc::new(DictionaryArray::<UInt8Type>::try_new(places, Arc::new(words))?)
-        }
-        other => return Err(format!("a key or word of type {other}").into()),
-    })
-}
-
-impl From<Option<f64>> for Ready {
-    fn from(number: Option<f64>) -> Ready {
-        number.map_or(Ready::Missing, Ready::Number)
-    }
-}
-
-impl Ready {
-    /// Words change rarely: a new one only when it does.
-    fn set_text(&mut self, text: &str) {
-        if !matches!(self, Ready::Text(before) if **before == *text) {
-            *self = Ready::Text(text.into());
-        }
     }
 }

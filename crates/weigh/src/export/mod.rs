@@ -18,10 +18,12 @@ mod held;
 mod made;
 pub mod oasis;
 mod pace;
+mod paced;
 pub mod perfmon;
 pub mod python;
 pub mod pytyche;
 mod rates;
+mod ready;
 #[cfg(feature = "parquet")]
 mod runs;
 mod shape;

@@ -3,7 +3,8 @@
 //! The rate in a row is the growth since the value before it, over the time between
 //! the two; a process that did not run has no row meanwhile, and its rate is over all
 //! of that time. The first row of each has none. A total that went back (a device that
-//! was reset) has none either.
+//! was reset) has none either. Where rows tell how old their values are (GPUs), the time is
+//! that between the two readings, and a row that has the reading of the last one has no rate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,14 +13,17 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::Cause;
-use super::column::{Cell, Column};
+use super::column::Column;
 use super::shape::{self, Key, Role};
+use crate::catalog::Basis;
+use crate::sample::{Since, Total};
 
 /// Turns the totals of one table into rates, a batch at a time.
 pub struct Rates {
     schema: SchemaRef,
     roles: Vec<Role>,
-    last: HashMap<Key, Vec<Option<(i64, f64)>>>,
+    bases: Vec<Basis>,
+    last: HashMap<Key, Vec<Option<Total>>>,
     ends: VecDeque<(i64, Key)>,
 }
 
@@ -43,7 +47,13 @@ impl Rates {
         });
         let fields: Vec<Arc<Field>> = fields.collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-        Rates { schema, roles, last: HashMap::new(), ends }
+        let bases = vec![Basis::default(); roles.len()];
+        Rates { schema, roles, bases, last: HashMap::new(), ends }
+    }
+
+    /// The same, with growth divided by this, a basis for each column.
+    pub fn over(self, bases: Vec<Basis>) -> Rates {
+        Rates { bases, ..self }
     }
 
     /// The columns with rates.
@@ -66,12 +76,10 @@ impl Rates {
             }
             let Some(last) = self.last.get_mut(key.as_slice()) else { continue };
             for ((counter, last), rates) in counters.iter().zip(last).zip(&mut rates) {
-                let value = match columns[*counter].cell(row) {
-                    Cell::U64(value) => Some(value as f64),
-                    Cell::F64(value) => Some(value),
-                    _ => None,
-                };
-                rates.push(value.and_then(|value| rate(last.replace((at, value))?, (at, value))));
+                let basis = self.bases[*counter];
+                let cell = |column: usize| columns[column].cell(row).number();
+                let now = cell(*counter).map(|value| Total::of(at, value, basis, cell));
+                rates.push(now.and_then(|now| rate(last, now, basis)));
             }
         }
         let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
@@ -95,7 +103,73 @@ impl Rates {
     }
 }
 
-fn rate((before, from): (i64, f64), (now, to): (i64, f64)) -> Option<f64> {
-    let seconds = now.saturating_sub(before) as f64 / 1e9;
-    (seconds > 0.0 && to >= from).then(|| (to - from) / seconds)
+/// The rate up to a reading, which is the last one from now on if it is a new one.
+fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
+    let since = last.map(|before| now.since(&before, basis));
+    if since != Some(Since::Same) {
+        *last = Some(now);
+    }
+    since?.rate(basis)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use arrow_array::TimestampNanosecondArray;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Float64Type;
+
+    use super::*;
+
+    /// Looks at a GPU that takes 500 W and is always busy: (tick, age of what it was read).
+    const LOOKS: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
+
+    fn rows() -> RecordBatch {
+        let kind = |kind: &str| HashMap::from([("kind".to_owned(), kind.to_owned())]);
+        let total = |name: &str, value: &dyn Fn(f64) -> f64| {
+            let values = LOOKS.iter().map(|(tick, age)| value((tick - age) * 100.0));
+            let field = Field::new(name, DataType::Float64, true).with_metadata(kind("counter"));
+            (field, Arc::new(Float64Array::from_iter_values(values)) as ArrayRef)
+        };
+        let times = LOOKS.iter().map(|(tick, _)| (tick * 1e9) as i64);
+        let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
+        let ages = Float64Array::from_iter_values(LOOKS.iter().map(|(_, age)| *age));
+        // The driver's samples are a tenth of a second long, and the last one is not over.
+        let (busy, busy_seconds) = total("activity_busy_seconds", &|at| (at / 10.0).floor() / 10.0);
+        let (seen, seen_seconds) =
+            total("activity_observed_seconds", &|at| (at / 10.0).floor() / 10.0);
+        let (energy, joules) = total("power_energy_joules", &|at| at.round() * 5.0);
+        let fields = vec![
+            Field::new("time", super::super::column::time_type(), false),
+            Field::new("activity_age_seconds", DataType::Float64, true)
+                .with_metadata(kind("gauge")),
+            busy,
+            seen,
+            energy,
+        ];
+        let columns =
+            vec![Arc::new(times) as _, Arc::new(ages) as _, busy_seconds, seen_seconds, joules];
+        RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap()
+    }
+
+    #[test]
+    fn rates_of_a_gpu_are_over_the_time_between_its_readings() {
+        let rows = rows();
+        let schema = rows.schema();
+        let rates = Rates::of(&schema, shape::roles(&schema).unwrap(), VecDeque::new());
+        let made = rates.over(shape::bases("gpu", &schema)).rows(&rows).unwrap();
+        let of = |name: &str| -> Vec<Option<f64>> {
+            made.column_by_name(name).unwrap().as_primitive::<Float64Type>().iter().collect()
+        };
+        for rate in of("activity_busy_seconds_per_second").into_iter().flatten() {
+            assert!((rate - 1.0).abs() < 1e-9, "{rate}");
+        }
+        let watts = of("power_energy_joules_per_second");
+        assert_eq!((watts[0], watts[2]), (None, None), "the third has the second's reading");
+        for rate in watts.iter().flatten() {
+            assert!((rate - 500.0).abs() < 15.0, "{watts:?}");
+        }
+        assert_eq!(watts.iter().flatten().count(), 3);
+    }
 }

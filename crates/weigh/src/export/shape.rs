@@ -9,6 +9,8 @@ use arrow_schema::Schema;
 
 use super::column::{Cell, Column};
 use super::{Cause, tables};
+use crate::catalog::{Basis, Kind, Metric, Scope};
+use crate::collect;
 use crate::record::{Event, Recording};
 
 /// When each row of a batch was measured.
@@ -48,6 +50,23 @@ pub fn roles(schema: &Schema) -> Option<Vec<Role>> {
     let roles: Vec<Role> = schema.fields().iter().enumerate().map(role).collect();
     let measured = roles.iter().any(|role| !matches!(role, Role::Time | Role::Key));
     measured.then_some(roles)
+}
+
+/// What the growth of each column is divided by: what the catalogue says of those it knows, and
+/// else the time between the rows.
+pub fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
+    let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
+    let known: Vec<&'static Metric> = collect::all_groups().into_iter().flatten().collect();
+    let metric = |field: &arrow_schema::FieldRef| -> Option<&'static Metric> {
+        let mut known = known.iter().filter(|metric| Some(metric.scope) == scope);
+        known.find(|metric| metric.column() == *field.name()).copied()
+    };
+    let metrics: Vec<Option<&'static Metric>> = schema.fields().iter().map(metric).collect();
+    let basis = |metric: &Option<&'static Metric>| {
+        let total = metric.filter(|metric| metric.kind == Kind::Counter);
+        total.map_or_else(Basis::default, |metric| Basis::of(metric, &metrics))
+    };
+    metrics.iter().map(basis).collect()
 }
 
 /// Tells one entity from the others of its table.

@@ -93,13 +93,16 @@ impl<'a> Steps<'a> {
             return windows.map_or(Change::Nothing, Change::Cut);
         };
         let ends = self.ends(table.name);
+        let bases = shape::bases(table.name, &table.schema);
         if let Some(step) = self.step {
             let started = tables::started(self.recording);
             let end = self.end();
-            let plan = Plan { roles, started, step, rates: self.rates, windows, ends, end };
+            let rates = self.rates;
+            let plan = Plan { roles, bases, started, step, rates, windows, ends, end };
             Change::Grid(Box::new(Grid::new(&table.schema, plan)))
         } else if self.rates {
-            Change::Rates(Box::new(Rates::of(&table.schema, roles, ends)), windows)
+            let rates = Rates::of(&table.schema, roles, ends).over(bases);
+            Change::Rates(Box::new(rates), windows)
         } else {
             windows.map_or(Change::Nothing, Change::Cut)
         }

@@ -17,6 +17,7 @@ use super::formats::json::Json;
 use super::grid::{Grid, Plan};
 use super::rates::Rates;
 use super::{Sink, shape};
+use crate::catalog::Basis;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -96,6 +97,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
     let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
     let plan = Plan {
         roles: shape::roles(&schema()).unwrap(),
+        bases: vec![Basis::default(); 4],
         started: 0,
         step: 10 * SECOND,
         rates,
@@ -133,6 +135,7 @@ fn times_that_make_no_sense_do_not_fill_the_disk() {
     let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
     let plan = Plan {
         roles: shape::roles(&schema()).unwrap(),
+        bases: vec![Basis::default(); 4],
         started: 0,
         step: SECOND / 1000,
         rates: false,
@@ -171,6 +174,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
     let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
     let plan = Plan {
         roles: shape::roles(&schema).unwrap(),
+        bases: vec![Basis::default(); 3],
         started: 0,
         step: SECOND,
         rates: false,

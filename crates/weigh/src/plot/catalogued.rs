@@ -31,7 +31,7 @@ impl Catalogued {
     pub fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
         let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
         for (column, metric) in columns.iter().copied().enumerate() {
-            if !is_drawn(metric) {
+            if !is_drawn(metric) || !metric.is_a_quantity() {
                 continue;
             }
             let shared = charts.iter_mut().find(|chart| shares(chart[0].1, metric));
@@ -69,7 +69,7 @@ impl Catalogued {
     /// A chart of one metric.
     pub fn only(metric: &'static Metric, column: usize) -> Catalogued {
         let title = format!("{}: {}", metric.family, within_a_line(metric.label));
-        let note = metric.help.to_owned();
+        let note = metric.caption();
         Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
     }
 

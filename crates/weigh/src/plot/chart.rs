@@ -2,6 +2,7 @@
 //!
 //! The SVG, the PNG, the page's script and the PDF are all made from this.
 
+use super::axis;
 use crate::catalog::{Kind, Metric, Unit};
 use crate::quantity::{self, Units};
 
@@ -203,6 +204,18 @@ impl Scale {
 }
 
 impl Chart {
+    /// What the brightest cell of a heat map stands for: all of what a share is of, or the limit,
+    /// or else a round value that is not reached. What never changes must not look like an alarm.
+    pub fn brightest(&self) -> f64 {
+        let highest = self.highest().map_or(0.0, |peak| peak.value);
+        let limits = self.limits.iter().map(|limit| limit.value);
+        match (self.scale.name(), limits.reduce(f64::max)) {
+            ("share", _) => highest.max(1.0),
+            (_, Some(limit)) => highest.max(limit),
+            _ => axis::values(self.scale, highest * 1.1, 5).last().map_or(1.0, |tick| tick.value),
+        }
+    }
+
     /// The highest value that is drawn: of one series, or of all on top of each other.
     pub fn highest(&self) -> Option<Peak> {
         let value_at = |place: usize| {

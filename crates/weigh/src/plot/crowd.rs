@@ -41,6 +41,11 @@ impl Crowd {
         Crowd { alive, names, sums: Sums::new(metrics), programs }
     }
 
+    /// What a process of the run is called.
+    pub fn name(&self, id: &ProcessId) -> Option<String> {
+        self.names.get(id).map(|(name, _)| name.clone())
+    }
+
     /// Takes in the rows of a tick.
     pub fn rows(&mut self, table: &Table) {
         for (row, entity) in table.entities().iter().enumerate() {

@@ -2,50 +2,80 @@
 //! a heat map of time and thing when they are too many for lines.
 
 use super::catalogued::is_drawn;
-use super::chart::{Chart, Form, Scale, Series, Timeline};
+use super::chart::{Chart, Form, Limit, Scale, Series, Timeline};
 use super::crowd::number;
-use super::curve::Curve;
 use super::heat::Grid;
+use super::people::People;
+use super::readings::Readings;
 use super::steps::Steps;
 use super::thin::Thinned;
-use super::window::Window;
-use crate::catalog::{Kind, Metric};
-use crate::sample::{Entity, Table, numbering};
+use crate::catalog::{Basis, Kind, Metric, Sense};
+use crate::sample::{Entity, Table, Total};
 use crate::words::within_a_line;
 
 /// More lines than these nobody tells apart; a heat map takes any number of rows.
 const MOST_LINES: usize = 6;
+
+/// More levels than these are no limit of anything.
+const MOST_LIMITS: usize = 3;
 
 /// A metric of each of many things, being filled.
 #[derive(Debug)]
 pub struct Entities {
     metric: &'static Metric,
     column: usize,
-    entities: Vec<Entity>,
-    /// Their values as last seen.
-    values: Vec<f64>,
+    /// Whether somebody asked for it by its name.
+    is_asked_for: bool,
+    things: Vec<Thing>,
+    /// What can be at most, and where that is.
+    bound: Option<(usize, &'static Metric)>,
     curve: Curve,
     grid: Grid,
-    /// Rates for the grid, whose pieces of time are not the curve's.
-    window: Window,
+    levels: Vec<f64>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Thing {
+    entity: Entity,
+    first: f64,
+    has_changed: bool,
+    /// The most that it can be.
+    bound: Option<f64>,
+}
+
+#[derive(Debug)]
+enum Curve {
+    Levels(Thinned),
+    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: Steps },
 }
 
 impl Entities {
-    /// The charts of a scope with these columns.
-    pub fn of(columns: &[&'static Metric]) -> Vec<Entities> {
-        let drawn = columns.iter().copied().enumerate().filter(|(_, metric)| is_drawn(metric));
+    /// The charts of a scope with these columns, and of those of them that somebody asked for.
+    pub fn of(columns: &[&'static Metric], asked_for: &[&'static Metric]) -> Vec<Entities> {
+        let known: Vec<Option<&'static Metric>> = columns.iter().copied().map(Some).collect();
+        let all = columns.iter().copied().enumerate();
+        let drawn = all.filter(|(_, metric)| {
+            is_drawn(metric) && (metric.is_a_quantity() || asked_for.contains(metric))
+        });
+        let curve = |metric: &Metric| match metric.kind {
+            Kind::Gauge => Curve::Levels(Thinned::lines(0)),
+            Kind::Counter => {
+                let basis = Basis::of(metric, &known);
+                let (readings, steps) = (Readings::over(basis), Steps::lines());
+                Curve::Rates { basis, totals: Vec::new(), readings, steps }
+            }
+        };
         drawn
             .map(|(column, metric)| Entities {
                 metric,
                 column,
-                entities: Vec::new(),
-                values: Vec::new(),
-                curve: match metric.kind {
-                    Kind::Gauge => Curve::Levels(Thinned::lines(0)),
-                    Kind::Counter => Curve::Rates(Window::of_things(), Steps::lines()),
-                },
+                is_asked_for: asked_for.contains(&metric),
+                things: Vec::new(),
+                bound: columns.iter().copied().enumerate().find(|(_, one)| one.bounds(metric)),
+                curve: curve(metric),
                 grid: Grid::default(),
-                window: Window::of_things(),
+                levels: Vec::new(),
             })
             .collect()
     }
@@ -53,81 +83,130 @@ impl Entities {
     /// Takes in the rows of a tick.
     pub fn see(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
+        let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
         // Who has no row is not there, and whoever comes back begins anew.
-        self.values.fill(f64::NAN);
-        for (row, entity) in table.entities().iter().enumerate() {
-            let place = self.entities.iter().position(|known| known == entity);
-            let place = place.unwrap_or_else(|| {
-                self.entities.push(*entity);
-                self.values.push(f64::NAN);
-                self.entities.len() - 1
-            });
-            self.values[place] = number(cells, row).unwrap_or(f64::NAN);
+        self.levels.fill(f64::NAN);
+        if let Curve::Rates { totals, .. } = &mut self.curve {
+            totals.fill(None);
         }
-        match self.metric.kind {
-            Kind::Gauge => self.grid.push(at, &self.values),
-            Kind::Counter => {
-                if let Some((_, rates)) = self.window.rates(at, &self.values) {
-                    self.grid.push(at, rates);
+        for (row, entity) in table.entities().iter().enumerate() {
+            let place = self.place(*entity);
+            let value = number(cells, row);
+            self.things[place].saw(value, self.bound.and_then(|(column, _)| cell(column, row)));
+            self.levels[place] = value.unwrap_or(f64::NAN);
+            if let (Curve::Rates { basis, totals, .. }, Some(value)) = (&mut self.curve, value) {
+                let tick = (at * 1e9) as i64;
+                totals[place] = Some(Total::of(tick, value, *basis, |column| cell(column, row)));
+            }
+        }
+        let are_lines = self.things.len() <= MOST_LINES;
+        match &mut self.curve {
+            Curve::Levels(levels) => {
+                self.grid.push(at, &self.levels);
+                if are_lines {
+                    levels.push(at, &self.levels);
+                }
+            }
+            Curve::Rates { totals, readings, steps, .. } => {
+                if let Some(stretch) = readings.see(at, totals) {
+                    self.grid.push(stretch.from, stretch.rates);
+                    if are_lines {
+                        steps.push(stretch.from, stretch.to, stretch.rates);
+                    }
                 }
             }
         }
-        if self.entities.len() <= MOST_LINES {
-            self.curve.push(at, &self.values);
-        }
     }
 
-    /// The chart; of what never was anything there is none.
-    pub fn chart(self, timeline: &Timeline) -> Option<Chart> {
-        let is_heat = self.entities.len() > MOST_LINES;
-        let (times, columns) = if is_heat { self.grid.finish() } else { self.curve.finish() };
+    /// Where a thing is, which may be new.
+    fn place(&mut self, entity: Entity) -> usize {
+        let place = self.things.iter().position(|known| known.entity == entity);
+        place.unwrap_or_else(|| {
+            let thing = Thing { entity, first: f64::NAN, has_changed: false, bound: None };
+            self.things.push(thing);
+            self.levels.push(f64::NAN);
+            if let Curve::Rates { totals, .. } = &mut self.curve {
+                totals.push(None);
+            }
+            self.things.len() - 1
+        })
+    }
+
+    /// The chart; of what never was anything there is none, nor of a bound that never moved: it
+    /// is a line in the chart of what it bounds.
+    pub fn chart(self, timeline: &Timeline, people: &People) -> Option<Chart> {
+        let metric = self.metric;
+        let is_bound = matches!(metric.sense, Sense::Bound(_));
+        if is_bound && !self.is_asked_for && !self.things.iter().any(|thing| thing.has_changed) {
+            return None;
+        }
+        let limits = self.limits();
+        let is_heat = self.things.len() > MOST_LINES;
+        let (times, columns) = match (is_heat, self.curve) {
+            (true, _) => self.grid.finish(),
+            (false, Curve::Levels(levels)) => levels.finish(),
+            (false, Curve::Rates { steps, .. }) => steps.finish(),
+        };
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {
             return None;
         }
-        let mut named: Vec<(Entity, Vec<f64>)> = self.entities.into_iter().zip(columns).collect();
-        named.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
+        let things = self.things.into_iter().map(|thing| thing.entity);
+        let mut named: Vec<(Entity, Vec<f64>)> = things.zip(columns).collect();
+        // Who never said anything is not there.
+        named.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
+        named.sort_by_cached_key(|(entity, _)| people.order(entity));
         let series = named.into_iter().enumerate().map(|(colour, (entity, values))| Series {
-            name: name(entity),
+            name: people.name(entity),
             colour,
             values,
         });
-        let metric = self.metric;
-        let (form, note) = match metric.kind {
-            _ if is_heat => (Form::Heat, "Each cell shows its highest value."),
-            Kind::Counter => (Form::Rates, metric.help),
-            Kind::Gauge => (Form::Lines, metric.help),
+        let (form, more) = match metric.kind {
+            _ if is_heat => (Form::Heat, " Each cell shows its highest value."),
+            Kind::Counter => (Form::Rates, ""),
+            Kind::Gauge => (Form::Lines, ""),
         };
         Some(Chart {
             name: metric.name(),
             title: format!("{}: {}", metric.family, within_a_line(metric.label)),
-            note: note.to_owned(),
+            note: metric.caption() + more,
             scale: Scale::of(metric),
             form,
             times,
             series: series.collect(),
-            limits: Vec::new(),
+            limits,
             peak: None,
             timeline: timeline.clone(),
         })
     }
-}
 
-fn name(entity: Entity) -> String {
-    match entity {
-        Entity::Single => String::new(),
-        Entity::Cpu(number) => format!("CPU {number}"),
-        Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
-        Entity::Named(name) => name.to_string(),
-        Entity::OnGpu(gpu, id) => format!("process {} on {gpu}", numbering::shown(id.pid)),
+    /// What it is of.
+    pub fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+
+    /// Whether it was asked for by its name.
+    pub fn is_asked_for(&self) -> bool {
+        self.is_asked_for
+    }
+
+    /// What things can be at most, each level once; those of many levels have none.
+    fn limits(&self) -> Vec<Limit> {
+        let Some((_, bound)) = self.bound else { return Vec::new() };
+        let mut levels: Vec<f64> = self.things.iter().filter_map(|thing| thing.bound).collect();
+        levels.sort_by(f64::total_cmp);
+        levels.dedup();
+        levels.truncate(if levels.len() > MOST_LIMITS { 0 } else { MOST_LIMITS });
+        let name = within_a_line(bound.label);
+        levels.into_iter().map(|value| Limit { name: name.clone(), value }).collect()
     }
 }
 
-fn order(entity: &Entity) -> (u64, &str) {
-    match entity {
-        Entity::Single => (0, ""),
-        Entity::Cpu(number) => (u64::from(*number), ""),
-        Entity::Process(id) => (id.started, ""),
-        Entity::Named(name) => (0, name.as_str()),
-        Entity::OnGpu(gpu, id) => (id.started, gpu.as_str()),
+impl Thing {
+    fn saw(&mut self, value: Option<f64>, bound: Option<f64>) {
+        if let Some(value) = value {
+            self.has_changed |= !self.first.is_nan() && value != self.first;
+            self.first = if self.first.is_nan() { value } else { self.first };
+        }
+        self.bound = [self.bound, bound].into_iter().flatten().reduce(f64::max);
     }
 }

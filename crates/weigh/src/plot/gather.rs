@@ -1,9 +1,12 @@
 //! The charts of a run, gathered in one pass over its ticks.
 
+use super::arrange::arranged;
 use super::catalogued::Catalogued;
-use super::chart::{Chart, Limit, Timeline};
+use super::chart::{Chart, Timeline};
 use super::crowd::{Crowd, number};
 use super::entities::Entities;
+use super::limits::{CPU, Limits, MEMORY};
+use super::people::People;
 use super::programs::{Measure, Of, Programs, Shown};
 use super::timeline::Times;
 use crate::catalog::{Metric, Row, Scope, Unit};
@@ -18,6 +21,8 @@ use crate::sample::{Table, Tick};
 pub struct Gallery {
     /// Of its processes, the most telling first.
     pub run: Vec<Chart>,
+    /// Of GPUs and of processes on them.
+    pub gpus: Vec<Chart>,
     /// Of the machine.
     pub node: Vec<Chart>,
     /// Of weigh itself.
@@ -27,7 +32,7 @@ pub struct Gallery {
 impl Gallery {
     /// All charts.
     pub fn all(&self) -> impl Iterator<Item = &Chart> {
-        self.run.iter().chain(&self.node).chain(&self.own)
+        self.run.iter().chain(&self.gpus).chain(&self.node).chain(&self.own)
     }
 }
 
@@ -37,18 +42,12 @@ pub struct Gatherer {
     crowd: Crowd,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
+    people: People,
     times: Times,
     run_cpu: Option<f64>,
     limits: Limits,
     units: Units,
     row: Vec<f64>,
-}
-
-/// What a run may not pass.
-#[derive(Debug)]
-struct Limits {
-    memory: Option<f64>,
-    cores: f64,
 }
 
 impl Gatherer {
@@ -67,7 +66,7 @@ impl Gatherer {
             if scope.is_single() {
                 catalogued.extend(Catalogued::of(scope, &columns(scope)));
             } else {
-                let charts = Entities::of(&columns(scope));
+                let charts = Entities::of(&columns(scope), more);
                 entities.extend(charts.into_iter().map(|chart| (scope, chart)));
             }
         }
@@ -85,6 +84,7 @@ impl Gatherer {
             crowd: Crowd::new(&processes, Programs::new(measures)),
             catalogued,
             entities,
+            people: People::default(),
             times: Times::default(),
             run_cpu: None,
             limits: Limits {
@@ -149,6 +149,9 @@ impl Gatherer {
         if let Some(table) = tick.table(Scope::Process) {
             self.crowd.rows(table);
         }
+        if let Some(table) = tick.table(Scope::GpuProcess) {
+            self.people.see(table, |id| self.crowd.name(id));
+        }
         for table in tick.tables().iter().filter(|table| !table.is_empty()) {
             if table.scope().is_single() {
                 self.single(at, table);
@@ -180,11 +183,14 @@ impl Gatherer {
     /// The charts.
     pub fn finish(self) -> Gallery {
         let timeline = self.times.finish();
-        let mut gallery = Gallery {
-            run: self.crowd.programs.charts(&timeline),
-            node: charts_of(self.entities.into_iter().map(|(_, chart)| chart.chart(&timeline))),
-            own: Vec::new(),
-        };
+        let mut gallery =
+            Gallery { run: self.crowd.programs.charts(&timeline), ..Gallery::default() };
+        for (scope, chart) in arranged(self.entities, &timeline, &self.people) {
+            match scope {
+                Scope::Gpu | Scope::GpuProcess => gallery.gpus.push(chart),
+                _ => gallery.node.push(chart),
+            }
+        }
         let mut node = Vec::new();
         for catalogued in self.catalogued {
             let room = match catalogued.scope {
@@ -195,17 +201,14 @@ impl Gatherer {
             room.extend(catalogued.chart(&timeline));
         }
         gallery.node.splice(0..0, node);
-        for chart in gallery.run.iter_mut().chain(&mut gallery.node).chain(&mut gallery.own) {
+        let Gallery { run, gpus, node, own } = &mut gallery;
+        for chart in [run, gpus, node, own].into_iter().flatten() {
             chart.scale.units = self.units;
             self.limits.mark(chart);
             chart.note = format!("{} {}", chart.note, not_drawn(&timeline)).trim().to_owned();
         }
         gallery
     }
-}
-
-fn charts_of(charts: impl Iterator<Item = Option<Chart>>) -> Vec<Chart> {
-    charts.flatten().collect()
 }
 
 /// What is missing on the time axis, in a sentence.
@@ -218,34 +221,6 @@ fn not_drawn(timeline: &Timeline) -> String {
             format!("{phases} of the phases and {marks} of the marks are not drawn.")
         }
     }
-}
-
-/// The names of the charts whose highest point is marked, and which have a limit.
-const MEMORY: &str = "memory";
-const CPU: &str = "cpu";
-
-impl Limits {
-    /// Marks the peak of a chart, and the limit where it is in sight.
-    fn mark(&self, chart: &mut Chart) {
-        let (name, value) = match chart.name.as_str() {
-            MEMORY => ("machine memory", self.memory),
-            CPU => ("may use", Some(self.cores)),
-            _ => return,
-        };
-        chart.peak = chart.highest();
-        let (Some(value), Some(peak)) = (value, chart.peak) else { return };
-        // Far above everything else a line would leave the rest no room.
-        if peak.value > value * 0.3 {
-            chart.limits.push(Limit { name: name.to_owned(), value });
-        } else {
-            chart.note = format!("{} {}: {}.", chart.note, capital(name), chart.scale.shown(value));
-        }
-    }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The names of the charts that a run may have beside those of single metrics.

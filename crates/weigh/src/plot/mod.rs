@@ -4,6 +4,7 @@
 //! Tick ─Gatherer→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG
 //! ```
 
+mod arrange;
 mod axis;
 mod catalogued;
 pub mod chart;
@@ -16,10 +17,13 @@ mod extremes;
 pub mod fonts;
 mod gather;
 mod heat;
+mod limits;
+mod people;
 #[cfg(feature = "png")]
 mod png;
 pub mod predecessors;
 mod programs;
+mod readings;
 mod steps;
 mod sums;
 pub mod svg;

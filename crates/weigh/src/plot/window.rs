@@ -11,7 +11,7 @@ pub struct Window {
 }
 
 /// Clock ticks are 10 ms apart: over a shorter window they say nothing about a rate.
-const SHORTEST: f64 = 0.1;
+pub(super) const SHORTEST: f64 = 0.1;
 
 impl Window {
     /// Of totals that were zero when the run began.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Cell, Document, Fact, row_of};
+use super::document::{Cell, Document, Fact, important, row_of};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::quantity;
 use crate::words::markdown::{code, plain};
@@ -70,7 +70,7 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
         _ => String::new(),
     };
     let own = |label: &str| named(&document.monitor, label);
-    vec![
+    let mut lines = vec![
         ("Time", value("duration_seconds").to_owned()),
         (
             "CPU time",
@@ -85,13 +85,36 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
             "Memory, peak",
             format!("{} ({}){bound}", value("memory_peak_bytes"), method("memory_peak_bytes")),
         ),
+    ];
+    lines.extend(gpus(document));
+    lines.extend([
         ("I/O", format!("{} read, {} written", value("io_read_bytes"), value("io_written_bytes"))),
         ("Processes", format!("{}, {} at once", value("processes"), value("processes_peak"))),
         (
             "weigh itself",
             format!("{} CPU, {} of one core", own("CPU time"), own("Share of one core")),
         ),
-    ]
+    ]);
+    lines
+}
+
+/// What matters of GPUs, where there are any worth telling: what is known of it.
+fn gpus(document: &Document) -> Vec<(&'static str, String)> {
+    let bar = document.bars.iter().find(|bar| bar.label == "GPU");
+    let of = bar.map(|bar| format!(", {}", bar.note)).unwrap_or_default();
+    let wanted = [
+        ("GPU memory, peak", "gpu_memory_peak_bytes", ""),
+        ("GPU busy", "gpu_utilization_mean_ratio", &*of),
+        ("GPU energy", "gpu_energy_joules", ""),
+    ];
+    let line = |(label, name, more): (&'static str, &str, &str)| {
+        let row = row_of(&document.figures, name)?;
+        // Those that are not worth telling are among the others.
+        important(&document.figures).find(|one| one.as_slice() == row)?;
+        let (value, method) = (row.get(1)?, row.get(2)?);
+        value.number.map(|_| (label, format!("{} ({}){more}", value.text, method.text)))
+    };
+    wanted.into_iter().filter_map(line).collect()
 }
 
 /// What a fact says.

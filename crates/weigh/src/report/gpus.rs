@@ -18,6 +18,16 @@ const COLUMNS: Columns<8> = Columns {
 /// Processes that are listed under one GPU: the JSON has more.
 const LISTED: usize = 10;
 
+/// Whether GPUs are worth a word to somebody who did not ask for them. One that only shows the
+/// desktop, as in most laptops, is not: the run had nothing of it, and it does not say how busy
+/// it was.
+pub(super) fn are_told(summary: &Summary) -> bool {
+    let value = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
+    let says_how_busy = value("gpu_utilization_mean_ratio").is_some();
+    let may_be_used = value("gpu_memory_peak_bytes") != Some(0.0);
+    !summary.gpus.is_empty() && (says_how_busy || may_be_used)
+}
+
 /// Each GPU, whoever used it, and the processes of the run on it.
 pub fn table(summary: &Summary, style: Style) -> String {
     let figure = summary.figures.get("gpu_memory_peak_bytes");

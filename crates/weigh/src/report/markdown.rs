@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Advice, Bar, Column, Document, Fact, IMPORTANT, Table};
+use super::document::{Advice, Bar, Column, Document, Fact, Table, important};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
@@ -118,12 +118,8 @@ fn bars(out: &mut String, bars: &[Bar]) {
 /// The figures that most people want, in the columns that they want.
 fn short_figures(out: &mut String, figures: &Table) {
     const COLUMNS: usize = 5;
-    let first: Vec<_> = figures
-        .rows
-        .iter()
-        .take(IMPORTANT.len())
-        .map(|row| row.iter().take(COLUMNS).cloned().collect())
-        .collect();
+    let first: Vec<_> =
+        important(figures).map(|row| row.iter().take(COLUMNS).cloned().collect()).collect();
     let columns = figures.columns.iter().take(COLUMNS).cloned().collect();
     rows(out, &Table { columns, rows: first, ..figures.clone() }, usize::MAX);
 }

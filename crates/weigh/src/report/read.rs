@@ -1,6 +1,7 @@
 //! Reads a recording once, for everything that a report is made of.
 
 use super::document::{Chapter, marks};
+use super::gpus::are_told;
 use super::{Census, Document};
 use crate::collect;
 use crate::plot::{Gallery, Gatherer};
@@ -34,20 +35,26 @@ pub fn read(
     })?;
     let summary = accumulator.finish();
     let participants = census.finish(summary.run.duration_seconds);
-    let chapters = chapters(gatherer.finish(), &manifest.host.name);
+    let are_told = are_told(&summary);
+    let chapters = chapters(gatherer.finish(), &manifest.host.name, are_told);
     let mut document = Document::of(manifest, &summary, &participants, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
     document.missing.extend(recording.damage());
     Ok(document)
 }
 
-/// The charts of the run, of its node and of weigh itself.
-fn chapters(gallery: Gallery, host: &str) -> Vec<Chapter> {
+/// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
+/// telling come after the node.
+fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<Chapter> {
     let chapter = |title: String, charts| Chapter { title, charts };
-    let all = [
+    let mut all = [
         chapter("The run".to_owned(), gallery.run),
+        chapter("GPUs over time".to_owned(), gallery.gpus),
         chapter(format!("Node {host}"), gallery.node),
         chapter("weigh itself".to_owned(), gallery.own),
     ];
+    if !gpus_are_told {
+        all.swap(1, 2);
+    }
     all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()
 }

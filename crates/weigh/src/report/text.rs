@@ -213,9 +213,9 @@ impl Text {
         }
     }
 
-    /// Nothing, where there is no GPU.
+    /// Nothing, where there is no GPU that is worth it.
     fn gpus(&mut self, summary: &Summary) {
-        if summary.gpus.is_empty() {
+        if !super::gpus::are_told(summary) {
             return;
         }
         let none = Figure::default();
@@ -235,11 +235,6 @@ impl Text {
         };
         let note = part("with everybody's", system, |bytes| style.bytes(bytes));
         let memory = get("gpu_memory_peak_bytes");
-        // One that only shows the desktop, as in most laptops, is not worth a line.
-        let says_nothing = get("gpu_utilization_mean_ratio").value.is_none();
-        if says_nothing && memory.value == Some(0.0) {
-            return;
-        }
         self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
         let note = join(&[
             Some(format!("of {of}")),

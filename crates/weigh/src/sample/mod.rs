@@ -3,10 +3,12 @@
 mod name;
 pub mod numbering;
 mod program;
+mod rate;
 mod table;
 
 pub use name::Name;
 pub use program::{base_name, program_name};
+pub use rate::{Since, Total, rate};
 pub use table::{Cells, Column, Table};
 
 use std::time::Duration;

@@ -36,6 +36,19 @@ pub fn shortened(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
+/// The same with its end kept: what names differ in is often there.
+pub fn shortened_inside(text: &str, most: usize) -> String {
+    let letters = text.chars().count();
+    if letters <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    // The end gets more: it tells which one, the beginning only of what kind.
+    let begin: String = text.chars().take(kept * 2 / 5).collect();
+    let end: String = text.chars().skip(letters - (kept - kept * 2 / 5)).collect();
+    format!("{}…{}", begin.trim_end(), end.trim_start())
+}
+
 /// Text in lines of at most so many letters, broken behind a space or a comma.
 pub fn broken(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -72,5 +85,8 @@ mod tests {
         assert_eq!(shortened("a short one", 11), "a short one");
         assert_eq!(shortened("a longer one", 9), "a longer…");
         assert_eq!(shortened("été", 0), "…");
+        assert_eq!(shortened_inside("a short one", 11), "a short one");
+        assert_eq!(shortened_inside("trainer.py 15375 · nvidia7:0", 20), "trainer…· nvidia7:0");
+        assert_eq!(shortened_inside("été", 0), "…");
     }
 }

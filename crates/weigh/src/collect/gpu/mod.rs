@@ -39,17 +39,17 @@ metrics! {
     /// How busy one GPU is.
     pub struct GpuActivity in Gpu / "activity", "GPU activity" {
         /// Share of the driver's last sample period in which something was computed.
-        utilization: Gauge f64 Ratio, "Utilization", from "nvmlDeviceGetUtilizationRates gpu, gpu_busy_percent";
+        utilization: Gauge f64 Ratio Beside(busy), "Utilization", from "nvmlDeviceGetUtilizationRates gpu, gpu_busy_percent";
         /// Share of the driver's last sample period in which memory was read or written.
-        memory_utilization: Gauge f64 Ratio, "Memory utilization", from "nvmlDeviceGetUtilizationRates memory, mem_busy_percent";
+        memory_utilization: Gauge f64 Ratio Beside(memory_busy), "Memory utilization", from "nvmlDeviceGetUtilizationRates memory, mem_busy_percent";
         /// Share of its time that the video encoder was busy.
-        encoder: Gauge f64 Ratio, "Encoder", from "nvmlDeviceGetEncoderUtilization";
+        encoder: Gauge f64 Ratio Beside(encoder_busy), "Encoder", from "nvmlDeviceGetEncoderUtilization";
         /// Share of its time that the video decoder was busy.
-        decoder: Gauge f64 Ratio, "Decoder", from "nvmlDeviceGetDecoderUtilization";
+        decoder: Gauge f64 Ratio Beside(decoder_busy), "Decoder", from "nvmlDeviceGetDecoderUtilization";
         /// Time in which something was computed: all samples of the driver, added up.
         busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics gfx_activity_acc";
         /// Time that those samples cover; `busy` in it is the mean utilization.
-        observed: Counter f64 Elapsed, "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
+        observed: Counter f64 Elapsed Cover(busy, memory_busy), "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
         /// Time in which memory was read or written: all samples of the driver, added up.
         memory_busy: Counter f64 Elapsed, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
         /// Time in which the video encoder was busy: all samples of the driver, added up.
@@ -65,7 +65,7 @@ metrics! {
         /// one that slept least. No part was busy for more than the rest. Intel's.
         asleep: Counter f64 Elapsed, "Asleep", from "rc6_residency_ms, gtidle/idle_residency_ms";
         /// How old the values of this row are.
-        age: Gauge f64 Seconds, "Age of values", from "when the driver was asked";
+        age: Gauge f64 Seconds Age, "Age of values", from "when the driver was asked";
     }
 }
 
@@ -75,13 +75,13 @@ metrics! {
         /// Memory in use, whoever uses it.
         used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used, and mem_info_gtt_used in a processor";
         /// Memory that is free.
-        free: Gauge u64 Bytes, "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
+        free: Gauge u64 Bytes Beside(used), "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
         /// All memory it has.
-        total: Gauge u64 Bytes, "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
+        total: Gauge u64 Bytes Bound(used), "Total", from "nvmlDeviceGetMemoryInfo total, mem_info_vram_total, and mem_info_gtt_total in a processor";
         /// Memory in use that the machine's processors reach directly.
         bar1_used: Gauge u64 Bytes, "BAR1 used", from "nvmlDeviceGetBAR1MemoryInfo used, mem_info_vis_vram_used";
         /// All memory that the machine's processors can reach directly.
-        bar1_total: Gauge u64 Bytes, "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total, mem_info_vis_vram_total";
+        bar1_total: Gauge u64 Bytes Bound(bar1_used), "BAR1 total", from "nvmlDeviceGetBAR1MemoryInfo total, mem_info_vis_vram_total";
     }
 }
 
@@ -91,13 +91,13 @@ metrics! {
         /// Power it takes.
         draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
         /// Power it may take.
-        limit: Gauge f64 Watts, "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
+        limit: Gauge f64 Watts Bound(draw, energy, energy_sampled), "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter began, by its own counter. What AMD's and
         /// Intel's take asleep is not in it.
         energy: Counter f64 Joules, "Power from energy", from "nvmlDeviceGetTotalEnergyConsumption, gpu_metrics energy_accumulator, hwmon energy*_input";
         /// Energy since it was first looked at: all samples of its power, added up. Of time that no
         /// sample covers, it is as if power had changed evenly.
-        energy_sampled: Counter f64 Joules, "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
+        energy_sampled: Counter f64 Joules Beside(energy), "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
         /// How warm it is.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
         /// How fast its fan is told to be.
@@ -115,7 +115,7 @@ metrics! {
     /// What held one GPU back.
     pub struct GpuThrottle in Gpu / "throttle", "GPU held back" {
         /// Why it is held back now, a bit for each of NVML's reasons (nvmlClocksThrottleReasons).
-        reasons: Gauge u64 One, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
+        reasons: Gauge u64 One Bits, "Reasons", from "nvmlDeviceGetCurrentClocksThrottleReasons";
         /// Time it was held back by the power it may take.
         power: Counter f64 Elapsed, "By power", from "nvmlDeviceGetViolationStatus POWER, gpu_metrics ppt_residency_acc";
         /// Time it was held back by its heat.
@@ -157,9 +157,9 @@ metrics! {
         /// What it sends over PCIe, counted for 20 ms once a second; in between it stands as it was.
         pcie_sent: Gauge u64 BytesPerSecond, "Sent over PCIe", from "nvmlDeviceGetPcieThroughput TX_BYTES";
         /// The generation of PCIe that its link runs with now.
-        pcie_generation: Gauge u64 One, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
+        pcie_generation: Gauge u64 One Bound, "PCIe generation", from "nvmlDeviceGetCurrPcieLinkGeneration, current_link_speed";
         /// The lanes of PCIe that its link has now.
-        pcie_width: Gauge u64 One, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth, current_link_width";
+        pcie_width: Gauge u64 One Bound, "PCIe lanes", from "nvmlDeviceGetCurrPcieLinkWidth, current_link_width";
         /// How often something was sent again over PCIe.
         pcie_replays: Counter u64 One, "PCIe replays", from "nvmlDeviceGetPcieReplayCounter, pcie_replay_count";
         /// What it received over NVLink.
@@ -195,7 +195,7 @@ metrics! {
         /// Memory of the GPU that it has.
         memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory, drm-{resident,memory}-*, kfd/proc/PID/vram_*";
         /// The most memory it ever had, where the driver keeps accounts.
-        memory_peak: Gauge u64 Bytes, "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
+        memory_peak: Gauge u64 Bytes Beside(memory), "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
         /// Share of the time of what computes (multiprocessors, or the busiest kind of engine) that was
         /// its own.
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";

@@ -2,7 +2,7 @@
 
 use super::pen::{Pen, width_of};
 use super::{Frame, LETTERS};
-use crate::plot::chart::{Chart, Timeline};
+use crate::plot::chart::{Chart, Form, Timeline};
 use crate::quantity;
 use crate::words::{printable, shortened};
 
@@ -72,7 +72,8 @@ pub fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
 /// Levels that are not to be passed.
 pub fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     pen.group("limits", |pen| {
-        for limit in &chart.limits {
+        // Rows of cells have no height that a line could be at.
+        for limit in chart.limits.iter().filter(|_| chart.form != Form::Heat) {
             let y = frame.y(limit.value);
             pen.line("limit", frame.left, y, frame.left + frame.width, y);
             let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));

@@ -95,7 +95,6 @@ pub fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
 
 /// What the shades of a heat map mean.
 fn shades(chart: &Chart, top: f64, pen: &mut Pen) {
-    let highest = chart.highest().map_or(0.0, |peak| peak.value);
     pen.group("legend", |pen| {
         pen.text("name", MARGIN, top + 14.0, "start", "0");
         for step in 0..20 {
@@ -104,6 +103,6 @@ fn shades(chart: &Chart, top: f64, pen: &mut Pen) {
             pen.rectangle("cell", (x, top + 4.0), (8.2, 12.0), &fill);
         }
         let x = MARGIN + 14.0 + 20.0 * 8.0 + 6.0;
-        pen.text("name", x, top + 14.0, "start", &chart.scale.shown(highest));
+        pen.text("name", x, top + 14.0, "start", &chart.scale.shown(chart.brightest()));
     });
 }

@@ -3,7 +3,7 @@
 use super::Frame;
 use super::pen::Pen;
 use crate::plot::chart::{Chart, Series};
-use crate::words::shortened;
+use crate::words::shortened_inside;
 
 const CIVIDIS: [[f64; 3]; 6] = [
     [0.0, 32.0, 77.0],
@@ -22,14 +22,14 @@ pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
     // Gaps between rows that are hardly higher than a gap would be all there is to see.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
-    let highest = chart.highest().map_or(1.0, |peak| peak.value);
+    let brightest = chart.brightest();
     for (row, series) in chart.series.iter().enumerate() {
         let y = frame.top + row as f64 * high;
         let mut place = 0;
         while place < series.values.len() {
-            let shade = shade_of(series, place, highest);
+            let shade = shade_of(series, place, brightest);
             let mut next = place + 1;
-            while next < series.values.len() && shade_of(series, next, highest) == shade {
+            while next < series.values.len() && shade_of(series, next, brightest) == shade {
                 next += 1;
             }
             if let Some(shade) = shade {
@@ -43,9 +43,9 @@ pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     }
 }
 
-fn shade_of(series: &Series, place: usize, highest: f64) -> Option<u32> {
+fn shade_of(series: &Series, place: usize, brightest: f64) -> Option<u32> {
     let value = series.values[place];
-    let share = if highest > 0.0 { (value / highest).clamp(0.0, 1.0) } else { 0.0 };
+    let share = if brightest > 0.0 { (value / brightest).clamp(0.0, 1.0) } else { 0.0 };
     (!value.is_nan()).then_some((share * SHADES).round() as u32)
 }
 
@@ -66,6 +66,6 @@ pub fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let every = (12.0 / high).ceil().max(1.0) as usize;
     for (row, series) in chart.series.iter().enumerate().step_by(every) {
         let y = frame.top + (row as f64 + 0.5) * high + 4.0;
-        pen.text("tick", frame.left - 6.0, y, "end", &shortened(&series.name, 24));
+        pen.text("tick", frame.left - 6.0, y, "end", &shortened_inside(&series.name, 28));
     }
 }

@@ -94,7 +94,8 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
         format!("its memory reached {}{open}", quantity::bytes(value, units))
     });
-    let used: Vec<String> = [busy, memory].into_iter().flatten().collect();
+    let of_gpus = gpus::verdict(summary, units);
+    let used: Vec<String> = [busy, memory].into_iter().flatten().chain(of_gpus).collect();
     let sentence = match used.is_empty() {
         true => format!("{end}; what it used is not known."),
         false => format!("{end}; {}.", used.join(", ")),

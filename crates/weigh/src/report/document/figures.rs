@@ -2,11 +2,12 @@
 
 use super::{Cell, Column, Table};
 use crate::quantity::{self, Units};
+use crate::report::gpus::are_told;
 use crate::report::phases::quantity_of;
 use crate::summary::{Figure, Figures, Method, Summary};
 
 /// What most people want to know first, in this order.
-pub(in crate::report) const IMPORTANT: [&str; 10] = [
+const IMPORTANT: [&str; 10] = [
     "duration_seconds",
     "cpu_time_seconds",
     "cpu_cores_mean",
@@ -19,14 +20,20 @@ pub(in crate::report) const IMPORTANT: [&str; 10] = [
     "processes_peak",
 ];
 
+/// And of GPUs, where there are any worth telling.
+const IMPORTANT_OF_GPUS: [&str; 3] =
+    ["gpu_memory_peak_bytes", "gpu_utilization_mean_ratio", "gpu_energy_joules"];
+
 const NO_REASON: &str = "no reason was given";
 
 /// The figures of a run; `seen` when any of its processes was.
 pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Table {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
-    let important = IMPORTANT.into_iter().filter_map(|name| figures.get_key_value(name));
-    let others = figures.iter().filter(|(name, _)| !IMPORTANT.contains(&name.as_str()));
+    let of_gpus = if are_told(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
+    let first: Vec<&str> = IMPORTANT.iter().chain(of_gpus).copied().collect();
+    let important = first.iter().filter_map(|name| figures.get_key_value(*name));
+    let others = figures.iter().filter(|(name, _)| !first.contains(&name.as_str()));
     Table {
         name: "figures".to_owned(),
         title: "Figures".to_owned(),
@@ -103,6 +110,16 @@ fn row(name: &str, figure: &Figure, units: Units) -> Vec<Cell> {
         Cell::number(figure.at_seconds, quantity::seconds),
         Cell::text(source),
     ]
+}
+
+/// The rows of a table of figures that most people want.
+pub(in crate::report) fn important(table: &Table) -> impl Iterator<Item = &Vec<Cell>> {
+    let names: Vec<String> =
+        IMPORTANT.iter().chain(&IMPORTANT_OF_GPUS).map(|one| label(one)).collect();
+    let is_important =
+        move |row: &&Vec<Cell>| row.first().is_some_and(|cell| names.contains(&cell.text));
+    // Those of GPUs that are not worth telling stand further down.
+    table.rows.iter().take_while(is_important)
 }
 
 /// The row of a figure in a table of figures.

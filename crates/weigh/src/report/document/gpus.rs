@@ -6,6 +6,7 @@ use super::{Bar, Cell, Column, Table};
 use crate::collect::gpu::is_whole;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
+use crate::report::gpus::are_told;
 use crate::sample::numbering;
 use crate::summary::{Gpu, GpuUser, Summary};
 
@@ -14,11 +15,8 @@ const NOT_MEASURED: &str = "no GPU was measured";
 /// How busy the GPUs were.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, "gpu_utilization_mean_ratio");
-    let (mean, count) = (
-        value(summary, "gpus_busy_mean"),
-        summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count(),
-    );
-    let note = match mean {
+    let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
+    let note = match value(summary, "gpus_busy_mean") {
         Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
@@ -26,8 +24,9 @@ pub(super) fn busy(summary: &Summary) -> Bar {
     Bar { label: "GPU".to_owned(), share, note }
 }
 
-/// How full the GPUs' memory was.
+/// How full the GPUs' memory was: of the run alone where that is known, like the other bars.
 pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
+    let own = value(summary, "gpu_memory_peak_bytes");
     let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
     // Of those that say how much is in use.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
@@ -35,12 +34,36 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     let all: Option<f64> = telling.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
     let all = all.filter(|all| *all > 0.0);
     let bytes = |value: f64| quantity::bytes(value, units);
-    let note = match (used, all) {
-        (Some(used), Some(all)) => format!("{} of {} at the peak", bytes(used), bytes(all)),
+    let note = match (own, used, all) {
+        (Some(own), Some(used), Some(all)) => {
+            let (own, used, all) = (bytes(own), bytes(used), bytes(all));
+            format!("{own} of the run's at its peak, {used} in all, of {all}")
+        }
+        (Some(own), None, Some(all)) => {
+            format!("{} of the run's at its peak, of {}", bytes(own), bytes(all))
+        }
+        (None, Some(used), Some(all)) => {
+            format!("{} of everybody's at the peak, of {}", bytes(used), bytes(all))
+        }
         _ => NOT_MEASURED.to_owned(),
     };
-    let share = used.zip(all).map(|(used, all)| (used / all).clamp(0.0, 1.0));
+    let share = own.or(used).zip(all).map(|(part, all)| (part / all).clamp(0.0, 1.0));
     Bar { label: "GPU memory".to_owned(), share, note }
+}
+
+/// What the verdict says of them: how busy they were, and what the run had of their memory.
+pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
+    if !are_told(summary) {
+        return Vec::new();
+    }
+    let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
+    let busy = value(summary, "gpus_busy_mean").map(|mean| match count {
+        1 => format!("its GPU was busy {} of the time", quantity::ratio(mean)),
+        _ => format!("{mean:.2} of {count} GPUs were busy on average"),
+    });
+    let memory = value(summary, "gpu_memory_peak_bytes")
+        .map(|peak| format!("it had up to {} of GPU memory", quantity::bytes(peak, units)));
+    [busy, memory].into_iter().flatten().collect()
 }
 
 /// What the GPUs are called, each name once: those that were measured, or else
@@ -69,8 +92,8 @@ pub(super) fn each(summary: &Summary, units: Units) -> Table {
                 by all samples of its driver. What a part of a divided GPU has is in the whole, \
                 too.";
     let columns = vec![
-        Column::text("GPU"),
-        Column::text("Model"),
+        Column::name("GPU"),
+        Column::name("Model"),
         Column::number("Memory"),
         Column::number("Used, peak"),
         Column::number("Busy"),
@@ -114,7 +137,7 @@ pub(super) fn processes(summary: &Summary, units: Units) -> Table {
     let note = "Processes of the run alone. Memory is the most that each had, as far as it was \
                 looked at, or as the driver's account has it.";
     let columns = vec![
-        Column::text("GPU"),
+        Column::name("GPU"),
         Column::number("PID"),
         Column::text("Name"),
         Column::number("Memory"),

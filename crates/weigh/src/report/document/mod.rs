@@ -13,7 +13,7 @@ mod tests;
 
 pub(super) use tables::marks;
 
-pub(super) use figures::{IMPORTANT, row_of};
+pub(super) use figures::{important, row_of};
 
 use crate::plot::Chart;
 use crate::quantity;
@@ -136,6 +136,9 @@ pub struct Column {
     pub label: String,
     /// Whether it holds numbers, which stand to the right.
     pub is_number: bool,
+    /// Whether it holds names that may differ at their end only: they have room for most of
+    /// them, and keep both ends where they are too long.
+    pub is_name: bool,
 }
 
 /// A cell of a table.
@@ -155,11 +158,15 @@ impl Fact {
 
 impl Column {
     fn text(label: &str) -> Column {
-        Column { label: label.to_owned(), is_number: false }
+        Column { label: label.to_owned(), is_number: false, is_name: false }
     }
 
     fn number(label: &str) -> Column {
-        Column { label: label.to_owned(), is_number: true }
+        Column { is_number: true, ..Column::text(label) }
+    }
+
+    fn name(label: &str) -> Column {
+        Column { is_name: true, ..Column::text(label) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reports of runs that went well, badly, or hardly at all.
 
+mod gpus;
+
 use super::*;
 use crate::host::wait::End;
 use crate::quantity::Units;

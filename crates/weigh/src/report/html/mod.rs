@@ -51,6 +51,15 @@ const SCRIPT: &str = concat!(
 /// As wide as the page's column, so that a pixel is a pixel.
 const LOOK: Look = Look { width: 860.0, height: 280.0, alone: false };
 
+/// Rows of cells that are all named; more are as good as a picture of all of them.
+const NAMED_ROWS: usize = 64;
+
+/// Rows of cells are so high that each has room for its name.
+fn height(chart: &Chart) -> f64 {
+    let rows = if chart.form == Form::Heat { chart.series.len().min(NAMED_ROWS) } else { 0 };
+    LOOK.height.max(rows as f64 * 13.0 + 60.0)
+}
+
 /// A report as a page.
 pub fn html(document: &Document) -> Result<String, Error> {
     let mut anchors = Anchors::default();
@@ -69,7 +78,7 @@ pub fn html(document: &Document) -> Result<String, Error> {
         let mut charts = Vec::new();
         for chart in &chapter.charts {
             drawn.push(chart);
-            let svg = svg::draw(chart, LOOK);
+            let svg = svg::draw(chart, Look { height: height(chart), ..LOOK });
             charts.push(Shown {
                 anchor: anchors.make(&format!("chart-{}", chart.name)),
                 place,
@@ -143,7 +152,7 @@ impl Shown<'_> {
 
     /// What the brightest cell stands for.
     fn brightest(&self) -> String {
-        self.chart.scale.shown(self.chart.highest().map_or(0.0, |peak| peak.value))
+        self.chart.scale.shown(self.chart.brightest())
     }
 }
 
@@ -157,8 +166,18 @@ impl Listed<'_> {
         Listed { anchor: anchors.make(&table.name), table }
     }
 
-    fn is_number(&self, column: usize) -> bool {
-        self.table.columns.get(column).is_some_and(|column| column.is_number)
+    /// The class of a column's cells; nothing for plain words.
+    fn class(&self, column: usize) -> &'static str {
+        match self.table.columns.get(column) {
+            Some(column) if column.is_number => "number",
+            Some(column) if column.is_name => "whole",
+            _ => "",
+        }
+    }
+
+    /// Whether it has so many columns that each must do with less room.
+    fn is_wide(&self) -> bool {
+        self.table.columns.len() > 8
     }
 }
 

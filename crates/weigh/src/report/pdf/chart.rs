@@ -1,19 +1,24 @@
-//! Chapters of charts: drawn as SVG, put on paper as vectors, four to a page.
+//! Chapters of charts: drawn as SVG, put on paper as vectors, four to a page. Heat maps of many
+//! rows have the room of two.
 
 use resvg::usvg;
 
 use super::page::{Area, BOTTOM, Composer, HEADING_HEIGHT, Item, LEFT, TOP, WIDTH};
 use super::style::{Ink, Type};
-use crate::plot::Chart;
 use crate::plot::fonts::fonts;
 use crate::plot::svg::{self, Look};
+use crate::plot::{Chart, Form};
 use crate::report::document::Chapter;
 
 const ON_A_PAGE: f32 = 4.0;
 /// What a chart takes with all that belongs to it.
 const SLOT: f32 = (BOTTOM - TOP - HEADING_HEIGHT) / ON_A_PAGE;
-/// What a drawing takes of that.
-const HEIGHT: f32 = SLOT - 10.0;
+/// Below a drawing.
+const BELOW: f32 = 10.0;
+/// What a drawing in one slot takes.
+const HEIGHT: f32 = SLOT - BELOW;
+/// Rows of cells that have room for their names in one slot.
+const ROWS: usize = 12;
 const FAILED: Type = Type::of(8.0).inked(Ink::GREY);
 /// Points in a pixel: letters of 11 pixels are 7 points high, which is small and readable.
 const POINTS: f32 = 0.65;
@@ -22,32 +27,39 @@ const POINTS: f32 = 0.65;
 pub fn add(composer: &mut Composer, chapters: &[Chapter]) {
     let options = usvg::Options { fontdb: fonts(), ..usvg::Options::default() };
     for chapter in chapters.iter().filter(|chapter| !chapter.charts.is_empty()) {
-        composer.heading(&chapter.title, SLOT);
+        composer.heading(&chapter.title, chapter.charts.first().map_or(SLOT, slot));
         for chart in &chapter.charts {
-            if composer.keep(SLOT) {
+            let slot = slot(chart);
+            if composer.keep(slot) {
                 composer.heading_again(&chapter.title);
             }
-            one(composer, chart, &options);
+            one(composer, chart, slot, &options);
         }
     }
 }
 
-fn one(composer: &mut Composer, chart: &Chart, options: &usvg::Options) {
+/// What a chart takes of a page.
+fn slot(chart: &Chart) -> f32 {
+    let is_high = chart.form == Form::Heat && chart.series.len() > ROWS;
+    if is_high { 2.0 * SLOT } else { SLOT }
+}
+
+fn one(composer: &mut Composer, chart: &Chart, slot: f32, options: &usvg::Options) {
     let pixels = |points: f32| f64::from(points / POINTS);
-    let look = Look { width: pixels(WIDTH), height: pixels(HEIGHT), alone: true };
+    let look = Look { width: pixels(WIDTH), height: pixels(slot - BELOW), alone: true };
     let item = match usvg::Tree::from_str(&svg::draw(chart, look), options) {
-        Ok(drawing) => picture(composer.y, drawing),
+        Ok(drawing) => picture(composer.y, slot - BELOW, drawing),
         // The rest of the report is worth having all the same.
         Err(error) => excuse(composer, &chart.title, &error),
     };
     composer.sheet().items.push(item);
-    composer.y += SLOT;
+    composer.y += slot;
 }
 
 /// A drawing as large as fits; who draws may take other measures than were asked for.
-fn picture(y: f32, drawing: usvg::Tree) -> Item {
+fn picture(y: f32, most: f32, drawing: usvg::Tree) -> Item {
     let (width, height) = (drawing.size().width(), drawing.size().height());
-    let scale = (WIDTH / width).min(HEIGHT / height);
+    let scale = (WIDTH / width).min(most / height);
     let area = Area { x: LEFT, y, width: width * scale, height: height * scale };
     Item::Picture { area, drawing: Box::new(drawing) }
 }
@@ -84,7 +96,9 @@ mod tests {
     fn a_drawing_keeps_its_proportions() {
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"200\"/>";
         let drawing = usvg::Tree::from_str(svg, &usvg::Options::default()).unwrap();
-        let Item::Picture { area, .. } = picture(TOP, drawing) else { panic!("no picture") };
+        let Item::Picture { area, .. } = picture(TOP, HEIGHT, drawing) else {
+            panic!("no picture")
+        };
         assert!((area.height - HEIGHT).abs() < 1e-3 && (area.width - HEIGHT / 2.0).abs() < 1e-3);
     }
 

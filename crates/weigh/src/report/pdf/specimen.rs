@@ -179,6 +179,7 @@ pub fn table(name: &str, title: &str, columns: &[&str], rows: Vec<Vec<String>>) 
     let column = |label: &&str| Column {
         label: label.trim_end_matches('#').to_owned(),
         is_number: label.ends_with('#'),
+        is_name: false,
     };
     let cell = |text: String| Cell { text, number: None };
     Table {

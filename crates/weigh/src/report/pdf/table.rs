@@ -1,7 +1,7 @@
 //! Tables: columns as wide as what is in them, heads on every page.
 //!
 //! Numbers keep their width as long as they can, since half a number is a wrong one;
-//! words give way first. What is too long for its column is cut, except in a last
+//! words give way first. What is too long for its column is cut, names inside, except in a last
 //! column of words, which wraps.
 
 use super::page::{BOTTOM, Composer, LEFT, TOP, WIDTH};
@@ -67,6 +67,7 @@ struct Layout<'a> {
     set: Type,
     widths: Vec<f32>,
     numbers: Vec<bool>,
+    names: Vec<bool>,
     heads: Vec<Vec<String>>,
     head_height: f32,
     cell_lines: usize,
@@ -75,6 +76,7 @@ struct Layout<'a> {
 impl<'a> Layout<'a> {
     fn new(table: &Table, rows: &[Vec<Cell>], cell_lines: usize, faces: &'a Faces) -> Layout<'a> {
         let numbers: Vec<bool> = table.columns.iter().map(|column| column.is_number).collect();
+        let names = table.columns.iter().map(|column| column.is_name).collect();
         let last = numbers.len().saturating_sub(1);
         let available = |size: f32| WIDTH - BETWEEN * size * last as f32;
         // Measured once, in a size of 1: widths grow with the size.
@@ -99,7 +101,7 @@ impl<'a> Layout<'a> {
             .collect();
         let lines = heads.iter().map(Vec::len).max().unwrap_or_default();
         let head_height = lines as f32 * head.leading() + 2.0 * PADDING;
-        Layout { faces, set, widths, numbers, heads, head_height, cell_lines }
+        Layout { faces, set, widths, numbers, names, heads, head_height, cell_lines }
     }
 
     /// What must stand together below the heading: a small table as a whole, of a large one
@@ -122,7 +124,9 @@ impl<'a> Layout<'a> {
         let last = self.widths.len().saturating_sub(1);
         let cells: Vec<Vec<String>> = (row.iter().zip(&self.widths).enumerate())
             .map(|(place, (cell, width))| {
-                if place == last && !self.numbers[place] {
+                if self.names[place] {
+                    vec![self.faces.cut_inside(&cell.text, self.set, *width)]
+                } else if place == last && !self.numbers[place] {
                     self.faces.wrap(&cell.text, self.set, *width, self.cell_lines)
                 } else {
                     vec![self.faces.cut(&cell.text, self.set, *width)]
@@ -256,7 +260,8 @@ mod tests {
     }
 
     fn long_table(rows: usize) -> Table {
-        let column = |label: &str, is_number| Column { label: label.to_owned(), is_number };
+        let column =
+            |label: &str, is_number| Column { label: label.to_owned(), is_number, is_name: false };
         let cell = |text: String| Cell { text, number: None };
         Table {
             name: "processes".to_owned(),

@@ -12,7 +12,7 @@ use krilla::text::{Font, GlyphId, KrillaGlyph};
 
 use super::Error;
 use super::style::Type;
-use crate::words::printable;
+use crate::words::{printable, shortened_inside};
 
 /// What stands for what has no glyph.
 const UNKNOWN: char = '\u{fffd}';
@@ -136,6 +136,15 @@ impl Faces {
             return text;
         }
         self.cut_short(&text, set, width)
+    }
+
+    /// The same, cut inside, so that its end stays.
+    pub fn cut_inside(&self, text: &str, set: Type, width: f32) -> String {
+        let text = shown(text);
+        let letters = text.chars().count();
+        let cuts = (1..=letters).rev().map(|most| shortened_inside(&text, most));
+        let mut cuts = cuts.filter(|cut| self.fitting(cut, set, width + 0.01) == cut.len());
+        cuts.next().unwrap_or_else(|| self.cut(&text, set, width))
     }
 
     /// The beginning of a text and an ellipsis, whether it would have fitted or not.

@@ -22,6 +22,7 @@ fn table(name: &str, title: &str, columns: &[(&str, bool)], rows: Vec<Vec<Cell>>
     let column = |(label, is_number): &(&str, bool)| Column {
         label: (*label).to_owned(),
         is_number: *is_number,
+        is_name: false,
     };
     let columns = columns.iter().map(column).collect();
     Table { name: name.to_owned(), title: title.to_owned(), note: String::new(), columns, rows }

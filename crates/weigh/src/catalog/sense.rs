@@ -1,0 +1,130 @@
+//! What a metric is to the others of its group: a bound of them, the time they are about, how
+//! old they are.
+
+use super::{Kind, Metric, Unit};
+
+/// What a value is to those who read it, beside being a level or a total.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sense {
+    /// Something that is measured for its own sake.
+    Measured,
+    /// How much there can be of these of its group, or of what has no metric.
+    Bound(&'static [&'static str]),
+    /// The time that these totals of its group are about.
+    Cover(&'static [&'static str]),
+    /// Says what these of its group say better, where they are known.
+    Beside(&'static [&'static str]),
+    /// A bit for each of several things.
+    Bits,
+    /// How old all values of its row are.
+    Age,
+}
+
+impl Metric {
+    /// Whether it says anything as a curve: what only helps to read others does not, nor do bits.
+    pub const fn is_a_quantity(&self) -> bool {
+        matches!(self.sense, Sense::Measured | Sense::Bound(_) | Sense::Beside(_))
+    }
+
+    /// Whether it is what another metric of its group can be at most.
+    pub fn bounds(&self, other: &Metric) -> bool {
+        matches!(self.sense, Sense::Bound(fields) if self.is_named_in(fields, other))
+    }
+
+    /// Whether it is the time that another metric of its group is about.
+    pub fn covers(&self, other: &Metric) -> bool {
+        matches!(self.sense, Sense::Cover(fields) if self.is_named_in(fields, other))
+    }
+
+    /// Whether another metric of its group says the same, and better.
+    pub fn is_beside(&self, other: &Metric) -> bool {
+        matches!(self.sense, Sense::Beside(fields) if self.is_named_in(fields, other))
+    }
+
+    fn is_named_in(&self, fields: &[&str], other: &Metric) -> bool {
+        (self.scope, self.group) == (other.scope, other.group) && fields.contains(&other.field)
+    }
+}
+
+/// What the growth of a total is divided by, as columns of its table.
+///
+/// Between two ticks lies the time between them, unless rows hold values that were read earlier,
+/// each by another amount: then it is the time between the two readings, or the time that the
+/// total itself is about where that is counted, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Basis {
+    /// The column that says how old a row's values are.
+    pub age: Option<usize>,
+    /// The column that has the time the total is about.
+    pub cover: Option<usize>,
+    /// Whether it is a share of that time: never more than all of it.
+    pub is_share: bool,
+}
+
+impl Basis {
+    /// Of a total in a table with these columns; of some the metric is not known.
+    pub fn of(metric: &Metric, columns: &[Option<&'static Metric>]) -> Basis {
+        let place =
+            |is: &dyn Fn(&Metric) -> bool| columns.iter().position(|column| column.is_some_and(is));
+        let age = place(&|column| column.sense == Sense::Age);
+        let cover = place(&|column| column.covers(metric));
+        let was_read_earlier = age.is_some() || cover.is_some();
+        let is_share = was_read_earlier && metric.unit == Unit::Elapsed;
+        debug_assert_eq!(metric.kind, Kind::Counter, "{}", metric.name());
+        Basis { age, cover, is_share }
+    }
+
+    /// Whether rows may hold values that were read earlier.
+    pub fn is_of_readings(&self) -> bool {
+        self.age.is_some() || self.cover.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Row, metrics};
+
+    metrics! {
+        /// Somebody else's sums.
+        pub struct Sums in Gpu / "sums", "Sums" {
+            /// Busy.
+            busy: Counter f64 Elapsed, "Busy", from "here";
+            /// Busy at the moment.
+            glimpse: Gauge f64 Ratio Beside(busy), "Glimpse", from "here";
+            /// Seen.
+            seen: Counter f64 Elapsed Cover(busy), "Seen", from "here";
+            /// Used.
+            used: Gauge u64 Bytes, "Used", from "here";
+            /// There is.
+            total: Gauge u64 Bytes Bound(used), "Total", from "here";
+            /// Lanes.
+            lanes: Gauge u64 One Bound, "Lanes", from "here";
+            /// Why.
+            reasons: Gauge u64 One Bits, "Reasons", from "here";
+            /// Old.
+            age: Gauge f64 Seconds Age, "Age", from "here";
+        }
+    }
+
+    #[test]
+    fn what_a_metric_is_to_others_follows_from_its_declaration() {
+        let [busy, glimpse, seen, used, total, lanes, reasons, age] = Sums::METRICS else {
+            panic!()
+        };
+        assert!(seen.covers(busy) && !seen.covers(seen) && !busy.covers(seen));
+        assert!(glimpse.is_beside(busy) && !busy.is_beside(glimpse));
+        assert!(total.bounds(used) && !lanes.bounds(used) && !used.bounds(total));
+        let quantities = [busy, glimpse, used, total, lanes].map(Metric::is_a_quantity);
+        assert_eq!(
+            (quantities, [seen, reasons, age].map(Metric::is_a_quantity)),
+            ([true; 5], [false; 3])
+        );
+        let columns: Vec<_> = Sums::METRICS.iter().map(Some).collect();
+        assert_eq!(
+            Basis::of(busy, &columns),
+            Basis { age: Some(7), cover: Some(2), is_share: true }
+        );
+        assert_eq!(Basis::of(busy, &columns[..1]), Basis::default());
+    }
+}

@@ -1,0 +1,70 @@
+//! A total that was read before its row, over one step of a grid: GPUs.
+
+use super::window::Windows;
+use crate::catalog::Basis;
+use crate::sample::{self, Since, Total};
+
+/// One such total of an entity.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Paced {
+    before: Option<Total>,
+    /// Growth between readings that came in this step, and the seconds between them.
+    growth: f64,
+    seconds: f64,
+    last: Option<f64>,
+}
+
+impl Paced {
+    /// Takes in a reading that a row of this moment has.
+    pub fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
+        let since = self.before.map(|before| now.since(&before, basis));
+        if since != Some(Since::Same) {
+            self.before = Some(now);
+        }
+        match since {
+            Some(Since::Grew { by, seconds }) if windows.is_none_or(|w| w.hold(at)) => {
+                self.growth += by;
+                self.seconds += seconds;
+            }
+            Some(Since::Back) => self.last = None,
+            _ => {}
+        }
+    }
+
+    /// The rate in the step. Between two readings nothing is known of what was when, so without
+    /// a new one the last rate holds.
+    pub fn rate(&mut self, basis: Basis) -> Option<f64> {
+        if self.seconds > 0.0 {
+            self.last = Some(sample::rate(self.growth, self.seconds, basis));
+        }
+        self.last
+    }
+
+    /// A new step begins.
+    pub fn begin_step(&mut self) {
+        (self.growth, self.seconds) = (0.0, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rate_holds_while_there_is_no_new_reading() {
+        let basis = Basis { age: Some(0), cover: None, is_share: false };
+        let mut paced = Paced::default();
+        let mut read = |seconds: f64, joules: f64| {
+            let at = (seconds * 1e9) as i64;
+            paced.take(Total { at, value: joules, cover: None }, basis, at, None);
+            let rate = paced.rate(basis);
+            paced.begin_step();
+            rate
+        };
+        assert_eq!(read(1.0, 5.0), None);
+        assert_eq!(read(1.5, 55.0), Some(100.0));
+        assert_eq!(read(1.501, 55.0), Some(100.0));
+        assert_eq!(read(2.5, 255.0), Some(200.0));
+        assert_eq!(read(3.5, 0.0), None, "it was set to zero");
+    }
+}

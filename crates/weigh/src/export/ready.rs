@@ -1,0 +1,69 @@
+//! Finished values of a grid, until there are enough of them for a batch.
+
+use std::sync::Arc;
+
+use arrow_array::types::UInt8Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Float64Array, StringArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow_schema::DataType;
+
+use super::Cause;
+
+/// A finished value, or one that is kept as it is.
+#[derive(Debug, Clone, Default)]
+pub enum Ready {
+    #[default]
+    /// Nothing is known.
+    Missing,
+    /// A number.
+    Number(f64),
+    /// A whole number: a key.
+    Whole(u64),
+    /// A name or a word.
+    Text(Arc<str>),
+}
+
+/// The values of a column as an array of its type.
+pub fn array(
+    kind: &DataType,
+    ready: &[Ready],
+    words: Option<&StringArray>,
+) -> Result<ArrayRef, Cause> {
+    let whole = ready.iter().map(|ready| if let Ready::Whole(n) = ready { Some(*n) } else { None });
+    let texts =
+        ready.iter().map(|ready| if let Ready::Text(t) = ready { Some(&**t) } else { None });
+    Ok(match kind {
+        DataType::Float64 => Arc::new(Float64Array::from_iter(
+            ready.iter().map(|ready| if let Ready::Number(n) = ready { Some(*n) } else { None }),
+        )),
+        DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
+        DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
+        DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
+        DataType::Dictionary(_, _) => {
+            let words = words.cloned().unwrap_or_else(|| StringArray::from(Vec::<&str>::new()));
+            let place = |text: &str| words.iter().position(|word| word == Some(text));
+            let places = texts.map(|text| text.map(|text| place(text).ok_or("a new word")));
+            let places: UInt8Array = places
+                .map(|place| place.transpose().map(|place| place.map(|place| place as u8)))
+                .collect::<Result<_, _>>()?;
+            Arc::new(DictionaryArray::<UInt8Type>::try_new(places, Arc::new(words))?)
+        }
+        other => return Err(format!("a key or word of type {other}").into()),
+    })
+}
+
+impl From<Option<f64>> for Ready {
+    fn from(number: Option<f64>) -> Ready {
+        number.map_or(Ready::Missing, Ready::Number)
+    }
+}
+
+impl Ready {
+    /// Words change rarely: a new one only when it does.
+    pub fn set_text(&mut self, text: &str) {
+        if !matches!(self, Ready::Text(before) if **before == *text) {
+            *self = Ready::Text(text.into());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What the lines and rows of a chart are called, and which comes first.
+
+use std::collections::HashMap;
+
+use crate::sample::{Entity, ProcessId, Table, numbering};
+
+/// The processes of the run that were seen on GPUs, by name.
+#[derive(Debug, Default)]
+pub struct People {
+    names: HashMap<ProcessId, String>,
+}
+
+/// Those of the run first, then by when they began and their pid, then by name: numbers by their
+/// value.
+pub type Order = (bool, u64, u32, Vec<(String, u64)>);
+
+impl People {
+    /// Takes in who is on GPUs at a tick. Of those of the run the name is known.
+    pub fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
+        for entity in table.entities() {
+            if let Entity::OnGpu(_, id) = entity
+                && let Some(name) = called(id)
+            {
+                self.names.insert(*id, name);
+            }
+        }
+    }
+
+    /// What somebody or something is called.
+    pub fn name(&self, entity: Entity) -> String {
+        match entity {
+            Entity::Single => String::new(),
+            Entity::Cpu(number) => format!("CPU {number}"),
+            Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
+            Entity::Named(name) => name.to_string(),
+            Entity::OnGpu(gpu, id) => {
+                // Of other people's processes nothing but the number is recorded.
+                let name = self.names.get(&id).map_or("not the run's", String::as_str);
+                format!("{name} {} · {gpu}", numbering::shown(id.pid))
+            }
+        }
+    }
+
+    /// Where somebody or something stands among the others.
+    pub fn order(&self, entity: &Entity) -> Order {
+        match entity {
+            Entity::Single => (false, 0, 0, Vec::new()),
+            Entity::Cpu(number) => (false, u64::from(*number), 0, Vec::new()),
+            Entity::Process(id) => (false, id.started, id.pid, Vec::new()),
+            Entity::Named(name) => (false, 0, 0, numbered(name.as_str())),
+            Entity::OnGpu(gpu, id) => {
+                (!self.names.contains_key(id), id.started, id.pid, numbered(gpu.as_str()))
+            }
+        }
+    }
+}
+
+/// A name in pieces of words and of the numbers behind them: `nvidia2` is before `nvidia10`.
+fn numbered(name: &str) -> Vec<(String, u64)> {
+    let mut pieces: Vec<(String, u64)> = vec![(String::new(), 0)];
+    let mut was_digit = false;
+    for letter in name.chars() {
+        let digit = letter.to_digit(10);
+        if was_digit && digit.is_none() {
+            pieces.push((String::new(), 0));
+        }
+        was_digit = digit.is_some();
+        if let Some((word, number)) = pieces.last_mut() {
+            match digit {
+                Some(digit) => *number = number.saturating_mul(10).saturating_add(digit.into()),
+                None => word.push(letter),
+            }
+        }
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_stand_in_the_order_of_their_numbers() {
+        let mut names = ["nvidia10", "nvidia2", "nvidia2:1", "amd3", "node-b/nvidia0", "nvidia2:0"];
+        names.sort_by_cached_key(|name| numbered(name));
+        let wanted = ["amd3", "node-b/nvidia0", "nvidia2", "nvidia2:0", "nvidia2:1", "nvidia10"];
+        assert_eq!(names, wanted);
+    }
+}

@@ -1,0 +1,118 @@
+//! Totals of many things as rates: each over the time between two readings of it.
+//!
+//! Most rows are read when their tick comes. Those of GPUs were read before, by a thread, and a
+//! tick may find the same reading again: then there is no new rate, and the stretch goes on.
+
+use super::window::SHORTEST;
+use crate::catalog::Basis;
+use crate::sample::{Since, Total};
+
+/// Turns the totals of things into rates.
+#[derive(Debug, Clone)]
+pub struct Readings {
+    basis: Basis,
+    before: Vec<Option<Total>>,
+    rates: Vec<f64>,
+    /// When the last stretch ended.
+    since: Option<f64>,
+}
+
+/// A stretch of time and the rates in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stretch<'a> {
+    /// When it began.
+    pub from: f64,
+    /// When it ended.
+    pub to: f64,
+    /// The rate of each thing; NaN where none is known.
+    pub rates: &'a [f64],
+}
+
+impl Readings {
+    /// Of totals that may be older than those who watch them.
+    pub fn over(basis: Basis) -> Readings {
+        Readings { basis, before: Vec::new(), rates: Vec::new(), since: None }
+    }
+
+    /// Takes in the totals of all things that a tick has, and gives the rates up to now when
+    /// there is anything new. Whoever is not there, came just now or went back has no rate.
+    pub fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<Stretch<'_>> {
+        self.before.resize(totals.len(), None);
+        self.rates.resize(totals.len(), f64::NAN);
+        let mut reached = f64::NEG_INFINITY;
+        for (place, total) in totals.iter().enumerate() {
+            let Some(now) = total else {
+                (self.before[place], self.rates[place]) = (None, f64::NAN);
+                reached = reached.max(at);
+                continue;
+            };
+            let since = self.before[place].map(|before| {
+                let is_short = now.at.saturating_sub(before.at) < (SHORTEST * 1e9) as i64;
+                if is_short { Since::Same } else { now.since(&before, self.basis) }
+            });
+            if since != Some(Since::Same) {
+                let rate = since.and_then(|since| since.rate(self.basis));
+                (self.before[place], self.rates[place]) = (Some(*now), rate.unwrap_or(f64::NAN));
+                reached = reached.max(now.at as f64 / 1e9);
+            }
+        }
+        if reached == f64::NEG_INFINITY {
+            return None;
+        }
+        let from = *self.since.get_or_insert(reached);
+        if reached < from + SHORTEST {
+            return None;
+        }
+        self.since = Some(reached);
+        Some(Stretch { from, to: reached, rates: &self.rates })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGED: Basis = Basis { age: Some(0), cover: None, is_share: false };
+
+    fn total(tick: f64, age: f64, value: f64) -> Option<Total> {
+        Some(Total::of((tick * 1e9) as i64, value, AGED, |_| Some(age)))
+    }
+
+    #[test]
+    fn a_device_that_comes_late_brings_no_burst() {
+        let mut readings = Readings::over(Basis::default());
+        assert_eq!(readings.see(0.0, &[total(0.0, 0.0, 1.0)]), None);
+        let now = readings.see(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
+        assert!(now.rates[0] == 1.0 && now.rates[1].is_nan(), "{now:?}");
+        let now = readings.see(2.0, &[None, total(2.0, 0.0, 1e12 + 5.0)]).unwrap();
+        assert!(now.rates[0].is_nan() && now.rates[1] == 5.0, "{now:?}");
+    }
+
+    #[test]
+    fn a_steady_gpu_has_a_steady_rate_however_old_its_readings_are() {
+        let mut readings = Readings::over(AGED);
+        let ages = [0.1, 0.7, 1.703, 0.0, 0.9, 0.2];
+        let mut area = 0.0;
+        for (tick, age) in ages.into_iter().enumerate() {
+            let tick = tick as f64 + 1.0;
+            // The third tick has the second's reading once more.
+            let read = if tick == 3.0 { 1.3 } else { tick - age };
+            if let Some(now) = readings.see(tick, &[total(tick, age, 500.0 * read)]) {
+                assert!((now.rates[0] - 500.0).abs() < 2.0, "{now:?}");
+                area += (now.to - now.from) * now.rates[0];
+            }
+        }
+        assert!((area - 500.0 * (5.8 - 0.9)).abs() < 5.0, "{area}");
+    }
+
+    #[test]
+    fn while_a_driver_is_silent_nothing_is_known() {
+        let mut readings = Readings::over(AGED);
+        readings.see(1.0, &[total(1.0, 0.1, 1.0)]);
+        readings.see(2.0, &[total(2.0, 0.1, 2.0)]);
+        assert!(readings.see(3.0, &[None]).unwrap().rates[0].is_nan());
+        assert!(readings.see(9.0, &[total(9.0, 0.1, 9.0)]).unwrap().rates[0].is_nan());
+        let now = readings.see(10.0, &[total(10.0, 0.1, 10.0)]).unwrap();
+        assert!((now.rates[0] - 1.0).abs() < 1e-9 && (now.from - 8.9).abs() < 1e-9, "{now:?}");
+    }
+}

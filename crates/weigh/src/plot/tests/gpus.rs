@@ -1,0 +1,116 @@
+//! Charts of GPUs, whose readings are older than their ticks.
+
+use super::*;
+use crate::catalog::{Metric, Row};
+use crate::collect::gpu::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::sample::Name;
+
+const GIB: u64 = 1 << 30;
+
+/// When ticks are, and how old what they find is: the third finds the second's reading again.
+const LOOKS: [(f64, f64); 6] =
+    [(1.0, 0.1), (2.0, 0.7), (3.0, 1.7), (4.0, 0.0), (5.0, 0.9), (6.0, 0.2)];
+
+/// A run on so many GPUs: each is busy all the time and takes 500 W of 700 W.
+fn trained(gpus: usize, asked_for: &[&'static Metric]) -> Gallery {
+    let mut told = Told::begin();
+    told.gatherer = Gatherer::new(&manifest(), &collect::all_groups(), asked_for);
+    told.comes(0.0, 70, "train.py");
+    for (at, age) in LOOKS {
+        let read = at - age;
+        told.tick.begin(Duration::from_secs_f64(at));
+        for number in 0..gpus {
+            let gpu = Name::new(format!("nvidia{number}").as_bytes());
+            let activity = GpuActivity {
+                utilization: Some(1.0),
+                busy: Some(read),
+                observed: Some(read),
+                age: Some(age),
+                ..GpuActivity::default()
+            };
+            let (used, total) = (Some(40 * GIB), Some(80 * GIB));
+            let memory = GpuMemory { used, total, ..GpuMemory::default() };
+            let power = GpuPower {
+                draw: Some(500.0),
+                limit: Some(700.0),
+                energy: Some(500.0 * read),
+                ..GpuPower::default()
+            };
+            told.tick.put(Entity::Named(gpu), &activity);
+            told.tick.put(Entity::Named(gpu), &memory);
+            told.tick.put(Entity::Named(gpu), &power);
+            let reasons = GpuThrottle { reasons: Some(4), ..GpuThrottle::default() };
+            told.tick.put(Entity::Named(gpu), &reasons);
+            let link = GpuLink { pcie_generation: Some(5), ..GpuLink::default() };
+            told.tick.put(Entity::Named(gpu), &link);
+            let share = GpuShare { memory: Some(GIB), ..GpuShare::default() };
+            for pid in [7, 70] {
+                let id = ProcessId { pid, started: u64::from(pid) };
+                told.tick.put(Entity::OnGpu(gpu, id), &share);
+            }
+        }
+        told.gatherer.tick(&told.tick);
+    }
+    told.ends()
+}
+
+#[test]
+fn a_gpu_is_never_busy_for_more_than_all_the_time_nor_above_what_it_takes() {
+    let gallery = trained(2, &[]);
+    let busy = series(chart(&gallery, "gpu.activity.busy"), "nvidia0");
+    assert!(busy.iter().all(|share| (share - 1.0).abs() < 1e-6), "{busy:?}");
+    let watts = series(chart(&gallery, "gpu.power.energy"), "nvidia1");
+    assert!(watts.iter().all(|watts| (watts - 500.0).abs() < 1e-3), "{watts:?}");
+}
+
+#[test]
+fn what_only_helps_to_read_others_is_drawn_when_it_is_asked_for() {
+    let names = |gallery: &Gallery| -> Vec<String> {
+        gallery.gpus.iter().map(|chart| chart.name.clone()).collect()
+    };
+    let gallery = trained(2, &[]);
+    let wanted = [
+        "gpu.activity.busy",
+        "gpu.memory.used",
+        "gpu.power.draw",
+        "gpu.power.energy",
+        "gpu_process.share.memory",
+    ];
+    assert_eq!(names(&gallery), wanted);
+    let limits = |name: &str| -> Vec<(String, f64)> {
+        let limits = &chart(&gallery, name).limits;
+        limits.iter().map(|limit| (limit.name.clone(), limit.value)).collect()
+    };
+    assert_eq!(limits("gpu.power.draw"), [("power limit".to_owned(), 700.0)]);
+    assert_eq!(limits("gpu.memory.used"), [("total".to_owned(), 80.0 * GIB as f64)]);
+    let groups = [GpuActivity::METRICS, GpuThrottle::METRICS, GpuLink::METRICS];
+    for name in ["age", "observed", "utilization", "reasons", "pcie_generation"] {
+        let mut all = groups.into_iter().flatten();
+        let metric = all.find(|metric| metric.field == name).unwrap();
+        assert!(names(&trained(2, &[metric])).contains(&metric.name()), "{name}");
+    }
+}
+
+#[test]
+fn processes_of_the_run_come_first_and_have_names() {
+    let gallery = trained(1, &[]);
+    let memory = chart(&gallery, "gpu_process.share.memory");
+    let names: Vec<&str> = memory.series.iter().map(|series| &*series.name).collect();
+    assert_eq!(names, ["train.py 70 · nvidia0", "not the run's 7 · nvidia0"]);
+}
+
+#[test]
+fn a_heat_map_says_what_it_shows_and_a_steady_value_is_no_alarm() {
+    let gallery = trained(12, &[]);
+    let busy = chart(&gallery, "gpu.activity.busy");
+    assert_eq!(busy.form, Form::Heat);
+    assert!(busy.note.starts_with("Time in which something was computed"), "{}", busy.note);
+    assert!(busy.note.ends_with("Each cell shows its highest value."), "{}", busy.note);
+    assert_eq!(busy.brightest(), 1.0);
+    assert_eq!(chart(&gallery, "gpu.memory.used").brightest(), 80.0 * GIB as f64);
+    assert_eq!(chart(&gallery, "gpu.power.draw").brightest(), 700.0);
+    let names: Vec<&str> = busy.series.iter().map(|series| &*series.name).collect();
+    assert_eq!((names[1], names[2], names[11]), ("nvidia1", "nvidia2", "nvidia11"));
+    let drawn = draw(chart(&gallery, "gpu.memory.used"), ALONE);
+    assert!(!drawn.contains("class=\"limit\""), "cells have no height");
+}

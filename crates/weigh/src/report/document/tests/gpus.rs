@@ -1,0 +1,73 @@
+//! What reports say of GPUs that the run used, and of one that only shows the desktop.
+
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::report::github;
+use crate::sample::{Entity, Gpu, Name};
+
+const GIB: u64 = 1 << 30;
+
+/// Eight seconds on so many GPUs of 80 GiB, of each of which the run has some memory.
+fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
+    let mut story = ordinary();
+    let name = |number: usize| format!("nvidia{number}");
+    for number in 0..count {
+        let (name, memory_bytes) = (name(number), Some(80 * GIB));
+        let gpu = Gpu { name, memory_bytes, usable: Some(true), ..Gpu::default() };
+        story.event(0.0, Event::Gpu(Box::new(gpu)));
+    }
+    for second in 1..=8 {
+        story.at(f64::from(second), |tick| {
+            cpu(tick, MAIN, 2.0 * f64::from(second));
+            for number in 0..count {
+                let gpu = Name::new(name(number).as_bytes());
+                let activity = GpuActivity {
+                    utilization: busy,
+                    processes: Some(u64::from(own > 0)),
+                    processes_unknown: Some(0),
+                    age: Some(0.0),
+                    ..GpuActivity::default()
+                };
+                let memory = GpuMemory { used: Some(40 * GIB), ..GpuMemory::default() };
+                let energy = Some(100.0 * f64::from(second));
+                tick.put(Entity::Named(gpu), &activity);
+                tick.put(Entity::Named(gpu), &memory);
+                tick.put(Entity::Named(gpu), &GpuPower { energy, ..GpuPower::default() });
+                if own > 0 {
+                    let share = GpuShare { memory: Some(own), ..GpuShare::default() };
+                    tick.put(Entity::OnGpu(gpu, MAIN), &share);
+                }
+            }
+        });
+    }
+    ended_well(&mut story);
+    document(story)
+}
+
+#[test]
+fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
+    let document = on_gpus(2, 3 * GIB, Some(0.5));
+    let sentence = &document.verdict.sentence;
+    let end = ", 1.00 of 2 GPUs were busy on average, it had up to 6.00 GiB of GPU memory.";
+    assert!(sentence.ends_with(end), "{sentence}");
+    assert_eq!(
+        (document.bars[3].share, document.bars[3].note.as_str()),
+        (Some(6.0 / 160.0), "6.00 GiB of the run's at its peak, 80.0 GiB in all, of 160 GiB")
+    );
+    let first: Vec<&str> = important(&document.figures).map(|row| &*row[0].text).collect();
+    let of_gpus = ["GPU memory, peak", "GPU utilization, mean", "GPU energy"];
+    assert!(first.ends_with(&of_gpus), "{first:?}");
+    let block = github(&document);
+    for line in ["| **GPU memory, peak** | 6.00 GiB", "| **GPU busy** | 50 %", "| **GPU energy** |"]
+    {
+        assert!(block.contains(line), "{line}: {block}");
+    }
+}
+
+#[test]
+fn a_gpu_that_only_shows_the_desktop_is_not_told_of() {
+    let document = on_gpus(1, 0, None);
+    assert!(!document.verdict.sentence.contains("GPU"), "{}", document.verdict.sentence);
+    assert!(!github(&document).contains("**GPU"));
+    assert!(important(&document.figures).all(|row| !row[0].text.contains("GPU")));
+}
