@@ -137,7 +137,7 @@ impl Accumulator {
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
-            gpus: Gpus::new(manifest.interval_seconds),
+            gpus: Gpus::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
