@@ -6,7 +6,7 @@ use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
-use super::users::Users;
+use super::users::{OfCard, Users};
 use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
 use crate::sample::Name;
 
@@ -112,7 +112,9 @@ impl Card {
         self.stand_still(at, &mut read);
         let added_up = self.added_up.see(at, read.power.draw);
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
-        let processes = if self.is_divided { None } else { self.users(at, room, users) };
+        let utilization = read.activity.utilization;
+        let of_card = OfCard { newest: self.sums[0].newest_at(at), utilization };
+        let processes = if self.is_divided { None } else { self.users(at, of_card, room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }
 
@@ -169,22 +171,33 @@ impl Card {
         }
     }
 
-    /// The processes on it: how many, when that is known.
-    fn users(&mut self, at: Duration, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
+    /// The processes on it: how many, when that is known. Who computes is most of it: without that
+    /// list, nobody knows.
+    fn users(
+        &mut self,
+        at: Duration,
+        of_card: OfCard,
+        room: &mut Room,
+        into: &mut Vec<UserRead>,
+    ) -> Option<u64> {
         let (device, asking, users) = (self.device, &mut self.asking, &mut self.users);
         users.begin();
         let computing = asking.ask(|| device.computing(room)).map(|them| users.meet(them));
-        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet(them));
-        let after = users.after();
+        asking
+            .ask(|| device.computing_together(room))
+            .into_iter()
+            .for_each(|them| users.meet(them));
+        asking.ask(|| device.drawing(room)).into_iter().for_each(|them| users.meet(them));
+        let after = users.after(at);
         if let Some(samples) = asking.ask(|| device.per_process(after, room)) {
-            users.did(at, self.sums[0].newest(), samples);
+            users.did(at, of_card, samples);
         }
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.
             users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
         into.extend(users.on(self.name));
-        computing.or(drawing).map(|()| users.count())
+        computing.map(|()| users.count())
     }
 }
 

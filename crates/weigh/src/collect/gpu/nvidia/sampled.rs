@@ -20,7 +20,7 @@ use std::time::Duration;
 use crate::host::nvml::Sample;
 
 /// How long the driver may have no new sample before its clock is doubted.
-const SILENCE: Duration = Duration::from_secs(5);
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
 /// The longest time that one sample stands for (nvmlUtilization_t: "between 1 second and 1/6
 /// second, depending on the product"), in microseconds.
@@ -63,6 +63,11 @@ impl Sum {
     /// When the last sample was taken that was seen.
     pub(super) fn newest(&self) -> u64 {
         self.last.map_or(0, |last| last.at)
+    }
+
+    /// The same, if it was at this look that it was seen.
+    pub(super) fn newest_at(&self, at: Duration) -> Option<u64> {
+        self.last.filter(|_| self.heard == Some(at) && !self.is_dry).map(|last| last.at)
     }
 
     /// Takes in the samples of a look, oldest first; those above `most` are not real.
