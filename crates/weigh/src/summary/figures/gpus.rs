@@ -22,6 +22,7 @@ const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_
 const EARLY: &str = "what a driver says at a look is of the second before it, and the run was no \
                      longer";
 const PARTS: &str = "parts of a divided GPU do not say how busy they are, nor their energy";
+const NO_MEMORY: &str = "no GPU here tells how much memory is in use";
 const NOBODY: &str = "who uses the GPUs could not be told";
 
 /// Why nothing is known of GPUs.
@@ -152,6 +153,7 @@ pub(super) fn system(run: &Accumulator, figures: &mut Figures) {
     let source = "memory in use on GPUs, summed";
     let figure = match run.gpus.used {
         Peak { value: Some(bytes), at } => Figure::sampled(bytes, source).at(at).because(SHORT),
+        Peak { value: None, .. } if run.gpus.is_any() => Figure::unknown(source, NO_MEMORY),
         Peak { value: None, .. } => Figure::unknown(source, &why(run)),
     };
     figures.insert("gpu_memory_peak_bytes".to_owned(), figure);

@@ -22,8 +22,9 @@ pub(super) struct Followed {
     pub(super) utilization: Busy,
     window: Window,
     memory_utilization: Busy,
-    /// When it last answered, and for how long it has.
-    answered: Option<f64>,
+    /// When its last answer was told and when it was asked for that, and for how long it has
+    /// answered.
+    answered: Option<(f64, f64)>,
     covered: f64,
     /// Whether it ever had a row, and for how long it had none while others did: it is lost.
     pub(super) was_there: bool,
@@ -76,14 +77,15 @@ impl Followed {
     ) -> Option<f64> {
         let looked = at - activity.age.unwrap_or(0.0);
         match self.answered {
-            Some(then) if looked - then <= gap => self.covered += (looked - then).max(0.0),
-            Some(then) => self.pause(then),
+            // A driver that takes its time answers all the same: its rows go on.
+            Some((told, then)) if at - told <= gap => self.covered += (looked - then).max(0.0),
+            Some((_, then)) => self.pause(then),
             None => {}
         }
         // A row without anything is that of a driver that is silent.
         let is_silent = (activity, memory, power)
             == (&GpuActivity::default(), &GpuMemory::default(), &GpuPower::default());
-        self.answered = (!is_silent).then_some(looked);
+        self.answered = (!is_silent).then_some((at, looked));
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
@@ -139,7 +141,7 @@ impl Followed {
 
     /// Until when means are known: while it answers, a value holds.
     fn end(&self, end: f64) -> f64 {
-        self.answered.map_or(end, |last| last.min(end))
+        self.answered.map_or(end, |(_, last)| last.min(end))
     }
 
     /// The share of its time in which it was busy.

@@ -10,6 +10,8 @@ mod held;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use super::curve::Peak;
 use crate::catalog::Scope;
 use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, whole_of};
@@ -43,6 +45,8 @@ pub(super) struct Gpus {
     pub(super) accounts: [Peak; 3],
     /// How many are busy at once: the sum of their shares.
     pub(super) busy: Peak,
+    /// Who of the run has ended since GPUs were last told of: what is told next is of them, too.
+    pub(super) went: HashMap<ProcessId, String>,
     /// Whether there was a process of which nobody knows whose it is, or what it has.
     pub(super) some_unknown: bool,
 }

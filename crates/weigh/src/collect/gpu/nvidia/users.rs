@@ -155,7 +155,7 @@ impl Users {
     pub(super) fn on(&self, gpu: Name) -> impl Iterator<Item = UserRead> {
         let read = move |found: &Found| UserRead {
             gpu,
-            who: Who::Numbered(found.pid),
+            who: Who::Numbered(found.pid, None),
             share: found.share,
         };
         self.found.iter().map(read)

@@ -135,3 +135,23 @@ fn energy_that_was_told_for_a_part_of_the_run_says_so() {
     let reason = energy.reason.as_deref().unwrap();
     assert!(reason.starts_with("it is of 2.00 s of 10.00 s"), "{reason}");
 }
+
+#[test]
+fn who_ended_since_the_last_tick_has_had_what_is_told_of_it() {
+    let mut story = Story::new();
+    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    story.at(1.0, |tick| {
+        for id in [ROOT, CHILD] {
+            tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
+        }
+        tick.put(named("nvidia0"), &busy(0.5, 0, 0));
+    });
+    story.went(5.0, CHILD);
+    story.at(10.0, |tick| {
+        tick.put(named("nvidia0"), &busy(0.5, 0, 0));
+        tick.put(on("nvidia0", CHILD), &has(40 * GIB));
+    });
+    let summary = story.accumulator.finish();
+    assert_eq!(figure(&summary, "gpu_memory_peak_bytes"), Some((40 * GIB) as f64));
+    assert_eq!(summary.gpus[0].processes[0].name, "worker");
+}
