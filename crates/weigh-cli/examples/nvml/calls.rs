@@ -14,10 +14,13 @@ use crate::{about_devices, put};
 
 about_devices! {
     nvmlDeviceGetUtilizationRates(device, room: *mut nvmlUtilization_t) {
-        let share = |place| number(device, place).map(|share| share as c_uint);
+        let share = |place, kind| {
+            let waved = |_| Wave::of(device, kind).map(|wave| wave.now());
+            number(device, place).or_else(waved).map(|share| share as c_uint)
+        };
         put(room, nvmlUtilization_t {
-            gpu: share("/utilization/gpu")?,
-            memory: share("/utilization/memory")?,
+            gpu: share("/utilization/gpu", 1)?,
+            memory: share("/utilization/memory", 2)?,
         });
         Ok(())
     }

@@ -100,6 +100,27 @@ about_devices! {
     ) {
         put_first(device, "/compute", count, room)
     }
+    nvmlDeviceGetMPSComputeRunningProcesses_v3(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
+        put_third(device, "/mps", count, room)
+    }
+    nvmlDeviceGetMPSComputeRunningProcesses_v2(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_t
+    ) {
+        put_all(count, room, processes(device, "/mps")?)
+    }
+    nvmlDeviceGetMPSComputeRunningProcesses(
+        device,
+        count: *mut c_uint,
+        room: *mut nvmlProcessInfo_v1_t
+    ) {
+        put_first(device, "/mps", count, room)
+    }
     nvmlDeviceGetGraphicsRunningProcesses_v3(
         device,
         count: *mut c_uint,
@@ -192,7 +213,7 @@ about_devices! {
             maxMemoryUsage: of("max_memory").map_err(|_| NOT_FOUND)?,
             time: of("time").map_err(|_| NOT_FOUND)?,
             startTime: 0,
-            isRunning: 1,
+            isRunning: of("running").unwrap_or(1) as c_uint,
             reserved: [0; 5],
         });
         Ok(())

@@ -2,7 +2,8 @@
 //!
 //! A wave is `{"low": 20, "high": 80, "half_ms": 200, "period_ms": 20}`: `high` for the first
 //! half, `low` for the next, a sample at the end of each period, its timestamp in microseconds
-//! since 1970 as NVML has it. The driver keeps the last 120 samples.
+//! since 1970 as NVML has it. The driver keeps the last 120 samples; with `"is_dry": 1` it takes
+//! none in the half that is low.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,6 +18,7 @@ pub struct Wave {
     high: u64,
     half: u64,
     period: u64,
+    is_dry: bool,
 }
 
 impl Wave {
@@ -28,6 +30,7 @@ impl Wave {
             high: number(wave, "/high")?,
             half: number(wave, "/half_ms")?.max(1) * 1000,
             period: number(wave, "/period_ms")?.max(1) * 1000,
+            is_dry: number(wave, "/is_dry").is_ok_and(|dry| dry == 1),
         })
     }
 
@@ -39,7 +42,13 @@ impl Wave {
     pub fn samples(&self, after: u64) -> Vec<(u64, u64)> {
         let newest = now() / self.period;
         let oldest = (after / self.period + 1).max(newest.saturating_sub(KEPT - 1));
-        (oldest..=newest).map(|n| (n * self.period, self.at(n * self.period - 1))).collect()
+        let samples = (oldest..=newest).map(|n| (n * self.period, self.at(n * self.period - 1)));
+        samples.filter(|(_, value)| !self.is_dry || *value != self.low).collect()
+    }
+
+    /// What it is now.
+    pub fn now(&self) -> u64 {
+        self.at(now())
     }
 
     /// What it adds up to since 1970, in value × seconds.

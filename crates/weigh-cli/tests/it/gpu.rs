@@ -9,6 +9,9 @@ use super::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
+/// What a driver says in the first second is of the time before, too.
+const WHOLE_SECOND: &str = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 4))";
+
 #[test]
 fn what_cards_answer_is_recorded_in_base_units() {
     let mut second = card(1);
@@ -235,7 +238,7 @@ fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB], [4_000_009, GIB]]);
     let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
+                sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
     let run = weighed_on(&machine(vec![used, card(1)]), &FAST, line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let peak = |part: &str| {
@@ -275,7 +278,7 @@ fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
     let all = machine(vec![idle, card(1)]);
     let run = |visible: &str| {
         let variables = [("CUDA_VISIBLE_DEVICES", visible)];
-        weighed_where(&all, &FAST, &variables, "readings 8")
+        weighed_where(&all, &FAST, &variables, WHOLE_SECOND)
     };
     let second = run("GPU-00000000-0000-0000-0000-000000000001");
     let usable = |run: &OnCards| [0, 1].map(|gpu| run.summary["gpus"][gpu]["usable"].clone());
@@ -283,7 +286,7 @@ fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
     let peak =
         |run: &OnCards| run.summary["figures"]["gpu_utilization_peak_ratio"]["value"].as_f64();
     assert_eq!(peak(&second), Some(0.9));
-    let both = weighed_on(&all, &FAST, "readings 8");
+    let both = weighed_on(&all, &FAST, WHOLE_SECOND);
     assert_eq!((usable(&both), peak(&both)), ([json!(true), json!(true)], Some(0.45)));
     let none = run("");
     assert_eq!((usable(&none), peak(&none)), ([json!(false), json!(false)], None));

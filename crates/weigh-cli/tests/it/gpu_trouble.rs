@@ -1,6 +1,7 @@
 //! Drivers that fail, hang or lose a card: the run goes on, and it is said.
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use weigh::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
@@ -152,6 +153,12 @@ fn a_driver_that_hangs_is_an_event_and_the_run_ends() {
     let rows = run.of::<GpuActivity>("nvidia0");
     assert_eq!(rows.last(), Some(&GpuActivity::default()), "nothing is known any more");
     assert!(rows.iter().any(|row| row.utilization == Some(0.9)));
+    // The run ends with the command, and weigh soon after that: it does not wait for the driver.
+    let directory = run.directory.path().join("run");
+    std::fs::write(directory.join("over"), "").unwrap();
+    let written = |name: &str| std::fs::metadata(directory.join(name)).unwrap().modified().unwrap();
+    let closing = written("over").duration_since(written("events.jsonl")).unwrap();
+    assert!(closing < Duration::from_secs(10), "{closing:?}");
 }
 
 #[test]

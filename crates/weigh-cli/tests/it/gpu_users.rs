@@ -48,7 +48,8 @@ fn a_process_has_its_memory_and_what_it_did() {
 fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB]]);
-    // The driver samples the card; of the process it has never anything to tell.
+    // The driver samples the card and somebody else; of the process it has never anything to tell.
+    used["process_samples"] = json!([[5_000_000, 9_000_000_000_000_000u64, 90, 20, 0, 0]]);
     used["waves"] = json!({"1": {"low": 0, "high": 90, "half_ms": 20, "period_ms": 10}});
     let mut silent = used.clone();
     silent["uuid"] = json!("GPU-silent");

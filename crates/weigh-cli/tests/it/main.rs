@@ -18,6 +18,7 @@ mod figures;
 mod following;
 mod gpu;
 mod gpu_files;
+mod gpu_partly;
 mod gpu_reports;
 mod gpu_tracker;
 mod gpu_tracker_golden;

@@ -17,6 +17,7 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
     let Some(mut client) = python::script("nvml_client.py", directory.path()) else { return };
     let mut full = card(0);
     full["compute"] = json!([[4182, 3 * GIB], [4183, GIB]]);
+    full["mps"] = json!([[4184, GIB]]);
     full["samples"] = json!({"1": [[1_000_000, 50], [1_100_000, 75]]});
     full["process_samples"] = json!([[4182, 1_000_000, 60, 20, 0, 5]]);
     full["accounting"] = json!({"4182": {"max_memory": 5 * GIB, "time": 1000}});
@@ -49,9 +50,11 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
         "width": 16,
         "link": 4096,
         "processes": [[4182, 3 * GIB], [4183, GIB]],
+        "together": [[4184, GIB]],
         "samples": [[1_000_000, 50], [1_100_000, 75]],
         "process_samples": [[4182, 60, 5]],
         "peak": 5 * GIB,
+        "running": 1,
         "parts": 7,
         "part": "MIG-1",
         "gpm": true,

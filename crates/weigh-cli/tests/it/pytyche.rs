@@ -103,7 +103,9 @@ fn on_two_cards(change: impl FnOnce(&mut Value)) -> OnCards {
     second["utilization"] = json!({"gpu": 50, "memory": 20});
     second["power"] = json!(250_000);
     change(&mut second);
-    weighed_on(&machine(vec![card(0), second]), &["-i", "100ms"], "readings 12")
+    // What a driver says in the first second is of the time before, too.
+    let line = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
+    weighed_on(&machine(vec![card(0), second]), &["-i", "100ms"], line)
 }
 
 #[test]

@@ -50,9 +50,14 @@ for index in range(nvml.nvmlDeviceGetCount()):
             "width": nvml.nvmlDeviceGetCurrPcieLinkWidth(device),
             "link": link[0].value.ullVal,
             "processes": [[one.pid, one.usedGpuMemory] for one in running],
+            "together": [
+                [one.pid, one.usedGpuMemory]
+                for one in nvml.nvmlDeviceGetMPSComputeRunningProcesses(device)
+            ],
             "samples": [[one.timeStamp, one.sampleValue.uiVal] for one in samples],
             "process_samples": [[one.pid, one.smUtil, one.decUtil] for one in of_processes],
             "peak": nvml.nvmlDeviceGetAccountingStats(device, 4182).maxMemoryUsage,
+            "running": nvml.nvmlDeviceGetAccountingStats(device, 4182).isRunning,
             "parts": nvml.nvmlDeviceGetMaxMigDeviceCount(device),
             "part": nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetMigDeviceHandleByIndex(device, 0)),
             "gpm": bool(nvml.nvmlGpmQueryDeviceSupport(device).isSupportedDevice),

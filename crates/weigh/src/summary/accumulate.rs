@@ -137,7 +137,7 @@ impl Accumulator {
             reaped: Usage::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
-            gpus: Gpus::new(manifest.interval_seconds),
+            gpus: Gpus::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
@@ -170,12 +170,17 @@ impl Accumulator {
             self.group.see(table, at);
         }
         self.node.see_devices(tick);
-        let (tree, mains) = (&self.tree, &self.mains);
-        self.gpus.see(tick, |id| match tree.called(id) {
-            Some(name) if mains.contains(id) => Role::Main(name.to_owned()),
-            Some(name) => Role::Descendant(name.to_owned()),
-            None => Role::Other,
-        });
+        if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
+            let (tree, mains) = (&self.tree, &self.mains);
+            let went = std::mem::take(&mut self.gpus.went);
+            let called =
+                |id: &ProcessId| tree.called(id).or_else(|| went.get(id).map(String::as_str));
+            self.gpus.see(tick, |id| match called(id) {
+                Some(name) if mains.contains(id) => Role::Main(name.to_owned()),
+                Some(name) => Role::Descendant(name.to_owned()),
+                None => Role::Other,
+            });
+        }
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.clock = table.get::<RunCpu>(0).time.or(self.clock);
             let packets = table.get::<RunNetwork>(0);
@@ -253,6 +258,9 @@ impl Accumulator {
                 }
                 if let Some(size) = memory_peak_bytes {
                     self.tree.largest.see(*size as f64, at);
+                }
+                if let Some(name) = self.tree.called(&id).filter(|_| self.gpus.is_any()) {
+                    self.gpus.went.insert(id, name.to_owned());
                 }
                 self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
                 if cpu_seconds.is_none() {

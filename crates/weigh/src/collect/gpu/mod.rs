@@ -18,6 +18,7 @@ mod pids;
 mod reading;
 mod taking;
 mod thread;
+mod untaken;
 mod visible;
 
 use std::time::Duration;
@@ -48,7 +49,8 @@ metrics! {
         decoder: Gauge f64 Ratio Beside(decoder_busy), "Decoder", from "nvmlDeviceGetDecoderUtilization";
         /// Time in which something was computed: all samples of the driver, added up.
         busy: Counter f64 Elapsed, "Busy", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics gfx_activity_acc";
-        /// Time that those samples cover; `busy` in it is the mean utilization.
+        /// Time that those samples cover, and time in which the driver took none and told `utilization`
+        /// all the same; `busy` in it is the mean utilization.
         observed: Counter f64 Elapsed Cover(busy, memory_busy), "Observed", from "nvmlDeviceGetSamples GPU_UTILIZATION, gpu_metrics accumulation_counter";
         /// Time in which memory was read or written: all samples of the driver, added up.
         memory_busy: Counter f64 Elapsed, "Memory busy", from "nvmlDeviceGetSamples MEMORY_UTILIZATION";
@@ -72,7 +74,8 @@ metrics! {
 metrics! {
     /// Memory of one GPU.
     pub struct GpuMemory in Gpu / "memory", "GPU memory" {
-        /// Memory in use, whoever uses it.
+        /// Memory in use, whoever uses it. Where there were several looks since the last tick, at the
+        /// one at which most was.
         used: Gauge u64 Bytes, "Used", from "nvmlDeviceGetMemoryInfo used, mem_info_vram_used, and mem_info_gtt_used in a processor";
         /// Memory that is free.
         free: Gauge u64 Bytes Beside(used), "Free", from "nvmlDeviceGetMemoryInfo free, total less used";
@@ -192,12 +195,14 @@ metrics! {
 metrics! {
     /// What one process has of one GPU.
     pub struct GpuShare in GpuProcess / "share", "GPU by process" {
-        /// Memory of the GPU that it has.
+        /// Memory of the GPU that it has. Where there were several looks since the last tick, that of
+        /// the look at which most memory was in use.
         memory: Gauge u64 Bytes, "GPU memory", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses usedGpuMemory, drm-{resident,memory}-*, kfd/proc/PID/vram_*";
-        /// The most memory it ever had, where the driver keeps accounts.
+        /// The most memory it ever had, where the driver keeps accounts; else the most that the looks
+        /// since the last tick found, where there were several.
         memory_peak: Gauge u64 Bytes Beside(memory), "GPU memory peak", from "nvmlDeviceGetAccountingStats maxMemoryUsage";
         /// Share of the time of what computes (multiprocessors, or the busiest kind of engine) that was
-        /// its own.
+        /// its own, on average since the last tick.
         utilization: Gauge f64 Ratio, "GPU utilization", from "nvmlDeviceGetProcessUtilization smUtil, drm-engine-*, drm-cycles-*";
         /// Share of the memory's time that was its own.
         memory_utilization: Gauge f64 Ratio, "GPU memory utilization", from "nvmlDeviceGetProcessUtilization memUtil";

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::untaken::Known;
 use super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits};
 use crate::sample::{Entity, Gpu, Name, ProcessId, Tick};
 
@@ -49,8 +50,9 @@ impl CardRead {
 /// Who a process on a card is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
-    /// The pid that the driver has for it, which may be of another pid namespace.
-    Numbered(u32),
+    /// The pid that the driver has for it, which may be of another pid namespace; and who had that
+    /// when the driver told of it, if that is known.
+    Numbered(u32, Option<ProcessId>),
     /// One that was found in our `/proc`.
     Known(ProcessId),
 }
@@ -72,6 +74,10 @@ pub(super) struct Reading {
     pub(super) took: Duration,
     pub(super) cards: Vec<CardRead>,
     pub(super) users: Vec<UserRead>,
+    /// For how long each of those is known, when it is a thread that looks.
+    pub(super) known: Vec<Known>,
+    /// The most memory that was in use at a look.
+    pub(super) most: Option<u64>,
     /// Cards that are told of for the first time.
     pub(super) met: Vec<Gpu>,
     /// What went wrong, for people.

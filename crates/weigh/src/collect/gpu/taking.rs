@@ -120,7 +120,7 @@ pub(super) fn finds(
     let wanted = || wanted.map(<[String]>::to_vec);
     let visible = || visible.cloned();
     if matches!(nvidia::probe(host), Probe::Ready) {
-        finds.push((NVIDIA, nvidia::find(wanted(), visible())));
+        finds.push((NVIDIA, nvidia::find(host, wanted(), visible())));
     }
     if matches!(drm::probe(host), Probe::Ready) {
         finds.push((DRM, drm::find(host, wanted(), visible())));
@@ -142,6 +142,9 @@ struct Driver {
     pids: Option<Pids>,
     /// Whom the driver's pids were at the last tick.
     seen: HashMap<u32, ProcessId>,
+    /// When it was asked for what it said last that counted, and whether that became too old.
+    answered: Duration,
+    is_silent: bool,
     buffer: Vec<u8>,
 }
 
@@ -156,6 +159,8 @@ impl Driver {
             has_ended: false,
             pids: None,
             seen: HashMap::new(),
+            answered: began,
+            is_silent: false,
             buffer: Vec::new(),
         }
     }
@@ -194,25 +199,36 @@ impl Driver {
         tick: &mut Tick,
         trouble: &mut Vec<String>,
     ) {
-        let silent = || {
-            let called = self.kind.called;
-            format!("the {called} does not answer; what it said last is too old to count")
-        };
+        let called = self.kind.called;
         let Some(last) = &self.last else {
             let is_late = now.saturating_sub(self.began) > BEGINNING.max(patience(interval));
+            let silent = || format!("the {called} does not answer");
             trouble.extend((is_late && !self.has_ended).then(silent));
             return;
         };
         let age = now.saturating_sub(last.at);
-        if age > patience(interval) {
+        // One that takes its time is not silent while it takes it once more.
+        if age > patience(interval).max(last.took * 2 + interval) {
             // They are there, and nothing is known of them.
             for card in &last.cards {
                 tick.put(Entity::Named(card.name), &GpuActivity::default());
             }
-            trouble.push(silent());
+            self.is_silent = true;
+            let asked = last.at.saturating_sub(self.began).as_secs_f64();
+            trouble.push(format!(
+                "the {called} does not answer; what it said last, {asked:.1} s after it was first \
+                 asked, is too old to count"
+            ));
             return;
         }
-        let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(_)));
+        if std::mem::take(&mut self.is_silent) {
+            let silent = last.at.saturating_sub(self.answered).as_secs_f64();
+            trouble.push(format!(
+                "nothing for {silent:.1} s: the {called} did not answer; it does again"
+            ));
+        }
+        self.answered = last.at;
+        let are_numbered = last.users.iter().any(|user| matches!(user.who, Who::Numbered(..)));
         let pids = match are_numbered {
             true => self.pids.get_or_insert_with(|| Pids::of(&host.proc)),
             false => &mut Pids::Ours,
@@ -225,16 +241,22 @@ impl Driver {
         };
         for card in &last.cards {
             let mut unknown = 0;
-            for user in last.users.iter().filter(|user| user.gpu == card.name) {
-                let pid = match user.who {
+            for (place, user) in last.users.iter().enumerate() {
+                if user.gpu != card.name {
+                    continue;
+                }
+                let is_gone = last.known.get(place).is_some_and(|known| !known.is_there);
+                let (pid, then) = match user.who {
                     Who::Known(id) => {
                         tick.put(Entity::OnGpu(card.name, id), &user.share);
                         continue;
                     }
-                    Who::Numbered(pid) => pid,
+                    Who::Numbered(pid, then) => (pid, then),
                 };
+                // Of one that is gone, another may have the pid.
                 let find = || pids.process(&host.proc, pid, &mut self.buffer);
-                match looked_at.get(&pid).copied().or_else(find) {
+                let found = looked_at.get(&pid).copied().or_else(find);
+                match if is_gone { then } else { found.or(then) } {
                     Some(id) => {
                         self.seen.insert(pid, id);
                         tick.put(Entity::OnGpu(card.name, id), &user.share);
@@ -242,7 +264,7 @@ impl Driver {
                     None => match before.get(&pid) {
                         // It has ended since the driver told of it.
                         Some(id) => drop(self.seen.insert(pid, *id)),
-                        None => unknown += 1,
+                        None => unknown += u64::from(!is_gone),
                     },
                 }
             }

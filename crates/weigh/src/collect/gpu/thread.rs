@@ -1,7 +1,7 @@
 //! A thread that asks a driver, and how a tick gets what it was told.
 //!
 //! A driver may take 100 ms for an answer, or for ever. A tick never waits for it: it takes the
-//! last whole reading, and says when it wants the next. The thread never ends, because the
+//! last whole reading, with those that nobody took in it, and says when it wants the next. The thread never ends, because the
 //! kernel would add what it read to the account of our children.
 
 use std::collections::HashSet;
@@ -162,16 +162,17 @@ fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) -> Infallible {
         Err(why) => return shared.end(&why),
     };
     let mut there = Some(asked.there());
+    let mut looked = None;
     loop {
         let at = Clock::Monotonic.now();
         let mut reading = asked.read(at, &moved);
         reading.at = at;
+        let before = looked.replace(at);
+        reading.follows(before.map_or(Duration::ZERO, |before| at.saturating_sub(before)));
         reading.took = Clock::Monotonic.now().saturating_sub(at);
         let put = |news: &mut News| {
-            // One that nobody took is older, but whom it met has not been told of.
             if let Some(before) = news.reading.take() {
-                reading.met.splice(0..0, before.met);
-                reading.trouble.splice(0..0, before.trouble);
+                reading.take_in(before);
             }
             news.reading = Some(reading);
             news.there = there.take().or(news.there.take());

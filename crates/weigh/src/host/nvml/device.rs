@@ -124,8 +124,14 @@ impl Device {
         Ok(share)
     }
 
-    /// Its memory.
+    /// Its memory. One that has none of its own, but the machine's (GB10), has no answer; some
+    /// drivers say so by zeros.
     pub fn memory(self) -> Result<Memory, Code> {
+        let memory = self.memory_told()?;
+        if memory.total == 0 { Err(Code::NOT_FOUND) } else { Ok(memory) }
+    }
+
+    fn memory_told(self) -> Result<Memory, Code> {
         if self.library.nvmlDeviceGetMemoryInfo_v2.is_ok() {
             // SAFETY: numbers may be zero.
             let mut memory: nvmlMemory_v2_t = unsafe { zeroed() };

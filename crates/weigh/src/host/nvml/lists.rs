@@ -56,6 +56,9 @@ const TRIES: usize = 3;
 
 /// Asks for a list until it fits: once, when the room that is there is enough. Says how many of
 /// the room's places were written.
+///
+/// A driver may say that there are a hundred and write three (Syllo/nvtop, issue 110), so the rest
+/// is blank and not what another card said before.
 pub(super) fn fill<T: Copy>(
     room: &mut Vec<T>,
     least: usize,
@@ -66,6 +69,7 @@ pub(super) fn fill<T: Copy>(
         room.resize(least, blank);
     }
     for _ in 0..TRIES {
+        room.fill(blank);
         let mut count = room.len() as c_uint;
         match ask(&mut count, room.as_mut_ptr()) {
             Ok(()) => return Ok((count as usize).min(room.len())),
@@ -157,12 +161,14 @@ impl Device {
         Ok(mode == 1)
     }
 
-    /// The most memory that a process ever had, by the driver's account, where it knows.
+    /// The most memory that a process ever had, by the driver's account, where it knows. Of one
+    /// that does not run any more the account is another's, who had the same pid.
     pub fn memory_peak(self, pid: u32) -> Result<Option<u64>, Code> {
         let mut account = MaybeUninit::uninit();
         let (library, handle) = (self.library, self.handle);
         call!(library, nvmlDeviceGetAccountingStats(handle, pid, account.as_mut_ptr()))?;
         // SAFETY: a call that succeeds has written its answer.
-        Ok(known(unsafe { account.assume_init() }.maxMemoryUsage))
+        let account = unsafe { account.assume_init() };
+        Ok(known(account.maxMemoryUsage).filter(|_| account.isRunning == 1))
     }
 }

@@ -67,6 +67,19 @@ impl Device {
         Ok(users(&room.users, count, words))
     }
 
+    /// Processes that compute on it through NVIDIA's server for several (MPS), which the other list
+    /// need not have.
+    pub fn computing_together(self, room: &mut Room) -> Result<impl Iterator<Item = User>, Code> {
+        let (count, words) = list!(
+            self,
+            room,
+            nvmlDeviceGetMPSComputeRunningProcesses_v3,
+            nvmlDeviceGetMPSComputeRunningProcesses_v2,
+            nvmlDeviceGetMPSComputeRunningProcesses
+        );
+        Ok(users(&room.users, count, words))
+    }
+
     /// Processes that draw on it.
     pub fn drawing(self, room: &mut Room) -> Result<impl Iterator<Item = User>, Code> {
         let (count, words) = list!(
@@ -130,5 +143,16 @@ mod tests {
             Ok(())
         });
         assert_eq!(filled, Ok(10), "more than there was room for cannot be there");
+    }
+
+    #[test]
+    fn what_a_driver_says_and_does_not_write_is_not_what_another_card_said() {
+        let mut room = Room::default();
+        room.users = vec![[7; 4]; 4];
+        let filled = fill(&mut room.users, 4, [0; 4], |count, _| {
+            *count = 3;
+            Ok(())
+        });
+        assert_eq!((filled, &room.users[..]), (Ok(3), &[[0; 4]; 4][..]));
     }
 }

@@ -5,6 +5,7 @@ use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
 use super::super::gpus::{Energy, Gpus};
 use super::{NOT_SEEN, SHORT, missing};
+use crate::quantity;
 
 const MEMORY: &str = "memory of GPUs by process, summed";
 const SAMPLED: &str = "utilization of GPUs, all samples of the driver";
@@ -18,7 +19,10 @@ const NO_ENERGY: &str = "no GPU here was asked twice for its energy, or none tel
 
 const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the \
                       run use none of the GPUs";
+const EARLY: &str = "what a driver says at a look is of the second before it, and the run was no \
+                     longer";
 const PARTS: &str = "parts of a divided GPU do not say how busy they are, nor their energy";
+const NO_MEMORY: &str = "no GPU here tells how much memory is in use";
 const NOBODY: &str = "who uses the GPUs could not be told";
 
 /// Why nothing is known of GPUs.
@@ -40,13 +44,27 @@ fn why_not(run: &Accumulator, silent: &str) -> String {
     }
 }
 
+/// Says so when something is known of clearly less than the whole run. A run may end a second after
+/// the last look.
+fn of_less(known: Option<f64>, all: f64) -> Option<String> {
+    const SECONDS: f64 = 2.0;
+    const SHARE: f64 = 0.9;
+    let known = known.filter(|known| all - known > SECONDS && *known < SHARE * all)?;
+    let (known, all) = (quantity::seconds(known), quantity::seconds(all));
+    Some(format!("it is of {known} of {all}, as far as GPUs told"))
+}
+
 /// Memory that processes of the run had: of the main one, of the others, of all.
 pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
-    let Gpus { of_run, some_unknown, .. } = &run.gpus;
+    let Gpus { of_run, accounts, some_unknown, .. } = &run.gpus;
     if run.gpus.is_any() && run.tree.total == 0 {
         return Figure::unknown(MEMORY, missing(run, NOT_SEEN));
     }
-    match of_run[part] {
+    // What one process had by the driver's account, all had together; of one that was followed
+    // later the account may be of before.
+    let account = accounts[part].value.filter(|_| !run.manifest.is_followed());
+    let most = if account > of_run[part].value { accounts[part] } else { of_run[part] };
+    match most {
         Peak { value: Some(bytes), at } => {
             let more = if *some_unknown { UNKNOWN } else { SHORT };
             Figure::sampled(bytes, MEMORY).at(at).because(more)
@@ -68,18 +86,24 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let end = run.duration();
     let telling = run.gpus.telling(end);
     let (count, are_all) = (telling as f64, telling == run.gpus.expected_count());
-    let unknown = |source: &str| Figure::unknown(source, &why_not(run, SILENT));
-    let of_those = |figure: Figure| if are_all { figure } else { figure.because(PARTIAL) };
+    let silent = if run.gpus.told_of_before() { EARLY } else { SILENT };
+    let unknown = |source: &str| Figure::unknown(source, &why_not(run, silent));
+    let partial = (!are_all).then(|| PARTIAL.to_owned());
+    let reasons = [partial, of_less(run.gpus.known_seconds(end), end)];
+    let reasons = reasons.into_iter().flatten().collect::<Vec<_>>().join("; ");
+    let of_those =
+        |figure: Figure| if reasons.is_empty() { figure } else { figure.because(&reasons) };
     let source = if run.gpus.are_sampled() { SAMPLED } else { LOOKED };
     let mean = run.gpus.busy_mean(end);
-    let peak = match run.gpus.busy {
-        Peak { value: Some(peak), at } => {
-            // Between two looks it may have been higher, and was, where the mean is.
-            let peak = peak.max(mean.unwrap_or(peak));
+    let Peak { value: highest, at } = run.gpus.busy;
+    // Between two looks it may have been higher, and was, where the mean is.
+    let peak = match [highest, mean].into_iter().flatten().max_by(f64::total_cmp) {
+        Some(peak) => {
             let upper = Some(count.max(peak));
-            of_those(Figure::between(peak, Method::Sampled, peak, upper, AT_TICKS).at(at))
+            let figure = Figure::between(peak, Method::Sampled, peak, upper, AT_TICKS);
+            of_those(if highest.is_some() { figure.at(at) } else { figure })
         }
-        Peak { value: None, .. } => unknown(AT_TICKS),
+        None => unknown(AT_TICKS),
     };
     let mean = match mean {
         // It is the machine's: others may have been busy on the same GPUs.
@@ -105,7 +129,7 @@ fn shared(figure: &Figure, count: f64) -> Figure {
 }
 
 fn energy(run: &Accumulator) -> Figure {
-    let Some(Energy { joules, is_counted, is_of_all }) = run.gpus.energy() else {
+    let Some(Energy { joules, is_counted, is_of_all, seconds }) = run.gpus.energy() else {
         return Figure::unknown(ENERGY, &why_not(run, NO_ENERGY));
     };
     let why = match (is_of_all, is_counted) {
@@ -118,7 +142,10 @@ fn energy(run: &Accumulator) -> Figure {
     } else {
         Figure::between(joules, Method::Estimated, 0.0, None, "power of GPUs over time")
     };
-    figure.because(why)
+    match of_less(Some(seconds), run.duration()) {
+        Some(less) => figure.because(&format!("{less}; {why}")),
+        None => figure.because(why),
+    }
 }
 
 /// Memory in use on all GPUs, whoever uses it.
@@ -126,6 +153,7 @@ pub(super) fn system(run: &Accumulator, figures: &mut Figures) {
     let source = "memory in use on GPUs, summed";
     let figure = match run.gpus.used {
         Peak { value: Some(bytes), at } => Figure::sampled(bytes, source).at(at).because(SHORT),
+        Peak { value: None, .. } if run.gpus.is_any() => Figure::unknown(source, NO_MEMORY),
         Peak { value: None, .. } => Figure::unknown(source, &why(run)),
     };
     figures.insert("gpu_memory_peak_bytes".to_owned(), figure);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::curve::{Mean, Peak};
 use super::super::growth::Growth;
 use super::super::rise::Rise;
-use super::busy::Busy;
+use super::busy::{Busy, Look, Window};
 use super::{Gpu, GpuUser};
 use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
 use crate::sample::{self, Entity, ProcessId};
@@ -20,10 +20,15 @@ pub(super) struct Followed {
     memory: Peak,
     memory_free: Option<u64>,
     pub(super) utilization: Busy,
+    window: Window,
     memory_utilization: Busy,
-    /// When it last answered, and for how long it has.
-    answered: Option<f64>,
-    pub(super) covered: f64,
+    /// When its last answer was told and when it was asked for that, and for how long it has
+    /// answered.
+    answered: Option<(f64, f64)>,
+    covered: f64,
+    /// Whether it ever had a row, and for how long it had none while others did: it is lost.
+    pub(super) was_there: bool,
+    pub(super) lost: f64,
     power: Peak,
     power_mean: Mean,
     energy: Growth,
@@ -31,6 +36,8 @@ pub(super) struct Followed {
     /// Whether the last look that told of its power told its own counter. A look at a card that
     /// sleeps tells nothing of it.
     counts_energy: bool,
+    /// When its energy was first and last told.
+    energy_told: Option<(f64, f64)>,
     temperature: Peak,
     heat_held: Rise,
     power_held: Rise,
@@ -52,18 +59,14 @@ pub(super) struct User {
     untold: f64,
 }
 
-/// When a GPU was looked at that is told of at this moment.
-pub(super) fn looked(at: f64, activity: &GpuActivity) -> f64 {
-    at - activity.age.unwrap_or(0.0)
-}
-
 impl Followed {
-    /// One that nobody has looked at yet.
-    pub(super) fn new(is: sample::Gpu) -> Followed {
-        Followed { is, ..Followed::default() }
+    /// One that nobody has looked at yet, and that others were looked at without for so long.
+    pub(super) fn new(is: sample::Gpu, lost: f64) -> Followed {
+        Followed { is, lost, ..Followed::default() }
     }
 
-    /// Takes in a look; after a longer gap than this, what was in between is not known.
+    /// Takes in a look; after a longer gap than this, what was in between is not known. Says how
+    /// busy it was.
     pub(super) fn see(
         &mut self,
         at: f64,
@@ -72,24 +75,29 @@ impl Followed {
         activity: &GpuActivity,
         memory: &GpuMemory,
         power: &GpuPower,
-    ) {
-        let looked = looked(at, activity);
+    ) -> Option<f64> {
+        let looked = at - activity.age.unwrap_or(0.0);
         match self.answered {
-            Some(then) if looked - then <= gap => self.covered += (looked - then).max(0.0),
-            Some(then) => self.pause(then),
+            // A driver that takes its time answers all the same: its rows go on.
+            Some((told, then)) if at - told <= gap => self.covered += (looked - then).max(0.0),
+            Some((_, then)) => self.pause(then),
             None => {}
         }
         // A row without anything is that of a driver that is silent.
         let is_silent = (activity, memory, power)
             == (&GpuActivity::default(), &GpuMemory::default(), &GpuPower::default());
-        self.answered = (!is_silent).then_some(looked);
+        self.answered = (!is_silent).then_some((at, looked));
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
         self.memory_free = [self.memory_free, memory.free].into_iter().flatten().min();
-        self.utilization.see(activity.utilization, activity.busy.zip(activity.observed), at);
-        let memory_busy = activity.memory_busy.zip(activity.observed);
-        self.memory_utilization.see(activity.memory_utilization, memory_busy, at);
+        let sampled = activity.busy.zip(activity.observed);
+        let between = self.window.share(sampled);
+        let share = activity.utilization;
+        let busy = self.utilization.see(Look { share, sampled, between, looked }, at);
+        let (share, between) = (activity.memory_utilization, None);
+        let sampled = activity.memory_busy.zip(activity.observed);
+        self.memory_utilization.see(Look { share, sampled, between, looked }, at);
         match power.draw {
             Some(watts) => {
                 self.power.see(watts, at);
@@ -104,9 +112,26 @@ impl Followed {
         self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
         if *power != GpuPower::default() {
             self.counts_energy = power.energy.is_some();
+            self.energy_told = Some((self.energy_told.map_or(looked, |(first, _)| first), looked));
         }
         self.energy.see([(entity, power.energy)].into_iter());
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
+        busy
+    }
+
+    /// The share of the time of which anything is known in which it was there.
+    pub(super) fn share_of_time(&self) -> f64 {
+        if self.lost > 0.0 { self.covered / self.known_seconds() } else { 1.0 }
+    }
+
+    /// How long it is known what it did. One that is lost does nothing.
+    pub(super) fn known_seconds(&self) -> f64 {
+        self.covered + self.lost
+    }
+
+    /// How long its energy was told.
+    pub(super) fn energy_seconds(&self) -> f64 {
+        self.energy_told.map_or(0.0, |(first, last)| last - first)
     }
 
     fn pause(&mut self, at: f64) {
@@ -117,7 +142,7 @@ impl Followed {
 
     /// Until when means are known: while it answers, a value holds.
     fn end(&self, end: f64) -> f64 {
-        self.answered.map_or(end, |last| last.min(end))
+        self.answered.map_or(end, |(_, last)| last.min(end))
     }
 
     /// The share of its time in which it was busy.

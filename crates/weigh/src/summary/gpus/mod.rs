@@ -5,89 +5,22 @@
 
 mod busy;
 mod followed;
+mod gpu;
+mod held;
 #[cfg(test)]
 mod tests;
 
-use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 use super::curve::Peak;
-use super::figure::whole_when_whole;
 use crate::catalog::Scope;
 use crate::collect::gpu::{
     GpuActivity, GpuMemory, GpuShare, is_expected, is_merely_open, is_use, is_whole, whole_of,
 };
 use crate::sample::{self, Entity, Name, ProcessId, Tick};
-use followed::{Followed, looked};
-
-/// What one GPU did during the run, whoever used it. What is not known is null.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Gpu {
-    /// What it is.
-    #[serde(flatten)]
-    pub is: sample::Gpu,
-    /// The most memory that was in use at once.
-    #[serde(serialize_with = "whole_when_whole")]
-    pub memory_peak_bytes: Option<f64>,
-    /// When that was, since the run began.
-    pub memory_peak_at_seconds: Option<f64>,
-    /// The least memory that was free. The driver keeps some for itself, so this and what is in
-    /// use need not be all there is.
-    pub memory_free_least_bytes: Option<u64>,
-    /// Share of the time in which something was computed.
-    pub utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
-    pub utilization_peak_ratio: Option<f64>,
-    /// Share of the time in which memory was read or written.
-    #[serde(default)]
-    pub memory_utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
-    #[serde(default)]
-    pub memory_utilization_peak_ratio: Option<f64>,
-    /// Power on average.
-    pub power_mean_watts: Option<f64>,
-    /// The most power that was seen.
-    pub power_peak_watts: Option<f64>,
-    /// Energy.
-    pub energy_joules: Option<f64>,
-    /// The highest temperature that was seen.
-    pub temperature_peak_celsius: Option<f64>,
-    /// Time it was held back by its heat, between the first look and the last.
-    pub throttled_by_heat_seconds: Option<f64>,
-    /// Time it was held back by the power it may take.
-    pub throttled_by_power_seconds: Option<f64>,
-    /// Time between the first look and the last.
-    pub observed_seconds: Option<f64>,
-    /// Errors of its memory that could not be corrected, between those looks.
-    #[serde(serialize_with = "whole_when_whole")]
-    pub memory_errors_uncorrected: Option<f64>,
-    /// The most processes that were on it at once, of whomever.
-    pub processes_peak: Option<u64>,
-    /// The same, of those who are not to be found in `/proc`: a container hides them.
-    pub processes_unknown_peak: Option<u64>,
-    /// The processes of the run on it, those with most memory first.
-    pub processes: Vec<GpuUser>,
-}
-
-impl Gpu {
-    /// Whether it is one of those that `gpus_busy_mean` is of: the run could use it, and it said
-    /// how busy it was.
-    pub fn says_how_busy(&self) -> bool {
-        is_expected(&self.is) && self.utilization_mean_ratio.is_some()
-    }
-}
-
-/// A process of the run on one GPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GpuUser {
-    /// Its pid.
-    pub pid: u32,
-    /// Its name.
-    pub name: String,
-    /// The most memory of the GPU it had; null when the driver does not tell.
-    pub memory_peak_bytes: Option<u64>,
-    /// Share of the multiprocessors' time that was its own, on average while it was on it.
-    pub utilization_mean_ratio: Option<f64>,
-}
+use followed::Followed;
+pub use gpu::{Gpu, GpuUser};
+use held::Held;
 
 /// As long as a driver may be silent before its last answer is too old to count.
 const SHORTEST_GAP: f64 = 2.0;
@@ -100,14 +33,22 @@ pub(super) struct Gpus {
     gap: f64,
     /// When the last tick with GPUs was.
     ticked: Option<f64>,
-    /// When any was first and last looked at.
-    seen: Option<(f64, f64)>,
+    /// Whether several recordings are looked at as one: whoever has no row then is not of the run
+    /// yet, or not any more.
+    is_merged: bool,
+    /// For how long any of them had a row.
+    together: f64,
     /// Memory in use on all of them, whoever uses it.
     pub(super) used: Peak,
     /// Memory of the main process, of the others of the run, and of both.
     pub(super) of_run: [Peak; 3],
+    /// The most that one of them had by itself, by the driver's account: the main process, one of
+    /// the others, one of both.
+    pub(super) accounts: [Peak; 3],
     /// How many are busy at once: the sum of their shares.
     pub(super) busy: Peak,
+    /// Who of the run has ended since GPUs were last told of: what is told next is of them, too.
+    pub(super) went: HashMap<ProcessId, String>,
     /// Whether there was a process of which nobody knows whose it is, or what it has.
     pub(super) some_unknown: bool,
 }
@@ -119,6 +60,8 @@ pub(super) struct Energy {
     pub(super) is_counted: bool,
     /// Whether no GPU is missing in it.
     pub(super) is_of_all: bool,
+    /// The seconds that it is of, for the GPU that told it for the shortest time.
+    pub(super) seconds: f64,
 }
 
 /// Who a process is to the run.
@@ -133,8 +76,8 @@ pub(super) enum Role {
 
 impl Gpus {
     /// None yet, of a run that is looked at in intervals of so many seconds.
-    pub(super) fn new(interval: f64) -> Gpus {
-        Gpus { gap: (3.0 * interval).max(SHORTEST_GAP), ..Gpus::default() }
+    pub(super) fn new(interval: f64, is_merged: bool) -> Gpus {
+        Gpus { gap: (3.0 * interval).max(SHORTEST_GAP), is_merged, ..Gpus::default() }
     }
 
     /// A GPU was told of.
@@ -145,7 +88,8 @@ impl Gpus {
     fn of(&mut self, name: Name) -> &mut Followed {
         let place = self.each.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
             let is = sample::Gpu { name: name.to_string(), ..sample::Gpu::default() };
-            self.each.push((name, Followed::new(is)));
+            let lost = if self.is_merged { self.together } else { 0.0 };
+            self.each.push((name, Followed::new(is, lost)));
             self.each.len() - 1
         });
         &mut self.each[place].1
@@ -165,23 +109,33 @@ impl Gpus {
             if is_whole(name.as_str()) || !has_whole(table, *name) {
                 add(&mut used, memory.used.map(|bytes| bytes as f64));
             }
-            if is_expected(&self.of(*name).is) {
-                add(&mut busy, activity.utilization);
-            }
             unknown += activity.processes_unknown.unwrap_or(0);
             // A divided one does not list its processes; its parts do.
             are_listed &= activity.processes.is_some() || is_divided(table, *name);
-            let (gap, looked) = (self.gap, looked(at, &activity));
-            let (first, last) = self.seen.unwrap_or((looked, looked));
-            self.seen = Some((first.min(looked), last.max(looked)));
+            let gap = self.gap;
             let gpu = self.of(*name);
-            gpu.see(at, gap, *entity, &activity, &memory, &table.get(row));
+            let share = gpu.see(at, gap, *entity, &activity, &memory, &table.get(row));
             gpu.see_trouble(at, &table.get(row), &table.get(row));
+            add(&mut busy, share.filter(|_| is_expected(&gpu.is)));
         }
+        self.see_missing(table, if passed <= self.gap { passed } else { 0.0 });
         used.into_iter().for_each(|used| self.used.see(used, at));
         busy.into_iter().for_each(|busy| self.busy.see(busy, at));
         self.users(tick, role, are_listed && unknown == 0, passed);
         self.some_unknown |= unknown > 0;
+    }
+
+    /// Takes in who has no row in a tick, so many seconds after the one before. One that was not
+    /// told of yet may be at work: its driver takes its time.
+    fn see_missing(&mut self, table: &sample::Table, passed: f64) {
+        self.together += passed;
+        for (name, gpu) in &mut self.each {
+            if table.entities().contains(&Entity::Named(*name)) {
+                gpu.was_there = true;
+            } else if gpu.was_there || self.is_merged {
+                gpu.lost += passed;
+            }
+        }
     }
 
     /// Takes in the processes of a tick; whether all there are, are known; so many seconds after
@@ -199,12 +153,16 @@ impl Gpus {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::OnGpu(gpu, id) = entity else { continue };
             let share: GpuShare = table.get(row);
-            let (held, name) = match role(id) {
-                Role::Main(name) => (&mut main, name),
-                Role::Descendant(name) => (&mut others, name),
+            let (held, part, name) = match role(id) {
+                Role::Main(name) => (&mut main, 0, name),
+                Role::Descendant(name) => (&mut others, 1, name),
                 Role::Other => continue,
             };
             held.add(share.memory);
+            if let Some(most) = share.memory_peak {
+                self.accounts[part].see(most as f64, at);
+                self.accounts[2].see(most as f64, at);
+            }
             if is_use(&share) {
                 // Whatever its variables say: it does.
                 self.uses(*gpu);
@@ -258,14 +216,25 @@ impl Gpus {
         !self.each.is_empty()
     }
 
-    /// How many were busy on average, of those that say how busy they are. One that was lost, or
-    /// that came late, was busy for its own time only.
+    /// How many were busy on average, of those that say how busy they are. What one did while
+    /// nobody heard of it, because its driver was silent or not yet asked, is as what it did while
+    /// somebody did; one that was lost did nothing afterwards, and of several recordings one that
+    /// had its time before or after others did nothing in theirs.
     pub(super) fn busy_mean(&self, end: f64) -> Option<f64> {
-        let all = self.seen.map(|(first, last)| last - first).filter(|all| *all > 0.0);
-        let share_of_time = |gpu: &Followed| all.map_or(1.0, |all| (gpu.covered / all).min(1.0));
-        let means = self.expected().filter_map(|gpu| Some(gpu.busy(end)? * share_of_time(gpu)));
+        let means = self.expected().filter_map(|gpu| Some(gpu.busy(end)? * gpu.share_of_time()));
         let means: Vec<f64> = means.collect();
         (!means.is_empty()).then(|| means.iter().sum())
+    }
+
+    /// The seconds in which it is known how busy they were, for the one of which least is known.
+    pub(super) fn known_seconds(&self, end: f64) -> Option<f64> {
+        let telling = self.expected().filter(|gpu| gpu.busy(end).is_some());
+        telling.map(Followed::known_seconds).min_by(f64::total_cmp)
+    }
+
+    /// Whether how busy they were was told, and only of a time that began before the run.
+    pub(super) fn told_of_before(&self) -> bool {
+        self.expected().any(|gpu| gpu.utilization.is_of_before())
     }
 
     /// How many say how busy they are: Intel's do not.
@@ -276,46 +245,19 @@ impl Gpus {
     /// The energy of all whose energy is known.
     pub(super) fn energy(&self) -> Option<Energy> {
         let known: Vec<(f64, bool)> = self.expected().filter_map(Followed::energy).collect();
-        (!known.is_empty()).then(|| Energy {
+        let telling = self.expected().filter(|gpu| gpu.energy().is_some());
+        let seconds = telling.map(Followed::energy_seconds).min_by(f64::total_cmp)?;
+        Some(Energy {
             joules: known.iter().map(|(joules, _)| joules).sum(),
             is_counted: known.iter().all(|(_, is_counted)| *is_counted),
             is_of_all: known.len() == self.expected_count(),
+            seconds,
         })
     }
 
     /// Each of them.
     pub(super) fn finish(self, end: f64) -> Vec<Gpu> {
         self.each.into_iter().map(|(_, gpu)| gpu.finish(end)).collect()
-    }
-}
-
-/// Memory of GPUs that some processes have.
-#[derive(Debug, Clone, Copy, Default)]
-struct Held {
-    bytes: f64,
-    some_told: bool,
-    /// Whether there is one of whom the driver does not tell.
-    some_untold: bool,
-}
-
-impl Held {
-    fn add(&mut self, memory: Option<u64>) {
-        self.bytes += memory.unwrap_or(0) as f64;
-        self.some_told |= memory.is_some();
-        self.some_untold |= memory.is_none();
-    }
-
-    fn and(self, other: Held) -> Held {
-        Held {
-            bytes: self.bytes + other.bytes,
-            some_told: self.some_told || other.some_told,
-            some_untold: self.some_untold || other.some_untold,
-        }
-    }
-
-    /// How much it is, or at least: that nobody has any is told when users are told at all.
-    fn known(self, are_told: bool) -> Option<f64> {
-        (self.some_told || (are_told && !self.some_untold)).then_some(self.bytes)
     }
 }
 

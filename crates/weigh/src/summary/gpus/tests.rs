@@ -1,5 +1,7 @@
 //! Whose memory, how busy and how much energy, against what is written down beside it.
 
+mod known;
+
 use super::super::tests::{CHILD, ROOT, Story};
 use super::*;
 use crate::collect::gpu::GpuPower;
@@ -228,39 +230,6 @@ fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
         let reason = summary.figures[name].reason.as_deref().unwrap();
         assert!(reason.contains("is not in it"), "{name}: {reason}");
     }
-}
-
-#[test]
-fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
-    let mut story = Story::new();
-    for second in 0..=10 {
-        let lost = second > 2;
-        story.at(f64::from(second), |tick| {
-            let power = |watts| GpuPower { draw: Some(watts), ..GpuPower::default() };
-            tick.put(named("nvidia0"), &busy(0.5, 0, 0));
-            if !lost {
-                tick.put(named("nvidia1"), &busy(1.0, 0, 0));
-            }
-            // Its driver is silent for five seconds, and then it does nothing.
-            let silent = (3..8).contains(&second);
-            if silent {
-                tick.put(named("amd0"), &GpuActivity::default());
-            } else {
-                tick.put(named("amd0"), &busy(if second < 3 { 0.8 } else { 0.0 }, 0, 0));
-                tick.put(named("amd0"), &power(if second < 3 { 300.0 } else { 100.0 }));
-            }
-        });
-    }
-    let summary = story.accumulator.finish();
-    let of = |place: usize| &summary.gpus[place];
-    assert_eq!(of(1).observed_seconds, Some(2.0));
-    assert_eq!(of(1).utilization_mean_ratio, Some(1.0));
-    // Known from 0 to 3 and from 8 to 10.
-    assert_eq!(of(2).observed_seconds, Some(2.0 + 1.0 + 2.0));
-    assert_eq!(of(2).power_mean_watts, Some((3.0 * 300.0 + 2.0 * 100.0) / 5.0));
-    let mean = figure(&summary, "gpus_busy_mean").unwrap();
-    let amd = 3.0 * 0.8 / 5.0 * 0.5;
-    assert!((mean - (0.5 + 1.0 * 0.2 + amd)).abs() < 1e-9, "{mean}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
 use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
-use super::users::Users;
+use super::users::{OfCard, Users};
 use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
 use crate::sample::Name;
 
@@ -102,16 +102,19 @@ impl Card {
         let mut read = CardRead {
             name: self.name,
             memory: memory(&mut self.asking, self.device),
-            power: power(&mut self.asking, self.device, &self.sums),
+            power: power(&mut self.asking, self.device),
             throttle: throttle(&mut self.asking, self.device),
             ecc: ecc(&mut self.asking, self.device),
             link: link(&mut self.asking, self.device),
             units: self.units(),
-            activity: activity(&mut self.asking, self.device, &self.sums),
+            activity: activity(&mut self.asking, self.device),
         };
+        self.stand_still(at, &mut read);
         let added_up = self.added_up.see(at, read.power.draw);
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
-        let processes = if self.is_divided { None } else { self.users(at, room, users) };
+        let utilization = read.activity.utilization;
+        let of_card = OfCard { newest: self.sums[0].newest_at(at), utilization };
+        let processes = if self.is_divided { None } else { self.users(at, of_card, room, users) };
         CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
     }
 
@@ -134,6 +137,23 @@ impl Card {
         }
     }
 
+    /// Adds what it tells now where the driver takes no samples, and tells the sums.
+    fn stand_still(&mut self, at: Duration, read: &mut CardRead) {
+        let CardRead { activity, power, .. } = read;
+        let shares =
+            [activity.utilization, activity.memory_utilization, activity.encoder, activity.decoder];
+        let [gpu, memory, encoder, decoder] = shares.map(|share| share.map(|share| share * 100.0));
+        let draw = power.draw.map(|watts| watts * 1e3);
+        for (sum, value) in self.sums.iter_mut().zip([gpu, memory, encoder, decoder, draw]) {
+            sum.stand_still(at, value);
+        }
+        let busy = |which: usize| self.sums[which].total().map(|percents| percents / 100.0);
+        (activity.busy, activity.observed) = (busy(0), self.sums[0].covered());
+        (activity.memory_busy, activity.encoder_busy) = (busy(1), busy(2));
+        activity.decoder_busy = busy(3);
+        power.energy_sampled = self.sums[4].whole().map(|millijoules| millijoules / 1e3);
+    }
+
     fn units(&mut self) -> GpuUnits {
         let gpm = &mut self.gpm;
         let looked = self.asking.ask(|| gpm.as_mut().map_or(Ok(None), Gpm::look)).flatten();
@@ -151,22 +171,33 @@ impl Card {
         }
     }
 
-    /// The processes on it: how many, when that is known.
-    fn users(&mut self, at: Duration, room: &mut Room, into: &mut Vec<UserRead>) -> Option<u64> {
+    /// The processes on it: how many, when that is known. Who computes is most of it: without that
+    /// list, nobody knows.
+    fn users(
+        &mut self,
+        at: Duration,
+        of_card: OfCard,
+        room: &mut Room,
+        into: &mut Vec<UserRead>,
+    ) -> Option<u64> {
         let (device, asking, users) = (self.device, &mut self.asking, &mut self.users);
         users.begin();
         let computing = asking.ask(|| device.computing(room)).map(|them| users.meet(them));
-        let drawing = asking.ask(|| device.drawing(room)).map(|them| users.meet(them));
-        let after = users.after();
+        asking
+            .ask(|| device.computing_together(room))
+            .into_iter()
+            .for_each(|them| users.meet(them));
+        asking.ask(|| device.drawing(room)).into_iter().for_each(|them| users.meet(them));
+        let after = users.after(at);
         if let Some(samples) = asking.ask(|| device.per_process(after, room)) {
-            users.did(at, self.sums[0].newest(), samples);
+            users.did(at, of_card, samples);
         }
         if self.keeps_accounts {
             // A process that the driver has no account of is not worth a word.
             users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
         into.extend(users.on(self.name));
-        computing.or(drawing).map(|()| users.count())
+        computing.map(|()| users.count())
     }
 }
 
@@ -179,19 +210,13 @@ fn ratio(percent: u32) -> Option<f64> {
     (percent <= 100).then(|| f64::from(percent) / 100.0)
 }
 
-fn activity(asking: &mut Asking, device: Device, sums: &Sums) -> GpuActivity {
+fn activity(asking: &mut Asking, device: Device) -> GpuActivity {
     let (gpu, memory) = asking.ask(|| device.utilization()).unzip();
-    let busy = |which: usize| sums[which].total().map(|percents| percents / 100.0);
     GpuActivity {
         utilization: gpu.and_then(ratio),
         memory_utilization: memory.and_then(ratio),
         encoder: asking.ask(|| device.encoder()).and_then(ratio),
         decoder: asking.ask(|| device.decoder()).and_then(ratio),
-        busy: busy(0),
-        observed: sums[0].covered(),
-        memory_busy: busy(1),
-        encoder_busy: busy(2),
-        decoder_busy: busy(3),
         ..GpuActivity::default()
     }
 }
@@ -208,7 +233,7 @@ fn memory(asking: &mut Asking, device: Device) -> GpuMemory {
     }
 }
 
-fn power(asking: &mut Asking, device: Device, sums: &Sums) -> GpuPower {
+fn power(asking: &mut Asking, device: Device) -> GpuPower {
     let watts = |milliwatts: u32| f64::from(milliwatts) / 1e3;
     let mut clock = |clock| {
         let megahertz = asking.ask(|| device.clock(clock));
@@ -219,7 +244,7 @@ fn power(asking: &mut Asking, device: Device, sums: &Sums) -> GpuPower {
         draw: asking.ask(|| device.power()).map(watts),
         limit: asking.ask(|| device.power_limit()).map(watts),
         energy: asking.ask(|| device.energy()).map(|millijoules| millijoules as f64 / 1e3),
-        energy_sampled: sums[4].whole().map(|millijoules| millijoules / 1e3),
+        energy_sampled: None,
         temperature: asking.ask(|| device.temperature()).map(f64::from),
         // A fan that is told to be faster than it can be is told so.
         fan: asking.ask(|| device.fan()).map(|percent| f64::from(percent) / 100.0),

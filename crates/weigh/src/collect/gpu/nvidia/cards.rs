@@ -6,6 +6,8 @@ use super::super::choice::is_wanted;
 use super::super::reading::{Ask, Reading};
 use super::super::visible::Visible;
 use super::card::Card;
+use super::met::MetUsers;
+use crate::host::Dir;
 use crate::host::nvml::{Device, Error, Nvml, Room};
 use crate::sample::{Gpu, Name, ProcessId};
 
@@ -23,6 +25,7 @@ pub(super) struct Cards {
     /// What went wrong, until that is told.
     trouble: Vec<String>,
     room: Room,
+    met_users: MetUsers,
     /// When they were last asked what their links carry.
     throughput_asked: Option<Duration>,
 }
@@ -37,6 +40,7 @@ struct Found {
 impl Cards {
     /// Looks for the cards; those that are wanted count, and their parts.
     pub(super) fn find(
+        proc: Dir,
         wanted: Option<&[String]>,
         visible: Option<&Visible>,
     ) -> Result<Cards, Error> {
@@ -62,7 +66,8 @@ impl Cards {
             Card::new(Name::new(found.gpu.name.as_bytes()), found.device, found.is_divided)
         });
         let cards = cards.collect();
-        Ok(Cards { cards, there: all, met, trouble, room: Room::default(), throughput_asked: None })
+        let (room, met_users) = (Room::default(), MetUsers::new(proc));
+        Ok(Cards { cards, there: all, met, trouble, room, met_users, throughput_asked: None })
     }
 
     /// Asks what links carry, if it is time to; in between it stands as it was.
@@ -95,6 +100,7 @@ impl Ask for Cards {
         for card in &mut self.cards {
             reading.cards.push(card.look(at, &mut self.room, &mut reading.users));
         }
+        self.met_users.name(&mut reading.users);
         self.throughput(at, &mut reading);
         self.cards.retain(|card| {
             let Some(code) = card.asking.lost else { return true };

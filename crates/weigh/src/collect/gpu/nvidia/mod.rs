@@ -5,6 +5,7 @@
 
 mod card;
 mod cards;
+mod met;
 mod sampled;
 mod users;
 
@@ -51,9 +52,10 @@ pub(super) fn examine(host: &Host) -> Probe {
 }
 
 /// How the cards are found, those that are wanted among them.
-pub(super) fn find(wanted: Option<Vec<String>>, visible: Option<Visible>) -> Find {
+pub(super) fn find(host: &Host, wanted: Option<Vec<String>>, visible: Option<Visible>) -> Find {
+    let proc = host.proc.clone();
     Box::new(move || {
-        let found = cards::Cards::find(wanted.as_deref(), visible.as_ref());
+        let found = cards::Cards::find(proc, wanted.as_deref(), visible.as_ref());
         found.map(|cards| Box::new(cards) as Box<dyn Ask>).map_err(|error| error.to_string())
     })
 }

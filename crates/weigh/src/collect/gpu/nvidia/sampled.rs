@@ -6,14 +6,24 @@
 //! as its neighbours do, and not for the gap.
 //!
 //! What surprised us: samples have the time of day. When that is set back, none is newer than the
-//! last for as long as it was set back. So after a while without any, all are asked for.
+//! last for as long as it was set back. So after a while without any, all are asked for. And when
+//! it is set forward, or the machine slept, a gap seems longer than it was: no gap is longer than
+//! the monotonic clock says.
+//!
+//! Some drivers take no samples of a card that does nothing (GB10; polarsignals/gpu-metrics-agent,
+//! pull request 37). Looks are a second apart and samples less, so a driver that answers and has
+//! no new one takes none; what it tells at the look is then what the time since is worth
+//! ([`Sum::stand_still`]).
+
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use crate::host::nvml::Sample;
 
 /// How long the driver may have no new sample before its clock is doubted.
-const SILENCE: Duration = Duration::from_secs(5);
+pub(super) const SILENCE: Duration = Duration::from_secs(5);
 
 /// The longest time that one sample stands for (nvmlUtilization_t: "between 1 second and 1/6
 /// second, depending on the product"), in microseconds.
@@ -22,10 +32,15 @@ pub(super) const LONGEST: u64 = 1_000_000;
 /// Values times their time, since the first look.
 #[derive(Debug, Default)]
 pub(super) struct Sum {
-    /// The last sample that was seen; nothing before the first look.
+    /// The last sample that was seen; nothing before the first.
     last: Option<Sample>,
-    /// When there was a new one, on the monotonic clock.
-    heard: Duration,
+    /// When there was a new one, on the monotonic clock, or when it was first asked for one;
+    /// nothing before the first answer.
+    heard: Option<Duration>,
+    /// Until when the time without samples is in the total.
+    stood: Duration,
+    /// Whether the driver answered at this look, and had nothing new.
+    is_dry: bool,
     /// The longest time between two samples of one look, of the last look that had two.
     apart: Option<u64>,
     /// Value × seconds.
@@ -38,14 +53,24 @@ pub(super) struct Sum {
 
 impl Sum {
     /// Samples that are newer than this are wanted at this moment.
-    pub(super) fn after(&self, at: Duration) -> u64 {
-        let is_silent = at.saturating_sub(self.heard) >= SILENCE;
+    pub(super) fn after(&mut self, at: Duration) -> u64 {
+        self.is_dry = false;
+        let is_silent = self.since_heard(at) >= SILENCE;
         if is_silent { 0 } else { self.newest() }
+    }
+
+    fn since_heard(&self, at: Duration) -> Duration {
+        self.heard.map_or(Duration::ZERO, |heard| at.saturating_sub(heard))
     }
 
     /// When the last sample was taken that was seen.
     pub(super) fn newest(&self) -> u64 {
         self.last.map_or(0, |last| last.at)
+    }
+
+    /// The same, if it was at this look that it was seen.
+    pub(super) fn newest_at(&self, at: Duration) -> Option<u64> {
+        self.last.filter(|_| self.heard == Some(at) && !self.is_dry).map(|last| last.at)
     }
 
     /// Takes in the samples of a look, oldest first; those above `most` are not real.
@@ -55,38 +80,72 @@ impl Sum {
         let mut samples = all.filter(|sample| sample.at > newest);
         let Some(first) = samples.next() else {
             drop(samples);
-            if last.is_some() {
+            self.is_dry = true;
+            if last.is_some_and(|last| last.at < newest) {
                 // The clock was set back: what is sampled from now on is new again.
-                (self.last, self.heard) = (last, at);
+                (self.last, self.heard) = (last, Some(at));
+            } else if self.heard.is_none() {
+                (self.heard, self.stood) = (Some(at), at);
             }
             return;
         };
-        self.heard = at;
+        // What the driver still has at the first look was before it.
+        let heard = self.heard.replace(at);
         let before = self.last.replace(first);
         let mut apart = None;
         for sample in samples {
             let since = sample.at.saturating_sub(self.newest());
-            // What the driver still has at the first look was before it.
-            if before.is_some() {
+            if heard.is_some() {
                 self.cover(sample.value, since.min(LONGEST));
             }
             apart = apart.max(Some(since.min(LONGEST)));
             self.last = Some(sample);
         }
         self.apart = apart.or(self.apart);
-        if let Some(before) = before {
-            self.see_first(before, first);
+        if let Some(heard) = heard {
+            let stood = self.stood.saturating_sub(heard);
+            self.see_first(before, first, at.saturating_sub(heard), stood);
         }
+        self.stood = at;
     }
 
-    fn see_first(&mut self, before: Sample, first: Sample) {
-        let since = first.at.saturating_sub(before.at);
+    /// Takes in the first sample of a look, so long after there was one; of that time, so much is
+    /// in the total already.
+    fn see_first(
+        &mut self,
+        before: Option<Sample>,
+        first: Sample,
+        passed: Duration,
+        stood: Duration,
+    ) {
+        let micros = |time: Duration| time.as_micros() as u64;
         let apart = self.apart.unwrap_or(LONGEST);
+        // The last sample may have been taken a while before it was seen; and those behind the
+        // first have their part of the time.
+        let behind = self.newest().saturating_sub(first.at);
+        let most = micros(passed).saturating_add(apart).saturating_sub(behind);
+        let since = before.map_or(apart, |before| {
+            first.at.saturating_sub(before.at).min(most).saturating_sub(micros(stood))
+        });
         // Samples are not taken to the microsecond: one that is late is not a gap.
         let stands_for = if since <= LONGEST.min(2 * apart) { since } else { apart };
         self.cover(first.value, stands_for);
         let missed = since.saturating_sub(stands_for) as f64 / 1e6;
-        self.missed += (before.value + first.value) as f64 / 2.0 * missed;
+        let before = before.map_or(first.value, |before| before.value);
+        self.missed += (before + first.value) as f64 / 2.0 * missed;
+    }
+
+    /// Adds what the driver told at this look, if it takes no samples, for the time since.
+    pub(super) fn stand_still(&mut self, at: Duration, value: Option<f64>) {
+        // When the clock was set back, there are some again, and what they are of is not known.
+        let is_set_back = self.heard > Some(self.stood);
+        let is_long = self.since_heard(at) > Duration::from_micros(LONGEST);
+        let is_silent = self.is_dry && (is_long || is_set_back);
+        let Some(value) = value.filter(|_| is_silent) else { return };
+        let seconds = at.saturating_sub(self.stood).as_secs_f64();
+        self.total += value * seconds;
+        self.covered += seconds;
+        self.stood = at;
     }
 
     fn cover(&mut self, value: u64, micros: u64) {
@@ -97,100 +156,20 @@ impl Sum {
 
     /// Value × seconds so far; nothing when nothing was ever sampled.
     pub(super) fn total(&self) -> Option<f64> {
-        self.last.map(|_| self.total)
+        self.is_any().then_some(self.total)
     }
 
     /// The seconds that this is of.
     pub(super) fn covered(&self) -> Option<f64> {
-        self.last.map(|_| self.covered)
+        self.is_any().then_some(self.covered)
+    }
+
+    fn is_any(&self) -> bool {
+        self.last.is_some() || self.covered > 0.0
     }
 
     /// The total and what is missing in it, as it probably was.
     pub(super) fn whole(&self) -> Option<f64> {
         self.total().map(|total| total + self.missed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn samples(values: &[(u64, u64)]) -> impl Iterator<Item = Sample> {
-        values.iter().map(|&(at, value)| Sample { at, value })
-    }
-
-    #[test]
-    fn samples_stand_for_the_time_since_the_one_before_them() {
-        let mut sum = Sum::default();
-        assert_eq!((sum.total(), sum.newest()), (None, 0));
-        sum.see(Duration::ZERO, samples(&[(1_000_000, 100), (1_100_000, 100)]), 100);
-        assert_eq!((sum.total(), sum.newest()), (Some(0.0), 1_100_000), "that was before");
-        sum.see(Duration::ZERO, samples(&[(1_200_000, 50), (1_400_000, 25)]), 100);
-        assert!((sum.total().unwrap() - 10.0).abs() < 1e-9, "{sum:?}");
-        assert!((sum.covered().unwrap() - 0.3).abs() < 1e-9, "{sum:?}");
-        sum.see(Duration::ZERO, samples(&[]), 100);
-        assert_eq!(sum.newest(), 1_400_000);
-    }
-
-    #[test]
-    fn a_clock_that_is_set_back_is_noticed_after_a_while() {
-        let (mut sum, second) = (Sum::default(), Duration::from_secs);
-        sum.see(second(1), samples(&[(9_000_000, 100)]), 100);
-        sum.see(second(2), samples(&[(9_100_000, 100)]), 100);
-        sum.see(second(3), samples(&[]), 100);
-        assert_eq!((sum.after(second(4)), sum.after(second(8))), (9_100_000, 0));
-        sum.see(second(8), samples(&[(1_900_000, 50), (2_000_000, 50)]), 100);
-        assert_eq!(sum.after(second(9)), 2_000_000, "from here on");
-        sum.see(second(9), samples(&[(2_100_000, 50)]), 100);
-        assert!((sum.covered().unwrap() - 0.2).abs() < 1e-9, "{sum:?}");
-        assert!((sum.total().unwrap() - 15.0).abs() < 1e-9, "{sum:?}");
-    }
-
-    #[test]
-    fn what_cannot_be_is_left_out_and_a_gap_is_not_covered() {
-        let mut sum = Sum::default();
-        sum.see(Duration::ZERO, samples(&[(1_000_000, 0)]), 100);
-        sum.see(Duration::ZERO, samples(&[(1_500_000, 4_000_000_000), (2_000_000, 60)]), 100);
-        assert_eq!((sum.total(), sum.covered()), (Some(60.0), Some(1.0)));
-        sum.see(Duration::ZERO, samples(&[(9_000_000, 10)]), 100);
-        assert_eq!((sum.total(), sum.covered()), (Some(70.0), Some(2.0)), "a second of seven");
-    }
-
-    #[test]
-    fn a_sample_after_a_gap_stands_for_as_long_as_its_neighbours_and_the_rest_is_guessed() {
-        let mut sum = Sum::default();
-        sum.see(Duration::ZERO, samples(&[(900_000, 200), (1_000_000, 200)]), 1000);
-        // An interval of ten seconds, of which the driver has kept the last three tenths.
-        sum.see(
-            Duration::ZERO,
-            samples(&[(10_800_000, 100), (10_900_000, 100), (11_000_000, 100)]),
-            1000,
-        );
-        let near = |one: Option<f64>, other: f64| (one.unwrap() - other).abs() < 1e-9;
-        assert!(near(sum.total(), 30.0) && near(sum.covered(), 0.3), "{sum:?}");
-        assert!(near(sum.whole(), 30.0 + 150.0 * 9.7), "{sum:?}");
-        // Less than a second is a gap, too, where samples are a tenth apart; a late one is none.
-        sum.see(Duration::ZERO, samples(&[(11_900_000, 100)]), 1000);
-        assert!(near(sum.covered(), 0.4) && near(sum.total(), 40.0), "{sum:?}");
-        sum.see(Duration::ZERO, samples(&[(12_050_000, 100)]), 1000);
-        assert!(near(sum.covered(), 0.55), "{sum:?}");
-        assert!(near(sum.whole(), 30.0 + 150.0 * 9.7 + 105.0), "{sum:?}");
-    }
-
-    #[test]
-    fn a_known_curve_is_met_within_a_hundredth_however_looks_fall() {
-        // A triangle from 0 to 100 and back in a second, sampled every 20 ms.
-        let curve = |micros: u64| 100.0 - (micros % 1_000_000).abs_diff(500_000) as f64 / 5000.0;
-        let sampled = |at: u64| Sample { at, value: curve(at - 10_000).round() as u64 };
-        let all: Vec<Sample> = (1..=500).map(|n| sampled(n * 20_000)).collect();
-        for look in [1, 7, 40, 120] {
-            let mut sum = Sum::default();
-            all.chunks(look).for_each(|new| sum.see(Duration::ZERO, new.iter().copied(), 100));
-            let (total, covered) = (sum.total().unwrap(), sum.covered().unwrap());
-            // What was before the first look is not counted.
-            let steps = (look as u64 * 20_000..10_000_000).step_by(1000);
-            let truth: f64 = steps.map(|micros| curve(micros) * 1e-3).sum();
-            assert!((total / truth - 1.0).abs() < 0.01, "{look}: {total} in {covered} of {truth}");
-        }
     }
 }

@@ -147,10 +147,10 @@ fn a_gpu_that_was_never_looked_at_has_no_file_and_it_is_said() {
 fn the_summary_has_their_keys_and_null_for_what_is_not_known() {
     let (_run, recording) = two_gpus().end(1.0, 1.0);
     let used = resources(&recording).unwrap();
-    // Of the first GPU 0.9 for 0.8 s; the second has nothing to do for all it is known.
+    // How busy a GPU is in the first second is of the time before the run, too: 0.3 of the first.
     assert_eq!(
         dumps_line(&used.to_dict()),
-        r#"{"peak_vram_mb": 4096.0, "gpu_util_mean_pct": 45.0, "gpu_util_max_pct": 90.0, "power_watts_mean": 350.1, "power_watts_max": 350.1, "cpu_usr_mean_pct": 25.0, "cpu_idle_mean_pct": 75.0, "mem_util_mean_pct": 22.5, "mem_util_max_pct": 45.0}"#
+        r#"{"peak_vram_mb": 4096.0, "gpu_util_mean_pct": 30.0, "gpu_util_max_pct": 30.0, "power_watts_mean": 350.1, "power_watts_max": 350.1, "cpu_usr_mean_pct": 25.0, "cpu_idle_mean_pct": 75.0, "mem_util_mean_pct": 15.0, "mem_util_max_pct": 15.0}"#
     );
     let mut story = Story::new();
     story.at(0.0, |_| {});
