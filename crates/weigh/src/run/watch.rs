@@ -61,10 +61,11 @@ impl Watch {
         begin: Duration,
         settings: &Settings,
         manifest: &Manifest,
-        tick: Tick,
+        mut tick: Tick,
         processes: Option<Processes>,
         writer: Option<Writer>,
     ) -> Watch {
+        tick.zero = begin;
         let sources = settings.sources().into_iter();
         let collectors = sources
             // Those that this machine has.

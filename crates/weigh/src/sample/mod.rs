@@ -129,6 +129,8 @@ fn text(bytes: &[u8]) -> String {
 pub struct Tick {
     /// When, since the run began.
     pub at: Duration,
+    /// When that was, on the monotonic clock; zero where ticks are read from a recording.
+    pub zero: Duration,
     /// Who came and went since the last tick.
     pub changes: Vec<Change>,
     tables: Vec<Table>,
@@ -142,7 +144,12 @@ impl Tick {
             .map(|scope| Table::new(scope, groups))
             .filter(|table| !table.metrics().is_empty())
             .collect();
-        Tick { at: Duration::ZERO, changes: Vec::new(), tables }
+        Tick { at: Duration::ZERO, zero: Duration::ZERO, changes: Vec::new(), tables }
+    }
+
+    /// When, on the monotonic clock.
+    pub fn moment(&self) -> Duration {
+        self.zero + self.at
     }
 
     /// Forgets the rows, keeps the memory, and begins again at another moment.
