@@ -64,12 +64,21 @@ fn an_account_of_somebody_who_had_the_same_pid_is_not_believed() {
 fn a_card_that_is_sampled_only_while_it_works_is_idle_in_between() {
     let mut napping = card(0);
     napping.as_object_mut().unwrap().remove("utilization");
-    let wave = json!({"low": 0, "high": 90, "half_ms": 2500, "period_ms": 100, "is_dry": 1});
+    let wave = json!({"low": 0, "high": 90, "half_ms": 1500, "period_ms": 100, "is_dry": 1});
     napping["waves"] = json!({"1": wave, "2": wave});
-    let run = weighed_on(&machine(vec![napping]), &["-i", "200ms"], "sleep 10.2");
-    let mean = run.summary["figures"]["gpu_utilization_mean_ratio"]["value"].as_f64().unwrap();
-    // Two waves; where the first look falls into one is chance.
-    assert!((mean - 0.45).abs() < 0.06, "{mean}");
+    let run = weighed_on(&machine(vec![napping]), &["-i", "100ms"], "sleep 6.5");
+    // From one moment at which it works to another: what was in between is known by then.
+    let rows = run.of::<GpuActivity>("nvidia0");
+    let works = |row: &GpuActivity| row.utilization == Some(0.9) && row.busy.is_some();
+    let (first, last) =
+        (rows.iter().position(works).unwrap(), rows.iter().rposition(works).unwrap());
+    let between = &rows[first..=last];
+    let seen = between.iter().filter_map(|row| row.utilization).sum::<f64>() / between.len() as f64;
+    let grown =
+        |of: fn(&GpuActivity) -> Option<f64>| of(&rows[last]).unwrap() - of(&rows[first]).unwrap();
+    let added_up = grown(|row| row.busy) / grown(|row| row.observed);
+    assert!(between.len() > 30 && seen < 0.7, "{seen} in {} looks", between.len());
+    assert!((added_up - seen).abs() < 0.08, "{added_up} is not {seen}");
 }
 
 #[test]
