@@ -171,6 +171,8 @@ pub struct Process {
     pub untold: u8,
     /// What counts its CPU time to the end, if it was met early enough.
     pub clock: Option<Clock>,
+    /// Whether the last look found it gone, and nobody has told its end yet.
+    pub is_gone: bool,
     stat: Kept,
     schedstat: Kept,
     io: Kept,
@@ -194,6 +196,7 @@ impl Process {
             denied: None,
             untold: 0,
             clock: None,
+            is_gone: false,
             stat: Kept::new(&tools.descriptors),
             schedstat: Kept::new(&tools.descriptors),
             io: Kept::new(&tools.descriptors),

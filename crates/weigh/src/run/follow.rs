@@ -398,6 +398,8 @@ impl Follower {
         if !self.held.iter().any(Held::has_ended) {
             return;
         }
+        // Those who ended before them are told of by now, with accounts that a look does not have.
+        self.hear();
         self.watch.take_tick();
         let (ended, held): (Vec<Held>, _) =
             std::mem::take(&mut self.held).into_iter().partition(Held::has_ended);
@@ -415,6 +417,8 @@ impl Follower {
     }
 
     fn finish(mut self, why: Why, warnings: Vec<String>) -> Followed {
+        // Who was found gone at the last look has been told of by now.
+        self.hear();
         self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();

@@ -196,7 +196,7 @@ impl Collector for Processes {
         let more_were_born = self.take_in_newcomers(host, tick)? && !is_first;
         let (tools, footprint) = (&mut self.tools, &mut self.footprint);
         let (chosen, arguments) = (self.chosen.as_ref(), self.arguments);
-        let members = &mut self.members;
+        let (members, is_told) = (&mut self.members, self.is_told);
         let before = self.list.len();
         let mut children_ended = false;
         let mut denied = None;
@@ -211,6 +211,11 @@ impl Collector for Processes {
             let (resident, children) = (process.resident, process.children_faults);
             let mut renamed = false;
             match process.look(host, tools, tick, || renamed = true) {
+                // The kernel tells its end at once, and its last account with it.
+                Look::Gone if is_told && !process.is_gone => {
+                    process.is_gone = true;
+                    return true;
+                }
                 Look::Gone => {
                     members.note_went(process.id.pid);
                     tick.changes.push(Change::Went { id: process.id });

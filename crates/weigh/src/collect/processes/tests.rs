@@ -212,3 +212,22 @@ fn who_is_gone_before_anybody_could_look_may_have_been_meant() {
     processes.executed(&fake.host(), &mut tick, 311);
     assert!(processes.some_went_unseen());
 }
+
+#[test]
+fn who_is_gone_before_its_end_is_told_waits_for_that_word_and_not_for_ever() {
+    let fake = FakeHost::new();
+    for pid in [300, 301] {
+        runs(&fake, pid, 1, 70, 1);
+        becomes(&fake, pid, "tool");
+    }
+    let (mut processes, mut tick) = watch(&fake);
+    processes.are_told(65);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [300, 301]);
+    ["300", "301"].into_iter().for_each(|pid| fake.remove_proc(pid));
+    rows(&mut processes, &mut tick, &fake);
+    assert!(tick.changes.is_empty(), "{:?}", tick.changes);
+    let gone = processes.ended(&fake.host(), &mut tick, 300).unwrap();
+    assert_eq!((gone.id.pid, gone.is_ours), (300, true));
+    rows(&mut processes, &mut tick, &fake);
+    assert!(matches!(&tick.changes[..], [Change::Went { id }] if id.pid == 301));
+}
