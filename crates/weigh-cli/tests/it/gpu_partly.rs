@@ -64,9 +64,9 @@ fn an_account_of_somebody_who_had_the_same_pid_is_not_believed() {
 fn a_card_that_is_sampled_only_while_it_works_is_idle_in_between() {
     let mut napping = card(0);
     napping.as_object_mut().unwrap().remove("utilization");
-    let wave = json!({"low": 0, "high": 90, "half_ms": 1500, "period_ms": 100, "is_dry": 1});
+    let wave = json!({"low": 0, "high": 90, "half_ms": 2500, "period_ms": 100, "is_dry": 1});
     napping["waves"] = json!({"1": wave, "2": wave});
-    let run = weighed_on(&machine(vec![napping]), &["-i", "100ms"], "sleep 6.5");
+    let run = weighed_on(&machine(vec![napping]), &["-i", "100ms"], "sleep 8.5");
     // From one moment at which it works to another: what was in between is known by then.
     let rows = run.of::<GpuActivity>("nvidia0");
     let works = |row: &GpuActivity| row.utilization == Some(0.9) && row.busy.is_some();
@@ -78,7 +78,9 @@ fn a_card_that_is_sampled_only_while_it_works_is_idle_in_between() {
         |of: fn(&GpuActivity) -> Option<f64>| of(&rows[last]).unwrap() - of(&rows[first]).unwrap();
     let added_up = grown(|row| row.busy) / grown(|row| row.observed);
     assert!(between.len() > 30 && seen < 0.7, "{seen} in {} looks", between.len());
-    assert!((added_up - seen).abs() < 0.08, "{added_up} is not {seen}");
+    // From the last look at a nap to the first sample after it nothing is known. Without naps it
+    // would be 0.9.
+    assert!((added_up - seen).abs() < 0.1, "{added_up} is not {seen}");
 }
 
 #[test]
