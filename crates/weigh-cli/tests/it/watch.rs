@@ -68,7 +68,7 @@ fn a_tool_shorter_than_the_interval_is_counted_each_time_with_its_cpu_time() {
 #[test]
 fn root_has_the_size_of_a_tool_that_was_short() {
     let (mut load, following) =
-        watch("wait_for_word; ./fmpy touch 64MiB 150ms", &["fmpy", "-i", "10s"]);
+        watch("wait_for_word; ./fmpy touch 64MiB 1ms", &["fmpy", "-i", "10s"]);
     load.go();
     let followed = following.end();
     if !is_root() || !was_told(&followed) {
