@@ -30,7 +30,7 @@ use crate::scrub::Scrub;
 
 /// What to capture, and under which name.
 #[derive(Debug, Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// The machine's name under fixtures/hosts
     name: String,
     /// Capture this process and its descendants instead of a small tree of our own
@@ -42,7 +42,7 @@ pub struct Options {
 const TREE: &str = "sleep 60 & while :; do :; done & wait";
 
 /// Captures this machine.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if options.name.is_empty() || !options.name.chars().all(plain) || options.name.starts_with('.')
     {

@@ -7,14 +7,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     // xtask lies directly under it.
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
 /// Where cargo puts what it builds.
-pub fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root().join(directory),
         None => root().join("target"),
@@ -22,19 +22,19 @@ pub fn target() -> PathBuf {
 }
 
 /// A command that runs at the root of the repository.
-pub fn at_root(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn at_root(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
     command
 }
 
 /// The cargo that started us, so that a toolchain chosen with `+` stays chosen.
-pub fn cargo() -> Command {
+pub(crate) fn cargo() -> Command {
     at_root(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 /// The command as a person would type it.
-pub fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.display(), quoted(&value?.to_string_lossy())))
     });
@@ -54,7 +54,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Runs a command to its end; a failure names it.
-pub fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let status = command.status().with_context(|| format!("cannot start `{shown}`"))?;
     if !status.success() {
@@ -64,7 +64,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs a command and gives back what it printed on stdout and stderr, each apart.
-pub fn output(command: &mut Command) -> Result<(String, String)> {
+pub(crate) fn output(command: &mut Command) -> Result<(String, String)> {
     let shown = shown(command);
     let output = command
         .stdin(std::process::Stdio::null())
@@ -79,7 +79,7 @@ pub fn output(command: &mut Command) -> Result<(String, String)> {
 }
 
 /// Whether a program is there to be run.
-pub fn is_on_path(program: &str) -> bool {
+pub(crate) fn is_on_path(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|directory| directory.join(program).is_file())
 }

@@ -13,7 +13,7 @@ use clap::Subcommand;
 
 /// What to be while being weighed.
 #[derive(Debug, Subcommand)]
-pub enum Load {
+pub(crate) enum Load {
     /// Be so many processes, of which some wake up again and again
     Processes {
         /// Processes, this one included
@@ -36,7 +36,7 @@ const WAKE_EVERY: Duration = Duration::from_millis(50);
 
 impl Load {
     /// Is that load.
-    pub fn run(&self) -> Result<()> {
+    pub(crate) fn run(&self) -> Result<()> {
         match *self {
             Load::Processes { count, running, seconds } => processes(count, running, seconds),
             Load::Work { threads } => {

@@ -2,20 +2,30 @@
 //!
 //! Tasks are programs and not shell scripts, so that they use the library's own
 //! catalogue and reader and run the same way here and in CI.
-// The bans keep the library's readings behind `weigh::host`; a task has no such door.
-#![allow(clippy::disallowed_methods)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the bans keep the library's readings behind `weigh::host`; a task has no such door"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task tells what it does")]
 
+mod aarch64;
 mod bench;
 mod capture;
 mod command;
+mod debian;
+mod dependencies;
 mod generate;
 mod libraries;
 mod load;
 mod node;
 mod packages;
 mod probe;
+mod publish;
 mod python;
 mod scrub;
+mod setup;
+mod skipped;
+mod soak;
 mod test;
 
 use std::process::ExitCode;
@@ -32,8 +42,10 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Install what the tests need, then format check, clippy, tests, docs, generated pages
-    Test,
+    /// Install what the tests need (packages as root, the rest below target/)
+    Setup(setup::Options),
+    /// Format, spelling, clippy, tests, docs, generated pages: everything that CI checks
+    Test(test::Options),
     /// Write the pages of docs/reference that are made from the code
     Generate {
         /// Compare instead of writing, and fail when a page is out of date
@@ -42,6 +54,8 @@ enum Task {
     },
     /// Measure what weigh costs, beside the bare reads, and write BENCHMARKS.md
     Bench(bench::Options),
+    /// Kill, fill up and change recordings at random, and hold what is said of them to the truth
+    Soak(soak::Options),
     /// Record the files that collectors read, twice, as fixtures/hosts/NAME/{t0,t1}.host
     CaptureHost(capture::Options),
     /// (for bench) A load of many processes or of a fixed amount of work
@@ -57,9 +71,11 @@ enum Task {
 
 fn main() -> ExitCode {
     let done = match Args::parse().task {
-        Task::Test => test::run(),
+        Task::Setup(options) => setup::install(&options),
+        Task::Test(options) => test::run(&options),
         Task::Generate { check } => generate::run(check),
         Task::Bench(options) => bench::run(&options),
+        Task::Soak(options) => soak::run(&options),
         Task::CaptureHost(options) => capture::run(&options),
         Task::Load(load) => load.run(),
         Task::Probe(options) => probe::run(&options),

@@ -19,13 +19,8 @@ const NEEDED: [(&str, &str); 10] = [
 ];
 
 /// Installs what is missing; where it cannot, a line says what, and tests that need it skip.
-pub fn install() -> Result<()> {
-    let mut missing: Vec<&str> = NEEDED
-        .iter()
-        .filter(|(program, _)| !is_on_path(program))
-        .map(|(_, package)| *package)
-        .collect();
-    missing.dedup();
+pub(crate) fn install() -> Result<()> {
+    let missing = missing();
     if missing.is_empty() {
         println!("packages: everything is there");
     } else if !is_on_path("apt-get") {
@@ -39,8 +34,16 @@ pub fn install() -> Result<()> {
     components()
 }
 
+/// The packages that are not there.
+pub(crate) fn missing() -> Vec<&'static str> {
+    let absent = NEEDED.iter().filter(|(program, _)| !is_on_path(program));
+    let mut missing: Vec<&str> = absent.map(|(_, package)| *package).collect();
+    missing.dedup();
+    missing
+}
+
 /// Installs Debian packages, which only root may.
-pub fn install_now(packages: &[&str]) -> Result<()> {
+pub(crate) fn install_now(packages: &[&str]) -> Result<()> {
     println!("packages: installing {}", packages.join(" "));
     // Somebody else's apt may hold the lock on a machine that has just been started.
     let apt = || {
@@ -65,7 +68,7 @@ fn components() -> Result<()> {
     Ok(())
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }

@@ -17,7 +17,7 @@ use weigh::host::perf::TaskClock;
 
 /// How to look.
 #[derive(Debug, Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Milliseconds between two ticks
     #[arg(long)]
     interval: u64,
@@ -43,7 +43,7 @@ const SYSTEM: [&str; 9] = [
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads the pids of stdin again and again, then prints what [`Found::parse`] takes in.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let mut pids = String::new();
     std::io::stdin().read_to_string(&mut pids).context("pids on stdin")?;
     raise_open_files();
@@ -76,7 +76,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// What the bare reads found out about themselves.
 #[derive(Debug, Clone, Copy)]
-pub struct Found {
+pub(crate) struct Found {
     /// CPU seconds of a tick.
     pub cpu: f64,
     /// The share of ticks that came when they were due.
@@ -87,7 +87,7 @@ pub struct Found {
 
 impl Found {
     /// Reads the line that [`run`] prints: CPU seconds, ticks taken, ticks due, listings.
-    pub fn parse(line: &str) -> Option<Found> {
+    pub(crate) fn parse(line: &str) -> Option<Found> {
         let mut numbers = line.split_whitespace().map(|word| word.parse::<f64>().ok());
         let mut next = || numbers.next().flatten();
         let (cpu, taken, due, listings) = (next()?, next()?, next()?, next()?);
@@ -250,5 +250,5 @@ fn thread_cpu() -> Duration {
 }
 
 fn raise_open_files() {
-    weigh::host::own::raise_open_files();
+    weigh::host::limits::Limits::now().raise();
 }

@@ -9,35 +9,49 @@ use crate::command::{self, root, target};
 use crate::packages;
 
 /// The variable that tells the tests where the interpreter with the readers is.
-pub const VARIABLE: &str = "WEIGH_TEST_PYTHON";
+pub(crate) const VARIABLE: &str = "WEIGH_TEST_PYTHON";
 
 /// What the tests read exported files with.
 const READERS: &str = "crates/weigh-cli/tests/python/requirements.txt";
 
+/// What an environment has; written last, so one that was not finished is made again.
+const LIST: &str = "has.txt";
+
 /// What they need a file of, and not what it needs.
 const ALONE: &str = "crates/weigh-cli/tests/python/alone.txt";
 
-/// The interpreter of an environment that has what the tests need.
-pub fn with_readers() -> Result<PathBuf> {
-    let read = |file: &str| std::fs::read_to_string(root().join(file)).context(file.to_owned());
-    let wanted = read(READERS)? + &read(ALONE)?;
+/// The directory of the environment for the tests, below target/.
+const ENVIRONMENT: &str = "test-python";
+
+/// The interpreter of an environment that has what the tests need; made where it is missing.
+pub(crate) fn with_readers() -> Result<PathBuf> {
     let [readers, alone] =
         [READERS, ALONE].map(|file| root().join(file).to_string_lossy().into_owned());
-    environment("test-python", &wanted, &[&["-r", &readers], &["--no-deps", "-r", &alone]])
+    environment(ENVIRONMENT, &wanted()?, &[&["-r", &readers], &["--no-deps", "-r", &alone]])
+}
+
+/// The interpreter of that environment, if it has been made.
+pub(crate) fn found() -> Result<PathBuf> {
+    finished(&target().join(ENVIRONMENT), &wanted()?)
+        .with_context(|| "no Python environment; run cargo xtask setup")
+}
+
+fn wanted() -> Result<String> {
+    let read = |file: &str| std::fs::read_to_string(root().join(file)).context(file.to_owned());
+    Ok(read(READERS)? + &read(ALONE)?)
 }
 
 /// The interpreter of an environment with these packages.
-pub fn with(name: &str, package: &str) -> Result<PathBuf> {
+pub(crate) fn with(name: &str, package: &str) -> Result<PathBuf> {
     environment(name, package, &[&[package]])
 }
 
 fn environment(name: &str, wanted: &str, installs: &[&[&str]]) -> Result<PathBuf> {
     let directory = target().join(name);
-    let (python, has) = (directory.join("bin/python"), directory.join("has.txt"));
-    // Written last, so an environment that was not finished is made again.
-    if std::fs::read_to_string(&has).is_ok_and(|has| has == wanted) && python.exists() {
+    if let Some(python) = finished(&directory, wanted) {
         return Ok(python);
     }
+    let python = directory.join("bin/python");
     println!("python: making {}", directory.display());
     create(&directory)?;
     for install in installs {
@@ -45,8 +59,15 @@ fn environment(name: &str, wanted: &str, installs: &[&[&str]]) -> Result<PathBuf
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         command::run(pip.args(*install))?;
     }
-    std::fs::write(&has, wanted).with_context(|| has.display().to_string())?;
+    let list = directory.join(LIST);
+    std::fs::write(&list, wanted).with_context(|| list.display().to_string())?;
     Ok(python)
+}
+
+/// The interpreter of an environment that was finished with just this list of packages.
+fn finished(directory: &Path, wanted: &str) -> Option<PathBuf> {
+    let has = std::fs::read_to_string(directory.join(LIST)).ok()?;
+    Some(directory.join("bin/python")).filter(|python| has == wanted && python.exists())
 }
 
 fn create(directory: &Path) -> Result<()> {

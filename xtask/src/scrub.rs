@@ -3,14 +3,14 @@
 use std::path::Path;
 
 /// Words that must not be seen, and what stands in their place.
-pub struct Scrub(Vec<(String, &'static str)>);
+pub(crate) struct Scrub(Vec<(String, &'static str)>);
 
 /// Container and machine ids are this long or longer.
 const LONG_ID: usize = 32;
 
 impl Scrub {
     /// The host name and the user's name of this machine.
-    pub fn of_this_machine() -> Scrub {
+    pub(crate) fn of_this_machine() -> Scrub {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let mut words = vec![(host.trim().to_owned(), "host")];
         let users = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(std::env::var_os);
@@ -26,7 +26,7 @@ impl Scrub {
     }
 
     /// The text with these words, and long hexadecimal ids, replaced.
-    pub fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let mut clean = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(first) = rest.chars().next() {

@@ -5,47 +5,59 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use crate::command::{self, cargo};
-use crate::{generate, libraries, node, packages, python};
+use crate::command::{self, cargo, root};
+use crate::setup::Setup;
+use crate::skipped::Skipped;
+use crate::{aarch64, dependencies, generate, publish};
 
-/// Installs what is missing, then runs every check, stopping at the first that fails.
-pub fn run() -> Result<()> {
-    packages::install()?;
-    let python = python::with_readers();
-    if let Err(why) = &python {
-        println!("python: not to be had, so tests that read files back are skipped: {why:#}");
+/// How much is tested.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// The daily loop: what needs no set-up and burns no CPU time, with an unoptimised build
+    #[arg(long)]
+    fast: bool,
+    /// Only this: unit tests and readers built for aarch64 and emulated (after setup --aarch64)
+    #[arg(long, conflicts_with = "fast")]
+    aarch64: bool,
+}
+
+/// Makes a test that cannot run here fail, where everything was installed.
+const STRICT: &str = "WEIGH_TEST_STRICT";
+
+/// The step that runs the tests.
+const TESTS: &str = "tests";
+
+/// Runs every check, stopping at the first that fails.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.aarch64 {
+        return aarch64::test();
     }
-    let node = node::with_packages();
-    if let Err(why) = &node {
-        println!("node: not to be had, so tests that look at pages are skipped: {why:#}");
-    }
-    let libraries = libraries::ALL.map(|library| (library.variable, library.fetched()));
-    for (variable, library) in &libraries {
-        if let Err(why) = library {
-            println!("{variable}: not to be had, so the test of that library is skipped: {why:#}");
-        }
-    }
+    let setup = Setup::found();
+    setup.print_missing();
+    let skipped = Skipped::none_yet()?;
+    let steps = if options.fast { fast_steps() } else { all_steps()? };
     let mut took = Vec::new();
-    for (name, mut step) in steps() {
-        if let Ok(python) = &python {
-            step.env(python::VARIABLE, python);
-        }
-        if let Ok(node) = &node {
-            step.env(node::VARIABLE, node);
-        }
-        for (variable, library) in &libraries {
-            step.envs(library.as_ref().ok().map(|library| (variable, library)));
+    println!("\n== dependencies");
+    let packages = dependencies::packages()?;
+    dependencies::check(&packages)?;
+    publish::check(&packages)?;
+    for (name, mut step) in steps {
+        if name == TESTS {
+            skipped.tell(step.envs(setup.variables()));
+            step.envs(Some((STRICT, "1")).filter(|_| setup.is_complete()));
         }
         println!("\n== {name}: {}", command::shown(&step));
         let begin = Instant::now();
         command::run(&mut step).with_context(|| format!("cargo xtask test: {name}"))?;
         took.push((name, begin.elapsed()));
     }
-    println!("\n== generated pages: cargo xtask generate --check");
-    let begin = Instant::now();
-    generate::run(true).context("cargo xtask test: generated pages")?;
-    took.push(("generated pages", begin.elapsed()));
-    println!("\nall passed");
+    if !options.fast {
+        println!("\n== generated pages: cargo xtask generate --check");
+        let begin = Instant::now();
+        generate::run(true).context("cargo xtask test: generated pages")?;
+        took.push(("generated pages", begin.elapsed()));
+    }
+    println!("\nall passed, {}", skipped.summary()?);
     for (name, time) in &took {
         println!("  {name:<16} {}", seconds(*time));
     }
@@ -53,24 +65,56 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-fn steps() -> [(&'static str, Command); 4] {
-    let step = |arguments: &[&str]| {
-        let mut command = cargo();
-        command.args(arguments);
-        command
-    };
-    let mut docs = step(&["doc", "--no-deps", "-p", "weigh"]);
+type Steps = Vec<(&'static str, Command)>;
+
+fn step(arguments: &[&str]) -> Command {
+    let mut command = cargo();
+    command.args(arguments);
+    command
+}
+
+/// What CI checks.
+fn all_steps() -> Result<Steps> {
+    let mut docs = step(&["doc", "--locked", "--no-deps", "-p", "weigh"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     // It is built once here and runs everything: recordings of a million rows are read much
     // faster, and that takes longer to build than people at work want to wait each time.
-    let mut tests = step(&["test", "--workspace"]);
+    let mut tests = step(&["test", "--locked", "--workspace", "--no-fail-fast"]);
     tests.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    [
-        ("format", step(&["fmt", "--all", "--check"])),
-        ("clippy", step(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
-        ("tests", tests),
-        ("docs", docs),
-    ]
+    let clippy = ["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let mut steps = vec![("format", step(&["fmt", "--all", "--check"]))];
+    steps.extend(spelling());
+    steps.push(("clippy", step(&clippy)));
+    for feature in features()? {
+        let bare = ["clippy", "--locked", "-p", "weigh", "--no-default-features"];
+        let with = ["--features", &feature, "--", "-D", "warnings"];
+        steps.push(("features", step(&[&bare[..], &with].concat())));
+    }
+    steps.extend([("packages", publish::step()), (TESTS, tests), ("docs", docs)]);
+    Ok(steps)
+}
+
+/// Each kind of file that can be left out of the library, and none of them.
+fn features() -> Result<Vec<String>> {
+    let path = root().join("crates/weigh/Cargo.toml");
+    let shown = || path.display().to_string();
+    let manifest: toml::Table = std::fs::read_to_string(&path).with_context(shown)?.parse()?;
+    let default = manifest.get("features").and_then(|features| features.get("default")?.as_array());
+    let default = default.with_context(shown)?.iter().filter_map(|feature| feature.as_str());
+    Ok(std::iter::once("").chain(default).map(str::to_owned).collect())
+}
+
+/// What is worth waiting for after each change.
+fn fast_steps() -> Steps {
+    let tests = step(&["test", "--locked", "-p", "weigh", "-p", "weigh-cli", "--lib", "--bins"]);
+    vec![("format", step(&["fmt", "--all", "--check"])), (TESTS, tests)]
+}
+
+/// typos, from the environment that the set-up has made.
+fn spelling() -> Option<(&'static str, Command)> {
+    let python = crate::python::found().ok()?;
+    let typos = python.parent().map(|bin| bin.join("typos")).filter(|typos| typos.exists())?;
+    Some(("spelling", command::at_root(typos)))
 }
 
 fn seconds(time: Duration) -> String {

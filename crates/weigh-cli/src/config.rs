@@ -1,11 +1,14 @@
 //! `weigh.toml`: settings that need not be typed every time.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
+use std::fs::Metadata;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use weigh::host::environment;
+use weigh::host::own::unprivileged_user;
 use weigh::quantity::{parse_duration, parse_ratio};
 use weigh::settings::{Destination, Settings};
 
@@ -15,7 +18,7 @@ use crate::failure::{Failure, USAGE};
 /// What a file may say. Quantities are text, as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct File {
+pub(crate) struct File {
     interval: Option<String>,
     record: Option<bool>,
     collect: Option<Vec<String>>,
@@ -34,7 +37,7 @@ pub struct File {
 }
 
 /// The nearest file: here, or the user's.
-pub fn read() -> Result<File, Failure> {
+pub(crate) fn read() -> Result<File, Failure> {
     let user = environment::variable("XDG_CONFIG_HOME")
         .map(PathBuf::from)
         .or_else(|| Some(PathBuf::from(environment::variable("HOME")?).join(".config")))
@@ -47,7 +50,7 @@ pub fn read() -> Result<File, Failure> {
 }
 
 /// The units of sizes: what the command line says, else the file.
-pub fn units(said: Option<Units>) -> Result<weigh::quantity::Units, Failure> {
+pub(crate) fn units(said: Option<Units>) -> Result<weigh::quantity::Units, Failure> {
     Ok(match said {
         Some(units) => units,
         None => read()?.units(),
@@ -65,11 +68,14 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
-    match std::fs::read_to_string(path) {
-        Ok(text) => match toml::from_str(&text) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) => Err(failed(in_its_line(&text, &error))),
-        },
+    if std::fs::symlink_metadata(path).is_ok_and(|link| leads_elsewhere(&link, path)) {
+        return Err(failed("it is a link of another user to a file that is not theirs".to_owned()));
+    }
+    match read_short(path) {
+        Ok(text) if text.len() > LONGEST => {
+            Err(failed(format!("it is longer than {LONGEST} bytes")))
+        }
+        Ok(text) => File::of(&text).map(Some).map_err(failed),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         // A directory one may not look into (HOME under su, a working directory) has no
         // settings for us; a file that is there and may not be read is another matter.
@@ -78,22 +84,55 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
     }
 }
 
-/// What is wrong, with the line it is in.
+/// No settings are longer: what is, is something else.
+const LONGEST: usize = 1 << 20;
+
+#[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
+fn read_short(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST as u64 + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Whether a link is somebody else's and leads to what is not theirs: in a directory that
+/// others write to, `sudo weigh` would read any file for them.
+#[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
+fn leads_elsewhere(link: &Metadata, path: &Path) -> bool {
+    let is_trusted = link.uid() == 0 || link.uid() == unprivileged_user().unwrap_or(0);
+    let leads_away = |file: Metadata| file.uid() != link.uid();
+    link.is_symlink() && !is_trusted && std::fs::metadata(path).is_ok_and(leads_away)
+}
+
+/// What is wrong, with the line it is in and the setting's name. Nothing else of the file: it
+/// may be another one than was meant, and errors end up in logs.
 fn in_its_line(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
     let number = before.matches('\n').count();
-    let line = text.lines().nth(number).unwrap_or_default().trim();
-    format!("line {}, `{line}`: {}", number + 1, error.message())
+    let line = text.lines().nth(number).unwrap_or_default();
+    let is_name = |name: &&str| {
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        !name.is_empty() && name.bytes().all(is_letter)
+    };
+    let name = line.split_once('=').map(|(name, _)| name.trim()).filter(is_name);
+    let name = name.map_or_else(String::new, |name| format!(", `{name}`"));
+    // Texts of the file stand in quotes.
+    let message: Vec<&str> = error.message().split('"').step_by(2).collect();
+    format!("line {}{name}: {}", number + 1, message.join("…"))
 }
 
 impl File {
+    /// What a text says, or what is wrong with it and in which line.
+    pub(crate) fn of(text: &str) -> Result<File, String> {
+        toml::from_str(text).map_err(|error| in_its_line(text, &error))
+    }
+
     /// The units of sizes, when the command line does not say.
-    pub fn units(&self) -> Units {
+    pub(crate) fn units(&self) -> Units {
         self.units.unwrap_or_default()
     }
 
     /// The settings of the file, overruled by the command line.
-    pub fn settings(self, args: &Measuring, wait_all: bool) -> Result<Settings, Failure> {
+    pub(crate) fn settings(self, args: &Measuring, wait_all: bool) -> Result<Settings, Failure> {
         let wrong = |error: weigh::quantity::BadQuantity| {
             Failure::new("cannot use weigh.toml", error, "see the settings: weigh run --help")
                 .code(USAGE)

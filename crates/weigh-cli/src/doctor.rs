@@ -46,7 +46,7 @@ struct Machine {
 }
 
 /// Says what can be measured, or what the machine is made of.
-pub fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
+pub(crate) fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
     let root = args.host_root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let host = Host::at(&root).map_err(weigh::run::Error::from)?;
     match args.hardware {

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::export::{self, Exported, Format, Options, gpu_tracker, oasis, perfmon, pytyche};
+use weigh::compat::{gpu_tracker, oasis, perfmon, pytyche};
+use weigh::export::{self, Exported, Format, Options};
 use weigh::record::{Event, Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
@@ -17,7 +18,7 @@ const DIRECTORY: &str = "export";
 const DATASET: &str = "weigh-dataset";
 
 /// Writes tables, and prints the names of the files.
-pub fn export(args: ExportArgs) -> Result<u8, Failure> {
+pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
     match args.predecessor {
         Some(Predecessor::GpuTracker) => return as_gpu_tracker(args),
         Some(Predecessor::Oasis) => return as_they_are(args, "oasis", oasis::export),
@@ -34,6 +35,7 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
         to: args.to,
         phase: args.phase,
         force: args.force,
+        spreadsheet_safe: args.spreadsheet_safe,
     };
     let exported = match args.run.as_deref().and_then(many_runs) {
         Some(runs) => {
@@ -51,7 +53,7 @@ pub fn export(args: ExportArgs) -> Result<u8, Failure> {
 }
 
 /// Exports a run that has just ended; says what went wrong or is missing.
-pub fn at_end(recording: &Path, formats: &[Format]) -> Vec<String> {
+pub(crate) fn at_end(recording: &Path, formats: &[Format]) -> Vec<String> {
     let options = Options { formats: formats.to_vec(), ..Options::default() };
     match one(recording, &options, &recording.join(DIRECTORY)) {
         Ok(exported) => exported.missing,
@@ -70,6 +72,7 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
         gpu_ram_unit: args.gpu_ram_unit.unwrap_or(default.gpu_ram_unit),
         time_unit: args.time_unit.unwrap_or(default.time_unit),
         expected_cores: args.expected_cores,
+        gpu_uuids: None,
     };
     let files = [Json, Text, Csv, Sqlite];
     let written = gpu_tracker::export(&recording, &options, &files, &output, args.force);
@@ -85,6 +88,7 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     if !recording.entries().iter().any(|entry| matches!(entry.event, Event::Gpu(_))) {
         print::warning(crate::gpu_tracker::no_gpu(gpu_tracker::gpu_count(&recording)));
     }
+    print::losses(&recording);
     print::files(&written);
     Ok(0)
 }
@@ -100,6 +104,7 @@ fn as_they_are(
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
+    print::losses(&recording);
     say(&exported);
     Ok(0)
 }
@@ -125,6 +130,7 @@ fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
         }
     }
     let output = args.output.unwrap_or(output);
+    recordings.iter().for_each(print::losses);
     let exported = perfmon::export(&recordings, &output, args.force);
     say(&exported.map_err(|error| of_export(&error))?);
     Ok(0)

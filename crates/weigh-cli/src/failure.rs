@@ -5,7 +5,7 @@ use weigh::{destination, export, host, record, run, settings};
 
 /// A failure in three lines and an exit code.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// What could not be done.
     pub what: String,
     /// Why.
@@ -17,17 +17,17 @@ pub struct Failure {
 }
 
 /// Wrong usage.
-pub const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// weigh could not do its job.
 const FAILED: u8 = 1;
 /// The command cannot be executed.
-pub const NOT_EXECUTABLE: u8 = 126;
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// The command cannot be found.
-pub const NOT_FOUND: u8 = 127;
+pub(crate) const NOT_FOUND: u8 = 127;
 
 impl Failure {
     /// A failure of weigh's own.
-    pub fn new(what: impl ToString, cause: impl ToString, hint: impl ToString) -> Failure {
+    pub(crate) fn new(what: impl ToString, cause: impl ToString, hint: impl ToString) -> Failure {
         Failure {
             what: what.to_string(),
             cause: cause.to_string(),
@@ -37,14 +37,14 @@ impl Failure {
     }
 
     /// The same, with another exit code.
-    pub fn code(mut self, code: u8) -> Failure {
+    pub(crate) fn code(mut self, code: u8) -> Failure {
         self.code = code;
         self
     }
 }
 
 /// Help that was asked for is printed; anything else is a failure.
-pub fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
+pub(crate) fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
     if matches!(
         error.kind(),
         ErrorKind::DisplayHelp
@@ -64,7 +64,7 @@ pub fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
         .map(|line| line.trim_start_matches("error: "))
         .collect::<Vec<_>>()
         .join(" ");
-    Err(Failure::new("cannot read the command line", cause, hint(error)).code(USAGE))
+    Err(Failure::new("invalid arguments", cause, hint(error)).code(USAGE))
 }
 
 fn hint(error: &clap::Error) -> String {
@@ -82,7 +82,7 @@ fn hint(error: &clap::Error) -> String {
 }
 
 /// A file of the user's that could not be made.
-pub fn of_file(what: &str, error: &destination::Error) -> Failure {
+pub(crate) fn of_file(what: &str, error: &destination::Error) -> Failure {
     let hint = match error {
         destination::Error::Exists { .. } => "replace it with --force, or name another: -o PATH",
         destination::Error::Write { .. } => "name a place with room that you may write to: -o PATH",
@@ -190,7 +190,7 @@ fn of_destination(error: &record::Error) -> Failure {
 }
 
 /// An export that failed.
-pub fn of_export(error: &export::Error) -> Failure {
+pub(crate) fn of_export(error: &export::Error) -> Failure {
     let (what, hint, code) = match error {
         export::Error::Recording(error) => return of_recording(error),
         export::Error::NoTable { .. }
@@ -216,7 +216,7 @@ pub fn of_export(error: &export::Error) -> Failure {
         }
         export::Error::Exists { .. } => {
             let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
-            ("cannot write over what is there", hint, FAILED)
+            ("output already exists", hint, FAILED)
         }
         export::Error::Rows(_) => {
             ("cannot make sense of the recording", "see what is here: weigh runs", FAILED)
@@ -234,6 +234,6 @@ pub fn of_export(error: &export::Error) -> Failure {
 }
 
 /// A recording that cannot be read.
-pub fn of_recording(error: &record::Error) -> Failure {
+pub(crate) fn of_recording(error: &record::Error) -> Failure {
     Failure::new("cannot read this recording", error, "see what is here: weigh runs")
 }

@@ -12,7 +12,7 @@ use crate::measured::Measured;
 use crate::print;
 
 /// Follows processes that run already.
-pub fn attach(args: AttachArgs) -> Result<u8, Failure> {
+pub(crate) fn attach(args: AttachArgs) -> Result<u8, Failure> {
     let mut pids = args.pids;
     pids.sort_unstable();
     pids.dedup();
@@ -22,7 +22,7 @@ pub fn attach(args: AttachArgs) -> Result<u8, Failure> {
 }
 
 /// Follows programs as they come and go.
-pub fn watch(args: WatchArgs) -> Result<u8, Failure> {
+pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
     let mut measured = Measured::prepare(&args.measuring, false)?;
     let mut names = args.names;
     if let Some(tools) = args.tools.as_deref().filter(|_| names.is_empty()) {

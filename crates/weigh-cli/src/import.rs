@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use weigh::import::Error;
-use weigh::import::pytyche::{self, FileRead, Gpu, Imported};
+use weigh::compat::pytyche::import::Error;
+use weigh::compat::pytyche::import::{FileRead, Gpu, Imported, read};
 use weigh::quantity::{self, Units};
 
 use crate::args::{Format, ImportArgs, Importer};
@@ -11,10 +11,10 @@ use crate::failure::{Failure, USAGE};
 use crate::{config, print, show};
 
 /// Reads what another program has measured, and prints what it comes to.
-pub fn import(args: ImportArgs) -> Result<u8, Failure> {
+pub(crate) fn import(args: ImportArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
     let Importer::Pytyche = args.program;
-    let imported = pytyche::read(&args.directory).map_err(|error| of_import(&error))?;
+    let imported = read(&args.directory).map_err(|error| of_import(&error))?;
     // Whoever reads JSON finds them there.
     if args.pytyche_summary || args.format == Format::Text {
         imported.notes.iter().for_each(|note| print::warning(note));

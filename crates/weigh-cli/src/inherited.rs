@@ -12,8 +12,9 @@ use weigh::host::wait::Usage;
 const IGNORES_SIGPIPE: u8 = 1 << 3;
 
 static NOTED: AtomicU8 = AtomicU8::new(0);
-/// User and system time of whatever exec'ed us (`cargo run`, a shell's last command), as bits.
-static USED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+/// What whatever exec'ed us had used (`cargo run`, a shell's last command, and exec itself): user
+/// and system time as bits, minor and major faults, voluntary and involuntary switches.
+static USED: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 extern "C" fn note() {
     let mut noted = 0;
@@ -34,8 +35,17 @@ extern "C" fn note() {
     }
     NOTED.store(noted, Ordering::Relaxed);
     let used = Usage::own();
-    USED[0].store(used.user_seconds.to_bits(), Ordering::Relaxed);
-    USED[1].store(used.system_seconds.to_bits(), Ordering::Relaxed);
+    let used = [
+        used.user_seconds.to_bits(),
+        used.system_seconds.to_bits(),
+        used.minor_faults,
+        used.major_faults,
+        used.voluntary_switches,
+        used.involuntary_switches,
+    ];
+    for (place, used) in USED.iter().zip(used) {
+        place.store(used, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the loader calls what is in this section, before `main`, with nothing that the
@@ -45,15 +55,21 @@ extern "C" fn note() {
 static NOTE: extern "C" fn() = note;
 
 /// What was noted.
-pub fn taken() -> Inherited {
+pub(crate) fn taken() -> Inherited {
     let noted = NOTED.load(Ordering::Relaxed);
+    let [user, system, minor_faults, major_faults, voluntary_switches, involuntary_switches] =
+        std::array::from_fn(|which| USED[which].load(Ordering::Relaxed));
     Inherited {
         ignores_sigpipe: noted & IGNORES_SIGPIPE != 0,
         closed: [0, 1, 2].map(|stream| noted & (1 << stream) != 0),
         used: Usage {
-            user_seconds: f64::from_bits(USED[0].load(Ordering::Relaxed)),
-            system_seconds: f64::from_bits(USED[1].load(Ordering::Relaxed)),
-            ..Usage::default()
+            user_seconds: f64::from_bits(user),
+            system_seconds: f64::from_bits(system),
+            largest_rss_bytes: 0,
+            minor_faults,
+            major_faults,
+            voluntary_switches,
+            involuntary_switches,
         },
     }
 }

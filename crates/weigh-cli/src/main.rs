@@ -25,11 +25,20 @@ mod show;
 use std::process::ExitCode;
 
 use clap::Parser;
+use weigh::host::{limits, out_of_memory};
 
 use args::{Args, Verb};
 use failure::Failure;
 
+/// The command runs to its end even when no memory is left for weigh.
+#[global_allocator]
+static ALLOCATOR: out_of_memory::Allocator = out_of_memory::Allocator;
+
 fn main() -> ExitCode {
+    limits::with_enough_stack(begin)
+}
+
+fn begin() -> ExitCode {
     let inherited = inherited::taken();
     let outcome = if gpu_tracker::is_called(std::env::args_os().next().as_deref()) {
         gpu_tracker::act(inherited)
@@ -55,7 +64,7 @@ fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failu
         Verb::Attach(options) => follow::attach(options),
         Verb::Watch(options) => follow::watch(options),
         Verb::Phase(options) => phase::phase(options, inherited),
-        Verb::Mark { text } => phase::mark(&text),
+        Verb::Mark { text } => phase::mark(&text, inherited),
         Verb::Show(options) => show::show(options),
         Verb::Export(options) => export::export(options),
         Verb::Report(options) => report::report(options),

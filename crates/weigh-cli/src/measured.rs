@@ -12,7 +12,7 @@ use crate::result_file::ResultFile;
 use crate::{config, export, print, report, show};
 
 /// A measurement that is about to be, with everything checked.
-pub struct Measured<'a> {
+pub(crate) struct Measured<'a> {
     /// How to measure.
     pub settings: Settings,
     args: &'a Measuring,
@@ -22,7 +22,7 @@ pub struct Measured<'a> {
 
 impl<'a> Measured<'a> {
     /// Checks the options and opens what will be written.
-    pub fn prepare(args: &'a Measuring, wait_all: bool) -> Result<Measured<'a>, Failure> {
+    pub(crate) fn prepare(args: &'a Measuring, wait_all: bool) -> Result<Measured<'a>, Failure> {
         let file = config::read()?;
         let units = args.sizes.units.unwrap_or_else(|| file.units());
         let settings = file.settings(args, wait_all)?;
@@ -36,19 +36,19 @@ impl<'a> Measured<'a> {
     }
 
     /// Nothing was measured: leaves nothing behind.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         if let Some(file) = self.file.take() {
             file.forget();
         }
     }
 
     /// Whether nobody wants to read anything.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.args.quiet
     }
 
     /// Writes and prints what was asked for.
-    pub fn tell(
+    pub(crate) fn tell(
         &mut self,
         mut summary: Summary,
         recording: Option<&Path>,
@@ -62,6 +62,11 @@ impl<'a> Measured<'a> {
         }
         if let (Some(recording), false) = (recording, args.export.is_empty()) {
             warnings.extend(export::at_end(recording, &args.export));
+        }
+        if recording.is_none() {
+            let asked = [("report", args.report.is_empty()), ("export", args.export.is_empty())];
+            let dropped = asked.into_iter().filter(|(_, is_empty)| !is_empty);
+            warnings.extend(dropped.map(|(what, _)| format!("no {what}: there is no recording")));
         }
         let mut reports = Vec::new();
         if let (Some(recording), false) = (recording, args.report.is_empty()) {

@@ -12,7 +12,7 @@ use crate::progress::Bar;
 use crate::{config, print, show};
 
 /// Puts recordings together, and says what they used.
-pub fn merge(args: MergeArgs) -> Result<u8, Failure> {
+pub(crate) fn merge(args: MergeArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
     let mut recordings = Vec::new();
     for run in args.runs {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::print;
 
 /// Lists every metric.
-pub fn metrics(format: Format) -> Result<u8, Failure> {
+pub(crate) fn metrics(format: Format) -> Result<u8, Failure> {
     let described: Vec<Described> = collect::catalogue().map(Described::from).collect();
     print::out(&match format {
         Format::Json => serde_json::to_string_pretty(&described).unwrap_or_default() + "\n",

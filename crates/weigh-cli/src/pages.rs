@@ -7,7 +7,7 @@ use crate::failure::{Failure, USAGE};
 use crate::print;
 
 /// Prints the completions of a shell.
-pub fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "weigh", &mut script);
     print::out(&String::from_utf8_lossy(&script));
@@ -15,7 +15,7 @@ pub fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 }
 
 /// Prints a manual page.
-pub fn man(verb: Option<&str>) -> Result<u8, Failure> {
+pub(crate) fn man(verb: Option<&str>) -> Result<u8, Failure> {
     let mut weigh = Args::command();
     weigh.build();
     let command = match verb {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use weigh::compat::{oasis, perfmon};
 use weigh::destination;
-use weigh::plot::{self, Chart, Gatherer, predecessors, svg};
+use weigh::plot::{self, Chart, Gatherer, svg};
 use weigh::quantity::Units;
 use weigh::record::Recording;
 
@@ -19,7 +20,7 @@ const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 380.0;
 
 /// Draws charts, and prints the names of the files.
-pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
+pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
     if args.list {
         print::out(&plot::names().iter().map(|name| format!("{name}\n")).collect::<String>());
         return Ok(0);
@@ -38,15 +39,15 @@ pub fn plot(args: PlotArgs) -> Result<u8, Failure> {
     }
     let directory = show::find(args.run)?;
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
-    recording.damage().iter().for_each(|what| print::warning(what));
+    print::losses(&recording);
     let units = config::units(args.sizes.units)?;
     let mut drawing = Drawing { force: args.force, files: Vec::new() };
     let into = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     match (args.drawer, one_file) {
         (Some(drawer), _) => {
             let pictures = match drawer {
-                Drawer::Oasis => predecessors::oasis(&recording),
-                Drawer::Perfmon => predecessors::perfmon(&recording),
+                Drawer::Oasis => oasis::pictures(&recording),
+                Drawer::Perfmon => perfmon::pictures(&recording),
             };
             for picture in pictures.map_err(|error| of_recording(&error))? {
                 let pixels = picture.png().map_err(not_drawn)?;
@@ -102,7 +103,7 @@ fn kind_of(path: &Path) -> Option<Picture> {
 }
 
 /// A drawing as a PNG.
-pub fn pixels(drawn: &str, scale: f32) -> Result<Vec<u8>, Failure> {
+pub(crate) fn pixels(drawn: &str, scale: f32) -> Result<Vec<u8>, Failure> {
     plot::png(drawn, scale).map_err(not_drawn)
 }
 

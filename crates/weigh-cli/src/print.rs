@@ -7,6 +7,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use weigh::record::Recording;
 use weigh::words::{broken, printable};
 
 use crate::failure::Failure;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 /// Writes to stdout. A reader that has gone away wants no more; anything else is a failure.
-pub fn out(text: &str) {
+pub(crate) fn out(text: &str) {
     let mut stdout = anstream::stdout();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let Err(error) = written
@@ -28,29 +29,37 @@ pub fn out(text: &str) {
 }
 
 /// Whether something that was asked for could not be written.
-pub fn is_lost() -> bool {
+pub(crate) fn is_lost() -> bool {
     IS_LOST.load(Ordering::Relaxed)
 }
 
 /// Writes to stderr.
-pub fn err(text: &str) {
+pub(crate) fn err(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
 /// Whether somebody sees what is written to stderr at once.
-pub fn err_is_terminal() -> bool {
+pub(crate) fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
 /// Says what could not be done, why, and what to type.
-pub fn failure(failure: &Failure) {
+pub(crate) fn failure(failure: &Failure) {
     // Names of files, phases and programs are somebody else's words.
     let [what, cause, hint] = [&failure.what, &failure.cause, &failure.hint].map(|s| printable(s));
     err(&format!("weigh: {what}\n  cause: {cause}\n  hint:  {hint}\n"));
 }
 
+/// Says what a recording lacks.
+pub(crate) fn losses(recording: &Recording) {
+    recording
+        .losses()
+        .sentences()
+        .for_each(|lost| warning(&format!("the recording is not whole: {lost}")));
+}
+
 /// Says what went wrong without being the end of anything.
-pub fn warning(text: &str) {
+pub(crate) fn warning(text: &str) {
     const BEFORE: &str = "weigh: warning: ";
     let text = printable(text);
     // A script finds each on a line of its own.
@@ -59,17 +68,17 @@ pub fn warning(text: &str) {
 }
 
 /// Words that end before column 80, their further lines under the first.
-pub fn indented(words: &str, column: usize) -> String {
+pub(crate) fn indented(words: &str, column: usize) -> String {
     broken(words, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
 /// Names files, one on a line, for people and for scripts.
-pub fn files(files: &[PathBuf]) {
+pub(crate) fn files(files: &[PathBuf]) {
     out(&files.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
 }
 
 /// A table without borders, for people.
-pub fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) -> String {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());

@@ -8,16 +8,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far a piece of work is; it is gone when the work is done.
-pub struct Bar(ProgressBar);
+pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
     /// Counts rows.
-    pub fn of_rows() -> Bar {
+    pub(crate) fn of_rows() -> Bar {
         Bar::new("{wide_bar} {percent:>3} %  {human_pos} of {human_len} rows  {eta} left")
     }
 
     /// Says what is being done.
-    pub fn of_steps() -> Bar {
+    pub(crate) fn of_steps() -> Bar {
         Bar::new("{wide_bar} {percent:>3} %  {msg}")
     }
 
@@ -29,7 +29,7 @@ impl Bar {
     }
 
     /// So much of it is done.
-    pub fn show(&self, done: u64, of: u64) {
+    pub(crate) fn show(&self, done: u64, of: u64) {
         if self.0.is_hidden() && self.0.elapsed() > PATIENCE {
             // It stays hidden where stderr is not a terminal.
             self.0.set_draw_target(ProgressDrawTarget::stderr());
@@ -39,7 +39,7 @@ impl Bar {
     }
 
     /// This is being done now.
-    pub fn say(&self, what: &str) {
+    pub(crate) fn say(&self, what: &str) {
         self.0.set_message(what.to_owned());
     }
 }

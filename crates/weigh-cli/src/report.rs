@@ -24,7 +24,7 @@ const NAME: &str = "report";
 const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true };
 
 /// Writes reports, and prints the names of the files.
-pub fn report(args: ReportArgs) -> Result<u8, Failure> {
+pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
     let units = config::units(args.sizes.units)?;
     let place = match args.output {
@@ -41,7 +41,7 @@ pub fn report(args: ReportArgs) -> Result<u8, Failure> {
 }
 
 /// Writes reports of a run that has just ended: the files, or what went wrong.
-pub fn at_end(
+pub(crate) fn at_end(
     recording: &Path,
     kinds: &[Kind],
     units: weigh::quantity::Units,
@@ -52,9 +52,9 @@ pub fn at_end(
 }
 
 /// The report of a recording.
-pub fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Document, Failure> {
+pub(crate) fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Document, Failure> {
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
-    recording.damage().iter().for_each(|what| print::warning(what));
+    print::losses(&recording);
     let bar = Bar::of_steps();
     bar.say("reading the recording");
     report::read(&recording, units, |share| bar.show((share * 1000.0) as u64, 1000))

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file that a result will be written into.
-pub struct ResultFile {
+pub(crate) struct ResultFile {
     path: PathBuf,
     file: File,
     was_there: bool,
@@ -17,7 +17,7 @@ pub struct ResultFile {
 impl ResultFile {
     /// Opens it, and leaves what is in it; says why when that cannot be.
     #[expect(clippy::disallowed_methods, reason = "a file the user asked for")]
-    pub fn open(path: &Path) -> Result<ResultFile, String> {
+    pub(crate) fn open(path: &Path) -> Result<ResultFile, String> {
         let was_there = path.exists();
         let opened = std::fs::OpenOptions::new()
             .write(true)
@@ -33,7 +33,7 @@ impl ResultFile {
     }
 
     /// The run was refused: leaves everything as it was.
-    pub fn forget(self) {
+    pub(crate) fn forget(self) {
         if !self.was_there {
             // If it cannot be removed it stays behind empty, which harms nobody.
             let _ = std::fs::remove_file(self.path);
@@ -41,10 +41,15 @@ impl ResultFile {
     }
 
     /// Writes the result; what was there is gone.
-    pub fn write(mut self, result: &[u8]) -> Result<(), String> {
+    pub(crate) fn write(mut self, result: &[u8]) -> Result<(), String> {
         // Pipes and devices cannot be cut, and need not be.
         let _ = self.file.set_len(0);
         let written = self.file.write_all(result);
-        written.map_err(|error| format!("no result in {}: {error}", self.path.display()))
+        written.map_err(|error| {
+            let why = format!("no result in {}: {error}", self.path.display());
+            // Half of one, or an empty one, would be taken for a result.
+            self.forget();
+            why
+        })
     }
 }

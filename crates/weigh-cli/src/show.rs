@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use weigh::export::{python, pytyche};
+use weigh::catalog::FigureId;
+use weigh::compat::{python, pytyche};
 use weigh::quantity::{self, Units};
-use weigh::record::{self, Recording, files};
+use weigh::record::{Recording, files};
 use weigh::report::{gpus, phases, text};
 use weigh::summary::{self, Figure, Summary};
 
@@ -13,10 +14,11 @@ use crate::failure::{Failure, of_recording};
 use crate::{config, print, report};
 
 /// Shows one recording.
-pub fn show(args: ShowArgs) -> Result<u8, Failure> {
+pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
     let directory = find(args.run)?;
     if args.pytyche_summary {
         let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+        print::losses(&recording);
         let used = pytyche::resources(&recording).map_err(|error| of_recording(&error))?;
         print::out(&resources(&used));
         return Ok(0);
@@ -26,7 +28,9 @@ pub fn show(args: ShowArgs) -> Result<u8, Failure> {
         print::out(&weigh::report::github(&report::read(&directory, units)?));
         return Ok(0);
     }
-    let summary = load(&directory).map_err(|error| of_recording(&error))?;
+    let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
+    let summary = summary::of(&recording).map_err(|error| of_recording(&error))?;
+    print::losses(&recording);
     let style = text::Style { units, colour: true };
     print::out(&match args.format {
         For::Json if args.phases => json(&of_phases(&summary))?,
@@ -46,21 +50,17 @@ pub fn show(args: ShowArgs) -> Result<u8, Failure> {
 }
 
 /// What pytyche would tell, as its users dump it.
-pub fn resources(used: &pytyche::ResourceSummary) -> String {
+pub(crate) fn resources(used: &pytyche::ResourceSummary) -> String {
     python::dumps(&used.to_dict(), 2) + "\n"
-}
-
-/// The summary of a recording, made from what was recorded.
-fn load(directory: &Path) -> Result<Summary, record::Error> {
-    summary::of(&Recording::open(directory)?)
 }
 
 /// The phases for programs: all of one name together, and one by one.
 fn of_phases(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
         "run": summary.run,
-        "statistics": summary::phases::statistics(&summary.phases),
+        "statistics": summary.named_phases(),
         "phases": summary.phases,
+        "phases_not_listed": summary.phases_not_listed,
     })
 }
 
@@ -70,18 +70,18 @@ fn of_gpus(summary: &Summary) -> serde_json::Value {
 }
 
 /// Something for programs.
-pub fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+pub(crate) fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(document)
         .map(|json| json + "\n")
         .map_err(|error| Failure::new("cannot write JSON", error, "weigh show --format text"))
 }
 
 /// Every figure with its bounds, for people.
-pub fn every_figure(summary: &Summary) -> String {
+pub(crate) fn every_figure(summary: &Summary) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v}"));
-    let row = |(name, figure): (&String, &Figure)| {
+    let row = |(id, figure): (FigureId, &Figure)| {
         vec![
-            name.clone(),
+            id.name().to_owned(),
             number(figure.value),
             figure.method.map_or("-", |method| method.name()).to_owned(),
             number(figure.lower),
@@ -94,7 +94,7 @@ pub fn every_figure(summary: &Summary) -> String {
 }
 
 /// The recording that is meant: a directory, a name under the default one, or the newest.
-pub fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
+pub(crate) fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let here = Path::new(files::DEFAULT_DIRECTORY);
     let hint = "record one: weigh run -- CMD";
     let Some(run) = run else {
@@ -109,7 +109,7 @@ pub fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Lists recordings, newest first.
-pub fn runs(directory: &Path) -> Result<u8, Failure> {
+pub(crate) fn runs(directory: &Path) -> Result<u8, Failure> {
     let found = files::recordings(directory).map_err(|error| {
         Failure::new("there are no recordings here", error, "record one: weigh run -- CMD")
     })?;
@@ -121,20 +121,23 @@ pub fn runs(directory: &Path) -> Result<u8, Failure> {
 
 fn row(path: &Path) -> Vec<String> {
     let name = weigh::words::printable(&path.file_name().unwrap_or_default().to_string_lossy());
-    let Ok(summary) = load(path) else {
+    let Ok(summary) = Recording::open(path).and_then(|recording| summary::of(&recording)) else {
         return vec![name, "cannot be read".to_owned()];
     };
-    let figure = |name: &str, show: &dyn Fn(f64) -> String| {
-        let value = summary.figures.get(name).and_then(|figure| figure.value);
-        value.map_or_else(|| "-".to_owned(), show)
+    let figure = |id, show: &dyn Fn(f64) -> String| {
+        summary.figures.value(id).map_or_else(|| "-".to_owned(), show)
     };
-    let end = summary.run.exit_code.map_or_else(|| "not recorded".to_owned(), |c| c.to_string());
+    let mut end =
+        summary.run.exit_code.map_or_else(|| "not recorded".to_owned(), |c| c.to_string());
+    if summary.run.ended.is_some() && !summary.run.complete {
+        end.push_str(", rows lost");
+    }
     vec![
         name,
         weigh::words::printable(&summary.run.name),
         end,
         quantity::seconds(summary.run.duration_seconds),
-        figure("cpu_time_seconds", &quantity::seconds),
-        figure("memory_peak_bytes", &|value| quantity::bytes(value, Units::Binary)),
+        figure(FigureId::CpuTime, &quantity::seconds),
+        figure(FigureId::MemoryPeak, &|value| quantity::bytes(value, Units::Binary)),
     ]
 }

@@ -16,8 +16,8 @@ use tempfile::NamedTempFile;
 /// A file that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is there already.
-    #[error("{} is there already", path.display())]
+    /// It already exists.
+    #[error("{} already exists", path.display())]
     Exists {
         /// Which one.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Refuses a file that is there already, unless it may be replaced.
+    /// Refuses a file that already exists, unless it may be replaced.
     pub fn check(path: &Path, force: bool) -> Result<(), Error> {
         if !force && path.symlink_metadata().is_ok() {
             return Err(Error::Exists { path: path.to_owned() });

@@ -27,7 +27,7 @@ print(len(table), time.perf_counter() - begin)
 ";
 
 /// Seconds and memory of `weigh export`, and seconds of pyarrow.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let rows = if bench.quick { 500_000 } else { 10_000_000 };
     let what = format!("{rows} process rows to Parquet");
     let Ok(python) = python::with_readers() else {

@@ -12,7 +12,7 @@ use crate::command;
 const AT_MOST: f64 = 10e-3;
 
 /// From the beginning of the run (just before exec) to the first row of a process.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let repeats = if bench.quick { 5 } else { 21 };
     let firsts: Vec<f64> = (0..repeats)
         .map(|_| {

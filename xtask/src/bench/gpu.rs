@@ -21,7 +21,7 @@ const LOAD: Shape = Shape { count: 200, running: 200 };
 const INTERVAL: &str = "1s";
 
 /// CPU of a tick with GPUs, beside one without.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut pairs = Vec::new();
     for _ in 0..bench.repeats() {
         pairs.push((one(bench, true)?, one(bench, false)?));

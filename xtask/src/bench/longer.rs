@@ -22,7 +22,7 @@ use super::weighed::{Shape, Weighed};
 const PIECE: i64 = 10_000_000_000;
 
 /// A recording with so many rows of processes. Nobody in it ever ends.
-pub fn recording(bench: &Bench, rows: u64) -> Result<PathBuf> {
+pub(super) fn recording(bench: &Bench, rows: u64) -> Result<PathBuf> {
     let weighed = Weighed::start(bench, Shape { count: 100, running: 100 }, "20ms")?;
     std::thread::sleep(Duration::from_secs(4));
     let directory = weighed.end_recording()?;
@@ -43,13 +43,13 @@ pub fn recording(bench: &Bench, rows: u64) -> Result<PathBuf> {
 }
 
 /// The file of a scope.
-pub fn stream(directory: &Path, recording: &Recording, scope: Scope) -> PathBuf {
+pub(super) fn stream(directory: &Path, recording: &Recording, scope: Scope) -> PathBuf {
     directory.join(&recording.manifest().host.name).join(format!("{}.arrows", scope.name()))
 }
 
 fn batches(recording: &Recording, scope: Scope) -> Result<Option<Vec<RecordBatch>>> {
     let batches = recording.batches(scope)?;
-    Ok(batches.map(|batches| batches.collect::<Result<_, _>>()).transpose()?)
+    Ok(batches.map(Iterator::collect::<Result<_, _>>).transpose()?)
 }
 
 fn lengthen(stream: &Path, batches: &[RecordBatch], pieces: i64) -> Result<()> {

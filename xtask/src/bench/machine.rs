@@ -8,11 +8,11 @@ use weigh::host::facts::Facts;
 use weigh::parse::system_stat::{self, CpuTicks};
 
 /// How busy the machine was from the beginning of the bench.
-pub struct Load(CpuTicks);
+pub(super) struct Load(CpuTicks);
 
 impl Load {
     /// From now on.
-    pub fn begin() -> Result<Load> {
+    pub(super) fn begin() -> Result<Load> {
         now().map(Load)
     }
 
@@ -32,7 +32,7 @@ fn now() -> Result<CpuTicks> {
 }
 
 /// The machine in a few lines, without what names it.
-pub fn described(load: &Load) -> Result<String> {
+pub(super) fn described(load: &Load) -> Result<String> {
     let facts = Facts::of(&Host::at(Path::new("/"))?);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find(|line| line.starts_with("model name"));

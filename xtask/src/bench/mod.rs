@@ -9,7 +9,7 @@ mod first;
 mod gpu;
 mod longer;
 mod machine;
-pub mod node;
+pub(crate) mod node;
 mod peers;
 mod rate;
 mod report;
@@ -20,7 +20,7 @@ mod tick;
 mod watch;
 mod weighed;
 
-pub use weighed::descendants;
+pub(crate) use weighed::descendants;
 
 use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
@@ -36,7 +36,7 @@ use table::Line;
 
 /// What to measure.
 #[derive(Debug, Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// Shorter and once each: to see that it works, not to be believed
     #[arg(long)]
     quick: bool,
@@ -46,7 +46,7 @@ pub struct Options {
 }
 
 /// What every measurement needs.
-pub struct Bench {
+pub(crate) struct Bench {
     /// The program that is measured.
     weigh: PathBuf,
     /// Ourselves as a release build: loads and bare reads must not be slower than they need be.
@@ -112,7 +112,7 @@ fn timed(bench: &Bench, arguments: &[PathBuf]) -> Result<Timed> {
 }
 
 /// Builds, measures, prints; writes BENCHMARKS.md when everything was measured in full.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
     if !MEASUREMENTS.iter().any(|(name, _)| wanted(name)) {
         let names: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();

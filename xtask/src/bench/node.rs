@@ -26,13 +26,13 @@ const PORTS: u64 = 4;
 
 /// Where the machine is.
 #[derive(Debug, Args)]
-pub struct Options {
+pub(crate) struct Options {
     /// The root of its files
     root: std::path::PathBuf,
 }
 
 /// CPU of a tick, as a release build of ourselves finds it.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(crate) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let root = bench.fresh("machine");
     make(&root)?;
     let mut costs = Vec::new();
@@ -47,7 +47,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
 }
 
 /// Ticks a second apart over the machine at a root; prints the CPU time of one.
-pub fn run(options: &Options) -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     const TICKS: u64 = 300;
     let host = Host::at(&options.root)?;
     let settings = Settings { skip: vec!["process".into()], ..Settings::default() };

@@ -47,7 +47,7 @@ const RECORDERS: [Recorder; 2] =
     [("top", &["-b", "-d", "1", "-n"]), ("pidstat", &["-u", "-r", "-p", "ALL", "1"])];
 
 /// CPU of a look at processes, weigh beside the others.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut lines = predecessors(bench)?;
     for recorder in RECORDERS {
         lines.push(beside_recorder(bench, recorder)?);

@@ -14,7 +14,7 @@ use super::weighed::{Shape, Weighed};
 const HELD: f64 = 0.99;
 
 /// Ticks that came, of those that were due.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let ms = Duration::from_millis(1);
     let cases = [
         (Shape { count: 100, running: 100 }, 10 * ms, "10ms", "100 Hz"),

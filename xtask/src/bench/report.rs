@@ -10,7 +10,7 @@ const MOST_MEMORY: f64 = 300.0;
 const LARGEST_PAGE: f64 = 2.0;
 
 /// Seconds, memory and size of the page; and of the paper.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let rows = if bench.quick { 100_000 } else { 1_000_000 };
     let directory = longer::recording(bench, rows)?;
     let mut lines = Vec::new();
@@ -24,7 +24,7 @@ pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
                 timed(bench, &[&arguments[..], &[out.clone(), directory.clone()]].concat())?;
             let show = timed(bench, &["show".into(), directory.clone()])?;
             let size = std::fs::metadata(out.join(format!("report.{kind}")))?.len();
-            runs.push((report, show, size as f64 / (1 << 20) as f64));
+            runs.push((report, show, size as f64 / f64::from(1 << 20)));
         }
         let seconds = median(runs.iter().map(|run| run.0.seconds));
         let show = median(runs.iter().map(|run| run.1.seconds));

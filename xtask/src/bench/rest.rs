@@ -13,7 +13,7 @@ const AT_MOST: f64 = 30.0;
 
 /// Bytes of process.arrows for each row in it, the schema left out: it stands there once,
 /// whether the run lasts a second or a week.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     [Shape { count: 100, running: 100 }, Shape { count: 1, running: 1 }]
         .into_iter()
         .map(|shape| {

@@ -30,7 +30,7 @@ struct Took {
 }
 
 /// The median slowdown of many pairs, and its error.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let pairs = if bench.quick { 5 } else { 100 };
     let mut load = Weighed::start(bench, threads)?;

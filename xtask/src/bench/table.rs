@@ -10,7 +10,7 @@ const END: &str = "<!-- Until here. -->";
 
 /// One measurement.
 #[derive(Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// What was measured.
     pub what: String,
     /// What came of it.
@@ -25,7 +25,7 @@ pub struct Line {
 
 /// Whether a goal is reached.
 #[derive(Debug, Clone, Copy)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// It is.
     Reached,
     /// It is not.
@@ -36,7 +36,7 @@ pub enum Verdict {
 
 impl Line {
     /// A line with a result only.
-    pub fn new(what: impl Into<String>, weigh: impl Into<String>) -> Line {
+    pub(crate) fn new(what: impl Into<String>, weigh: impl Into<String>) -> Line {
         Line {
             what: what.into(),
             weigh: weigh.into(),
@@ -47,23 +47,23 @@ impl Line {
     }
 
     /// Beside something else.
-    pub fn beside(self, beside: impl Into<String>, ratio: impl Into<String>) -> Line {
+    pub(crate) fn beside(self, beside: impl Into<String>, ratio: impl Into<String>) -> Line {
         Line { beside: beside.into(), ratio: ratio.into(), ..self }
     }
 
     /// With a goal, which is reached or not.
-    pub fn goal(self, goal: impl Into<String>, reached: bool) -> Line {
+    pub(crate) fn goal(self, goal: impl Into<String>, reached: bool) -> Line {
         self.judged(goal, if reached { Verdict::Reached } else { Verdict::Missed })
     }
 
     /// With a goal and what is known about reaching it.
-    pub fn judged(self, goal: impl Into<String>, verdict: Verdict) -> Line {
+    pub(crate) fn judged(self, goal: impl Into<String>, verdict: Verdict) -> Line {
         Line { goal: Some((goal.into(), verdict)), ..self }
     }
 }
 
 /// The table as Markdown, which a terminal shows well enough.
-pub fn markdown(lines: &[Line]) -> String {
+pub(super) fn markdown(lines: &[Line]) -> String {
     let head = ["measured", "weigh", "beside it", "ratio", "goal", ""].map(str::to_owned);
     let mut rows = vec![head.to_vec(), vec!["---".to_owned(); 6]];
     rows.extend(lines.iter().map(|line| {
@@ -88,7 +88,7 @@ pub fn markdown(lines: &[Line]) -> String {
 }
 
 /// Puts the report into BENCHMARKS.md, between its marks.
-pub fn write(report: &str) -> Result<()> {
+pub(super) fn write(report: &str) -> Result<()> {
     let path = root().join(FILE);
     let there = std::fs::read_to_string(&path).context(FILE)?;
     let (before, rest) =
@@ -100,7 +100,7 @@ pub fn write(report: &str) -> Result<()> {
 }
 
 /// The middle one; of an even number the mean of the two in the middle.
-pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     match (values.len(), values.len() / 2) {
@@ -111,7 +111,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// A time as people read it.
-pub fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     if seconds < 1e-3 {
         format!("{:.1} µs", seconds * 1e6)
     } else {

@@ -29,7 +29,7 @@ const AT_MOST: f64 = 1.5;
 const MOSTLY_IDLE: (u32, f64) = (100, 6e-3);
 
 /// CPU of a tick, for every shape.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let mut pairs = vec![Vec::new(); SHAPES.len()];
     // Round by round, so that a slow minute of the machine meets every shape.
@@ -73,7 +73,7 @@ fn one(bench: &Bench, shape: Shape) -> Result<((f64, f64), Found)> {
 }
 
 /// A load in words.
-pub fn named(shape: Shape) -> String {
+pub(super) fn named(shape: Shape) -> String {
     let processes = if shape.count == 1 { "process" } else { "processes" };
     match (shape.count, shape.running) {
         (count, 0) => format!("{count} {processes}, idle"),
@@ -84,7 +84,7 @@ pub fn named(shape: Shape) -> String {
 }
 
 /// Resident memory of weigh, with one process and with many.
-pub fn memory(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn memory(bench: &Bench) -> Result<Vec<Line>> {
     let shapes = [(Shape { count: 1, running: 1 }, 12), (Shape { count: 1000, running: 100 }, 20)];
     shapes
         .into_iter()
@@ -92,7 +92,7 @@ pub fn memory(bench: &Bench) -> Result<Vec<Line>> {
             let weighed = Weighed::start(bench, shape, "100ms")?;
             // Two batches are written meanwhile.
             std::thread::sleep(Duration::from_secs(if bench.quick { 1 } else { 4 }));
-            let mib = weighed.end()?.monitor("memory_peak_bytes")? as f64 / (1 << 20) as f64;
+            let mib = weighed.end()?.monitor("memory_peak_bytes")? as f64 / f64::from(1 << 20);
             let line = Line::new(format!("memory, {}", named(shape)), format!("{mib:.1} MiB"));
             Ok(line.goal(format!("≤ {most} MiB"), mib <= f64::from(most)))
         })

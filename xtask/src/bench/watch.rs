@@ -20,7 +20,7 @@ const OTHERS: usize = 5000;
 const AT_MOST: f64 = 1.5;
 
 /// CPU of a tick, by who finds newcomers.
-pub fn measure(bench: &Bench) -> Result<Vec<Line>> {
+pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let _others = Others::start(bench)?;
     let mut pairs = [Vec::new(), Vec::new()];
     for _ in 0..bench.repeats() {

@@ -16,7 +16,7 @@ use crate::probe::Found;
 
 /// A load: so many processes, so many of which run between two ticks.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub(super) struct Shape {
     /// Processes.
     pub count: u32,
     /// How many of them wake up 20 times a second.
@@ -24,7 +24,7 @@ pub struct Shape {
 }
 
 /// A run of weigh that is under way.
-pub struct Weighed {
+pub(super) struct Weighed {
     child: Child,
     directory: PathBuf,
     begin: Instant,
@@ -37,19 +37,19 @@ const LONGEST: u64 = 120;
 
 impl Weighed {
     /// Starts weigh, to record into a directory what is known of some processes.
-    pub fn of(command: &mut Command, directory: &Path, pids: Vec<u32>) -> Result<Weighed> {
+    pub(super) fn of(command: &mut Command, directory: &Path, pids: Vec<u32>) -> Result<Weighed> {
         let begin = Instant::now();
         let child = command.stdin(Stdio::null()).spawn().context("cannot start weigh")?;
         Ok(Weighed { child, directory: directory.to_owned(), begin, pids })
     }
 
     /// Starts weigh over a load and waits until all of its processes are there.
-    pub fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
+    pub(super) fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
         Weighed::start_by(Command::new(&bench.weigh), bench, shape, interval)
     }
 
     /// The same, by a weigh with variables of its own.
-    pub fn start_by(
+    pub(super) fn start_by(
         mut command: Command,
         bench: &Bench,
         shape: Shape,
@@ -73,12 +73,17 @@ impl Weighed {
     }
 
     /// The time since weigh was started, which its recording counts from, too.
-    pub fn now(&self) -> Duration {
+    pub(super) fn now(&self) -> Duration {
         self.begin.elapsed()
     }
 
     /// Runs the bare reads on the same processes for a while.
-    pub fn probe(&self, bench: &Bench, interval: Duration, window: Duration) -> Result<Found> {
+    pub(super) fn probe(
+        &self,
+        bench: &Bench,
+        interval: Duration,
+        window: Duration,
+    ) -> Result<Found> {
         let mut command = Command::new(&bench.xtask);
         command.args(["probe", "--interval", &interval.as_millis().to_string()]);
         command.args(["--ticks", &(window.as_millis() / interval.as_millis()).to_string()]);
@@ -91,12 +96,12 @@ impl Weighed {
     }
 
     /// Ends the load, and so the run.
-    pub fn end(self) -> Result<Ended> {
+    pub(super) fn end(self) -> Result<Ended> {
         Ended::open(&self.end_recording()?)
     }
 
     /// The same, for somebody who wants to read the recording.
-    pub fn end_recording(mut self) -> Result<PathBuf> {
+    pub(super) fn end_recording(mut self) -> Result<PathBuf> {
         // SAFETY: kill takes numbers; the child has not been waited for.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         self.child.wait().context("weigh")?;
@@ -126,7 +131,7 @@ struct Look {
 }
 
 /// A run that has ended, and its recording.
-pub struct Ended {
+pub(super) struct Ended {
     directory: PathBuf,
     looks: Vec<Look>,
     /// Rows of processes.
@@ -139,7 +144,7 @@ pub struct Ended {
 
 impl Ended {
     /// Reads a recording.
-    pub fn open(directory: &Path) -> Result<Ended> {
+    pub(super) fn open(directory: &Path) -> Result<Ended> {
         let shown = || directory.display().to_string();
         let summary = std::fs::read(directory.join("summary.json")).with_context(shown)?;
         let summary: serde_json::Value = serde_json::from_slice(&summary).with_context(shown)?;
@@ -173,14 +178,14 @@ impl Ended {
 
     /// CPU seconds of weigh for a tick between two moments, of the thread that samples and of
     /// all; start-up and end are not in it.
-    pub fn cpu_per_tick(&self, from: Duration, until: Duration) -> Result<(f64, f64)> {
+    pub(super) fn cpu_per_tick(&self, from: Duration, until: Duration) -> Result<(f64, f64)> {
         let (first, last) = self.between(from, until)?;
         let ticks = (last.ticks - first.ticks) as f64;
         Ok(((last.sampling - first.sampling) / ticks, (last.cpu - first.cpu) / ticks))
     }
 
     /// The share of ticks between two moments that came when they were due.
-    pub fn held(&self, from: Duration, until: Duration) -> Result<f64> {
+    pub(super) fn held(&self, from: Duration, until: Duration) -> Result<f64> {
         let (first, last) = self.between(from, until)?;
         let (came, missed) = (last.ticks - first.ticks, last.missed - first.missed);
         Ok(came as f64 / (came + missed) as f64)
@@ -195,7 +200,7 @@ impl Ended {
     }
 
     /// Bytes of the file that holds what processes used, and of the schema at its head.
-    pub fn process_bytes(&self) -> Result<(u64, u64)> {
+    pub(super) fn process_bytes(&self) -> Result<(u64, u64)> {
         let recording = Recording::open(&self.directory)?;
         let host = &recording.manifest().host.name;
         let path = self.directory.join(host).join("process.arrows");
@@ -207,13 +212,13 @@ impl Ended {
     }
 
     /// A number that the summary has about the monitor.
-    pub fn monitor(&self, key: &str) -> Result<u64> {
+    pub(super) fn monitor(&self, key: &str) -> Result<u64> {
         self.monitor[key].as_u64().with_context(|| format!("monitor.{key} in the summary"))
     }
 }
 
 /// Every process under this one, itself left out.
-pub fn descendants(of: u32) -> Vec<u32> {
+pub(crate) fn descendants(of: u32) -> Vec<u32> {
     let parents: Vec<(u32, u32)> = std::fs::read_dir("/proc")
         .into_iter()
         .flatten()

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::command;
 
 /// The page, asked of this program.
-pub fn page(weigh: &Path) -> Result<String> {
+pub(super) fn page(weigh: &Path) -> Result<String> {
     let overview = help(weigh, None)?;
     let verbs = verbs(&overview);
     if verbs.is_empty() {

@@ -6,7 +6,7 @@ use weigh::collect::{SOURCES, Source};
 use super::table;
 
 /// The page.
-pub fn page() -> String {
+pub(super) fn page() -> String {
     let mut text = "# Metrics\n\n\
         Everything that weigh can record, by the collector that measures it. `weigh metrics` prints \
         the same, and `weigh doctor` says which collectors work on a machine. A *gauge* is a level \

@@ -1,23 +1,32 @@
-//! `summary.md`: the keys of the summary, from a real one.
+//! `summary.md`: the keys of the summary.
 //!
-//! Values, and words that depend on the machine, are left out: the page is
-//! compared on other machines.
+//! Figures are those that are declared; the other keys are those of a real summary, without their
+//! values, because the page is compared on other machines.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use weigh::catalog::{FigureId, FigureScope};
 
 use super::table;
 use crate::command;
 
-/// A run with descendants, busy in its first half only: every figure is known, and the
-/// peak of the cores comes from the ticks and not from the mean.
-const COMMAND: [&str; 3] =
-    ["sh", "-c", "sleep 0.5 & timeout 0.5 sh -c 'while :; do :; done'; sleep 0.5; wait"];
+/// A run that has a tool, whose keys are on the page.
+const COMMAND: [&str; 2] = ["sleep", "0.1"];
 
-/// The page, and whether this machine can measure everything that is on by default.
-pub fn page(weigh: &Path) -> Result<(String, bool)> {
+/// Where figures stand in a summary.
+const PLACES: [(FigureScope, &str, &str); 6] = [
+    (FigureScope::Run, "figures", "The run as a whole."),
+    (FigureScope::Main, "parts.main.figures", "The command's own process."),
+    (FigureScope::Descendants, "parts.descendants.figures", "Everything it started."),
+    (FigureScope::Combined, "parts.combined.figures", "Both together."),
+    (FigureScope::System, "parts.system.figures", "The machine, whoever used it."),
+    (FigureScope::Phase, "phases[].figures", "One phase."),
+];
+
+/// The page.
+pub(super) fn page(weigh: &Path) -> Result<String> {
     let mut run = command::at_root(weigh);
     run.args(["run", "--no-record", "--format", "json", "--"]).args(COMMAND);
     let (_, json) = command::output(&mut run)?;
@@ -30,19 +39,9 @@ pub fn page(weigh: &Path) -> Result<(String, bool)> {
         the value comes from; `at_seconds`, when a peak was reached; `reason`, why the value is \
         missing or not exact.\n"
         .to_owned();
-    text.push_str("\n## figures\n\nThe run as a whole.\n\n");
-    text.push_str(&figures(&summary["figures"])?);
-    let parts = summary["parts"].as_object().context("parts of the summary")?;
-    for (part, content) in parts {
-        let about = match part.as_str() {
-            "main" => "The command's own process.",
-            "descendants" => "Everything it started.",
-            "combined" => "Both together.",
-            "system" => "The machine, whoever used it.",
-            _ => "",
-        };
-        text.push_str(&format!("\n## parts.{part}.figures\n\n{about}\n\n"));
-        text.push_str(&figures(&content["figures"])?);
+    for (scope, place, about) in PLACES {
+        text.push_str(&format!("\n## {place}\n\n{about}\n\n"));
+        text.push_str(&figures(scope));
     }
     text.push_str(
         "\n## tools\n\n\
@@ -62,17 +61,16 @@ pub fn page(weigh: &Path) -> Result<(String, bool)> {
             if inside.is_empty() { String::new() } else { format!(": {}", inside.join(", ")) };
         text.push_str(&format!("- `{key}`{inside}\n"));
     }
-    let faults = summary["monitor"]["faults"].as_array();
-    Ok((text, faults.is_some_and(Vec::is_empty)))
+    Ok(text)
 }
 
-fn figures(figures: &Value) -> Result<String> {
-    let figures = figures.as_object().context("figures of the summary")?;
-    let rows = figures.iter().map(|(name, figure)| {
-        let source = figure["source"].as_str().unwrap_or_default();
-        vec![format!("`{name}`"), unit(name).to_owned(), source.to_owned()]
-    });
-    Ok(table(&["figure", "unit", "source"], rows))
+fn figures(scope: FigureScope) -> String {
+    let mut here: Vec<FigureId> =
+        FigureId::ALL.iter().copied().filter(|id| id.is_in(scope)).collect();
+    here.sort_unstable();
+    let row =
+        |id: FigureId| vec![format!("`{}`", id.name()), id.unit().name().to_owned(), id.help()];
+    table(&["figure", "unit", "meaning"], here.into_iter().map(row))
 }
 
 /// The keys of a tool, every one of which has the same.
@@ -82,7 +80,7 @@ fn tools(tools: &Value) -> Result<String> {
     Ok(table(&["key", "unit"], rows.map(|key| vec![format!("`{key}`"), unit(key).to_owned()])))
 }
 
-/// The unit that ends a figure's name.
+/// The unit that ends a key.
 fn unit(name: &str) -> &'static str {
     let suffixes =
         [("_seconds", "seconds"), ("_bytes", "bytes"), ("_joules", "joules"), ("_ratio", "ratio")];
@@ -93,23 +91,9 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// The page without its last column.
-pub fn without_sources(page: &str) -> String {
-    let cut = |line: &str| match line.trim_end_matches(" |").rsplit_once(" | ") {
-        Some((rest, _)) if line.starts_with("| ") => rest.to_owned(),
-        _ => line.to_owned(),
-    };
-    page.lines().map(cut).collect::<Vec<_>>().join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_sources_only_names_and_units_are_left() {
-        assert_eq!(without_sources("text\n| `a` | 1 | wait4 |\n"), "text\n| `a` | 1");
-    }
 
     #[test]
     fn the_unit_is_the_end_of_the_name() {

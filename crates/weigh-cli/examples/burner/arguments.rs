@@ -13,27 +13,27 @@ const SIZE_UNITS: [(&str, u64); 5] =
     [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1), ("", 1)];
 
 /// What is left of the command line.
-pub struct Arguments(VecDeque<OsString>);
+pub(crate) struct Arguments(VecDeque<OsString>);
 
 impl Arguments {
     /// All words after the program's name.
-    pub fn new(words: Vec<OsString>) -> Self {
+    pub(crate) fn new(words: Vec<OsString>) -> Self {
         Self(words.into())
     }
 
     /// The next word; `what` is its name in the usage.
-    pub fn word(&mut self, what: &str) -> Result<OsString, Failure> {
+    pub(crate) fn word(&mut self, what: &str) -> Result<OsString, Failure> {
         self.0.pop_front().ok_or_else(|| Failure::Usage(format!("{what} is missing")))
     }
 
     /// Whether the flag was given, wherever it stands.
-    pub fn flag(&mut self, name: &str) -> bool {
+    pub(crate) fn flag(&mut self, name: &str) -> bool {
         let position = self.0.iter().position(|word| word == name);
         position.and_then(|position| self.0.remove(position)).is_some()
     }
 
     /// The value after `name`, wherever it stands, read by `take`.
-    pub fn option<T>(
+    pub(crate) fn option<T>(
         &mut self,
         name: &str,
         take: fn(&mut Self, &str) -> Result<T, Failure>,
@@ -47,27 +47,27 @@ impl Arguments {
     }
 
     /// A duration with its unit.
-    pub fn duration(&mut self, what: &str) -> Result<Duration, Failure> {
+    pub(crate) fn duration(&mut self, what: &str) -> Result<Duration, Failure> {
         self.read(what, "a duration like 20ms or 3s", duration)
     }
 
     /// A number of bytes.
-    pub fn size(&mut self, what: &str) -> Result<usize, Failure> {
+    pub(crate) fn size(&mut self, what: &str) -> Result<usize, Failure> {
         self.read(what, "a size like 64KiB or 400MiB", size)
     }
 
     /// A number of things, at least one.
-    pub fn count(&mut self, what: &str) -> Result<usize, Failure> {
+    pub(crate) fn count(&mut self, what: &str) -> Result<usize, Failure> {
         self.read(what, "a number from 1", |word| word.parse().ok().filter(|&count| count > 0))
     }
 
     /// A number that fits into an exit code.
-    pub fn byte(&mut self, what: &str) -> Result<u8, Failure> {
+    pub(crate) fn byte(&mut self, what: &str) -> Result<u8, Failure> {
         self.read(what, "a number from 0 to 255", |word| word.parse().ok())
     }
 
     /// Fails if a word is left.
-    pub fn end(&self) -> Result<(), Failure> {
+    pub(crate) fn end(&self) -> Result<(), Failure> {
         match self.0.front() {
             None => Ok(()),
             Some(word) => Err(Failure::Usage(format!("one word too many: `{}`", word.display()))),

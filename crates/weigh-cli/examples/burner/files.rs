@@ -16,7 +16,7 @@ use crate::{Failure, failed};
 const BYTES_PER_CALL: usize = 64 * 1024;
 
 /// `count` children append `size` bytes to the file in total.
-pub fn write(path: &Path, size: usize, count: usize) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, size: usize, count: usize) -> Result<(), Failure> {
     let append = |_offset: usize, mut share: usize| -> io::Result<()> {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         let block = vec![b'w'; BYTES_PER_CALL];
@@ -29,7 +29,7 @@ pub fn write(path: &Path, size: usize, count: usize) -> Result<(), Failure> {
 }
 
 /// `count` children read the first `size` bytes of the file in total.
-pub fn read(path: &Path, size: usize, count: usize) -> Result<(), Failure> {
+pub(crate) fn read(path: &Path, size: usize, count: usize) -> Result<(), Failure> {
     let length = path.metadata().map_err(|why| failed(path.display(), why))?.len();
     if length < size as u64 {
         return Err(Failure::Failed(format!("{}: has only {length} bytes", path.display())));
@@ -78,7 +78,7 @@ fn repeat_interrupted(mut call: impl FnMut() -> io::Result<usize>) -> io::Result
 }
 
 /// Holds `count` descriptors of /dev/null for `duration`.
-pub fn hold_descriptors(count: usize, duration: Duration) -> Result<(), Failure> {
+pub(crate) fn hold_descriptors(count: usize, duration: Duration) -> Result<(), Failure> {
     let mut held = Vec::with_capacity(count);
     for number in 1..=count {
         let file = File::open("/dev/null");

@@ -9,14 +9,16 @@
 //! would falsify `state` (what was inherited?) or the count of bytes read.
 //!
 //! Exit codes: 0 done, 1 failed, 2 bad usage, 3 cannot be had here (`reuse-pid`,
-//! `signal`), 143 `spawn-sleepers` after SIGTERM.
+//! `huge-pages`, `signal`), 143 `spawn-sleepers` after SIGTERM.
 
 #![cfg_attr(not(test), no_main)]
-// In a test build the harness brings its own `main`, and ours has no caller.
-#![cfg_attr(test, allow(dead_code))]
-// The bans keep the library's readings behind `host`; a load has no such door.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
-#![allow(clippy::print_stdout, clippy::print_stderr)]
+#![cfg_attr(test, allow(dead_code, reason = "the test harness brings its own `main`"))]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the bans keep the library's readings behind `host`; a load has no such door"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test reads what a load prints")]
 
 mod arguments;
 mod files;
@@ -44,12 +46,18 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
                           --tell: print the seconds that the kernel has counted for
                           all of it, forks and exits included
   daemon DUR              a double-forked grandchild uses DUR of CPU; returns at once
+  reuse-pid-often N DUR   N children, one after the other, sleep DUR under one pid;
+                          prints `reused N` (root)
   reuse-pid DUR           two children use DUR of CPU each under one pid, one after
                           the other; prints `reused PID` (root; 20ms or more, so
                           that the start times in /proc differ)
   touch SIZE DUR [--after DUR] [--linger DUR]
                           hold SIZE of touched 4 KiB pages for DUR
   shared SIZE N DUR       N children share SIZE of the parent's memory for DUR
+  vfork SIZE N DUR [--exec]
+                          N vfork children in turn sleep DUR in the parent's SIZE of
+                          memory; --exec: and then DUR as a program of their own
+  huge-pages SIZE DUR     hold SIZE of touched huge pages (MAP_HUGETLB) for DUR
   write PATH SIZE N       N children in turn append SIZE bytes in total
   read PATH SIZE N        N children in turn read the first SIZE bytes in total
   receive ADDRESS         take one TCP connection and read it to its end
@@ -150,6 +158,23 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             let duration = rest.duration("DUR")?;
             rest.end()?;
             println!("reused {}", processor::reuse_pid(duration)?);
+        }
+        Some("reuse-pid-often") => {
+            let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
+            rest.end()?;
+            println!("reused {}", processor::reuse_pid_often(count, duration)?);
+        }
+        Some("vfork") => {
+            let execs = rest.flag("--exec");
+            let (size, count) = (rest.size("SIZE")?, rest.count("N")?);
+            let duration = rest.duration("DUR")?;
+            rest.end()?;
+            memory::vfork(size, count, duration, execs)?;
+        }
+        Some("huge-pages") => {
+            let (size, duration) = (rest.size("SIZE")?, rest.duration("DUR")?);
+            rest.end()?;
+            memory::huge_pages(size, duration)?;
         }
         Some("touch") => {
             let after = rest.option("--after", Arguments::duration)?.unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Loads that hold memory: private pages of one process, pages shared by a fork.
+//! Loads that hold memory: private pages of one process, pages shared by a fork or by vfork.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::time::Duration;
 
-use crate::process::{code_of, fork, sleep, wait_for};
+use crate::process::{code_of, fork, sleep, timespec, wait_for};
 use crate::{Failure, failed};
 
 /// Anonymous private memory in base pages, given back when dropped.
@@ -17,13 +17,7 @@ struct Region {
 
 impl Region {
     fn map(size: usize) -> Result<Self, Failure> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
-        let start = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(failed(format!("cannot map {size} bytes"), io::Error::last_os_error()));
-        }
+        let start = map(size, 0).map_err(|why| failed(format!("cannot map {size} bytes"), why))?;
         // A huge page would hold 2 MiB for one touched byte. EINVAL means a
         // kernel without huge pages, which is as good.
         // SAFETY: the range is the mapping just made.
@@ -31,6 +25,13 @@ impl Region {
         // SAFETY: sysconf takes a number; the page size is always known.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.unsigned_abs() as usize;
         Ok(Self { start: start.cast(), size, page })
+    }
+
+    /// The same in huge pages of the default size, which somebody must have reserved.
+    fn map_huge(size: usize) -> Result<Self, Failure> {
+        let start = map(size, libc::MAP_HUGETLB)
+            .map_err(|why| Failure::CannotBeHad(format!("{size} bytes in huge pages: {why}")))?;
+        Ok(Self { start: start.cast(), size, page: 4096 })
     }
 
     /// Writes into every page, so that each is a page of our own.
@@ -51,6 +52,14 @@ impl Region {
     }
 }
 
+fn map(size: usize, more_flags: libc::c_int) -> io::Result<*mut libc::c_void> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | more_flags;
+    // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
+    let start = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start) }
+}
+
 impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and no reference into it was ever given out.
@@ -59,7 +68,7 @@ impl Drop for Region {
 }
 
 /// Sleeps `after`, holds `size` bytes for `duration`, gives them back, sleeps `linger`.
-pub fn touch(
+pub(crate) fn touch(
     size: usize,
     duration: Duration,
     after: Duration,
@@ -79,7 +88,7 @@ pub fn touch(
 /// RSS adds up to (count + 1) × size, PSS to size. The time begins when every
 /// child has read every page, and the children end when the parent closes `go`
 /// (also if it dies).
-pub fn shared(size: usize, count: usize, duration: Duration) -> Result<(), Failure> {
+pub(crate) fn shared(size: usize, count: usize, duration: Duration) -> Result<(), Failure> {
     let mut region = Region::map(size)?;
     region.write_pages();
     let no_pipe = |why| failed("cannot make a pipe", why);
@@ -105,4 +114,65 @@ pub fn shared(size: usize, count: usize, duration: Duration) -> Result<(), Failu
     sleep(duration);
     drop(go);
     pids.into_iter().try_for_each(wait_for)
+}
+
+/// Holds `size` bytes of huge pages for `duration`.
+pub(crate) fn huge_pages(size: usize, duration: Duration) -> Result<(), Failure> {
+    let mut region = Region::map_huge(size)?;
+    region.write_pages();
+    sleep(duration);
+    Ok(())
+}
+
+/// What a vfork child needs to know: it must not allocate.
+struct Vforked {
+    sleeps: libc::timespec,
+    /// The arguments of the program it becomes, if it does.
+    becomes: Option<[*const libc::c_char; 4]>,
+}
+
+/// What a vfork child does, in the parent's memory and on a stack of its own.
+extern "C" fn vforked(told: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the parent waits, and what it told stays where it is meanwhile.
+    let told = unsafe { &*told.cast::<Vforked>() };
+    // SAFETY: the time is valid and the rest is not wanted.
+    unsafe { libc::nanosleep(&raw const told.sleeps, ptr::null_mut()) };
+    if let Some(arguments) = &told.becomes {
+        // SAFETY: the arguments are C strings and end with a null pointer.
+        unsafe { libc::execv(c"/proc/self/exe".as_ptr(), arguments.as_ptr()) };
+        return 1;
+    }
+    0
+}
+
+/// `count` children, one after the other, sleep in the parent's `size` bytes, as a program that
+/// starts others with vfork or posix_spawn has them until exec.
+pub(crate) fn vfork(
+    size: usize,
+    count: usize,
+    duration: Duration,
+    execs: bool,
+) -> Result<(), Failure> {
+    let mut region = Region::map(size)?;
+    region.write_pages();
+    let mut stack = Region::map(64 << 10)?;
+    stack.write_pages();
+    let time = std::ffi::CString::new(format!("{}ms", duration.as_millis())).unwrap_or_default();
+    let arguments = [c"burner".as_ptr(), c"sleep".as_ptr(), time.as_ptr(), ptr::null()];
+    let told = Vforked { sleeps: timespec(duration), becomes: execs.then_some(arguments) };
+    for _ in 0..count {
+        let told: *const Vforked = &raw const told;
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: the child has a stack of its own, which grows down from its end, and this
+        // thread waits until it has ended or called exec; it changes nothing of ours.
+        let pid = unsafe {
+            let top = stack.start.add(stack.size).cast();
+            libc::clone(vforked, top, flags, told.cast_mut().cast())
+        };
+        if pid == -1 {
+            return Err(failed("cannot vfork", io::Error::last_os_error()));
+        }
+        wait_for(pid)?;
+    }
+    Ok(())
 }

@@ -13,7 +13,7 @@ const BYTES_PER_CALL: usize = 64 * 1024;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Takes one connection and reads it to its end.
-pub fn receive(address: &OsStr) -> Result<(), Failure> {
+pub(crate) fn receive(address: &OsStr) -> Result<(), Failure> {
     let received = || -> io::Result<()> {
         let (mut stream, _) = TcpListener::bind(parse(address)?)?.accept()?;
         let mut block = vec![0; BYTES_PER_CALL];
@@ -25,7 +25,7 @@ pub fn receive(address: &OsStr) -> Result<(), Failure> {
 
 /// Sends so many bytes to whoever listens, or will in a moment, and waits until they have been
 /// taken: what the kernel still holds when a process ends goes out later.
-pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
+pub(crate) fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
     let mut sent = || -> io::Result<()> {
         let mut stream = connect(parse(address)?)?;
         let block = vec![b's'; BYTES_PER_CALL];
@@ -39,7 +39,7 @@ pub fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
 }
 
 /// What `talk` does.
-pub struct Talk {
+pub(crate) struct Talk {
     /// Connections, one after the other.
     pub count: usize,
     /// Bytes that are sent through each.
@@ -51,7 +51,7 @@ pub struct Talk {
 }
 
 /// Sends bytes to itself through connections over the loopback.
-pub fn talk(talk: &Talk) -> Result<(), Failure> {
+pub(crate) fn talk(talk: &Talk) -> Result<(), Failure> {
     let talked = || -> io::Result<()> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
@@ -83,7 +83,7 @@ pub fn talk(talk: &Talk) -> Result<(), Failure> {
 }
 
 /// Sends so many datagrams of a size to itself, and takes each.
-pub fn datagrams(count: usize, size: usize) -> Result<(), Failure> {
+pub(crate) fn datagrams(count: usize, size: usize) -> Result<(), Failure> {
     let sent = || -> io::Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = socket.local_addr()?;

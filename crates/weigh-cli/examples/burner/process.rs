@@ -24,12 +24,12 @@ const NEAR: Duration = Duration::from_millis(1);
 ///
 /// The count survives exec, so what the launcher's child did before it became
 /// this program is part of `total`, as it is of what the kernel reports.
-pub fn burn_process(total: Duration) {
+pub(crate) fn burn_process(total: Duration) {
     burn(libc::CLOCK_PROCESS_CPUTIME_ID, total);
 }
 
 /// Uses CPU until this thread has used `total`, counted from its creation.
-pub fn burn_thread(total: Duration) {
+pub(crate) fn burn_thread(total: Duration) {
     burn(libc::CLOCK_THREAD_CPUTIME_ID, total);
 }
 
@@ -56,7 +56,7 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
 }
 
 /// The CPU time of this process and of the children it has waited for.
-pub fn used_with_children() -> Duration {
+pub(crate) fn used_with_children() -> Duration {
     let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is a valid place to write to, and the call cannot fail for this question.
     let usage = unsafe {
@@ -70,7 +70,7 @@ pub fn used_with_children() -> Duration {
 }
 
 /// Sleeps for all of `duration`, whatever signals arrive.
-pub fn sleep(duration: Duration) {
+pub(crate) fn sleep(duration: Duration) {
     let mut left = timespec(duration);
     // SAFETY: both pointers are to `left`, which nanosleep(2) allows; it fails
     // only by EINTR, after it wrote the rest.
@@ -78,7 +78,7 @@ pub fn sleep(duration: Duration) {
 }
 
 /// The duration as system calls take it.
-pub fn timespec(duration: Duration) -> libc::timespec {
+pub(crate) fn timespec(duration: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: duration.as_secs().min(i32::MAX as u64) as libc::time_t,
         tv_nsec: duration.subsec_nanos().into(),
@@ -93,7 +93,7 @@ pub fn timespec(duration: Duration) -> libc::timespec {
 ///
 /// Either this process has one thread, or `body` makes only async-signal-safe
 /// calls (signal-safety(7)): another thread may have held a lock at the fork.
-pub unsafe fn fork(body: impl FnOnce() -> c_int) -> Result<pid_t, Failure> {
+pub(crate) unsafe fn fork(body: impl FnOnce() -> c_int) -> Result<pid_t, Failure> {
     // SAFETY: the caller promises that the child does nothing a fork forbids.
     match unsafe { libc::fork() } {
         -1 => Err(failed("cannot fork", io::Error::last_os_error())),
@@ -107,7 +107,7 @@ pub unsafe fn fork(body: impl FnOnce() -> c_int) -> Result<pid_t, Failure> {
 }
 
 /// Runs the part of a load that belongs to a child and turns it into an exit code.
-pub fn code_of(outcome: Result<(), Failure>) -> c_int {
+pub(crate) fn code_of(outcome: Result<(), Failure>) -> c_int {
     match outcome {
         Ok(()) => 0,
         Err(Failure::Usage(what) | Failure::Failed(what) | Failure::CannotBeHad(what)) => {
@@ -118,7 +118,7 @@ pub fn code_of(outcome: Result<(), Failure>) -> c_int {
 }
 
 /// Waits for one child and fails unless it exited with 0.
-pub fn wait_for(pid: pid_t) -> Result<(), Failure> {
+pub(crate) fn wait_for(pid: pid_t) -> Result<(), Failure> {
     match wait(pid, 0) {
         Ok((_, status)) => check(pid, status),
         Err(why) => Err(failed(format!("cannot wait for {pid}"), why)),
@@ -126,12 +126,12 @@ pub fn wait_for(pid: pid_t) -> Result<(), Failure> {
 }
 
 /// Waits until there is no child left, whether or not the kernel keeps their status.
-pub fn wait_for_none_left() {
+pub(crate) fn wait_for_none_left() {
     while wait(-1, 0).is_ok() {}
 }
 
 /// waitpid(2), repeated when a signal interrupts it; `None` as pid if none is ready.
-pub fn wait(pid: pid_t, options: c_int) -> io::Result<(Option<pid_t>, c_int)> {
+pub(crate) fn wait(pid: pid_t, options: c_int) -> io::Result<(Option<pid_t>, c_int)> {
     loop {
         let mut status = 0;
         // SAFETY: `status` is a valid place to write to.
@@ -149,7 +149,7 @@ pub fn wait(pid: pid_t, options: c_int) -> io::Result<(Option<pid_t>, c_int)> {
 }
 
 /// Fails unless the status is that of an exit with 0.
-pub fn check(pid: pid_t, status: c_int) -> Result<(), Failure> {
+pub(crate) fn check(pid: pid_t, status: c_int) -> Result<(), Failure> {
     if libc::WIFSIGNALED(status) {
         let signal = libc::WTERMSIG(status);
         return Err(Failure::Failed(format!("child {pid} died of signal {signal}")));
@@ -163,7 +163,7 @@ pub fn check(pid: pid_t, status: c_int) -> Result<(), Failure> {
 /// Gives the signal the default or the ignoring handler.
 ///
 /// Fails for SIGKILL, SIGSTOP and numbers that are no signal.
-pub fn set_handler(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
+pub(crate) fn set_handler(signal: c_int, handler: libc::sighandler_t) -> io::Result<()> {
     debug_assert!(handler == libc::SIG_DFL || handler == libc::SIG_IGN);
     // SAFETY: both handlers run no code of ours.
     if unsafe { libc::signal(signal, handler) } == libc::SIG_ERR {
@@ -173,14 +173,14 @@ pub fn set_handler(signal: c_int, handler: libc::sighandler_t) -> io::Result<()>
 }
 
 /// Blocks or unblocks (`how`) the signals in this thread.
-pub fn change_mask(how: c_int, signals: &libc::sigset_t) {
+pub(crate) fn change_mask(how: c_int, signals: &libc::sigset_t) {
     // SAFETY: `signals` is a valid set, the old one is not asked for. The call
     // fails only for an unknown `how`.
     unsafe { libc::sigprocmask(how, signals, ptr::null_mut()) };
 }
 
 /// The set of these signals.
-pub fn signal_set(signals: &[c_int]) -> libc::sigset_t {
+pub(crate) fn signal_set(signals: &[c_int]) -> libc::sigset_t {
     // SAFETY: sigset_t is plain bits, for which all zeroes is a value.
     let mut set: libc::sigset_t = unsafe { mem::zeroed() };
     for &signal in signals {
@@ -191,7 +191,7 @@ pub fn signal_set(signals: &[c_int]) -> libc::sigset_t {
 }
 
 /// Sends the signal to this process; returns only if it survived.
-pub fn die_of(signal: c_int) -> Failure {
+pub(crate) fn die_of(signal: c_int) -> Failure {
     // RLIMIT_CORE would not do: a core_pattern that is a pipe runs in spite of
     // a limit of 0 (core(5)).
     // SAFETY: PR_SET_DUMPABLE takes a number and touches no memory of ours.

@@ -16,7 +16,7 @@ const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
 const TRIES_FOR_A_PID: usize = 50;
 
 /// `count` threads use `duration` of CPU each, beginning together.
-pub fn threads(count: usize, duration: Duration) -> Result<(), Failure> {
+pub(crate) fn threads(count: usize, duration: Duration) -> Result<(), Failure> {
     let together = Arc::new(Barrier::new(count));
     let mut workers = Vec::with_capacity(count);
     for _ in 0..count {
@@ -37,7 +37,7 @@ pub fn threads(count: usize, duration: Duration) -> Result<(), Failure> {
 ///
 /// With `ignore_sigchld` the kernel reaps them: their CPU time never reaches
 /// the parent's RUSAGE_CHILDREN (getrusage(2)).
-pub fn children(
+pub(crate) fn children(
     count: usize,
     duration: Duration,
     at_once: usize,
@@ -72,7 +72,7 @@ fn fork_burner(duration: Duration) -> Result<pid_t, Failure> {
 }
 
 /// A grandchild in a session of its own uses `duration` of CPU and outlives us.
-pub fn daemon(duration: Duration) -> Result<(), Failure> {
+pub(crate) fn daemon(duration: Duration) -> Result<(), Failure> {
     let child = || {
         // SAFETY: setsid takes nothing; a fresh child leads no group, so it works.
         unsafe { libc::setsid() };
@@ -112,7 +112,7 @@ fn detach_descriptors() -> Result<(), Failure> {
 /// 3.3; writing needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE over the pid
 /// namespace). Any other fork in between takes the pid: hence the tries. A
 /// child with the wrong pid exits without burning.
-pub fn reuse_pid(duration: Duration) -> Result<pid_t, Failure> {
+pub(crate) fn reuse_pid(duration: Duration) -> Result<pid_t, Failure> {
     let unavailable = |why| Failure::CannotBeHad(format!("{LAST_PID}: {why}"));
     let last_pid = OpenOptions::new().write(true).open(LAST_PID).map_err(unavailable)?;
     let first = fork_burner(duration)?;
@@ -139,4 +139,27 @@ pub fn reuse_pid(duration: Duration) -> Result<pid_t, Failure> {
     Err(Failure::CannotBeHad(format!(
         "pid {first} did not come back in {TRIES_FOR_A_PID} tries: another process took it"
     )))
+}
+
+/// `count` children, one after the other, sleep for `duration` under one pid.
+pub(crate) fn reuse_pid_often(count: usize, duration: Duration) -> Result<usize, Failure> {
+    let unavailable = |why| Failure::CannotBeHad(format!("{LAST_PID}: {why}"));
+    let last_pid = OpenOptions::new().write(true).open(LAST_PID).map_err(unavailable)?;
+    let mut first = None;
+    let mut reused = 0;
+    for _ in 0..count {
+        if let Some(first) = first {
+            let before: pid_t = first - 1;
+            last_pid.write_at(before.to_string().as_bytes(), 0).map_err(unavailable)?;
+        }
+        let body = || {
+            process::sleep(duration);
+            0
+        };
+        // SAFETY: this load has not started a thread.
+        let pid = unsafe { fork(body) }?;
+        wait_for(pid)?;
+        reused += usize::from(*first.get_or_insert(pid) == pid);
+    }
+    Ok(reused)
 }

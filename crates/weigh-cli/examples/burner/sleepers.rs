@@ -21,7 +21,7 @@ const ENDED_BY_SIGTERM: c_int = 128 + libc::SIGTERM;
 const LONGEST_NAME: usize = 15;
 
 /// Sleeps under a thread name of any bytes.
-pub fn named(name: &OsStr, duration: Duration) -> Result<(), Failure> {
+pub(crate) fn named(name: &OsStr, duration: Duration) -> Result<(), Failure> {
     let long = name.len() > LONGEST_NAME;
     let (false, Ok(name)) = (long, CString::new(name.as_bytes())) else {
         return Err(Failure::Usage(format!("NAME should have at most {LONGEST_NAME} bytes")));
@@ -38,7 +38,7 @@ pub fn named(name: &OsStr, duration: Duration) -> Result<(), Failure> {
 ///
 /// Such children stand in /proc/PID/task/TID/children of their thread, not of
 /// the main one.
-pub fn thread_forks(count: usize, duration: Duration) -> Result<(), Failure> {
+pub(crate) fn thread_forks(count: usize, duration: Duration) -> Result<(), Failure> {
     let mut workers = Vec::with_capacity(count);
     for _ in 0..count {
         let worker = thread::Builder::new().spawn(move || {
@@ -62,7 +62,7 @@ pub fn thread_forks(count: usize, duration: Duration) -> Result<(), Failure> {
 /// Every process that has children keeps SIGTERM and SIGCHLD blocked and takes
 /// them by sigtimedwait(2): no handler, so no race with a fork under way.
 /// Sleepers without children have the default handler.
-pub fn spawn(count: usize, duration: Duration, tree: bool) -> Result<c_int, Failure> {
+pub(crate) fn spawn(count: usize, duration: Duration, tree: bool) -> Result<c_int, Failure> {
     for signal in [libc::SIGTERM, libc::SIGCHLD] {
         set_handler(signal, libc::SIG_DFL).map_err(|why| failed("cannot set a signal", why))?;
     }

@@ -19,7 +19,7 @@ const STATUS: &str = "/proc/self/status";
 const DESCRIPTORS: &CStr = c"/proc/self/fd";
 
 /// The line of JSON.
-pub fn as_json() -> Result<String, Failure> {
+pub(crate) fn as_json() -> Result<String, Failure> {
     // First, so that nothing we open ourselves is in it.
     let descriptors = descriptors()?
         .into_iter()

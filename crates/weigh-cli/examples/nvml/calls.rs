@@ -35,10 +35,12 @@ about_devices! {
         Ok(())
     }
     nvmlDeviceGetMemoryInfo(device, room: *mut nvmlMemory_t) {
+        // "Sum of Reserved and Allocated device memory", as its documentation says.
+        let reserved = number(device, "/memory/reserved").unwrap_or(0);
         put(room, nvmlMemory_t {
             total: number(device, "/memory/total")?,
             free: number(device, "/memory/free")?,
-            used: number(device, "/memory/used")?,
+            used: number(device, "/memory/used")? + reserved,
         });
         Ok(())
     }

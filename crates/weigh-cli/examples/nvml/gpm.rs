@@ -15,7 +15,7 @@ struct Sample {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlGpmSampleAlloc(room: *mut nvmlGpmSample_t) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlGpmSampleAlloc(room: *mut nvmlGpmSample_t) -> nvmlReturn_t {
     if let Err(code) = script::enter("nvmlGpmSampleAlloc", None) {
         return code;
     }
@@ -24,7 +24,7 @@ pub extern "C" fn nvmlGpmSampleAlloc(room: *mut nvmlGpmSample_t) -> nvmlReturn_t
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
     if !sample.is_null() {
         // SAFETY: it came from nvmlGpmSampleAlloc, and its owner gives it back.
         drop(unsafe { Box::from_raw(sample.cast::<Sample>()) });
@@ -33,7 +33,10 @@ pub extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlGpmSampleGet(
+    device: nvmlDevice_t,
+    sample: nvmlGpmSample_t,
+) -> nvmlReturn_t {
     answer("nvmlGpmSampleGet", device, |answers| {
         answers.get("gpm").ok_or(NOT_SUPPORTED)?;
         put(sample.cast::<Sample>(), Sample { device });
@@ -42,7 +45,7 @@ pub extern "C" fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmSample_t
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlGpmMetricsGet(room: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlGpmMetricsGet(room: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
     if room.is_null() {
         return INVALID_ARGUMENT;
     }

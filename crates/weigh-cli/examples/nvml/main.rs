@@ -94,7 +94,7 @@ macro_rules! about_devices {
     ($($call:ident($device:ident $(, $argument:ident: $type:ty)*) $body:block)*) => {
         $(
             #[unsafe(no_mangle)]
-            pub extern "C" fn $call(
+            pub(crate) extern "C" fn $call(
                 handle: nvml_wrapper_sys::bindings::nvmlDevice_t
                 $(, $argument: $type)*
             ) -> nvml_wrapper_sys::bindings::nvmlReturn_t {

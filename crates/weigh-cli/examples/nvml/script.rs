@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 /// A code that NVML returns.
-pub type Code = u32;
+pub(crate) type Code = u32;
 
-pub const NOT_SUPPORTED: Code = 3;
-pub const INVALID_ARGUMENT: Code = 2;
-pub const INSUFFICIENT_SIZE: Code = 7;
-pub const NOT_FOUND: Code = 6;
+pub(crate) const NOT_SUPPORTED: Code = 3;
+pub(crate) const INVALID_ARGUMENT: Code = 2;
+pub(crate) const INSUFFICIENT_SIZE: Code = 7;
+pub(crate) const NOT_FOUND: Code = 6;
 const DRIVER_NOT_LOADED: Code = 9;
 
 struct Read {
@@ -43,7 +43,7 @@ fn current() -> Option<Arc<Value>> {
 }
 
 /// Notes a call, and does what the script wants of every call: fail, be late, never return.
-pub fn enter(call: &str, device: Option<&str>) -> Result<Arc<Value>, Code> {
+pub(crate) fn enter(call: &str, device: Option<&str>) -> Result<Arc<Value>, Code> {
     let script = current().ok_or(DRIVER_NOT_LOADED)?;
     let whose = device.map(|device| format!("{call}@{device}"));
     if let Some(log) = script["log"].as_str() {
@@ -71,12 +71,12 @@ pub fn enter(call: &str, device: Option<&str>) -> Result<Arc<Value>, Code> {
 }
 
 /// The number at a place of a device.
-pub fn number(device: &Value, place: &str) -> Result<u64, Code> {
+pub(crate) fn number(device: &Value, place: &str) -> Result<u64, Code> {
     device.pointer(place).and_then(Value::as_u64).ok_or(NOT_SUPPORTED)
 }
 
 /// The list of numbers at a place of a device, one list for each line.
-pub fn lines(device: &Value, place: &str) -> Result<Vec<Vec<u64>>, Code> {
+pub(crate) fn lines(device: &Value, place: &str) -> Result<Vec<Vec<u64>>, Code> {
     let lines = device.pointer(place).and_then(Value::as_array).ok_or(NOT_SUPPORTED)?;
     let line = |line: &Value| line.as_array()?.iter().map(Value::as_u64).collect();
     lines.iter().map(line).collect::<Option<Vec<Vec<u64>>>>().ok_or(INVALID_ARGUMENT)

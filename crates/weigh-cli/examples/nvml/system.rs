@@ -12,22 +12,22 @@ fn said(outcome: Result<(), Code>) -> nvmlReturn_t {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
     said(script::enter("nvmlInit_v2", None).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
     nvmlInit_v2()
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlShutdown() -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlShutdown() -> nvmlReturn_t {
     said(script::enter("nvmlShutdown", None).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlErrorString(code: nvmlReturn_t) -> *const c_char {
+pub(crate) extern "C" fn nvmlErrorString(code: nvmlReturn_t) -> *const c_char {
     let text = match code {
         0 => c"The operation was successful",
         3 => c"Not Supported",
@@ -40,7 +40,10 @@ pub extern "C" fn nvmlErrorString(code: nvmlReturn_t) -> *const c_char {
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlSystemGetDriverVersion(room: *mut c_char, length: c_uint) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlSystemGetDriverVersion(
+    room: *mut c_char,
+    length: c_uint,
+) -> nvmlReturn_t {
     said(
         script::enter("nvmlSystemGetDriverVersion", None).and_then(|script| {
             put_text(room, length, script["driver"].as_str().ok_or(NOT_SUPPORTED)?)
@@ -49,7 +52,7 @@ pub extern "C" fn nvmlSystemGetDriverVersion(room: *mut c_char, length: c_uint) 
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvmlReturn_t {
     said(script::enter("nvmlSystemGetCudaDriverVersion_v2", None).and_then(|script| {
         put(version, number(&script, "/cuda")? as c_int);
         Ok(())
@@ -57,14 +60,14 @@ pub extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvml
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
     said(script::enter("nvmlDeviceGetCount_v2", None).map(|script| {
         put(count, script["devices"].as_array().map_or(0, Vec::len) as c_uint);
     }))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlDeviceGetHandleByIndex_v2(
+pub(crate) extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
     room: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
@@ -77,7 +80,7 @@ pub extern "C" fn nvmlDeviceGetHandleByIndex_v2(
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
+pub(crate) extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
     parent: nvmlDevice_t,
     index: c_uint,
     room: *mut nvmlDevice_t,

@@ -13,7 +13,7 @@ use super::script::{Code, NOT_SUPPORTED, number};
 
 const KEPT: u64 = 120;
 
-pub struct Wave {
+pub(crate) struct Wave {
     low: u64,
     high: u64,
     half: u64,
@@ -23,7 +23,7 @@ pub struct Wave {
 
 impl Wave {
     /// The wave of one kind of samples, if there is one.
-    pub fn of(device: &Value, kind: u32) -> Result<Wave, Code> {
+    pub(crate) fn of(device: &Value, kind: u32) -> Result<Wave, Code> {
         let wave = device.pointer(&format!("/waves/{kind}")).ok_or(NOT_SUPPORTED)?;
         Ok(Wave {
             low: number(wave, "/low")?,
@@ -39,7 +39,7 @@ impl Wave {
     }
 
     /// The samples after a moment, as (timestamp, value).
-    pub fn samples(&self, after: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn samples(&self, after: u64) -> Vec<(u64, u64)> {
         let newest = now() / self.period;
         let oldest = (after / self.period + 1).max(newest.saturating_sub(KEPT - 1));
         let samples = (oldest..=newest).map(|n| (n * self.period, self.at(n * self.period - 1)));
@@ -47,12 +47,12 @@ impl Wave {
     }
 
     /// What it is now.
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.at(now())
     }
 
     /// What it adds up to since 1970, in value × seconds.
-    pub fn integral(&self) -> u64 {
+    pub(crate) fn integral(&self) -> u64 {
         let (now, both) = (now(), 2 * self.half);
         let rest = now % both;
         // In microseconds it is more than 64 bits hold.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
-use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
+use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::quantity;
 
 /// Write the tables of a recorded run for other tools
@@ -27,7 +27,7 @@ Examples:
   weigh export RUN --as pytyche -o hw          what pytyche's HWMonitor and RunLog would
   weigh export RUN --as perfmon -o job         what perfmon would of NVIDIA's GPUs
 ")]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
     pub run: Option<PathBuf>,
     /// Kinds of files
@@ -60,6 +60,9 @@ pub struct ExportArgs {
     /// Replace files that are there
     #[arg(long)]
     pub force: bool,
+    /// CSV for spreadsheets: an apostrophe before texts they would take as formulas
+    #[arg(long, requires = "formats")]
+    pub spreadsheet_safe: bool,
     /// Unit of memory, with --as gpu-tracker
     #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = RamUnit::parse)]
     pub ram_unit: Option<RamUnit>,
@@ -76,7 +79,7 @@ pub struct ExportArgs {
 
 /// A program whose files weigh can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Predecessor {
+pub(crate) enum Predecessor {
     /// gpu-tracker 5.0.1: result as JSON and text, tracking file as CSV and SQLite
     GpuTracker,
     /// ResourceMonitor of oasislmf 2.5.8: resource_monitor.csv, and resource_report/ with

@@ -25,7 +25,7 @@ Examples:
   weigh attach --cgroup /sys/fs/cgroup/system.slice/nginx.service --for 1m
   weigh attach --cgroup /slurm/uid_1000/job_42   as /proc/PID/cgroup has it
 ")]
-pub struct AttachArgs {
+pub(crate) struct AttachArgs {
     /// The processes
     #[arg(required_unless_present = "cgroup", value_name = "PID")]
     pub pids: Vec<u32>,
@@ -55,7 +55,7 @@ Examples:
   weigh watch --regex '^worker-[0-9]+$' --for 10m
   weigh watch --tools names.txt         a name on each line
 ")]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Programs, by name
     #[arg(value_name = "NAME", required_unless_present_any = ["regex", "tools"])]
     pub names: Vec<String>,
@@ -79,8 +79,8 @@ pub struct WatchArgs {
 
 /// How long to follow.
 #[derive(Debug, Clone, Copy, ClapArgs)]
-pub struct Until {
-    /// At most so long, like 30s or 2h
+pub(crate) struct Until {
+    /// Stop after this long, like 30s or 2h
     #[arg(long = "for", value_parser = quantity::parse_duration, value_name = "TIME")]
     pub time: Option<Duration>,
 }

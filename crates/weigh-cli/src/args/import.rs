@@ -18,7 +18,7 @@ Examples:
   weigh import pytyche hw --format json | jq '.gpus[].energy_joules'
   weigh import pytyche hw --pytyche-summary    with the keys of pytyche's ResourceSummary
 ")]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// Whose files
     #[arg(value_enum, value_name = "PROGRAM")]
     pub program: Importer,
@@ -37,7 +37,7 @@ pub struct ImportArgs {
 
 /// A program whose files weigh can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Importer {
+pub(crate) enum Importer {
     /// HWMonitor of pytyche 0.2.1: hw_metrics.csv, hw_dmon.csv and cpu_metrics.csv
     Pytyche,
 }

@@ -11,8 +11,8 @@ use super::{Kind, Sizes, Summary};
 
 /// Options of every verb that measures.
 #[derive(Debug, ClapArgs)]
-pub struct Measuring {
-    /// Time between two looks, like 250ms or 2m [default: 1s]
+pub(crate) struct Measuring {
+    /// Sampling interval, like 250ms or 2m [default: 1s]
     #[arg(short, long, env = "WEIGH_INTERVAL", hide_env_values = true, value_parser = quantity::parse_duration, value_name = "TIME")]
     pub interval: Option<Duration>,
     /// Record into this directory, which must be new or empty [default: weigh-runs/TIME-NAME]
@@ -24,7 +24,7 @@ pub struct Measuring {
     /// What to call the run [default: the program's name]
     #[arg(long, env = "WEIGH_NAME", hide_env_values = true)]
     pub name: Option<String>,
-    /// A word that tells this run from others (repeatable)
+    /// Attach a label to the run (repeatable)
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     pub labels: Vec<(String, String)>,
     /// Use only these collectors
@@ -45,7 +45,7 @@ pub struct Measuring {
         value_name = "LIST"
     )]
     pub skip: Option<Vec<String>>,
-    /// Share of one core that expensive looks may take [default: 0.5%]
+    /// CPU budget for expensive reads (smaps, socket lists), as a share of one core [default: 0.5%]
     #[arg(long, env = "WEIGH_BUDGET", hide_env_values = true, value_parser = quantity::parse_ratio, value_name = "SHARE")]
     pub budget: Option<f64>,
     /// Cores the run should keep busy [default: all it may use]
@@ -54,7 +54,7 @@ pub struct Measuring {
     /// Record each CPU of the machine, too
     #[arg(long)]
     pub per_cpu: bool,
-    /// GPUs that count, by number, name (amd1, nvidia0:1) or UUID, also its beginning [default: all]
+    /// GPUs to measure: index, name (amd1, nvidia0:1) or UUID prefix [default: all]
     #[arg(
         long,
         env = "WEIGH_GPUS",
@@ -66,7 +66,7 @@ pub struct Measuring {
     /// Do not record command lines
     #[arg(long)]
     pub no_cmdline: bool,
-    /// Record what the run is allowed, too: limits, affinity, NUMA distances, loaded modules
+    /// Also record resource limits, CPU affinity, NUMA distances and loaded modules
     #[arg(long)]
     pub env: bool,
     /// Where /proc and /sys of the machine are [default: /]
@@ -92,7 +92,7 @@ pub struct Measuring {
         conflicts_with = "no_record"
     )]
     pub report: Vec<Kind>,
-    /// Print nothing but failures
+    /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Print every figure

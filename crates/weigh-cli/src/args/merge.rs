@@ -20,7 +20,7 @@ Examples:
   weigh merge runs/ --name analysis-7      under weigh-runs, with a name
   weigh export all --as oasis -o log       one report for oasislmf, of all workers
 ")]
-pub struct MergeArgs {
+pub(crate) struct MergeArgs {
     /// Recordings, names of some under weigh-runs, or directories of recordings
     #[arg(required = true, value_name = "DIR")]
     pub runs: Vec<PathBuf>,

@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
-pub use export::{ExportArgs, Predecessor};
-pub use follow::{AttachArgs, WatchArgs};
-pub use import::{ImportArgs, Importer};
-pub use measuring::Measuring;
-pub use merge::MergeArgs;
-pub use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
-pub use run::{OwnGroup, PhaseArgs, RunArgs};
+pub(crate) use export::{ExportArgs, Predecessor};
+pub(crate) use follow::{AttachArgs, WatchArgs};
+pub(crate) use import::{ImportArgs, Importer};
+pub(crate) use measuring::Measuring;
+pub(crate) use merge::MergeArgs;
+pub(crate) use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
+pub(crate) use run::{OwnGroup, PhaseArgs, RunArgs};
 
 /// Know what every run costs.
 ///
@@ -27,7 +27,7 @@ pub use run::{OwnGroup, PhaseArgs, RunArgs};
 /// I/O) and says of every figure how it was got and how sure it is.
 #[derive(Debug, Parser)]
 #[command(name = "weigh", version, after_help = EXAMPLES, max_term_width = 100)]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     pub verb: Verb,
 }
@@ -44,7 +44,7 @@ Examples:
 
 // What a verb with options does is said at its options.
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(crate) enum Verb {
     Run(RunArgs),
     Attach(AttachArgs),
     Watch(WatchArgs),
@@ -99,7 +99,7 @@ Examples:
   weigh doctor --hardware --env      and what a run would be allowed here
   weigh doctor --hardware --format json | jq .hardware.cpu.microarchitecture
 ")]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Say what the machine is made of instead: processors, caches, memory, GPUs, network
     #[arg(long)]
     pub hardware: bool,
@@ -128,7 +128,7 @@ Examples:
   weigh show --format json | jq .figures.memory_peak_bytes
   weigh show --pytyche-summary       what pytyche's ResourceSummary would tell, as JSON
 ")]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
     /// Text for people, JSON for programs, or a block for a CI's comment
@@ -152,7 +152,7 @@ pub struct ShowArgs {
 
 /// For whom something is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people
     #[default]
     Text,
@@ -162,7 +162,7 @@ pub enum Format {
 
 /// For whom a summary is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Summary {
+pub(crate) enum Summary {
     /// For people
     #[default]
     Text,
@@ -174,7 +174,7 @@ pub enum Summary {
 
 /// How sizes are printed: an option of every verb that prints some.
 #[derive(Debug, Clone, Copy, ClapArgs)]
-pub struct Sizes {
+pub(crate) struct Sizes {
     /// Sizes in GiB, in GB, or in bytes
     #[arg(long, env = "WEIGH_UNITS", hide_env_values = true, value_enum)]
     pub units: Option<Units>,
@@ -200,5 +200,21 @@ impl From<Units> for quantity::Units {
             Units::Decimal => quantity::Units::Decimal,
             Units::Bytes => quantity::Units::Bytes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Who is one of weigh's own helpers is told by the first word (`collect::processes`).
+    #[test]
+    fn no_option_that_leaves_a_verb_to_be_run_stands_before_it() {
+        let mut command = Args::command();
+        command.build();
+        let before_the_verb = command.get_arguments().map(|option| option.get_id().as_str());
+        assert_eq!(before_the_verb.collect::<Vec<_>>(), ["help", "version"]);
     }
 }

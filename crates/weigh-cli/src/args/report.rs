@@ -20,7 +20,7 @@ Examples:
   weigh run --report html -- make -j8       at the end of a run
   weigh show --format github                a short block for a CI's comment
 ")]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
     /// Kinds of reports
@@ -48,7 +48,7 @@ pub struct ReportArgs {
 
 /// A kind of report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A page with charts that can be zoomed
     Html,
     /// Markdown with pictures, for wikis and pull requests
@@ -59,10 +59,10 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 3] = [Kind::Html, Kind::Md, Kind::Pdf];
+    pub(crate) const ALL: [Kind; 3] = [Kind::Html, Kind::Md, Kind::Pdf];
 
     /// The end of a file's name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Html => "html",
             Kind::Md => "md",
@@ -84,7 +84,7 @@ Examples:
   weigh plot --list                             the names of charts and metrics
   weigh plot RUN --as oasis -o resource_report  the pictures oasislmf would draw
 ")]
-pub struct PlotArgs {
+pub(crate) struct PlotArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
     /// Charts or metrics by name [default: every chart]
@@ -118,7 +118,7 @@ pub struct PlotArgs {
 
 /// A kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Picture {
+pub(crate) enum Picture {
     /// Lines and letters, sharp at any size
     Svg,
     /// Pixels, for where SVG is not taken
@@ -127,7 +127,7 @@ pub enum Picture {
 
 impl Picture {
     /// The end of a file's name.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Picture::Svg => "svg",
             Picture::Png => "png",
@@ -137,7 +137,7 @@ impl Picture {
 
 /// A program whose pictures weigh can draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Drawer {
+pub(crate) enum Drawer {
     /// The six plots of the oasislmf ResourceMonitor
     Oasis,
     /// The plots of perfmon, per node and of all nodes

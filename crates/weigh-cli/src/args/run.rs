@@ -25,7 +25,7 @@ Examples:
 Settings may also stand in weigh.toml (here, or in $XDG_CONFIG_HOME/weigh/) and in
 WEIGH_* variables. A flag wins over a variable, a variable over a file.
 ")]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     pub measuring: Measuring,
     /// Wait for descendants that outlive the command
@@ -73,7 +73,7 @@ Examples, in a script under weigh run:
   weigh phase write                  until the next one begins
   weigh phase --end                  or until here
 ")]
-pub struct PhaseArgs {
+pub(crate) struct PhaseArgs {
     /// Its name
     #[arg(required_unless_present = "end")]
     pub name: Option<String>,

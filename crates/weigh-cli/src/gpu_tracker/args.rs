@@ -19,7 +19,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
     args_conflicts_with_subcommands = true,
     max_term_width = 100
 )]
-pub struct Args {
+pub(super) struct Args {
     /// Print the version
     #[arg(short, long)]
     pub version: bool,
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 #[derive(Debug, ClapArgs)]
-pub struct TrackArgs {
+pub(super) struct TrackArgs {
     /// The command and its arguments, quoted as for a shell: "sh -c 'sleep 1; exit 3'"
     #[arg(short, long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub execute: Option<OsString>,
@@ -54,13 +54,13 @@ pub struct TrackArgs {
     /// Cores that should be busy [default: all of the machine]
     #[arg(long, value_name = "CORES", allow_hyphen_values = true)]
     pub nec: Option<String>,
-    /// GPUs to look at, by their UUIDs [default: all]
+    /// GPUs whose utilization counts, by their UUIDs [default: all]
     #[arg(long, value_name = "UUID,…")]
     pub guuids: Option<String>,
     /// Print no warnings
     #[arg(long)]
     pub disable_logs: bool,
-    /// nvidia or amd
+    /// nvidia or amd: measure GPUs of this maker only [default: all there are]
     #[arg(long, value_name = "BRAND")]
     pub gb: Option<String>,
     /// Write every sample into this .csv or .sqlite file
@@ -73,7 +73,7 @@ pub struct TrackArgs {
 
 /// Where a result goes, and as what.
 #[derive(Debug, ClapArgs)]
-pub struct OutputArgs {
+pub(super) struct OutputArgs {
     /// Write the result into this file instead of printing it
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -83,14 +83,17 @@ pub struct OutputArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Verb {
+pub(super) enum Verb {
     /// Code blocks: combine their files, analyze them, compare the analyses
     #[command(subcommand, infer_long_args = true)]
     SubTrack(SubTrack),
+    /// Print the GPUs of this machine as JSON: what this program asks itself
+    #[command(hide = true, name = super::gpus::LIST_GPUS)]
+    ListGpus,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum SubTrack {
+pub(super) enum SubTrack {
     /// Combine the sub-tracking files of several processes into one
     #[command(infer_long_args = true)]
     Combine {

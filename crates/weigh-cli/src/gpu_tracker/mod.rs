@@ -4,13 +4,14 @@
 //! starts, in the words that gpu-tracker has for it.
 
 mod args;
+mod gpus;
 mod output;
 mod plan;
 mod sub_track;
 mod tconfig;
 mod track;
 
-pub use track::no_gpu;
+pub(crate) use track::no_gpu;
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -23,12 +24,12 @@ use crate::print;
 use args::{Args, Verb};
 
 /// Whether this program was started under that name.
-pub fn is_called(program: Option<&OsStr>) -> bool {
+pub(crate) fn is_called(program: Option<&OsStr>) -> bool {
     program.and_then(|program| Path::new(program).file_name()) == Some(OsStr::new("gpu-tracker"))
 }
 
 /// What gpu-tracker does.
-pub fn act(inherited: Inherited) -> Result<u8, Failure> {
+pub(crate) fn act(inherited: Inherited) -> Result<u8, Failure> {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
@@ -42,6 +43,7 @@ pub fn act(inherited: Inherited) -> Result<u8, Failure> {
             Ok(0)
         }
         Some(Verb::SubTrack(verb)) => sub_track::act(verb),
+        Some(Verb::ListGpus) => gpus::list(),
         None => track::track(args.track, inherited),
     }
 }

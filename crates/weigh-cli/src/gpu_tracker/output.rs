@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weigh::export::python::{Value, dumps, pickle};
+use weigh::compat::python::{Value, dumps, pickle};
 
 use super::args::OutputArgs;
 use super::usage;
@@ -20,7 +20,7 @@ enum Format {
 }
 
 /// Where a result goes, and as what.
-pub struct Output {
+pub(super) struct Output {
     format: Format,
     /// Ours to keep: the command's own is let go of while it runs.
     stdout: Option<OwnedFd>,
@@ -29,7 +29,7 @@ pub struct Output {
 
 impl Output {
     /// Checks what was asked for, and opens the file.
-    pub fn open(args: &OutputArgs) -> Result<Output, Failure> {
+    pub(super) fn open(args: &OutputArgs) -> Result<Output, Failure> {
         let format = match args.format.as_deref() {
             Some("json") => Format::Json,
             Some("text") | None => Format::Text,
@@ -50,14 +50,14 @@ impl Output {
     }
 
     /// Nothing comes of it: leaves everything as it was.
-    pub fn forget(self) {
+    pub(super) fn forget(self) {
         if let Some(file) = self.file {
             file.forget();
         }
     }
 
     /// Prints a line, whatever becomes of the result.
-    pub fn say(&mut self, line: &str) {
+    pub(super) fn say(&mut self, line: &str) {
         if let Some(stdout) = self.stdout.take() {
             let mut stdout = File::from(stdout);
             // A reader that has gone away is not an error.
@@ -67,7 +67,11 @@ impl Output {
     }
 
     /// Writes a result; `text` says how it reads as text.
-    pub fn write(mut self, value: &Value, text: impl FnOnce() -> String) -> Result<(), String> {
+    pub(super) fn write(
+        mut self,
+        value: &Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), String> {
         let bytes = match self.format {
             Format::Json => dumps(value, 1).into_bytes(),
             Format::Text => text().into_bytes(),

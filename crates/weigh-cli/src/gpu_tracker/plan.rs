@@ -2,36 +2,35 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use weigh::collect::{Probe, SOURCES};
-use weigh::export::gpu_tracker::units::{RamUnit, TimeUnit};
-use weigh::export::gpu_tracker::{Error, Options, tracking};
-use weigh::export::python::repr;
-use weigh::host::{Host, child};
+use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
+use weigh::compat::gpu_tracker::{Error, Options, tracking};
+use weigh::compat::python::repr;
+use weigh::host::child;
 use weigh::settings::Settings;
 
 use super::args::TrackArgs;
-use super::usage;
+use super::{gpus, usage};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
 /// What is to be tracked and how.
 #[derive(Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     pub command: Vec<OsString>,
     pub interval: Duration,
     pub options: Options,
     pub quiet: bool,
     pub tracking_file: Option<PathBuf>,
     pub overwrite: bool,
-    /// GPUs that count, when not all.
+    /// GPUs that are measured, when not all.
     pub gpus: Option<Vec<String>>,
 }
 
 impl Plan {
     /// Checks the options, in the words of gpu-tracker.
-    pub fn of(args: &TrackArgs) -> Result<Plan, Failure> {
+    pub(super) fn of(args: &TrackArgs) -> Result<Plan, Failure> {
         let Some(command) = &args.execute else {
             return Err(usage("there is no command to track: --execute is missing"));
         };
@@ -43,37 +42,22 @@ impl Plan {
                 gpu_ram_unit: or_default(args.gru.as_deref(), RamUnit::parse_gpu)?,
                 time_unit: or_default(args.tu.as_deref(), TimeUnit::parse)?,
                 expected_cores: args.nec.as_deref().map(cores).transpose()?,
+                gpu_uuids: args
+                    .guuids
+                    .as_deref()
+                    .map(|uuids| uuids.split(',').map(str::to_owned).collect()),
             },
             quiet: args.disable_logs,
             tracking_file: args.tf.clone(),
             overwrite: args.overwrite,
-            gpus: args.guuids.as_deref().map(|uuids| uuids.split(',').map(str::to_owned).collect()),
+            gpus: None,
             command,
         };
-        plan.check_gpus(args)?;
         plan.check_tracking_file()?;
         plan.check_program()?;
-        Ok(plan)
-    }
-
-    fn check_gpus(&self, args: &TrackArgs) -> Result<(), Failure> {
-        if let Some(brand) = args.gb.as_deref()
-            && !["nvidia", "amd"].contains(&brand)
-        {
-            return Err(usage(format!(
-                "\"{brand}\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\"."
-            )));
-        }
-        if self.gpus.iter().flatten().any(String::is_empty) {
-            return Err(usage("gpu_uuids is not None but the set is empty, or one of it is"));
-        }
-        // Which there are is known when the driver has been asked; here only whether there is one.
-        match args.guuids.as_deref().and_then(|uuids| uuids.split(',').next()) {
-            Some(uuid) if !has_gpus() => {
-                Err(usage(format!("GPU UUID of {uuid} is not valid. Available UUIDs are: (none)")))
-            }
-            _ => Ok(()),
-        }
+        // Last, because a driver is asked.
+        let gpus = gpus::check(args.guuids.as_deref(), args.gb.as_deref())?;
+        Ok(Plan { gpus, ..plan })
     }
 
     fn check_tracking_file(&self) -> Result<(), Failure> {
@@ -106,7 +90,7 @@ impl Plan {
     }
 
     /// How weigh is to measure it.
-    pub fn settings(&self) -> Settings {
+    pub(super) fn settings(&self) -> Settings {
         Settings {
             interval: self.interval,
             expected_cores: self.options.expected_cores,
@@ -114,13 +98,6 @@ impl Plan {
             ..Settings::default()
         }
     }
-}
-
-/// Whether this machine has GPUs that weigh can ask.
-fn has_gpus() -> bool {
-    let gpu = SOURCES.iter().find(|source| source.name == "gpu");
-    let host = Host::at(Path::new("/")).ok();
-    gpu.zip(host).is_some_and(|(gpu, host)| matches!((gpu.probe)(&host), Probe::Ready))
 }
 
 /// Words as a shell would have them.

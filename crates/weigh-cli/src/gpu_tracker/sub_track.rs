@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weigh::export::gpu_tracker::Error;
-use weigh::export::gpu_tracker::sub_track::{self, Sessions};
-use weigh::export::python;
+use weigh::compat::gpu_tracker::Error;
+use weigh::compat::gpu_tracker::sub_track::{self, Sessions};
+use weigh::compat::python;
 
 use super::args::{OutputArgs, SubTrack};
 use super::output::Output;
@@ -18,7 +18,7 @@ use crate::print;
 const HINT: &str = "see gpu-tracker sub-track --help";
 
 /// Does one of the three.
-pub fn act(verb: SubTrack) -> Result<u8, Failure> {
+pub(super) fn act(verb: SubTrack) -> Result<u8, Failure> {
     match verb {
         SubTrack::Combine { stf, paths } => {
             let combined = sub_track::combine(&paths, &stf);

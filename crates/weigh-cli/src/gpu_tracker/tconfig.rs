@@ -19,7 +19,7 @@ const WITHOUT_EFFECT: [(&str, &str); 3] = [
 ];
 
 /// The options of the command line, with those of the file where it has none.
-pub fn merge(mut args: TrackArgs) -> Result<TrackArgs, Failure> {
+pub(super) fn merge(mut args: TrackArgs) -> Result<TrackArgs, Failure> {
     let Some(path) = args.tconfig.take() else { return Ok(args) };
     let wrong = |why: String| usage(format!("{}: {why}", path.display()));
     for (key, value) in read(&path)? {
@@ -51,7 +51,7 @@ pub fn merge(mut args: TrackArgs) -> Result<TrackArgs, Failure> {
 
 /// A JSON file that holds one object.
 #[expect(clippy::disallowed_methods, reason = "a file the user named")]
-pub fn read(path: &Path) -> Result<Map<String, Value>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: &dyn std::fmt::Display| usage(format!("{}: {why}", path.display()));
     let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
     match serde_json::from_slice(&bytes) {

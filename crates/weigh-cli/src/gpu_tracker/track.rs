@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use weigh::export::gpu_tracker::follow::Peaks;
-use weigh::export::gpu_tracker::{self, ResourceUsage};
+use weigh::compat::gpu_tracker::follow::Peaks;
+use weigh::compat::gpu_tracker::{self, ResourceUsage};
 use weigh::host::child::Inherited;
 use weigh::host::wait::End;
 use weigh::record::Recording;
@@ -17,9 +17,10 @@ use super::plan::Plan;
 use super::{tconfig, usage};
 use crate::failure::Failure;
 use crate::print;
+use crate::run::limited;
 
 /// Why the fields of GPUs are what they are, where none was measured and there are so many.
-pub fn no_gpu(count: Option<u64>) -> &'static str {
+pub(crate) fn no_gpu(count: Option<u64>) -> &'static str {
     match count {
         Some(0) => "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0",
         _ => {
@@ -30,7 +31,7 @@ pub fn no_gpu(count: Option<u64>) -> &'static str {
 }
 
 /// Runs the command, says what it used, and ends as it did.
-pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
+pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
     let args = tconfig::merge(args)?;
     let plan = Plan::of(&args)?;
     let hidden = hidden_directory(&plan)?;
@@ -42,7 +43,7 @@ pub fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
         Ok(outcome) => outcome,
         Err(error) => {
             output.forget();
-            return Err(error.into());
+            return Err(limited(error, &plan.command, inherited).into());
         }
     };
     let end = outcome.end;

@@ -229,6 +229,31 @@ fn a_bad_settings_file_is_refused() {
 }
 
 #[test]
+fn settings_file_that_is_long_or_a_link_of_others_is_refused_and_not_printed() {
+    let long = format!("# {}\n", "x".repeat(2 << 20));
+    for (settings, named) in [
+        (long.as_str(), "longer than"),
+        ("root:*:20228:0:99999:7:::\n", "line 1"),
+        ("expected-cores = 'hunter2'\n", "`expected-cores`"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("weigh.toml"), settings).unwrap();
+        let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+        assert!(said.contains(named), "{said}");
+        assert!(!said.contains("20228") && !said.contains("hunter2"), "{said}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("weigh.toml");
+    std::os::unix::fs::symlink("/etc/passwd", &link).unwrap();
+    if std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
+        eprintln!("not root: a link of another user cannot be made");
+        return;
+    }
+    let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+    assert!(said.contains("a link of another user"), "{said}");
+}
+
+#[test]
 fn a_bad_variable_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = weigh(directory.path(), &["run"]);

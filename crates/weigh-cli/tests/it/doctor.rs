@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::weighed::{ForEverybody, is_root, output, skipped, weigh};
+use crate::weighed::{ForEverybody, is_root, output, skipped, weigh};
 
 /// What doctor says of every source, asked by somebody.
 fn examined(command: &mut Command, more: &[&str]) -> Vec<Value> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::python;
-use super::weighed::{can_mount, end_of, output, plain, signal, weigh, weighed_shell};
+use crate::python;
+use crate::weighed::{can_mount, end_of, output, plain, signal, weigh, weighed_shell};
 
 const ALL_FORMATS: &str = "csv,json,jsonl,parquet,feather,hdf5,orc,pickle,sqlite,xlsx";
 
@@ -105,6 +105,44 @@ fn the_queries_of_the_guide_work_in_duckdb() {
 }
 
 #[test]
+fn exported_phases_and_processes_agree_with_what_is_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "$WEIGH phase solve; $BURNER children 3 30ms; $WEIGH phase --end
+        $WEIGH phase load -- $BURNER cpu 30ms; true";
+    let run = ["run", "-q", "-i", "20ms", "-o", "run", "--", "sh", "-c", script];
+    let run = output(&mut weigh(directory.path(), &run));
+    assert!(run.status.success(), "{run:?}");
+    exports(directory.path(), &["run", "-f", "json", "--table", "phases,processes", "-o", "out"]);
+    let rows = |name: &str| -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(directory.path().join("out").join(name)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let shown = output(&mut weigh(directory.path(), &["show", "run", "--format", "json"]));
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let phases = rows("phases.json");
+    let expected = shown["phases"].as_array().unwrap();
+    assert_eq!((phases.len(), expected.len()), (2, 2));
+    for (row, phase) in phases.iter().zip(expected) {
+        let (cpu, memory) = ("cpu_time_seconds", "memory_peak_bytes");
+        assert_eq!(row["name"], phase["name"]);
+        assert!(row[cpu].as_f64().is_some(), "{row}");
+        assert_eq!(row[cpu], phase["figures"][cpu]["value"], "{row}");
+        assert_eq!(row["cpu_time_method"], phase["figures"][cpu]["method"]);
+        assert_eq!(phase[cpu], phase["figures"][cpu]["value"]);
+        assert_eq!(row[memory], phase["figures"][memory]["value"], "{row}");
+    }
+    let processes = rows("processes.json");
+    let main = &processes[0];
+    assert_eq!(main["name"], "sh", "{processes:?}");
+    let of_main = shown["parts"]["main"]["figures"]["cpu_time_seconds"]["value"].as_f64().unwrap();
+    assert_eq!(main["cpu_time_seconds"].as_f64(), Some(of_main), "{main}");
+    let all = shown["figures"]["cpu_time_seconds"]["upper"].as_f64().unwrap_or(f64::INFINITY);
+    let sum: f64 = processes.iter().filter_map(|row| row["cpu_time_seconds"].as_f64()).sum();
+    // User and system time of each are cut off at a clock tick, and never rounded up.
+    assert!(sum <= all + 1e-9, "{sum} s of {all} s");
+}
+
+#[test]
 fn a_window_holds_only_its_own_rows() {
     let (directory, run) = recorded();
     let times = |name: &str| -> Vec<String> {
@@ -140,7 +178,7 @@ fn a_file_that_is_there_is_refused_and_replaced_when_told_to() {
     fs::create_dir(&place).unwrap();
     fs::write(place.join("run.csv"), "precious").unwrap();
     let arguments = ["run", "-f", "csv", "-o", "out"];
-    fails(&export(directory.path(), &arguments), 1, "run.csv is there already");
+    fails(&export(directory.path(), &arguments), 1, "run.csv already exists");
     assert_eq!(files(&place).len(), 1, "nothing else was begun");
     assert_eq!(fs::read(place.join("run.csv")).unwrap(), b"precious");
     exports(directory.path(), &[&arguments[..], &["--force"]].concat());
@@ -158,7 +196,7 @@ fn bad_requests_are_refused_before_anything_is_written() {
     refused(&["run"], 2, "--formats");
     refused(&["run", "-f", "csv", "--table", "gpus"], 2, "possible values: node");
     refused(&["run", "-f", "csv", "--phase", "nope"], 2, "it has inner, outer, rest");
-    refused(&["run", "-f", "csv", "--from", "3s", "--to", "2s"], 2, "nothing lies between");
+    refused(&["run", "-f", "csv", "--from", "3s", "--to", "2s"], 2, "--from is not before --to");
     refused(&["run", "-f", "csv", "--from", "soon"], 2, "write it like 90s");
     refused(&["run", "-f", "csv", "--resample", "1us"], 2, "at least a millisecond");
     refused(&["nowhere", "-f", "csv"], 1, "nowhere");
@@ -183,7 +221,7 @@ fn a_torn_recording_exports_what_is_whole_and_says_what_is_missing() {
     let output = export(directory.path(), &["run", "-f", "csv", "-o", "torn"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("process: ") && stderr.contains("bytes at the end"), "{stderr}");
+    assert!(stderr.contains("process.arrows: ") && stderr.contains("bytes at the end"), "{stderr}");
     assert!(stderr.contains("the end of the run is not recorded"), "{stderr}");
     let table = |name: &str| fs::read(directory.path().join(name).join("process.csv")).unwrap();
     assert_eq!(table("whole"), table("torn"));
@@ -233,7 +271,9 @@ fn what_has_not_ended_is_missing_in_every_format() {
     signal(pid, libc::SIGKILL);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = fs::read_to_string(directory.join("o/processes.csv")).unwrap();
-    assert!(table.lines().any(|line| line.contains("sleep 30,,,,")), "{table}");
+    // Neither its end nor its exit code, and its CPU time as it was last sampled.
+    let is_unended = |line: &str| line.contains("sleep 30,,,") && line.ends_with(",,sampled,");
+    assert!(table.lines().any(is_unended), "{table}");
 }
 
 #[test]
@@ -257,7 +297,7 @@ fn a_file_that_is_missing_or_damaged_is_named() {
     fs::write(&stream, &whole).unwrap();
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     fs::write(run.join("events.jsonl"), events.replacen("phase_end", "phase_eXd", 1)).unwrap();
-    warned("events: 1 lines make no sense", "c");
+    warned("events.jsonl: 1 lines make no sense", "c");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! The summary as programs read it: every key there, every figure explained.
 
+use std::fs;
+
 use serde_json::Value;
 
+use crate::recorded::every_figure_is_explained;
 use crate::weighed::{ForEverybody, output, weigh, weighed, weighed_shell};
 
 /// The keys of the summary that PRODUCT.md shows.
@@ -16,6 +19,7 @@ const KEYS: [(&str, &[&str]); 13] = [
             "started",
             "ended",
             "duration_seconds",
+            "measured_seconds",
             "exit_code",
             "signal",
             "labels",
@@ -81,27 +85,33 @@ fn json_on_stderr_is_valid_and_has_every_key() {
     assert_eq!(summary["run"]["complete"], true);
 }
 
-/// A value with its method between its bounds, or null with a reason.
-pub fn every_figure_is_explained(summary: &Value) {
-    let parts = summary["parts"].as_object().unwrap();
-    let all = std::iter::once(("run", summary)).chain(parts.iter().map(|(k, v)| (k.as_str(), v)));
-    for (part, holder) in all {
-        for (name, figure) in holder["figures"].as_object().unwrap() {
-            let shown = format!("{part}: {name}: {figure}");
-            let reason = figure["reason"].as_str().is_some_and(|reason| !reason.is_empty());
-            assert!(!figure["source"].as_str().unwrap().is_empty(), "no source: {shown}");
-            let Some(value) = figure["value"].as_f64() else {
-                assert!(figure["value"].is_null() && reason, "null without a reason: {shown}");
-                continue;
-            };
-            let method = figure["method"].as_str().unwrap_or_else(|| panic!("no method: {shown}"));
-            assert!(["exact", "sampled", "estimated"].contains(&method), "{shown}");
-            let (lower, upper) = (figure["lower"].as_f64(), figure["upper"].as_f64());
-            assert!(lower.is_none_or(|lower| lower <= value), "{shown}");
-            assert!(upper.is_none_or(|upper| upper >= value), "{shown}");
-            assert!((lower.is_some() && upper.is_some()) || reason, "why no bound? {shown}");
-        }
+#[test]
+fn of_a_batch_job_the_scheduler_is_recorded_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["run", "-q", "-o", "run", "--", "true"];
+    let secret = ("SLURM_JOB_ID", "4711-secret");
+    let output = output(weigh(directory.path(), &words).env(secret.0, secret.1));
+    assert!(output.status.success(), "{output:?}");
+    for name in ["run.json", "summary.json"] {
+        let text = fs::read_to_string(directory.path().join("run").join(name)).unwrap();
+        assert!(!text.contains(secret.1), "{name}: {text}");
+        let written: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(written["job"], serde_json::json!({"scheduler": "slurm"}), "{name}");
     }
+}
+
+#[test]
+fn no_row_of_the_text_calls_a_lower_bound_an_upper_one() {
+    let run = weighed_shell(&["--no-record", "-i", "10ms"], "$BURNER cpu 300ms");
+    let row = |label: &str| {
+        let mut rows = run.stderr.lines().filter(|line| line.trim_start().starts_with(label));
+        rows.next().unwrap_or_else(|| panic!("no {label}: {}", run.stderr)).to_owned()
+    };
+    let cores = row("cores");
+    assert!(!cores.contains("at most"), "{cores}");
+    assert!(!cores.contains(" exact ") || cores.contains("(sampled)"), "{cores}");
+    let cpu = row("CPU time");
+    assert!(cpu.contains("user ~") && cpu.contains("(estimated)"), "{cpu}");
 }
 
 #[test]
@@ -142,8 +152,10 @@ fn no_moment_of_a_run_is_after_its_end() {
     let run = weighed_shell(&["--no-record", "-i", "10ms"], "$BURNER cpu 50ms; exit 0");
     let duration = run.summary["run"]["duration_seconds"].as_f64().unwrap();
     for (name, figure) in run.summary["figures"].as_object().unwrap() {
-        let at = figure["at_seconds"].as_f64().unwrap_or(0.0);
-        assert!(at <= duration, "{name}: at {at} s of {duration} s");
+        for when in ["at_seconds", "after_seconds", "before_seconds"] {
+            let at = figure[when].as_f64().unwrap_or(0.0);
+            assert!(at <= duration, "{name}: {when} {at} of {duration} s");
+        }
     }
 }
 

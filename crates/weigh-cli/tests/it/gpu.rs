@@ -5,7 +5,7 @@ use weigh::collect::gpu::{
     GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits,
 };
 
-use super::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
+use crate::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
@@ -214,11 +214,11 @@ fn doctor_says_whether_there_is_a_library_a_driver_and_a_right() {
     let said = |fails: serde_json::Value, library: Option<&str>| {
         let mut all = machine(vec![card(0)]);
         all["fails"] = fails;
-        super::cards::write(&script, &all);
-        let mut doctor = super::weighed::weigh(directory.path(), &["doctor", "--format", "json"]);
-        super::cards::on_stand_in(&mut doctor, &script);
+        crate::cards::write(&script, &all);
+        let mut doctor = crate::weighed::weigh(directory.path(), &["doctor", "--format", "json"]);
+        crate::cards::on_stand_in(&mut doctor, &script);
         library.map(|path| doctor.env("WEIGH_NVML_LIBRARY", path));
-        let output = super::weighed::output(&mut doctor);
+        let output = crate::weighed::output(&mut doctor);
         let examined: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let mut collectors = examined["collectors"].as_array().unwrap().clone().into_iter();
         let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
@@ -252,11 +252,11 @@ fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
         json!(["NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"])
     );
     assert!(run.stderr.contains("GPU memory"), "{}", run.stderr);
-    let mut export = super::weighed::weigh(
+    let mut export = crate::weighed::weigh(
         run.directory.path(),
         &["export", "run", "--as", "gpu-tracker", "--gpu-ram-unit", "bytes", "-o", "exported"],
     );
-    let exported = super::weighed::output(&mut export);
+    let exported = crate::weighed::output(&mut export);
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     let json = std::fs::read(run.directory.path().join("exported/gpu-tracker.json")).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();
@@ -291,11 +291,11 @@ fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
     let none = run("");
     assert_eq!((usable(&none), peak(&none)), ([json!(false), json!(false)], None));
 
-    let mut export = super::weighed::weigh(
+    let mut export = crate::weighed::weigh(
         second.directory.path(),
         &["export", "run", "--as", "gpu-tracker", "-o", "exported"],
     );
-    let exported = super::weighed::output(&mut export);
+    let exported = crate::weighed::output(&mut export);
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     let json = std::fs::read(second.directory.path().join("exported/gpu-tracker.json")).unwrap();
     let json: serde_json::Value = serde_json::from_slice(&json).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::weighed::weighed_shell;
+use crate::weighed::weighed_shell;
 
 const AMD: &str = "class/drm/card0/device";
 

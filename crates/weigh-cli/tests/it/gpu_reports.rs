@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::cards::{OnCards, card, machine, weighed_on};
-use super::weighed::{output, weigh};
+use crate::cards::{OnCards, card, machine, weighed_on};
+use crate::weighed::{output, weigh};
 
 /// A card that is always busy.
 fn busy(index: usize) -> Value {

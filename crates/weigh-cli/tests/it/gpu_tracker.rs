@@ -12,32 +12,32 @@ use crate::cards::{self, GIB, card, machine};
 use crate::weighed::{end_of, output, plain, signal, wait_until, weigh_path};
 
 /// A directory with a symlink named gpu-tracker in it.
-pub struct Place(TempDir);
+pub(crate) struct Place(TempDir);
 
 impl Place {
-    pub fn new() -> Place {
+    pub(crate) fn new() -> Place {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("bin")).unwrap();
         symlink(weigh_path(), directory.path().join("bin/gpu-tracker")).unwrap();
         Place(directory)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    pub fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = plain(self.join("bin/gpu-tracker"), self.path());
         command.args(words);
         command
     }
 
     /// Runs it: its exit code, stdout and stderr.
-    pub fn run(&self, words: &[&str]) -> (i32, String, String) {
+    pub(crate) fn run(&self, words: &[&str]) -> (i32, String, String) {
         let output = output(&mut self.command(words));
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
@@ -135,7 +135,7 @@ fn everything_is_checked_before_the_command_starts_in_their_words() {
             &["--gb=intel"],
             "\"intel\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\".",
         ),
-        (&["--guuids=GPU-1,GPU-2"], "GPU UUID of GPU-1 is not valid. Available UUIDs are: "),
+        (&["--guuids=GPU-1,,GPU-2"], "gpu_uuids is not None but the set is empty"),
         (&["--tconfig=bad.json"], "got an unexpected keyword argument 'sleeptime'"),
         (&["--tconfig=unit.json"], "\"GB\" is not a valid RAM unit"),
         (&["--tconfig=empty.json"], "gpu_uuids is not None but the set is empty."),
@@ -296,6 +296,65 @@ fn memory_that_a_container_hides_is_null_and_not_zero() {
     assert_eq!(ram["system"].as_f64(), Some(4.294967296), "{ram:#}");
     assert_eq!(busy["system_gpu_count"], 1);
     assert!(busy["gpu_percentages"]["max_sum_percent"].is_null(), "{busy:#}");
+}
+
+/// gpu-tracker on a machine with two cards, in a place where the stand-in logs what it is asked.
+fn tracked_on_two_cards(place: &Place, words: &[&str]) -> (i32, String, String) {
+    let script = place.join("script.json");
+    let mut cards = machine(vec![card(0), card(1)]);
+    cards["log"] = json!(place.join("asked"));
+    cards::write(&script, &cards);
+    fs::write(place.join("asked"), "").unwrap();
+    let done = output(cards::on_stand_in(&mut place.command(words), &script));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn uuids_and_a_brand_that_are_not_there_are_refused_before_the_command_starts() {
+    let place = Place::new();
+    let uuid = |index: usize| card(index)["uuid"].as_str().unwrap().to_owned();
+    let unknown = format!("--guuids={},GPU-x", uuid(1));
+    let valid = format!("Available UUIDs are: {}, {}", uuid(0), uuid(1));
+    for (word, cause) in [
+        (&unknown[..], format!("GPU UUID of GPU-x is not valid. {valid}")),
+        (
+            "--gb=amd",
+            "no GPU of the brand \"amd\" is found. Available GPUs: nvidia0, nvidia1".into(),
+        ),
+    ] {
+        let (code, _, stderr) = tracked_on_two_cards(&place, &["-e", "touch started", word]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(&cause), "{word}: {stderr}");
+        assert!(!place.join("started").exists(), "{word}: {stderr}");
+    }
+}
+
+#[test]
+fn chosen_uuids_restrict_utilization_alone() {
+    let place = Place::new();
+    // The last question of every look at a card.
+    let looked =
+        "sh -c 'until [ $(grep -c ProcessUtilization asked) -ge 40 ]; do sleep 0.02; done'";
+    let chosen = format!("--guuids={}", card(1)["uuid"].as_str().unwrap());
+    let words = ["-e", looked, "-f", "json", "--st=0.1", "--gb=nvidia", &chosen];
+    let (code, stdout, stderr) = tracked_on_two_cards(&place, &words);
+    assert_eq!(code, 0, "{stderr}");
+    let json = stdout.split_once('\n').unwrap().1;
+    let json: serde_json::Value = serde_json::from_str(json).unwrap();
+    let ram = &json["max_gpu_ram"];
+    assert_eq!(ram["system_capacity"].as_f64(), Some(171.79869184), "{ram:#}");
+    assert_eq!(ram["system"].as_f64(), Some(8.589934592), "{ram:#}");
+    let busy = &json["gpu_utilization"];
+    assert_eq!((&busy["system_gpu_count"], &busy["n_expected_gpus"]), (&json!(2), &json!(1)));
+    assert_eq!(busy["gpu_percentages"]["max_sum_percent"], 90.0, "{busy:#}");
+}
+
+#[test]
+fn a_machine_without_gpus_takes_any_uuid() {
+    let place = Place::new();
+    let (code, _, stderr) = place.run(&["-e", "true", "--guuids=GPU-1"]);
+    assert_eq!(code, 0, "{stderr}");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn text_and_json_of_the_same_numbers_are_those_of_gpu_tracker() {
     let weigh = crate::weighed::weigh_path();
     assert!(output(crate::weighed::plain(weigh, place.path()).args(words)).status.success());
     let recording = weigh::record::Recording::open(&place.join("run")).unwrap();
-    use weigh::export::gpu_tracker::{Format, Options, export};
+    use weigh::compat::gpu_tracker::{Format, Options, export};
     let formats = [Format::Json, Format::Text, Format::Csv, Format::Sqlite];
     export(&recording, &Options::default(), &formats, &place.join("out"), false).unwrap();
     python.ask(place.path(), &["usage", "out/gpu-tracker.json"]);

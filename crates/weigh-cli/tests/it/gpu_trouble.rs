@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use weigh::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
 use weigh::sample::Entity;
 
-use super::cards::{self, GIB, card, machine, weighed_on};
-use super::weighed::{can_mount, output, plain, weigh_path};
+use crate::cards::{self, GIB, card, machine, weighed_on};
+use crate::weighed::{can_mount, output, plain, weigh_path};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 

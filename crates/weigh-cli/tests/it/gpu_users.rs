@@ -4,7 +4,7 @@ use serde_json::json;
 use weigh::collect::gpu::{GpuActivity, GpuShare};
 use weigh::sample::Entity;
 
-use super::cards::{GIB, OnCards, card, library_without, machine, weighed_on, weighed_where};
+use crate::cards::{GIB, OnCards, card, library_without, machine, weighed_on, weighed_where};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::weighed::{output, plain, skipped, weigh, weigh_path};
+use crate::weighed::{impossible, output, plain, skipped, weigh, weigh_path};
 
 fn described(words: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn the_machine_is_what_lscpu_says_it_is() {
         return skipped("there is no lscpu to compare with");
     };
     let Ok(lscpu) = serde_json::from_slice::<Value>(&said.stdout) else {
-        return skipped("this lscpu cannot say it as JSON");
+        return impossible("this lscpu cannot say it as JSON");
     };
     let hardware = described(&[])["hardware"].take();
     let cpu = &hardware["cpu"];

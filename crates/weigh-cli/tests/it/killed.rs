@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
-use crate::recording::shown;
+use crate::recorded::shown;
 use crate::weighed::{end_of, signal, wait_until, weigh};
 
 /// How many monitors are killed, and how many of them run at once.
@@ -98,7 +98,7 @@ fn kill_after(moment: Duration, command: &str) {
     let known = shown["run"]["duration_seconds"].as_f64().unwrap();
     assert!(known <= lasted + 0.001, "{known} s are known of {lasted} s");
     assert!(lasted - known <= LOST, "{:.3} s of {lasted:.3} s are missing", lasted - known);
-    crate::figures::every_figure_is_explained(&shown);
+    crate::recorded::every_figure_is_explained(&shown);
 }
 
 fn say_go(here: &Path) {

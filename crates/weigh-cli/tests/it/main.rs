@@ -2,54 +2,49 @@
 //!
 //! The loads are those of `examples/burner`. What a machine or a user cannot
 //! provide (mounts need root, tmux may be missing) is skipped with a line on stderr.
+//! Tests that burn CPU time or depend on when a tick comes are in `tests/alone`.
 
-// A test ends by panicking, and the bans on the machine's doors are the library's.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
+#![allow(clippy::disallowed_methods, reason = "the bans on the machine's doors are the library's")]
+#![allow(dead_code, reason = "what both test programs share is not all used by each")]
 
-mod attach;
-mod bad_input;
+#[path = "../support/cards.rs"]
 mod cards;
+#[path = "../support/node.rs"]
+mod node;
+#[path = "../support/python.rs"]
+mod python;
+#[path = "../support/recorded.rs"]
+mod recorded;
+#[path = "../support/weighed.rs"]
+mod weighed;
+
+mod bad_input;
 mod cli;
-mod connections;
-mod control_groups;
 mod doctor;
 mod exports;
 mod figures;
-mod following;
 mod gpu;
 mod gpu_files;
-mod gpu_partly;
 mod gpu_reports;
 mod gpu_tracker;
 mod gpu_tracker_golden;
 mod gpu_trouble;
 mod gpu_users;
-mod groups;
+mod hang_up;
 mod hardware;
-mod harm;
 mod hostile;
 mod inherited;
 mod killed;
-mod machine;
-mod merge;
-mod node;
 mod nvml;
-mod oasis;
 mod odd_names;
-mod own_groups;
-mod packets;
+mod old_recordings;
 mod page;
 mod perfmon;
-mod phases;
-mod python;
 mod pytyche;
 mod recording;
 mod reports;
+mod sandbox;
 mod signals;
 mod streams;
 mod terminal;
-mod truth;
-mod watch;
-mod weighed;
-// Last by its name: a whole kernel takes the CPUs from tests of what is short.
-mod within_uml;

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::cards::{self, GIB, card};
-use super::python;
-use super::weighed::{ForEverybody, output, skipped, weigh};
+use crate::cards::{self, GIB, card};
+use crate::python;
+use crate::weighed::{ForEverybody, impossible, output, skipped, weigh};
 
 #[test]
 fn the_clients_of_nvidia_understand_the_stand_in() {
@@ -33,7 +33,8 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
     let expected = json!({
         "name": "NVIDIA H100 80GB HBM3",
         "uuid": "GPU-00000000-0000-0000-0000-000000000000",
-        "memory": [80 * GIB, 75 * GIB, 4 * GIB],
+        // The first version of this call counts what the driver has reserved as used.
+        "memory": [80 * GIB, 75 * GIB, 5 * GIB],
         "reserved": GIB,
         "bar1": [128 * GIB, 1 << 20],
         "utilization": [90, 40],
@@ -67,9 +68,9 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
 fn genuine(variable: &str, driver: &str) -> Option<std::ffi::OsString> {
     let library = std::env::var_os(variable);
     if library.is_none() {
-        skipped("no library of the maker's own; run cargo xtask test");
+        skipped("no library of the maker's own; run cargo xtask setup");
     } else if Path::new(driver).exists() {
-        skipped("there is a driver here, and this is about a machine without one");
+        impossible("there is a driver here, and this is about a machine without one");
         return None;
     }
     library

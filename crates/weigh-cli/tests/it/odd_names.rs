@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::Value;
 
-use crate::recording::{events, shown};
+use crate::recorded::{events, shown};
 use crate::weighed::{Weighed, burner, weighed_command};
 
 fn words(words: &[&[u8]]) -> Vec<OsString> {

@@ -11,9 +11,9 @@ use weigh::catalog::Unit;
 use weigh::plot::Scale;
 use weigh::quantity::Units;
 
-use super::node;
-use super::python::{self, succeeds};
-use super::weighed::{output, plain, weigh, weighed_shell};
+use crate::node;
+use crate::python::{self, succeeds};
+use crate::weighed::{output, plain, weigh, weighed_shell};
 
 /// What a process is called that means harm; the kernel keeps fifteen letters of it.
 const EVIL: &str = "</script><b>";

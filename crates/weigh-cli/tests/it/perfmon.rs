@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::cards::{GIB, card, machine, weighed_on};
-use super::python::{script, succeeds};
-use super::weighed::{output, weigh};
+use crate::cards::{GIB, card, machine, weighed_on};
+use crate::python::{script, succeeds};
+use crate::weighed::{output, weigh};
 
 /// `weigh export RUN --as perfmon -o job`, with more words: its code and what it says.
 fn export(directory: &Path, run: &str, more: &[&str]) -> (i32, String) {
@@ -24,7 +24,8 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
     bare["violations"]["10"] = json!(7_000_000_001u64);
     bare["clocks"] = json!({"0": 1410, "1": 1395, "2": 1215});
     bare["compute"] = json!([[5_000_000, GIB], [5_000_001, GIB]]);
-    bare["graphics"] = json!([[5_000_000, GIB]]);
+    // One does both, and one only draws.
+    bare["graphics"] = json!([[5_000_000, GIB], [5_000_002, GIB]]);
     let line = "readings 12; sed s/350000/123456/ \"$WEIGH_STAND_IN\" > next; \
                 mv next \"$WEIGH_STAND_IN\"; readings 120";
     let run = weighed_on(&machine(vec![card(0), bare]), &["-i", "50ms"], line);
@@ -55,7 +56,8 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
         ("/clock_info/memory", json!(2619), json!(1215)),
         ("/ecc_errors/dp", json!(1), json!(1)),
         ("/ecc_errors/sp", json!(9), json!(9)),
-        ("/memory_used/gpu_memory", json!(4 * GIB), json!(4 * GIB)),
+        // With what the driver keeps for itself, as the call that perfmon makes has it.
+        ("/memory_used/gpu_memory", json!(5 * GIB), json!(5 * GIB)),
         ("/memory_used/bar1_memory", json!(1 << 20), json!(1 << 20)),
         ("/utilization_rates/gpu", json!(90), json!(90)),
         ("/utilization_rates/memory", json!(40), json!(40)),
@@ -85,7 +87,7 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
 
     // A directory with a recording for each node is all of them; what is there stays.
     let (code, said) = export(directory, ".", &[]);
-    assert!(code == 1 && said.contains("nv_gpu_metrics.json is there already"), "{said}");
+    assert!(code == 1 && said.contains("nv_gpu_metrics.json already exists"), "{said}");
     assert_eq!(export(directory, ".", &["--force"]), (0, warning.to_owned()));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     let copy =

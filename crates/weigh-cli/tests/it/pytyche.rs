@@ -159,7 +159,7 @@ fn files_of_theirs_stay_and_options_of_others_are_refused() {
     let directory = exported("exec \"$BURNER\" sleep 200ms");
     let (code, said) = export(directory.path(), &[]);
     assert_eq!((code, said.lines().count()), (1, 3), "{said}");
-    assert!(said.contains("cpu_metrics.csv is there already"), "{said}");
+    assert!(said.contains("cpu_metrics.csv already exists"), "{said}");
     assert_eq!(export(directory.path(), &["--force"]).0, 0);
     let (code, said) = export(directory.path(), &["--time-unit", "hours"]);
     assert_eq!((code, said.lines().count()), (2, 3), "{said}");

@@ -6,24 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::weighed::{output, plain, weigh, weighed_shell};
-
-/// What `weigh show` says of a recording, as JSON.
-pub fn shown(recording: &Path) -> Value {
-    let words = ["show".as_ref(), recording.as_os_str(), "--format".as_ref(), "json".as_ref()];
-    let output = output(&mut weigh(Path::new("/"), &words));
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{}: {stderr}", recording.display());
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The lines of a recording's events, each of which must be JSON.
-pub fn events(recording: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(recording.join("events.jsonl")).unwrap();
-    text.lines()
-        .map(|line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")))
-        .collect()
-}
+use crate::recorded::shown;
+use crate::weighed::{can_mount, output, plain, skipped, weigh, weighed_shell};
 
 /// Where two documents differ, a line each.
 fn differences(place: &str, one: &Value, other: &Value) -> String {
@@ -104,7 +88,7 @@ fn show_gives_what_the_summary_file_has() {
     let shown = shown(&recording);
     assert_eq!(differences("", &written, &shown), "", "written, and shown");
     fs::remove_file(recording.join("summary.json")).unwrap();
-    assert_eq!(self::shown(&recording), shown, "it can always be made again");
+    assert_eq!(crate::recorded::shown(&recording), shown, "it can always be made again");
 }
 
 #[test]
@@ -162,11 +146,48 @@ fn a_torn_tail_does_not_keep_a_recording_from_being_opened() {
             }
             let shown = shown(torn.path());
             // The last line is the run's end.
-            let complete = !cut_lines || line_cut == length(&lines) - 1;
-            assert_eq!(shown["run"]["complete"], complete, "cut at {row_cut}, {line_cut}");
-            assert_eq!(shown["run"]["exit_code"].is_null(), !complete);
-            crate::figures::every_figure_is_explained(&shown);
+            let has_ended = !cut_lines || line_cut == length(&lines) - 1;
+            assert_eq!(shown["run"]["complete"], false, "cut at {row_cut}, {line_cut}");
+            assert_eq!(shown["run"]["exit_code"].is_null(), !has_ended);
+            crate::recorded::every_figure_is_explained(&shown);
         }
+    }
+}
+
+#[test]
+fn of_two_weighs_with_the_same_directory_one_records_and_the_other_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..12 {
+        let name = format!("same-{round}");
+        let start = || {
+            let mut command = weigh(directory.path(), &["run", "-q", "-o", &name, "--", "true"]);
+            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+            command.spawn().unwrap()
+        };
+        let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
+        let said = both.each_ref().map(|one| String::from_utf8_lossy(&one.stderr).into_owned());
+        let refused = said.iter().filter(|said| said.contains("is not empty")).count();
+        assert_eq!(refused, 1, "{said:?}");
+        assert_eq!(shown(&directory.path().join(&name))["run"]["complete"], true);
+    }
+}
+
+#[test]
+fn full_disk_leaves_nothing_behind_and_says_what_is_dropped() {
+    if !can_mount() {
+        return skipped("mounting needs root");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("small")).unwrap();
+    let script = "mount -t tmpfs -o size=64k none small && cd small && \
+                  dd if=/dev/zero of=x bs=1k count=64 2>/dev/null; \
+                  \"$WEIGH\" run --summary s.json --report html --export csv -- true; \
+                  echo $?; find . -mindepth 1";
+    let output = output(plain("unshare", directory.path()).args(["-m", "sh", "-c", script]));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n./x\n");
+    let said = String::from_utf8_lossy(&output.stderr);
+    for what in ["not recorded", "no result in s.json", "no report", "no export"] {
+        assert!(said.contains(what), "{said}");
     }
 }
 
@@ -186,6 +207,46 @@ fn a_command_line_is_not_recorded_when_it_shall_not_be() {
         let bytes = fs::read(path).unwrap();
         let found = bytes.windows(13).any(|window| window == b"quite-private");
         assert!(!found, "it is in {}", path.display());
+    }
+}
+
+#[test]
+fn secrets_of_shell_strings_scripts_wrappers_marks_and_labels_are_masked_in_every_file() {
+    let directory = tempfile::tempdir().unwrap();
+    // As a wrapper of a site may be: the command line is `/bin/sh …/mysql -p…`.
+    let client = directory.path().join("mysql");
+    fs::write(&client, "#!/bin/sh\nsleep 0.3\n").unwrap();
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "$WEIGH mark 'password=canary-1'
+        $WEIGH phase 'a token=canary-2'
+        ./mysql -pcanary-3
+        timeout 9 ./mysql -pcanary-4
+        sh -c 'sleep 0.3; : --password canary-5; exit 0'
+        : https://me:canary-6@host --pass canary-7";
+    let words = ["run", "-q", "-i", "20ms", "--label", "token=canary-8", "-o", "run", "--"];
+    let mut command = weigh(directory.path(), &words);
+    let ended = output(command.args(["sh", "-c", script]));
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    let recording = directory.path().join("run");
+    let recorded = fs::read_to_string(recording.join("events.jsonl")).unwrap();
+    assert!(recorded.contains("mysql\",\"-p***"), "{recorded}");
+    for path in everything(&recording).iter().filter(|path| path.is_file()) {
+        let bytes = fs::read(path).unwrap();
+        let found = bytes.windows(7).any(|window| window == b"canary-");
+        assert!(!found, "it is in {}", path.display());
+    }
+}
+
+#[test]
+fn directory_that_is_deleted_or_renamed_during_the_run_is_said() {
+    // Renamed first: weigh may be making files in it.
+    for script in ["mv run other", "mv run other && rm -r other"] {
+        let directory = tempfile::tempdir().unwrap();
+        let words = ["run", "-o", "run", "--", "sh", "-c", script];
+        let ended = output(&mut weigh(directory.path(), &words));
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert!(said.contains("was deleted or renamed during the run"), "{said}");
     }
 }
 

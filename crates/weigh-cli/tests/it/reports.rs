@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use super::weighed::{
+use crate::weighed::{
     ForEverybody, Weighed, burner, can_mount, end_of, is_installed, output, plain, skipped, weigh,
     weighed_command, weighed_shell,
 };
@@ -39,7 +39,7 @@ fn reports(run: &Weighed) -> [String; 3] {
 fn text_of(pdf: &Path) -> String {
     assert!(fs::read(pdf).unwrap().starts_with(b"%PDF-"));
     if !is_installed("pdftotext") {
-        skipped("no pdftotext to read a PDF with; run cargo xtask test");
+        skipped("no pdftotext to read a PDF with; run cargo xtask setup");
         return String::new();
     }
     let text = output(plain("pdftotext", pdf.parent().unwrap()).arg("-layout").arg(pdf).arg("-"));
@@ -209,7 +209,7 @@ fn paper_is_a4_and_its_pages_are_numbered() {
     let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
     reports(&run);
     if !is_installed("pdfinfo") {
-        return skipped("no pdfinfo to look at a PDF with; run cargo xtask test");
+        return skipped("no pdfinfo to look at a PDF with; run cargo xtask setup");
     }
     let pdf = run.directory.path().join("out/report.pdf");
     let about = output(plain("pdfinfo", run.directory.path()).arg(&pdf));
@@ -239,7 +239,7 @@ fn a_report_that_is_there_is_only_replaced_by_force() {
     let refused = report(&recording, "md");
     assert_eq!(refused.status.code(), Some(1));
     let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(words.contains("is there already") && words.contains("--force"), "{words}");
+    assert!(words.contains("already exists") && words.contains("--force"), "{words}");
     let words = ["report", "run", "-f", "md", "-o", "out", "--force"];
     let forced = output(&mut weigh(run.directory.path(), &words));
     assert!(forced.status.success());
@@ -315,11 +315,11 @@ fn the_plots_of_perfmon_have_their_names() {
     let names = names(&run.directory.path().join("out"));
     assert_eq!(names.len(), 30);
     for name in [
-        "CPU Load_per_node.png",
-        "Average_CPU Load_all_nodes.png",
+        "CPU_Load_per_node.png",
+        "Average_CPU_Load_all_nodes.png",
         "Average_Memory_all_nodes.png",
-        "Total_Interconnect Packets Input_all_nodes.png",
-        "RAPL DRAM Power_per_node.png",
+        "Total_Interconnect_Packets_Input_all_nodes.png",
+        "RAPL_DRAM_Power_per_node.png",
     ] {
         assert!(names.iter().any(|there| there == name), "no {name} in {names:?}");
     }
@@ -338,7 +338,7 @@ fn a_chart_by_name_goes_into_a_file() {
         (&["--metric", "nonsense"][..], 2, "weigh plot --list"),
         (&["--metric", "process.state.doing"], 2, "no chart and no metric"),
         (&["-o", "all.svg"], 2, "a file holds one picture"),
-        (&["--metric", "memory", "-o", "memory.png"], 1, "is there already"),
+        (&["--metric", "memory", "-o", "memory.png"], 1, "already exists"),
         (&["--metric", "cpu.time.user"], 1, "holds nothing of"),
     ] {
         let refused = plot(&run, arguments);

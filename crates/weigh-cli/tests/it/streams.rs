@@ -110,7 +110,7 @@ fn descendants_that_live_on_are_named_and_not_waited_for() {
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!((left[0]["pid"].as_u64(), &left[0]["name"]), (Some(pid.into()), &"burner".into()));
     assert!(run.stderr.contains(&pid.to_string()), "people are told, too: {}", run.stderr);
-    let again = crate::recording::shown(&run.directory.path().join("run"));
+    let again = crate::recorded::shown(&run.directory.path().join("run"));
     assert_eq!(again["processes"], run.summary["processes"]);
 }
 

@@ -53,7 +53,8 @@ function distance([x, y], [[x1, y1], [x2, y2]]) {
 function apart(path, other) {
   const [ways, others] = [pieces(path), pieces(other)];
   const nearest = (place) => Math.min(...others.map((piece) => distance(place, piece)));
-  return Math.max(0, ...ways.flat().map(nearest));
+  // The end of one piece is the beginning of the next: each place once.
+  return Math.max(0, ...[...new Set(ways.flat())].map(nearest));
 }
 
 await browse(async (open) => {

@@ -28,7 +28,7 @@ macro_rules! metrics {
     (@sense $($other:ident)?) => { $crate::catalog::Sense::Measured };
     (
         $(#[$about:meta])*
-        pub struct $name:ident in $scope:ident / $group:literal, $family:literal {
+        $vis:vis struct $name:ident in $scope:ident / $group:literal, $family:literal {
             $(
                 $(#[doc = $help:literal])+
                 $field:ident : $kind:ident $type:ident $unit:ident $($mark:ident $(($($of:ident),+))?)?, $label:literal, from $source:literal;
@@ -37,7 +37,7 @@ macro_rules! metrics {
     ) => {
         $(#[$about])*
         #[derive(Debug, Clone, Copy, Default, PartialEq)]
-        pub struct $name {
+        $vis struct $name {
             $( $(#[doc = $help])+ pub $field: Option<$type>, )+
         }
 

@@ -3,10 +3,12 @@
 //! is derived from that declaration.
 
 mod declare;
+mod figures;
 mod names;
 mod sense;
 
 pub(crate) use declare::metrics;
+pub use figures::{Combine, FigureId, FigureScope, FigureUnit};
 pub use sense::{Basis, Sense};
 
 /// One thing that is measured: where it belongs, what it counts and where it comes from.

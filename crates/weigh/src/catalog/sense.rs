@@ -87,7 +87,7 @@ mod tests {
 
     metrics! {
         /// Somebody else's sums.
-        pub struct Sums in Gpu / "sums", "Sums" {
+        struct Sums in Gpu / "sums", "Sums" {
             /// Busy.
             busy: Counter f64 Elapsed, "Busy", from "here";
             /// Busy at the moment.

@@ -19,7 +19,7 @@ const IN_TURN: usize = 32;
 
 /// The rule, and those who do not meet it.
 #[derive(Debug)]
-pub struct Chosen {
+pub(super) struct Chosen {
     rule: Rule,
     young: Vec<(u32, u8)>,
     others: VecDeque<u32>,
@@ -27,19 +27,19 @@ pub struct Chosen {
 
 impl Chosen {
     /// By this rule.
-    pub fn by(rule: Rule) -> Chosen {
+    pub(super) fn by(rule: Rule) -> Chosen {
         Chosen { rule, young: Vec::new(), others: VecDeque::new() }
     }
 
     /// The program as it is to be recorded, if it is meant.
-    pub fn meant(&self, mut program: Program) -> Option<Program> {
+    pub(super) fn meant(&self, mut program: Program) -> Option<Program> {
         let tool = self.rule.tool(&program)?;
         program.tool = Some(tool).filter(|tool| *tool != program.called());
         Some(program)
     }
 
     /// Somebody is not meant now, who was just born or was there before anybody looked.
-    pub fn pass_over(&mut self, pid: u32, is_young: bool) {
+    pub(super) fn pass_over(&mut self, pid: u32, is_young: bool) {
         if is_young {
             self.young.push((pid, 0));
         } else {
@@ -48,7 +48,7 @@ impl Chosen {
     }
 
     /// Who is to be asked again at this look.
-    pub fn next_to_ask(&mut self, into: &mut Vec<u32>) {
+    pub(super) fn next_to_ask(&mut self, into: &mut Vec<u32>) {
         into.clear();
         let others = &mut self.others;
         self.young.retain_mut(|(pid, looks)| {
@@ -67,7 +67,7 @@ impl Chosen {
     }
 
     /// Nobody needs to ask for this one any more: it is meant, or gone.
-    pub fn forget(&mut self, pid: u32) {
+    pub(super) fn forget(&mut self, pid: u32) {
         self.young.retain(|(one, _)| *one != pid);
         self.others.retain(|one| *one != pid);
     }

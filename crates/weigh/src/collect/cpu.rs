@@ -63,6 +63,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Cpu::new(false))),
     on_request: false,
     everywhere: true,
+    descriptors: 1,
 };
 
 pub(super) const PER_CPU: Source = Source {
@@ -73,6 +74,7 @@ pub(super) const PER_CPU: Source = Source {
     collector: Some(|_| Box::new(Cpu::new(true))),
     on_request: true,
     everywhere: true,
+    descriptors: 1,
 };
 
 fn probe(host: &Host) -> Probe {

@@ -14,7 +14,7 @@ use crate::catalog::metrics;
 use crate::host::{Host, Kept};
 use crate::parse::attribute;
 use crate::parse::diskstats::{self, Device};
-use crate::sample::{Entity, Name, Tick};
+use crate::sample::{Entity, Name, Table, Tick};
 
 metrics! {
     /// What one disk did since boot.
@@ -36,6 +36,17 @@ metrics! {
     }
 }
 
+/// The disks of a tick that add up: a byte in a volume (`dm-0`) or an array (`md0`) is counted again
+/// for the disk below it. Where there is nothing else, as in a container, those are all there is.
+pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, DiskIo)> {
+    let is_on_others = |entity: &Entity| match entity {
+        Entity::Named(name) => ["dm-", "md"].iter().any(|kind| name.as_str().starts_with(kind)),
+        _ => false,
+    };
+    let all_are = table.entities().iter().all(is_on_others);
+    table.rows::<DiskIo>().filter(move |(disk, _)| all_are || !is_on_others(disk))
+}
+
 pub(super) const SOURCE: Source = Source {
     name: "disk",
     about: "disks: bytes, operations, busy time",
@@ -44,6 +55,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Disks::new())),
     on_request: false,
     everywhere: false,
+    descriptors: 1,
 };
 
 fn probe(host: &Host) -> Probe {

@@ -31,6 +31,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Here(None))),
     on_request: false,
     everywhere: false,
+    descriptors: 0,
 };
 
 fn probe() -> Probe {

@@ -9,6 +9,10 @@
 //! read before or after, so whoever has lost its memory by the end of the pass is left out:
 //! the sum is then memory that was certainly there.
 //!
+//! Huge pages that are shared are not divided by the kernel: each process that has any is given
+//! an equal part of them. The sum is then right where all share the same ones, and never above
+//! the truth.
+//!
 //! A pass is made when something changed and the budget allows it, and beyond
 //! the budget when the tree may have reached a new peak, or a phase has ended.
 
@@ -91,7 +95,8 @@ impl Footprint {
         let before = host::clock::thread_cpu();
         let mut refused = None;
         self.read.clear();
-        for process in processes {
+        // One address space is one set of pages, however many processes use it.
+        for process in processes.iter().filter(|process| !process.shares_memory()) {
             let path = ProcPath::new(process.id.pid, "smaps_rollup");
             match host.proc.read(path.as_c_str(), &mut tools.buffer) {
                 Ok(bytes) => {
@@ -104,10 +109,12 @@ impl Footprint {
             }
         }
         let mut sum = 0;
-        for (id, Rollup { pss, private, .. }) in &self.read {
+        let sharers = self.read.iter().filter(|(_, rollup)| rollup.shared_hugetlb > 0).count();
+        for (id, rollup) in &self.read {
             if has_memory(host, *id, &mut tools.buffer) {
+                let (pss, uss) = with_huge_pages(rollup, sharers as u64);
                 sum += pss;
-                let (pss, uss) = (Some(*pss), Some(*private));
+                let (pss, uss) = (Some(pss), Some(uss));
                 let row = ProcessMemory { pss, uss, ..ProcessMemory::default() };
                 tick.put(Entity::Process(*id), &row);
             }
@@ -120,6 +127,13 @@ impl Footprint {
         self.wanted = false;
         refused
     }
+}
+
+/// PSS and USS with huge pages, of which so many processes have some that are shared.
+fn with_huge_pages(rollup: &Rollup, sharers: u64) -> (u64, u64) {
+    let part = rollup.shared_hugetlb.checked_div(sharers).unwrap_or(0);
+    let uss = rollup.private.saturating_add(rollup.private_hugetlb);
+    (rollup.pss.saturating_add(rollup.private_hugetlb).saturating_add(part), uss)
 }
 
 /// Whether a process still has memory: one that has ended, and waits to be waited for, has none.
@@ -188,10 +202,28 @@ mod tests {
         let host = fake.host();
         let mut tools = Tools::new(&host, 10);
         let ids = [7, 8, 9].map(|pid| ProcessId { pid, started: u64::from(pid) });
-        let tree = ids.map(|id| Process::new(id, b"", &tools));
+        let tree = ids.map(|id| Process::new(id, 1, b"", &tools));
         let mut tick = Tick::new(&[ProcessMemory::METRICS]);
         Footprint::within(1.0).pass(&host, &tree, &mut tools, &mut tick);
         assert_eq!(tick.tables()[0].entities(), [Entity::Process(ids[0])]);
+    }
+
+    #[test]
+    fn shared_huge_pages_are_counted_once_and_private_ones_in_full() {
+        let small = Rollup {
+            rss: MIB,
+            pss: MIB,
+            private: MIB,
+            private_hugetlb: 0,
+            shared_hugetlb: 0,
+            shared: 0,
+            swap: None,
+            swap_pss: None,
+        };
+        let private = Rollup { private_hugetlb: 200 * MIB, ..small };
+        assert_eq!(with_huge_pages(&private, 0), (201 * MIB, 201 * MIB));
+        let shared = Rollup { shared_hugetlb: 200 * MIB, ..small };
+        assert_eq!(with_huge_pages(&shared, 2), (101 * MIB, MIB));
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Speeds::new())),
     on_request: false,
     everywhere: false,
+    descriptors: KEPT,
 };
 
 /// Descriptors that are kept; on larger machines the rest of the files is opened each time.
@@ -238,9 +239,17 @@ mod tests {
         let fake = machine();
         let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
         outcome.unwrap();
-        let expected = NodeFrequency { mean: Some(2.1e9), lowest: Some(1e9), highest: Some(3e9) };
+        let expected = NodeFrequency {
+            mean: Some(2.1e9),
+            lowest: Some(1e9),
+            highest: Some(3e9),
+            ..NodeFrequency::default()
+        };
         assert_eq!(frequency, expected);
-        assert_eq!(throttle, NodeThrottle { cores: Some(21), packages: Some(10) });
+        assert_eq!(
+            throttle,
+            NodeThrottle { cores: Some(21), packages: Some(10), ..NodeThrottle::default() }
+        );
         assert!(matches!(probe(&fake.host()), Probe::Ready));
     }
 
@@ -261,7 +270,7 @@ mod tests {
         fake.set_sys("devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "\n");
         let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
         assert_eq!(frequency.highest, Some(2.4e9));
-        assert_eq!(throttle, NodeThrottle { cores: None, packages: Some(10) });
+        assert_eq!(throttle, NodeThrottle { packages: Some(10), ..NodeThrottle::default() });
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("cpu1/cpufreq")));
     }
 

@@ -97,7 +97,7 @@ fn measured(machine: &Path) -> String {
     let mut tools = Tools::new(&host, 100);
     let mut footprint = Footprint::within(1.0);
     let mut tree: Vec<Process> =
-        processes(&host, &t0).into_iter().map(|id| Process::new(id, b"", &tools)).collect();
+        processes(&host, &t0).into_iter().map(|id| Process::new(id, 1, b"", &tools)).collect();
     let mut collectors: Vec<_> =
         sources.iter().filter_map(|source| collector(source, &settings)).collect();
     let mut out = String::new();

@@ -78,6 +78,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Ports::new())),
     on_request: false,
     everywhere: false,
+    descriptors: KEPT,
 };
 
 /// Descriptors that are kept; the files of further ports are opened each time.

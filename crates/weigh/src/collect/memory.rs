@@ -28,6 +28,8 @@ metrics! {
         swap_total: Gauge u64 Bytes, "Swap", from "/proc/meminfo SwapTotal";
         /// Swap space that is free.
         swap_free: Gauge u64 Bytes, "Swap free", from "/proc/meminfo SwapFree";
+        /// Huge pages of hugetlbfs there are, in use or not.
+        hugetlb: Gauge u64 Bytes, "Huge pages", from "/proc/meminfo Hugetlb";
     }
 }
 
@@ -39,6 +41,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Memory { meminfo: Kept::always(), buffer: Vec::new() })),
     on_request: false,
     everywhere: true,
+    descriptors: 1,
 };
 
 struct Memory {
@@ -59,6 +62,7 @@ impl Collector for Memory {
             shared: memory.shared,
             swap_total: memory.swap_total,
             swap_free: memory.swap_free,
+            hugetlb: memory.hugetlb,
         };
         tick.put(Entity::Single, &row);
         Ok(())

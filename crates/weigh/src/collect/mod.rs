@@ -107,6 +107,9 @@ pub struct Source {
     pub on_request: bool,
     /// Whether every Linux has it: when it cannot be read, that is a fault and not a fact.
     pub everywhere: bool,
+    /// Descriptors that it keeps open at most. Those of processes are counted apart, because they
+    /// take what is left.
+    pub descriptors: usize,
 }
 
 /// Every source there is. A new one is a line here and a file beside this one.
@@ -151,8 +154,18 @@ pub const BEFORE_EXEC: &[Source] = &[
 /// How processes that weigh did not start are noticed. No metrics come from these, so they are
 /// not in [`SOURCES`], and nobody collects or skips them.
 pub const WATCHING: &[Source] = &[watching::CONNECTOR, watching::TASKSTATS];
-/// Descriptors that these keep open at most, whatever the run is.
-pub const DESCRIPTORS: usize = 648;
+
+/// Descriptors that all of these keep open at most, whatever the run is.
+pub const DESCRIPTORS: usize = sum_of_descriptors(SOURCES) + sum_of_descriptors(WATCHING);
+
+const fn sum_of_descriptors(sources: &[Source]) -> usize {
+    let (mut sum, mut place) = (0, 0);
+    while place < sources.len() {
+        sum += sources[place].descriptors;
+        place += 1;
+    }
+    sum
+}
 
 /// Every metric there is, in the order of its tables.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
@@ -181,7 +194,11 @@ fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
 ///
 /// Its probe alone is what a run asks, and the command waits for that.
 pub fn examine(source: &Source, host: &Host) -> Probe {
-    if source.name == gpu::SOURCE.name { gpu::examine(host) } else { (source.probe)(host) }
+    match source.name {
+        name if name == gpu::SOURCE.name => gpu::examine(host),
+        name if name == energy::SOURCE.name => energy::examine(host),
+        _ => (source.probe)(host),
+    }
 }
 
 /// The groups that a set of sources fills.

@@ -106,7 +106,7 @@ impl MadeOf {
 /// The devices of a tick that whoever adds up should take, so that no packet is counted twice:
 /// the hardware; where there is none, as in a container, all but the loopback.
 pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, Traffic)> {
-    let rows = || (0..table.len()).map(|row| (table.entities()[row], table.get::<Traffic>(row)));
+    let rows = || table.rows::<Traffic>();
     let has_hardware = rows().any(|(_, row)| row.made_of == Some(MadeOf::Hardware));
     rows().filter(move |(_, row)| match row.made_of {
         Some(MadeOf::Hardware) => true,
@@ -123,6 +123,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Network::new())),
     on_request: false,
     everywhere: false,
+    descriptors: 2,
 };
 
 struct Network {
@@ -342,7 +343,7 @@ mod tests {
         Network::new().sample(&fake.host(), &mut tick).unwrap();
         let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
         let (received, sent) = (Some(7), Some(9));
-        assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2) });
+        assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2), ..NodeTcp::default() });
     }
 
     #[test]

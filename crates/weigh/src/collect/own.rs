@@ -41,6 +41,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Own { buffer: Vec::new(), peak: None })),
     on_request: false,
     everywhere: true,
+    descriptors: 0,
 };
 
 struct Own {

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 /// When something was last done, and how long it rests.
 #[derive(Debug)]
-pub struct Pace {
+pub(super) struct Pace {
     rest: Duration,
     last: Option<Duration>,
 }
 
 impl Pace {
     /// Something that rests at least so long.
-    pub fn resting(rest: Duration) -> Pace {
+    pub(super) fn resting(rest: Duration) -> Pace {
         Pace { rest, last: None }
     }
 
     /// Whether it is time again, at this moment of the run.
-    pub fn is_due(&mut self, at: Duration) -> bool {
+    pub(super) fn is_due(&mut self, at: Duration) -> bool {
         let due = self.last.is_none_or(|last| at.saturating_sub(last) >= self.rest);
         if due {
             self.last = Some(at);

@@ -13,9 +13,9 @@ use crate::sample::{Entity, Tick};
 metrics! {
     /// Packets of the run.
     pub struct RunNetwork in Run / "network", "Network of the run" {
-        /// Bytes sent, IP heads included.
+        /// Bytes sent, IP headers included.
         sent: Counter u64 Bytes, "Sent", from "cgroup_skb egress skb->len";
-        /// Bytes received, IP heads included.
+        /// Bytes received, IP headers included.
         received: Counter u64 Bytes, "Received", from "cgroup_skb ingress skb->len";
         /// Bytes among those sent that went through the loopback.
         loopback_sent: Counter u64 Bytes, "Sent through the loopback", from "cgroup_skb egress, device 1";
@@ -36,6 +36,7 @@ pub(super) const SOURCE: Source = Source {
     collector: None,
     on_request: true,
     everywhere: false,
+    descriptors: 4,
 };
 
 fn probe(_host: &Host) -> Probe {

@@ -16,18 +16,19 @@ metrics! {
         /// Bytes put into swap.
         swapped_out: Counter u64 Bytes, "Swapped out", from "/proc/vmstat pswpout × page size";
         /// Processes that the kernel killed because memory ran out.
-        oom_kills: Counter u64 One, "Killed for want of memory", from "/proc/vmstat oom_kill";
+        oom_kills: Counter u64 One, "OOM kills", from "/proc/vmstat oom_kill";
     }
 }
 
 pub(super) const SOURCE: Source = Source {
     name: "paging",
-    about: "swap traffic, processes killed for want of memory",
+    about: "swap traffic, processes ended by the OOM killer",
     groups: &[group::<NodePaging>()],
     probe: |host| readable(&host.proc, c"vmstat"),
     collector: Some(|_| Box::new(Paging { vmstat: Kept::always(), buffer: Vec::new() })),
     on_request: false,
     everywhere: false,
+    descriptors: 1,
 };
 
 struct Paging {

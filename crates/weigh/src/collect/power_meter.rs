@@ -36,6 +36,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Meters::new())),
     on_request: false,
     everywhere: false,
+    descriptors: KEPT,
 };
 
 /// Descriptors that are kept; further meters are opened each time.

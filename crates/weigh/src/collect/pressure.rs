@@ -37,6 +37,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Stalls::new())),
     on_request: false,
     everywhere: false,
+    descriptors: 3,
 };
 
 fn probe(host: &Host) -> Probe {

@@ -6,7 +6,8 @@
 //!
 //! What surprised us: `schedstat` (2 µs) covers the main thread only, so it tells
 //! that a process did not run only while it has one thread; and the context
-//! switches in `status` are the main thread's too.
+//! switches in `status` are the main thread's too. While there is one thread, it has
+//! the CPU time in nanoseconds, where `stat` has clock ticks of 10 ms.
 
 use std::time::Duration;
 
@@ -27,22 +28,29 @@ metrics! {
         children_user: Counter f64 Seconds OfChildren, "User time of children", from "/proc/PID/stat cutime";
         /// System time of the children it has waited for, and of theirs.
         children_system: Counter f64 Seconds OfChildren, "System time of children", from "/proc/PID/stat cstime";
+        /// User and system time to the nanosecond, of a process that never had more than one thread.
+        run_time: Counter f64 Seconds Beside(user, system), "Run time", from "/proc/PID/schedstat";
     }
 }
 
 metrics! {
     /// Memory of one process.
     pub struct ProcessMemory in Process / "memory", "Memory" {
-        /// Resident memory, shared pages counted in full.
-        rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss";
-        /// The most resident memory it ever had.
+        /// Resident memory and huge pages, shared pages counted in full.
+        rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss + status HugetlbPages";
+        /// The most resident memory it ever had, huge pages left out.
         peak: Gauge u64 Bytes, "Peak resident", from "/proc/PID/status VmHWM";
-        /// Resident memory, each shared page divided by the number of its users.
-        pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss";
-        /// Resident memory that is its alone.
-        uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty";
+        /// Resident memory and huge pages, each shared page divided by the number of its users.
+        pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
+        /// Resident memory and huge pages that are its alone.
+        uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty + Private_Hugetlb";
         /// Memory in swap.
         swap: Gauge u64 Bytes, "Swapped", from "/proc/PID/status VmSwap";
+        /// Huge pages of hugetlbfs (MAP_HUGETLB), shared ones in full; they are in `rss`, too.
+        hugetlb: Gauge u64 Bytes, "Huge pages", from "/proc/PID/status HugetlbPages";
+        /// Whether its address space is its own. While it shares its parent's, as after vfork,
+        /// its memory is that of the parent and the other cells are empty.
+        address_space: Gauge AddressSpace One, "Address space", from "kcmp KCMP_VM";
     }
 }
 
@@ -110,6 +118,9 @@ const STATES: [&str; 9] = [
 const LETTERS: [u8; 9] = *b"RSDZTtXIP";
 
 impl Doing {
+    /// It has exited, and its parent has not reaped it yet.
+    pub const ZOMBIE: Doing = Doing(3);
+
     fn of(letter: u8) -> Option<Doing> {
         LETTERS.iter().position(|known| *known == letter).map(|place| Doing(place as u8))
     }
@@ -123,6 +134,40 @@ impl Stored for Doing {
     fn from_value(value: Value) -> Option<Doing> {
         if let Value::Symbol(place) = value { Some(Doing(place)) } else { None }
     }
+}
+
+/// Whose address space a process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressSpace {
+    /// Its own.
+    Own,
+    /// That of another process of the run.
+    Shared,
+}
+
+impl Stored for AddressSpace {
+    const TYPE: Type = Type::Symbol(&["own", "shared"]);
+    fn value(self) -> Value {
+        Value::Symbol(self as u8)
+    }
+    fn from_value(value: Value) -> Option<AddressSpace> {
+        match value {
+            Value::Symbol(0) => Some(AddressSpace::Own),
+            Value::Symbol(1) => Some(AddressSpace::Shared),
+            _ => None,
+        }
+    }
+}
+
+/// With whom a process shares its address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// It has not been compared with its parent yet.
+    Unknown,
+    /// With nobody whose memory is counted already.
+    Nobody,
+    /// With a process whose memory is counted for both.
+    With(ProcessId),
 }
 
 /// How often a process that runs has its `status` read although its memory stands still.
@@ -161,8 +206,11 @@ impl Tools {
 pub struct Process {
     /// Which one.
     pub id: ProcessId,
-    /// Resident memory at the last look, in bytes.
+    /// Resident memory and huge pages at the last look, in bytes.
     pub resident: u64,
+    /// Huge pages when `status` was last read, in bytes.
+    hugetlb: u64,
+    virtual_bytes: u64,
     /// Page faults of waited-for children at the last look.
     pub children_faults: u64,
     /// Why its I/O cannot be read, once.
@@ -173,6 +221,10 @@ pub struct Process {
     pub clock: Option<Clock>,
     /// Whether the last look found it gone, and nobody has told its end yet.
     pub is_gone: bool,
+    /// With whom it shares its address space.
+    pub sharing: Sharing,
+    /// Its parent when it was found.
+    pub parent: u32,
     stat: Kept,
     schedstat: Kept,
     io: Kept,
@@ -181,6 +233,9 @@ pub struct Process {
     /// CPU time of the main thread at the last look, in nanoseconds.
     ran: Option<u64>,
     threads: u32,
+    /// Whether `schedstat` has been all of its CPU time at every sample so far. Once it was not,
+    /// it never is again: readers count on a value from the first row on.
+    is_single_threaded: bool,
     faults: u64,
     status_read: Option<Duration>,
     name: [u8; 16],
@@ -188,15 +243,19 @@ pub struct Process {
 
 impl Process {
     /// A process of this name that has not been looked at yet.
-    pub fn new(id: ProcessId, name: &[u8], tools: &Tools) -> Process {
+    pub fn new(id: ProcessId, parent: u32, name: &[u8], tools: &Tools) -> Process {
         Process {
             id,
             resident: 0,
+            hugetlb: 0,
+            virtual_bytes: 0,
             children_faults: 0,
             denied: None,
             untold: 0,
             clock: None,
             is_gone: false,
+            sharing: Sharing::Unknown,
+            parent,
             stat: Kept::new(&tools.descriptors),
             schedstat: Kept::new(&tools.descriptors),
             io: Kept::new(&tools.descriptors),
@@ -204,6 +263,7 @@ impl Process {
             io_denied: false,
             ran: None,
             threads: 0,
+            is_single_threaded: true,
             faults: 0,
             status_read: None,
             name: padded(name),
@@ -221,6 +281,7 @@ impl Process {
         renamed: impl FnOnce(),
     ) -> Look {
         let pid = self.id.pid;
+        let mut ran_now = None;
         if self.threads <= 1 {
             let path = || ProcPath::new(pid, "schedstat");
             match self.schedstat.read(&host.proc, path, &mut tools.buffer) {
@@ -238,6 +299,7 @@ impl Process {
                         return Look::Asleep;
                     }
                     self.ran = ran;
+                    ran_now = ran;
                 }
             }
         }
@@ -251,32 +313,70 @@ impl Process {
             return Look::Gone;
         }
         let faults = stat.minor_faults + stat.major_faults;
-        let resident = stat.resident_pages * host.page_size;
+        let small_pages = stat.resident_pages * host.page_size;
         let entity = Entity::Process(self.id);
-        put_stat(host, tick, entity, &stat);
+        self.is_single_threaded &= stat.threads <= 1 && ran_now.is_some();
+        let run_time = ran_now.filter(|_| self.is_single_threaded).map(|ran| ran as f64 / 1e9);
+        put_stat(host, tick, entity, &stat, run_time);
         if self.note_name(stat.name) {
             renamed();
         }
         let status_due = self.status_read.is_none_or(|then| tick.at >= then + STATUS_EVERY)
             || faults != self.faults
-            || resident != self.resident;
+            || small_pages + self.hugetlb != self.resident
+            // Huge pages may come with their mapping, without a fault, and go without one.
+            || self.hugetlb > 0
+            || stat.virtual_bytes != self.virtual_bytes;
         self.threads = stat.threads;
         self.children_faults = stat.children_minor_faults + stat.children_major_faults;
         self.faults = faults;
-        self.resident = resident;
+        self.virtual_bytes = stat.virtual_bytes;
         // A zombie has no memory whose owner could be asked for: only root may read its I/O.
         // Nothing is lost, because it goes into its parent's account.
         let zombie = stat.state == b'Z';
         self.read_io(host, tools, tick);
         if zombie {
             self.denied = None;
+            self.hugetlb = 0;
         } else {
             self.count_files(host, tools, tick);
             if status_due {
                 self.read_status(host, tools, tick);
             }
         }
+        self.put_resident(tick, small_pages);
         Look::Ran
+    }
+
+    /// Memory that is counted for another process is not counted here: the row says why it has
+    /// none.
+    fn put_resident(&mut self, tick: &mut Tick, small_pages: u64) {
+        let (rss, address_space) = match self.shares_memory() {
+            // A zombie has given its memory back: it has none.
+            false => (Some(small_pages + self.hugetlb), AddressSpace::Own),
+            true => (None, AddressSpace::Shared),
+        };
+        self.resident = rss.unwrap_or(0);
+        let address_space = Some(address_space);
+        // Nor has it huge pages any more, which no file says of a zombie.
+        let hugetlb = Some(0).filter(|_| rss == Some(0));
+        let row = ProcessMemory { rss, address_space, hugetlb, ..ProcessMemory::default() };
+        tick.put(Entity::Process(self.id), &row);
+    }
+
+    /// Whether its memory is counted for another process.
+    pub fn shares_memory(&self) -> bool {
+        matches!(self.sharing, Sharing::With(_))
+    }
+
+    /// Whether it has been looked at.
+    pub fn is_looked_at(&self) -> bool {
+        self.threads > 0
+    }
+
+    /// Makes the next look read it although it may not have run.
+    pub fn read_next_time(&mut self) {
+        self.ran = None;
     }
 
     /// It is known to run this now.
@@ -333,12 +433,11 @@ impl Process {
         let Ok(bytes) = host.proc.read(path.as_c_str(), &mut tools.buffer) else { return };
         let Ok(status) = parse::status::parse(bytes) else { return };
         let entity = Entity::Process(self.id);
-        let memory = ProcessMemory {
-            peak: status.resident_peak,
-            swap: status.swap,
-            ..ProcessMemory::default()
-        };
-        tick.put(entity, &memory);
+        if !self.shares_memory() {
+            let (peak, swap, hugetlb) = (status.resident_peak, status.swap, status.hugetlb);
+            self.hugetlb = hugetlb.unwrap_or(0);
+            tick.put(entity, &ProcessMemory { peak, swap, hugetlb, ..ProcessMemory::default() });
+        }
         let events = ProcessEvents {
             switches_voluntary: status.voluntary_switches,
             switches_involuntary: status.involuntary_switches,
@@ -379,19 +478,21 @@ fn padded(name: &[u8]) -> [u8; 16] {
     padded
 }
 
-fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>) {
+fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>, run_time: Option<f64>) {
+    let (user, system) = (host.seconds(stat.user_ticks), host.seconds(stat.system_ticks));
+    // Threads that came and went between two samples are in the clock ticks, and not in it.
+    const ONE_TICK_EACH: f64 = 0.02;
+    let run_time = run_time.filter(|ran| ran + ONE_TICK_EACH >= user + system);
     tick.put(
         entity,
         &ProcessCpu {
-            user: Some(host.seconds(stat.user_ticks)),
-            system: Some(host.seconds(stat.system_ticks)),
+            user: Some(user),
+            system: Some(system),
+            run_time,
             children_user: Some(host.seconds(stat.children_user_ticks)),
             children_system: Some(host.seconds(stat.children_system_ticks)),
         },
     );
-    // A zombie has given its memory back: it has none.
-    let rss = Some(stat.resident_pages * host.page_size);
-    tick.put(entity, &ProcessMemory { rss, ..ProcessMemory::default() });
     tick.put(
         entity,
         &ProcessEvents {
@@ -421,6 +522,12 @@ fn io_row(io: &Io) -> ProcessIo {
 pub fn started(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), buffer).ok()?;
     parse::stat::parse(bytes).ok().map(|stat| stat.started)
+}
+
+/// The process that has started a process, or has taken it over.
+pub fn parent(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<u32> {
+    let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), buffer).ok()?;
+    parse::stat::parse(bytes).ok().map(|stat| stat.parent)
 }
 
 /// What a process runs: its name, and its arguments when they are wanted.

@@ -30,6 +30,7 @@ pub(super) const SOURCE: Source = Source {
     collector: None,
     on_request: false,
     everywhere: true,
+    descriptors: 1,
 };
 
 fn probe(host: &Host) -> Probe {

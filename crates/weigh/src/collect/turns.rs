@@ -7,7 +7,7 @@
 
 /// Counters of one device, as they would be if they were wide enough.
 #[derive(Debug, Clone, Copy)]
-pub struct Turns<const N: usize> {
+pub(super) struct Turns<const N: usize> {
     last: [u64; N],
     turns: [u64; N],
 }
@@ -17,12 +17,12 @@ const FULL: u64 = 1 << 32;
 
 impl<const N: usize> Turns<N> {
     /// Counters that were first seen at these values.
-    pub fn new(first: [u64; N]) -> Turns<N> {
+    pub(super) fn new(first: [u64; N]) -> Turns<N> {
         Turns { last: first, turns: [0; N] }
     }
 
     /// The counters now, with every turn they have made.
-    pub fn see(&mut self, now: [u64; N]) -> [u64; N] {
+    pub(super) fn see(&mut self, now: [u64; N]) -> [u64; N] {
         let went_back = |place: &usize| now[*place] < self.last[*place];
         let mut back = (0..N).filter(went_back);
         match (back.next(), back.next()) {

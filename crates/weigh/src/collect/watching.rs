@@ -20,6 +20,7 @@ pub(super) const CONNECTOR: Source = Source {
     collector: None,
     on_request: false,
     everywhere: false,
+    descriptors: 1,
 };
 
 pub(super) const TASKSTATS: Source = Source {
@@ -36,6 +37,7 @@ pub(super) const TASKSTATS: Source = Source {
     collector: None,
     on_request: false,
     everywhere: false,
+    descriptors: 1,
 };
 
 /// Why the kernel does not tell, and what would make it.

@@ -25,7 +25,7 @@ use crate::destination::Destination;
 use crate::record::{self, Manifest, Recording};
 
 /// The table with one row for each run.
-pub const RUNS: &str = "runs";
+pub(super) const RUNS: &str = "runs";
 
 /// Writes the tables of many recordings as one dataset.
 pub fn dataset(
@@ -213,7 +213,7 @@ struct Parts<'a> {
 impl Target for Parts<'_> {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
         let schema = self.plan.columns.get(table).unwrap_or(schema);
-        let mut file = Open::create(Format::Parquet, &self.place.file(table), self.force)?;
+        let mut file = Open::create(Format::Parquet, &self.place.file(table), self.force, false)?;
         file.tell(|sink| sink.begin(table, schema))?;
         self.open = Some((file, schema.clone()));
         Ok(())

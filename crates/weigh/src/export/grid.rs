@@ -34,10 +34,10 @@ const LONGEST_GAP: i64 = 10_000_000;
 const BATCH: usize = 8192;
 
 /// Takes batches that are finished.
-pub type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
+pub(super) type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
 
 /// What a grid is made of.
-pub struct Plan {
+pub(super) struct Plan {
     /// What the columns are for.
     pub roles: Vec<Role>,
     /// What the growth of each is divided by.
@@ -57,7 +57,7 @@ pub struct Plan {
 }
 
 /// Puts one table on a grid.
-pub struct Grid {
+pub(super) struct Grid {
     plan: Plan,
     schema: SchemaRef,
     /// In the order they were first seen.
@@ -86,7 +86,7 @@ struct Entity {
 
 impl Grid {
     /// For a table with these columns.
-    pub fn new(schema: &Schema, plan: Plan) -> Grid {
+    pub(super) fn new(schema: &Schema, plan: Plan) -> Grid {
         let fields = schema.fields().iter().zip(&plan.roles).map(|(field, role)| match role {
             Role::Counter if plan.rates => Arc::new(rate_field(field)),
             Role::Counter | Role::Gauge => {
@@ -113,12 +113,12 @@ impl Grid {
     }
 
     /// The columns of the grid.
-    pub fn schema(&self) -> &SchemaRef {
+    pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// Takes rows in, and gives out what is finished.
-    pub fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
+    pub(super) fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
         let columns = Column::all(batch)?;
         let times = shape::times(batch)?;
         self.learn_words(&columns);
@@ -133,7 +133,7 @@ impl Grid {
     }
 
     /// Gives out what is left.
-    pub fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
             self.go_to(end, give)?;

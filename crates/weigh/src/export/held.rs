@@ -4,7 +4,7 @@ use super::window::Windows;
 
 /// One value of an entity as it is held.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Held {
+pub(super) struct Held {
     /// The value, as last read.
     pub value: Option<f64>,
     /// Since when it is in this step.
@@ -17,12 +17,12 @@ pub struct Held {
 
 impl Held {
     /// Nothing yet, from this moment on.
-    pub fn since(at: i64) -> Held {
+    pub(super) fn since(at: i64) -> Held {
         Held { since: at, ..Held::default() }
     }
 
     /// A new value from this moment on.
-    pub fn take(&mut self, value: f64, at: i64, windows: Option<&Windows>) {
+    pub(super) fn take(&mut self, value: f64, at: i64, windows: Option<&Windows>) {
         self.hold_until(at, windows);
         let inside = windows.is_none_or(|windows| windows.hold(at));
         if let Some(before) = self.value.filter(|before| inside && value >= *before) {
@@ -33,13 +33,13 @@ impl Held {
 
     /// Growth over the time lived in the step; none for somebody who was there before and
     /// has no new value, because then it stood still.
-    pub fn rate(&self, lived: i64, was_there: bool) -> Option<f64> {
+    pub(super) fn rate(&self, lived: i64, was_there: bool) -> Option<f64> {
         let growth = self.growth.or((self.value.is_some() && was_there).then_some(0.0));
         growth.filter(|_| lived > 0).map(|growth| growth / (lived as f64 / 1e9))
     }
 
     /// The value held up to a moment.
-    pub fn hold_until(&mut self, at: i64, windows: Option<&Windows>) {
+    pub(super) fn hold_until(&mut self, at: i64, windows: Option<&Windows>) {
         if at <= self.since {
             return;
         }
@@ -53,12 +53,12 @@ impl Held {
     }
 
     /// The mean over the part of the step it was held in; of no time at all, the value itself.
-    pub fn mean(&self) -> Option<f64> {
+    pub(super) fn mean(&self) -> Option<f64> {
         if self.covered > 0 { Some(self.area / self.covered as f64) } else { self.value }
     }
 
     /// A new step begins; the value goes on.
-    pub fn begin_step(&mut self, at: i64) {
+    pub(super) fn begin_step(&mut self, at: i64) {
         *self = Held { value: self.value, since: at.max(self.since), ..Held::default() };
     }
 }

@@ -16,7 +16,7 @@ const KEYS: [&str; 3] = ["time", "pid", "started"];
 
 /// Columns under construction.
 #[derive(Default)]
-pub struct Columns {
+pub(super) struct Columns {
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
@@ -30,19 +30,25 @@ impl Columns {
     }
 
     /// A column of moments.
-    pub fn times<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> Option<i64>) {
+    pub(super) fn times<T>(
+        &mut self,
+        name: &str,
+        help: &str,
+        rows: &[T],
+        of: impl Fn(&T) -> Option<i64>,
+    ) {
         let array: TimestampNanosecondArray = rows.iter().map(of).collect();
         self.put(name, time_type(), help, Arc::new(array.with_timezone("UTC")));
     }
 
     /// A column of pids.
-    pub fn pids<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> u32) {
+    pub(super) fn pids<T>(&mut self, name: &str, help: &str, rows: &[T], of: impl Fn(&T) -> u32) {
         let array = UInt32Array::from_iter_values(rows.iter().map(of));
         self.put(name, DataType::UInt32, help, Arc::new(array));
     }
 
     /// A column of texts.
-    pub fn texts<T>(
+    pub(super) fn texts<T>(
         &mut self,
         name: &str,
         help: &str,
@@ -54,7 +60,7 @@ impl Columns {
     }
 
     /// A column of whole numbers with a sign.
-    pub fn integers<T>(
+    pub(super) fn integers<T>(
         &mut self,
         name: &str,
         help: &str,
@@ -66,7 +72,7 @@ impl Columns {
     }
 
     /// A column of whole numbers.
-    pub fn counts<T>(
+    pub(super) fn counts<T>(
         &mut self,
         name: &str,
         help: &str,
@@ -78,7 +84,7 @@ impl Columns {
     }
 
     /// A column of real numbers.
-    pub fn numbers<T>(
+    pub(super) fn numbers<T>(
         &mut self,
         name: &str,
         help: &str,
@@ -90,7 +96,7 @@ impl Columns {
     }
 
     /// All of them as rows.
-    pub fn done(self) -> Result<RecordBatch, ArrowError> {
+    pub(super) fn done(self) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
     }
 }

@@ -12,16 +12,11 @@ pub mod column;
 #[cfg(feature = "parquet")]
 mod dataset;
 mod formats;
-pub mod gpu_tracker;
 mod grid;
 mod held;
 mod made;
-pub mod oasis;
-mod pace;
+mod own_cpu;
 mod paced;
-pub mod perfmon;
-pub mod python;
-pub mod pytyche;
 mod rates;
 mod ready;
 #[cfg(feature = "parquet")]
@@ -30,7 +25,7 @@ mod shape;
 mod steps;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod window;
 
 use std::path::{Path, PathBuf};
@@ -83,6 +78,8 @@ pub struct Options {
     pub phase: Option<String>,
     /// Replace files that are there.
     pub force: bool,
+    /// No text of a CSV file is a formula to a spreadsheet.
+    pub spreadsheet_safe: bool,
 }
 
 /// What came of an export.
@@ -124,7 +121,7 @@ pub enum Error {
         there: Vec<String>,
     },
     /// From is not before to.
-    #[error("nothing lies between the two moments")]
+    #[error("--from is not before --to")]
     EmptyWindow,
     /// The steps of a grid have no length.
     #[error("a grid needs steps of at least a millisecond")]
@@ -158,8 +155,8 @@ pub enum Error {
         /// What is wrong with the last one.
         why: String,
     },
-    /// A file is there already.
-    #[error("{} is there already", path.display())]
+    /// A file already exists.
+    #[error("{} already exists", path.display())]
     Exists {
         /// Which one.
         path: PathBuf,
@@ -184,7 +181,7 @@ impl From<destination::Error> for Error {
 }
 
 impl Error {
-    fn file(path: &Path, source: std::io::Error) -> Error {
+    pub(crate) fn file(path: &Path, source: std::io::Error) -> Error {
         Error::Write { path: path.to_owned(), source: source.into() }
     }
 }
@@ -204,6 +201,7 @@ pub fn export(
     let steps = Steps::of(recording, options)?;
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let mut files = Files::plan(&options.formats, &names, directory, options.force)?;
+    files.spreadsheet_safe = options.spreadsheet_safe;
     let of = tables.iter().map(|table| table.rows).sum();
     let mut rows = 0;
     for table in tables {
@@ -230,31 +228,24 @@ fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<S
 }
 
 /// What is known to be missing at the end of a recording.
-fn unfinished(recording: &Recording) -> Vec<String> {
+pub(crate) fn unfinished(recording: &Recording) -> Vec<String> {
     let ended = recording.entries().iter().any(|entry| entry.event.is_last());
     let mut missing = Vec::new();
     if !ended {
         let why = "the end of the run is not recorded: it goes on, or weigh was killed";
         missing.push(why.to_owned());
     }
-    if recording.torn_events() > 0 {
-        let bytes = recording.torn_events();
-        missing.push(format!("events: {bytes} bytes at the end are not whole"));
-    }
-    if recording.strange_events() > 0 {
-        let lines = recording.strange_events();
-        missing.push(format!("events: {lines} lines make no sense to this weigh"));
-    }
+    missing.extend(recording.losses().sentences().map(str::to_owned));
     missing
 }
 
 /// A moment of a run in seconds since 1970, rounded once.
-fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
+pub(crate) fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
     const SECOND: i128 = 1_000_000_000;
     let nanoseconds = unix_nanoseconds(started, seconds);
     nanoseconds.div_euclid(SECOND) as f64 + nanoseconds.rem_euclid(SECOND) as f64 / 1e9
 }
 
-fn unix_nanoseconds(started: jiff::Timestamp, seconds: f64) -> i128 {
+pub(crate) fn unix_nanoseconds(started: jiff::Timestamp, seconds: f64) -> i128 {
     started.as_nanosecond().saturating_add((seconds * 1e9).round() as i128)
 }

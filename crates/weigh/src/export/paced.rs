@@ -6,7 +6,7 @@ use crate::sample::{self, Since, Total};
 
 /// One such total of an entity.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Paced {
+pub(super) struct Paced {
     before: Option<Total>,
     /// Growth between readings that came in this step, and the seconds between them.
     growth: f64,
@@ -16,7 +16,7 @@ pub struct Paced {
 
 impl Paced {
     /// Takes in a reading that a row of this moment has.
-    pub fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
+    pub(super) fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
         let since = self.before.map(|before| now.since(&before, basis));
         if since != Some(Since::Same) {
             self.before = Some(now);
@@ -33,7 +33,7 @@ impl Paced {
 
     /// The rate in the step. Between two readings nothing is known of what was when, so without
     /// a new one the last rate holds.
-    pub fn rate(&mut self, basis: Basis) -> Option<f64> {
+    pub(super) fn rate(&mut self, basis: Basis) -> Option<f64> {
         if self.seconds > 0.0 {
             self.last = Some(sample::rate(self.growth, self.seconds, basis));
         }
@@ -41,7 +41,7 @@ impl Paced {
     }
 
     /// A new step begins.
-    pub fn begin_step(&mut self) {
+    pub(super) fn begin_step(&mut self) {
         (self.growth, self.seconds) = (0.0, 0.0);
     }
 }

@@ -19,7 +19,7 @@ use crate::catalog::Basis;
 use crate::sample::{Since, Total};
 
 /// Turns the totals of one table into rates, a batch at a time.
-pub struct Rates {
+pub(super) struct Rates {
     schema: SchemaRef,
     roles: Vec<Role>,
     bases: Vec<Basis>,
@@ -28,7 +28,7 @@ pub struct Rates {
 }
 
 /// The field of a total, as a rate.
-pub fn rate_field(field: &Field) -> Field {
+pub(super) fn rate_field(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     let name = format!("{}_per_second", field.name());
     metadata.insert("kind".to_owned(), "gauge".to_owned());
@@ -40,7 +40,7 @@ pub fn rate_field(field: &Field) -> Field {
 
 impl Rates {
     /// For a table with these columns, of entities that end at these moments.
-    pub fn of(schema: &Schema, roles: Vec<Role>, ends: VecDeque<(i64, Key)>) -> Rates {
+    pub(super) fn of(schema: &Schema, roles: Vec<Role>, ends: VecDeque<(i64, Key)>) -> Rates {
         let fields = schema.fields().iter().zip(&roles).map(|(field, role)| match role {
             Role::Counter => Arc::new(rate_field(field)),
             _ => Arc::clone(field),
@@ -52,17 +52,17 @@ impl Rates {
     }
 
     /// The same, with growth divided by this, a basis for each column.
-    pub fn over(self, bases: Vec<Basis>) -> Rates {
+    pub(super) fn over(self, bases: Vec<Basis>) -> Rates {
         Rates { bases, ..self }
     }
 
     /// The columns with rates.
-    pub fn schema(&self) -> &SchemaRef {
+    pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     /// The rows with rates.
-    pub fn rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
+    pub(super) fn rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
         let columns = Column::all(batch)?;
         let times = shape::times(batch)?;
         let counters: Vec<usize> = self.places(Role::Counter).collect();

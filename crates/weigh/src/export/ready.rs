@@ -12,7 +12,7 @@ use super::Cause;
 
 /// A finished value, or one that is kept as it is.
 #[derive(Debug, Clone, Default)]
-pub enum Ready {
+pub(super) enum Ready {
     #[default]
     /// Nothing is known.
     Missing,
@@ -25,7 +25,7 @@ pub enum Ready {
 }
 
 /// The values of a column as an array of its type.
-pub fn array(
+pub(super) fn array(
     kind: &DataType,
     ready: &[Ready],
     words: Option<&StringArray>,
@@ -61,7 +61,7 @@ impl From<Option<f64>> for Ready {
 
 impl Ready {
     /// Words change rarely: a new one only when it does.
-    pub fn set_text(&mut self, text: &str) {
+    pub(super) fn set_text(&mut self, text: &str) {
         if !matches!(self, Ready::Text(before) if **before == *text) {
             *self = Ready::Text(text.into());
         }

@@ -8,7 +8,7 @@ use crate::record::Recording;
 use crate::summary::{self, Summary};
 
 /// The row of a run.
-pub fn row(recording: &Recording) -> Result<RecordBatch, Error> {
+pub(super) fn row(recording: &Recording) -> Result<RecordBatch, Error> {
     let summary = summary::of(recording)?;
     let figures = summary.figures.clone();
     let labels = serde_json::to_string(&summary.run.labels).map_err(Cause::from)?;
@@ -28,11 +28,13 @@ pub fn row(recording: &Recording) -> Result<RecordBatch, Error> {
     columns.numbers("duration_seconds", "From exec to exit", &rows, |row| {
         Some(row.run.duration_seconds)
     });
+    let help = "From exec to the end of the measurement, which rates are over";
+    columns.numbers("measured_seconds", help, &rows, |row| Some(row.run.measured()));
     columns.integers("complete", "1 when its end is recorded", &rows, |row| {
         Some(i64::from(row.run.complete))
     });
-    for (name, figure) in &figures {
-        columns.numbers(name, &figure.source, &rows, |_| figure.value);
+    for (id, figure) in figures.iter() {
+        columns.numbers(id.name(), &figure.source, &rows, |_| figure.value);
     }
     Ok(columns.done().map_err(Cause::from)?)
 }

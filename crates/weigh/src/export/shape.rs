@@ -14,7 +14,7 @@ use crate::collect;
 use crate::record::{Event, Recording};
 
 /// When each row of a batch was measured.
-pub fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Cause> {
+pub(super) fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Cause> {
     let first = batch.columns().first();
     let times = first.and_then(|column| column.as_primitive_opt::<TimestampNanosecondType>());
     times.ok_or_else(|| "the first column is not the time".into())
@@ -22,7 +22,7 @@ pub fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Cause> {
 
 /// What a column is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     /// When.
     Time,
     /// Whom the row is about.
@@ -36,7 +36,7 @@ pub enum Role {
 }
 
 /// The roles of all columns; nothing when no column is a measurement.
-pub fn roles(schema: &Schema) -> Option<Vec<Role>> {
+pub(super) fn roles(schema: &Schema) -> Option<Vec<Role>> {
     let role = |(place, field): (usize, &arrow_schema::FieldRef)| {
         let kind = field.metadata().get("kind").map(String::as_str);
         match (place, kind, field.data_type().is_numeric()) {
@@ -54,7 +54,7 @@ pub fn roles(schema: &Schema) -> Option<Vec<Role>> {
 
 /// What the growth of each column is divided by: what the catalogue says of those it knows, and
 /// else the time between the rows.
-pub fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
+pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
     let known: Vec<&'static Metric> = collect::all_groups().into_iter().flatten().collect();
     let metric = |field: &arrow_schema::FieldRef| -> Option<&'static Metric> {
@@ -70,10 +70,10 @@ pub fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
 }
 
 /// Tells one entity from the others of its table.
-pub type Key = Box<[u8]>;
+pub(super) type Key = Box<[u8]>;
 
 /// Writes the key of a row into a buffer that is used again and again.
-pub fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8>) {
+pub(super) fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8>) {
     into.clear();
     for (column, _) in columns.iter().zip(roles).filter(|(_, role)| **role == Role::Key) {
         match column.cell(row) {
@@ -92,7 +92,7 @@ pub fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8
 /// When things were last seen before they were not there for a while, or any more, in order.
 ///
 /// A process that does nothing has no row; a device that has none is not there.
-pub fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<VecDeque<(i64, Key)>> {
+pub(super) fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<VecDeque<(i64, Key)>> {
     let mut ends = VecDeque::new();
     let (mut before, mut now): (Vec<Key>, Vec<Key>) = (Vec::new(), Vec::new());
     let (mut earlier, mut at) = (i64::MIN, i64::MIN);
@@ -118,7 +118,7 @@ pub fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<VecDeque<(
 }
 
 /// When processes ended, in order: what is kept of them can be forgotten then.
-pub fn ends(recording: &Recording) -> VecDeque<(i64, Key)> {
+pub(super) fn ends(recording: &Recording) -> VecDeque<(i64, Key)> {
     let exits = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::ProcessExit { pid, started, .. } => {
             let key = [u64::from(*pid).to_le_bytes(), started.to_le_bytes()].concat();

@@ -17,7 +17,7 @@ use crate::record::Recording;
 const SHORTEST_STEP: i64 = 1_000_000;
 
 /// The same for every table of an export.
-pub struct Steps<'a> {
+pub(super) struct Steps<'a> {
     recording: &'a Recording,
     windows: Option<Windows>,
     rates: bool,
@@ -25,7 +25,7 @@ pub struct Steps<'a> {
 }
 
 /// Where tables go.
-pub trait Target {
+pub(super) trait Target {
     /// Begins a table.
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error>;
     /// Takes rows of it.
@@ -44,7 +44,7 @@ enum Change {
 
 impl<'a> Steps<'a> {
     /// What the options ask for.
-    pub fn of(recording: &'a Recording, options: &Options) -> Result<Steps<'a>, Error> {
+    pub(super) fn of(recording: &'a Recording, options: &Options) -> Result<Steps<'a>, Error> {
         let windows = Windows::of(recording, options.from, options.to, options.phase.as_deref())?;
         let step = options.resample.map(|step| i64::try_from(step.as_nanos()).unwrap_or(i64::MAX));
         if step.is_some_and(|step| step < SHORTEST_STEP) {
@@ -54,7 +54,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Passes a table on into files; says what of it is missing.
-    pub fn pass(
+    pub(super) fn pass(
         &self,
         mut table: Table,
         files: &mut impl Target,
@@ -62,15 +62,14 @@ impl<'a> Steps<'a> {
     ) -> Result<Option<String>, Error> {
         let mut change = self.change(&table);
         files.begin(table.name, &change.schema(&table))?;
-        let mut lost = (table.torn > 0)
-            .then(|| format!("{}: {} bytes at the end are not whole", table.name, table.torn));
+        let mut lost = None;
         while let Some(batch) = table.next() {
             match batch {
                 Ok(batch) => {
                     change.rows(&batch, files)?;
                     read(batch.num_rows() as u64);
                 }
-                // What came before is whole, and all there is to be had.
+                // The others are none the worse for it.
                 Err(error) => lost = Some(format!("{}: {error}", table.name)),
             }
         }
@@ -82,7 +81,8 @@ impl<'a> Steps<'a> {
     }
 
     /// The columns that a table has when it has been passed on.
-    pub fn schema(&self, table: &Table) -> SchemaRef {
+    #[cfg(feature = "parquet")]
+    pub(super) fn schema(&self, table: &Table) -> SchemaRef {
         self.change(table).schema(table)
     }
 
@@ -115,7 +115,7 @@ impl<'a> Steps<'a> {
             Some(Scope::Process) => shape::ends(self.recording),
             Some(scope) if scope.name_column().is_some() => {
                 let batches = self.recording.batches(scope).ok().flatten();
-                let whole = batches.into_iter().flatten().map_while(Result::ok);
+                let whole = batches.into_iter().flatten().filter_map(Result::ok);
                 shape::vanished(whole).unwrap_or_default()
             }
             _ => VecDeque::new(),
@@ -128,7 +128,7 @@ impl<'a> Steps<'a> {
         let mut entries = self.recording.entries().iter();
         let end = entries.rfind(|entry| entry.event.is_last());
         end.map(|entry| tables::moment_of(self.recording, entry.seconds)).or_else(|| {
-            let looks = self.recording.batches(Scope::Own).ok()??.map_while(Result::ok);
+            let looks = self.recording.batches(Scope::Own).ok()??.filter_map(Result::ok);
             let last = |batch: RecordBatch| shape::times(&batch).ok()?.values().last().copied();
             looks.filter_map(last).last()
         })

@@ -2,7 +2,8 @@
 //!
 //! Measurements are the batches of the recording's streams as they are, so whatever a
 //! recording holds can be exported, also by a weigh that does not know all of it. What
-//! happened (processes, phases, marks) comes from the events and is small.
+//! happened (processes, phases, marks) comes from the events and is small; what phases used is
+//! what the summary says, so that `weigh show` and an export agree.
 
 use std::collections::HashMap;
 
@@ -11,26 +12,26 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::time_type;
 use super::made::Columns;
+use super::own_cpu;
 use super::{Cause, Error};
-use crate::catalog::Scope;
+use crate::catalog::{FigureId, Scope};
 use crate::collect::{self, SOURCES, Source};
 use crate::host::wait::{End, Usage};
 use crate::record::{self, Batches, Event, Recording};
-use crate::sample::numbering;
+use crate::sample::{ProcessId, numbering};
+use crate::summary::{self, Method};
 
 /// Tables that are made from what happened.
 const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
 
 /// One table, ready to be read once.
-pub struct Table {
+pub(super) struct Table {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub schema: SchemaRef,
     /// How many rows it has.
     pub rows: u64,
-    /// Bytes at its end that are not whole and were left out.
-    pub torn: u64,
     batches: Rows,
 }
 
@@ -57,7 +58,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 /// The tables of a recording, those that are asked for or all that hold anything; and what
 /// should be there and is not.
-pub fn of(
+pub(super) fn of(
     recording: &Recording,
     wanted: Option<&[String]>,
 ) -> Result<(Vec<Table>, Vec<String>), Error> {
@@ -80,16 +81,16 @@ pub fn of(
             missing.push(format!("{name}: nothing of its file is whole"));
             continue;
         };
-        let (rows, torn) = (batches.rows, batches.torn);
+        let rows = batches.rows;
         let batches = Rows::Recorded(Box::new(batches));
-        tables.push(Table { name: scope.name(), schema, rows, torn, batches });
+        tables.push(Table { name: scope.name(), schema, rows, batches });
     }
     for name in HAPPENED.into_iter().filter(|name| asked(name)) {
-        let made = happened(recording, name).map_err(Cause::from)?;
+        let made = happened(recording, name, &mut missing).map_err(Cause::from)?;
         // A run without phases has no table of phases, unless somebody asks for it.
         if made.num_rows() > 0 || wanted.is_some() {
             let (schema, rows) = (made.schema(), made.num_rows() as u64);
-            tables.push(Table { name, schema, rows, torn: 0, batches: Rows::Made(Some(made)) });
+            tables.push(Table { name, schema, rows, batches: Rows::Made(Some(made)) });
         }
     }
     Ok((tables, missing))
@@ -102,21 +103,36 @@ fn was_measured(recording: &Recording, scope: Scope) -> bool {
     groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }
 
-fn happened(recording: &Recording, name: &str) -> Result<RecordBatch, ArrowError> {
+/// A table of what happened. What it lacks because samples cannot be read is added to `missing`.
+fn happened(
+    recording: &Recording,
+    name: &str,
+    missing: &mut Vec<String>,
+) -> Result<RecordBatch, ArrowError> {
+    let mut lacks = |error: record::Error| missing.push(format!("{name}: CPU time: {error}"));
     match name {
-        "processes" => processes(recording),
-        "phases" => phases(recording),
+        "processes" => {
+            let own = own_cpu::of(recording).map_err(&mut lacks).unwrap_or_default();
+            processes(recording, &own)
+        }
+        "phases" => {
+            // Most recordings have none, and need not be read for them.
+            let rows = phases_of(recording);
+            let summary = Some(()).filter(|()| !rows.is_empty()).map(|()| summary::of(recording));
+            let summary = summary.and_then(|summary| summary.map_err(&mut lacks).ok());
+            phases(&rows, &summary.map_or_else(Vec::new, |summary| summary.phases))
+        }
         _ => marks(recording),
     }
 }
 
 /// Nanoseconds since 1970 of a moment of the run.
-pub fn moment_of(recording: &Recording, seconds: f64) -> i64 {
+pub(super) fn moment_of(recording: &Recording, seconds: f64) -> i64 {
     started(recording).saturating_add((seconds * 1e9).round() as i64)
 }
 
 /// When the run began, in nanoseconds since 1970.
-pub fn started(recording: &Recording) -> i64 {
+pub(super) fn started(recording: &Recording) -> i64 {
     i64::try_from(recording.manifest().started.as_nanosecond()).unwrap_or(0)
 }
 
@@ -133,9 +149,10 @@ impl Ended {
         columns.times("ended", "When it ended", rows, |row| of(row).at);
         let code = |row: &T| of(row).end.map(|end| i64::from(end.exit_code()));
         columns.integers("exit_code", "128 and the signal when one killed it", rows, code);
-        let cpu = |row: &T| of(row).usage.map(|usage| usage.cpu_seconds());
-        let help = "CPU time of it and of the children it waited for, from wait4";
-        columns.numbers("cpu_time_seconds", help, rows, cpu);
+    }
+
+    /// The largest process, from `wait4`.
+    fn largest<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
         let largest = |row: &T| of(row).usage.map(|usage| usage.largest_rss_bytes);
         columns.counts("largest_process_bytes", "Largest process, from wait4", rows, largest);
     }
@@ -152,7 +169,10 @@ struct Process {
 }
 
 /// One row for each process that was seen.
-fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
+fn processes(
+    recording: &Recording,
+    own: &HashMap<ProcessId, (f64, Method)>,
+) -> Result<RecordBatch, ArrowError> {
     let mut rows: Vec<Process> = Vec::new();
     let mut places: HashMap<(u32, u64), usize> = HashMap::new();
     for entry in recording.entries() {
@@ -196,6 +216,17 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
         row.command.as_ref().map(|command| command.join(" "))
     });
     Ended::columns(&mut columns, &rows, |row| &row.ended);
+    let own = |row: &Process| own.get(&ProcessId { pid: row.pid, started: row.started });
+    let help = "CPU time of it alone, without its children";
+    columns.numbers(FigureId::CpuTime.name(), help, &rows, |row| own(row).map(|own| own.0));
+    Ended::largest(&mut columns, &rows, |row| &row.ended);
+    let help = "How that CPU time was got: exact, or sampled before its end";
+    columns
+        .texts("cpu_time_method", help, &rows, |row| own(row).map(|own| own.1.name().to_owned()));
+    let help = "CPU time of it and of the children it waited for, from wait4";
+    columns.numbers("cpu_time_with_children_seconds", help, &rows, |row| {
+        row.ended.usage.map(|usage| usage.cpu_seconds())
+    });
     if recording.manifest().is_merged() {
         let member = |row: &Process| Some(numbering::original(row.pid).0 as i64 + 1);
         let help = "The first recording of those with its pid namespace, counted from 1";
@@ -207,7 +238,7 @@ fn processes(recording: &Recording) -> Result<RecordBatch, ArrowError> {
 }
 
 /// A phase of a run, as its events tell.
-pub struct Phase {
+pub(super) struct Phase {
     /// Tells it from others of its name.
     pub id: String,
     /// Its name.
@@ -220,27 +251,32 @@ pub struct Phase {
 
 impl Phase {
     /// When it ended, if it did.
-    pub fn ended(&self) -> Option<i64> {
+    pub(super) fn ended(&self) -> Option<i64> {
         self.ended.at
     }
 }
 
 /// The phases of a run, in the order they began.
-pub fn phases_of(recording: &Recording) -> Vec<Phase> {
+pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
     let mut rows: Vec<Phase> = Vec::new();
+    // The last of each id: a search for each end would take a minute for 100,000 phases.
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for entry in recording.entries() {
         let at = moment_of(recording, entry.seconds);
         match &entry.event {
-            Event::PhaseStart { id, name, parent } => rows.push(Phase {
-                id: id.clone(),
-                name: name.clone(),
-                at,
-                parent: parent.clone(),
-                ended: Ended::default(),
-            }),
+            Event::PhaseStart { id, name, parent } => {
+                places.insert(id, rows.len());
+                rows.push(Phase {
+                    id: id.clone(),
+                    name: name.clone(),
+                    at,
+                    parent: parent.clone(),
+                    ended: Ended::default(),
+                });
+            }
             Event::PhaseEnd { id, usage, end, .. } => {
-                if let Some(row) = rows.iter_mut().rfind(|row| row.id == *id) {
-                    row.ended = Ended { at: Some(at), end: *end, usage: *usage };
+                if let Some(place) = places.get(id.as_str()) {
+                    rows[*place].ended = Ended { at: Some(at), end: *end, usage: *usage };
                 }
             }
             _ => {}
@@ -249,17 +285,36 @@ pub fn phases_of(recording: &Recording) -> Vec<Phase> {
     rows
 }
 
-fn phases(recording: &Recording) -> Result<RecordBatch, ArrowError> {
-    let rows = phases_of(recording);
+/// One row for each phase, with what the summary says it used.
+fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
+    const CPU: FigureId = FigureId::CpuTime;
+    const MEMORY: FigureId = FigureId::MemoryPeak;
+    let used = |row: usize| used.get(row).filter(|used| used.id == rows[row].id);
+    let figure = |row: usize, id| used(row).and_then(|used| used.figures.get(id));
+    let value = |row: usize, id| figure(row, id).and_then(|figure| figure.value);
+    let method = |row: usize, id| {
+        figure(row, id).and_then(|figure| figure.method).map(|method| method.name().to_owned())
+    };
+    let places: Vec<usize> = (0..rows.len()).collect();
     let mut columns = Columns::default();
-    columns.times("time", "When it began", &rows, |row| Some(row.at));
-    columns.texts("id", "Tells it from others of its name", &rows, |row| Some(row.id.clone()));
-    columns.texts("name", "Its name", &rows, |row| Some(row.name.clone()));
-    columns.texts("parent", "The phase around it", &rows, |row| row.parent.clone());
-    columns.numbers("duration_seconds", "How long it lasted", &rows, |row| {
+    columns.times("time", "When it began", rows, |row| Some(row.at));
+    columns.texts("id", "Tells it from others of its name", rows, |row| Some(row.id.clone()));
+    columns.texts("name", "Its name", rows, |row| Some(row.name.clone()));
+    columns.texts("parent", "The phase around it", rows, |row| row.parent.clone());
+    columns.numbers("duration_seconds", "How long it lasted", rows, |row| {
         row.ended.at.map(|end| end.saturating_sub(row.at) as f64 / 1e9)
     });
-    Ended::columns(&mut columns, &rows, |row| &row.ended);
+    Ended::columns(&mut columns, rows, |row| &row.ended);
+    let help = "CPU time of its command, or of the whole run while it lasted";
+    columns.numbers(CPU.name(), help, &places, |row| value(*row, CPU));
+    Ended::largest(&mut columns, rows, |row| &row.ended);
+    let help = "How that CPU time was got: exact, sampled or estimated";
+    columns.texts("cpu_time_method", help, &places, |row| method(*row, CPU));
+    let help = "Peak of the memory of its command, or of the whole run while it lasted";
+    columns
+        .counts(MEMORY.name(), help, &places, |row| value(*row, MEMORY).map(|bytes| bytes as u64));
+    let help = "How that peak was got: exact, sampled or estimated";
+    columns.texts("memory_peak_method", help, &places, |row| method(*row, MEMORY));
     columns.done()
 }
 

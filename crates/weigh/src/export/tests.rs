@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt8Type};
+use arrow_array::types::{Float64Type, UInt8Type, UInt64Type};
 use arrow_array::{
     ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampNanosecondArray,
     UInt8Array, UInt32Array, UInt64Array,
@@ -16,8 +16,14 @@ use super::formats::csv::Csv;
 use super::formats::json::Json;
 use super::grid::{Grid, Plan};
 use super::rates::Rates;
-use super::{Sink, shape};
+use super::{Sink, shape, tables};
 use crate::catalog::Basis;
+use crate::collect::task_clock::RunCpu;
+use crate::compat::gpu_tracker::tests::process;
+use crate::record::{Event, Recording};
+use crate::sample::{Entity, Tick};
+use crate::summary;
+use crate::testing::{CHILD, FakeRun, MAIN};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -47,6 +53,95 @@ fn batch(rows: &[(f64, u32, Option<u64>, Option<f64>)]) -> RecordBatch {
 fn numbers(batch: &RecordBatch, name: &str) -> Vec<Option<f64>> {
     let column = batch.column_by_name(name).unwrap();
     column.as_primitive::<Float64Type>().iter().collect()
+}
+
+/// A run on a machine of 8 GB without a GPU.
+pub(crate) fn small_machine() -> FakeRun {
+    let mut run = FakeRun::new();
+    run.manifest.host.memory_bytes = Some(8_000_000_000);
+    run.manifest.absent.insert("gpu".to_owned(), "there is none".to_owned());
+    run
+}
+
+/// A main process of 1 s and its child of 2 s, which it waits for, inside a step.
+fn parent_and_child() -> (tempfile::TempDir, Recording) {
+    let mut run = small_machine();
+    run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
+    let clock = |tick: &mut Tick, seconds: f64| {
+        tick.put(Entity::Single, &RunCpu { time: Some(seconds), ..RunCpu::default() });
+    };
+    run.sample(0.0, |tick| {
+        process(tick, MAIN, 0.0, 5_000_000, Some((5_000_000, 5_000_000)));
+        clock(tick, 0.0);
+    });
+    run.phase_starts(0.000_001, "step-0", "solve");
+    run.sample(2.0, |tick| {
+        process(tick, MAIN, 1.0, 5_000_000, Some((5_000_000, 5_000_000)));
+        process(tick, CHILD, 2.0, 9_000_000, Some((9_000_000, 9_000_000)));
+        clock(tick, 3.0);
+    });
+    run.phase_ends(2.000_001, "step-0");
+    run.sample(2.000_002, |tick| clock(tick, 3.0));
+    run.recorded(3.0, 3.0)
+}
+
+fn made(recording: &Recording, name: &str) -> RecordBatch {
+    let (mut tables, missing) = tables::of(recording, Some(&[name.to_owned()])).unwrap();
+    assert_eq!((tables.len(), missing), (1, Vec::new()));
+    tables.remove(0).next().unwrap().unwrap()
+}
+
+fn words(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
+    let column = batch.column_by_name(name).unwrap().as_string::<i32>();
+    column.iter().map(|word| word.map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_process_has_its_own_cpu_time_and_not_that_of_its_children() {
+    let (_directory, recording) = parent_and_child();
+    let processes = made(&recording, "processes");
+    assert_eq!(numbers(&processes, "cpu_time_seconds"), [Some(1.0), Some(2.0)]);
+    let sampled = || Some("sampled".to_owned());
+    assert_eq!(words(&processes, "cpu_time_method"), [sampled(), sampled()]);
+    assert_eq!(numbers(&processes, "cpu_time_with_children_seconds"), [Some(3.0), None]);
+}
+
+#[test]
+fn no_process_of_a_recording_that_is_not_whole_has_an_exact_cpu_time() {
+    let mut run = small_machine();
+    run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "work");
+    run.sample(1.0, |tick| process(tick, CHILD, 1.0, 5_000_000, None));
+    let mut exit = Event::ended(CHILD, None, None);
+    if let Event::ProcessExit { cpu_seconds, .. } = &mut exit {
+        *cpu_seconds = Some(2.0);
+    }
+    run.event(2.0, exit);
+    let (directory, recording) = run.recorded(3.0, 3.0);
+    let method = |recording: &Recording| words(&made(recording, "processes"), "cpu_time_method");
+    assert_eq!(method(&recording)[1].as_deref(), Some("exact"));
+    let events = directory.path().join("run/events.jsonl");
+    let text = std::fs::read_to_string(&events).unwrap();
+    std::fs::write(&events, text.replacen("2.0", "1.0", 1)).unwrap();
+    let recording = Recording::open(&directory.path().join("run")).unwrap();
+    assert_eq!(method(&recording)[1].as_deref(), Some("estimated"));
+}
+
+#[test]
+fn phases_of_an_export_have_what_the_summary_says_of_them() {
+    let (_directory, recording) = parent_and_child();
+    let summary = summary::of(&recording).unwrap();
+    let [step] = &summary.phases[..] else { panic!("one phase: {:?}", summary.phases) };
+    let phases = made(&recording, "phases");
+    let cpu = &step.figures["cpu_time_seconds"];
+    assert!((cpu.value.unwrap() - 3.0).abs() < 1e-3, "{cpu:?}");
+    assert_eq!(step.cpu_time_seconds, cpu.value, "one figure, one number");
+    assert_eq!(numbers(&phases, "cpu_time_seconds"), [cpu.value]);
+    let method = cpu.method.map(|method| method.name().to_owned());
+    assert_eq!(words(&phases, "cpu_time_method"), [method]);
+    let memory = &step.figures["memory_peak_bytes"];
+    let exported = phases.column_by_name("memory_peak_bytes").unwrap();
+    let exported = exported.as_primitive::<UInt64Type>().value(0);
+    assert_eq!(Some(exported as f64), memory.value);
 }
 
 #[test]
@@ -221,9 +316,22 @@ fn written(rows: &[Option<&str>], sink: impl Sink) {
 fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
     let mut bytes = Vec::new();
     let rows = [Some("plain"), None, Some(""), Some("a \"b\", c"), Some("two\nlines")];
-    written(&rows, Csv::new(&mut bytes));
+    written(&rows, Csv::new(&mut bytes, false));
     let expected = "\"a,b\"\nplain\n\n\"\"\n\"a \"\"b\"\", c\"\n\"two\nlines\"\n";
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+}
+
+#[test]
+fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
+    let rows = [Some("=1+1"), Some("@x"), Some("-5"), Some("a-b"), Some("\u{1b}[31m\u{7}\t.")];
+    for (safe, expected) in [
+        (false, "\"a,b\"\n=1+1\n@x\n-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),
+        (true, "\"a,b\"\n'=1+1\n'@x\n'-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),
+    ] {
+        let mut bytes = Vec::new();
+        written(&rows, Csv::new(&mut bytes, safe));
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
 }
 
 #[test]

@@ -40,11 +40,11 @@ impl Moment {
 /// The parts of a run that are wanted: from, up to and without, in nanoseconds since 1970,
 /// apart and in order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Windows(Vec<(i64, i64)>);
+pub(super) struct Windows(Vec<(i64, i64)>);
 
 impl Windows {
     /// What the options ask for; nothing when they want all.
-    pub fn of(
+    pub(super) fn of(
         recording: &Recording,
         from: Option<Moment>,
         to: Option<Moment>,
@@ -80,12 +80,12 @@ impl Windows {
     }
 
     /// Whether a moment is in one of them.
-    pub fn hold(&self, at: i64) -> bool {
+    pub(super) fn hold(&self, at: i64) -> bool {
         self.0.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
     /// How many nanoseconds between two moments are in them.
-    pub fn overlap(&self, from: i64, to: i64) -> i64 {
+    pub(super) fn overlap(&self, from: i64, to: i64) -> i64 {
         let inside = |(first, last): &(i64, i64)| {
             // Moments from strangers may be centuries apart.
             to.min(*last).saturating_sub(from.max(*first)).max(0)
@@ -94,7 +94,7 @@ impl Windows {
     }
 
     /// The rows of a batch that are in them.
-    pub fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
+    pub(super) fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
         let times = shape::times(batch)?;
         let inside: BooleanArray = times.values().iter().map(|at| Some(self.hold(*at))).collect();
         Ok(filter_record_batch(batch, &inside)?)

@@ -6,18 +6,20 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::environment;
+use super::limits::Limits;
 use super::signals::Before;
 use super::wait::Usage;
+use super::{environment, out_of_memory};
 use crate::parse::io::Io;
 
 /// Why a command cannot be run.
@@ -48,6 +50,18 @@ pub enum Error {
     Fork(#[from] std::io::Error),
 }
 
+impl Error {
+    /// What exec says of a program that has been found.
+    pub fn of_exec(program: String, errno: i32) -> Error {
+        if errno == libc::ENOENT {
+            // The file was there when we looked: it names a program that is not.
+            Error::NoInterpreter { program }
+        } else {
+            Error::NotExecutable { program, cause: std::io::Error::from_raw_os_error(errno) }
+        }
+    }
+}
+
 /// What this process got from whoever started it, before Rust's runtime changed it.
 ///
 /// The command must get the same: Rust ignores SIGPIPE and opens closed standard
@@ -60,6 +74,86 @@ pub struct Inherited {
     pub closed: [bool; 3],
     /// What the process had used before it became this program.
     pub used: Usage,
+}
+
+/// What the command must find as weigh found it.
+#[derive(Clone, Copy)]
+pub struct Original {
+    /// What Rust's runtime changed.
+    pub inherited: Inherited,
+    /// What weigh changes: signals,
+    pub signals: Before,
+    /// and limits.
+    pub limits: Limits,
+}
+
+impl Original {
+    /// What is in force, before weigh changes it.
+    pub fn now(inherited: Inherited) -> Original {
+        Original { inherited, signals: Before::now(), limits: Limits::now() }
+    }
+
+    /// Puts everything back, for the command: between fork and exec, or in place of weigh.
+    pub fn restore(&self) {
+        let ignored = self.inherited.ignores_sigpipe;
+        let sigpipe = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: SIGPIPE exists and both dispositions are valid.
+        unsafe { libc::signal(libc::SIGPIPE, sigpipe) };
+        self.signals.restore();
+        for (fd, closed) in self.inherited.closed.into_iter().enumerate() {
+            if closed {
+                // SAFETY: Rust's runtime put /dev/null there; the command expects nothing.
+                unsafe { libc::close(fd as i32) };
+            }
+        }
+        self.limits.restore();
+    }
+}
+
+/// A command and its arguments as exec takes them.
+struct Arguments {
+    /// Ends with a null pointer; the strings outlive it.
+    pointers: Vec<*const libc::c_char>,
+    _strings: Vec<CString>,
+}
+
+impl Arguments {
+    fn of(command: &[OsString]) -> std::io::Result<Arguments> {
+        let strings: Vec<CString> = command
+            .iter()
+            .map(|argument| CString::new(argument.as_bytes()))
+            .collect::<Result<_, _>>()
+            .map_err(|nul| std::io::Error::new(std::io::ErrorKind::InvalidInput, nul))?;
+        let ends = std::iter::once(std::ptr::null());
+        let pointers = strings.iter().map(|argument| argument.as_ptr()).chain(ends).collect();
+        Ok(Arguments { pointers, _strings: strings })
+    }
+
+    /// Becomes the command, or says what the kernel said.
+    fn execute(&self) -> i32 {
+        // SAFETY: the array ends with a null pointer and its strings outlive the call.
+        unsafe { libc::execvp(self.pointers[0], self.pointers.as_ptr()) };
+        std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+    }
+}
+
+/// A command that takes weigh's place, unmeasured, when weigh cannot measure it.
+pub struct Replacement {
+    arguments: Arguments,
+    original: Original,
+}
+
+impl Replacement {
+    /// Everything that is needed for it.
+    pub fn of(command: &[OsString], original: Original) -> Result<Replacement, Error> {
+        Ok(Replacement { arguments: Arguments::of(command)?, original })
+    }
+
+    /// Becomes the command, or says what the kernel said. Allocates nothing.
+    pub fn execute(&self) -> i32 {
+        self.original.restore();
+        self.arguments.execute()
+    }
 }
 
 /// A child that waits for the word to become the command.
@@ -99,7 +193,7 @@ impl Pause {
     fn so_far() -> Pause {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
-        Pause { cpu, largest_rss: Usage::own().largest_rss_bytes + uncounted() }
+        Pause { cpu, largest_rss: largest_rss() }
     }
 
     fn to_bytes(self) -> [u8; Pause::BYTES] {
@@ -116,16 +210,25 @@ impl Pause {
     }
 }
 
+/// The largest size that this process has had, as far as the kernel may have counted it.
+pub fn largest_rss() -> u64 {
+    Usage::own().largest_rss_bytes + uncounted()
+}
+
 /// How far the kernel's count of a process's memory may be behind, in bytes.
 ///
 /// Since Linux 6.2 each CPU keeps a part of it to itself, up to a batch of pages of each kind
 /// (`percpu_counter_batch`). A child has run on few CPUs, and has memory of two kinds.
+///
+/// Found out once, before a fork: glibc reads a file for it, which would be I/O of the command.
 fn uncounted() -> u64 {
-    const PAGE: u64 = 4096;
-    // SAFETY: it only asks for a number.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
-    let batch = (2 * u64::try_from(cpus).unwrap_or(0)).max(32);
-    2 * 2 * batch * PAGE
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        // SAFETY: it only asks for a number.
+        let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+        let batch = (2 * u64::try_from(cpus).unwrap_or(0)).max(32);
+        2 * 2 * batch * rustix::param::page_size() as u64
+    })
 }
 
 /// Where the program is that a shell would run, or why it would not.
@@ -181,22 +284,18 @@ fn executable(path: &Path) -> std::io::Result<()> {
 pub fn fork(
     command: &[OsString],
     variables: &[(&str, &OsStr)],
-    inherited: Inherited,
-    before: &Before,
+    original: &Original,
 ) -> Result<Waiting, Error> {
-    let arguments: Vec<CString> = command
-        .iter()
-        .map(|argument| CString::new(argument.as_bytes()))
-        .collect::<Result<_, _>>()
-        .map_err(|nul| std::io::Error::new(std::io::ErrorKind::InvalidInput, nul))?;
-    let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
-    pointers.push(std::ptr::null());
+    uncounted();
+    let arguments = Arguments::of(command)?;
     let variables: Vec<(CString, CString)> = variables
         .iter()
         .filter_map(|(name, value)| {
             Some((CString::new(*name).ok()?, CString::new(value.as_bytes()).ok()?))
         })
         .collect();
+    // Before the fork: whoever gets no memory after it leaves a child that nobody starts.
+    let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
     let (go_read, go_write) = pipe()?;
     let (answer_read, answer_write) = pipe()?;
     // SAFETY: one thread, so the child may do what a program may do.
@@ -204,13 +303,13 @@ pub fn fork(
         -1 => Err(Error::Fork(std::io::Error::last_os_error())),
         0 => {
             drop((go_write, answer_read));
-            become_command(&pointers, &variables, inherited, before, go_read, answer_write)
+            become_command(&arguments, &variables, original, go_read, answer_write)
         }
         pid => Ok(Waiting {
             pid: pid as u32,
             go: go_write.into(),
             answer: answer_read.into(),
-            program: command.first().map_or_else(String::new, |p| p.to_string_lossy().into()),
+            program,
         }),
     }
 }
@@ -221,10 +320,9 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
 
 /// The child's side: wait for the word, put everything back as it was, exec.
 fn become_command(
-    arguments: &[*const libc::c_char],
+    arguments: &Arguments,
     variables: &[(CString, CString)],
-    inherited: Inherited,
-    before: &Before,
+    original: &Original,
     go: OwnedFd,
     answer: OwnedFd,
 ) -> ! {
@@ -239,52 +337,48 @@ fn become_command(
         // SAFETY: both are strings that end in NUL; one thread.
         unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
     }
-    let sigpipe = if inherited.ignores_sigpipe { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: SIGPIPE exists and both dispositions are valid.
-    unsafe { libc::signal(libc::SIGPIPE, sigpipe) };
-    before.restore();
-    for (fd, closed) in inherited.closed.into_iter().enumerate() {
-        if closed {
-            // SAFETY: Rust's runtime put /dev/null there; the command expects nothing.
-            unsafe { libc::close(fd as i32) };
-        }
-    }
+    original.restore();
     // Once in vain: the code of the way from here to exec is then in memory, and in what is
     // said of it. No program has this name.
     // SAFETY: both are an empty string and an array that ends with a null pointer.
-    unsafe { libc::execvp(c"".as_ptr(), arguments.as_ptr()) };
+    unsafe { libc::execvp(c"".as_ptr(), arguments.pointers.as_ptr()) };
     let _ = std::hint::black_box(Pause::so_far().to_bytes());
     // Nobody hears of the pause when this cannot be written, and it is small.
     let _ = rustix::io::write(&answer, &Pause::so_far().to_bytes());
-    // SAFETY: the array ends with a null pointer and its strings outlive the call.
-    unsafe { libc::execvp(arguments[0], arguments.as_ptr()) };
-    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+    let errno = arguments.execute();
     let _ = rustix::io::write(&answer, &errno.to_ne_bytes());
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(127) }
 }
 
+/// What a waiting child reads before it becomes the command.
+const WORD: [u8; 1] = [1];
+
+/// Gives the word to the child that waits at the other end. Allocates nothing.
+pub(super) fn give_word(go: BorrowedFd<'_>) {
+    // One that is gone needs no word.
+    let _ = rustix::io::write(go, &WORD);
+}
+
+/// The pipe on which the child waits for the word.
+impl AsFd for Waiting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.go.as_fd()
+    }
+}
+
 impl Waiting {
     /// Gives the word, and returns when the child has become the command.
     pub fn exec(mut self) -> Result<Pause, Error> {
-        self.go.write_all(&[1])?;
+        out_of_memory::leave_start();
+        self.go.write_all(&WORD)?;
         let mut pause = [0; Pause::BYTES];
         self.answer.read_exact(&mut pause)?;
         let mut failure = Vec::new();
         self.answer.read_to_end(&mut failure)?;
         match <[u8; 4]>::try_from(failure) {
             Err(_) => Ok(Pause::from_bytes(pause)),
-            Ok(errno) => {
-                let errno = i32::from_ne_bytes(errno);
-                let program = self.program;
-                Err(if errno == libc::ENOENT {
-                    // The file was there when we looked: it names a program that is not.
-                    Error::NoInterpreter { program }
-                } else {
-                    let cause = std::io::Error::from_raw_os_error(errno);
-                    Error::NotExecutable { program, cause }
-                })
-            }
+            Ok(errno) => Err(Error::of_exec(self.program, i32::from_ne_bytes(errno))),
         }
     }
 }

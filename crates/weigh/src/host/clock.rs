@@ -1,5 +1,6 @@
 //! Time: one monotonic clock for everything measured, one look at the wall clock.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 #[cfg(test)]
 use std::{cell::Cell, rc::Rc};
@@ -42,8 +43,86 @@ pub fn thread_cpu() -> Duration {
     read(ClockId::ThreadCPUTime)
 }
 
+/// How far the clocks of a time namespace are ahead of the machine's, in nanoseconds.
+///
+/// `/proc/self/timens_offsets`, since Linux 5.6. The kernel adds them to what it tells the
+/// processes of the namespace, start times in `/proc/PID/stat` included, so processes in
+/// different namespaces pass times on by the clocks of the machine.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Offsets {
+    monotonic: i128,
+    boottime: i128,
+}
+
+impl Offsets {
+    /// Those of this process; none where the kernel has no such namespaces.
+    #[expect(clippy::disallowed_methods, reason = "it is about this process, not the machine")]
+    pub fn own() -> Offsets {
+        static OWN: LazyLock<Offsets> = LazyLock::new(|| {
+            let text = std::fs::read_to_string("/proc/self/timens_offsets");
+            text.map_or_else(|_| Offsets::default(), |text| Offsets::parse(&text))
+        });
+        *OWN
+    }
+
+    fn parse(text: &str) -> Offsets {
+        let of = |clock: &str| {
+            let line = text.lines().find_map(|line| line.trim().strip_prefix(clock))?;
+            let mut numbers = line.split_whitespace().map_while(|word| word.parse::<i128>().ok());
+            Some(numbers.next()?.saturating_mul(1_000_000_000).saturating_add(numbers.next()?))
+        };
+        Offsets { monotonic: of("monotonic").unwrap_or(0), boottime: of("boottime").unwrap_or(0) }
+    }
+
+    /// A monotonic time of this namespace, in nanoseconds, by the machine's clock.
+    pub fn to_machine(self, nanoseconds: u64) -> u64 {
+        moved(nanoseconds, -self.monotonic)
+    }
+
+    /// A monotonic time of the machine by this namespace's clock.
+    pub fn from_machine(self, nanoseconds: u64) -> u64 {
+        moved(nanoseconds, self.monotonic)
+    }
+
+    /// A process's start time as this namespace has it, in clock ticks, by the machine's clock.
+    pub fn start_to_machine(self, ticks: u64, per_second: u64) -> u64 {
+        moved(ticks, -self.boottime * i128::from(per_second) / 1_000_000_000)
+    }
+
+    /// A process's start time by the machine's clock as this namespace has it.
+    pub fn start_from_machine(self, ticks: u64, per_second: u64) -> u64 {
+        moved(ticks, self.boottime * i128::from(per_second) / 1_000_000_000)
+    }
+}
+
+fn moved(time: u64, by: i128) -> u64 {
+    (i128::from(time) + by).clamp(0, i128::from(u64::MAX)) as u64
+}
+
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
     // Clocks before 1970 do not happen; nanoseconds are below a thousand million.
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_a_time_namespace_are_passed_on_by_the_machines_clocks() {
+        let inside =
+            Offsets::parse("monotonic         100         5\nboottime       86400         0\n");
+        assert_eq!(inside.to_machine(100_000_000_012), 7);
+        assert_eq!(inside.from_machine(7), 100_000_000_012);
+        assert_eq!(inside.start_to_machine(8_640_042, 100), 42);
+        assert_eq!(inside.start_from_machine(42, 100), 8_640_042);
+        let behind = Offsets::parse("monotonic -10 0\nboottime -1 0\n");
+        assert_eq!((behind.to_machine(5), behind.start_to_machine(7, 100)), (10_000_000_005, 107));
+        for nothing in
+            ["", "monotonic\n", "monotonic x y\nboottime 99999999999999999999999999999 1"]
+        {
+            assert_eq!(Offsets::parse(nothing).to_machine(3), 3);
+        }
+    }
 }

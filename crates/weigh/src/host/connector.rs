@@ -182,13 +182,14 @@ mod tests {
 
     use super::*;
     use crate::host::Clock;
+    use crate::host::skip::{impossible, skipped};
 
     /// A line to the kernel, or a word that there is none here.
     fn listening() -> Option<Connector> {
         match Connector::open() {
             Ok(connector) => Some(connector),
             Err(error) => {
-                eprintln!("skipped: {error}");
+                impossible(error);
                 None
             }
         }
@@ -305,7 +306,7 @@ threading.Thread(target=go_on).start()
 ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 3)
 "#;
         if Command::new("python3").arg("-V").output().is_err() {
-            return eprintln!("skipped: there is no python3");
+            return skipped("there is no python3");
         }
         let mut child = started("python3", &["-c", script]);
         let mut line = String::new();

@@ -120,6 +120,13 @@ impl Dir {
             .map_err(|errno| self.error(file, errno))
     }
 
+    /// Which file it is: its device and inode; of a link, those of what it leads to.
+    pub fn file_id(&self, file: &CStr) -> Result<(u64, u64), Error> {
+        rustix::fs::statat(&self.fd, file, AtFlags::empty())
+            .map(|stat| (stat.st_dev, stat.st_ino))
+            .map_err(|errno| self.error(file, errno))
+    }
+
     /// Whether there is anything of this name.
     pub fn has(&self, file: &CStr) -> bool {
         self.remember(file);

@@ -16,3 +16,12 @@ pub fn running_recording() -> Option<PathBuf> {
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }
+
+/// Variables that batch systems set for the processes of a job.
+const JOB_VARIABLES: [(&str, &str); 3] =
+    [("SLURM_JOB_ID", "slurm"), ("PBS_JOBID", "pbs"), ("OAR_JOB_ID", "oar")];
+
+/// The batch system in whose job this process is, if it is in one.
+pub fn scheduler() -> Option<&'static str> {
+    JOB_VARIABLES.iter().find(|(name, _)| variable(name).is_some()).map(|(_, scheduler)| *scheduler)
+}

@@ -2,13 +2,16 @@
 #![allow(clippy::disallowed_methods, reason = "this is where the other machine is made")]
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{Clock, Host, Perf};
+use super::{AddressSpaces, Clock, Host, Perf};
+
+/// Processes that share an address space, the child first.
+type Pairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
 
 /// A machine whose files a test writes.
 #[derive(Debug)]
@@ -16,6 +19,8 @@ pub struct FakeHost {
     root: tempfile::TempDir,
     now: Rc<Cell<Duration>>,
     counts: Rc<RefCell<BTreeMap<(u64, u32), u64>>>,
+    /// `None`: nobody tells which processes share an address space.
+    sharing: Option<Pairs>,
 }
 
 impl Default for FakeHost {
@@ -30,7 +35,7 @@ impl FakeHost {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("proc")).unwrap();
         std::fs::create_dir(root.path().join("sys")).unwrap();
-        FakeHost { root, now: Rc::default(), counts: Rc::default() }
+        FakeHost { root, now: Rc::default(), counts: Rc::default(), sharing: Some(Rc::default()) }
     }
 
     /// A machine with the files of a capture: `=== PATH` lines, each followed by the content,
@@ -149,6 +154,23 @@ impl FakeHost {
         self.counts.borrow_mut().remove(&(event, cpu));
     }
 
+    /// Says whether a process uses the address space of another.
+    pub fn set_shared(&self, child: u32, parent: u32, is_shared: bool) {
+        let mut pairs = self.sharing.as_ref().unwrap().borrow_mut();
+        let pair = (child, parent);
+        if is_shared {
+            pairs.insert(pair)
+        } else {
+            pairs.remove(&pair)
+        };
+    }
+
+    /// Without a kernel that tells which processes share an address space.
+    pub fn without_kcmp(mut self) -> FakeHost {
+        self.sharing = None;
+        self
+    }
+
     /// Lets time pass.
     pub fn pass(&self, time: Duration) {
         self.now.set(self.now.get() + time);
@@ -159,6 +181,9 @@ impl FakeHost {
         let mut host = Host::at(self.root.path()).unwrap();
         host.clock = Clock::Manual(Rc::clone(&self.now));
         host.perf = Perf::Manual(Rc::clone(&self.counts));
+        if let Some(pairs) = &self.sharing {
+            host.address_spaces = AddressSpaces::Manual(Rc::clone(pairs));
+        }
         host.page_size = 4096;
         host.ticks_per_second = 100;
         host

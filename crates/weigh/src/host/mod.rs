@@ -4,6 +4,7 @@
 //! system call, so a test can put another machine behind the door
 //! (`FakeHost`), and `--host-root` can point at one.
 
+pub mod address_space;
 pub mod bpf;
 pub mod cgroup;
 pub mod child;
@@ -17,9 +18,11 @@ pub mod facts;
 pub mod fake;
 pub mod hardware;
 pub mod kernel_log;
+pub mod limits;
 pub mod machine_proc;
 mod netlink;
 pub mod nvml;
+pub mod out_of_memory;
 pub mod own;
 pub mod own_group;
 pub mod patience;
@@ -27,12 +30,15 @@ pub mod perf;
 pub mod pidfd;
 pub mod room;
 pub mod signals;
+#[cfg(test)]
+pub(crate) mod skip;
 pub mod sock_diag;
 pub mod taskstats;
 pub mod wait;
 
 use std::path::{Path, PathBuf};
 
+pub use address_space::AddressSpaces;
 pub use clock::Clock;
 pub use dir::{Descriptors, Dir, Kept, KeptAt, ProcPath};
 pub use perf::Perf;
@@ -91,6 +97,8 @@ pub struct Host {
     pub clock: Clock,
     /// Counters of the whole machine.
     pub perf: Perf,
+    /// Which processes use one address space.
+    pub address_spaces: AddressSpaces,
     /// Bytes in a page.
     pub page_size: u64,
     /// Clock ticks in a second, the unit of CPU times in `/proc`.
@@ -106,6 +114,11 @@ impl Host {
             sys: Dir::open(&root.join("sys"))?,
             clock: Clock::Monotonic,
             perf: Perf::Kernel,
+            // Pids below another root are not those that the kernel knows.
+            address_spaces: match root == Path::new("/") {
+                true => AddressSpaces::Kernel,
+                false => AddressSpaces::NotAvailable,
+            },
             page_size: rustix::param::page_size() as u64,
             ticks_per_second: rustix::param::clock_ticks_per_second(),
         })

@@ -5,7 +5,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, Rlimit};
 
 use super::wait::{self, Usage};
 use super::{Dir, Error, Host, clock};
@@ -62,6 +61,9 @@ fn name_in(users: &str, number: u32) -> Option<String> {
     users.lines().find_map(of)
 }
 
+/// The source of the fault that says that this process is no child subreaper.
+pub const CHILD_SUBREAPER: &str = "child-subreaper";
+
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
 pub fn become_subreaper() -> std::io::Result<()> {
     // SAFETY: prctl with this option takes one number.
@@ -95,19 +97,6 @@ pub fn children(host: &Host) -> HashSet<u32> {
         }
     }
     children
-}
-
-/// Raises the soft limit of open files to the hard one and says how many there may be.
-///
-/// Called after the command has been forked: its limits are its own.
-pub fn raise_open_files() -> usize {
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let in_force = match rustix::process::setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum,
-        Err(_) => limit.current,
-    };
-    in_force.map_or(1 << 20, |count| count as usize)
 }
 
 /// Lets go of the streams that are the command's: stdin, stdout and whatever was passed on.
@@ -182,6 +171,14 @@ pub fn reaped_io(host: &Host) -> Result<Io, Error> {
     }
     let ours = Io { read_bytes: since, read_calls: names.len() as u64, ..Io::default() };
     Ok(all.less(&ours))
+}
+
+/// I/O of this process and of the children it has reaped, this reading included.
+pub fn io_with_reaped() -> Result<Io, Error> {
+    let mut buffer = Vec::new();
+    let bytes = Dir::open(std::path::Path::new("/proc/self"))?.read(c"io", &mut buffer)?;
+    let this = Io { read_bytes: bytes.len() as u64, read_calls: 1, ..Io::default() };
+    Ok(parse_io(bytes)?.and(&this))
 }
 
 fn parse_io(bytes: &[u8]) -> Result<Io, Error> {

@@ -2,7 +2,10 @@
 //!
 //! A terminal sends Ctrl-C and Ctrl-Z to the whole foreground group, so the
 //! command has them already; what somebody sends to weigh alone is passed on.
-//! The kernel tells the two apart: `si_code` says who sent it.
+//! The kernel tells the two apart: `si_code` says who sent it. One signal of the
+//! kernel's is for weigh alone and is passed on, too: when a terminal hangs up, its
+//! session leader gets SIGHUP and SIGCONT (`tty_signal_session_leader` in
+//! drivers/tty/tty_jobctrl.c), and the others only once the leader has exited.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -43,7 +46,7 @@ const TAKEN: [c_int; 20] = [
 const OWN: [(c_int, libc::sighandler_t); 2] =
     [(libc::SIGCHLD, libc::SIG_DFL), (libc::SIGXFSZ, libc::SIG_IGN)];
 
-/// The signal mask and dispositions as they were before weigh changed them.
+/// The signal mask and dispositions before weigh changes them.
 #[derive(Clone, Copy)]
 pub struct Before {
     mask: libc::sigset_t,
@@ -51,13 +54,29 @@ pub struct Before {
 }
 
 impl Before {
+    /// What is in force.
+    pub fn now() -> Before {
+        let mut mask = MaybeUninit::uninit();
+        // SAFETY: without a set the mask stays as it is and is written to `mask`; without an
+        // action a disposition is only asked for, and all zeros is a valid place for the answer.
+        unsafe {
+            libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+            let dispositions = OWN.map(|(number, _)| {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(number, std::ptr::null(), &mut action);
+                action.sa_sigaction
+            });
+            Before { mask: mask.assume_init(), dispositions }
+        }
+    }
+
     /// Puts everything in force again, for the command.
     pub fn restore(&self) {
         for ((number, _), disposition) in OWN.into_iter().zip(self.dispositions) {
             // SAFETY: what signal(2) returned is what it takes; handlers do not survive exec.
             unsafe { libc::signal(number, disposition) };
         }
-        // SAFETY: the set was filled by the kernel in `Signals::take`.
+        // SAFETY: the set was filled by the kernel in `Before::now`.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
@@ -71,6 +90,37 @@ pub struct Arrived {
     pub sender: Option<u32>,
 }
 
+impl Arrived {
+    /// Whether the command must be sent it, because it was sent to this process alone.
+    ///
+    /// A command that signals its parent does not mean itself. What the kernel sends is for the
+    /// whole group (a terminal's Ctrl-C) or for us (an alarm), but for a hang-up.
+    pub fn is_for(&self, command: u32) -> bool {
+        self.sender.map_or_else(|| self.is_hang_up(), |sender| sender != command)
+    }
+
+    /// Whether the terminal has hung up, of which the kernel notifies the session leader alone:
+    /// this process, in place of the command that would be it without weigh.
+    pub fn is_hang_up(&self) -> bool {
+        self.is_hang_up_to(is_session_leader())
+    }
+
+    fn is_hang_up_to(&self, session_leader: bool) -> bool {
+        let by_hang_up = [libc::SIGHUP, libc::SIGCONT].contains(&self.number);
+        session_leader && self.sender.is_none() && by_hang_up
+    }
+}
+
+/// Whether this process leads its session.
+///
+/// The session is 0 where its leader is in an outer pid namespace (`docker exec`, `unshare
+/// --pid`) or is the kernel's (what an init without setsid starts), which rustix's `Pid` cannot
+/// hold: hence libc.
+fn is_session_leader() -> bool {
+    // SAFETY: getsid and getpid take and return numbers.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
 /// The descriptor on which signals arrive.
 pub struct Signals {
     fd: OwnedFd,
@@ -78,20 +128,21 @@ pub struct Signals {
 
 impl Signals {
     /// Blocks the signals that are for the command and opens the descriptor they arrive on.
-    pub fn take() -> std::io::Result<(Signals, Before)> {
+    pub fn take() -> std::io::Result<Signals> {
         let mut set = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: the numbers and dispositions are valid, and no handler is installed.
-        let dispositions = OWN.map(|(number, own)| unsafe { libc::signal(number, own) });
-        // SAFETY: sigemptyset fills the set before anything reads it; sigprocmask fills
-        // `before`; signalfd is given a filled set and returns a descriptor or -1.
+        for (number, own) in OWN {
+            // SAFETY: the numbers and dispositions are valid, and no handler is installed.
+            unsafe { libc::signal(number, own) };
+        }
+        // SAFETY: sigemptyset fills the set before anything reads it; signalfd is given a
+        // filled set and returns a descriptor or -1.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             let realtime = libc::SIGRTMIN()..=libc::SIGRTMAX();
             for number in TAKEN.into_iter().chain(realtime) {
                 libc::sigaddset(set.as_mut_ptr(), number);
             }
-            if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()) != 0 {
+            if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) != 0 {
                 return Err(std::io::Error::last_os_error());
             }
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
@@ -99,25 +150,29 @@ impl Signals {
             if fd < 0 {
                 return Err(std::io::Error::last_os_error());
             }
-            let before = Before { mask: before.assume_init(), dispositions };
-            Ok((Signals { fd: OwnedFd::from_raw_fd(fd) }, before))
+            Ok(Signals { fd: OwnedFd::from_raw_fd(fd) })
         }
     }
 
     /// The next signal that has arrived, if any.
     pub fn arrived(&mut self) -> Option<Arrived> {
-        let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
-        let count = rustix::io::read(&self.fd, &mut bytes).ok()?;
-        if count != bytes.len() {
-            return None;
-        }
-        // SAFETY: the kernel filled the whole structure, which is plain numbers.
-        let arrived: libc::signalfd_siginfo =
-            unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-        // Codes above zero are the kernel's own; SI_USER, SI_QUEUE and SI_TKILL are not.
-        let sender = (arrived.ssi_code <= 0).then_some(arrived.ssi_pid);
-        Some(Arrived { number: arrived.ssi_signo as c_int, sender })
+        next(self.fd.as_fd())
     }
+}
+
+/// The next signal that has arrived on the descriptor of [`Signals`], if any.
+pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
+    let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
+    let count = rustix::io::read(fd, &mut bytes).ok()?;
+    if count != bytes.len() {
+        return None;
+    }
+    // SAFETY: the kernel filled the whole structure, which is plain numbers.
+    let arrived: libc::signalfd_siginfo =
+        unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+    // Codes above zero are the kernel's own; SI_USER, SI_QUEUE and SI_TKILL are not.
+    let sender = (arrived.ssi_code <= 0).then_some(arrived.ssi_pid);
+    Some(Arrived { number: arrived.ssi_signo as c_int, sender })
 }
 
 impl AsFd for Signals {
@@ -136,6 +191,35 @@ pub fn send(pid: u32, number: c_int) {
 pub fn stop_self() {
     // SAFETY: raise takes a number.
     unsafe { libc::raise(libc::SIGSTOP) };
+}
+
+/// Whether this is a signal by which a terminal stops its jobs.
+pub fn is_by_terminal(number: c_int) -> bool {
+    [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&number)
+}
+
+/// Does work on a thread with a stack of this size, which takes the signals; here, where no
+/// thread is to be had.
+pub fn on_a_thread<T: Send>(stack: usize, work: fn() -> T) -> T {
+    let before = Before::now();
+    let mut all = MaybeUninit::uninit();
+    // SAFETY: sigfillset fills the set before it is read.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
+    }
+    let work = move || {
+        before.restore();
+        work()
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, work);
+        match thread.map(|thread| thread.join()) {
+            Ok(Ok(done)) => done,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => work(),
+        }
+    })
 }
 
 /// Whether a terminal's job control applies: some shell would continue a stopped job.
@@ -158,5 +242,50 @@ pub fn name(number: c_int) -> String {
     match usize::try_from(number).ok().and_then(|number| NAMES.get(number.wrapping_sub(1))) {
         Some(name) => format!("SIG{name}"),
         None => format!("signal {number}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_session_leader_has_a_hang_up_for_itself_alone() {
+        for number in [libc::SIGHUP, libc::SIGCONT] {
+            let by_kernel = Arrived { number, sender: None };
+            assert!(by_kernel.is_hang_up_to(true) && !by_kernel.is_hang_up_to(false));
+            assert!(!Arrived { number, sender: Some(7) }.is_hang_up_to(true));
+        }
+        for number in [libc::SIGINT, libc::SIGALRM, libc::SIGWINCH] {
+            assert!(!Arrived { number, sender: None }.is_hang_up_to(true), "{}", name(number));
+        }
+    }
+
+    #[test]
+    fn process_whose_session_is_of_an_outer_pid_namespace_leads_none() {
+        // This test once more, as the first process of a new pid namespace: its session is 0.
+        if std::process::id() == 1 {
+            return assert!(!is_session_leader());
+        }
+        let this = "host::signals::tests::\
+                    process_whose_session_is_of_an_outer_pid_namespace_leads_none";
+        let mut inside = std::process::Command::new("unshare");
+        inside.args(["--pid", "--fork", "--"]).arg(std::env::current_exe().unwrap());
+        let output = inside.args(["--exact", this]).output();
+        let output = output.unwrap_or_else(|error| panic!("unshare: {error}"));
+        let (said, errors) = (output.stdout, output.stderr);
+        if errors.starts_with(b"unshare:") {
+            return crate::host::skip::impossible(String::from_utf8_lossy(&errors).trim());
+        }
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("1 passed"), "{said}");
+    }
+
+    #[test]
+    fn signal_of_another_process_is_for_the_command_unless_it_is_the_commands_own() {
+        let from = |sender| Arrived { number: libc::SIGUSR1, sender };
+        assert!(from(Some(7)).is_for(8) && !from(Some(8)).is_for(8) && !from(None).is_for(8));
+        // The pid of a sender in another pid namespace is 0.
+        assert!(from(Some(0)).is_for(8));
     }
 }

@@ -166,6 +166,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::host::skip::{impossible, skipped};
     use crate::host::wait::{End, Usage, reap};
     use crate::host::{Clock, Host};
 
@@ -199,13 +200,13 @@ mod tests {
         let mut taskstats = match Taskstats::open(&host.sys) {
             Ok(taskstats) => taskstats,
             Err(error) => {
-                eprintln!("skipped: {error}");
+                impossible(error);
                 return None;
             }
         };
         let mut command = Command::new(program);
         let Ok(mut child) = command.args(arguments).stdout(Stdio::piped()).spawn() else {
-            eprintln!("skipped: there is no {program}");
+            skipped(format!("there is no {program}"));
             return None;
         };
         let patience = Clock::Monotonic.now() + Duration::from_secs(30);

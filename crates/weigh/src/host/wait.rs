@@ -82,6 +82,24 @@ impl Usage {
         self.user_seconds = (self.user_seconds - (seconds - from_system)).max(0.0);
     }
 
+    /// What is left without a part of it; the largest size stays. The kernel splits the CPU time of
+    /// both by its clock ticks, so what is too much of the one is taken off the other.
+    pub fn less(&self, part: &Usage) -> Usage {
+        let user = self.user_seconds - part.user_seconds;
+        let system = self.system_seconds - part.system_seconds;
+        Usage {
+            user_seconds: (user + system.min(0.0)).max(0.0),
+            system_seconds: (system + user.min(0.0)).max(0.0),
+            largest_rss_bytes: self.largest_rss_bytes,
+            minor_faults: self.minor_faults.saturating_sub(part.minor_faults),
+            major_faults: self.major_faults.saturating_sub(part.major_faults),
+            voluntary_switches: self.voluntary_switches.saturating_sub(part.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(part.involuntary_switches),
+        }
+    }
+
     /// Adds what another process used; the largest size stays the largest of one.
     pub fn add(&mut self, other: &Usage) {
         self.user_seconds += other.user_seconds;

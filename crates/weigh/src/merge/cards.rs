@@ -14,7 +14,7 @@ use crate::sample::{Gpu, Name};
 
 /// The GPUs of all recordings.
 #[derive(Debug)]
-pub struct Cards {
+pub(super) struct Cards {
     known: Vec<Card>,
     /// What each is called among all, by its recording and its name there.
     names: HashMap<(usize, Name), Name>,
@@ -40,7 +40,7 @@ struct Card {
 
 impl Cards {
     /// Of some recordings.
-    pub fn of(recordings: &[Recording]) -> Cards {
+    pub(super) fn of(recordings: &[Recording]) -> Cards {
         let boot = |one: &Recording| one.manifest().host.boot.clone();
         let first = recordings.first().and_then(boot);
         let mut cards = Cards {
@@ -67,13 +67,13 @@ impl Cards {
     }
 
     /// What a GPU of one of the recordings is called among all.
-    pub fn name(&self, one: usize, there: Name) -> Name {
+    pub(super) fn name(&self, one: usize, there: Name) -> Name {
         let unknown = || if self.several { numbered(one, there.as_str()) } else { there };
         self.names.get(&(one, there)).copied().unwrap_or_else(unknown)
     }
 
     /// A GPU as it is told of among all; `None` when it has been told.
-    pub fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
+    pub(super) fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
         let name = self.name(one, Name::new(gpu.name.as_bytes()));
         let mut gpu = self.told.insert(name).then(|| gpu.clone())?;
         gpu.name = name.to_string();

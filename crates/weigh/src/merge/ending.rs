@@ -5,28 +5,33 @@ use std::time::Duration;
 use super::layout::{Layout, Place};
 use super::roll::Roll;
 use crate::host::wait::{End, Usage};
-use crate::record::events::{RunEnd, WatchEnd, Why};
+use crate::record::events::{HelperUsage, Reaping, RunEnd, WatchEnd, Why};
 use crate::record::{Entry, Event, Recording};
 use crate::sample::numbering::numbered;
 
 /// The end of a recording, if it has one.
-pub fn of(recording: &Recording) -> Option<&Entry> {
+pub(super) fn of(recording: &Recording) -> Option<&Entry> {
     recording.entries().iter().rfind(|entry| entry.event.is_last())
 }
 
 /// The end of all, if each has one.
-pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<Entry> {
+pub(super) fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<Entry> {
     let ends: Option<Vec<&Entry>> = recordings.iter().map(of).collect();
     let ends: Vec<(&Entry, &Place)> = ends?.into_iter().zip(&layout.places).collect();
     let at = ends.iter().map(|(entry, place)| entry.at() + place.offset).max()?;
-    let all: Vec<Closed> = ends.iter().filter_map(|(entry, place)| closed(entry, place)).collect();
+    let all: Vec<Closed> = recordings
+        .iter()
+        .zip(&ends)
+        .filter_map(|(recording, (entry, place))| closed(recording, entry, place))
+        .collect();
     let clocks = ends.iter().map(|(entry, _)| clock(entry));
     let task_clock_seconds = clocks.sum::<Option<f64>>().filter(|_| layout.clocks);
     let event = if layout.exact {
         let accounts: Vec<&RunEnd> = ends.iter().filter_map(|(entry, _)| account(entry)).collect();
         Event::RunEnd(RunEnd {
             end: end(&all)?,
-            duration_seconds: duration(&all),
+            duration_seconds: latest(&all, |one| one.over),
+            measured_seconds: Some(latest(&all, |one| one.measured)),
             reaped: accounts.iter().fold(Usage::default(), |mut sum, end| {
                 sum.add(&end.reaped);
                 sum
@@ -41,13 +46,18 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
                 .max()
                 .unwrap_or(0),
             cpu_before_exec_seconds: accounts.iter().map(|end| end.cpu_before_exec_seconds).sum(),
+            helpers: accounts.iter().fold(HelperUsage::default(), |mut sum, end| {
+                sum.add(&end.helpers);
+                sum
+            }),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
         })
     } else {
         Event::WatchEnd(WatchEnd {
             why: why(&all),
             end: end(&all),
-            duration_seconds: duration(&all),
+            // Nobody is the command of several: it is followed for as long as anybody was.
+            duration_seconds: latest(&all, |one| one.measured),
             left: left(&all, roll),
             some_unseen: all.iter().any(|one| one.some_unseen),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
@@ -61,7 +71,7 @@ pub fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<
 }
 
 /// CPU time as the task clock said at an end.
-pub fn clock(entry: &Entry) -> Option<f64> {
+pub(super) fn clock(entry: &Entry) -> Option<f64> {
     match &entry.event {
         Event::RunEnd(end) => end.task_clock_seconds,
         Event::WatchEnd(end) => end.task_clock_seconds,
@@ -78,6 +88,8 @@ fn account(entry: &Entry) -> Option<&RunEnd> {
 struct Closed {
     /// When it was over, since the first began.
     over: Duration,
+    /// When it was not measured any longer, since the first began.
+    measured: Duration,
     why: Why,
     end: Option<End>,
     left: Vec<u32>,
@@ -86,13 +98,14 @@ struct Closed {
     clock_began_seconds: f64,
 }
 
-fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
+fn closed(recording: &Recording, entry: &Entry, place: &Place) -> Option<Closed> {
     let over =
         |seconds: f64| place.offset + Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let moved = |left: &[u32]| left.iter().map(|pid| numbered(*pid, place.namespace)).collect();
     match &entry.event {
         Event::RunEnd(end) => Some(Closed {
             over: over(end.duration_seconds),
+            measured: over(measured(recording, end, entry.seconds)),
             why: Why::Ended,
             end: Some(end.end),
             left: moved(&end.left),
@@ -102,6 +115,7 @@ fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
         }),
         Event::WatchEnd(end) => Some(Closed {
             over: over(end.duration_seconds),
+            measured: over(end.duration_seconds),
             why: end.why,
             end: end.end,
             left: moved(&end.left),
@@ -113,8 +127,17 @@ fn closed(entry: &Entry, place: &Place) -> Option<Closed> {
     }
 }
 
-fn duration(all: &[Closed]) -> f64 {
-    all.iter().map(|one| one.over).max().unwrap_or_default().as_secs_f64()
+/// How long a recording of a command was measured, whose account was closed at this moment.
+fn measured(recording: &Recording, end: &RunEnd, closed: f64) -> f64 {
+    let mut reaping = Reaping::default();
+    let mains = recording.manifest().mains();
+    recording.entries().iter().for_each(|entry| reaping.event(entry, &mains));
+    reaping.measured_seconds(end, closed)
+}
+
+/// The last of these moments, in seconds.
+fn latest(all: &[Closed], moment: fn(&Closed) -> Duration) -> f64 {
+    all.iter().map(moment).max().unwrap_or_default().as_secs_f64()
 }
 
 /// The first that did not end well; well, when all are known to have.

@@ -9,7 +9,7 @@ use crate::record::Manifest;
 const MOST_NAMES: usize = 3;
 
 /// Cores and memory of all machines together, each machine once.
-pub fn of(manifests: &[&Manifest]) -> Facts {
+pub(super) fn of(manifests: &[&Manifest]) -> Facts {
     // Machines by boot, which is the same in all containers of one; else by their names.
     let mut machines: BTreeMap<&str, Vec<&Facts>> = BTreeMap::new();
     for facts in manifests.iter().map(|manifest| &manifest.host) {

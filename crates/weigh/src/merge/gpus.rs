@@ -16,7 +16,7 @@ use crate::record::Recording;
 use crate::sample::{Entity, Gpu, Table, Tick};
 
 /// The GPUs of all recordings.
-pub struct Gpus {
+pub(super) struct Gpus {
     cards: Cards,
     looks: Vec<Look>,
     counts: HashMap<Entity, Counts>,
@@ -43,7 +43,7 @@ struct Counts {
 
 impl Gpus {
     /// Before anybody has looked.
-    pub fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> Gpus {
+    pub(super) fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> Gpus {
         let look = |_: &Recording| Look {
             at: Duration::ZERO,
             is_written: true,
@@ -59,12 +59,12 @@ impl Gpus {
     }
 
     /// A GPU as it is told of among all; `None` when it has been told.
-    pub fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
+    pub(super) fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
         self.cards.told(one, gpu)
     }
 
     /// The moment to write at, when there is a look of this recording that is not written.
-    pub fn due(&self, one: usize) -> Option<Duration> {
+    pub(super) fn due(&self, one: usize) -> Option<Duration> {
         // Rows of one moment are of one look.
         let next = self.written.map(|written| written + Duration::from_nanos(1));
         let latest = self.looks.iter().map(|look| look.at).max().max(next);
@@ -72,7 +72,7 @@ impl Gpus {
     }
 
     /// Takes in the rows of one of the recordings, if it has any.
-    pub fn look(&mut self, one: usize, tick: &Tick, place: &Place) {
+    pub(super) fn look(&mut self, one: usize, tick: &Tick, place: &Place) {
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else { return };
         let look = &mut self.looks[one];
         (look.at, look.is_written) = (tick.at + place.offset, false);
@@ -96,7 +96,7 @@ impl Gpus {
     }
 
     /// Nobody looks for one of the recordings any longer.
-    pub fn leaves(&mut self, one: usize) {
+    pub(super) fn leaves(&mut self, one: usize) {
         let look = &mut self.looks[one];
         (look.at, look.is_written) = (Duration::ZERO, true);
         look.gpus.clear();
@@ -104,7 +104,7 @@ impl Gpus {
     }
 
     /// Puts the GPUs of all into a tick, unless some of this moment have been written.
-    pub fn put(&mut self, tick: &mut Tick) {
+    pub(super) fn put(&mut self, tick: &mut Tick) {
         let at = tick.at;
         if self.written >= Some(at) {
             return;

@@ -11,7 +11,7 @@ use crate::sample::{CLOCK_TICKS, ProcessId};
 
 /// Where all of them are.
 #[derive(Debug)]
-pub struct Layout {
+pub(super) struct Layout {
     /// When the first of them began.
     pub started: Timestamp,
     /// That moment in clock ticks, on a clock for all.
@@ -29,7 +29,7 @@ pub struct Layout {
 
 /// Where one recording is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub(super) struct Place {
     /// How long after the first it began.
     pub offset: Duration,
     /// The namespace of its pids, or the first when it has several.
@@ -44,7 +44,7 @@ pub struct Place {
 
 impl Layout {
     /// Of some recordings.
-    pub fn of(recordings: &[Recording]) -> Layout {
+    pub(super) fn of(recordings: &[Recording]) -> Layout {
         let manifests: Vec<&Manifest> = recordings.iter().map(Recording::manifest).collect();
         let started = manifests.iter().map(|one| one.started).min().unwrap_or_default();
         let offsets: Vec<Duration> =
@@ -73,7 +73,7 @@ impl Layout {
     }
 
     /// The last moment that anything is known of.
-    pub fn last(&self, recordings: &[Recording]) -> Duration {
+    pub(super) fn last(&self, recordings: &[Recording]) -> Duration {
         let last = |(one, place): (&Recording, &Place)| {
             let last = one.entries().iter().map(|entry| entry.at()).max();
             last.unwrap_or_default() + place.offset
@@ -83,7 +83,7 @@ impl Layout {
 }
 
 /// How many recordings one is: more than one when it was put together itself.
-pub fn members_of(manifest: &Manifest) -> usize {
+pub(super) fn members_of(manifest: &Manifest) -> usize {
     match &manifest.target {
         Some(Target::Merged { members, .. }) => members.len(),
         _ => 1,

@@ -14,7 +14,7 @@ use crate::sample::ProcessId;
 const NAME: &str = "merged";
 
 /// What is known of all of them together.
-pub fn of(
+pub(super) fn of(
     recordings: &[Recording],
     layout: &Layout,
     name: Option<&str>,
@@ -47,6 +47,7 @@ pub fn of(
             .into_iter()
             .filter(|metric: &Described| layout.keeps(&metric.name))
             .collect(),
+        sealed: true,
     }
 }
 
@@ -58,7 +59,7 @@ fn absent(manifests: &[&Manifest]) -> BTreeMap<String, String> {
 }
 
 /// The groups that are recorded of all together.
-pub fn kept(groups: &[&'static [Metric]], manifest: &Manifest) -> Vec<&'static [Metric]> {
+pub(super) fn kept(groups: &[&'static [Metric]], manifest: &Manifest) -> Vec<&'static [Metric]> {
     let is_kept = |group: &&&'static [Metric]| {
         let names = group.iter().map(Metric::name);
         names.into_iter().any(|name| manifest.catalogue.iter().any(|metric| metric.name == name))
@@ -67,7 +68,7 @@ pub fn kept(groups: &[&'static [Metric]], manifest: &Manifest) -> Vec<&'static [
 }
 
 /// The runs that a recording is.
-pub fn ids(manifest: &Manifest) -> Vec<&str> {
+pub(super) fn ids(manifest: &Manifest) -> Vec<&str> {
     match &manifest.target {
         Some(Target::Merged { members, .. }) => {
             members.iter().map(|member| member.id.as_str()).collect()

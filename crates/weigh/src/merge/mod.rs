@@ -27,7 +27,8 @@ use std::time::Duration;
 
 use crate::collect;
 use crate::host::clock;
-use crate::record::{self, Manifest, Recording, Writer, files};
+use crate::record::files::Claim;
+use crate::record::{self, Manifest, MemberLoss, Recording, Writer, files};
 use crate::sample::Tick;
 use crate::sample::numbering::MOST_NAMESPACES;
 use crate::summary::{self, Summary};
@@ -38,7 +39,7 @@ use walk::Walk;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing to put together.
-    #[error("there is only {0} recording, and two or more make one")]
+    #[error("merging needs two or more recordings, got {0}")]
     TooFew(usize),
     /// They cannot be told apart any more.
     #[error("there are {0} recordings, and at most {MOST_NAMESPACES} make one")]
@@ -97,8 +98,9 @@ pub fn merge(
     check(recordings)?;
     let layout = Layout::of(recordings);
     let manifest = manifest::of(recordings, &layout, name, clock::wall());
-    let (directory, made) = prepare(output, &manifest)?;
-    let written = write(recordings, &layout, &manifest, &directory, progress);
+    let claim = prepare(output, &manifest)?;
+    let (directory, made) = (claim.directory.clone(), claim.made);
+    let written = write(recordings, &layout, &manifest, claim, progress);
     let finished = written.and_then(|()| {
         let summary = summary::of(&Recording::open(&directory)?)?;
         let json = serde_json::to_vec_pretty(&summary).map_err(|error| Error::Unwritten {
@@ -137,15 +139,15 @@ fn check(recordings: &[Recording]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the directory, and says how many directories that took.
-fn prepare(output: Option<&Path>, manifest: &Manifest) -> Result<(PathBuf, usize), Error> {
+/// Claims the directory.
+fn prepare(output: Option<&Path>, manifest: &Manifest) -> Result<Claim, Error> {
     Ok(match output {
-        Some(path) => (path.to_owned(), files::create_directory(path)?),
+        Some(path) => Claim::of(path)?,
         None => {
             let now = clock::wall().as_nanos() as i128;
             let now = jiff::Timestamp::from_nanosecond(now).unwrap_or_default();
             let name = files::directory_name(now, &manifest.name);
-            files::create_new_directory(Path::new(files::DEFAULT_DIRECTORY), &name)?
+            Claim::new_in(Path::new(files::DEFAULT_DIRECTORY), &name)?
         }
     })
 }
@@ -154,12 +156,13 @@ fn write(
     recordings: &[Recording],
     layout: &Layout,
     manifest: &Manifest,
-    directory: &Path,
+    claim: Claim,
     mut progress: impl FnMut(Progress),
 ) -> Result<(), Error> {
     let groups = collect::all_groups();
     let tick = Tick::new(&manifest::kept(&groups, manifest));
-    let writer = Writer::create(directory, manifest, &tick)?;
+    let (directory, losses) = (claim.directory.clone(), losses(recordings));
+    let writer = Writer::within(claim, manifest, &tick, &losses)?;
     let mut walk = Walk::new(recordings, layout, &groups, tick, writer)?;
     let of = layout.last(recordings);
     while let Some(done) = walk.step()? {
@@ -168,7 +171,7 @@ fn write(
     let faults = walk.finish();
     match faults.is_empty() {
         true => Ok(()),
-        false => Err(Error::Unwritten { path: directory.to_owned(), why: faults.join("; ") }),
+        false => Err(Error::Unwritten { path: directory, why: faults.join("; ") }),
     }
 }
 
@@ -180,7 +183,16 @@ fn warnings(recordings: &[Recording]) -> Vec<String> {
         if ending::of(recording).is_none() {
             warnings.push(format!("{place}: its end is not recorded, so neither is that of all"));
         }
-        warnings.extend(recording.damage().into_iter().map(|what| format!("{place}: {what}")));
     }
+    warnings.extend(losses(recordings).into_iter().map(|loss| loss.sentence));
     warnings
+}
+
+/// What the recordings have lost, each with where.
+fn losses(recordings: &[Recording]) -> Vec<MemberLoss> {
+    let of_one = |one: &Recording| {
+        let place = one.directory().display().to_string();
+        one.losses().of_member(&place).collect::<Vec<_>>()
+    };
+    recordings.iter().flat_map(of_one).collect()
 }

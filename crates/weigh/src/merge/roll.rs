@@ -8,7 +8,7 @@ use crate::sample::ProcessId;
 
 /// Everybody who is there.
 #[derive(Debug, Default)]
-pub struct Roll {
+pub(super) struct Roll {
     there: HashMap<ProcessId, Followed>,
     /// Those who ended and may be told of once more, by somebody who did not see it yet.
     gone: HashSet<ProcessId>,
@@ -32,7 +32,7 @@ struct Program {
 impl Roll {
     /// What happened to a process according to one of the recordings, as it is told of all
     /// together; `None` when it has been told.
-    pub fn told(&mut self, event: &Event, by: usize, place: &Place) -> Option<Event> {
+    pub(super) fn told(&mut self, event: &Event, by: usize, place: &Place) -> Option<Event> {
         match event {
             Event::ProcessStart { pid, started, parent, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -95,17 +95,17 @@ impl Roll {
     }
 
     /// Whether somebody saw the end of a process that several follow.
-    pub fn has_gone(&self, id: ProcessId) -> bool {
+    pub(super) fn has_gone(&self, id: ProcessId) -> bool {
         self.gone.contains(&id)
     }
 
     /// Whether a process of this number is there.
-    pub fn has(&self, pid: u32) -> bool {
+    pub(super) fn has(&self, pid: u32) -> bool {
         self.there.keys().any(|id| id.pid == pid)
     }
 
     /// One of the recordings has ended: nothing more is known of those whom nobody else follows.
-    pub fn leaves(&mut self, by: usize) -> Vec<Event> {
+    pub(super) fn leaves(&mut self, by: usize) -> Vec<Event> {
         let mut gone = Vec::new();
         self.there.retain(|id, followed| {
             followed.by.retain(|one| *one != by);

@@ -9,7 +9,7 @@ use crate::sample::{Entity, Tick};
 
 /// Who looks, and who has looked in this round.
 #[derive(Debug)]
-pub struct Rounds {
+pub(super) struct Rounds {
     watchers: Vec<Watcher>,
     /// Whether each has a task clock.
     has_clocks: bool,
@@ -28,25 +28,25 @@ struct Watcher {
 
 impl Rounds {
     /// Of so many, none of whom has begun.
-    pub fn of(watchers: usize, has_clocks: bool) -> Rounds {
+    pub(super) fn of(watchers: usize, has_clocks: bool) -> Rounds {
         Rounds { watchers: vec![Watcher::default(); watchers], has_clocks }
     }
 
     /// Whether nobody looks now, and somebody will later.
-    pub fn is_interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         let nobody = self.watchers.iter().all(|watcher| !watcher.goes_on);
         nobody && self.watchers.iter().any(|watcher| !watcher.has_begun)
     }
 
     /// One of them goes on, and tells when it looks.
-    pub fn begins(&mut self, one: usize) {
+    pub(super) fn begins(&mut self, one: usize) {
         self.watchers[one].goes_on = true;
         self.watchers[one].has_begun = true;
     }
 
     /// One of them looks no more, and this is what its task clock said at last; says whether
     /// the others had only waited for it to end a round.
-    pub fn ends(&mut self, one: usize, clock: Option<f64>) -> bool {
+    pub(super) fn ends(&mut self, one: usize, clock: Option<f64>) -> bool {
         let watcher = &mut self.watchers[one];
         watcher.goes_on = false;
         watcher.clock = clock.or(watcher.clock);
@@ -54,12 +54,12 @@ impl Rounds {
     }
 
     /// What one of them says of the CPU time of its run.
-    pub fn counted(&mut self, one: usize, clock: &RunCpu) {
+    pub(super) fn counted(&mut self, one: usize, clock: &RunCpu) {
         self.watchers[one].clock = clock.time.or(self.watchers[one].clock);
     }
 
     /// One of them looked at everybody it has; says whether the round is over.
-    pub fn looked(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
+    pub(super) fn looked(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
         let watcher = &mut self.watchers[one];
         (watcher.cost, watcher.ticks, watcher.has_looked) = (cost, ticks, true);
         self.is_over()
@@ -79,7 +79,7 @@ impl Rounds {
     }
 
     /// Puts what all say of themselves into the tick that ends a round.
-    pub fn put(&self, tick: &mut Tick) {
+    pub(super) fn put(&self, tick: &mut Tick) {
         tick.put(
             Entity::Single,
             &OwnCost {

@@ -2,33 +2,17 @@
 
 mod gpus;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::*;
 use crate::catalog::Scope;
 use crate::collect::memory::NodeMemory;
-use crate::collect::own::{OwnCost, OwnTicks};
-use crate::collect::process::{ProcessCpu, ProcessMemory};
-use crate::host::facts::Facts;
+use crate::collect::own::OwnCost;
 use crate::host::wait::{End, Usage};
-use crate::record::events::{RunEnd, WatchEnd, Why};
-use crate::record::{Entry, Event, Moment, Target};
+use crate::record::events::Why;
+use crate::record::{Event, Moment, Target};
 use crate::sample::{Entity, ProcessId, numbering};
-use crate::settings::Settings;
-
-const GIB: u64 = 1 << 30;
-
-/// When the first recording begins, in seconds since 1970.
-const BEGIN: f64 = 1_700_000_000.0;
-
-/// A recording that is written moment by moment.
-struct Story {
-    path: PathBuf,
-    writer: Writer,
-    tick: Tick,
-    ticks: u64,
-    main: ProcessId,
-}
+use crate::testing::{FakeRun, GIB, cpu, cpu_with_children, sizes, usage};
 
 /// Where and when a recording is made.
 #[derive(Clone, Copy)]
@@ -50,147 +34,75 @@ const HERE: Setting = Setting {
     main: ProcessId { pid: 10, started: 5000 },
 };
 
-impl Story {
-    fn run(directory: &Path, name: &str, setting: Setting) -> Story {
-        Story::of(directory, name, setting, |_| {})
-    }
+/// A run of `work` that begins there and then.
+fn run_at(name: &str, setting: Setting) -> FakeRun {
+    let mut run = FakeRun::new();
+    let manifest = &mut run.manifest;
+    manifest.id = name.to_owned();
+    manifest.host.name = setting.host.to_owned();
+    manifest.host.boot = setting.boot.map(str::to_owned);
+    manifest.host.pid_namespace = setting.namespace.map(str::to_owned);
+    manifest.started += Duration::from_secs_f64(setting.late);
+    (manifest.pid, manifest.process_started) = (setting.main.pid, setting.main.started);
+    run
+}
 
-    fn of(
-        directory: &Path,
-        name: &str,
-        setting: Setting,
-        change: impl FnOnce(&mut Manifest),
-    ) -> Story {
-        let facts = Facts {
-            name: setting.host.to_owned(),
-            boot: setting.boot.map(str::to_owned),
-            pid_namespace: setting.namespace.map(str::to_owned),
-            ..Facts::example()
-        };
-        let settings = Settings::default();
-        let began = Duration::from_secs_f64(BEGIN + setting.late);
-        let mut manifest = Manifest::new(&settings, &["work".to_owned()], facts, began);
-        manifest.id = name.to_owned();
-        (manifest.pid, manifest.process_started) = (setting.main.pid, setting.main.started);
-        change(&mut manifest);
-        let tick = Tick::new(&collect::groups(&settings.sources()));
-        let path = directory.join(name);
-        let writer = Writer::create(&path, &manifest, &tick).unwrap();
-        Story { path, writer, tick, ticks: 0, main: setting.main }
-    }
-
-    fn event(&mut self, seconds: f64, event: Event) -> &mut Story {
-        self.writer.event(&Entry::new(Duration::from_secs_f64(seconds), event));
-        self
-    }
-
-    fn comes(&mut self, seconds: f64, id: ProcessId, name: &str) -> &mut Story {
-        self.comes_from(seconds, id, name, 1)
-    }
-
-    fn comes_from(&mut self, seconds: f64, id: ProcessId, name: &str, parent: u32) -> &mut Story {
-        let (pid, started, name) = (id.pid, id.started, name.to_owned());
-        let (command, tool) = (None, None);
-        self.event(seconds, Event::ProcessStart { pid, started, parent, name, command, tool })
-    }
-
-    fn goes(&mut self, seconds: f64, id: ProcessId, usage: Option<Usage>) -> &mut Story {
-        let exit = Event::ended(id, None, usage);
-        self.event(seconds, exit)
-    }
-
-    /// A whole look: everybody's CPU time and size.
-    fn looks(&mut self, seconds: f64, rows: &[(ProcessId, f64, u64)]) -> &mut Story {
-        self.tick.begin(Duration::from_secs_f64(seconds));
-        for (id, cpu, bytes) in rows {
-            let id = Entity::Process(*id);
-            let none = Some(0.0);
-            let (user, bytes) = (Some(*cpu), Some(*bytes));
-            let waited = (none, none);
-            let cpu = ProcessCpu { user, system: none, ..ProcessCpu::default() };
-            let cpu = ProcessCpu { children_user: waited.0, children_system: waited.1, ..cpu };
-            self.tick.put(id, &cpu);
-            let memory = ProcessMemory { rss: bytes, pss: bytes, uss: bytes, ..Default::default() };
-            self.tick.put(id, &ProcessMemory { peak: bytes, ..memory });
+/// A sample of everybody's CPU time and size, of the machine and of weigh.
+fn everybody(rows: &[(ProcessId, f64, u64)]) -> impl FnOnce(&mut Tick) {
+    move |tick| {
+        for (id, used, bytes) in rows {
+            cpu(tick, *id, *used, 0.0);
+            sizes(tick, *id, *bytes, Some((*bytes, *bytes)));
         }
-        self.ticks += 1;
         let memory =
             NodeMemory { total: Some(8 * GIB), available: Some(4 * GIB), ..Default::default() };
-        self.tick.put(Entity::Single, &memory);
-        self.tick.put(Entity::Single, &OwnCost { user: Some(0.5), ..OwnCost::default() });
-        let ticks = OwnTicks { taken: Some(self.ticks), missed: Some(0) };
-        self.tick.put(Entity::Single, &ticks);
-        self.writer.tick(&self.tick);
-        self
+        tick.put(Entity::Single, &memory);
+        tick.put(Entity::Single, &OwnCost { user: Some(0.5), ..OwnCost::default() });
     }
+}
 
-    /// A look at one alone: its CPU time, and that of the children it has waited for.
-    fn waited(&mut self, seconds: f64, id: ProcessId, own: f64, children: f64) -> &mut Story {
-        self.tick.begin(Duration::from_secs_f64(seconds));
-        let (user, children_user, none) = (Some(own), Some(children), Some(0.0));
-        let cpu = ProcessCpu { user, system: none, ..ProcessCpu::default() };
-        let cpu = ProcessCpu { children_user, children_system: none, ..cpu };
-        self.tick.put(Entity::Process(id), &cpu);
-        self.writer.tick(&self.tick);
-        self
-    }
+fn recorded(directory: &Path, run: &FakeRun) -> Recording {
+    run.record(&directory.join(&run.manifest.id))
+}
 
-    /// The command ended, and everything it did is in its account.
-    fn ends(mut self, seconds: f64, cpu: f64, end: End) -> Recording {
-        let reaped = Usage { user_seconds: cpu, largest_rss_bytes: GIB, ..Usage::default() };
-        self.goes(seconds, self.main, Some(reaped));
-        let run_end = RunEnd {
-            end,
-            duration_seconds: seconds,
-            reaped,
-            task_clock_seconds: Some(cpu),
-            io: None,
-            left: Vec::new(),
-            some_unseen: false,
-            rss_before_exec_bytes: 0,
-            cpu_before_exec_seconds: 0.0,
-            monitor_cpu_seconds: 0.5,
-        };
-        self.event(seconds, Event::RunEnd(run_end));
-        self.done()
-    }
+/// The command has exited, and everything it did was reaped.
+fn ended(directory: &Path, mut run: FakeRun, seconds: f64, cpu: f64, end: End) -> Recording {
+    let main = run.manifest.main();
+    run.event(seconds, Event::ended(main, None, Some(usage(cpu, GIB))));
+    run.ends(seconds, |run_end| {
+        run_end.end = end;
+        run_end.task_clock_seconds = Some(cpu);
+        run_end.monitor_cpu_seconds = 0.5;
+    });
+    recorded(directory, &run)
+}
 
-    /// Nobody follows it any longer.
-    fn stops(self, seconds: f64, left: &[ProcessId]) -> Recording {
-        self.stops_with(seconds, left, None)
-    }
-
-    /// The same; a task clock that began after 10 ms says what was used.
-    fn stops_with(mut self, seconds: f64, left: &[ProcessId], clock: Option<f64>) -> Recording {
-        let end = WatchEnd {
-            why: Why::Asked,
-            end: None,
-            duration_seconds: seconds,
-            left: left.iter().map(|id| id.pid).collect(),
-            some_unseen: false,
-            monitor_cpu_seconds: 0.5,
-            task_clock_seconds: clock,
-            task_clock_began_seconds: clock.map(|_| 0.01),
-        };
-        self.event(seconds, Event::WatchEnd(end));
-        self.done()
-    }
-
-    fn done(self) -> Recording {
-        assert_eq!(self.writer.finish(Duration::ZERO, || false), [""; 0]);
-        Recording::open(&self.path).unwrap()
-    }
+/// Nobody monitors it any longer; a task clock that was started after 10 ms says what was used.
+fn stopped(
+    directory: &Path,
+    mut run: FakeRun,
+    seconds: f64,
+    left: &[ProcessId],
+    clock: Option<f64>,
+) -> Recording {
+    run.stops(seconds, |end| {
+        end.left = left.iter().map(|id| id.pid).collect();
+        end.task_clock_seconds = clock;
+        end.task_clock_began_seconds = clock.map(|_| 0.01);
+        end.monitor_cpu_seconds = 0.5;
+    });
+    recorded(directory, &run)
 }
 
 /// A worker with so much memory from its first second to its fourth, and a core busy.
 fn worker(directory: &Path, name: &str, setting: Setting) -> Recording {
-    let mut story = Story::run(directory, name, setting);
+    let mut run = run_at(name, setting);
     let main = setting.main;
-    story.comes(0.0, main, "gulmc").looks(0.0, &[(main, 0.0, 1)]);
+    run.starts(0.0, main, "gulmc").sample(0.0, everybody(&[(main, 0.0, 1)]));
     for second in 1..4 {
-        story.looks(f64::from(second), &[(main, f64::from(second), GIB)]);
+        run.sample(f64::from(second), everybody(&[(main, f64::from(second), GIB)]));
     }
-    story.ends(4.0, 4.0, End::Code(0))
+    ended(directory, run, 4.0, 4.0, End::Code(0))
 }
 
 fn merged(directory: &Path, recordings: &[Recording]) -> (Summary, Recording) {
@@ -243,6 +155,31 @@ fn four_workers_with_a_gibibyte_each_are_four_gibibytes() {
 }
 
 #[test]
+fn what_is_measured_after_the_command_is_in_the_time_of_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = ProcessId { pid: 11, started: 5001 };
+    let (main, reaped) = (HERE.main, Usage { user_seconds: 4.0, ..Usage::default() });
+    let mut run = run_at("a", HERE);
+    run.starts(0.0, main, "work")
+        .starts(0.0, daemon, "daemon")
+        .sample(0.0, everybody(&[(daemon, 0.0, GIB)]));
+    run.event(1.0, Event::ended(main, None, Some(Usage::default())))
+        .sample(3.0, everybody(&[(daemon, 3.0, GIB)]));
+    run.event(8.0, Event::ended(daemon, None, Some(reaped)));
+    // Of a version that did not record how long it measured.
+    run.ends(8.1, |end| {
+        (end.duration_seconds, end.measured_seconds) = (1.0, None);
+        end.task_clock_seconds = Some(4.0);
+    });
+    let there = Setting { host: "node-b", boot: Some("boot-b"), ..HERE };
+    let recordings = [recorded(directory.path(), &run), worker(directory.path(), "b", there)];
+    assert_eq!(summary::of(&recordings[0]).unwrap().run.measured(), 8.0);
+    let (summary, _) = merged(directory.path(), &recordings);
+    assert_eq!((summary.run.duration_seconds, summary.run.measured()), (4.0, 8.0));
+    assert_eq!(value(&summary, "cpu_cores_mean"), 1.0);
+}
+
+#[test]
 fn workers_on_different_machines_add_up_and_no_machine_stands_for_all() {
     let directory = tempfile::tempdir().unwrap();
     let there = Setting { host: "node-b", boot: Some("boot-b"), ..HERE };
@@ -259,11 +196,29 @@ fn workers_on_different_machines_add_up_and_no_machine_stands_for_all() {
     assert_eq!(used.value, None);
     assert!(used.reason.as_deref().unwrap().contains("several machines"), "{used:?}");
     assert!(recording.batches(Scope::Node).unwrap().is_none());
-    assert_eq!(recording.damage(), [""; 0]);
+    assert!(recording.losses().is_empty(), "{:?}", recording.losses());
     // On a machine that was started later, the same moment has a smaller number.
     let mains = recording.manifest().mains();
     let born = |main: ProcessId| main.started - recording.manifest().zero();
     assert_eq!(mains.into_iter().map(born).collect::<Vec<_>>(), [0, 150]);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "a recording is damaged on purpose")]
+fn merged_recording_knows_that_one_of_its_members_was_changed_and_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let long = directory.path().join("long".repeat(40));
+    std::fs::create_dir(&long).unwrap();
+    let [first, second] = ["a", "b"].map(|name| worker(&long, name, HERE));
+    let run = first.directory().join("run.json");
+    let text = std::fs::read_to_string(&run).unwrap();
+    std::fs::write(&run, format!("{text} ")).unwrap();
+    let changed = Recording::open(first.directory()).unwrap();
+    assert!(changed.losses().are_changes());
+    let (_, merged) = merged(directory.path(), &[changed, second]);
+    assert!(merged.losses().are_changes(), "{:?}", merged.losses());
+    let sentence = merged.losses().sentences().next().unwrap();
+    assert!(sentence.contains("its checksum differs"), "{sentence}");
 }
 
 #[test]
@@ -277,12 +232,12 @@ fn recordings_that_do_not_say_where_they_are_from_are_kept_apart() {
 }
 
 /// A watch over processes that ran before, from five seconds after the boot's 50th on.
-fn watch(directory: &Path, name: &str, late: f64, came: u64) -> Story {
+fn watch(name: &str, late: f64, came: u64) -> FakeRun {
     let setting = Setting { late, main: ProcessId { pid: 0, started: 0 }, ..HERE };
-    Story::of(directory, name, setting, |manifest| {
-        manifest.target = Some(Target::Processes { pids: vec![20] });
-        manifest.came = Some(came);
-    })
+    let mut run = run_at(name, setting);
+    run.manifest.target = Some(Target::Processes { pids: vec![20] });
+    run.manifest.came = Some(came);
+    run
 }
 
 #[test]
@@ -290,17 +245,20 @@ fn a_process_that_two_saw_is_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let shared = ProcessId { pid: 20, started: 100 };
     // It had used 50 s when the first came, and 52 s when the second did.
-    let mut first = watch(directory.path(), "a", 0.0, 5000);
-    first.comes(0.0, shared, "solver").looks(0.0, &[(shared, 50.0, GIB)]);
+    let mut first = watch("a", 0.0, 5000);
+    first.starts(0.0, shared, "solver").sample(0.0, everybody(&[(shared, 50.0, GIB)]));
     for second in 1..=4 {
-        first.looks(f64::from(second), &[(shared, 50.0 + f64::from(second), GIB)]);
+        first.sample(f64::from(second), everybody(&[(shared, 50.0 + f64::from(second), GIB)]));
     }
-    let mut second = watch(directory.path(), "b", 2.0, 5200);
-    second.comes(0.0, shared, "solver");
+    let mut second = watch("b", 2.0, 5200);
+    second.starts(0.0, shared, "solver");
     for step in 0..=4 {
-        second.looks(f64::from(step) + 0.1, &[(shared, 52.1 + f64::from(step), GIB)]);
+        second.sample(f64::from(step) + 0.1, everybody(&[(shared, 52.1 + f64::from(step), GIB)]));
     }
-    let recordings = [first.stops(4.5, &[shared]), second.stops(4.5, &[shared])];
+    let recordings = [
+        stopped(directory.path(), first, 4.5, &[shared], None),
+        stopped(directory.path(), second, 4.5, &[shared], None),
+    ];
     let (summary, recording) = merged(directory.path(), &recordings);
     assert_eq!(value(&summary, "memory_rss_peak_bytes"), GIB as f64);
     assert!(
@@ -325,9 +283,9 @@ fn a_process_that_two_saw_is_counted_once() {
 fn task_clocks_of_runs_and_of_watches_add_up() {
     let directory = tempfile::tempdir().unwrap();
     let watched = ProcessId { pid: 20, started: 100 };
-    let mut watch = watch(directory.path(), "a", 0.0, 5000);
-    watch.comes(0.0, watched, "solver").looks(0.0, &[(watched, 50.0, GIB)]);
-    let watch = watch.stops_with(4.5, &[watched], Some(2.5));
+    let mut watch = watch("a", 0.0, 5000);
+    watch.starts(0.0, watched, "solver").sample(0.0, everybody(&[(watched, 50.0, GIB)]));
+    let watch = stopped(directory.path(), watch, 4.5, &[watched], Some(2.5));
     let run = worker(directory.path(), "b", HERE);
     let (summary, _) = merged(directory.path(), &[watch, run]);
     let cpu = &summary.figures["cpu_time_seconds"];
@@ -340,12 +298,12 @@ fn task_clocks_of_runs_and_of_watches_add_up() {
 fn a_run_inside_a_run_is_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let inner = ProcessId { pid: 12, started: 5100 };
-    let mut outer = Story::run(directory.path(), "a", HERE);
-    outer.comes(0.0, HERE.main, "script").comes_from(1.0, inner, "gulmc", HERE.main.pid);
-    outer.looks(1.5, &[(HERE.main, 0.1, 1), (inner, 0.4, GIB)]);
+    let mut outer = run_at("a", HERE);
+    outer.starts(0.0, HERE.main, "script").starts_under(1.0, inner, HERE.main.pid, "gulmc");
+    outer.sample(1.5, everybody(&[(HERE.main, 0.1, 1), (inner, 0.4, GIB)]));
     // The inner run sees its end at 5.0, and the outer one a little earlier.
-    outer.goes(4.9, inner, None);
-    let outer = outer.ends(6.0, 4.1, End::Code(0));
+    outer.exits(4.9, inner);
+    let outer = ended(directory.path(), outer, 6.0, 4.1, End::Code(0));
     let nested = worker(directory.path(), "b", Setting { late: 1.0, main: inner, ..HERE });
     let (summary, _) = merged(directory.path(), &[outer, nested]);
     assert_eq!((summary.processes.total, summary.tools.len()), (2, 2));
@@ -360,18 +318,21 @@ fn the_bound_of_memory_holds_for_those_who_were_there_between_two_looks() {
     let (main, other) = (HERE.main, ProcessId { pid: 30, started: 5000 });
     let (early, late) =
         (ProcessId { pid: 11, started: 5010 }, ProcessId { pid: 12, started: 5060 });
-    let mut first = Story::run(directory.path(), "a", HERE);
-    first.comes(0.0, main, "script").comes_from(0.5, early, "one", main.pid);
-    first.looks(0.5, &[(main, 0.0, 1), (early, 0.0, GIB)]);
+    let mut first = run_at("a", HERE);
+    first.starts(0.0, main, "script").starts_under(0.5, early, main.pid, "one");
+    first.sample(0.5, everybody(&[(main, 0.0, 1), (early, 0.0, GIB)]));
     // The second was there at 0.6 s, with the first, and nobody looked before the first went.
-    first.goes(0.8, early, None).comes_from(1.5, late, "two", main.pid);
-    first.looks(1.5, &[(late, 0.0, GIB)]).goes(1.9, late, None);
-    let mut second = Story::run(directory.path(), "b", Setting { main: other, ..HERE });
-    second.comes(0.0, other, "other");
+    first.exits(0.8, early).starts_under(1.5, late, main.pid, "two");
+    first.sample(1.5, everybody(&[(late, 0.0, GIB)])).exits(1.9, late);
+    let mut second = run_at("b", Setting { main: other, ..HERE });
+    second.starts(0.0, other, "other");
     for step in 0..3 {
-        second.looks(f64::from(step) + 0.9, &[(other, 0.0, GIB)]);
+        second.sample(f64::from(step) + 0.9, everybody(&[(other, 0.0, GIB)]));
     }
-    let recordings = [first.ends(2.0, 0.0, End::Code(0)), second.ends(3.0, 0.0, End::Code(0))];
+    let recordings = [
+        ended(directory.path(), first, 2.0, 0.0, End::Code(0)),
+        ended(directory.path(), second, 3.0, 0.0, End::Code(0)),
+    ];
     let (summary, _) = merged(directory.path(), &recordings);
     let memory = &summary.figures["memory_peak_bytes"];
     assert!(memory.upper.unwrap() >= 3.0 * GIB as f64, "{memory:?}");
@@ -383,16 +344,15 @@ fn programs_that_were_watched_count_each_for_itself() {
     let watched = |name: &'static str, namespace| {
         let main = ProcessId { pid: 0, started: 0 };
         let setting = Setting { namespace: Some(namespace), main, ..HERE };
-        let mut story = Story::of(directory.path(), name, setting, |manifest| {
-            let names = vec!["gulmc".to_owned()];
-            manifest.target = Some(Target::Programs { names, under: None });
-            manifest.came = Some(5000);
-        });
+        let mut run = run_at(name, setting);
+        let names = vec!["gulmc".to_owned()];
+        run.manifest.target = Some(Target::Programs { names, under: None });
+        run.manifest.came = Some(5000);
         let id = ProcessId { pid: 20, started: 5010 };
-        story.comes(0.1, id, "gulmc").looks(0.1, &[(id, 0.0, 1)]);
+        run.starts(0.1, id, "gulmc").sample(0.1, everybody(&[(id, 0.0, 1)]));
         // It has waited for children that are nobody's business.
-        story.waited(1.0, id, 1.5, 40.0);
-        story.stops(2.0, &[id])
+        run.sample_some(1.0, |tick| cpu_with_children(tick, id, 1.5, 40.0));
+        stopped(directory.path(), run, 2.0, &[id], None)
     };
     let recordings = [watched("a", "pid:[1]"), watched("b", "pid:[2]")];
     let (summary, _) = merged(directory.path(), &recordings);
@@ -404,16 +364,19 @@ fn programs_that_were_watched_count_each_for_itself() {
 fn whoever_is_followed_by_nobody_any_more_is_not_counted_with_those_who_come_later() {
     let directory = tempfile::tempdir().unwrap();
     let (early, late) = (ProcessId { pid: 20, started: 100 }, ProcessId { pid: 21, started: 101 });
-    let mut first = watch(directory.path(), "a", 0.0, 5000);
-    first.comes(0.0, early, "one").looks(0.0, &[(early, 0.0, GIB)]);
-    first.looks(1.0, &[(early, 1.0, GIB)]);
-    let mut second = watch(directory.path(), "b", 0.0, 5000);
-    second.comes(0.0, late, "two");
+    let mut first = watch("a", 0.0, 5000);
+    first.starts(0.0, early, "one").sample(0.0, everybody(&[(early, 0.0, GIB)]));
+    first.sample(1.0, everybody(&[(early, 1.0, GIB)]));
+    let mut second = watch("b", 0.0, 5000);
+    second.starts(0.0, late, "two");
     for step in 0..10 {
         let size = if step < 6 { 1 } else { GIB };
-        second.looks(f64::from(step) + 0.5, &[(late, 0.0, size)]);
+        second.sample(f64::from(step) + 0.5, everybody(&[(late, 0.0, size)]));
     }
-    let recordings = [first.stops(1.2, &[early]), second.stops(10.0, &[])];
+    let recordings = [
+        stopped(directory.path(), first, 1.2, &[early], None),
+        stopped(directory.path(), second, 10.0, &[], None),
+    ];
     let (summary, _) = merged(directory.path(), &recordings);
     assert_eq!(value(&summary, "memory_rss_peak_bytes"), GIB as f64 + 1.0);
     assert_eq!(value(&summary, "cpu_time_seconds"), 1.0, "what it had used is kept");
@@ -422,9 +385,9 @@ fn whoever_is_followed_by_nobody_any_more_is_not_counted_with_those_who_come_lat
 #[test]
 fn without_the_end_of_one_there_is_no_end_of_all() {
     let directory = tempfile::tempdir().unwrap();
-    let mut torn = Story::run(directory.path(), "a", HERE);
-    torn.comes(0.0, HERE.main, "work").looks(1.0, &[(HERE.main, 1.0, GIB)]);
-    let torn = torn.done();
+    let mut torn = run_at("a", HERE);
+    torn.starts(0.0, HERE.main, "work").sample(1.0, everybody(&[(HERE.main, 1.0, GIB)]));
+    let torn = recorded(directory.path(), &torn);
     let other = ProcessId { pid: 11, started: 5000 };
     let whole = worker(directory.path(), "b", Setting { main: other, ..HERE });
     let out = directory.path().join("all");
@@ -443,9 +406,9 @@ fn the_first_bad_end_is_the_end_of_all() {
     let recordings = [0, 1, 2].map(|place| {
         let main = ProcessId { pid: 10 + place, started: 5000 };
         let name = format!("run-{place}");
-        let mut story = Story::run(directory.path(), &name, Setting { main, ..HERE });
-        story.comes(0.0, main, "work").looks(0.0, &[(main, 0.0, 1)]);
-        story.ends(1.0, 0.0, ends[place as usize])
+        let mut run = run_at(&name, Setting { main, ..HERE });
+        run.starts(0.0, main, "work").sample(0.0, everybody(&[(main, 0.0, 1)]));
+        ended(directory.path(), run, 1.0, 0.0, ends[place as usize])
     });
     let (summary, _) = merged(directory.path(), &recordings);
     assert_eq!((summary.run.exit_code, summary.run.signal), (Some(137), Some(9)));
@@ -457,15 +420,14 @@ fn phases_of_different_runs_stay_apart_and_marks_are_kept() {
     let recordings = [10, 11].map(|pid| {
         let main = ProcessId { pid, started: 5000 };
         let name = format!("run-{pid}");
-        let mut story = Story::run(directory.path(), &name, Setting { main, ..HERE });
-        story.comes(0.0, main, "work").looks(0.0, &[(main, 0.0, 1)]);
-        let (id, name) = ("1".to_owned(), "solve".to_owned());
-        story.event(0.5, Event::PhaseStart { id: id.clone(), name, parent: None });
-        story.event(0.6, Event::Mark { text: format!("of {pid}") });
-        story.looks(1.0, &[(main, 0.5, 1)]);
-        story.event(1.5, Event::PhaseEnd { id, usage: None, end: None, account: None });
-        story.looks(2.0, &[(main, 1.0, 1)]);
-        story.ends(3.0, 1.0, End::Code(0))
+        let mut run = run_at(&name, Setting { main, ..HERE });
+        run.starts(0.0, main, "work").sample(0.0, everybody(&[(main, 0.0, 1)]));
+        run.phase_starts(0.5, "1", "solve");
+        run.event(0.6, Event::Mark { text: format!("of {pid}") });
+        run.sample(1.0, everybody(&[(main, 0.5, 1)]));
+        run.phase_ends(1.5, "1");
+        run.sample(2.0, everybody(&[(main, 1.0, 1)]));
+        ended(directory.path(), run, 3.0, 1.0, End::Code(0))
     });
     let (summary, recording) = merged(directory.path(), &recordings);
     let ids: Vec<&str> = summary.phases.iter().map(|phase| phase.id.as_str()).collect();

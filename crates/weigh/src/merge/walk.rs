@@ -10,6 +10,7 @@ use super::layout::{Layout, Place};
 use super::roll::Roll;
 use super::rounds::Rounds;
 use crate::catalog::{Metric, Scope};
+use crate::record::events::Helper;
 use crate::record::{Entry, Error, Event, Moment, Recording, Replay, Since, Writer};
 use crate::sample::{Entity, ProcessId, Tick};
 
@@ -23,7 +24,7 @@ fn is_apart(scope: Scope) -> bool {
 }
 
 /// A walk through several recordings.
-pub struct Walk<'a> {
+pub(super) struct Walk<'a> {
     recordings: &'a [Recording],
     layout: &'a Layout,
     replays: Vec<Replay<'a>>,
@@ -51,7 +52,7 @@ struct Written {
 
 impl<'a> Walk<'a> {
     /// At the beginning.
-    pub fn new(
+    pub(super) fn new(
         recordings: &'a [Recording],
         layout: &'a Layout,
         groups: &[&'static [Metric]],
@@ -101,7 +102,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the next moment of all, and says when it was.
-    pub fn step(&mut self) -> Result<Option<Duration>, Error> {
+    pub(super) fn step(&mut self) -> Result<Option<Duration>, Error> {
         let Some(Reverse((at, one))) = self.next.pop() else { return Ok(None) };
         self.written.now = at;
         self.written.writer.wait_for_room();
@@ -116,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Writes the end, and says what went wrong on the way.
-    pub fn finish(mut self) -> Vec<String> {
+    pub(super) fn finish(mut self) -> Vec<String> {
         let end = ending::of_all(self.recordings, self.layout, &self.written.roll);
         if let Some(end) = end {
             self.written.writer.event(&end);
@@ -148,6 +149,10 @@ impl Written {
             Event::PhaseEnd { id, usage, end, account } => {
                 let (usage, end, account) = (*usage, *end, *account);
                 self.put(at, Event::PhaseEnd { id: unique(id), usage, end, account });
+            }
+            Event::Helper(helper) => {
+                let within = helper.within.as_deref().map(unique);
+                self.put(at, Event::Helper(Helper { within, used: helper.used }));
             }
             Event::Mark { .. } | Event::OutOfMemory { .. } => self.put(at, entry.event.clone()),
             Event::Gpu(gpu) => {

@@ -101,7 +101,7 @@ pub fn bytes_limit(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::{cut_at_every_byte, mangled, parser_tests};
     use super::*;
 
     const HYBRID: &[u8] = b"9:name=systemd:/\n4:cpu,cpuacct:/slurm/uid_1000/job_42\n\
@@ -152,14 +152,15 @@ mod tests {
         assert_eq!(bytes_limit(b"many\n"), Err(Malformed("limit in bytes")));
     }
 
-    #[test]
-    fn a_cut_limit_is_refused() {
-        cut_at_every_byte(b"max 100000\n", cpu_max, |_, _| false);
-        cut_at_every_byte(b"150000 100000\n", cpu_max, |_, _| false);
-        cut_at_every_byte(b"-1\n", |cut| quota(cut, b"100000\n"), |_, _| false);
-        cut_at_every_byte(b"100000\n", |cut| quota(b"50000\n", cut), |_, _| false);
-        cut_at_every_byte(b"1073741824\n", bytes_limit, |_, _| false);
-        cut_at_every_byte(b"max\n", bytes_limit, |_, _| false);
+    parser_tests! {
+        cut: fn a_cut_limit_is_refused() {
+            cpu_max, b"max 100000\n" => refused;
+            cpu_max, b"150000 100000\n" => refused;
+            |cut| quota(cut, b"100000\n"), b"-1\n" => refused;
+            |cut| quota(b"50000\n", cut), b"100000\n" => refused;
+            bytes_limit, b"1073741824\n" => refused;
+            bytes_limit, b"max\n" => refused;
+        }
     }
 
     #[test]

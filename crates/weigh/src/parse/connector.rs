@@ -113,9 +113,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     /// A message as the kernel makes it: 40 bytes of event, whatever it is.
@@ -201,15 +199,13 @@ mod tests {
         assert!(parse(&bytes).is_err(), "a fork without its processes");
     }
 
-    #[test]
-    fn a_cut_message_is_refused() {
-        cut_at_every_byte(FORK, parse, |_, _| false);
-    }
+    parser_tests! {
+        cut: fn a_cut_message_is_refused() {
+            parse, FORK => refused;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(FORK)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; FORK
         }
     }
 }

@@ -98,9 +98,7 @@ fn number(text: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::super::tests::{cut_at_every_byte, lost_or_same, parser_tests};
     use super::*;
 
     const XEON: &[u8] = b"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\n\
@@ -154,10 +152,9 @@ mod tests {
         });
     }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(LITTLE)) {
-            let _ = parse(&bytes);
+    parser_tests! {
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; LITTLE
         }
     }
 }

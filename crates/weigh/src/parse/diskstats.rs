@@ -83,9 +83,7 @@ fn device(line: &[u8]) -> Result<Device<'_>, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::{of_this_kernel, parser_tests};
     use super::*;
 
     const DISKS: &[u8] = b"   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 259       0 \
@@ -119,15 +117,13 @@ mod tests {
         assert_eq!(devices(huge).next(), Some(Err(Malformed("sectors"))));
     }
 
-    #[test]
-    fn a_cut_file_loses_devices_but_changes_none() {
-        cut_at_every_byte(DISKS, read, |part, whole| whole.starts_with(part));
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_devices_but_changes_none() {
+            read, DISKS => begins;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(DISKS)) {
-            devices(&bytes).for_each(drop);
+        mangled: fn arbitrary_bytes_never_panic() {
+            |bytes| devices(bytes).for_each(drop); DISKS
         }
     }
 

@@ -188,9 +188,7 @@ fn size(unit: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::super::tests::{cut_at_every_byte, lost_or_same, parser_tests};
     use super::*;
 
     const AMDGPU: &[u8] = b"pos:\t0\nflags:\t02100002\nmnt_id:\t24\nino:\t1186\n\
@@ -292,10 +290,9 @@ mod tests {
         }
     }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(AMDGPU)) {
-            let _ = parse(&bytes);
+    parser_tests! {
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; AMDGPU
         }
     }
 }

@@ -46,6 +46,18 @@ impl Io {
         }
     }
 
+    /// The six counts that figures tell, in their order.
+    pub fn counts(&self) -> [u64; 6] {
+        [
+            self.read_bytes,
+            self.written_bytes,
+            self.read_calls,
+            self.write_calls,
+            self.storage_read_bytes,
+            self.storage_written_bytes,
+        ]
+    }
+
     /// What is left without a part of it.
     pub fn less(&self, part: &Io) -> Io {
         Io {
@@ -85,9 +97,7 @@ fn value(lines: &mut Cursor<'_>, key: &[u8], field: &'static str) -> Result<u64,
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const SOLVER: &[u8] = b"rchar: 7274\nwchar: 298\nsyscr: 12\nsyscw: 1\nread_bytes: 8192\n\
@@ -114,27 +124,26 @@ mod tests {
         assert_eq!(parse(b"rchar: -1\n"), Err(Malformed("rchar")));
     }
 
-    #[test]
-    fn a_cut_file_is_refused() {
-        cut_at_every_byte(SOLVER, parse, |_, _| false);
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
-            let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn the_procfs_crate_reads_the_same() {
-        use procfs::{FromRead, process::Io as Theirs};
-        let bytes = of_this_kernel("/proc/self/io");
-        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+    /// What the procfs crate makes of the same bytes.
+    fn agrees(ours: Io, theirs: procfs::process::Io) {
         assert_eq!((ours.read_bytes, ours.written_bytes), (theirs.rchar, theirs.wchar));
         assert_eq!((ours.read_calls, ours.write_calls), (theirs.syscr, theirs.syscw));
         assert_eq!(ours.storage_read_bytes, theirs.read_bytes);
         assert_eq!(ours.storage_written_bytes, theirs.write_bytes);
         assert_eq!(ours.cancelled_bytes, theirs.cancelled_write_bytes);
+    }
+
+    parser_tests! {
+        cut: fn a_cut_file_is_refused() {
+            parse, SOLVER => refused;
+        }
+
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SOLVER
+        }
+
+        procfs: fn the_procfs_crate_reads_the_same() {
+            parse, "/proc/self/io" => agrees;
+        }
     }
 }

@@ -50,9 +50,7 @@ fn limit(line: &[u8]) -> Option<Limit<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::{of_this_kernel, parser_tests};
     use super::*;
 
     const SHELL: &[u8] =
@@ -83,15 +81,13 @@ mod tests {
         assert!(limits.len() >= 16 && limits.iter().any(|limit| limit.name == "Max open files"));
     }
 
-    #[test]
-    fn a_cut_file_loses_limits_but_changes_none() {
-        cut_at_every_byte(SHELL, parse, |part, whole| whole.starts_with(part));
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_limits_but_changes_none() {
+            parse, SHELL => begins;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(SHELL)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SHELL
         }
     }
 }

@@ -34,9 +34,7 @@ pub fn parse(bytes: &[u8]) -> Result<Loadavg, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const QUIET: &[u8] = b"0.61 0.75 0.35 1/84 5783\n";
@@ -54,15 +52,13 @@ mod tests {
         assert_eq!(parse(b"0.1 0.2 0.3 1/4294967296 5\n"), Err(Malformed("threads")));
     }
 
-    #[test]
-    fn a_cut_line_is_refused() {
-        cut_at_every_byte(QUIET, parse, |_, _| false);
-    }
+    parser_tests! {
+        cut: fn a_cut_line_is_refused() {
+            parse, QUIET => refused;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(QUIET)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; QUIET
         }
     }
 }

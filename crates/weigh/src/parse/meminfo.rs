@@ -31,6 +31,8 @@ pub struct Meminfo {
     pub swap_total: Option<u64>,
     /// Swap space not in use (`SwapFree`).
     pub swap_free: Option<u64>,
+    /// All huge pages of hugetlbfs there are, of every size and in use or not (`Hugetlb`, 4.19).
+    pub hugetlb: Option<u64>,
 }
 
 /// Reads the bytes of `/proc/meminfo`.
@@ -38,6 +40,7 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
     let (mut total, mut free) = (None, None);
     let (mut available, mut buffers, mut cached, mut shared) = (None, None, None, None);
     let (mut slab_reclaimable, mut swap_total, mut swap_free) = (None, None, None);
+    let mut hugetlb = None;
 
     let mut lines = Cursor::new(bytes);
     while let Some(line) = lines.line()? {
@@ -52,6 +55,7 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
             b"SReclaimable" => (&mut slab_reclaimable, "SReclaimable"),
             b"SwapTotal" => (&mut swap_total, "SwapTotal"),
             b"SwapFree" => (&mut swap_free, "SwapFree"),
+            b"Hugetlb" => (&mut hugetlb, "Hugetlb"),
             _ => continue,
         };
         *slot = Some(kilobytes(&line[colon + 1..], field)?);
@@ -67,6 +71,7 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
         slab_reclaimable,
         swap_total,
         swap_free,
+        hugetlb,
     })
 }
 
@@ -85,15 +90,14 @@ pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::super::tests::{cut_at_every_byte, parser_tests};
     use super::*;
 
     const NODE: &[u8] = b"MemTotal:       24682416 kB\nMemFree:        24052052 kB\n\
         MemAvailable:   24375816 kB\nBuffers:            2792 kB\nCached:           524948 kB\n\
         SwapCached:            0 kB\nSwapTotal:       1048576 kB\nSwapFree:        1000000 kB\n\
-        Shmem:             12776 kB\nSReclaimable:      31648 kB\nHugePages_Total:       0\n";
+        Shmem:             12776 kB\nSReclaimable:      31648 kB\nHugePages_Total:       0\n\
+        Hugetlb:            2048 kB\n";
 
     #[test]
     fn kilobytes_become_bytes() {
@@ -107,6 +111,7 @@ mod tests {
             slab_reclaimable: Some(31_648 * 1024),
             swap_total: Some(1_048_576 * 1024),
             swap_free: Some(1_000_000 * 1024),
+            hugetlb: Some(2048 * 1024),
         };
         assert_eq!(parse(NODE), Ok(expected));
     }
@@ -127,37 +132,33 @@ mod tests {
         cut_at_every_byte(node, |bytes| node_total(bytes, 1), |part, whole| part == whole);
     }
 
-    #[test]
-    fn a_cut_file_loses_values_but_changes_none() {
-        cut_at_every_byte(NODE, parse, |part, whole| {
-            (part.total, part.free) == (whole.total, whole.free)
-                && lost_or_same(&part.available, &whole.available)
-                && lost_or_same(&part.buffers, &whole.buffers)
-                && lost_or_same(&part.cached, &whole.cached)
-                && lost_or_same(&part.shared, &whole.shared)
-                && lost_or_same(&part.slab_reclaimable, &whole.slab_reclaimable)
-                && lost_or_same(&part.swap_total, &whole.swap_total)
-                && lost_or_same(&part.swap_free, &whole.swap_free)
-        });
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(NODE)) {
-            let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn the_procfs_crate_reads_the_same() {
-        use procfs::{FromRead, Meminfo as Theirs};
-        let bytes = of_this_kernel("/proc/meminfo");
-        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+    /// What the procfs crate makes of the same bytes.
+    fn agrees(ours: Meminfo, theirs: procfs::Meminfo) {
         assert_eq!((ours.total, ours.free), (theirs.mem_total, theirs.mem_free));
         assert_eq!(ours.available, theirs.mem_available);
         assert_eq!((ours.buffers, ours.cached), (Some(theirs.buffers), Some(theirs.cached)));
         assert_eq!((ours.shared, ours.slab_reclaimable), (theirs.shmem, theirs.s_reclaimable));
         assert_eq!(ours.swap_total, Some(theirs.swap_total));
         assert_eq!(ours.swap_free, Some(theirs.swap_free));
+        assert_eq!(ours.hugetlb, theirs.hugetlb);
+    }
+
+    parser_tests! {
+        cut: fn a_cut_file_loses_values_but_changes_none() {
+            parse, NODE =>
+                keeps(total, free)
+                may_lose(
+                    available, buffers, cached, shared, slab_reclaimable, swap_total,
+                    swap_free, hugetlb
+                );
+        }
+
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; NODE
+        }
+
+        procfs: fn the_procfs_crate_reads_the_same() {
+            parse, "/proc/meminfo" => agrees;
+        }
     }
 }

@@ -21,11 +21,9 @@
 pub mod attribute;
 pub mod cgroup;
 pub mod connector;
-pub mod cpu_metrics;
 pub mod cpuinfo;
 pub mod cpulist;
 pub mod diskstats;
-pub mod dmon;
 pub mod drm_fdinfo;
 mod fields;
 pub mod gpu_metrics;
@@ -39,7 +37,6 @@ pub mod mounts;
 mod native;
 pub mod net_dev;
 pub mod net_snmp;
-pub mod nvidia_smi;
 pub mod os_release;
 pub mod pressure;
 pub mod schedstat;
@@ -57,58 +54,4 @@ pub mod vmstat;
 pub struct Malformed(pub &'static str);
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Debug;
-
-    use proptest::prelude::*;
-
-    use super::Malformed;
-
-    /// Parses `whole` cut at every byte; what still parses must agree with the whole.
-    pub(super) fn cut_at_every_byte<T: Debug>(
-        whole: &'static [u8],
-        parse: impl Fn(&'static [u8]) -> Result<T, Malformed>,
-        agrees: impl Fn(&T, &T) -> bool,
-    ) {
-        let complete = parse(whole).expect("the fixture itself parses");
-        for end in 0..whole.len() {
-            if let Ok(part) = parse(&whole[..end]) {
-                assert!(agrees(&part, &complete), "cut at {end}: {part:?} against {complete:?}");
-            }
-        }
-    }
-
-    /// For fields that a cut may lose but must not change.
-    pub(super) fn lost_or_same<T: PartialEq>(part: &Option<T>, whole: &Option<T>) -> bool {
-        part.is_none() || part == whole
-    }
-
-    /// Noise, and `whole` with some bytes replaced: noise alone never gets past the first field.
-    pub(super) fn mangled(whole: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
-        let byte = prop_oneof![any::<u8>(), prop::sample::select(b"0179 \n\t:-/(),kB".to_vec())];
-        let edits = prop::collection::vec((any::<prop::sample::Index>(), byte), 1..12);
-        prop_oneof![
-            prop::collection::vec(any::<u8>(), 0..400),
-            edits.prop_map(move |edits| {
-                let mut bytes = whole.to_vec();
-                for (place, byte) in edits {
-                    let place = place.index(bytes.len());
-                    bytes[place] = byte;
-                }
-                bytes
-            }),
-        ]
-    }
-
-    /// The bytes of a file of the running kernel, for comparison with the procfs crate.
-    #[allow(clippy::disallowed_methods, reason = "the comparison needs this very kernel's files")]
-    pub(super) fn of_this_kernel(path: &str) -> Vec<u8> {
-        std::fs::read(path).expect("every kernel we test on has this file")
-    }
-
-    #[test]
-    fn the_message_names_the_field() {
-        let message = Malformed("utime").to_string();
-        assert_eq!(message, "not in the expected form: utime");
-    }
-}
+pub(crate) mod tests;

@@ -75,9 +75,7 @@ fn direction(columns: &mut Cursor<'_>) -> Result<Direction, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::{of_this_kernel, parser_tests};
     use super::*;
 
     const TWO: &[u8] = b"Inter-|   Receive                                                |  Transmit\n \
@@ -108,15 +106,13 @@ mod tests {
         assert_eq!(read[2], Err(Malformed("device")));
     }
 
-    #[test]
-    fn a_cut_file_loses_devices_but_changes_none() {
-        cut_at_every_byte(TWO, read, |part, whole| whole.starts_with(part));
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_devices_but_changes_none() {
+            read, TWO => begins;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(TWO)) {
-            devices(&bytes).for_each(drop);
+        mangled: fn arbitrary_bytes_never_panic() {
+            |bytes| devices(bytes).for_each(drop); TWO
         }
     }
 

@@ -60,9 +60,7 @@ fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::{of_this_kernel, parser_tests};
     use super::*;
 
     const SNMP: &[u8] = b"Icmp: InMsgs InErrors\nIcmp: 1 2\n\
@@ -87,15 +85,13 @@ mod tests {
         assert_eq!(parse(b"Udp: A\n"), Err(Malformed("Tcp")));
     }
 
-    #[test]
-    fn a_cut_file_changes_nothing() {
-        cut_at_every_byte(SNMP, parse, |part, whole| part == whole);
-    }
+    parser_tests! {
+        cut: fn a_cut_file_changes_nothing() {
+            parse, SNMP => same;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(SNMP)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SNMP
         }
     }
 

@@ -53,9 +53,7 @@ fn unquoted(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const DEBIAN: &[u8] = b"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n# a comment\n\
@@ -72,19 +70,13 @@ mod tests {
         assert_eq!(odd.version, None);
     }
 
-    #[test]
-    fn a_cut_file_loses_values_but_changes_none() {
-        cut_at_every_byte(DEBIAN, parse, |part, whole| {
-            lost_or_same(&part.pretty_name, &whole.pretty_name)
-                && lost_or_same(&part.id, &whole.id)
-                && lost_or_same(&part.version, &whole.version)
-        });
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_values_but_changes_none() {
+            parse, DEBIAN => may_lose(pretty_name, id, version);
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(DEBIAN)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; DEBIAN
         }
     }
 }

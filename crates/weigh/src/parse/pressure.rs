@@ -42,9 +42,7 @@ fn total(line: &[u8]) -> Result<u64, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const IO: &[u8] = b"some avg10=1.53 avg60=0.87 avg300=0.42 total=83759302\n\
@@ -60,17 +58,13 @@ mod tests {
         assert_eq!(parse(b"full avg10=0.00 total=1\n"), Err(Malformed("some")));
     }
 
-    #[test]
-    fn a_cut_file_loses_a_line_but_changes_nothing() {
-        cut_at_every_byte(IO, parse, |part, whole| {
-            part.some == whole.some && lost_or_same(&part.full, &whole.full)
-        });
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_a_line_but_changes_nothing() {
+            parse, IO => keeps(some) may_lose(full);
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(IO)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; IO
         }
     }
 }

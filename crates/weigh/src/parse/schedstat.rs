@@ -33,9 +33,7 @@ pub fn parse(bytes: &[u8]) -> Result<Schedstat, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const THREAD: &[u8] = b"965338 1207 31\n";
@@ -52,15 +50,13 @@ mod tests {
         assert_eq!(parse(b"12 x 3\n"), Err(Malformed("waiting time")));
     }
 
-    #[test]
-    fn a_cut_line_is_refused() {
-        cut_at_every_byte(THREAD, parse, |_, _| false);
-    }
+    parser_tests! {
+        cut: fn a_cut_line_is_refused() {
+            parse, THREAD => refused;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(THREAD)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; THREAD
         }
     }
 }

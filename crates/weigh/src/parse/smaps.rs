@@ -4,8 +4,9 @@
 //! Linux 4.14. Readable by the owner and root only, and dear: the kernel walks all
 //! page tables of the process, so it takes longer the more memory is in use.
 //!
-//! What surprises: huge pages from hugetlbfs are in `Private_Hugetlb` but in
-//! neither `Rss` nor `Pss`, so `private` can exceed `rss`. Of a process without
+//! What surprises: huge pages from hugetlbfs are in `Private_Hugetlb` or
+//! `Shared_Hugetlb` but in neither `Rss` nor `Pss`, and those that are shared are not divided by
+//! the number of processes that share them. Of a process without
 //! memory (zombie, kernel thread) the file opens, and reading it fails with ESRCH, "No
 //! such process", or gives nothing.
 
@@ -19,8 +20,12 @@ pub struct Rollup {
     pub rss: u64,
     /// Memory in use, shared pages divided by the number of processes that share them.
     pub pss: u64,
-    /// Memory that no other process uses: what would be free if this one ended.
+    /// Memory that no other process uses, huge pages left out.
     pub private: u64,
+    /// Huge pages of hugetlbfs that no other process uses.
+    pub private_hugetlb: u64,
+    /// Huge pages of hugetlbfs that other processes use as well.
+    pub shared_hugetlb: u64,
     /// Memory that other processes use as well.
     pub shared: u64,
     /// Anonymous memory that is in swap.
@@ -35,7 +40,8 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
         return Err(Malformed("empty"));
     }
     let (mut rss, mut pss, mut swap, mut swap_pss) = (None, None, None, None);
-    let (mut private_clean, mut private_dirty, mut private_huge) = (None, None, None);
+    let (mut private_clean, mut private_dirty) = (None, None);
+    let (mut private_hugetlb, mut shared_hugetlb) = (None, None);
     let (mut shared_clean, mut shared_dirty) = (None, None);
 
     let mut lines = Cursor::new(bytes);
@@ -46,7 +52,8 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
             b"Pss" => (&mut pss, "Pss"),
             b"Private_Clean" => (&mut private_clean, "Private_Clean"),
             b"Private_Dirty" => (&mut private_dirty, "Private_Dirty"),
-            b"Private_Hugetlb" => (&mut private_huge, "Private_Hugetlb"),
+            b"Private_Hugetlb" => (&mut private_hugetlb, "Private_Hugetlb"),
+            b"Shared_Hugetlb" => (&mut shared_hugetlb, "Shared_Hugetlb"),
             b"Shared_Clean" => (&mut shared_clean, "Shared_Clean"),
             b"Shared_Dirty" => (&mut shared_dirty, "Shared_Dirty"),
             b"Swap" => (&mut swap, "Swap"),
@@ -63,10 +70,10 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
     Ok(Rollup {
         rss: rss.ok_or(Malformed("Rss"))?,
         pss: pss.ok_or(Malformed("Pss"))?,
+        private: private_clean.saturating_add(private_dirty),
         // No line for huge pages means that this kernel has none (CONFIG_HUGETLB_PAGE).
-        private: private_clean
-            .saturating_add(private_dirty)
-            .saturating_add(private_huge.unwrap_or(0)),
+        private_hugetlb: private_hugetlb.unwrap_or(0),
+        shared_hugetlb: shared_hugetlb.unwrap_or(0),
         shared: shared_clean.saturating_add(shared_dirty),
         swap,
         swap_pss,
@@ -75,9 +82,7 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::super::tests::{cut_at_every_byte, lost_or_same, parser_tests};
     use super::*;
 
     const SOLVER: &[u8] = b"563b0df7e000-7ffd60d21000 ---p 00000000 00:00 0    [rollup]\n\
@@ -93,6 +98,8 @@ mod tests {
             rss: 1608 * 1024,
             pss: 472 * 1024,
             private: (44 + 112) * 1024,
+            private_hugetlb: 0,
+            shared_hugetlb: 0,
             shared: (1452 + 3) * 1024,
             swap: Some(10 * 1024),
             swap_pss: Some(5 * 1024),
@@ -101,11 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_private_and_swap_may_be_missing() {
+    fn huge_pages_are_told_apart_and_swap_may_be_missing() {
         let huge = b"Rss: 1 kB\nPss: 1 kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\n\
-            Private_Clean: 0 kB\nPrivate_Dirty: 1 kB\nPrivate_Hugetlb: 2048 kB\n";
+            Private_Clean: 0 kB\nPrivate_Dirty: 1 kB\nPrivate_Hugetlb: 2048 kB\n\
+            Shared_Hugetlb: 4096 kB\n";
         let rollup = parse(huge).unwrap();
-        assert_eq!(rollup.private, 2049 * 1024);
+        assert_eq!((rollup.private, rollup.private_hugetlb), (1024, 2048 * 1024));
+        assert_eq!(rollup.shared_hugetlb, 4096 * 1024);
         assert_eq!((rollup.swap, rollup.swap_pss), (None, None));
     }
 
@@ -122,32 +131,38 @@ mod tests {
     #[test]
     fn a_cut_file_loses_values_but_changes_none() {
         cut_at_every_byte(SOLVER, parse, |part, whole| {
-            let whole_but_swap = Rollup { swap: part.swap, swap_pss: part.swap_pss, ..*whole };
+            // A kernel without huge pages has no lines for them either.
+            let whole_but_swap = Rollup {
+                swap: part.swap,
+                swap_pss: part.swap_pss,
+                private_hugetlb: part.private_hugetlb,
+                shared_hugetlb: part.shared_hugetlb,
+                ..*whole
+            };
             *part == whole_but_swap
                 && lost_or_same(&part.swap, &whole.swap)
                 && lost_or_same(&part.swap_pss, &whole.swap_pss)
         });
     }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
-            let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn the_procfs_crate_reads_the_same() {
-        use procfs::{FromRead, process::SmapsRollup};
-        let bytes = of_this_kernel("/proc/self/smaps_rollup");
-        let ours = parse(&bytes).unwrap();
-        let theirs = SmapsRollup::from_read(&bytes[..]).unwrap();
+    /// What the procfs crate makes of the same bytes.
+    fn agrees(ours: Rollup, theirs: procfs::process::SmapsRollup) {
         let theirs = &theirs.memory_map_rollup.0[0].extension.map;
         assert_eq!((ours.rss, ours.pss), (theirs["Rss"], theirs["Pss"]));
-        let private = theirs["Private_Clean"] + theirs["Private_Dirty"];
-        assert_eq!(ours.private, private + theirs.get("Private_Hugetlb").copied().unwrap_or(0));
+        assert_eq!(ours.private, theirs["Private_Clean"] + theirs["Private_Dirty"]);
+        assert_eq!(ours.private_hugetlb, theirs.get("Private_Hugetlb").copied().unwrap_or(0));
         assert_eq!(ours.shared, theirs["Shared_Clean"] + theirs["Shared_Dirty"]);
         assert_eq!(ours.swap, theirs.get("Swap").copied());
         assert_eq!(ours.swap_pss, theirs.get("SwapPss").copied());
+    }
+
+    parser_tests! {
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SOLVER
+        }
+
+        procfs: fn the_procfs_crate_reads_the_same() {
+            parse, "/proc/self/smaps_rollup" => agrees;
+        }
     }
 }

@@ -141,9 +141,7 @@ fn moved(info: &[u8], may_have_end: bool) -> Option<Moved> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::{cut_at_every_byte, parser_tests};
     use super::*;
 
     /// A list of Linux 6.18: one who listens, and both ends of a connection through the
@@ -219,10 +217,9 @@ mod tests {
         cut_at_every_byte(LIST, all, |part, whole| whole.starts_with(part));
     }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(LIST)) {
-            let _ = all(&bytes);
+    parser_tests! {
+        mangled: fn arbitrary_bytes_never_panic() {
+            all; LIST
         }
     }
 }

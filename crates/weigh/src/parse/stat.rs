@@ -41,6 +41,8 @@ pub struct Stat<'a> {
     pub threads: u32,
     /// When the process started, in clock ticks since boot; with the pid it names a process.
     pub started: u64,
+    /// Addresses that are mapped, in bytes, whether memory is behind them or not.
+    pub virtual_bytes: u64,
     /// Memory in use, in pages; the kernel batches this count, so it may lag by some pages.
     pub resident_pages: u64,
 }
@@ -74,7 +76,7 @@ pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
     let threads = columns.number32("num_threads")?;
     columns.skip_column("itrealvalue")?;
     let started = columns.number("starttime")?;
-    columns.skip_column("vsize")?;
+    let virtual_bytes = columns.number("vsize")?;
     let resident_pages = columns.number("rss")?;
 
     Ok(Stat {
@@ -92,6 +94,7 @@ pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
         children_system_ticks,
         threads,
         started,
+        virtual_bytes,
         resident_pages,
     })
 }
@@ -114,9 +117,7 @@ fn signed_ticks(columns: &mut Cursor<'_>, field: &'static str) -> Result<u64, Ma
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled, of_this_kernel};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const SOLVER: &[u8] = b"4182 (solver) S 4100 4182 4100 34816 4182 4194304 1520 77 3 1 \
@@ -143,6 +144,7 @@ mod tests {
             children_system_ticks: 6,
             threads: 8,
             started: 105005,
+            virtual_bytes: 313_344_000,
             resident_pages: 35811,
         };
         assert_eq!(parse(SOLVER), Ok(expected));
@@ -171,25 +173,8 @@ mod tests {
         assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(Malformed("utime")));
     }
 
-    #[test]
-    fn a_cut_line_is_refused_or_reads_the_same() {
-        cut_at_every_byte(SOLVER, parse, |part, whole| part == whole);
-        // A cut in the name's own ")" looks like a finished name, but then the columns are missing.
-        cut_at_every_byte(NASTY, parse, |part, whole| part == whole);
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop_oneof![mangled(SOLVER), mangled(NASTY)]) {
-            let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn the_procfs_crate_reads_the_same() {
-        use procfs::{FromRead, process::Stat as Theirs};
-        let bytes = of_this_kernel("/proc/self/stat");
-        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+    /// What the procfs crate makes of the same bytes.
+    fn agrees(ours: Stat<'_>, theirs: procfs::process::Stat) {
         assert_eq!(i64::from(ours.pid), i64::from(theirs.pid));
         assert_eq!(ours.name, theirs.comm.as_bytes());
         assert_eq!(char::from(ours.state), theirs.state);
@@ -207,5 +192,23 @@ mod tests {
         assert_eq!(i64::try_from(ours.children_system_ticks).unwrap(), theirs.cstime);
         assert_eq!(i64::from(ours.threads), theirs.num_threads);
         assert_eq!((ours.started, ours.resident_pages), (theirs.starttime, theirs.rss));
+        assert_eq!(ours.virtual_bytes, theirs.vsize);
+    }
+
+    parser_tests! {
+        cut: fn a_cut_line_is_refused_or_reads_the_same() {
+            parse, SOLVER => same;
+            // A cut in the name's own ")" looks like a finished name, but then the columns are
+            // missing.
+            parse, NASTY => same;
+        }
+
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SOLVER, NASTY
+        }
+
+        procfs: fn the_procfs_crate_reads_the_same() {
+            parse, "/proc/self/stat" => agrees;
+        }
     }
 }

@@ -1,6 +1,7 @@
-//! What `stat` leaves out: peak memory, swap and context switches, from `/proc/<pid>/status`.
+//! What `stat` leaves out: peak memory, swap, huge pages and context switches, from
+//! `/proc/<pid>/status`.
 //!
-//! Lines `Key:\tvalue` (proc_pid_status(5)), readable by every user. Only four of
+//! Lines `Key:\tvalue` (proc_pid_status(5)), readable by every user. Only five of
 //! about sixty lines are looked at.
 //!
 //! What surprises: a zombie and a kernel thread have no memory and therefore no
@@ -18,6 +19,9 @@ pub struct Status {
     pub resident_peak: Option<u64>,
     /// Anonymous memory that is in swap, in bytes; `None` also on kernels before 2.6.34.
     pub swap: Option<u64>,
+    /// Huge pages of hugetlbfs (`MAP_HUGETLB`), shared ones in full, in bytes: neither resident
+    /// memory nor its peak has them. `None` also where the kernel has none, or is before 4.4.
+    pub hugetlb: Option<u64>,
     /// How often the main thread gave up the CPU because it had to wait.
     pub voluntary_switches: Option<u64>,
     /// How often the main thread was taken off the CPU while it wanted to go on.
@@ -41,6 +45,11 @@ pub fn parse(bytes: &[u8]) -> Result<Status, Malformed> {
                     status.swap = Some(kilobytes(value, "VmSwap")?);
                 }
             }
+            b'H' => {
+                if let Some(value) = line.strip_prefix(b"HugetlbPages:") {
+                    status.hugetlb = Some(kilobytes(value, "HugetlbPages")?);
+                }
+            }
             b'v' => {
                 if let Some(value) = line.strip_prefix(b"voluntary_ctxt_switches:") {
                     status.voluntary_switches =
@@ -61,20 +70,19 @@ pub fn parse(bytes: &[u8]) -> Result<Status, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const SOLVER: &[u8] = b"Name:\tsol\\nVmHWM:\t1 kB\nUmask:\t0022\nState:\tS (sleeping)\n\
         VmPeak:\t  306000 kB\nVmHWM:\t  164812 kB\nVmRSS:\t  160000 kB\nVmSwap:\t      12 kB\n\
-        Threads:\t8\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t17\n";
+        HugetlbPages:\t    2048 kB\nThreads:\t8\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t17\n";
 
     #[test]
     fn kilobytes_become_bytes() {
         let status = parse(SOLVER).unwrap();
         assert_eq!(status.resident_peak, Some(164_812 * 1024));
         assert_eq!(status.swap, Some(12 * 1024));
+        assert_eq!(status.hugetlb, Some(2048 * 1024));
         assert_eq!(status.voluntary_switches, Some(150));
         assert_eq!(status.involuntary_switches, Some(17));
     }
@@ -98,32 +106,28 @@ mod tests {
         assert_eq!(parse(b""), Err(Malformed("empty")));
     }
 
-    #[test]
-    fn a_cut_file_loses_values_but_changes_none() {
-        cut_at_every_byte(SOLVER, parse, |part, whole| {
-            lost_or_same(&part.resident_peak, &whole.resident_peak)
-                && lost_or_same(&part.swap, &whole.swap)
-                && lost_or_same(&part.voluntary_switches, &whole.voluntary_switches)
-                && lost_or_same(&part.involuntary_switches, &whole.involuntary_switches)
-        });
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(SOLVER)) {
-            let _ = parse(&bytes);
-        }
-    }
-
-    #[test]
-    fn the_procfs_crate_reads_the_same() {
-        use procfs::{FromRead, process::Status as Theirs};
-        let bytes = of_this_kernel("/proc/self/status");
-        let (ours, theirs) = (parse(&bytes).unwrap(), Theirs::from_read(&bytes[..]).unwrap());
+    /// What the procfs crate makes of the same bytes.
+    fn agrees(ours: Status, theirs: procfs::process::Status) {
         assert!(ours.resident_peak.is_some());
         assert_eq!(ours.resident_peak, theirs.vmhwm.map(|kib| kib * 1024));
         assert_eq!(ours.swap, theirs.vmswap.map(|kib| kib * 1024));
+        assert_eq!(ours.hugetlb, theirs.hugetlbpages.map(|kib| kib * 1024));
         assert_eq!(ours.voluntary_switches, theirs.voluntary_ctxt_switches);
         assert_eq!(ours.involuntary_switches, theirs.nonvoluntary_ctxt_switches);
+    }
+
+    parser_tests! {
+        cut: fn a_cut_file_loses_values_but_changes_none() {
+            parse, SOLVER =>
+                may_lose(resident_peak, swap, hugetlb, voluntary_switches, involuntary_switches);
+        }
+
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; SOLVER
+        }
+
+        procfs: fn the_procfs_crate_reads_the_same() {
+            parse, "/proc/self/status" => agrees;
+        }
     }
 }

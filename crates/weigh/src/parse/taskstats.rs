@@ -119,9 +119,7 @@ fn message(bytes: &[u8]) -> Result<(u16, &[u8]), Malformed> {
 mod tests {
     use std::sync::LazyLock;
 
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, mangled};
+    use super::super::tests::parser_tests;
     use super::*;
 
     const FAMILY: u16 = 31;
@@ -218,15 +216,13 @@ mod tests {
         message_of(FAMILY, &record(OF_THREAD, 20, &only))
     });
 
-    #[test]
-    fn a_cut_record_is_refused() {
-        cut_at_every_byte(&WHOLE, |bytes| parse(bytes, FAMILY), |_, _| false);
-    }
+    parser_tests! {
+        cut: fn a_cut_record_is_refused() {
+            |bytes| parse(bytes, FAMILY), &WHOLE => refused;
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(&WHOLE)) {
-            let _ = (parse(&bytes, FAMILY), family(&bytes), errno(&bytes));
+        mangled: fn arbitrary_bytes_never_panic() {
+            |bytes| parse(bytes, FAMILY), family, errno; &WHOLE
         }
     }
 }

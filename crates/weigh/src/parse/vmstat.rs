@@ -45,9 +45,7 @@ pub fn parse(bytes: &[u8]) -> Result<Vmstat, Malformed> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::super::tests::{cut_at_every_byte, lost_or_same, mangled, of_this_kernel};
+    use super::super::tests::{of_this_kernel, parser_tests};
     use super::*;
 
     const VMSTAT: &[u8] = b"nr_free_pages 5439045\npgpgin 74593289\npswpin 12\npswpout 345\n\
@@ -61,19 +59,13 @@ mod tests {
         assert_eq!(parse(b"pswpin x\n"), Err(Malformed("pswpin")));
     }
 
-    #[test]
-    fn a_cut_file_loses_counts_but_changes_none() {
-        cut_at_every_byte(VMSTAT, parse, |part, whole| {
-            lost_or_same(&part.swapped_in, &whole.swapped_in)
-                && lost_or_same(&part.swapped_out, &whole.swapped_out)
-                && lost_or_same(&part.oom_kills, &whole.oom_kills)
-        });
-    }
+    parser_tests! {
+        cut: fn a_cut_file_loses_counts_but_changes_none() {
+            parse, VMSTAT => may_lose(swapped_in, swapped_out, oom_kills);
+        }
 
-    proptest! {
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in mangled(VMSTAT)) {
-            let _ = parse(&bytes);
+        mangled: fn arbitrary_bytes_never_panic() {
+            parse; VMSTAT
         }
     }
 

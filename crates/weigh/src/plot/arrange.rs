@@ -18,7 +18,7 @@ struct Drawn {
 }
 
 /// The charts of all things, in the order of a report.
-pub fn arranged(
+pub(super) fn arranged(
     entities: Vec<(Scope, Entities)>,
     timeline: &Timeline,
     people: &People,

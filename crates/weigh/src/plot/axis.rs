@@ -6,7 +6,7 @@ use crate::quantity::Units;
 
 /// A place on an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tick {
+pub(super) struct Tick {
     /// The value.
     pub value: f64,
     /// How it is written.
@@ -14,7 +14,7 @@ pub struct Tick {
 }
 
 /// Ticks from zero to a round value that is not below `highest`: the last one ends the axis.
-pub fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
+pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
     let highest = if highest.is_finite() && highest > 0.0 { highest } else { smallest(scale) };
     let (factor, unit) = prefix(scale, highest);
     let mut step = round_step(highest / factor / about as f64);
@@ -89,7 +89,7 @@ const TIMES: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 /// Ticks of time from zero up to `end`, about so many.
-pub fn times(end: f64, about: usize) -> Vec<Tick> {
+pub(super) fn times(end: f64, about: usize) -> Vec<Tick> {
     if end.is_nan() || end <= 0.0 {
         return vec![Tick { value: 0.0, label: "0".to_owned() }];
     }

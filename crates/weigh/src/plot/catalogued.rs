@@ -14,7 +14,7 @@ use crate::words::within_a_line;
 
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
-pub struct Catalogued {
+pub(super) struct Catalogued {
     /// What its rows are about.
     pub scope: Scope,
     /// The chart's name.
@@ -28,10 +28,11 @@ pub struct Catalogued {
 
 impl Catalogued {
     /// The charts of a scope with these columns.
-    pub fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
+    pub(super) fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
         let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
         for (column, metric) in columns.iter().copied().enumerate() {
-            if !is_drawn(metric) || !metric.is_a_quantity() {
+            let is_said_better = columns.iter().any(|other| metric.is_beside(other));
+            if !is_drawn(metric) || !metric.is_a_quantity() || is_said_better {
                 continue;
             }
             let shared = charts.iter_mut().find(|chart| shares(chart[0].1, metric));
@@ -67,7 +68,7 @@ impl Catalogued {
     }
 
     /// A chart of one metric.
-    pub fn only(metric: &'static Metric, column: usize) -> Catalogued {
+    pub(super) fn only(metric: &'static Metric, column: usize) -> Catalogued {
         let title = format!("{}: {}", metric.family, within_a_line(metric.label));
         let note = metric.caption();
         Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
@@ -93,14 +94,14 @@ impl Catalogued {
     }
 
     /// Takes in the values of all columns of the scope at a moment.
-    pub fn see(&mut self, at: f64, values: &[f64]) {
+    pub(super) fn see(&mut self, at: f64, values: &[f64]) {
         self.row.clear();
         self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
         self.curve.push(at, &self.row);
     }
 
     /// The chart; of what never was anything there is none.
-    pub fn chart(self, timeline: &Timeline) -> Option<Chart> {
+    pub(super) fn chart(self, timeline: &Timeline) -> Option<Chart> {
         let form = self.curve.form(false);
         let (times, columns) = self.curve.finish();
         let series: Vec<Series> = self
@@ -132,7 +133,7 @@ impl Catalogued {
 }
 
 /// Words cannot be drawn, and what children did is in their own rows already.
-pub fn is_drawn(metric: &Metric) -> bool {
+pub(super) fn is_drawn(metric: &Metric) -> bool {
     !matches!(metric.stored, Type::Symbol(_)) && metric.whose != Whose::OfChildren
 }
 
@@ -148,7 +149,7 @@ mod tests {
 
     metrics! {
         /// A collector that comes later.
-        pub struct Traffic in Node / "network", "Network" {
+        struct Traffic in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.

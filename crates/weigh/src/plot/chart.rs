@@ -21,7 +21,8 @@ pub struct Chart {
     pub form: Form,
     /// When the values of the series are, in seconds since the run began; ascending.
     pub times: Vec<f64>,
-    /// What is drawn. Never more than [`MOST_SERIES`], except in a heat map.
+    /// What is drawn. Never more than [`MOST_SERIES`] and what is unattributed, except in a heat
+    /// map.
     pub series: Vec<Series>,
     /// Levels that are not to be passed.
     pub limits: Vec<Limit>,
@@ -37,12 +38,16 @@ pub const MOST_SERIES: usize = 8;
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A line for each series; a value holds from its time to the next.
+    /// A line for each series, in steps: a value holds from its time to the next.
     Lines,
+    /// A line for each series from one value straight to the next: what was counted so far.
+    Totals,
     /// A line for each series; a value is that of the time before it, back to the last one.
     Rates,
     /// Areas on top of each other, joined like [`Form::Lines`].
     Stack,
+    /// Areas on top of each other, joined like [`Form::Totals`].
+    StackedTotals,
     /// Areas on top of each other, joined like [`Form::Rates`].
     StackedRates,
     /// A row of coloured cells for each series; a cell lasts until the next time.
@@ -52,7 +57,13 @@ pub enum Form {
 impl Form {
     /// Whether series lie on top of each other.
     pub const fn is_stacked(self) -> bool {
-        matches!(self, Form::Stack | Form::StackedRates)
+        matches!(self, Form::Stack | Form::StackedTotals | Form::StackedRates)
+    }
+
+    /// Whether a value holds until the next: levels between two samples are not known, and a
+    /// slope from one to the other is a change that never happened.
+    pub const fn holds(self) -> bool {
+        matches!(self, Form::Lines | Form::Stack)
     }
 
     /// Whether a value speaks of the time before it.
@@ -88,6 +99,28 @@ pub struct Peak {
     pub at: f64,
     /// How high.
     pub value: f64,
+    /// It was reached after this and before `at`, where only that is known: a high-water mark
+    /// that no sample met.
+    pub after: Option<f64>,
+}
+
+impl Peak {
+    /// A value that was sampled at a moment.
+    pub const fn at(at: f64, value: f64) -> Peak {
+        Peak { at, value, after: None }
+    }
+
+    /// Its value and when it was, in words.
+    pub fn words(&self, scale: Scale) -> String {
+        let (value, at) = (scale.shown(self.value), quantity::seconds(self.at));
+        match self.after {
+            None => format!("{value} at {at}"),
+            Some(after) if after > 0.0 => {
+                format!("{value} between {} and {at}", quantity::seconds(after))
+            }
+            Some(_) => format!("{value} before {at}"),
+        }
+    }
 }
 
 /// The time of a run, and what happened in it.
@@ -216,6 +249,13 @@ impl Chart {
         }
     }
 
+    /// The highest value that is in sight: of what is drawn, or the marked peak.
+    pub fn top(&self) -> Option<f64> {
+        let drawn = self.highest().map(|peak| peak.value);
+        let marked = self.peak.map(|peak| peak.value);
+        drawn.into_iter().chain(marked).reduce(f64::max)
+    }
+
     /// The highest value that is drawn: of one series, or of all on top of each other.
     pub fn highest(&self) -> Option<Peak> {
         let value_at = |place: usize| {
@@ -224,8 +264,7 @@ impl Chart {
             if self.form.is_stacked() { known.reduce(|a, b| a + b) } else { known.reduce(f64::max) }
         };
         let points = self.times.iter().enumerate();
-        let known =
-            points.filter_map(|(place, at)| Some(Peak { at: *at, value: value_at(place)? }));
+        let known = points.filter_map(|(place, at)| Some(Peak::at(*at, value_at(place)?)));
         // The first of equals: a level that stays was reached when it began.
         known.reduce(|best, next| if next.value > best.value { next } else { best })
     }

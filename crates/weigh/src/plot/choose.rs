@@ -44,7 +44,7 @@ pub fn charts(recording: &Recording, names: &[String], units: Units) -> Result<V
 }
 
 /// The metric of a name, if it can be drawn.
-pub(super) fn metric(name: &str) -> Option<&'static Metric> {
+pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
     drawn().find(|metric| metric.name() == name)
 }
 

@@ -8,13 +8,14 @@ use std::collections::HashMap;
 
 use super::programs::Programs;
 use super::sums::Sums;
-use crate::catalog::Metric;
+use crate::catalog::{Metric, Row};
+use crate::collect::process::{AddressSpace, ProcessMemory};
 use crate::record::{Entry, Event};
 use crate::sample::{Cells, Column, Entity, ProcessId, Table, program_name};
 
 /// Everybody who is alive, and what they have together.
 #[derive(Debug)]
-pub struct Crowd {
+pub(super) struct Crowd {
     alive: HashMap<ProcessId, Member>,
     /// What each is called, and its parent.
     names: HashMap<ProcessId, (String, u32)>,
@@ -25,37 +26,41 @@ pub struct Crowd {
 
 /// Somebody who is alive.
 #[derive(Debug)]
-pub struct Member {
+pub(super) struct Member {
     /// Which program or process it is counted for.
     pub slot: usize,
     /// Its values as last seen, in the order of the table's columns; NaN when not known.
     pub values: Vec<f64>,
     /// What is counted for it, for each measure of [`Programs`].
     pub counted: Vec<f64>,
+    /// Whether its memory is counted for another process, whose address space it uses.
+    shares_memory: bool,
 }
 
 impl Crowd {
     /// Nobody yet, with these columns.
-    pub fn new(metrics: &[&'static Metric], programs: Programs) -> Crowd {
+    pub(super) fn new(metrics: &[&'static Metric], programs: Programs) -> Crowd {
         let (alive, names) = (HashMap::new(), HashMap::new());
         Crowd { alive, names, sums: Sums::new(metrics), programs }
     }
 
     /// What a process of the run is called.
-    pub fn name(&self, id: &ProcessId) -> Option<String> {
+    pub(super) fn name(&self, id: &ProcessId) -> Option<String> {
         self.names.get(id).map(|(name, _)| name.clone())
     }
 
     /// Takes in the rows of a tick.
-    pub fn rows(&mut self, table: &Table) {
+    pub(super) fn rows(&mut self, table: &Table) {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
             if !self.alive.contains_key(id) {
                 self.came(*id, table.columns().len());
             }
             let Some(member) = self.alive.get_mut(id) else { continue };
+            let otherwise = member.memory_without_a_cell(table, row);
             for (column, cells) in table.columns().iter().enumerate() {
-                if let Some(value) = number(cells, row) {
+                let is_memory = table.metrics()[column].group == ProcessMemory::GROUP;
+                if let Some(value) = number(cells, row).or(otherwise.filter(|_| is_memory)) {
                     self.sums.change(column, member.values[column], value);
                     member.values[column] = value;
                 }
@@ -69,7 +74,10 @@ impl Crowd {
         let slot = self.programs.slot(id, name);
         self.follow_merges();
         let counted = self.programs.came(slot);
-        self.alive.insert(id, Member { slot, values: vec![f64::NAN; columns], counted });
+        self.alive.insert(
+            id,
+            Member { slot, values: vec![f64::NAN; columns], counted, shares_memory: false },
+        );
     }
 
     /// Slots may have become one.
@@ -86,7 +94,7 @@ impl Crowd {
     }
 
     /// Takes in something that happened.
-    pub fn event(&mut self, entry: &Entry) {
+    pub(super) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::ProcessStart { pid, started, parent, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -122,13 +130,28 @@ impl Crowd {
     }
 
     /// The sum of each metric now.
-    pub fn sums(&mut self) -> &[f64] {
+    pub(super) fn sums(&mut self) -> &[f64] {
         self.sums.now(self.alive.len())
     }
 }
 
+impl Member {
+    /// What its memory is where a row does not say: none while it is counted for another
+    /// process, and not known when that has just ended.
+    fn memory_without_a_cell(&mut self, table: &Table, row: usize) -> Option<f64> {
+        let now = table.get::<ProcessMemory>(row).address_space?;
+        let is_shared = now == AddressSpace::Shared;
+        let was_shared = std::mem::replace(&mut self.shares_memory, is_shared);
+        match (was_shared, is_shared) {
+            (_, true) => Some(0.0),
+            (true, false) => Some(f64::NAN),
+            (false, false) => None,
+        }
+    }
+}
+
 /// A cell as a number; words are none.
-pub fn number(column: &Column, row: usize) -> Option<f64> {
+pub(super) fn number(column: &Column, row: usize) -> Option<f64> {
     match &column.cells {
         Cells::U64(cells) if column.present[row] => Some(cells[row] as f64),
         Cells::F64(cells) if column.present[row] => Some(cells[row]),

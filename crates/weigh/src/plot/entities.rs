@@ -21,7 +21,7 @@ const MOST_LIMITS: usize = 3;
 
 /// A metric of each of many things, being filled.
 #[derive(Debug)]
-pub struct Entities {
+pub(super) struct Entities {
     metric: &'static Metric,
     column: usize,
     /// Whether somebody asked for it by its name.
@@ -52,7 +52,7 @@ enum Curve {
 
 impl Entities {
     /// The charts of a scope with these columns, and of those of them that somebody asked for.
-    pub fn of(columns: &[&'static Metric], asked_for: &[&'static Metric]) -> Vec<Entities> {
+    pub(super) fn of(columns: &[&'static Metric], asked_for: &[&'static Metric]) -> Vec<Entities> {
         let known: Vec<Option<&'static Metric>> = columns.iter().copied().map(Some).collect();
         let all = columns.iter().copied().enumerate();
         let drawn = all.filter(|(_, metric)| {
@@ -81,7 +81,7 @@ impl Entities {
     }
 
     /// Takes in the rows of a tick.
-    pub fn see(&mut self, at: f64, table: &Table) {
+    pub(super) fn see(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
         // Who has no row is not there, and whoever comes back begins anew.
@@ -134,7 +134,7 @@ impl Entities {
 
     /// The chart; of what never was anything there is none, nor of a bound that never moved: it
     /// is a line in the chart of what it bounds.
-    pub fn chart(self, timeline: &Timeline, people: &People) -> Option<Chart> {
+    pub(super) fn chart(self, timeline: &Timeline, people: &People) -> Option<Chart> {
         let metric = self.metric;
         let is_bound = matches!(metric.sense, Sense::Bound(_));
         if is_bound && !self.is_asked_for && !self.things.iter().any(|thing| thing.has_changed) {
@@ -180,12 +180,12 @@ impl Entities {
     }
 
     /// What it is of.
-    pub fn metric(&self) -> &'static Metric {
+    pub(super) fn metric(&self) -> &'static Metric {
         self.metric
     }
 
     /// Whether it was asked for by its name.
-    pub fn is_asked_for(&self) -> bool {
+    pub(super) fn is_asked_for(&self) -> bool {
         self.is_asked_for
     }
 

@@ -2,7 +2,7 @@
 
 /// What the rows of a chart have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub(super) struct Shape {
     /// How many columns there are.
     pub columns: usize,
     /// What a column holds in rows from before it came.
@@ -12,7 +12,7 @@ pub struct Shape {
 }
 
 /// Marks the rows that are the lowest or the highest in any column, or in the sum.
-pub fn mark(rows: &[&[f64]], shape: Shape, keep: &mut [bool]) {
+pub(super) fn mark(rows: &[&[f64]], shape: Shape, keep: &mut [bool]) {
     let mut of = |value: &dyn Fn(&[f64]) -> f64| {
         let values = || rows.iter().map(|row| value(row)).enumerate();
         let known = || values().filter(|(_, value)| !value.is_nan());
@@ -30,11 +30,11 @@ pub fn mark(rows: &[&[f64]], shape: Shape, keep: &mut [bool]) {
 }
 
 /// The value of a column in a row that may be from before it came.
-pub fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
+pub(super) fn cell(values: &[f64], column: usize, absent: f64) -> f64 {
     values.get(column).copied().unwrap_or(absent)
 }
 
 /// The sum of what is known.
-pub fn sum(values: &[f64]) -> f64 {
+pub(super) fn sum(values: &[f64]) -> f64 {
     values.iter().filter(|value| !value.is_nan()).sum()
 }

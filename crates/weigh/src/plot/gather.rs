@@ -11,10 +11,10 @@ use super::programs::{Measure, Of, Programs, Shown};
 use super::timeline::Times;
 use crate::catalog::{Metric, Row, Scope, Unit};
 use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
-use crate::collect::task_clock::RunCpu;
 use crate::quantity::Units;
 use crate::record::{Entry, Manifest, Moment, Recording};
 use crate::sample::{Table, Tick};
+use crate::summary::{Accumulator, Figures};
 
 /// The charts of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,7 +44,6 @@ pub struct Gatherer {
     entities: Vec<(Scope, Entities)>,
     people: People,
     times: Times,
-    run_cpu: Option<f64>,
     limits: Limits,
     units: Units,
     row: Vec<f64>,
@@ -81,12 +80,11 @@ impl Gatherer {
             }
         }
         Gatherer {
-            crowd: Crowd::new(&processes, Programs::new(measures)),
+            crowd: Crowd::new(&processes, Programs::new(measures, f64::from(manifest.host.cores))),
             catalogued,
             entities,
             people: People::default(),
             times: Times::default(),
-            run_cpu: None,
             limits: Limits {
                 memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
@@ -124,16 +122,29 @@ impl Gatherer {
         gatherer.through(recording, &groups)
     }
 
+    /// Programs are told apart from the beginning, not their processes.
+    #[cfg(test)]
+    pub(super) fn crowd_by_program(&mut self) {
+        self.crowd.programs.tell_programs_apart();
+    }
+
     fn through(
         mut self,
         recording: &Recording,
         groups: &[&'static [Metric]],
     ) -> Result<Gallery, crate::record::Error> {
+        let mut summary = Accumulator::new(recording.manifest());
         recording.replay(groups, |moment| match moment {
-            Moment::Tick(tick) => self.tick(tick),
-            Moment::Event(entry) => self.event(entry),
+            Moment::Tick(tick) => {
+                summary.tick(tick);
+                self.tick(tick, &summary);
+            }
+            Moment::Event(entry) => {
+                summary.event(entry);
+                self.event(entry);
+            }
         })?;
-        Ok(self.finish())
+        Ok(self.finish(&summary.finish().figures))
     }
 
     /// Takes in something that happened.
@@ -142,8 +153,9 @@ impl Gatherer {
         self.times.event(entry);
     }
 
-    /// Takes in what was measured at one moment.
-    pub fn tick(&mut self, tick: &Tick) {
+    /// Takes in what was measured at one moment. The summary has taken it in already: charts and
+    /// figures are made of the same numbers.
+    pub fn tick(&mut self, tick: &Tick, summary: &Accumulator) {
         let at = tick.at.as_secs_f64();
         self.times.reach(at);
         if let Some(table) = tick.table(Scope::Process) {
@@ -162,7 +174,7 @@ impl Gatherer {
         }
         // Only a whole tick has a row of weigh's own: everybody was looked at.
         if tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
-            self.crowd.programs.look(at, self.run_cpu);
+            self.crowd.programs.look(at, summary.cpu_so_far());
             let sums = self.crowd.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
             charts.for_each(|chart| chart.see(at, sums));
@@ -173,15 +185,12 @@ impl Gatherer {
     fn single(&mut self, at: f64, table: &Table) {
         self.row.clear();
         self.row.extend(table.columns().iter().map(|cells| number(cells, 0).unwrap_or(f64::NAN)));
-        if table.scope() == Scope::Run {
-            self.run_cpu = table.get::<RunCpu>(0).time.or(self.run_cpu);
-        }
         let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == table.scope());
         charts.for_each(|chart| chart.see(at, &self.row));
     }
 
-    /// The charts.
-    pub fn finish(self) -> Gallery {
+    /// The charts of a run with these figures.
+    pub fn finish(self, figures: &Figures) -> Gallery {
         let timeline = self.times.finish();
         let mut gallery =
             Gallery { run: self.crowd.programs.charts(&timeline), ..Gallery::default() };
@@ -204,7 +213,7 @@ impl Gatherer {
         let Gallery { run, gpus, node, own } = &mut gallery;
         for chart in [run, gpus, node, own].into_iter().flatten() {
             chart.scale.units = self.units;
-            self.limits.mark(chart);
+            self.limits.mark(chart, figures);
             chart.note = format!("{} {}", chart.note, not_drawn(&timeline)).trim().to_owned();
         }
         gallery
@@ -224,7 +233,7 @@ fn not_drawn(timeline: &Timeline) -> String {
 }
 
 /// The names of the charts that a run may have beside those of single metrics.
-pub fn names() -> Vec<String> {
+pub(super) fn names() -> Vec<String> {
     let groups = crate::collect::all_groups();
     let columns = |scope| Table::new(scope, &groups).metrics().to_vec();
     let measures = measures(&columns(Scope::Process)).into_iter().map(|measure| measure.name);
@@ -251,19 +260,22 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
     };
     let sizes = both(place(memory, "pss"), place(memory, "rss"));
     let times = both(place(cpu, "user"), place(cpu, "system"));
+    let finer = place(cpu, "run_time");
     let threads = place(state, "threads");
     let size = sizes.map(|(pss, rss)| {
         let note = "Shared pages are divided among their users (PSS) where that could be read.";
         measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
     });
     let cores = times.map(|(user, system)| {
-        let note = "Cores kept busy. What no look saw (short processes, and the last moments of \
-                    others) is with the others.";
-        measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::Both(user, system))
+        let note = "Cores used. CPU time of the run that no sample found at a process (short \
+                    processes, and the last moments of others) is unattributed.";
+        measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::CpuTime(user, system, finer))
     });
     let time = times.map(|(user, system)| {
-        let note = "CPU time used so far.";
-        measure("cpu-time", "CPU time", note, Unit::Seconds, Shown::Total, Of::Both(user, system))
+        let note = "CPU time used so far, of each as it was last sampled; the rest of the run's \
+                    is unattributed.";
+        let of = Of::CpuTime(user, system, finer);
+        measure("cpu-time", "CPU time", note, Unit::Seconds, Shown::Total, of)
     });
     let count = measure("processes", "Processes", "", Unit::One, Shown::Level, Of::Being);
     let threads = threads.map(|threads| {

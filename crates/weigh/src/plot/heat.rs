@@ -2,7 +2,7 @@
 
 /// The highest value of each thing in each piece of time.
 #[derive(Debug, Default)]
-pub struct Grid {
+pub(super) struct Grid {
     width: f64,
     rows: Vec<(u64, Vec<f64>)>,
 }
@@ -12,7 +12,7 @@ const PIECES: usize = 120;
 
 impl Grid {
     /// Takes in the values at a moment that is not before the last one.
-    pub fn push(&mut self, at: f64, values: &[f64]) {
+    pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         if self.width == 0.0 {
             self.width = 1e-3;
         }
@@ -39,7 +39,7 @@ impl Grid {
     }
 
     /// When each piece begins, and the values of each thing.
-    pub fn finish(self) -> (Vec<f64>, Vec<Vec<f64>>) {
+    pub(super) fn finish(self) -> (Vec<f64>, Vec<Vec<f64>>) {
         let things = self.rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
         let times = self.rows.iter().map(|(number, _)| *number as f64 * self.width).collect();
         let value = |values: &Vec<f64>, thing| values.get(thing).copied().unwrap_or(f64::NAN);

@@ -1,10 +1,12 @@
 //! Levels that are not to be passed, where they are in sight of the curves.
 
-use super::chart::{Chart, Form, Limit};
+use super::chart::{Chart, Form, Limit, Peak};
+use crate::catalog::FigureId;
+use crate::summary::{Figure, Figures};
 
 /// What a run may not pass.
 #[derive(Debug)]
-pub struct Limits {
+pub(super) struct Limits {
     /// Memory, in bytes.
     pub memory: Option<f64>,
     /// Cores.
@@ -12,30 +14,51 @@ pub struct Limits {
 }
 
 /// The names of the charts whose highest point is marked, and which have a limit.
-pub const MEMORY: &str = "memory";
-pub const CPU: &str = "cpu";
+pub(super) const MEMORY: &str = "memory";
+pub(super) const CPU: &str = "cpu";
 
 impl Limits {
-    /// Marks the peak of a chart, and its limits where they are in sight.
-    pub fn mark(&self, chart: &mut Chart) {
+    /// Marks the peak of a chart as the run's figures have it, and its limits where they are in
+    /// sight.
+    pub(super) fn mark(&self, chart: &mut Chart, figures: &Figures) {
         let of_run = match chart.name.as_str() {
-            MEMORY => Some(("machine memory", self.memory)),
-            CPU => Some(("may use", Some(self.cores))),
+            MEMORY => Some((FigureId::MemoryPeak, "machine memory", self.memory)),
+            CPU => Some((FigureId::CpuCoresPeak, "limit", Some(self.cores))),
             _ => None,
         };
-        if let Some((name, value)) = of_run {
-            chart.peak = chart.highest();
+        if let Some((figure, name, value)) = of_run {
+            chart.peak = peak(chart, figures.get(figure));
             chart.limits.extend(value.map(|value| Limit { name: name.to_owned(), value }));
         }
-        let Some(peak) = chart.highest().filter(|_| chart.form != Form::Heat) else { return };
+        let Some(top) = chart.top().filter(|_| chart.form != Form::Heat) else { return };
         // Far above everything else a line would leave the rest no room.
         let (near, far): (Vec<Limit>, Vec<Limit>) =
-            chart.limits.drain(..).partition(|limit| peak.value > limit.value * 0.3);
+            chart.limits.drain(..).partition(|limit| top > limit.value * 0.3);
         chart.limits = near;
         for Limit { name, value } in far {
             chart.note =
                 format!("{} {}: {}.", chart.note, capital(&name), chart.scale.shown(value));
         }
+    }
+}
+
+/// The peak to mark: that of the figure, so that the chart and the summary say the same.
+///
+/// None where the figure has no moment, or where the chart shows something else: what a control
+/// group has includes the page cache, and sizes without shares may be above the figure.
+fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<Peak> {
+    let drawn = chart.highest()?;
+    let Some(figure) = figure.filter(|figure| figure.value.is_some()) else { return Some(drawn) };
+    if figure.source.starts_with("cgroup") && chart.name == MEMORY {
+        return Some(drawn);
+    }
+    let value = figure.value.filter(|value| drawn.value <= value * (1.0 + 1e-6))?;
+    match (figure.at_seconds, figure.before_seconds) {
+        (Some(at), _) => Some(Peak::at(at, value)),
+        (None, Some(at)) => {
+            Some(Peak { at, value, after: Some(figure.after_seconds.unwrap_or(0.0)) })
+        }
+        (None, None) => None,
     }
 }
 

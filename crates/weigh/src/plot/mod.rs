@@ -21,20 +21,19 @@ mod limits;
 mod people;
 #[cfg(feature = "png")]
 mod png;
-pub mod predecessors;
 mod programs;
 mod readings;
-mod steps;
+pub(crate) mod steps;
 mod sums;
 pub mod svg;
 #[cfg(test)]
 mod tests;
 mod thin;
-mod timeline;
-mod totals;
-mod window;
+pub(crate) mod timeline;
+pub(crate) mod window;
 
 pub use chart::{Chart, Form, Scale, Series};
+pub(crate) use choose::metric;
 pub use choose::{Error, charts, names};
 pub use gather::{Gallery, Gatherer};
 #[cfg(feature = "png")]

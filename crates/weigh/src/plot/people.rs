@@ -6,17 +6,17 @@ use crate::sample::{Entity, ProcessId, Table, numbering};
 
 /// The processes of the run that were seen on GPUs, by name.
 #[derive(Debug, Default)]
-pub struct People {
+pub(super) struct People {
     names: HashMap<ProcessId, String>,
 }
 
 /// Those of the run first, then by when they began and their pid, then by name: numbers by their
 /// value.
-pub type Order = (bool, u64, u32, Vec<(String, u64)>);
+pub(super) type Order = (bool, u64, u32, Vec<(String, u64)>);
 
 impl People {
     /// Takes in who is on GPUs at a tick. Of those of the run the name is known.
-    pub fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
+    pub(super) fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
         for entity in table.entities() {
             if let Entity::OnGpu(_, id) = entity
                 && let Some(name) = called(id)
@@ -27,7 +27,7 @@ impl People {
     }
 
     /// What somebody or something is called.
-    pub fn name(&self, entity: Entity) -> String {
+    pub(super) fn name(&self, entity: Entity) -> String {
         match entity {
             Entity::Single => String::new(),
             Entity::Cpu(number) => format!("CPU {number}"),
@@ -42,7 +42,7 @@ impl People {
     }
 
     /// Where somebody or something stands among the others.
-    pub fn order(&self, entity: &Entity) -> Order {
+    pub(super) fn order(&self, entity: &Entity) -> Order {
         match entity {
             Entity::Single => (false, 0, 0, Vec::new()),
             Entity::Cpu(number) => (false, u64::from(*number), 0, Vec::new()),

@@ -3,6 +3,9 @@
 //! A run of a few processes is shown process by process, a run of many program by program,
 //! and what is too small to be seen as "others". Which is which is only known at the end, so
 //! parts are merged as they become too many; a part keeps its colour in every chart.
+//!
+//! CPU time of the run that no sample has found at a process (of processes too short to be
+//! sampled, and of the last moments of others) is unattributed, which is no program.
 
 use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
 use super::crowd::Member;
@@ -15,7 +18,7 @@ use crate::sample::{ProcessId, numbering};
 
 /// What is counted for each program.
 #[derive(Debug, Clone)]
-pub struct Measure {
+pub(super) struct Measure {
     /// The chart's name.
     pub name: String,
     /// What the chart shows, before `by program`.
@@ -32,7 +35,7 @@ pub struct Measure {
 
 /// How a measure is shown over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub(super) enum Shown {
     /// As it is; it goes with the process.
     Level,
     /// What was counted so far; it stays when the process goes.
@@ -43,11 +46,11 @@ pub enum Shown {
 
 /// What is counted of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Of {
+pub(super) enum Of {
     /// The first of two columns, the second where that is not known or above it.
     Either(usize, usize),
-    /// The sum of two columns.
-    Both(usize, usize),
+    /// CPU time: the sum of two columns, or the third where that is finer.
+    CpuTime(usize, usize, Option<usize>),
     /// One column.
     Column(usize),
     /// That it is there.
@@ -62,7 +65,11 @@ impl Of {
             // The look at the first may be old: it is never above the second. NaN gives way.
             Of::Either(first, second) => known(first).min(known(second)),
             Of::Column(column) => known(column),
-            Of::Both(one, other) => known(one) + known(other),
+            // Clock ticks of both are cut off. The third may be old: then it is below them.
+            Of::CpuTime(user, system, finer) => {
+                let ticks = known(user) + known(system);
+                finer.map_or(ticks, |finer| ticks.max(known(finer)))
+            }
             Of::Being => 1.0,
         }
     }
@@ -70,7 +77,7 @@ impl Of {
 
 impl Measure {
     /// A metric of the catalogue, by program.
-    pub fn of(metric: &Metric, column: usize) -> Measure {
+    pub(super) fn of(metric: &Metric, column: usize) -> Measure {
         Measure {
             name: metric.name(),
             title: metric.label.to_owned(),
@@ -90,6 +97,15 @@ struct Slot {
     process: Option<ProcessId>,
 }
 
+/// CPU time as it is drawn: together not more than the run used.
+#[derive(Debug, Default)]
+struct Attributed {
+    /// What of each slot is drawn so far.
+    totals: Vec<f64>,
+    /// What the run had used when the last window ended.
+    run: f64,
+}
+
 #[derive(Debug)]
 struct Counter {
     measure: Measure,
@@ -104,18 +120,25 @@ struct Counter {
 
 /// What each program has and does, over time.
 #[derive(Debug)]
-pub struct Programs {
-    /// The first is the others.
+pub(super) struct Programs {
+    /// The first is the others, the second what is unattributed.
     slots: Vec<Slot>,
     counters: Vec<Counter>,
     merges: Vec<(usize, usize)>,
     by_process: bool,
-    /// CPU time that the run used and no process was seen with.
-    unseen: f64,
+    attributed: Attributed,
+    /// More cores than these cannot be busy.
+    cores: f64,
 }
 
 /// Where everybody is counted who has no slot.
 const OTHERS: usize = 0;
+
+/// Where CPU time of the run is counted that no sample has found at a process.
+const UNATTRIBUTED: usize = 1;
+
+/// The first slot of a process or program.
+const FIRST: usize = 2;
 
 /// Processes are told apart up to here.
 const MOST_PROCESSES: usize = MOST_SERIES - 1;
@@ -124,58 +147,60 @@ const MOST_PROCESSES: usize = MOST_SERIES - 1;
 const MOST_FOLLOWED: usize = 24;
 
 impl Programs {
-    /// Nobody yet. The first measure says how large a program is, the second what CPU time it
-    /// took: by these two the small ones are found.
-    pub fn new(measures: Vec<Measure>) -> Programs {
+    /// Nobody yet, on a machine of so many cores. The first measure says how large a program is,
+    /// the second what CPU time it took: by these two the small ones are found.
+    pub(super) fn new(measures: Vec<Measure>, cores: f64) -> Programs {
         let counter = |measure: Measure| Counter {
             curve: match measure.shown {
                 Shown::Rate => Curve::Rates(Window::from_start(), Steps::stack()),
-                Shown::Level | Shown::Total => Curve::Levels(Thinned::stack()),
+                Shown::Level => Curve::Levels(Thinned::stack()),
+                Shown::Total => Curve::Totals(Thinned::stack()),
             },
             measure,
-            sums: vec![0.0],
-            unknown: vec![0],
-            peaks: vec![0.0],
+            sums: vec![0.0; FIRST],
+            unknown: vec![0; FIRST],
+            peaks: vec![0.0; FIRST],
         };
+        let slot = |name: &str| Slot { program: name.to_owned(), process: None };
         Programs {
-            slots: vec![Slot { program: "others".to_owned(), process: None }],
+            slots: vec![slot("others"), slot("Unattributed")],
             counters: measures.into_iter().map(counter).collect(),
             merges: Vec::new(),
             by_process: true,
-            unseen: 0.0,
+            attributed: Attributed::default(),
+            cores,
         }
     }
 
     /// Programs are told apart from the beginning, not their processes. Before anybody comes.
-    pub fn tell_programs_apart(&mut self) {
+    pub(super) fn tell_programs_apart(&mut self) {
         self.by_process = false;
     }
 
     /// Slots that became one since the last time: the higher is part of the lower now.
-    pub fn take_merges(&mut self) -> Vec<(usize, usize)> {
+    pub(super) fn take_merges(&mut self) -> Vec<(usize, usize)> {
         std::mem::take(&mut self.merges)
     }
 
     /// Where somebody is counted.
-    pub fn slot(&mut self, id: ProcessId, program: &str) -> usize {
-        if self.by_process && self.slots.len() > MOST_PROCESSES {
+    pub(super) fn slot(&mut self, id: ProcessId, program: &str) -> usize {
+        if self.by_process && self.slots.len() - FIRST >= MOST_PROCESSES {
             self.by_process = false;
             self.slots.iter_mut().for_each(|slot| slot.process = None);
-            for from in (2..self.slots.len()).rev() {
-                let into = (1..from).find(|s| self.slots[*s].program == self.slots[from].program);
+            for from in (FIRST + 1..self.slots.len()).rev() {
+                let program = &self.slots[from].program;
+                let into = (FIRST..from).find(|slot| self.slots[*slot].program == *program);
                 if let Some(into) = into {
                     self.merge(from, into);
                 }
             }
         }
-        let named = self.slots.iter().skip(1).position(|slot| slot.program == program);
+        let named = self.slots.iter().skip(FIRST).position(|slot| slot.program == program);
         if let Some(place) = named.filter(|_| !self.by_process) {
-            return place + 1;
+            return place + FIRST;
         }
-        if self.slots.len() > MOST_FOLLOWED {
-            let weights = self.weights();
-            let smallest = (1..weights.len()).min_by(|a, b| weights[*a].total_cmp(&weights[*b]));
-            self.merge(smallest.unwrap_or(1), OTHERS);
+        if self.slots.len() - FIRST >= MOST_FOLLOWED {
+            self.merge_smallest();
         }
         let process = self.by_process.then_some(id);
         self.slots.push(Slot { program: program.to_owned(), process });
@@ -188,7 +213,7 @@ impl Programs {
     }
 
     /// A process runs another program now.
-    pub fn became(&mut self, member: &Member, id: ProcessId, program: &str) -> usize {
+    pub(super) fn became(&mut self, member: &Member, id: ProcessId, program: &str) -> usize {
         if self.by_process {
             self.slots[member.slot].program = program.to_owned();
             return member.slot;
@@ -202,7 +227,7 @@ impl Programs {
     }
 
     /// What is counted of somebody who has just come to a slot: nothing is known yet.
-    pub fn came(&mut self, slot: usize) -> Vec<f64> {
+    pub(super) fn came(&mut self, slot: usize) -> Vec<f64> {
         for counter in &mut self.counters {
             counter.add(slot, f64::NAN);
         }
@@ -210,7 +235,7 @@ impl Programs {
     }
 
     /// The values of a process changed.
-    pub fn changed(&mut self, member: &mut Member) {
+    pub(super) fn changed(&mut self, member: &mut Member) {
         for (counter, counted) in self.counters.iter_mut().zip(&mut member.counted) {
             let value = counter.measure.of.value(&member.values);
             if value.is_nan() {
@@ -228,31 +253,25 @@ impl Programs {
     }
 
     /// A process went.
-    pub fn went(&mut self, member: &Member) {
+    pub(super) fn went(&mut self, member: &Member) {
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
             counter.take(member.slot, *counted);
         }
     }
 
-    /// Everybody was looked at. The kernel's own count of the run's CPU time, where there is
-    /// one, tells what those took who were too short to be seen.
-    pub fn look(&mut self, at: f64, run_cpu: Option<f64>) {
-        let mut unseen = 0.0;
-        if let (Some(all), Some(cpu)) = (run_cpu, self.counters.get(CPU)) {
-            unseen = (all - cpu.sums.iter().sum::<f64>()).max(0.0);
-            self.unseen = self.unseen.max(unseen);
-        }
+    /// Everybody was sampled, and the run has used so much CPU time in all.
+    pub(super) fn look(&mut self, at: f64, run_cpu: f64) {
+        let sampled = self.counters.get(CPU).map_or(0.0, |cpu| cpu.sums.iter().sum());
         for counter in &mut self.counters {
-            // What is counted for nobody is counted for the others while we look. The clock
-            // ticks of processes come in late: a rate of the others is not taken back for it.
-            let extra = match counter.measure.shown {
-                Shown::Rate if counter.measure.is_cpu_time() => self.unseen,
-                Shown::Total if counter.measure.is_cpu_time() => unseen,
-                _ => 0.0,
-            };
-            counter.sums[OTHERS] += extra;
-            counter.look(at);
-            counter.sums[OTHERS] -= extra;
+            match (counter.measure.is_cpu_time(), counter.measure.shown) {
+                (true, Shown::Rate) => {
+                    self.attributed.window(counter, at, run_cpu, self.cores);
+                }
+                (true, Shown::Total) => {
+                    counter.look_with(at, (run_cpu - sampled).max(0.0));
+                }
+                _ => counter.look(at),
+            }
         }
     }
 
@@ -274,8 +293,15 @@ impl Programs {
         weights
     }
 
+    fn merge_smallest(&mut self) {
+        let weights = self.weights();
+        let smallest = (FIRST..weights.len()).min_by(|a, b| weights[*a].total_cmp(&weights[*b]));
+        self.merge(smallest.unwrap_or(FIRST), OTHERS);
+    }
+
     fn merge(&mut self, from: usize, into: usize) {
         self.slots.remove(from);
+        self.attributed.merge(from, into);
         for counter in &mut self.counters {
             let (sum, peak) = (counter.sums.remove(from), counter.peaks.remove(from));
             counter.sums[into] += sum;
@@ -288,16 +314,14 @@ impl Programs {
     }
 
     /// The charts, in the order of the measures; of what never was anything there is none.
-    pub fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
-        while self.slots.len() > MOST_SERIES {
-            let weights = self.weights();
-            let smallest = (1..weights.len()).min_by(|a, b| weights[*a].total_cmp(&weights[*b]));
-            self.merge(smallest.unwrap_or(1), OTHERS);
+    pub(super) fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
+        while self.slots.len() - FIRST >= MOST_SERIES {
+            self.merge_smallest();
         }
         let weights = self.weights();
-        let mut order: Vec<usize> = (1..self.slots.len()).collect();
+        let mut order: Vec<usize> = (FIRST..self.slots.len()).collect();
         order.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]));
-        order.push(OTHERS);
+        order.extend([OTHERS, UNATTRIBUTED]);
         let names: Vec<String> = self.slots.iter().map(Slot::name).collect();
         let parted = if self.by_process { BY_PROCESS } else { "by program" };
         let charts = self.counters.into_iter();
@@ -323,7 +347,43 @@ impl Slot {
 
 impl Measure {
     fn is_cpu_time(&self) -> bool {
-        matches!(self.of, Of::Both(..)) && self.unit == Unit::Seconds
+        matches!(self.of, Of::CpuTime(..))
+    }
+}
+
+impl Attributed {
+    /// Draws the CPU time of a window that is long enough for a rate.
+    ///
+    /// The run's count is exact, and clock ticks of processes come in late: what they have more
+    /// than the run used in this window was used before it, and is drawn when there is room. So
+    /// the areas together are what the run used, which is what the figures say.
+    fn window(&mut self, counter: &mut Counter, at: f64, run: f64, cores: f64) {
+        let Some(length) = counter.curve.due(at) else { return };
+        self.totals.resize(counter.sums.len(), 0.0);
+        let used = (run - self.run).clamp(0.0, cores * length);
+        let waits = counter.sums.iter().zip(&self.totals).enumerate();
+        let waiting: f64 = waits
+            .filter(|(slot, _)| *slot != UNATTRIBUTED)
+            .map(|(_, (sampled, drawn))| sampled - drawn)
+            .sum();
+        let share = if waiting > used { used / waiting } else { 1.0 };
+        for (slot, drawn) in self.totals.iter_mut().enumerate() {
+            *drawn += match slot {
+                // Less than this is what sums of floating-point numbers are apart.
+                UNATTRIBUTED if used - waiting < 1e-6 => 0.0,
+                UNATTRIBUTED => used - waiting,
+                slot => (counter.sums[slot] - *drawn) * share,
+            };
+        }
+        self.run = run;
+        counter.curve.push(at, &self.totals);
+    }
+
+    fn merge(&mut self, from: usize, into: usize) {
+        if from < self.totals.len() {
+            let drawn = self.totals.remove(from);
+            self.totals[into] += drawn;
+        }
     }
 }
 
@@ -340,6 +400,12 @@ impl Counter {
         if self.measure.shown == Shown::Level {
             if level.is_nan() { self.unknown[slot] -= 1 } else { self.sums[slot] -= level }
         }
+    }
+
+    /// The same, with so much that is unattributed.
+    fn look_with(&mut self, at: f64, unattributed: f64) {
+        self.sums[UNATTRIBUTED] = unattributed;
+        self.look(at);
     }
 
     fn look(&mut self, at: f64) {
@@ -373,7 +439,11 @@ impl Counter {
             .enumerate()
             .map(|(place, slot)| Series {
                 name: names[*slot].clone(),
-                colour: if *slot == OTHERS { MOST_SERIES - 1 } else { place },
+                colour: match *slot {
+                    OTHERS => MOST_SERIES - 1,
+                    UNATTRIBUTED => MOST_SERIES,
+                    _ => place,
+                },
                 values: std::mem::take(&mut columns[*slot]),
             })
             .filter(|series| is_something(&series.values))

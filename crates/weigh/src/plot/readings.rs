@@ -9,7 +9,7 @@ use crate::sample::{Since, Total};
 
 /// Turns the totals of things into rates.
 #[derive(Debug, Clone)]
-pub struct Readings {
+pub(super) struct Readings {
     basis: Basis,
     before: Vec<Option<Total>>,
     rates: Vec<f64>,
@@ -19,7 +19,7 @@ pub struct Readings {
 
 /// A stretch of time and the rates in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stretch<'a> {
+pub(super) struct Stretch<'a> {
     /// When it began.
     pub from: f64,
     /// When it ended.
@@ -30,13 +30,13 @@ pub struct Stretch<'a> {
 
 impl Readings {
     /// Of totals that may be older than those who watch them.
-    pub fn over(basis: Basis) -> Readings {
+    pub(super) fn over(basis: Basis) -> Readings {
         Readings { basis, before: Vec::new(), rates: Vec::new(), since: None }
     }
 
     /// Takes in the totals of all things that a tick has, and gives the rates up to now when
     /// there is anything new. Whoever is not there, came just now or went back has no rate.
-    pub fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<Stretch<'_>> {
+    pub(super) fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<Stretch<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
         let mut reached = f64::NEG_INFINITY;

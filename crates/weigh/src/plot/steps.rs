@@ -8,7 +8,7 @@ use super::extremes::{self, Shape, cell};
 
 /// Stretches of time with their rates.
 #[derive(Debug, Clone)]
-pub struct Steps {
+pub(crate) struct Steps {
     /// What a column holds in stretches from before it came.
     absent: f64,
     /// Whether the sum of all columns is drawn, too, and keeps its extremes.
@@ -44,22 +44,22 @@ const FIRST_WIDTH: f64 = 1e-3;
 
 impl Steps {
     /// Lines beside each other; in stretches from before a column came nothing is known of it.
-    pub fn lines() -> Steps {
+    pub(crate) fn lines() -> Steps {
         Steps { absent: f64::NAN, summed: false, columns: 0, width: FIRST_WIDTH, buckets: vec![] }
     }
 
     /// Areas on top of each other; before a column came it was zero.
-    pub fn stack() -> Steps {
+    pub(crate) fn stack() -> Steps {
         Steps { absent: 0.0, summed: true, ..Steps::lines() }
     }
 
     /// How many columns there are.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
     /// Takes in the rates of a stretch that begins where the last one ended.
-    pub fn push(&mut self, from: f64, to: f64, values: &[f64]) {
+    pub(crate) fn push(&mut self, from: f64, to: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (to.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
@@ -101,7 +101,7 @@ impl Steps {
     }
 
     /// Adds one column to another and leaves it out.
-    pub fn merge(&mut self, from: usize, into: usize) {
+    pub(crate) fn merge(&mut self, from: usize, into: usize) {
         for bucket in &mut self.buckets {
             bucket.areas.resize(self.columns, (0.0, 0.0));
             let (area, known) = bucket.areas[from];
@@ -117,7 +117,7 @@ impl Steps {
     }
 
     /// The ends of the steps, and the values of each column.
-    pub fn finish(mut self) -> (Vec<f64>, Vec<Vec<f64>>) {
+    pub(crate) fn finish(mut self) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut steps: Vec<(f64, Vec<f64>)> = Vec::new();
         for bucket in &mut self.buckets {
             bucket.prune(self.columns, self.absent, self.summed);

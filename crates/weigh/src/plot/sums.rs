@@ -4,7 +4,7 @@ use crate::catalog::{Kind, Metric, Whose};
 
 /// The sum of every process metric, kept up to date by what changes.
 #[derive(Debug)]
-pub struct Sums {
+pub(super) struct Sums {
     metrics: Vec<&'static Metric>,
     totals: Vec<f64>,
     /// How many of those alive have a value.
@@ -15,7 +15,7 @@ pub struct Sums {
 
 impl Sums {
     /// Nothing yet, of these metrics.
-    pub fn new(metrics: &[&'static Metric]) -> Sums {
+    pub(super) fn new(metrics: &[&'static Metric]) -> Sums {
         let count = metrics.len();
         Sums {
             metrics: metrics.to_vec(),
@@ -25,11 +25,17 @@ impl Sums {
         }
     }
 
-    /// One value of one process changed; NaN when it was not known before.
-    pub fn change(&mut self, column: usize, old: f64, new: f64) {
+    /// One value of one process changed; NaN when it was not known before, or is not any more.
+    pub(super) fn change(&mut self, column: usize, old: f64, new: f64) {
+        if old.is_nan() && new.is_nan() {
+            return;
+        }
         if old.is_nan() {
             self.known[column] += 1;
             self.totals[column] += new;
+        } else if new.is_nan() {
+            self.known[column] -= 1;
+            self.totals[column] -= old;
         } else {
             let rise = new - old;
             let is_level = self.metrics[column].kind == Kind::Gauge;
@@ -40,7 +46,7 @@ impl Sums {
 
     /// A process went with these values. Levels go with it. What it counted stays: in the
     /// sum, or with its parent when that is followed, too, and takes the count over.
-    pub fn went(&mut self, values: &[f64], stays: bool) {
+    pub(super) fn went(&mut self, values: &[f64], stays: bool) {
         for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             self.known[column] -= 1;
             let metric = self.metrics[column];
@@ -56,7 +62,7 @@ impl Sums {
     }
 
     /// The sums now that so many are alive. A level that is not known of somebody has no sum.
-    pub fn now(&mut self, alive: usize) -> &[f64] {
+    pub(super) fn now(&mut self, alive: usize) -> &[f64] {
         for (column, metric) in self.metrics.iter().enumerate() {
             let (known, total) = (self.known[column] as usize, self.totals[column]);
             let shown = &mut self.shown[column];
@@ -79,7 +85,7 @@ mod tests {
 
     metrics! {
         /// For the tests.
-        pub struct Counts in Process / "counts", "Counts" {
+        struct Counts in Process / "counts", "Counts" {
             /// A level.
             level: Gauge u64 One, "Level", from "here";
             /// Its own.

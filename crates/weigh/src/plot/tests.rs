@@ -2,80 +2,77 @@
 
 mod gpus;
 
-use std::time::Duration;
-
 use super::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
 use super::svg::{Look, draw};
 use super::{Gallery, Gatherer};
-use crate::catalog::Unit;
+use crate::catalog::{Metric, Unit};
 use crate::collect;
-use crate::collect::own::OwnTicks;
-use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
+use crate::collect::process::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState};
 use crate::collect::task_clock::RunCpu;
-use crate::host::facts::Facts;
-use crate::host::wait::Usage;
-use crate::record::{Entry, Event, Manifest};
+use crate::record::Moment;
 use crate::sample::{Entity, ProcessId, Tick};
 use crate::settings::Settings;
+use crate::summary::{Accumulator, Figures};
+use crate::testing::{FakeRun, MIB, cpu, memory};
 
-/// A run that is told tick by tick.
-struct Told {
-    gatherer: Gatherer,
-    tick: Tick,
+/// The process of a pid.
+fn id(pid: u32) -> ProcessId {
+    ProcessId { pid, started: u64::from(pid) }
 }
 
-fn manifest() -> Manifest {
-    let (settings, second) = (Settings::default(), Duration::from_secs(1));
-    Manifest::new(&settings, &["work".to_owned()], Facts::example(), second)
-}
-
-impl Told {
-    fn begin() -> Told {
-        let groups = collect::all_groups();
-        let command = ["work".to_owned()];
-        let settings = Settings::default();
-        let manifest = Manifest::new(&settings, &command, Facts::example(), Duration::from_secs(1));
-        Told { gatherer: Gatherer::new(&manifest, &groups, &[]), tick: Tick::new(&groups) }
-    }
-
-    fn happens(&mut self, seconds: f64, event: Event) {
-        self.gatherer.event(&Entry { seconds, event });
-    }
-
-    fn comes(&mut self, seconds: f64, pid: u32, name: &str) {
-        let (started, parent, command) = (u64::from(pid), 1, None);
-        let name = name.to_owned();
-        self.happens(
-            seconds,
-            Event::ProcessStart { pid, started, parent, name, command, tool: None },
-        );
-    }
-
-    fn goes(&mut self, seconds: f64, pid: u32, usage: Option<Usage>) {
-        let started = u64::from(pid);
-        self.happens(seconds, Event::ended(ProcessId { pid, started }, None, usage));
-    }
-
-    /// Everybody is looked at; who has a row has this size and this much CPU time.
-    fn look(&mut self, seconds: f64, rows: &[(u32, u64, f64)], run_cpu: Option<f64>) {
-        self.tick.begin(Duration::from_secs_f64(seconds));
+/// A sample of the run: who has a row has this size and this much CPU time.
+fn processes(rows: &[(u32, u64, f64)], run_cpu: Option<f64>) -> impl FnOnce(&mut Tick) {
+    move |tick| {
         for (pid, rss, user) in rows {
-            let id = Entity::Process(ProcessId { pid: *pid, started: u64::from(*pid) });
-            let (cpu, memory) = (ProcessCpu::default(), ProcessMemory::default());
-            self.tick.put(id, &ProcessCpu { user: Some(*user), system: Some(0.0), ..cpu });
-            self.tick.put(id, &ProcessMemory { rss: Some(*rss), ..memory });
-            self.tick.put(id, &ProcessState { threads: Some(2), ..ProcessState::default() });
+            let (rss, address_space) = (Some(*rss), Some(AddressSpace::Own));
+            let memory = ProcessMemory { rss, address_space, ..ProcessMemory::default() };
+            cpu(tick, id(*pid), *user, 0.0);
+            tick.put(Entity::Process(id(*pid)), &memory);
+            let state = ProcessState { threads: Some(2), ..ProcessState::default() };
+            tick.put(Entity::Process(id(*pid)), &state);
         }
-        self.tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: None });
         if run_cpu.is_some() {
-            self.tick.put(Entity::Single, &RunCpu { time: run_cpu });
+            tick.put(Entity::Single, &RunCpu { time: run_cpu, ..RunCpu::default() });
         }
-        self.gatherer.tick(&self.tick);
     }
+}
 
-    fn ends(self) -> Gallery {
-        self.gatherer.finish()
+/// A sample of a parent of this size, and of a vfork child that has no size of its own.
+fn vfork(parent: (u32, u64), child: u32) -> impl FnOnce(&mut Tick) {
+    move |tick| {
+        for (pid, rss) in [(parent.0, Some(parent.1)), (child, None)] {
+            let whose = if rss.is_some() { AddressSpace::Own } else { AddressSpace::Shared };
+            let memory = ProcessMemory { address_space: Some(whose), ..Default::default() };
+            tick.put(Entity::Process(id(pid)), &ProcessMemory { rss, pss: rss, ..memory });
+        }
     }
+}
+
+/// The charts of a run.
+fn drawn(run: &FakeRun) -> Gallery {
+    with_figures(run, gatherer(run, &[])).0
+}
+
+/// Gathers the usual charts, and those of these metrics.
+fn gatherer(run: &FakeRun, asked_for: &[&'static Metric]) -> Gatherer {
+    let groups = collect::groups(&Settings::default().sources());
+    Gatherer::new(&run.manifest, &groups, asked_for)
+}
+
+fn with_figures(run: &FakeRun, mut gatherer: Gatherer) -> (Gallery, Figures) {
+    let mut summary = Accumulator::new(&run.manifest);
+    run.replay(|moment| match moment {
+        Moment::Tick(tick) => {
+            summary.tick(tick);
+            gatherer.tick(tick, &summary);
+        }
+        Moment::Event(entry) => {
+            summary.event(entry);
+            gatherer.event(entry);
+        }
+    });
+    let figures = summary.finish().figures;
+    (gatherer.finish(&figures), figures)
 }
 
 fn chart<'a>(gallery: &'a Gallery, name: &str) -> &'a Chart {
@@ -90,14 +87,14 @@ fn series<'a>(chart: &'a Chart, name: &str) -> &'a [f64] {
 
 #[test]
 fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
-    let mut told = Told::begin();
-    told.comes(0.0, 10, "one");
-    told.comes(0.0, 11, "two");
-    told.look(0.0, &[(10, 100, 0.0), (11, 50, 0.0)], None);
-    told.look(1.0, &[(10, 200, 1.0)], None);
-    told.goes(1.5, 10, None);
-    told.look(2.0, &[], None);
-    let gallery = told.ends();
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    run.starts(0.0, id(11), "two");
+    run.sample(0.0, processes(&[(10, 100, 0.0), (11, 50, 0.0)], None));
+    run.sample(1.0, processes(&[(10, 200, 1.0)], None));
+    run.exits(1.5, id(10));
+    run.sample(2.0, processes(&[], None));
+    let gallery = drawn(&run);
     let memory = chart(&gallery, "memory");
     assert_eq!(memory.title, "Memory by process");
     assert_eq!(memory.times, [0.0, 1.0, 2.0]);
@@ -113,21 +110,21 @@ fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
 
 #[test]
 fn many_processes_are_shown_by_program_and_the_small_ones_together() {
-    let mut told = Told::begin();
+    let mut run = FakeRun::new();
     for pid in 0..3000 {
-        told.comes(0.0, pid, &format!("tool-{}", pid % 40));
+        run.starts(0.0, id(pid), &format!("tool-{}", pid % 40));
     }
     // Every program has 75 processes; the ones with higher numbers are larger.
     let rows: Vec<_> = (0..3000).map(|pid| (pid, u64::from(pid % 40) + 1, 0.0)).collect();
-    told.look(0.0, &rows, None);
-    told.look(1.0, &[], None);
-    let gallery = told.ends();
+    run.sample(0.0, processes(&rows, None));
+    run.sample(1.0, processes(&[], None));
+    let gallery = drawn(&run);
     let memory = chart(&gallery, "memory");
     assert_eq!(memory.title, "Memory by program");
     assert_eq!(memory.series.len(), 8);
     assert_eq!(series(memory, "tool-39"), [75.0 * 40.0; 2]);
     let all: f64 = memory.series.iter().map(|series| series.values[0]).sum();
-    assert_eq!(all, 75.0 * (1..=40).sum::<u32>() as f64, "nothing is lost among the others");
+    assert_eq!(all, 75.0 * f64::from((1..=40).sum::<u32>()), "nothing is lost among the others");
     assert_eq!(memory.series.last().unwrap().name, "others");
     // A program has its colour in every chart.
     let colour = |name: &str| {
@@ -138,52 +135,147 @@ fn many_processes_are_shown_by_program_and_the_small_ones_together() {
 }
 
 #[test]
-fn cpu_time_of_those_too_short_to_be_seen_is_with_the_others() {
-    let mut told = Told::begin();
-    told.comes(0.0, 10, "one");
-    told.look(0.0, &[(10, 100, 0.0)], Some(0.0));
-    told.look(1.0, &[(10, 100, 0.5)], Some(1.5));
-    told.look(2.0, &[(10, 100, 1.0)], Some(2.0));
-    let gallery = told.ends();
+fn cpu_time_of_processes_too_short_to_be_sampled_is_unattributed() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    run.sample(0.0, processes(&[(10, 100, 0.0)], Some(0.0)));
+    run.sample(1.0, processes(&[(10, 100, 0.5)], Some(1.5)));
+    run.sample(2.0, processes(&[(10, 100, 1.0)], Some(2.0)));
+    let gallery = drawn(&run);
     let time = chart(&gallery, "cpu-time");
     assert_eq!(series(time, "one 10"), [0.0, 0.5, 1.0]);
-    assert_eq!(series(time, "others"), [0.0, 1.0, 1.0]);
-    assert_eq!(series(chart(&gallery, "cpu"), "others"), [1.0, 0.0]);
+    assert_eq!(series(time, "Unattributed"), [0.0, 1.0, 1.0]);
+    let cpu = chart(&gallery, "cpu");
+    assert_eq!(series(cpu, "Unattributed"), [1.0, 0.0]);
+    assert!(cpu.series.iter().all(|series| series.name != "others"), "no program was folded");
+}
+
+#[test]
+fn marked_peak_of_the_cpu_chart_is_the_figure() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    // Dense samples at first; clock ticks of the process come in late, and all at once.
+    let looks = [
+        (0.003, 0.0, 0.003),
+        (0.013, 0.01, 0.013),
+        (0.103, 0.08, 0.101),
+        (0.153, 0.13, 0.15),
+        (0.323, 0.36, 0.47),
+        (0.523, 0.75, 0.82),
+        (1.523, 0.78, 0.85),
+    ];
+    for (at, process, all) in looks {
+        run.sample(at, processes(&[(10, 100, process)], Some(all)));
+    }
+    let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
+    let (cpu, figure) = (chart(&gallery, "cpu"), &figures["cpu_cores_peak"]);
+    let peak = cpu.peak.unwrap();
+    assert_eq!((Some(peak.value), Some(peak.at)), (figure.value, figure.at_seconds));
+    let drawn = cpu.highest().unwrap();
+    assert!((drawn.value - peak.value).abs() < 1e-9 && drawn.at == peak.at, "{drawn:?} {peak:?}");
+    // What is drawn together is what the run used.
+    let before = std::iter::once(&0.0).chain(&cpu.times);
+    let lengths: Vec<f64> = cpu.times.iter().zip(before).map(|(to, from)| to - from).collect();
+    let area: f64 = cpu
+        .series
+        .iter()
+        .map(|series| {
+            series.values.iter().zip(&lengths).map(|(rate, length)| rate * length).sum::<f64>()
+        })
+        .sum();
+    assert!((area - 0.85).abs() < 1e-9, "{area}");
+}
+
+#[test]
+fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    // A steady 0.04 cores: a clock tick of 10 ms comes every quarter of a second.
+    for step in 0..=20 {
+        let at = f64::from(step) * 0.1;
+        let (ticks, ran) = ((at * 4.0).floor() * 0.01, at * 0.04);
+        let cpu = ProcessCpu { user: Some(ticks), system: Some(0.0), ..ProcessCpu::default() };
+        run.sample(at, |tick| {
+            tick.put(Entity::Process(id(10)), &ProcessCpu { run_time: Some(ran), ..cpu });
+            tick.put(Entity::Single, &RunCpu { time: Some(ran), ..RunCpu::default() });
+        });
+    }
+    let gallery = drawn(&run);
+    let cpu = chart(&gallery, "cpu");
+    let rates = series(cpu, "one 10");
+    assert!(rates.iter().all(|rate| (rate - 0.04).abs() < 1e-6), "{rates:?}");
+    let rest = cpu.series.iter().find(|series| series.name == "Unattributed");
+    assert!(rest.is_none_or(|rest| rest.values.iter().all(|rate| *rate < 1e-9)), "{rest:?}");
+    let lines = chart(&gallery, "process-cpu-cores");
+    assert!(lines.series.iter().all(|series| series.name != "Run time"), "{:?}", lines.title);
+}
+
+#[test]
+fn marked_peak_of_the_memory_chart_is_the_figure_also_when_no_sample_met_it() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    for (at, rss, high_water) in [(1.0, 50, 50), (2.0, 60, 300), (3.0, 40, 300)] {
+        let (rss, high_water) = (rss * MIB, high_water * MIB);
+        run.sample(at, |tick| memory(tick, id(10), rss, high_water, Some(rss)));
+    }
+    let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
+    let (memory, figure) = (chart(&gallery, "memory"), &figures["memory_peak_bytes"]);
+    let peak = memory.peak.unwrap();
+    assert_eq!((Some(peak.value), figure.at_seconds), (figure.value, None));
+    assert_eq!((peak.after, Some(peak.at)), (figure.after_seconds, figure.before_seconds));
+    assert_eq!((peak.after, peak.at), (Some(1.0), 2.0));
+    let drawn = draw(memory, ALONE);
+    assert!(drawn.contains("300 MiB between 1.00 s and 2.00 s"), "{drawn}");
+    assert!(drawn.contains("peak-span") && !drawn.contains("class=\"peak-dot"), "{drawn}");
 }
 
 #[test]
 fn a_program_that_becomes_another_takes_its_memory_along() {
-    let mut told = Told::begin();
+    let mut run = FakeRun::new();
     for pid in 0..9 {
-        told.comes(0.0, pid, "shell");
+        run.starts(0.0, id(pid), "shell");
     }
-    told.look(0.0, &(0..9).map(|pid| (pid, 10, 0.0)).collect::<Vec<_>>(), None);
-    let name = "worker".to_owned();
-    told.happens(0.5, Event::ProcessExec { pid: 3, started: 3, name, command: None, tool: None });
-    told.look(1.0, &[(3, 70, 0.0)], None);
-    let gallery = told.ends();
+    run.sample(0.0, processes(&(0..9).map(|pid| (pid, 10, 0.0)).collect::<Vec<_>>(), None));
+    run.exec(0.5, id(3), "worker");
+    run.sample(1.0, processes(&[(3, 70, 0.0)], None));
+    let gallery = drawn(&run);
     let memory = chart(&gallery, "memory");
     assert_eq!(series(memory, "shell"), [90.0, 80.0]);
     assert_eq!(series(memory, "worker"), [0.0, 70.0]);
 }
 
 #[test]
+fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    run.starts(0.0, id(11), "one");
+    run.sample(0.0, vfork((10, 400), 11));
+    // The child calls exec: its size is known before its proportional part is.
+    run.sample(1.0, processes(&[(11, 3, 0.0)], None));
+    let mut gatherer = gatherer(&run, &[]);
+    gatherer.crowd_by_program();
+    let (gallery, _) = with_figures(&run, gatherer);
+    assert_eq!(series(chart(&gallery, "memory"), "one"), [400.0, 403.0]);
+    let sums = chart(&gallery, "process-memory-bytes");
+    assert_eq!(series(sums, "Resident"), [400.0, 403.0]);
+}
+
+#[test]
 fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
     let groups = collect::all_groups();
     let uss = groups.iter().copied().flatten().find(|m| m.name() == "process.memory.uss");
-    let mut told = Told::begin();
-    told.gatherer = Gatherer::new(&manifest(), &groups, &[uss.unwrap()]);
-    told.comes(0.0, 10, "one");
-    told.look(0.0, &[(10, 100, 0.0)], None);
-    told.look(1.0, &[(10, 100, 0.0)], None);
-    let gallery = told.ends();
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(10), "one");
+    run.sample(0.0, processes(&[(10, 100, 0.0)], None));
+    run.sample(1.0, processes(&[(10, 100, 0.0)], None));
+    let (gallery, _) = with_figures(&run, gatherer(&run, &[uss.unwrap()]));
     assert!(gallery.all().all(|chart| chart.name != "process.memory.uss"));
     assert_eq!(series(chart(&gallery, "memory"), "one 10"), [100.0; 2], "its resident size is");
 }
 
 #[test]
 fn a_run_that_was_never_looked_at_has_no_charts() {
-    let gallery = Told::begin().ends();
+    let gallery = drawn(&FakeRun::new());
     assert_eq!(gallery.all().count(), 0);
 }
 
@@ -219,7 +311,8 @@ const ALONE: Look = Look { width: 900.0, height: 380.0, alone: true };
 
 #[test]
 fn whatever_somebody_is_called_is_drawn_as_text() {
-    for form in [Form::Lines, Form::Rates, Form::Stack, Form::StackedRates, Form::Heat] {
+    let areas = [Form::Stack, Form::StackedTotals, Form::StackedRates];
+    for form in [Form::Lines, Form::Totals, Form::Rates, Form::Heat].into_iter().chain(areas) {
         let drawn = draw(&example(form), ALONE);
         assert!(!drawn.contains("<script"), "{drawn}");
         assert!(!drawn.contains('\u{1b}') && !drawn.contains('\u{202e}'));
@@ -234,6 +327,28 @@ fn what_is_not_known_is_a_gap_in_the_line() {
     let line = drawn.lines().find(|line| line.contains("class=\"line c1\"")).unwrap();
     assert_eq!(line.matches('M').count(), 2, "{line}");
     assert!(!drawn.contains("<style>"), "the page has its own");
+}
+
+/// The points of the first path of a class, as numbers.
+fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
+    let line = drawn.lines().find(|line| line.contains(&format!("class=\"{class}\""))).unwrap();
+    let (_, path) = line.split_once(" d=\"").unwrap();
+    path.split('"').next().unwrap()
+}
+
+#[test]
+fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
+    let mut chart = example(Form::Stack);
+    chart.series.truncate(1);
+    chart.series[0].values = vec![3.0, 1.0, 2.0];
+    for (form, class) in [(Form::Stack, "area c0"), (Form::Lines, "line c0")] {
+        let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
+        assert!(!path(&drawn, class).contains('L'), "{}", path(&drawn, class));
+    }
+    for (form, class) in [(Form::StackedTotals, "area c0"), (Form::Totals, "line c0")] {
+        let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
+        assert!(path(&drawn, class).contains('L'), "{}", path(&drawn, class));
+    }
 }
 
 #[test]

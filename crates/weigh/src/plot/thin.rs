@@ -8,7 +8,7 @@ use super::extremes::{self, Shape, cell, sum};
 
 /// Rows of values over time, as few as a picture needs.
 #[derive(Debug, Clone)]
-pub struct Thinned {
+pub(super) struct Thinned {
     /// What a column holds in rows from before it came.
     absent: f64,
     /// Whether the sum of all columns is drawn, too, and keeps its extremes.
@@ -51,12 +51,12 @@ const FIRST_WIDTH: f64 = 1e-3;
 
 impl Thinned {
     /// Lines beside each other; in rows from before a column came nothing is known of it.
-    pub fn lines(columns: usize) -> Thinned {
+    pub(super) fn lines(columns: usize) -> Thinned {
         Thinned::new(columns, f64::NAN, false)
     }
 
     /// Areas on top of each other; before a column came it was zero.
-    pub fn stack() -> Thinned {
+    pub(super) fn stack() -> Thinned {
         Thinned::new(0, 0.0, true)
     }
 
@@ -67,13 +67,13 @@ impl Thinned {
     }
 
     /// How many columns there are.
-    pub fn columns(&self) -> usize {
+    pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
     /// Takes in the values at a moment that is not before the last one. More values than
     /// columns add columns.
-    pub fn push(&mut self, at: f64, values: &[f64]) {
+    pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (at.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
@@ -151,7 +151,7 @@ impl Thinned {
     }
 
     /// Adds one column to another and leaves it out.
-    pub fn merge(&mut self, from: usize, into: usize) {
+    pub(super) fn merge(&mut self, from: usize, into: usize) {
         let rows = self.buckets.iter_mut().flat_map(|bucket| &mut bucket.rows);
         for row in rows.chain(&mut self.last) {
             row.values.resize(self.columns, self.absent);
@@ -166,7 +166,7 @@ impl Thinned {
     }
 
     /// The times, and the values of each column.
-    pub fn finish(mut self) -> (Vec<f64>, Vec<Vec<f64>>) {
+    pub(super) fn finish(mut self) -> (Vec<f64>, Vec<Vec<f64>>) {
         for bucket in &mut self.buckets {
             bucket.prune(self.columns, self.absent, self.summed);
         }
@@ -296,7 +296,7 @@ mod tests {
                 place if place % 2 == 0 => [9.0, 0.0],
                 _ => [0.0, 9.0],
             };
-            thinned.push(place as f64 * 0.01, &values);
+            thinned.push(f64::from(place) * 0.01, &values);
         }
         let (times, columns) = thinned.finish();
         let highest = (0..times.len()).map(|place| columns[0][place] + columns[1][place]);

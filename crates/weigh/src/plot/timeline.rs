@@ -10,11 +10,11 @@ const MOST_BANDS: usize = 300;
 const MOST_MARKS: usize = 100;
 
 /// Phases inside each other are drawn up to this depth.
-pub const DEEPEST: usize = 2;
+pub(crate) const DEEPEST: usize = 2;
 
 /// Follows what happens in a run.
 #[derive(Debug, Default)]
-pub struct Times {
+pub(crate) struct Times {
     timeline: Timeline,
     /// Phases that last, by their ids: where their band is.
     open: HashMap<String, usize>,
@@ -23,12 +23,12 @@ pub struct Times {
 
 impl Times {
     /// Something was measured.
-    pub fn reach(&mut self, at: f64) {
+    pub(crate) fn reach(&mut self, at: f64) {
         self.timeline.end = self.timeline.end.max(at);
     }
 
     /// Something happened.
-    pub fn event(&mut self, entry: &Entry) {
+    pub(crate) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 let around = parent.as_ref().and_then(|parent| self.depths.get(parent));
@@ -52,7 +52,7 @@ impl Times {
     }
 
     /// All of it. What lies outside of the run is put to its ends: a recording may be anybody's.
-    pub fn finish(mut self) -> Timeline {
+    pub(crate) fn finish(mut self) -> Timeline {
         let end = self.timeline.end;
         let inside = |at: f64| if at.is_nan() { 0.0 } else { at.clamp(0.0, end) };
         let (bands, marks) = (&mut self.timeline.bands, &mut self.timeline.marks);

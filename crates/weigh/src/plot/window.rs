@@ -2,7 +2,7 @@
 
 /// Turns totals into rates.
 #[derive(Debug, Clone, Default)]
-pub struct Window {
+pub(crate) struct Window {
     since: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
@@ -10,32 +10,33 @@ pub struct Window {
     absent: f64,
 }
 
-/// Clock ticks are 10 ms apart: over a shorter window they say nothing about a rate.
-pub(super) const SHORTEST: f64 = 0.1;
+pub(crate) use crate::summary::SHORTEST_WINDOW as SHORTEST;
 
 impl Window {
     /// Of totals that were zero when the run began.
-    pub fn from_start() -> Window {
+    pub(crate) fn from_start() -> Window {
         Window { since: Some(0.0), ..Window::default() }
     }
 
     /// Of things that may come late, with totals that are older than they: nothing is known of
     /// what was before.
-    pub fn of_things() -> Window {
+    pub(crate) fn of_things() -> Window {
         Window { absent: f64::NAN, ..Window::default() }
+    }
+
+    /// How long the window is now, when it is long enough for a rate.
+    pub(crate) fn due(&self, at: f64) -> Option<f64> {
+        self.since.map(|since| at - since).filter(|length| *length >= SHORTEST)
     }
 
     /// The rates up to now and since when, when the window is long enough. A total that was not known
     /// before, or that goes back, has no rate.
-    pub fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
+    pub(crate) fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
         let Some(since) = self.since else {
             self.begin(at, totals);
             return None;
         };
-        let length = at - since;
-        if length < SHORTEST {
-            return None;
-        }
+        let length = self.due(at)?;
         self.before.resize(totals.len().max(self.before.len()), self.absent);
         self.rates.clear();
         self.rates.extend(
@@ -54,7 +55,7 @@ impl Window {
     }
 
     /// One column is part of another from now on.
-    pub fn merge(&mut self, from: usize, into: usize) {
+    pub(crate) fn merge(&mut self, from: usize, into: usize) {
         let most = self.before.len().max(from + 1).max(into + 1);
         self.before.resize(most, self.absent);
         self.before[into] += self.before[from];

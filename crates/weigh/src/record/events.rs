@@ -119,6 +119,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         account: Option<Account>,
     },
+    /// A `weigh mark` or `weigh phase` inside the run has sent its last message: what it used
+    /// itself is in the counters of whoever waited for it, and is not the run's.
+    Helper(Helper),
     /// Somebody marked this moment.
     Mark {
         /// With these words.
@@ -207,6 +210,46 @@ pub enum Why {
     Asked,
 }
 
+/// A process of weigh's own inside the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Helper {
+    /// The phase inside whose command it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<String>,
+    /// What it has used.
+    #[serde(flatten)]
+    pub used: HelperUsage,
+}
+
+/// What `weigh mark` and `weigh phase` inside a run have used themselves, until their last message.
+/// What their exits took is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct HelperUsage {
+    /// Since their program began.
+    pub usage: Usage,
+    /// Before that: fork, exec and the loader. Zero for a process that had been another program
+    /// for longer than that takes.
+    pub startup: Usage,
+    /// I/O, the message included.
+    pub io: Io,
+}
+
+impl HelperUsage {
+    /// What it used in all.
+    pub fn all(&self) -> Usage {
+        let mut all = self.usage;
+        all.add(&self.startup);
+        all
+    }
+
+    /// Adds what another one used.
+    pub fn add(&mut self, other: &HelperUsage) {
+        self.usage.add(&other.usage);
+        self.startup.add(&other.startup);
+        self.io = self.io.and(&other.io);
+    }
+}
+
 /// What a phase knows of its command beside what `wait4` says.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Account {
@@ -219,6 +262,13 @@ pub struct Account {
     pub rss_before_exec_bytes: u64,
 }
 
+impl Account {
+    /// The same, where children that are not the command's were waited for and had this size.
+    pub fn not_below(self, bytes: u64) -> Account {
+        Account { rss_before_exec_bytes: self.rss_before_exec_bytes.max(bytes), ..self }
+    }
+}
+
 /// The exact account of a run at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnd {
@@ -226,6 +276,11 @@ pub struct RunEnd {
     pub end: End,
     /// From exec to exit, in seconds.
     pub duration_seconds: f64,
+    /// From exec until the last process was reaped, in seconds, or until this account was closed
+    /// when processes were left: the time in which what is counted here was used. Null in
+    /// recordings of older versions; [`Reaping`] knows it then.
+    #[serde(default)]
+    pub measured_seconds: Option<f64>,
     /// What everything that weigh reaped used, from `wait4`.
     pub reaped: Usage,
     /// CPU time of every process of the run, from the perf task clock.
@@ -236,13 +291,17 @@ pub struct RunEnd {
     pub left: Vec<u32>,
     /// Whether processes may have come and gone between two ticks.
     pub some_unseen: bool,
-    /// The command's process's size before it became the command: `largest_rss_bytes` is not
-    /// below it, whatever the command needed.
+    /// The command's process's size before it became the command, or that of `weigh mark` and
+    /// `weigh phase` inside it: `largest_rss_bytes` is not below it, whatever the command needed.
     pub rss_before_exec_bytes: u64,
     /// CPU time of the command's process before it became the command: in what is seen of it,
     /// and not in what was reaped.
     #[serde(default)]
     pub cpu_before_exec_seconds: f64,
+    /// What `weigh mark` and `weigh phase` inside the run have used: it is in what was reaped, in
+    /// the task clock and in the I/O, and is not the run's.
+    #[serde(default)]
+    pub helpers: HelperUsage,
     /// CPU time of weigh itself, in seconds.
     pub monitor_cpu_seconds: f64,
 }
@@ -256,6 +315,37 @@ impl RunEnd {
         // The way from there to exec itself takes a few pages more.
         const A_FEW_PAGES: u64 = 256 << 10;
         (bytes > self.rss_before_exec_bytes + A_FEW_PAGES).then_some(bytes)
+    }
+}
+
+/// When the command and the last process were reaped, from the events of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reaping {
+    command: Option<f64>,
+    last: Option<f64>,
+}
+
+impl Reaping {
+    /// Takes in an event of a run with these main processes.
+    pub fn event(&mut self, entry: &Entry, mains: &[ProcessId]) {
+        let Event::ProcessExit { pid, started, usage: Some(_), .. } = &entry.event else { return };
+        let latest = |before: Option<f64>| Some(before.unwrap_or(0.0).max(entry.seconds));
+        self.last = latest(self.last);
+        if mains.contains(&ProcessId { pid: *pid, started: *started }) {
+            self.command = latest(self.command);
+        }
+    }
+
+    /// How long a run was measured, from exec on, whose account was closed at this moment.
+    pub fn measured_seconds(&self, end: &RunEnd, closed: f64) -> f64 {
+        if let Some(measured) = end.measured_seconds {
+            return measured.max(end.duration_seconds);
+        }
+        let until = if end.left.is_empty() { self.last } else { Some(closed) };
+        let after_the_command =
+            until.zip(self.command).map_or(0.0, |(until, command)| until - command);
+        // The run's zero is before exec: nothing was measured for longer than since then.
+        (end.duration_seconds + after_the_command).min(closed).max(end.duration_seconds)
     }
 }
 

@@ -13,6 +13,9 @@ use super::Error;
 /// Where recordings go when nothing else is said.
 pub const DEFAULT_DIRECTORY: &str = "weigh-runs";
 
+/// The file by which a directory is claimed.
+pub(super) const EVENTS: &str = "events.jsonl";
+
 /// The name of a run's directory: its time and its name, safe for every file system.
 pub fn directory_name(started: Timestamp, name: &str) -> String {
     let name: String = name
@@ -21,6 +24,61 @@ pub fn directory_name(started: Timestamp, name: &str) -> String {
         .take(40)
         .collect();
     format!("{}-{name}", started.strftime("%Y-%m-%dT%H-%M-%S.%3fZ"))
+}
+
+/// A directory that belongs to one recording: of several that want it, one gets it.
+#[derive(Debug)]
+pub struct Claim {
+    /// Which one.
+    pub directory: PathBuf,
+    /// How many directories had to be made for it.
+    pub made: usize,
+    /// `events.jsonl`, which nobody had made before, until a writer takes it.
+    events: Option<File>,
+}
+
+impl Drop for Claim {
+    /// Nothing stays behind of a recording that did not begin.
+    fn drop(&mut self) {
+        if self.events.is_some() {
+            let _ = std::fs::remove_file(self.directory.join(EVENTS));
+            remove_empty(&self.directory, self.made);
+        }
+    }
+}
+
+impl Claim {
+    /// Claims a directory that is empty or has to be made.
+    pub fn of(directory: &Path) -> Result<Claim, Error> {
+        let made = create_directory(directory)?;
+        Claim::take(directory.to_owned(), made)
+    }
+
+    /// Claims a new directory of this name, with a number behind it when it is taken.
+    pub fn new_in(parent: &Path, name: &str) -> Result<Claim, Error> {
+        let (directory, made) = create_new_directory(parent, name)?;
+        Claim::take(directory, made)
+    }
+
+    /// The file that was made for the claim; whoever has it removes it, too.
+    pub(super) fn events(&mut self) -> Option<File> {
+        self.events.take()
+    }
+
+    fn take(directory: PathBuf, made: usize) -> Result<Claim, Error> {
+        match create_file(&directory.join(EVENTS)) {
+            Ok(events) => Ok(Claim { directory, made, events: Some(events) }),
+            Err(Error::File { source, .. })
+                if source.kind() == std::io::ErrorKind::AlreadyExists =>
+            {
+                Err(Error::Occupied { path: directory })
+            }
+            Err(error) => {
+                remove_empty(&directory, made);
+                Err(error)
+            }
+        }
+    }
 }
 
 /// Makes a directory that only its owner may enter, with its parents.
@@ -92,13 +150,6 @@ pub fn read_regular(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// Whether files can be made in a directory: a read-only one may exist and be empty.
-pub fn check_writable(directory: &Path) -> Result<(), Error> {
-    let probe = directory.join(".weigh");
-    create_file(&probe)?;
-    std::fs::remove_file(&probe).map_err(|source| Error::file(&probe, source))
-}
-
 /// Opens a new file that only its owner may read.
 pub fn create_file(path: &Path) -> Result<File, Error> {
     OpenOptions::new()
@@ -134,14 +185,22 @@ pub fn partial_name(path: &Path) -> PathBuf {
 }
 
 /// Removes a recording whose command never began, and as many directories as were made for it.
+///
+/// Only for whoever has the [`Claim`]: everything in the directory is removed.
 pub fn discard(directory: &Path, made: usize) {
-    for file in ["run.json", "events.jsonl"] {
-        let _ = std::fs::remove_file(directory.join(file));
-    }
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        // The host's directory; nothing but ours can be in here.
-        let _ = std::fs::remove_dir_all(entry.path());
+        let path = entry.path();
+        // Files, and the host's directory; nothing but ours can be in here.
+        if std::fs::remove_file(&path).is_err() {
+            let _ = std::fs::remove_dir_all(&path);
+        }
     }
+    remove_empty(directory, made);
+}
+
+/// Removes a directory that was made, and those above it that were made for it, if nothing is in
+/// them.
+fn remove_empty(directory: &Path, made: usize) {
     for above in directory.ancestors().take(made) {
         // What is left of a run that did not happen is a nuisance at worst.
         let _ = std::fs::remove_dir(above);
@@ -218,10 +277,42 @@ mod tests {
     fn a_run_that_did_not_happen_leaves_nothing_behind() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
-        let made = create_directory(&path).unwrap();
+        let mut claim = Claim::of(&path).unwrap();
+        assert!(claim.events().is_some());
         write_whole(&path.join("run.json"), b"{}").unwrap();
         create_directory(&path.join("host")).unwrap();
-        discard(&path, made);
+        discard(&path, claim.made);
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_many_who_want_a_directory_one_gets_it_and_the_others_remove_nothing() {
+        let parent = tempfile::tempdir().unwrap();
+        for round in 0..100 {
+            let path = parent.path().join(format!("{round}/run"));
+            let start = std::sync::Barrier::new(4);
+            let claims: Vec<Result<Claim, Error>> = std::thread::scope(|scope| {
+                let claim = || {
+                    start.wait();
+                    Claim::of(&path)
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let (won, lost): (Vec<_>, Vec<_>) = claims.into_iter().partition(Result::is_ok);
+            assert_eq!(won.len(), 1, "{lost:?}");
+            let is_occupied =
+                |one: &Result<Claim, Error>| matches!(one, Err(Error::Occupied { .. }));
+            assert!(lost.iter().all(is_occupied), "{lost:?}");
+            drop(lost);
+            assert!(path.join(EVENTS).exists(), "the winner's file");
+        }
+    }
+
+    #[test]
+    fn claim_that_nobody_used_leaves_nothing_behind() {
+        let parent = tempfile::tempdir().unwrap();
+        drop(Claim::of(&parent.path().join("a/b")).unwrap());
         assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 }

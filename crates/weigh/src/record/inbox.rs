@@ -14,19 +14,31 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode};
 use serde::{Deserialize, Serialize};
 
+use super::events::HelperUsage;
 use super::{Error, Event};
 
 /// What the kernel delivers in one piece (`PIPE_BUF`).
 const LONGEST: usize = 4096;
 
+/// Messages that are taken in each second; what comes beyond is counted and dropped. Nobody reads
+/// more phases and marks, and each costs a line of the recording.
+pub const MOST_EACH_SECOND: u32 = 5_000;
+
 /// A word that arrived, or is to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Word {
-    /// The sender's monotonic clock, in nanoseconds: the same clock as the run's.
+    /// When it was sent by the machine's monotonic clock, in nanoseconds: the run's clock where
+    /// both are in the machine's time namespace.
     pub nanoseconds: u64,
     /// The phase inside whose command it was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<String>,
+    /// The largest size that the sender had, when it is weigh: it is not the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender_rss_bytes: Option<u64>,
+    /// What the sender has used itself, when it is weigh and this is its last message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub helper: Option<HelperUsage>,
     /// What it says: a phase's start or end, or a mark.
     #[serde(flatten)]
     pub event: Event,
@@ -37,6 +49,10 @@ pub struct Inbox {
     path: PathBuf,
     pipe: File,
     pending: Vec<u8>,
+    /// When this second began, and how many came in it.
+    second: Duration,
+    taken: u32,
+    dropped: u64,
 }
 
 impl Inbox {
@@ -53,30 +69,44 @@ impl Inbox {
             .custom_flags(libc::O_NONBLOCK)
             .open(&path)
             .map_err(failed)?;
-        Ok(Inbox { path, pipe, pending: Vec::new() })
+        let (second, taken, dropped) = (Duration::ZERO, 0, 0);
+        Ok(Inbox { path, pipe, pending: Vec::new(), second, taken, dropped })
     }
 
-    /// The words that have arrived; what is not a word of ours is dropped.
-    pub fn take(&mut self) -> Vec<Word> {
+    /// How many messages were dropped because too many came at once.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The words that have arrived until now; what is not a word of ours is dropped.
+    pub fn take(&mut self, now: Duration) -> Vec<Word> {
+        if now >= self.second + Duration::from_secs(1) {
+            (self.second, self.taken) = (now, 0);
+        }
         // One pipe's worth: whoever floods it does not keep us from everything else.
         let mut bytes = [0; 16 * LONGEST];
         if let Ok(count) = self.pipe.read(&mut bytes) {
             self.pending.extend_from_slice(&bytes[..count]);
         }
         let whole = self.pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let words = self.pending[..whole]
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| serde_json::from_slice::<Word>(line).ok())
-            .filter(|word| {
-                matches!(
-                    word.event,
-                    Event::PhaseStart { .. }
-                        | Event::PhaseCommand { .. }
-                        | Event::PhaseEnd { .. }
-                        | Event::Mark { .. }
-                )
-            })
-            .collect();
+        let mut words = Vec::new();
+        for line in self.pending[..whole].split_inclusive(|byte| *byte == b'\n') {
+            if self.taken == MOST_EACH_SECOND {
+                self.dropped += 1;
+                continue;
+            }
+            self.taken += 1;
+            words.extend(serde_json::from_slice::<Word>(line).ok().filter(is_of_the_run).map(
+                |mut word| {
+                    // The message itself: only its receiver knows how long it is.
+                    if let Some(helper) = &mut word.helper {
+                        helper.io.written_bytes += line.len() as u64;
+                        helper.io.write_calls += 1;
+                    }
+                    word
+                },
+            ));
+        }
         self.pending.drain(..whole);
         // Somebody who writes without end and without newlines gets no more of our memory.
         if self.pending.len() > LONGEST {
@@ -84,6 +114,17 @@ impl Inbox {
         }
         words
     }
+}
+
+/// Whether a message is about what the run does; everything else is the monitor's to record.
+fn is_of_the_run(word: &Word) -> bool {
+    matches!(
+        word.event,
+        Event::PhaseStart { .. }
+            | Event::PhaseCommand { .. }
+            | Event::PhaseEnd { .. }
+            | Event::Mark { .. }
+    )
 }
 
 impl Drop for Inbox {
@@ -101,7 +142,9 @@ impl AsFd for Inbox {
 
 /// Puts an event into the recording that is running in a directory.
 pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> {
-    send_word(directory, &Word { nanoseconds: now.as_nanos() as u64, within: None, event })
+    let nanoseconds = now.as_nanos() as u64;
+    let word = Word { nanoseconds, within: None, sender_rss_bytes: None, helper: None, event };
+    send_word(directory, &word)
 }
 
 /// Sends a word to the recording that is running in a directory.
@@ -139,10 +182,10 @@ mod tests {
         for (time, text) in [(5, "one"), (7, "two\nlines")] {
             send(directory.path(), Duration::from_nanos(time), mark(text)).unwrap();
         }
-        let words = inbox.take();
+        let words = inbox.take(Duration::ZERO);
         assert_eq!(words.iter().map(|word| word.nanoseconds).collect::<Vec<_>>(), [5, 7]);
         assert_eq!(words[1].event, mark("two\nlines"));
-        assert_eq!(inbox.take(), []);
+        assert_eq!(inbox.take(Duration::ZERO), []);
     }
 
     #[test]
@@ -154,7 +197,28 @@ mod tests {
         let path = directory.path().join("inbox");
         std::fs::write(&path, b"hello\n{\"nanoseconds\":1}\n\xff\n").unwrap();
         send(directory.path(), Duration::ZERO, mark("kept")).unwrap();
-        assert_eq!(inbox.take().len(), 1);
+        assert_eq!(inbox.take(Duration::ZERO).len(), 1);
+    }
+
+    #[test]
+    fn flood_of_marks_is_cut_off_each_second_and_the_dropped_are_counted() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut inbox = Inbox::create(directory.path()).unwrap();
+        let (mut sent, mut taken) = (0, 0);
+        let flood = |inbox: &mut Inbox, now: Duration| {
+            let mut taken = 0;
+            for _ in 0..MOST_EACH_SECOND + 100 {
+                send(directory.path(), now, mark("x")).unwrap();
+                taken += inbox.take(now).len() as u64;
+            }
+            taken
+        };
+        for second in 1..=2 {
+            taken += flood(&mut inbox, Duration::from_secs(second));
+            sent += u64::from(MOST_EACH_SECOND) + 100;
+        }
+        assert_eq!(taken, 2 * u64::from(MOST_EACH_SECOND));
+        assert_eq!(inbox.dropped(), sent - taken);
     }
 
     #[test]

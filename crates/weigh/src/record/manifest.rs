@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, Member, Target};
+use super::{FORMAT, Member, Target, secrets};
 use crate::catalog::Metric;
 use crate::host::facts::Facts;
 use crate::host::hardware::surroundings::Surroundings;
@@ -82,6 +82,9 @@ pub struct Manifest {
     pub job: Option<serde_json::Value>,
     /// What the columns mean.
     pub catalogue: Vec<Described>,
+    /// Whether `integrity.json` says what the recording holds; earlier ones have none.
+    #[serde(default)]
+    pub sealed: bool,
 }
 
 /// A metric as a recording describes it.
@@ -133,7 +136,7 @@ impl Manifest {
         Manifest {
             weigh: Origin::default(),
             id: new_id(started, wall),
-            name: settings.name.clone().unwrap_or_else(|| program.to_owned()),
+            name: settings.name.as_deref().map_or_else(|| program.to_owned(), secrets::remark),
             command: settings.command_lines.then(|| command.to_vec()),
             user: None,
             target: None,
@@ -141,7 +144,7 @@ impl Manifest {
             pid: 0,
             process_started: 0,
             started,
-            labels: settings.labels.clone(),
+            labels: masked(&settings.labels),
             interval_seconds: settings.interval.as_secs_f64(),
             budget_ratio: settings.budget,
             expected_cores: settings.expected_cores,
@@ -158,6 +161,7 @@ impl Manifest {
                 .flatten()
                 .map(Described::from)
                 .collect(),
+            sealed: true,
         }
     }
 
@@ -168,6 +172,12 @@ impl Manifest {
         self.catalogue.retain(|metric| !own.contains(&metric.name));
         self.absent.insert(collector.to_owned(), why.to_owned());
     }
+}
+
+/// Labels without the secrets in them.
+fn masked(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let masked = |(name, value): (&String, &String)| (name.clone(), secrets::label(name, value));
+    labels.iter().map(masked).collect()
 }
 
 impl Manifest {

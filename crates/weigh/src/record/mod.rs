@@ -4,6 +4,7 @@
 //! run.json               written first: what runs, where, how it is measured
 //! events.jsonl           who came and went, phases, marks, faults; a line at a time
 //! <host>/<scope>.arrows  one Arrow IPC stream for each scope, a batch at a time
+//! integrity.json         what could not be written, and at the end a checksum of each file
 //! summary.json           written at the end; can always be made again
 //! inbox                  a named pipe while the run lasts: `weigh phase`, `weigh mark`
 //! ```
@@ -16,6 +17,8 @@ pub mod events;
 pub mod files;
 mod frames;
 pub mod inbox;
+mod integrity;
+mod losses;
 pub mod manifest;
 mod reader;
 mod replay;
@@ -31,9 +34,13 @@ use std::path::{Path, PathBuf};
 
 pub use events::{Entry, Event};
 pub use frames::Batches;
+#[cfg(feature = "xlsx")]
 pub(crate) use frames::caught;
+pub use integrity::MemberLoss;
+pub use losses::Losses;
 pub use manifest::Manifest;
 pub use reader::Recording;
+#[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
 pub(crate) use since::Since;
@@ -79,6 +86,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// What the kernel said, if it was the kernel.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Error::File { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
     fn file(path: &Path, source: std::io::Error) -> Error {
         Error::File { path: path.to_owned(), source }
     }

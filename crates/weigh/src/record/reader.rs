@@ -5,8 +5,11 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::frames::Batches;
+use super::integrity::Seal;
+use super::losses::Losses;
 use super::{Entry, Error, FORMAT, Manifest, Moment, Replay, files};
 use crate::catalog::{Metric, Scope};
 
@@ -18,6 +21,9 @@ pub struct Recording {
     entries: Vec<Entry>,
     torn: u64,
     strange: u64,
+    /// `run.json` and `events.jsonl` as they were read.
+    seals: (Seal, Seal),
+    losses: OnceLock<Losses>,
 }
 
 impl Recording {
@@ -30,8 +36,11 @@ impl Recording {
         if manifest.weigh.format > FORMAT {
             return Err(Error::Newer { path, found: manifest.weigh.format });
         }
-        let Events { entries, torn, strange } = read_events(&directory.join("events.jsonl"))?;
-        Ok(Recording { directory: directory.to_owned(), manifest, entries, torn, strange })
+        let events = read_events(&directory.join("events.jsonl"))?;
+        let Events { entries, torn, strange, bytes: length, crc } = events;
+        let seals = (Seal::of(&bytes), Seal { bytes: length, crc32: crc.finalize() });
+        let (directory, losses) = (directory.to_owned(), OnceLock::new());
+        Ok(Recording { directory, manifest, entries, torn, strange, seals, losses })
     }
 
     /// Where it is.
@@ -59,38 +68,17 @@ impl Recording {
         self.strange
     }
 
-    /// Bytes at the end of its files that are not whole and were left out.
-    pub fn torn_bytes(&self) -> u64 {
-        let streams = self.streams().filter_map(|(_, path)| Batches::open(&path).ok());
-        self.torn + streams.map(|batches| batches.torn).sum::<u64>()
+    /// What it lacks. Its files are read for that, the first time.
+    pub fn losses(&self) -> &Losses {
+        self.losses.get_or_init(|| Losses::of(self))
     }
 
-    /// What of it is missing or not whole, a sentence each.
-    pub fn damage(&self) -> Vec<String> {
-        let recorded = |scope: Scope| {
-            let prefix = format!("{}.", scope.name());
-            self.manifest.catalogue.iter().any(|metric| metric.name.starts_with(&prefix))
-        };
-        let stream = |(scope, path): (Scope, PathBuf)| {
-            let file = format!("{}.arrows", scope.name());
-            match Batches::open(&path) {
-                Ok(batches) if batches.torn > 0 => {
-                    Some(format!("{file}: {} bytes at the end are not whole", batches.torn))
-                }
-                Ok(_) => None,
-                Err(_) if !path.exists() && !recorded(scope) => None,
-                Err(_) if !path.exists() => Some(format!("{file} is not there")),
-                Err(error) => Some(error.to_string()),
-            }
-        };
-        let events = [
-            (self.torn > 0)
-                .then(|| format!("events.jsonl: {} bytes at the end are not whole", self.torn)),
-            (self.strange > 0).then(|| {
-                format!("events.jsonl: {} lines make no sense to this weigh", self.strange)
-            }),
-        ];
-        self.streams().filter_map(stream).chain(events.into_iter().flatten()).collect()
+    pub(super) fn manifest_seal(&self) -> Seal {
+        self.seals.0
+    }
+
+    pub(super) fn events_seal(&self) -> Seal {
+        self.seals.1
     }
 
     /// Everything that was measured in one scope, batch by batch; `None` when nothing was.
@@ -124,7 +112,7 @@ impl Recording {
 }
 
 /// The name of a host's directory: its host name, as far as a path can hold it.
-pub fn host_directory(host: &str) -> String {
+pub(crate) fn host_directory(host: &str) -> String {
     let name: String = host
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
@@ -140,6 +128,9 @@ struct Events {
     torn: u64,
     /// Lines that make no sense to this weigh.
     strange: u64,
+    /// How long the file is, and its checksum.
+    bytes: u64,
+    crc: crc32fast::Hasher,
 }
 
 /// The whole lines of the events.
@@ -157,6 +148,8 @@ fn read_events(path: &Path) -> Result<Events, Error> {
         if count == 0 {
             return Ok(events);
         }
+        events.bytes += count as u64;
+        events.crc.update(&line);
         match serde_json::from_slice(&line) {
             Ok(entry) => events.entries.push(entry),
             Err(_) if line.last() != Some(&b'\n') => {

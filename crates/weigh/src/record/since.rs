@@ -17,7 +17,7 @@ use crate::sample::{Entity, ProcessId, Table, Tick};
 
 /// Takes off what was before weigh came.
 #[derive(Debug)]
-pub struct Since {
+pub(crate) struct Since {
     /// Clock ticks from boot to when weigh came.
     came: u64,
     /// Everybody who has been looked at, and those who wait for others.
@@ -47,18 +47,18 @@ const ROUNDING: f64 = 0.05;
 
 impl Since {
     /// Nothing that was before this moment counts, in clock ticks since boot.
-    pub fn new(came: u64) -> Since {
+    pub(crate) fn new(came: u64) -> Since {
         Since { came, known: HashMap::new(), parents: HashMap::new(), group: Vec::new() }
     }
 
     /// The next rows are by somebody who came at this moment: of several who follow the same
     /// processes, the first to look at one says what of it counts.
-    pub fn seen_by(&mut self, came: u64) {
+    pub(crate) fn seen_by(&mut self, came: u64) {
         self.came = came;
     }
 
     /// Takes in something that happened.
-    pub fn event(&mut self, entry: &Entry) {
+    pub(crate) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::ProcessStart { pid, started, parent, .. } => {
                 self.parents.insert(ProcessId { pid: *pid, started: *started }, *parent);
@@ -79,7 +79,7 @@ impl Since {
     }
 
     /// Takes off what was before from the rows of a tick.
-    pub fn tick(&mut self, tick: &mut Tick) {
+    pub(crate) fn tick(&mut self, tick: &mut Tick) {
         if let Some(table) = tick.table_mut(Scope::Cgroup) {
             self.group(table);
         }

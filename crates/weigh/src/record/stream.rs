@@ -22,7 +22,7 @@ use crate::catalog::{Metric, Scope, Type, Value};
 use crate::sample::{Cells, Column, Entity, Name, ProcessId, Table};
 
 /// Makes batches of one table, ready to be written one after the other.
-pub struct Encoder {
+pub(super) struct Encoder {
     schema: Arc<Schema>,
     /// Writers of small and of large batches into one stream.
     plain: StreamWriter<Vec<u8>>,
@@ -34,7 +34,7 @@ pub struct Encoder {
 
 /// How much is done to make batches small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub(super) enum Effort {
     /// While the run goes on: only large batches are compressed. For small ones it would save
     /// next to nothing, and at 5 µs a buffer be most of what a tick with one process costs.
     Little,
@@ -50,7 +50,11 @@ impl Effort {
 
 impl Encoder {
     /// An encoder for tables like this one, of a run that began at this wall-clock time.
-    pub fn new(table: &Table, started: Duration, effort: Effort) -> Result<Encoder, ArrowError> {
+    pub(super) fn new(
+        table: &Table,
+        started: Duration,
+        effort: Effort,
+    ) -> Result<Encoder, ArrowError> {
         let schema = Arc::new(schema(table, started));
         let writer = |compression| {
             // 8 is the least that Arrow allows; 64 would triple the size of small batches.
@@ -65,12 +69,12 @@ impl Encoder {
     }
 
     /// The bytes that a stream begins with.
-    pub fn header(&self) -> &[u8] {
+    pub(super) fn header(&self) -> &[u8] {
         &self.header
     }
 
     /// The bytes of one more batch.
-    pub fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
+    pub(super) fn encode(&mut self, table: &Table) -> Result<&[u8], ArrowError> {
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.arrays(table))?;
         let compress = self.effort.compresses(table.len());
         let writer = if compress { &mut self.compressed } else { &mut self.plain };
@@ -197,7 +201,7 @@ fn field(metric: &Metric) -> Field {
 }
 
 /// Adds the rows of a batch to a table; columns the table does not have are passed over.
-pub fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Option<()> {
+pub(super) fn decode(batch: &RecordBatch, started: Duration, table: &mut Table) -> Option<()> {
     let times = batch.column_by_name("time")?.as_primitive_opt::<TimestampNanosecondType>()?;
     let entities = entities(batch, table.scope())?;
     let columns: Vec<Option<&ArrayRef>> =

@@ -39,7 +39,7 @@ fn fill(tick: &mut Tick, second: u64) {
     tick.put(process(1), &ProcessCpu { user, ..ProcessCpu::default() });
     tick.put(process(1), &ProcessMemory { rss: Some(second << 20), ..ProcessMemory::default() });
     let doing = Doing::from_value(Value::Symbol(1));
-    tick.put(process(2), &ProcessState { threads: Some(3), doing, files_open: None });
+    tick.put(process(2), &ProcessState { threads: Some(3), doing, ..ProcessState::default() });
 }
 
 /// Records some seconds, a batch each, and says where.
@@ -193,7 +193,7 @@ fn a_stream_cut_at_any_byte_gives_every_whole_batch() {
     }
     assert_eq!(seen, 4, "without its last byte the last batch is not whole");
     assert_eq!(replayed(&path).unwrap().len(), 4);
-    assert!(Recording::open(&path).unwrap().torn_bytes() > 0);
+    assert!(!Recording::open(&path).unwrap().losses().is_empty());
 }
 
 #[test]
@@ -209,6 +209,105 @@ fn a_stranger_s_bytes_are_refused_or_read_but_never_end_the_program() {
     }
 }
 
+/// What a recording lacks, as text; nothing when it cannot be opened at all.
+fn losses(path: &Path) -> Option<String> {
+    let recording = Recording::open(path).ok()?;
+    Some(recording.losses().sentences().collect::<Vec<_>>().join("; "))
+}
+
+#[test]
+fn finished_recording_lacks_nothing_until_a_byte_of_it_is_changed_or_cut_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 3);
+    assert_eq!(losses(&path).unwrap(), "");
+    let files = ["run.json", "events.jsonl", "integrity.json", "node-a/process.arrows"];
+    for file in files.map(|file| path.join(file)) {
+        let whole = std::fs::read(&file).unwrap();
+        let used = whole.iter().rposition(|byte| *byte != b' ').unwrap() + 1;
+        for place in (0..used).step_by(1 + used / 40) {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 1;
+            std::fs::write(&file, &bytes).unwrap();
+            let found = losses(&path);
+            assert!(found.as_deref() != Some(""), "{}, byte {place}", file.display());
+            std::fs::write(&file, &whole[..place]).unwrap();
+            let found = losses(&path);
+            assert!(found.as_deref() != Some(""), "{}, cut at {place}", file.display());
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(losses(&path).as_deref() != Some(""), "without {}", file.display());
+        std::fs::write(&file, &whole).unwrap();
+    }
+    assert_eq!(losses(&path).unwrap(), "");
+}
+
+#[test]
+fn shorter_file_is_changed_unless_its_end_alone_is_torn() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 3);
+    let found = |file: &Path, bytes: &[u8]| {
+        let whole = std::fs::read(file).unwrap();
+        std::fs::write(file, bytes).unwrap();
+        let recording = Recording::open(&path).unwrap();
+        let losses = recording.losses();
+        let first = losses.sentences().next().unwrap().to_owned();
+        assert!(first.contains("shorter than it was"), "{first}");
+        std::fs::write(file, whole).unwrap();
+        losses.are_changes()
+    };
+    let stream = path.join("node-a/process.arrows");
+    let whole = std::fs::read(&stream).unwrap();
+    assert!(!found(&stream, &whole[..whole.len() - 20]));
+    let mut inside = whole.clone();
+    inside.drain(whole.len() / 2..whole.len() / 2 + 8);
+    assert!(found(&stream, &inside));
+    let events = path.join("events.jsonl");
+    let whole = std::fs::read_to_string(&events).unwrap();
+    assert!(!found(&events, &whole.as_bytes()[..whole.len() - 4]));
+    let (_, without_a_line) = whole.split_once('\n').unwrap();
+    assert!(found(&events, without_a_line.as_bytes()));
+}
+
+#[test]
+fn damaged_batch_costs_that_batch_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (path, stream) = growing(directory.path());
+    let whole = std::fs::read(&stream).unwrap();
+    let starts: Vec<usize> =
+        (0..whole.len() - 8).step_by(8).filter(|at| whole[*at..*at + 4] == [0xff; 4]).collect();
+    // The schema, the words of a column of symbols, and a frame for each batch.
+    let second = starts[starts.len() - 2];
+    let all = times(&stream).unwrap();
+    let mut without_the_second = all.clone();
+    without_the_second.drain(2..4);
+    // The marker, the length, and where the description of the batch is.
+    for place in [second, second + 4, second + 8] {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0xff;
+        std::fs::write(&stream, &bytes).unwrap();
+        let mut table = crate::sample::Table::new(Scope::Process, &groups());
+        for batch in Batches::open(&stream).unwrap().flatten() {
+            stream::decode(&batch, Duration::ZERO, &mut table);
+        }
+        assert_eq!(table.times(), without_the_second, "byte {place}");
+        assert_eq!(replayed(&path).unwrap().len(), 4, "byte {place}");
+        let losses = losses(&path).unwrap();
+        assert!(losses.contains("process.arrows") && losses.contains("make no sense"), "{losses}");
+    }
+}
+
+#[test]
+fn recording_of_an_earlier_weigh_is_not_said_to_lack_its_seal() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = record(directory.path(), 1);
+    std::fs::remove_file(path.join("integrity.json")).unwrap();
+    assert_eq!(losses(&path).unwrap(), "integrity.json is not there");
+    let run = path.join("run.json");
+    let text = std::fs::read_to_string(&run).unwrap().replace("\"sealed\": true", "\"later\": 1");
+    std::fs::write(&run, text).unwrap();
+    assert_eq!(losses(&path).unwrap(), "");
+}
+
 #[test]
 fn torn_events_and_events_of_a_later_weigh_are_passed_over() {
     let directory = tempfile::tempdir().unwrap();
@@ -220,7 +319,7 @@ fn torn_events_and_events_of_a_later_weigh_are_passed_over() {
     std::fs::write(&events, text).unwrap();
     let recording = Recording::open(&path).unwrap();
     assert_eq!(recording.entries().len(), 1);
-    assert!(recording.torn_bytes() > 0);
+    assert!(!recording.losses().is_empty());
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //!
 //! Ticks are gathered in memory and handed over at most two seconds apart; a
 //! thread of its own encodes and writes them, so that a slow or hanging disk
-//! delays neither a tick nor a signal. When it cannot keep up, or there is no
-//! room, rows are dropped and the recording says how many; the run never waits.
+//! delays neither a tick nor a signal. What a full disk refuses is kept for a
+//! while and tried again. When it cannot keep up, or stays full, rows are dropped
+//! and the recording says how many ([`super::integrity`]); the run never waits.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +16,9 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::files::{Claim, EVENTS};
 use super::frames::Batches;
+use super::integrity::{Integrity, Lost, MemberLoss, Page, Seal};
 use super::reader::host_directory;
 use super::stream::{Effort, Encoder, decode};
 use super::{Entry, Error, Manifest, files};
@@ -27,8 +31,13 @@ pub const FLUSH_EVERY: Duration = Duration::from_millis(1500);
 /// Bytes that may wait for the disk before more are dropped.
 const MOST_WAITING: usize = 64 << 20;
 
+/// Bytes of one file that a full disk refused and that are kept to be tried again.
+const MOST_UNWRITTEN: usize = 4 << 20;
+
 /// Emptied batches that are kept for the next ones.
 const SPARE_BATCHES: usize = 4;
+
+const RUN: &str = "run.json";
 
 /// Batches with fewer rows than this on average are put together at the end.
 const SMALL_BATCH: usize = 512;
@@ -38,21 +47,63 @@ const LARGE_BATCH: usize = 16 * 1024;
 
 enum Job {
     Rows(Vec<Table>),
-    Line(Vec<u8>),
+    Line(Line),
     /// What is known of the run now, and takes a while to find out.
     Manifest(Box<dyn FnOnce() -> Manifest + Send>),
+    /// What could not be handed over.
+    Lost(BTreeMap<String, Lost>),
+}
+
+/// One event.
+struct Line {
+    bytes: Vec<u8>,
+    seconds: f64,
+    /// Without the end of the run everything before it is worth less.
+    is_last: bool,
 }
 
 impl Job {
     /// Roughly, what it takes while it waits.
     fn bytes(&self) -> usize {
         match self {
-            Job::Rows(tables) => {
-                tables.iter().map(|table| table.len() * table.columns().len() * 9).sum()
-            }
-            Job::Line(line) => line.len(),
-            Job::Manifest(_) => 0,
+            Job::Rows(tables) => tables.iter().map(size).sum(),
+            Job::Line(line) => line.bytes.len(),
+            Job::Manifest(_) | Job::Lost(_) => 0,
         }
+    }
+
+    /// What is lost when it cannot be handed over.
+    fn lost(&self, why: &str) -> BTreeMap<String, Lost> {
+        match self {
+            Job::Rows(tables) => {
+                let full = tables.iter().filter(|table| !table.is_empty());
+                full.map(|table| (table.scope().name().to_owned(), lost_rows(table, why))).collect()
+            }
+            Job::Line(line) => BTreeMap::from([("events".to_owned(), line.lost(why))]),
+            Job::Manifest(_) | Job::Lost(_) => BTreeMap::new(),
+        }
+    }
+}
+
+impl Line {
+    fn lost(&self, why: &str) -> Lost {
+        let (from_seconds, to_seconds) = (self.seconds, self.seconds);
+        Lost { count: 1, from_seconds, to_seconds, why: why.to_owned() }
+    }
+}
+
+/// Roughly, the bytes of a table.
+fn size(table: &Table) -> usize {
+    table.len() * table.columns().len() * 9
+}
+
+fn lost_rows(table: &Table, why: &str) -> Lost {
+    let seconds = |at: Option<&Duration>| at.map_or(0.0, Duration::as_secs_f64);
+    Lost {
+        count: table.len() as u64,
+        from_seconds: seconds(table.times().first()),
+        to_seconds: seconds(table.times().last()),
+        why: why.to_owned(),
     }
 }
 
@@ -65,13 +116,41 @@ pub struct Writer {
     waiting: Arc<AtomicUsize>,
     emptied: Receiver<Vec<Table>>,
     thread: Option<JoinHandle<Vec<String>>>,
-    dropped: usize,
+    /// What was not handed over and not said yet.
+    dropped: Integrity,
 }
 
 impl Writer {
     /// Writes `run.json` into an empty directory and makes ready for the rest.
     pub fn create(directory: &Path, manifest: &Manifest, tick: &Tick) -> Result<Writer, Error> {
-        let disk = Disk::create(directory, manifest, tick)?;
+        Writer::within(Claim::of(directory)?, manifest, tick, &[])
+    }
+
+    /// The same in a directory that was claimed already; nothing is left behind when that fails.
+    /// `losses` are those of the recordings that this one is merged from.
+    pub fn within(
+        mut claim: Claim,
+        manifest: &Manifest,
+        tick: &Tick,
+        losses: &[MemberLoss],
+    ) -> Result<Writer, Error> {
+        let (directory, made) = (claim.directory.clone(), claim.made);
+        let Some(events) = claim.events() else { return Err(Error::Occupied { path: directory }) };
+        let begun = Writer::begin(&directory, events, manifest, tick, losses);
+        if begun.is_err() {
+            files::discard(&directory, made);
+        }
+        begun
+    }
+
+    fn begin(
+        directory: &Path,
+        events: File,
+        manifest: &Manifest,
+        tick: &Tick,
+        losses: &[MemberLoss],
+    ) -> Result<Writer, Error> {
+        let disk = Disk::create(directory, events, manifest, tick, losses)?;
         let (jobs, todo) = channel();
         let (done, emptied) = sync_channel(SPARE_BATCHES);
         let waiting = Arc::new(AtomicUsize::new(0));
@@ -88,7 +167,7 @@ impl Writer {
             waiting,
             emptied,
             thread: Some(thread),
-            dropped: 0,
+            dropped: Integrity::default(),
         })
     }
 
@@ -106,9 +185,10 @@ impl Writer {
 
     /// Writes an event now.
     pub fn event(&mut self, entry: &Entry) {
-        let Ok(mut line) = serde_json::to_vec(entry) else { return };
-        line.push(b'\n');
-        self.hand_over(Job::Line(line));
+        let Ok(mut bytes) = serde_json::to_vec(entry) else { return };
+        bytes.push(b'\n');
+        let (seconds, is_last) = (entry.seconds, entry.event.is_last());
+        self.hand_over(Job::Line(Line { bytes, seconds, is_last }));
     }
 
     /// Writes `run.json` once more, with what the thread finds out: nobody else waits for it.
@@ -154,12 +234,20 @@ impl Writer {
     fn hand_over(&mut self, job: Job) {
         let bytes = job.bytes();
         if self.waiting.load(Ordering::Relaxed) + bytes > MOST_WAITING {
-            self.dropped += bytes;
+            self.dropped.lose_all(job.lost("the disk was too slow"));
             return;
         }
+        self.say_what_was_dropped();
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         // It fails only when the thread has failed, which `finish` reports.
         let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
+    }
+
+    fn say_what_was_dropped(&mut self) {
+        let lost = std::mem::take(&mut self.dropped.lost);
+        if !lost.is_empty() {
+            let _ = self.jobs.as_ref().map(|jobs| jobs.send(Job::Lost(lost)));
+        }
     }
 
     /// Writes what is left, and puts small batches together; says what went wrong on the way.
@@ -167,6 +255,7 @@ impl Writer {
     /// `give_up` is asked again and again while that takes.
     pub fn finish(mut self, now: Duration, mut give_up: impl FnMut() -> bool) -> Vec<String> {
         self.flush(now);
+        self.say_what_was_dropped();
         self.jobs = None;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             if give_up() {
@@ -175,14 +264,10 @@ impl Writer {
             std::thread::sleep(Duration::from_micros(200));
         }
         let joined = self.thread.take().map(JoinHandle::join);
-        let mut faults = match joined {
+        match joined {
             Some(Ok(faults)) => faults,
             _ => vec!["the thread that writes the recording failed".to_owned()],
-        };
-        if self.dropped > 0 {
-            faults.push(format!("the disk was too slow: {} bytes were dropped", self.dropped));
         }
-        faults
     }
 }
 
@@ -190,9 +275,17 @@ impl Writer {
 struct Disk {
     directory: PathBuf,
     events: Out,
+    /// Events that a full disk refused, in order.
+    unwritten: VecDeque<Line>,
+    unwritten_bytes: usize,
+    /// The complete `run.json`, while a full disk refuses it.
+    unwritten_manifest: Option<Manifest>,
     streams: Vec<Stream>,
     faults: Vec<String>,
-    lost: u64,
+    page: Page,
+    integrity: Integrity,
+    /// How much of what was lost the page says.
+    said: u64,
 }
 
 /// A file that holds whole pieces only.
@@ -203,6 +296,8 @@ struct Out {
     good: u64,
     /// Up to where the disk has it.
     synced: u64,
+    /// The checksum of what is whole.
+    crc: crc32fast::Hasher,
 }
 
 struct Stream {
@@ -213,12 +308,23 @@ struct Stream {
     started: Duration,
     batches: usize,
     rows: usize,
+    /// Batches that a full disk refused, in order.
+    unwritten: VecDeque<Table>,
 }
 
 impl Out {
     fn create(path: PathBuf) -> Result<Out, Error> {
         let file = files::create_file(&path)?;
-        Ok(Out { path, file, good: 0, synced: 0 })
+        Ok(Out::of(path, file))
+    }
+
+    /// A file that is empty.
+    fn of(path: PathBuf, file: File) -> Out {
+        Out { path, file, good: 0, synced: 0, crc: crc32fast::Hasher::new() }
+    }
+
+    fn seal(&self) -> Seal {
+        Seal { bytes: self.good, crc32: self.crc.clone().finalize() }
     }
 
     /// Appends a piece, or leaves the file as it was.
@@ -231,6 +337,7 @@ impl Out {
             return Err(Error::file(&self.path, source));
         }
         self.good += piece.len() as u64;
+        self.crc.update(piece);
         Ok(())
     }
 
@@ -249,25 +356,39 @@ impl Out {
 }
 
 impl Disk {
-    fn create(directory: &Path, manifest: &Manifest, tick: &Tick) -> Result<Disk, Error> {
-        files::create_directory(directory)?;
-        write_manifest(directory, manifest)?;
-        let events = Out::create(directory.join("events.jsonl"))?;
+    fn create(
+        directory: &Path,
+        events: File,
+        manifest: &Manifest,
+        tick: &Tick,
+        losses: &[MemberLoss],
+    ) -> Result<Disk, Error> {
+        let mut integrity = Integrity::default();
+        integrity.take_over(losses);
+        let page = Page::create(directory)?;
+        page.write(&integrity)?;
+        integrity.files.insert(RUN.to_owned(), write_manifest(directory, manifest)?);
+        let events = Out::of(directory.join(EVENTS), events);
         let host = directory.join(host_directory(&manifest.host.name));
         files::create_directory(&host)?;
         let started = Duration::from_nanos(manifest.started.as_nanosecond() as u64);
         let streams = tick
             .tables()
             .iter()
-            .map(|table| {
-                let path = host.join(format!("{}.arrows", table.scope().name()));
-                let encoder = encoder(&path, table, started, Effort::Little)?;
-                let mut out = Out::create(path)?;
-                out.append(encoder.header())?;
-                Ok(Stream { out, encoder, shape: table.clone(), started, batches: 0, rows: 0 })
-            })
+            .map(|table| Stream::create(&host, table, started))
             .collect::<Result<_, Error>>()?;
-        Ok(Disk { directory: directory.to_owned(), events, streams, faults: Vec::new(), lost: 0 })
+        Ok(Disk {
+            directory: directory.to_owned(),
+            events,
+            unwritten: VecDeque::new(),
+            unwritten_manifest: None,
+            unwritten_bytes: 0,
+            streams,
+            faults: Vec::new(),
+            page,
+            integrity,
+            said: 0,
+        })
     }
 
     fn work(
@@ -279,11 +400,7 @@ impl Disk {
         for job in todo {
             waiting.fetch_sub(job.bytes(), Ordering::Relaxed);
             match job {
-                Job::Line(line) => {
-                    if let Err(error) = self.events.append(&line) {
-                        self.fault(error.to_string());
-                    }
-                }
+                Job::Line(line) => self.write_line(line),
                 Job::Rows(mut tables) => {
                     self.write(&tables);
                     tables.iter_mut().for_each(Table::clear);
@@ -291,35 +408,120 @@ impl Disk {
                     let _ = done.try_send(tables);
                 }
                 Job::Manifest(complete) => {
-                    if let Err(error) = write_manifest(&self.directory, &complete()) {
-                        self.fault(error.to_string());
+                    let complete = complete();
+                    if self.write_manifest(&complete).is_err() {
+                        self.unwritten_manifest = Some(complete);
                     }
                 }
+                Job::Lost(lost) => self.integrity.lose_all(lost),
             }
+            self.say_what_was_lost();
         }
-        if self.lost > 0 {
-            self.faults.push(format!("{} rows are missing", self.lost));
-        } else if self.faults.is_empty() {
-            self.put_together();
-        }
+        self.close();
         self.faults
     }
 
+    fn write_manifest(&mut self, manifest: &Manifest) -> Result<(), Error> {
+        let seal = write_manifest(&self.directory, manifest)?;
+        self.integrity.files.insert(RUN.to_owned(), seal);
+        Ok(())
+    }
+
+    /// Tries what was refused once more, and says at last what the recording holds.
+    fn close(&mut self) {
+        if let Some(manifest) = self.unwritten_manifest.take()
+            && let Err(error) = self.write_manifest(&manifest)
+        {
+            self.fault(error.to_string());
+        }
+        if let Err(error) = self.write_lines() {
+            let why = error.to_string();
+            for line in std::mem::take(&mut self.unwritten) {
+                self.integrity.lose("events", line.lost(&why));
+            }
+        }
+        for stream in &mut self.streams {
+            if let Err(error) = stream.write_unwritten() {
+                let why = error.to_string();
+                for table in std::mem::take(&mut stream.unwritten) {
+                    self.integrity.lose(table.scope().name(), lost_rows(&table, &why));
+                }
+            }
+        }
+        self.sync();
+        let (rows, events) = self.integrity.counts();
+        if rows + events == 0 && self.faults.is_empty() {
+            self.put_together();
+        }
+        if let Some(lost) = self.integrity.lost.values().next() {
+            self.faults.insert(0, lost.why.clone());
+        }
+        let missing = [(rows, "rows"), (events, "events")].into_iter().filter(|(n, _)| *n > 0);
+        self.faults.extend(missing.map(|(count, what)| format!("{count} {what} are missing")));
+        self.integrity.closed = true;
+        self.integrity.files.insert(EVENTS.to_owned(), self.events.seal());
+        for stream in &self.streams {
+            let name = stream.out.path.file_name().unwrap_or_default().to_string_lossy();
+            self.integrity.files.insert(name.into_owned(), stream.out.seal());
+        }
+        if let Err(error) = self.page.write(&self.integrity) {
+            self.faults.push(error.to_string());
+        }
+        self.page.sync();
+    }
+
+    /// Whoever reads the recording later must know, also when weigh is killed next.
+    fn say_what_was_lost(&mut self) {
+        let (rows, events) = self.integrity.counts();
+        if rows + events > self.said {
+            self.said = rows + events;
+            let until_now = Integrity { files: BTreeMap::new(), ..self.integrity.clone() };
+            if let Err(error) = self.page.write(&until_now) {
+                self.fault(error.to_string());
+            }
+        }
+    }
+
+    fn write_line(&mut self, line: Line) {
+        self.unwritten_bytes += line.bytes.len();
+        self.unwritten.push_back(line);
+        let Err(error) = self.write_lines() else { return };
+        if self.unwritten_bytes > MOST_UNWRITTEN
+            && self.unwritten.back().is_some_and(|line| !line.is_last)
+            && let Some(line) = self.unwritten.pop_back()
+        {
+            self.unwritten_bytes -= line.bytes.len();
+            self.integrity.lose("events", line.lost(&error.to_string()));
+        }
+    }
+
+    /// Writes the events that wait, as far as the disk takes them.
+    fn write_lines(&mut self) -> Result<(), Error> {
+        while let Some(line) = self.unwritten.front() {
+            self.events.append(&line.bytes)?;
+            self.unwritten_bytes -= line.bytes.len();
+            self.unwritten.pop_front();
+        }
+        Ok(())
+    }
+
     fn write(&mut self, tables: &[Table]) {
-        let mut failed = None;
         for (stream, table) in self.streams.iter_mut().zip(tables) {
             if table.is_empty() {
                 continue;
             }
-            if let Err(error) = stream.append(table) {
-                self.lost += table.len() as u64;
-                failed = Some(error.to_string());
+            let written = stream.write_unwritten().and_then(|()| stream.append(table));
+            let Err(error) = written else { continue };
+            if stream.unwritten.iter().map(size).sum::<usize>() + size(table) <= MOST_UNWRITTEN {
+                stream.unwritten.push_back(table.clone());
+            } else {
+                let lost = lost_rows(table, &error.to_string());
+                self.integrity.lose(table.scope().name(), lost);
             }
         }
+        // What waits for space is tried again, and `close` says when it was in vain.
+        let _ = self.write_lines();
         self.sync();
-        if let Some(why) = failed {
-            self.fault(why);
-        }
     }
 
     /// A machine that dies loses what it had not written: two seconds, not thirty.
@@ -341,7 +543,7 @@ impl Disk {
 
     /// Rewrites streams of many small batches as few large ones.
     fn put_together(&mut self) {
-        for stream in &self.streams {
+        for stream in &mut self.streams {
             if stream.batches > 1 && stream.rows < stream.batches * SMALL_BATCH {
                 // Without room for it the stream stays as it is: larger, and whole.
                 let _ = stream.put_together();
@@ -351,6 +553,26 @@ impl Disk {
 }
 
 impl Stream {
+    fn create(host: &Path, table: &Table, started: Duration) -> Result<Stream, Error> {
+        let path = host.join(format!("{}.arrows", table.scope().name()));
+        let encoder = encoder(&path, table, started, Effort::Little)?;
+        let mut out = Out::create(path)?;
+        out.append(encoder.header())?;
+        let (shape, unwritten) = (table.clone(), VecDeque::new());
+        Ok(Stream { out, encoder, shape, started, batches: 0, rows: 0, unwritten })
+    }
+
+    /// Writes the batches that wait, as far as the disk takes them.
+    fn write_unwritten(&mut self) -> Result<(), Error> {
+        while let Some(table) = self.unwritten.pop_front() {
+            if let Err(error) = self.append(&table) {
+                self.unwritten.push_front(table);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     fn append(&mut self, table: &Table) -> Result<(), Error> {
         let encoded =
             self.encoder.encode(table).map_err(|error| Error::malformed(&self.out.path, error));
@@ -365,21 +587,26 @@ impl Stream {
     }
 
     /// Rewrites the file with fewer, larger batches; it is there whole all the time.
-    fn put_together(&self) -> Result<(), Error> {
+    fn put_together(&mut self) -> Result<(), Error> {
         let path = &self.out.path;
         let partial = files::partial_name(path);
         let written = self.rewrite(path, Out::create(partial.clone())?);
-        let renamed = written.and_then(|()| {
-            std::fs::rename(&partial, path).map_err(|source| Error::file(path, source))
+        let renamed = written.and_then(|out| {
+            std::fs::rename(&partial, path).map_err(|source| Error::file(path, source))?;
+            Ok(Out { path: path.clone(), ..out })
         });
-        if renamed.is_err() {
-            // The original is still there; this one only takes room.
-            let _ = std::fs::remove_file(&partial);
+        match renamed {
+            Ok(out) => self.out = out,
+            Err(error) => {
+                // The original is still there; this one only takes room.
+                let _ = std::fs::remove_file(&partial);
+                return Err(error);
+            }
         }
-        renamed
+        Ok(())
     }
 
-    fn rewrite(&self, from: &Path, mut to: Out) -> Result<(), Error> {
+    fn rewrite(&self, from: &Path, mut to: Out) -> Result<Out, Error> {
         let mut together = self.shape.clone();
         let mut encoder = encoder(from, &self.shape, self.started, Effort::Full)?;
         to.append(encoder.header())?;
@@ -397,14 +624,16 @@ impl Stream {
         if !together.is_empty() {
             write(&mut together, &mut to)?;
         }
-        to.file.sync_data().map_err(|source| Error::file(&to.path, source))
+        to.file.sync_data().map_err(|source| Error::file(&to.path, source))?;
+        Ok(to)
     }
 }
 
-fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
+fn write_manifest(directory: &Path, manifest: &Manifest) -> Result<Seal, Error> {
     let run =
         serde_json::to_vec_pretty(manifest).map_err(|error| Error::malformed(directory, error))?;
-    files::write_whole(&directory.join("run.json"), &run)
+    files::write_whole(&directory.join(RUN), &run)?;
+    Ok(Seal::of(&run))
 }
 
 fn encoder(
@@ -414,4 +643,122 @@ fn encoder(
     effort: Effort,
 ) -> Result<Encoder, Error> {
     Encoder::new(table, started, effort).map_err(|error| Error::malformed(path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect;
+    use crate::collect::process::ProcessMemory;
+    use crate::host::facts::Facts;
+    use crate::record::{Event, Moment, Recording};
+    use crate::sample::{Entity, ProcessId};
+    use crate::settings::Settings;
+
+    fn disk(path: &Path) -> (Disk, Tick) {
+        let settings = Settings::default();
+        let began = Duration::from_secs(1_700_000_000);
+        let manifest = Manifest::new(&settings, &["true".to_owned()], Facts::example(), began);
+        let tick = Tick::new(&collect::groups(&settings.sources()));
+        let events = Claim::of(path).unwrap().events().unwrap();
+        (Disk::create(path, events, &manifest, &tick, &[]).unwrap(), tick)
+    }
+
+    /// Has every write refused for want of space, or lets them through again.
+    fn exchange(disk: &mut Disk, files: &mut Vec<File>) {
+        let outs = disk.streams.iter_mut().map(|stream| &mut stream.out);
+        for (out, file) in outs.chain([&mut disk.events]).zip(files) {
+            std::mem::swap(&mut out.file, file);
+        }
+    }
+
+    fn full(disk: &Disk) -> Vec<File> {
+        let open = |_| File::options().write(true).open("/dev/full").unwrap();
+        (0..=disk.streams.len()).map(open).collect()
+    }
+
+    fn write(disk: &mut Disk, tick: &mut Tick, second: u64) {
+        tick.begin(Duration::from_secs(second));
+        let process = Entity::Process(ProcessId { pid: 1, started: 1 });
+        tick.put(process, &ProcessMemory { rss: Some(second), ..ProcessMemory::default() });
+        disk.write(tick.tables());
+        mark(disk, second as f64, false);
+        disk.say_what_was_lost();
+    }
+
+    fn mark(disk: &mut Disk, seconds: f64, is_last: bool) {
+        let entry = Entry { seconds, event: Event::Mark { text: "x".to_owned() } };
+        let mut bytes = serde_json::to_vec(&entry).unwrap();
+        bytes.push(b'\n');
+        disk.write_line(Line { bytes, seconds, is_last });
+    }
+
+    /// The ticks and events of a recording, and what it lacks.
+    fn read(path: &Path) -> (usize, usize, String) {
+        let recording = Recording::open(path).unwrap();
+        let (mut ticks, mut events) = (0, 0);
+        let each = |moment: Moment<'_>| match moment {
+            Moment::Tick(_) => ticks += 1,
+            Moment::Event(_) => events += 1,
+        };
+        recording.replay(&collect::all_groups(), each).unwrap();
+        (ticks, events, recording.losses().sentences().collect::<Vec<_>>().join("; "))
+    }
+
+    #[test]
+    fn disk_that_is_full_for_a_while_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run");
+        let (mut disk, mut tick) = disk(&path);
+        write(&mut disk, &mut tick, 1);
+        let mut other = full(&disk);
+        exchange(&mut disk, &mut other);
+        (2..5).for_each(|second| write(&mut disk, &mut tick, second));
+        exchange(&mut disk, &mut other);
+        write(&mut disk, &mut tick, 5);
+        disk.close();
+        assert_eq!(disk.faults, [""; 0]);
+        assert_eq!(read(&path), (5, 5, String::new()));
+    }
+
+    #[test]
+    fn disk_that_stays_full_loses_rows_and_the_recording_says_how_many_and_when() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run");
+        let (mut disk, mut tick) = disk(&path);
+        write(&mut disk, &mut tick, 1);
+        let mut other = full(&disk);
+        exchange(&mut disk, &mut other);
+        (2..5).for_each(|second| write(&mut disk, &mut tick, second));
+        disk.close();
+        assert!(disk.faults[0].contains("No space"), "{:?}", disk.faults);
+        assert_eq!(disk.faults[1..], ["3 rows are missing", "3 events are missing"]);
+        let (ticks, events, lost) = read(&path);
+        assert_eq!((ticks, events), (1, 1));
+        assert!(lost.contains("3 rows of process between 2.0 s and 4.0 s were lost"), "{lost}");
+        assert!(lost.contains("3 events between 2.0 s and 4.0 s were lost"), "{lost}");
+    }
+
+    #[test]
+    fn what_is_kept_for_a_full_disk_is_bounded_and_the_end_of_the_run_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run");
+        let (mut disk, _) = disk(&path);
+        let mut other = full(&disk);
+        exchange(&mut disk, &mut other);
+        let most = 2 * MOST_UNWRITTEN / 40;
+        (0..most).for_each(|_| mark(&mut disk, 1.0, false));
+        assert!(disk.unwritten_bytes <= MOST_UNWRITTEN);
+        mark(&mut disk, 2.0, true);
+        disk.say_what_was_lost();
+        let (.., so_far) = read(&path);
+        assert!(so_far.contains("events"), "it is said before the end: {so_far}");
+        exchange(&mut disk, &mut other);
+        disk.close();
+        let recording = Recording::open(&path).unwrap();
+        let lost = disk.integrity.counts().1 as usize;
+        assert!(lost > 0);
+        assert_eq!(recording.entries().len(), most + 1 - lost);
+        assert_eq!(recording.entries().last().unwrap().seconds, 2.0);
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::document::{Cell, Document, Fact, important, row_of};
+use super::document::{Cell, Document, Fact};
 use super::markdown::{LONGEST_CELL, findings, rows};
+use crate::catalog::FigureId;
 use crate::quantity;
 use crate::words::markdown::{code, plain};
 use crate::words::shortened;
@@ -33,7 +34,7 @@ pub fn github(document: &Document) -> String {
     let facts: Vec<String> = document
         .header
         .iter()
-        .filter(|fact| !["Exit", "Duration"].contains(&fact.label.as_str()))
+        .filter(|fact| !["Exit", "Duration", "Measured for"].contains(&fact.label.as_str()))
         .chain(machine)
         .map(|fact| format!("{}: {}", plain(&fact.label), plain(&fact.value)))
         .collect();
@@ -50,46 +51,61 @@ pub fn github(document: &Document) -> String {
 
 /// What matters, a line each.
 fn lines(document: &Document) -> Vec<(&'static str, String)> {
-    let cell =
-        |name: &str, place: usize| -> Option<&Cell> { row_of(&document.figures, name)?.get(place) };
-    let text = |name: &str, place: usize| cell(name, place).map_or("–", |cell| &cell.text);
-    let value = |name: &str| text(name, 1);
-    let method = |name: &str| text(name, 2);
+    let cell = |id, place: usize| -> Option<&Cell> { document.figure(id)?.get(place) };
+    let text = |id, place: usize| cell(id, place).map_or("–", |cell| &cell.text);
+    let value = |id| text(id, 1);
+    let method = |id| text(id, 2);
     let cores = document
         .bars
         .iter()
         .find(|bar| bar.label == "CPU")
         .and_then(|bar| Some(format!(", {} ({})", bar.note, quantity::ratio(bar.share?))));
-    let bound = match (cell("memory_peak_bytes", 4), cell("memory_peak_bytes", 1)) {
+    let bound = match (cell(FigureId::MemoryPeak, 4), cell(FigureId::MemoryPeak, 1)) {
         (Some(Cell { number: Some(_), text: upper }), Some(value)) if *upper != value.text => {
-            format!(", certainly not above {upper}")
-        }
-        (Some(Cell { number: None, .. }), Some(Cell { number: Some(_), .. })) => {
-            ", or more".to_owned()
+            format!(", at most {upper}")
         }
         _ => String::new(),
     };
+    // What was counted at intervals is a lower bound.
+    let at_least = |id| match (cell(id, 1), cell(id, 4)) {
+        (Some(Cell { number: Some(_), text }), Some(Cell { number: None, .. })) => {
+            format!("at least {text}")
+        }
+        _ => value(id).to_owned(),
+    };
+    let measured = cell(FigureId::Measured, 1)
+        .map_or_else(String::new, |cell| format!(", measured for {}", cell.text));
     let own = |label: &str| named(&document.monitor, label);
     let mut lines = vec![
-        ("Time", value("duration_seconds").to_owned()),
+        ("Time", format!("{}{measured}", value(FigureId::Duration))),
         (
             "CPU time",
             format!(
                 "{} ({}){}",
-                value("cpu_time_seconds"),
-                method("cpu_time_seconds"),
+                value(FigureId::CpuTime),
+                method(FigureId::CpuTime),
                 cores.unwrap_or_default()
             ),
         ),
         (
             "Memory, peak",
-            format!("{} ({}){bound}", value("memory_peak_bytes"), method("memory_peak_bytes")),
+            format!("{} ({}){bound}", at_least(FigureId::MemoryPeak), method(FigureId::MemoryPeak)),
         ),
     ];
     lines.extend(gpus(document));
     lines.extend([
-        ("I/O", format!("{} read, {} written", value("io_read_bytes"), value("io_written_bytes"))),
-        ("Processes", format!("{}, {} at once", value("processes"), value("processes_peak"))),
+        (
+            "I/O",
+            format!("{} read, {} written", value(FigureId::IoRead), value(FigureId::IoWritten)),
+        ),
+        (
+            "Processes",
+            format!(
+                "{}, peak {}",
+                at_least(FigureId::Processes),
+                at_least(FigureId::ProcessesPeak)
+            ),
+        ),
         (
             "weigh itself",
             format!("{} CPU, {} of one core", own("CPU time"), own("Share of one core")),
@@ -103,14 +119,14 @@ fn gpus(document: &Document) -> Vec<(&'static str, String)> {
     let bar = document.bars.iter().find(|bar| bar.label == "GPU");
     let of = bar.map(|bar| format!(", {}", bar.note)).unwrap_or_default();
     let wanted = [
-        ("GPU memory, peak", "gpu_memory_peak_bytes", ""),
-        ("GPU busy", "gpu_utilization_mean_ratio", &*of),
-        ("GPU energy", "gpu_energy_joules", ""),
+        ("GPU memory, peak", FigureId::GpuMemoryPeak, ""),
+        ("GPU busy", FigureId::GpuUtilizationMean, &*of),
+        ("GPU energy", FigureId::GpuEnergy, ""),
     ];
-    let line = |(label, name, more): (&'static str, &str, &str)| {
-        let row = row_of(&document.figures, name)?;
+    let line = |(label, id, more): (&'static str, FigureId, &str)| {
+        let row = document.figure(id)?;
         // Those that are not worth telling are among the others.
-        important(&document.figures).find(|one| one.as_slice() == row)?;
+        document.important().find(|one| one.as_slice() == row)?;
         let (value, method) = (row.get(1)?, row.get(2)?);
         value.number.map(|_| (label, format!("{} ({}){more}", value.text, method.text)))
     };

@@ -2,6 +2,7 @@
 
 use super::columns::Columns;
 use super::text::{DIM, Style, YELLOW, heading};
+use crate::catalog::FigureId;
 use crate::collect::gpu::is_whole;
 use crate::quantity;
 use crate::sample::numbering;
@@ -10,7 +11,7 @@ use crate::words::{broken, printable};
 
 const COLUMNS: Columns<8> = Columns {
     indent: 2,
-    header: ["GPU", "memory", "full", "busy", "at most", "power", "energy", "heat"],
+    header: ["GPU", "memory", "full", "busy", "peak", "power", "energy", "temp"],
     words: &[0],
     gives_way: 0,
 };
@@ -22,15 +23,15 @@ const LISTED: usize = 10;
 /// desktop, as in most laptops, is not: the run had nothing of it, and it does not say how busy
 /// it was.
 pub(super) fn are_told(summary: &Summary) -> bool {
-    let value = |name: &str| summary.figures.get(name).and_then(|figure| figure.value);
-    let says_how_busy = value("gpu_utilization_mean_ratio").is_some();
-    let may_be_used = value("gpu_memory_peak_bytes") != Some(0.0);
+    let value = |id| summary.figures.value(id);
+    let says_how_busy = value(FigureId::GpuUtilizationMean).is_some();
+    let may_be_used = value(FigureId::GpuMemoryPeak) != Some(0.0);
     !summary.gpus.is_empty() && (says_how_busy || may_be_used)
 }
 
 /// Each GPU, whoever used it, and the processes of the run on it.
 pub fn table(summary: &Summary, style: Style) -> String {
-    let figure = summary.figures.get("gpu_memory_peak_bytes");
+    let figure = summary.figures.get(FigureId::GpuMemoryPeak);
     let reason = figure.and_then(|figure| figure.reason.as_deref());
     let body = match reason.filter(|_| summary.gpus.is_empty()) {
         Some(reason) => none(reason),
@@ -116,7 +117,13 @@ fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
     let kept: Vec<&str> =
         gpus.iter().filter(|gpu| gpu.is.usable == Some(false)).map(|gpu| &*gpu.is.name).collect();
     if !kept.is_empty() {
-        notes.push((DIM, format!("{}: kept from this run by its variables", listed(&kept))));
+        notes.push((
+            DIM,
+            format!(
+                "{}: hidden by CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES",
+                listed(&kept)
+            ),
+        ));
     }
     for gpu in gpus {
         let unknown = gpu.processes_unknown_peak.filter(|unknown| *unknown > 0);
@@ -169,10 +176,10 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "  GPU              memory  full  busy  at most  power  energy  heat",
-                "  nvidia0        40.0 GiB  50 %  50 %        -      -  123 kJ     -",
+                "  GPU              memory  full  busy  peak  power  energy  temp",
+                "  nvidia0        40.0 GiB  50 %  50 %     -      -  123 kJ     -",
                 "    4711 python  3.00 GiB           -",
-                "  nvidia1        40.0 GiB  50 %  50 %        -      -  123 kJ     -",
+                "  nvidia1        40.0 GiB  50 %  50 %     -      -  123 kJ     -",
                 "  nvidia0, nvidia1: NVIDIA H100 80GB HBM3, 80.0 GiB",
             ],
             "{table}"
@@ -189,7 +196,9 @@ mod tests {
         let table = some(&many, Style::default());
         assert!(table.lines().all(|line| line.chars().count() < 80), "{table}");
         assert!(!table.contains('\x1b'), "{table:?}");
-        for words in ["and 10 more", "nvidia1: up to 7 processes", "nvidia2: kept from this run"] {
+        for words in
+            ["and 10 more", "nvidia1: up to 7 processes", "nvidia2: hidden by CUDA_VISIBLE_DEVICES"]
+        {
             assert!(table.contains(words), "{words}: {table}");
         }
     }

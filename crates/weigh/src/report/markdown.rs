@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Advice, Bar, Column, Document, Fact, Table, important};
+use super::document::{Advice, Bar, Column, Document, Fact, Table};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
@@ -27,11 +27,11 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     }
     facts(&mut out, &document.header);
     findings(&mut out, &document.findings, "## What to know\n\n");
-    out.push_str("## How full the machine was\n\n");
+    out.push_str("## Utilisation\n\n");
     bars(&mut out, &document.bars);
     out.push_str("## Figures\n\n");
     let figures = &document.figures;
-    short_figures(&mut out, figures);
+    short_figures(&mut out, document);
     out.push_str("<details>\n<summary>All figures</summary>\n\n");
     let _ = writeln!(out, "{}\n", plain(&figures.note));
     rows(&mut out, figures, usize::MAX);
@@ -116,10 +116,11 @@ fn bars(out: &mut String, bars: &[Bar]) {
 }
 
 /// The figures that most people want, in the columns that they want.
-fn short_figures(out: &mut String, figures: &Table) {
+fn short_figures(out: &mut String, document: &Document) {
     const COLUMNS: usize = 5;
+    let figures = &document.figures;
     let first: Vec<_> =
-        important(figures).map(|row| row.iter().take(COLUMNS).cloned().collect()).collect();
+        document.important().map(|row| row.iter().take(COLUMNS).cloned().collect()).collect();
     let columns = figures.columns.iter().take(COLUMNS).cloned().collect();
     rows(out, &Table { columns, rows: first, ..figures.clone() }, usize::MAX);
 }
@@ -154,33 +155,32 @@ mod tests {
     use crate::record::Event;
     use crate::report::document::Chapter;
     use crate::report::github;
-    use crate::report::tests::{MAIN, Story, cpu};
+    use crate::report::tests::{read, work_hard};
     use crate::sample::ProcessId;
+    use crate::testing::{FakeRun, MAIN, cpu};
 
     const NASTY: &str = "<script>alert(1)</script>|`x`[y](javascript:z)\n\n# head\n@team &amp;";
 
-    fn document(story: Story, chapters: Vec<Chapter>) -> Document {
-        let (manifest, summary, participants) = story.finish();
+    fn document(run: FakeRun, chapters: Vec<Chapter>) -> Document {
+        let (manifest, summary, participants) = read(run);
         Document::of(&manifest, &summary, &participants, chapters, Units::Binary)
     }
 
     /// A run in which everything has a nasty name.
     fn nasty() -> Document {
-        let mut story = Story::told(|manifest| {
-            manifest.name = NASTY.to_owned();
-            manifest.command = Some(vec![NASTY.to_owned(), "````".to_owned()]);
-            manifest.labels = [(NASTY.to_owned(), NASTY.to_owned())].into();
-            manifest.user = Some(NASTY.to_owned());
-            manifest.host.name = NASTY.to_owned();
-        });
+        let mut run = work_hard();
+        run.manifest.name = NASTY.to_owned();
+        run.manifest.command = Some(vec![NASTY.to_owned(), "````".to_owned()]);
+        run.manifest.labels = [(NASTY.to_owned(), NASTY.to_owned())].into();
+        run.manifest.user = Some(NASTY.to_owned());
+        run.manifest.host.name = NASTY.to_owned();
         let (name, command) = (NASTY.to_owned(), Some(vec![NASTY.to_owned()]));
         let start =
             Event::ProcessStart { pid: 10, started: 100, parent: 1, name, command, tool: None };
-        story.event(0.0, start).at(1.0, |tick| cpu(tick, MAIN, 1.0));
-        let (id, name) = ("1".to_owned(), NASTY.to_owned());
-        story.event(1.0, Event::PhaseStart { id, name, parent: None });
+        run.event(0.0, start).sample(1.0, |tick| cpu(tick, MAIN, 1.0, 0.0));
+        run.phase_starts(1.0, "1", NASTY);
         let fault = Event::Fault { source: NASTY.to_owned(), why: NASTY.to_owned() };
-        story.event(1.0, fault).end(2.0, |end| end.left = vec![10]);
+        run.event(1.0, fault).ends(2.0, |end| end.left = vec![10]);
         let chart = Chart {
             name: "a".to_owned(),
             title: NASTY.to_owned(),
@@ -193,7 +193,7 @@ mod tests {
             peak: None,
             timeline: Timeline::default(),
         };
-        document(story, vec![Chapter { title: NASTY.to_owned(), charts: vec![chart] }])
+        document(run, vec![Chapter { title: NASTY.to_owned(), charts: vec![chart] }])
     }
 
     /// The text outside of fences.
@@ -252,29 +252,30 @@ mod tests {
 
     #[test]
     fn long_tables_say_how_many_are_left_out() {
-        let mut story = Story::new();
+        let mut run = work_hard();
         for number in 0..100 {
             let id = ProcessId { pid: 1000 + number, started: 1 };
-            story.came(1.0, id, "tool").at(1.0, |tick| cpu(tick, id, 1.0));
+            run.starts(1.0, id, "tool").sample(1.0, |tick| cpu(tick, id, 1.0, 0.0));
         }
-        let text = markdown(&document(story, Vec::new()), |_| String::new());
+        let text = markdown(&document(run, Vec::new()), |_| String::new());
         assert_eq!(text.matches("<code>tool</code>").count(), MOST_ROWS);
         assert!(text.contains("\nand 70 more\n"), "{text}");
     }
 
     #[test]
     fn a_comment_of_an_ordinary_run_is_short() {
-        let mut story = Story::new();
+        let mut run = work_hard();
         for number in 0..30 {
             let id = ProcessId { pid: 1000 + number, started: 1 };
-            story.came(1.0, id, &format!("tool-{number}")).at(1.0, |tick| cpu(tick, id, 1.0));
+            run.starts(1.0, id, &format!("tool-{number}"))
+                .sample(1.0, |tick| cpu(tick, id, 1.0, 0.0));
         }
-        story.end(8.0, |end| end.reaped.user_seconds = 30.0);
-        let text = github(&document(story, Vec::new()));
+        run.ends(8.0, |end| end.reaped.user_seconds = 30.0);
+        let text = github(&document(run, Vec::new()));
         assert!(text.lines().count() < 40, "{}", text.lines().count());
         assert!(text.starts_with("### work: exit 0\n"), "{text}");
         let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores busy on average (100 %) |";
         assert!(text.contains(cpu), "{text}");
-        assert!(text.contains("| **Processes** | 30, 30 at once |"), "{text}");
+        assert!(text.contains("| **Processes** | 30, peak at least 30 |"), "{text}");
     }
 }

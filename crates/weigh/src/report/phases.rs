@@ -3,9 +3,10 @@
 //! One line for each name, those inside another indented under it, at most 80
 //! columns wide.
 
+use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
-use crate::summary::phases::{Named, Statistics, statistics};
-use crate::summary::{Method, Phase, Summary};
+use crate::summary::phases::{Named, Statistics};
+use crate::summary::{Method, Summary};
 
 use super::columns::Columns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
@@ -27,12 +28,12 @@ const FIGURES: Columns<6> = Columns {
 
 /// The phases of a run, and with `every` figure its statistics.
 pub fn table(summary: &Summary, style: Style, every: bool) -> String {
-    let named = statistics(&summary.phases);
+    let named = summary.named_phases();
     let mut out = heading(summary, style);
     if named.is_empty() {
         out.push_str(
-            "  no phases were told\n    \
-             Tell of them in a script under weigh run:\n      \
+            "  no phases recorded\n    \
+             Record them from a script under weigh run:\n      \
              weigh phase load -- ./load.sh      one command is the phase\n      \
              weigh phase solve                  everything from here on is,\n      \
              weigh phase --end                  until here\n",
@@ -48,20 +49,24 @@ pub fn table(summary: &Summary, style: Style, every: bool) -> String {
 }
 
 /// The phases in the summary of a run: a line for each name.
-pub(super) fn lines(phases: &[Phase], style: Style) -> Vec<(String, String)> {
-    statistics(phases).iter().map(|named| (printable(&named.name), line(named, style))).collect()
+pub(super) fn lines(named: &[Named], style: Style) -> Vec<(String, String)> {
+    named.iter().map(|named| (printable(&named.name), line(named, style))).collect()
 }
 
 fn line(named: &Named, style: Style) -> String {
-    let cpu = named.figures.get("cpu_time_seconds").and_then(|cpu| cpu.total);
-    let peak = named.figures.get("memory_peak_bytes").and_then(|peak| peak.max);
+    let figure = |id| named.figures.get(id).copied().unwrap_or_default();
+    let (cpu, peak) = (figure(FigureId::CpuTime), figure(FigureId::MemoryPeak));
+    let method = |of: &Statistics| {
+        let method = of.method.filter(|method| *method != Method::Exact);
+        method.map_or_else(String::new, |method| format!(" ({})", method.name()))
+    };
     join(&[
         (named.count > 0).then(|| quantity::seconds(named.total_seconds)),
         (named.count > 1).then(|| format!("{} times", quantity::count(named.count as f64))),
         (named.unfinished > 0)
             .then(|| format!("{} not ended", quantity::count(named.unfinished as f64))),
-        cpu.map(|cpu| format!("CPU time {}", quantity::seconds(cpu))),
-        peak.map(|peak| format!("memory {}", style.bytes(peak))),
+        cpu.total.map(|time| format!("CPU time {}{}", quantity::seconds(time), method(&cpu))),
+        peak.max.map(|bytes| format!("memory {}{}", style.bytes(bytes), method(&peak))),
     ])
 }
 
@@ -98,8 +103,8 @@ fn aligned(named: &[Named], style: Style) -> String {
 
 fn row(depth: usize, named: &Named, style: Style) -> [String; 6] {
     let time = &named.duration_seconds;
-    let figure = |name: &str| named.figures.get(name).copied().unwrap_or_default();
-    let (cpu, memory) = (figure("cpu_time_seconds"), figure("memory_peak_bytes"));
+    let figure = |id| named.figures.get(id).copied().unwrap_or_default();
+    let (cpu, memory) = (figure(FigureId::CpuTime), figure(FigureId::MemoryPeak));
     let mut count = quantity::count(named.count as f64);
     if named.unfinished > 0 {
         count = format!("{count}+{}", named.unfinished);
@@ -150,14 +155,12 @@ fn notes(named: &[Named], style: Style) -> Vec<String> {
         }
     }
     let sampled = named.iter().any(|one| {
-        ["cpu_time_seconds", "memory_peak_bytes"].iter().any(|name| {
-            one.figures
-                .get(*name)
-                .is_some_and(|of| of.count > 0 && of.method != Some(Method::Exact))
+        [FigureId::CpuTime, FigureId::MemoryPeak].into_iter().any(|id| {
+            one.figures.get(id).is_some_and(|of| of.count > 0 && of.method != Some(Method::Exact))
         })
     });
     if sampled {
-        notes.push(style.paint(DIM, "~ looked at now and then: --format json has the bounds"));
+        notes.push(style.paint(DIM, "~ sampled or estimated: --format json has the bounds"));
     }
     notes
 }
@@ -165,23 +168,23 @@ fn notes(named: &[Named], style: Style) -> Vec<String> {
 /// Every figure of one name.
 fn figures(named: &Named, style: Style) -> String {
     let mut out = format!("\n  {}\n", style.paint(BOLD, &printable(&named.name)));
-    let mut rows = vec![("duration_seconds", &named.duration_seconds)];
-    rows.extend(named.figures.iter().map(|(name, of)| (name.as_str(), of)));
+    let mut rows = vec![(FigureId::Duration, &named.duration_seconds)];
+    rows.extend(named.figures.iter());
     let known = rows.iter().filter(|(_, of)| of.count > 0);
     let cells: Vec<[String; 6]> = known
-        .map(|(name, of)| {
+        .map(|(id, of)| {
             let number = |value: Option<f64>| {
-                value.map_or_else(|| "-".to_owned(), |value| quantity_of(name, value, style.units))
+                value.map_or_else(|| "-".to_owned(), |value| quantity_of(*id, value, style.units))
             };
             let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
             let (min, max) = (number(of.min), number(of.max));
             let count = of.count.to_string();
-            [format!("{sign}{name}"), count, min, max, number(of.mean), number(of.std)]
+            [format!("{sign}{}", id.name()), count, min, max, number(of.mean), number(of.std)]
         })
         .collect();
     out.push_str(&FIGURES.lines(&cells, style, |_| false));
     let unknown: Vec<&str> =
-        rows.iter().filter(|(_, of)| of.count == 0).map(|(name, _)| *name).collect();
+        rows.iter().filter(|(_, of)| of.count == 0).map(|(id, _)| id.name()).collect();
     if !unknown.is_empty() {
         out.push_str(&unknown_figures(&unknown, style));
     }
@@ -203,20 +206,15 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
     lines.iter().map(|line| format!("    {}\n", style.paint(DIM, line))).collect()
 }
 
-/// A value in the unit with which its name ends.
-pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
-    if name.ends_with("_bytes") {
-        quantity::bytes(value, units)
-    } else if name.ends_with("_seconds") {
-        quantity::seconds(value)
-    } else if name.ends_with("_joules") {
-        quantity::scaled(value, "J")
-    } else if name.ends_with("_ratio") {
-        quantity::ratio(value)
-    } else if name.starts_with("cpu_cores") || name.starts_with("gpus_busy") {
-        format!("{value:.2}")
-    } else {
-        quantity::count(value)
+/// A value of a figure in its unit.
+pub(super) fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
+    match id.unit() {
+        FigureUnit::Bytes => quantity::bytes(value, units),
+        FigureUnit::Seconds => quantity::seconds(value),
+        FigureUnit::Joules => quantity::scaled(value, "J"),
+        FigureUnit::Ratio => quantity::ratio(value),
+        FigureUnit::Cores | FigureUnit::Gpus => format!("{value:.2}"),
+        FigureUnit::One => quantity::count(value),
     }
 }
 
@@ -224,11 +222,13 @@ pub(super) fn quantity_of(name: &str, value: f64, units: Units) -> String {
 mod tests {
     use super::*;
     use crate::summary::Figure;
+    use crate::summary::Phase;
+    use crate::summary::phases::statistics;
 
     fn phase(id: &str, name: &str, parent: Option<&str>, length: Option<f64>) -> Phase {
         let figures = [
-            ("cpu_time_seconds".to_owned(), Figure::exact(754.0, "test")),
-            ("memory_peak_bytes".to_owned(), Figure::sampled(1.5e9, "test")),
+            (FigureId::CpuTime, Figure::exact(754.0, "test")),
+            (FigureId::MemoryPeak, Figure::sampled(1.5e9, "test")),
         ];
         Phase {
             id: id.to_owned(),
@@ -264,6 +264,14 @@ mod tests {
             .map(|line| line[2..].split("  1").next().unwrap().trim_end())
             .collect();
         assert_eq!(names, ["build", "  compile", "test"], "{table}");
+    }
+
+    #[test]
+    fn a_figure_of_a_phase_that_is_not_exact_says_so() {
+        let named = statistics(&[phase("1", "build", None, Some(5.0))]);
+        let lines = lines(&named, Style::default());
+        let expected = "5.00 s, CPU time 12 min 34 s, memory 1.40 GiB (sampled)";
+        assert_eq!(lines, [("build".to_owned(), expected.to_owned())]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub fn read(
     mut progress: impl FnMut(f64),
 ) -> Result<Document, Error> {
     let (manifest, groups) = (recording.manifest(), collect::all_groups());
-    let mut accumulator = Accumulator::new(manifest);
+    let mut accumulator = Accumulator::of(recording);
     let mut census = Census::new(manifest);
     let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);
     let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
@@ -24,7 +24,7 @@ pub fn read(
         Moment::Tick(tick) => {
             accumulator.tick(tick);
             census.tick(tick);
-            gatherer.tick(tick);
+            gatherer.tick(tick, &accumulator);
             progress((tick.at.as_secs_f64() / end).min(1.0));
         }
         Moment::Event(entry) => {
@@ -34,12 +34,15 @@ pub fn read(
         }
     })?;
     let summary = accumulator.finish();
-    let participants = census.finish(summary.run.duration_seconds);
+    let mut participants = census.finish(summary.run.measured());
+    let losses = recording.losses();
+    if losses.concern_processes() || losses.are_changes() {
+        participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);
+    }
     let are_told = are_told(&summary);
-    let chapters = chapters(gatherer.finish(), &manifest.host.name, are_told);
+    let chapters = chapters(gatherer.finish(&summary.figures), &manifest.host.name, are_told);
     let mut document = Document::of(manifest, &summary, &participants, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
-    document.missing.extend(recording.damage());
     Ok(document)
 }
 

@@ -3,11 +3,16 @@
 //! What came from the outside (names, reasons) is shown with control characters
 //! escaped: a process may be called anything.
 
+use crate::catalog::FigureId;
 use std::path::Path;
 
 use crate::quantity::{self, Units};
-use crate::summary::{Figure, Finding, Method, Outcome, Phase, Severity, Summary};
+use crate::summary::phases::Named;
+use crate::summary::{Figure, Finding, Method, Outcome, Run, Severity, Summary};
 use crate::words::{broken, printable};
+
+/// Names of phases that are listed: a summary is to fit on a screen.
+const MOST_PHASES: usize = 20;
 
 /// How the text looks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,7 +52,7 @@ pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> Str
     if let Some(path) = recording {
         text.long_line("recorded", &printable(&path.to_string_lossy()));
     }
-    text.phases(&summary.phases);
+    text.phases(&summary.named_phases());
     if summary.run.is_of_programs() {
         text.out.push_str(&super::tools::table(&summary.tools, style));
     }
@@ -67,15 +72,23 @@ pub(super) fn heading(summary: &Summary, style: Style) -> String {
     let colour = match outcome {
         Outcome::Well | Outcome::Followed(_) => GREEN,
         Outcome::Failed(_) | Outcome::Killed(_) => RED,
-        Outcome::NotRecorded => YELLOW,
+        Outcome::NotRecorded | Outcome::Stopped(_) => YELLOW,
     };
+    let measured = measured_longer(run).map(|time| format!(", measured for {time}"));
     format!(
-        "{} {} · {} · {}\n",
+        "{} {} · {} · {}{}\n",
         style.paint(DIM, "weigh:"),
         style.paint(BOLD, &printable(&run.name)),
         style.paint(colour, &outcome.words()),
-        style.paint(BOLD, &quantity::seconds(run.duration_seconds))
+        style.paint(BOLD, &quantity::seconds(run.duration_seconds)),
+        measured.unwrap_or_default()
     )
+}
+
+/// How long the run was measured, where that is longer than its command took.
+pub(super) fn measured_longer(run: &Run) -> Option<String> {
+    let measured = quantity::seconds(run.measured());
+    (measured != quantity::seconds(run.duration_seconds)).then_some(measured)
 }
 
 struct Text {
@@ -120,36 +133,34 @@ impl Text {
             (Some(value), Some(method)) => self.line(label, &show(value), method.name(), note),
             _ => {
                 let reason = printable(figure.reason.as_deref().unwrap_or("no reason was given"));
-                self.line(label, "unknown", "", &reason);
+                let upper = figure.upper.map(|upper| format!("at most {}", show(upper)));
+                self.line(label, "unknown", "", &join(&[upper, Some(reason)]));
             }
         }
     }
 
     fn figures(&mut self, summary: &Summary) {
         let none = Figure::default();
-        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let get = |id| summary.figures.get(id).unwrap_or(&none);
         let several = summary.processes.total > 1;
 
-        let split = join(&[
-            part("user", get("cpu_user_seconds"), quantity::seconds),
-            part("system", get("cpu_system_seconds"), quantity::seconds),
-        ]);
-        let cpu = get("cpu_time_seconds");
+        let cpu = get(FigureId::CpuTime);
+        let split = user_and_system(cpu, get(FigureId::CpuUser), get(FigureId::CpuSystem));
         self.figure("CPU time", cpu, quantity::seconds, &split);
         let is_open = cpu.method == Some(Method::Exact) && cpu.upper.is_none();
         if is_open && (several || summary.processes.some_unseen) {
-            self.more("or more: children that nobody waits for are not in it");
+            self.more("at least: auto-reaped children are not counted");
         }
         // Of several who were named, and of programs, none is the main one.
-        let main = summary.parts.main.figures.get("cpu_time_seconds");
+        let main = summary.parts.main.figures.get(FigureId::CpuTime);
         if several && main.is_some_and(|main| main.value.is_some()) {
             let parts = &summary.parts;
             let of = |figures: &crate::summary::Figures| {
-                figures.get("cpu_time_seconds").cloned().unwrap_or_default()
+                figures.get(FigureId::CpuTime).cloned().unwrap_or_default()
             };
             self.more(&join(&[
-                part("main", &of(&parts.main.figures), quantity::seconds),
-                part("descendants", &of(&parts.descendants.figures), quantity::seconds),
+                beside(cpu, "main", &of(&parts.main.figures), quantity::seconds),
+                beside(cpu, "descendants", &of(&parts.descendants.figures), quantity::seconds),
             ]));
         }
         self.cores(summary);
@@ -157,12 +168,15 @@ impl Text {
         self.gpus(summary);
         let processes = &summary.processes;
         let mut note = join(&[
-            several.then(|| format!("{} at once", quantity::count(processes.peak as f64))),
-            part("threads up to", get("threads_peak"), quantity::count),
-            part("open files up to", get("files_open_peak"), quantity::count),
+            several.then(|| format!("up to {} at a time", quantity::count(processes.peak as f64))),
+            part("threads up to", get(FigureId::ThreadsPeak), quantity::count),
+            part("open files up to", get(FigureId::FilesOpenPeak), quantity::count),
         ]);
         if processes.some_unseen {
-            note = join(&[Some("perhaps more, too short to see".to_owned()), Some(note)]);
+            note = join(&[
+                Some("at least: short-lived processes may be missing".to_owned()),
+                Some(note),
+            ]);
         }
         self.line("processes", &quantity::count(processes.total as f64), "", &note);
         self.io(summary);
@@ -171,42 +185,47 @@ impl Text {
 
     fn cores(&mut self, summary: &Summary) {
         let none = Figure::default();
-        let mean = summary.figures.get("cpu_cores_mean").unwrap_or(&none);
-        let share = summary.figures.get("cpu_utilization_mean_ratio").and_then(|f| f.value);
+        let mean = summary.figures.get(FigureId::CpuCoresMean).unwrap_or(&none);
+        let share = summary.figures.value(FigureId::CpuUtilizationMean);
         // A share and its number give the whole: the cores expected, or all it may use.
         let share = share.zip(mean.value).map(|(share, mean)| {
             let all = if share > 0.0 { mean / share } else { summary.host.cores_allowed };
             format!("{} of {}", quantity::ratio(share), quantity::count(all))
         });
-        let peak = summary.figures.get("cpu_cores_peak").unwrap_or(&none);
-        let note = join(&[share, part("at most", peak, |cores| format!("{cores:.2}"))]);
+        let peak = summary.figures.get(FigureId::CpuCoresPeak).unwrap_or(&none);
+        let note = join(&[share, beside(mean, "peak", peak, |cores| format!("{cores:.2}"))]);
         self.figure("cores", mean, |cores| format!("{cores:.2}"), &note);
     }
 
     fn memory(&mut self, summary: &Summary) {
         let none = Figure::default();
-        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let get = |id| summary.figures.get(id).unwrap_or(&none);
         let style = self.style;
-        let peak = get("memory_peak_bytes");
-        let when = peak.at_seconds.map(|at| format!("at {}", quantity::seconds(at)));
+        let peak = get(FigureId::MemoryPeak);
+        let when = when(peak);
         let ceiling = match (peak.upper, peak.value) {
             (Some(upper), Some(value)) if upper > value * 1.01 => {
-                Some(format!("certainly not above {}", style.bytes(upper)))
+                Some(format!("at most {}", style.bytes(upper)))
             }
-            (None, Some(_)) => Some("or more".to_owned()),
             _ => None,
         };
-        let note = join(&[when, ceiling]);
+        let floor = (peak.value.is_some() && peak.upper.is_none()).then(|| "at least".to_owned());
+        let note = join(&[floor, when, ceiling]);
         self.figure("memory", peak, |value| style.bytes(value), &note);
         let limit = summary.host.tight_memory_limit_bytes();
         let more = join(&[
             limit.map(|limit| format!("{} allowed", style.bytes(limit as f64))),
-            part("page cache up to", get("memory_cache_peak_bytes"), |value| style.bytes(value)),
+            beside(peak, "huge pages peak", get(FigureId::MemoryHugetlbPeak), |value| {
+                style.bytes(value)
+            }),
+            beside(peak, "page cache peak", get(FigureId::MemoryCachePeak), |value| {
+                style.bytes(value)
+            }),
             // A mean over a few milliseconds of starting up says nothing.
-            part("mean", get("memory_mean_bytes"), |value| style.bytes(value))
-                .filter(|_| summary.run.duration_seconds >= 1.0),
-            part("swap", get("swap_peak_bytes"), |value| style.bytes(value))
-                .filter(|_| get("swap_peak_bytes").value > Some(0.0)),
+            beside(peak, "mean", get(FigureId::MemoryMean), |value| style.bytes(value))
+                .filter(|_| summary.run.measured() >= 1.0),
+            beside(peak, "swap", get(FigureId::SwapPeak), |value| style.bytes(value))
+                .filter(|_| get(FigureId::SwapPeak).value > Some(0.0)),
         ]);
         if !more.is_empty() {
             self.more(&more);
@@ -219,8 +238,8 @@ impl Text {
             return;
         }
         let none = Figure::default();
-        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
-        let system = summary.parts.system.figures.get("gpu_memory_peak_bytes").unwrap_or(&none);
+        let get = |id| summary.figures.get(id).unwrap_or(&none);
+        let system = summary.parts.system.figures.get(FigureId::GpuMemoryPeak).unwrap_or(&none);
         let style = self.style;
         let telling = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
         let mut means: Vec<f64> = telling.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
@@ -233,57 +252,61 @@ impl Text {
             }
             [] => "0 GPUs".to_owned(),
         };
-        let note = part("with everybody's", system, |bytes| style.bytes(bytes));
-        let memory = get("gpu_memory_peak_bytes");
+        let memory = get(FigureId::GpuMemoryPeak);
+        let note = beside(memory, "with everybody's", system, |bytes| style.bytes(bytes));
         self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
+        let busy = get(FigureId::GpuUtilizationMean);
         let note = join(&[
             Some(format!("of {of}")),
-            part("at most", get("gpu_utilization_peak_ratio"), quantity::ratio),
-            part("used", get("gpu_energy_joules"), |joules| quantity::scaled(joules, "J")),
+            beside(busy, "peak", get(FigureId::GpuUtilizationPeak), quantity::ratio),
+            beside(busy, "used", get(FigureId::GpuEnergy), |joules| quantity::scaled(joules, "J")),
         ]);
-        self.figure("GPU busy", get("gpu_utilization_mean_ratio"), quantity::ratio, &note);
+        self.figure("GPU busy", busy, quantity::ratio, &note);
     }
 
     fn io(&mut self, summary: &Summary) {
         let none = Figure::default();
-        let get = |name: &str| summary.figures.get(name).unwrap_or(&none);
+        let get = |id| summary.figures.get(id).unwrap_or(&none);
         let style = self.style;
-        let (read, written) = (get("io_read_bytes"), get("io_written_bytes"));
+        let (read, written) = (get(FigureId::IoRead), get(FigureId::IoWritten));
         let note = join(&[
-            part("from storage", get("io_storage_read_bytes"), |value| style.bytes(value)),
-            part("calls", get("io_read_calls"), quantity::count),
+            beside(read, "from storage", get(FigureId::IoStorageRead), |value| style.bytes(value)),
+            beside(read, "calls", get(FigureId::IoReadCalls), quantity::count),
         ]);
         self.figure("read", read, |value| style.bytes(value), &note);
         let note = join(&[
-            part("to storage", get("io_storage_written_bytes"), |value| style.bytes(value)),
-            part("calls", get("io_write_calls"), quantity::count),
+            beside(written, "to storage", get(FigureId::IoStorageWritten), |value| {
+                style.bytes(value)
+            }),
+            beside(written, "calls", get(FigureId::IoWriteCalls), quantity::count),
         ]);
         if written.value.is_some() {
             self.figure("written", written, |value| style.bytes(value), &note);
         }
-        let major = get("page_faults_major");
+        let major = get(FigureId::PageFaultsMajor);
         if major.value > Some(0.0) {
-            self.figure("page-ins", major, quantity::count, "page faults that read from storage");
+            self.figure("faults", major, quantity::count, "major page faults (read from storage)");
         }
-        let switches = get("context_switches_involuntary");
+        let switches = get(FigureId::ContextSwitchesInvoluntary);
         if switches.value > Some(0.0) {
-            self.figure("preempted", switches, quantity::count, "times it had to wait for a CPU");
+            self.figure("switches", switches, quantity::count, "involuntary context switches");
         }
     }
 
     /// What went over the network, if anything did.
     fn network(&mut self, summary: &Summary) {
         let style = self.style;
-        for (label, name) in
-            [("sent", "network_sent_bytes"), ("received", "network_received_bytes")]
-        {
-            let Some(figure) = summary.figures.get(name) else { continue };
+        let ways = [
+            ("sent", FigureId::NetworkSent, FigureId::NetworkLoopbackSent),
+            ("received", FigureId::NetworkReceived, FigureId::NetworkLoopbackReceived),
+        ];
+        for (label, id, loopback) in ways {
+            let Some(figure) = summary.figures.get(id) else { continue };
             // What may have been is said where nothing is known to have been.
             let may_be = figure.value.is_none() && figure.lower.is_some();
             if figure.value > Some(0.0) || may_be {
-                let loopback = summary.figures.get(&format!("network_loopback_{label}_bytes"));
-                let note = match loopback.and_then(|figure| figure.value) {
-                    None => "over TCP, without heads".to_owned(),
+                let note = match summary.figures.value(loopback) {
+                    None => "TCP payload, headers excluded".to_owned(),
                     Some(0.0) => String::new(),
                     Some(bytes) => format!("{} of it through the loopback", style.bytes(bytes)),
                 };
@@ -294,22 +317,24 @@ impl Text {
 
     fn machine(&mut self, summary: &Summary) {
         let figures = &summary.parts.system.figures;
-        let busy = figures.get("cpu_utilization_mean_ratio").and_then(|figure| figure.value);
-        let used = figures.get("memory_used_peak_bytes").and_then(|figure| figure.value);
+        let busy = figures.value(FigureId::CpuUtilizationMean);
+        let used = figures.value(FigureId::MemoryUsedPeak);
         let memory = used.zip(summary.host.memory_bytes).map(|(used, total)| {
             format!("memory up to {} of {}", self.style.bytes(used), self.style.bytes(total as f64))
         });
         let busy = busy.map(|busy| format!("{} busy", quantity::ratio(busy)));
-        let named = |name: &str| figures.get(name).and_then(|figure| figure.value);
-        let traffic = |way: &str, name: &str| {
-            let bytes = named(name).filter(|bytes| *bytes > 0.0);
+        let named = |id| figures.value(id);
+        let traffic = |way: &str, id| {
+            let bytes = named(id).filter(|bytes| *bytes > 0.0);
             bytes.map(|bytes| format!("{way} {}", self.style.bytes(bytes)))
         };
         let note = join(&[
             memory,
-            named("energy_joules").map(|joules| format!("used {}", quantity::scaled(joules, "J"))),
-            traffic("received", "network_received_bytes"),
-            traffic("sent", "network_sent_bytes"),
+            named(FigureId::Energy).map(|joules| format!("used {}", quantity::scaled(joules, "J"))),
+            traffic("received", FigureId::NetworkReceived),
+            traffic("sent", FigureId::NetworkSent),
+            traffic("InfiniBand received", FigureId::InfinibandReceived),
+            traffic("InfiniBand sent", FigureId::InfinibandSent),
         ]);
         if busy.is_some() || !note.is_empty() {
             self.line("machine", &busy.unwrap_or_default(), "", &note);
@@ -324,7 +349,7 @@ impl Text {
             // Start-up would be all there is to see in a shorter run.
             monitor
                 .cost_ratio
-                .filter(|_| summary.run.duration_seconds >= 1.0)
+                .filter(|_| summary.run.measured() >= 1.0)
                 .map(|ratio| format!("{} of one core", quantity::ratio(ratio))),
             monitor.memory_peak_bytes.map(|peak| self.style.bytes(peak as f64)),
             Some(format!("{} ticks", quantity::count(monitor.ticks as f64))),
@@ -333,9 +358,14 @@ impl Text {
         self.line("weigh", &quantity::seconds(monitor.cpu_seconds), "", &note);
     }
 
-    fn phases(&mut self, phases: &[Phase]) {
-        for (name, note) in super::phases::lines(phases, self.style) {
+    fn phases(&mut self, phases: &[Named]) {
+        let shown = &phases[..phases.len().min(MOST_PHASES)];
+        for (name, note) in super::phases::lines(shown, self.style) {
             self.line("phase", &name, "", &note);
+        }
+        if phases.len() > shown.len() {
+            let more = format!("and {} more names", phases.len() - shown.len());
+            self.line("phase", &more, "", "weigh show --phases");
         }
     }
 
@@ -376,7 +406,7 @@ fn wrapped(note: &str) -> Vec<String> {
         for word in words {
             match lines.last_mut() {
                 Some(line) if length(line) + length(word.trim_end()) <= WIDTH => {
-                    line.push_str(word)
+                    line.push_str(word);
                 }
                 _ => lines.push(word.to_owned()),
             }
@@ -390,6 +420,47 @@ fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<Str
     figure.value.map(|value| format!("{name} {}", show(value)))
 }
 
+/// The same in the row of another figure, whose method stands for all that is in it: one that is
+/// less sure says its own.
+fn beside(
+    row: &Figure,
+    name: &str,
+    figure: &Figure,
+    show: impl Fn(f64) -> String,
+) -> Option<String> {
+    let own = figure.method.filter(|own| *own != Method::Exact && Some(*own) != row.method);
+    let own = own.map_or_else(String::new, |own| format!(" ({})", own.name()));
+    part(name, figure, show).map(|part| part + &own)
+}
+
+/// The split of CPU time, which the kernel makes by what it found running at its clock ticks.
+fn user_and_system(cpu: &Figure, user: &Figure, system: &Figure) -> String {
+    let own = user.method.filter(|own| *own != Method::Exact && Some(*own) != cpu.method);
+    match (user.value, system.value, own) {
+        (Some(of_user), Some(of_system), Some(own)) if system.method == Some(own) => {
+            let (user, system) = (quantity::seconds(of_user), quantity::seconds(of_system));
+            format!("user ~{user}, system ~{system} ({})", own.name())
+        }
+        _ => join(&[
+            beside(cpu, "user", user, quantity::seconds),
+            beside(cpu, "system", system, quantity::seconds),
+        ]),
+    }
+}
+
+/// When a figure was reached, in words: at a moment, or between two where only that is known.
+pub(super) fn when(figure: &Figure) -> Option<String> {
+    let shown = quantity::seconds;
+    match (figure.at_seconds, figure.after_seconds, figure.before_seconds) {
+        (Some(at), _, _) => Some(format!("at {}", shown(at))),
+        (None, Some(after), Some(before)) => {
+            Some(format!("between {} and {}", shown(after), shown(before)))
+        }
+        (None, None, Some(before)) => Some(format!("before {}", shown(before))),
+        (None, _, None) => None,
+    }
+}
+
 pub(super) fn join(parts: &[Option<String>]) -> String {
     parts.iter().flatten().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join(", ")
 }
@@ -397,6 +468,26 @@ pub(super) fn join(parts: &[Option<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_figure_that_is_less_sure_than_its_row_says_so() {
+        let (exact, sampled) = (Figure::exact(1.5, "wait4"), Figure::sampled(1.81, "ticks"));
+        let estimated = Figure::between(0.5, Method::Estimated, 0.0, None, "clock ticks");
+        let shown = |row: &Figure, figure: &Figure| {
+            beside(row, "peak", figure, |value| format!("{value:.2}")).unwrap()
+        };
+        assert_eq!(shown(&exact, &sampled), "peak 1.81 (sampled)");
+        assert_eq!(shown(&sampled, &sampled), "peak 1.81");
+        assert_eq!(shown(&sampled, &exact), "peak 1.50");
+        assert_eq!(shown(&sampled, &estimated), "peak 0.50 (estimated)");
+        assert_eq!(
+            user_and_system(&exact, &estimated, &estimated),
+            "user ~500 ms, system ~500 ms (estimated)"
+        );
+        assert_eq!(user_and_system(&exact, &exact, &exact), "user 1.50 s, system 1.50 s");
+        let unknown = Figure::unknown("wait4", "it was not split");
+        assert_eq!(user_and_system(&exact, &unknown, &estimated), "system 500 ms (estimated)");
+    }
 
     #[test]
     fn notes_break_behind_commas_and_long_ones_between_words() {

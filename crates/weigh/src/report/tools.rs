@@ -5,18 +5,18 @@
 use super::columns::Columns;
 use super::text::Style;
 use crate::quantity;
-use crate::summary::Tool;
+use crate::summary::{Method, Tool};
 use crate::words::printable;
 
 const COLUMNS: Columns<8> = Columns {
     indent: 2,
-    header: ["tool", "runs", "CPU", "cores", "at most", "USS of 1", "memory", "time"],
+    header: ["tool", "runs", "CPU", "cores", "peak", "USS of 1", "memory", "time"],
     words: &[0],
     gives_way: 0,
 };
 
 /// A line for each tool.
-pub fn table(tools: &[Tool], style: Style) -> String {
+pub(super) fn table(tools: &[Tool], style: Style) -> String {
     if tools.is_empty() {
         return String::new();
     }
@@ -29,10 +29,16 @@ fn row(tool: &Tool, style: Style) -> [String; 8] {
     let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
     let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));
     let bytes = |value: Option<u64>| value.map_or_else(unknown, |size| style.bytes(size as f64));
+    // What a sample said, and not the end of each process.
+    let is_exact = tool.cpu_time_method == Some(Method::Exact);
+    let cpu = |tool: &Tool| match tool.cpu_time_seconds {
+        Some(value) if !is_exact => format!("~{}", quantity::seconds(value)),
+        value => seconds(value),
+    };
     [
         printable(&tool.name),
         quantity::count(tool.instances as f64),
-        seconds(tool.cpu_time_seconds),
+        cpu(tool),
         cores(tool.cpu_cores_mean),
         cores(tool.cpu_cores_peak),
         bytes(tool.instance_uss_peak_bytes),

@@ -24,6 +24,7 @@ use crate::host::cgroup::Group;
 use crate::host::connector::{Connector, Happened, Heard};
 use crate::host::facts::Facts;
 use crate::host::hardware::surroundings::Whose;
+use crate::host::limits::{self, Limits};
 use crate::host::pidfd::Held;
 use crate::host::signals::{self, Signals};
 use crate::host::taskstats::{Departure, Taskstats};
@@ -124,11 +125,11 @@ pub fn follow(
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
-    let (directory, _) = prepare(settings, &manifest, &mut warnings)?.unzip();
-    manifest.user = directory.as_ref().and_then(|_| own::user());
-    let (signals, _) =
-        Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    let descriptors = own::raise_open_files().saturating_sub(KEPT_DESCRIPTORS);
+    let claim = prepare(settings, &manifest, &mut warnings)?;
+    manifest.user = claim.as_ref().and_then(|_| own::user());
+    let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
+    Limits::now().raise();
+    let descriptors = limits::open_files().saturating_sub(KEPT_DESCRIPTORS);
     let own = std::process::id();
     let members: Members = match (&group, &follow.what) {
         (Some(group), _) => InGroup::of_all_but(group.members.clone(), own).into(),
@@ -157,8 +158,8 @@ pub fn follow(
     }
     let begin = host.clock.now();
     tick.begin(Duration::ZERO);
-    let writer = directory.as_deref().and_then(|directory| {
-        Writer::create(directory, &manifest, &tick)
+    let writer = claim.and_then(|claim| {
+        Writer::within(claim, &manifest, &tick, &[])
             .map_err(|error| warnings.push(format!("not recorded: {error}")))
             .ok()
     });

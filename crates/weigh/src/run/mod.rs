@@ -20,8 +20,8 @@ use crate::collect::processes::Processes;
 use crate::collect::sockets::Beginning;
 use crate::collect::{self, Selection};
 use crate::host::cgroup::Group;
-use crate::host::child::{self, Inherited};
-use crate::host::environment::RUN_VARIABLE;
+use crate::host::child::{self, Inherited, Original, Replacement, Waiting};
+use crate::host::environment::{self, RUN_VARIABLE};
 use crate::host::facts::Facts;
 use crate::host::hardware::Live;
 use crate::host::hardware::surroundings::{Surroundings, Whose};
@@ -29,7 +29,8 @@ use crate::host::own_group::{self, Care, OwnGroup};
 use crate::host::perf::TaskClock;
 use crate::host::signals::Signals;
 use crate::host::wait::End;
-use crate::host::{self, Host, clock, own};
+use crate::host::{self, Host, clock, limits, out_of_memory, own};
+use crate::record::files::Claim;
 use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
 use crate::record::{self, Writer, files, secrets};
@@ -88,6 +89,31 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Whether a limit on this process is why: without weigh the command would run.
+    pub fn is_limit(&self) -> bool {
+        let errno = match self {
+            Error::Command(child::Error::Fork(source)) | Error::System { source, .. } => {
+                source.raw_os_error()
+            }
+            Error::Host(error) => error.errno(),
+            Error::Recording(error) => error.errno(),
+            _ => None,
+        };
+        matches!(errno, Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::EAGAIN))
+    }
+}
+
+/// Becomes the command, which is not measured: for when [`Error::is_limit`]. Returns only when
+/// it cannot be executed.
+pub fn without_measuring(command: &[OsString], inherited: Inherited) -> Error {
+    let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
+    match Replacement::of(command, Original::now(inherited)) {
+        Ok(command) => child::Error::of_exec(program, command.execute()).into(),
+        Err(error) => error.into(),
+    }
+}
+
 /// How a run went.
 #[derive(Debug)]
 pub struct Outcome {
@@ -130,6 +156,24 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
     child::find(program)?;
+    let original = Original::now(caller.inherited);
+    out_of_memory::replace_by(Replacement::of(command, original)?);
+    original.limits.raise();
+    let outcome = measure(command, settings, caller, &original);
+    if outcome.is_err() {
+        out_of_memory::forget();
+        original.signals.restore();
+        original.limits.restore();
+    }
+    outcome
+}
+
+fn measure(
+    command: &[OsString],
+    settings: &Settings,
+    caller: Caller,
+    original: &Original,
+) -> Result<Outcome, Error> {
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
     let (mut own_group, mut refusal) = own_group(settings, &host)?;
@@ -140,13 +184,18 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     };
     let shown = secrets::command(&command.iter().map(|word| word.as_bytes()).collect::<Vec<_>>());
     let mut manifest = Manifest::new(settings, &shown, Facts::of(&host), clock::wall());
-    // Before weigh raises its own limits.
+    // Its name alone: what else a job's variables say is not weigh's to record.
+    manifest.job = environment::scheduler().map(|name| serde_json::json!({"scheduler": name}));
+    // What the command is allowed, not what weigh is.
+    original.limits.restore();
     manifest.surroundings = surroundings(settings, &host, Whose::Own);
+    original.limits.raise();
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&collect::groups(&sources));
     let mut warnings = Vec::new();
-    let (directory, made) = prepare(settings, &manifest, &mut warnings)?.unzip();
-    let made = made.unwrap_or(0);
+    let claim = prepare(settings, &manifest, &mut warnings)?;
+    let directory = claim.as_ref().map(|claim| claim.directory.clone());
+    let made = claim.as_ref().map_or(0, |claim| claim.made);
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
     // Another machine's groups say nothing of what runs here.
@@ -155,15 +204,22 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     let mut processes =
         (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
     let inheritance = Inheritance::now(&host);
-    let (signals, before) =
-        Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    own::become_subreaper().map_err(|source| Error::System { what: "child subreaper", source })?;
-    let absolute = directory.as_deref().and_then(|path| std::path::absolute(path).ok());
-    let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
-    let waiting = child::fork(command, &variables, caller.inherited, &before)?;
+    let discard = |directory: Option<PathBuf>| {
+        directory.iter().for_each(|directory| files::discard(directory, made));
+    };
+    // Sandboxes refuse it (gVisor, qemu-user); the command runs all the same.
+    let subreaper = own::become_subreaper();
+    let (signals, waiting) = match launch(command, directory.as_deref(), original) {
+        Ok(launched) => launched,
+        Err(error) => {
+            discard(directory);
+            return Err(error);
+        }
+    };
 
     // From here on a child is waiting: whatever fails now is a warning, not the end.
     let root = waiting.pid;
+    out_of_memory::wait_for(&waiting, &signals);
     if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.take_in(root)) {
         refusal = Some(error.to_string());
         own_group = None;
@@ -172,9 +228,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     if let Err(error) = own::let_go_of_streams(caller.keeps_stderr) {
         warnings.push(format!("cannot let go of the command's streams: {error}"));
     }
-    let descriptors = own::raise_open_files();
     let main = processes.as_mut().map(|processes| {
-        processes.begin(&host, root, descriptors.saturating_sub(KEPT_DESCRIPTORS))
+        processes.begin(&host, root, limits::open_files().saturating_sub(KEPT_DESCRIPTORS))
     });
     manifest.user = directory.as_ref().and_then(|_| own::user());
     manifest.pid = root;
@@ -183,8 +238,8 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     manifest.started =
         jiff::Timestamp::from_nanosecond(clock::wall().as_nanos() as i128).unwrap_or_default();
     tick.begin(std::time::Duration::ZERO);
-    let writer = directory.as_deref().and_then(|directory| {
-        Writer::create(directory, &manifest, &tick)
+    let writer = claim.and_then(|claim| {
+        Writer::within(claim, &manifest, &tick, &[])
             .map_err(|error| warnings.push(format!("not recorded: {error}")))
             .ok()
     });
@@ -203,6 +258,9 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
     if let Some(why) = refusal {
         monitor.fault("cgroup", format!("the command has no control group of its own: {why}"));
     }
+    if let Err(error) = subreaper {
+        monitor.lose_orphans(&error);
+    }
     monitor.take_group(own_group, around);
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         monitor.fault(missed.source.name, missed.why);
@@ -217,15 +275,25 @@ pub fn run(command: &[OsString], settings: &Settings, caller: Caller) -> Result<
         Ok(()) => {}
         Err(error) => {
             drop(monitor);
-            if let Some(directory) = directory {
-                files::discard(&directory, made);
-            }
+            discard(directory);
             return Err(error.into());
         }
     }
     monitor.describe_machine(manifest, settings);
     monitor.watch();
     Ok(monitor.finish(warnings))
+}
+
+/// Takes the signals, and forks a child that waits to become the command.
+fn launch(
+    command: &[OsString],
+    directory: Option<&Path>,
+    original: &Original,
+) -> Result<(Signals, Waiting), Error> {
+    let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
+    let absolute = directory.and_then(|path| std::path::absolute(path).ok());
+    let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
+    Ok((signals, child::fork(command, &variables, original)?))
 }
 
 /// What the run is allowed, if anybody wants to know.
@@ -283,7 +351,7 @@ fn select(host: &Host, settings: &Settings, manifest: &mut Manifest) -> Selectio
 const OTHER_NAMESPACE: &str =
     "/proc is that of another pid namespace; mount this one's: mount -t proc proc /proc";
 
-/// Makes the directory of the recording, and says how many directories that took.
+/// Claims the directory of the recording.
 ///
 /// One that was asked for must be had, or the run does not begin; the default one
 /// is worth a warning, and so is a disk without room.
@@ -291,23 +359,17 @@ fn prepare(
     settings: &Settings,
     manifest: &Manifest,
     warnings: &mut Vec<String>,
-) -> Result<Option<(PathBuf, usize)>, Error> {
-    let (made, asked_for) = match &settings.destination {
+) -> Result<Option<Claim>, Error> {
+    let (claimed, asked_for) = match &settings.destination {
         Destination::Nowhere => return Ok(None),
-        Destination::Directory(path) => {
-            (files::create_directory(path).map(|made| (path.clone(), made)), true)
-        }
+        Destination::Directory(path) => (Claim::of(path), true),
         Destination::Here => {
             let name = files::directory_name(manifest.started, &manifest.name);
-            (files::create_new_directory(Path::new(files::DEFAULT_DIRECTORY), &name), false)
+            (Claim::new_in(Path::new(files::DEFAULT_DIRECTORY), &name), false)
         }
     };
-    let made = made.and_then(|(path, made)| {
-        files::check_writable(&path)?;
-        Ok((path, made))
-    });
-    match made {
-        Ok(made) => Ok(Some(made)),
+    match claimed {
+        Ok(claim) => Ok(Some(claim)),
         Err(error) if asked_for && !error.is_full() => Err(error.into()),
         Err(error) => {
             warnings.push(format!("not recorded: {error}"));

@@ -10,14 +10,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Error;
-use crate::host::child::{self, Inherited, Pause};
-use crate::host::clock::Clock;
+use crate::host::child::{self, Inherited, Original, Pause, Replacement};
+use crate::host::clock::{Clock, Offsets};
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Signals};
-use crate::host::wait::{self, End};
-use crate::host::{Host, ProcPath, environment, own};
-use crate::parse;
-use crate::record::events::Account;
+use crate::host::wait::{self, End, Usage};
+use crate::host::{Host, ProcPath, environment, out_of_memory, own};
+use crate::parse::{self, io::Io};
+use crate::record::events::{Account, HelperUsage};
 use crate::record::inbox::{self, Word};
 use crate::record::{self, Event};
 
@@ -28,19 +28,20 @@ const PHASE_VARIABLE: &str = "WEIGH_PHASE";
 ///
 /// Inside the command of a phase it ends with that command at the latest, and does not
 /// end the steps of others.
-pub fn step(recording: &Path, name: &str) -> Result<(), record::Error> {
+pub fn step(recording: &Path, name: &str, inherited: Inherited) -> Result<(), record::Error> {
     let event = Event::PhaseStart { id: String::new(), name: name.to_owned(), parent: around() };
-    say(recording, event)
+    say(recording, event, inherited)
 }
 
 /// Ends the phase that [`step`] began.
-pub fn end_step(recording: &Path) -> Result<(), record::Error> {
-    say(recording, Event::PhaseEnd { id: String::new(), usage: None, end: None, account: None })
+pub fn end_step(recording: &Path, inherited: Inherited) -> Result<(), record::Error> {
+    let event = Event::PhaseEnd { id: String::new(), usage: None, end: None, account: None };
+    say(recording, event, inherited)
 }
 
 /// Puts a mark into the recording.
-pub fn mark(recording: &Path, text: &str) -> Result<(), record::Error> {
-    say(recording, Event::Mark { text: text.to_owned() })
+pub fn mark(recording: &Path, text: &str, inherited: Inherited) -> Result<(), record::Error> {
+    say(recording, Event::Mark { text: text.to_owned() }, inherited)
 }
 
 /// The phase whose command this process belongs to.
@@ -48,15 +49,60 @@ fn around() -> Option<String> {
     environment::variable(PHASE_VARIABLE).map(|id| id.to_string_lossy().into_owned())
 }
 
-fn say(recording: &Path, event: Event) -> Result<(), record::Error> {
-    say_at(recording, Clock::Monotonic.now(), event)
+/// Sends the only message of this process.
+fn say(recording: &Path, event: Event, inherited: Inherited) -> Result<(), record::Error> {
+    say_at(recording, Clock::Monotonic.now(), event, Some(NotOwn::before(inherited.used)))
 }
 
-fn say_at(recording: &Path, at: Duration, event: Event) -> Result<(), record::Error> {
-    inbox::send_word(
-        recording,
-        &Word { nanoseconds: at.as_nanos() as u64, within: around(), event },
-    )
+/// What the kernel counts for this process and is not its own.
+#[derive(Default)]
+struct NotOwn {
+    /// What it used before its program began.
+    before: Usage,
+    /// I/O of the children it has reaped.
+    reaped_io: Io,
+    /// CPU time of its child before exec, which the kernel counts for the child.
+    child_cpu: Duration,
+}
+
+impl NotOwn {
+    fn before(before: Usage) -> NotOwn {
+        NotOwn { before, ..NotOwn::default() }
+    }
+}
+
+/// What this process has used itself until now.
+fn used(not_own: &NotOwn) -> HelperUsage {
+    /// No fork, exec and loader take longer; a shell that has worked and then becomes `weigh phase`
+    /// may have.
+    const STARTUP: f64 = 0.01;
+    let before = not_own.before;
+    let is_startup = before.cpu_seconds() < STARTUP;
+    // Of the process that it was before nobody knows which part was whose.
+    let io = own::io_with_reaped().ok().filter(|_| is_startup).unwrap_or_default();
+    let mut usage = Usage::own().less(&before);
+    usage.system_seconds += not_own.child_cpu.as_secs_f64();
+    let startup = Some(before).filter(|_| is_startup).unwrap_or_default();
+    HelperUsage { usage, startup, io: io.less(&not_own.reaped_io) }
+}
+
+/// Sends a message; the last one of a process says what it has used.
+fn say_at(
+    recording: &Path,
+    at: Duration,
+    event: Event,
+    last: Option<NotOwn>,
+) -> Result<(), record::Error> {
+    let mut word = Word {
+        nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
+        within: around(),
+        sender_rss_bytes: Some(child::largest_rss()),
+        helper: None,
+        event,
+    };
+    // After everything else that reads a file.
+    word.helper = last.as_ref().map(used);
+    inbox::send_word(recording, &word)
 }
 
 /// How a phase's command ended, and why the phase is not recorded, if it is not.
@@ -79,48 +125,69 @@ pub fn run(
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
     child::find(program)?;
+    let original = Original::now(inherited);
+    out_of_memory::replace_by(Replacement::of(command, original)?);
+    original.limits.raise();
+    let outcome = observed(recording, name, command, &original);
+    if outcome.is_err() {
+        out_of_memory::forget();
+        original.signals.restore();
+        original.limits.restore();
+    }
+    outcome
+}
+
+fn observed(
+    recording: Option<&Path>,
+    name: &str,
+    command: &[OsString],
+    original: &Original,
+) -> Result<Outcome, Error> {
     let host = Host::at(Path::new("/")).ok();
     // A process that was a shell before may have reaped children already.
     let io_before = host.as_ref().and_then(|host| own::reaped_io(host).ok());
-    let (mut signals, before) =
+    let mut signals =
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     let now = Clock::Monotonic.now();
     let id = format!("{}-{}", std::process::id(), now.as_nanos());
     let variables = [(PHASE_VARIABLE, OsStr::new(&id))];
     let variables = if recording.is_some() { &variables[..] } else { &[] };
-    let waiting = child::fork(command, variables, inherited, &before)?;
+    let waiting = child::fork(command, variables, original)?;
     let pid = waiting.pid;
+    out_of_memory::wait_for(&waiting, &signals);
     // It may be refused; then nobody hears of children that are not waited for.
     let mut clock = recording.and_then(|_| TaskClock::on_exec(pid).ok());
     let mut not_recorded = None;
-    let mut tell = |at, event| {
+    let mut tell = |at, event, last| {
         if let Some(recording) = recording
-            && let Err(error) = say_at(recording, at, event)
+            && let Err(error) = say_at(recording, at, event, last)
         {
             not_recorded.get_or_insert(error);
         }
     };
     // Before exec: nothing inside the phase can be heard of before the phase itself.
     let start = Event::PhaseStart { id: id.clone(), name: name.to_owned(), parent: around() };
-    tell(Clock::Monotonic.now(), start);
+    tell(Clock::Monotonic.now(), start, None);
     let pause = match waiting.exec() {
         Ok(pause) => pause,
         Err(error) => {
             let at = Clock::Monotonic.now();
             let end = Some(End::Code(127));
-            tell(at, Event::PhaseEnd { id, usage: None, end, account: None });
+            let last = Some(NotOwn::before(original.inherited.used));
+            tell(at, Event::PhaseEnd { id, usage: None, end, account: None }, last);
             return Err(error.into());
         }
     };
     // After exec: what the process was before is not the command's.
     if let Some(started) = host.as_ref().and_then(|host| started(host, pid)) {
-        tell(Clock::Monotonic.now(), Event::PhaseCommand { id: id.clone(), pid, started });
+        let event = Event::PhaseCommand { id: id.clone(), pid, started };
+        tell(Clock::Monotonic.now(), event, None);
     }
     let (end, mut usage) = loop {
         // A signal arrives, or an error only means another look.
         let _ = poll(&mut [PollFd::new(&signals, PollFlags::IN)], None);
         while let Some(signal) = signals.arrived() {
-            if signal.sender.is_some_and(|sender| sender != pid) && signal.number != libc::SIGCHLD {
+            if signal.number != libc::SIGCHLD && signal.is_for(pid) {
                 signals::send(pid, signal.number);
             }
         }
@@ -133,24 +200,31 @@ pub fn run(
             signals::stop_self();
         }
     };
+    out_of_memory::end_with(end);
     let at = Clock::Monotonic.now();
     usage.take_off(pause.cpu.as_secs_f64());
-    let io = host.as_ref().zip(io_before).and_then(|(host, before)| {
-        own::reaped_io(host).ok().map(|io| io.less(&before).less(&Pause::IO))
-    });
+    let reaped = host.as_ref().and_then(|host| own::reaped_io(host).ok());
+    let io = reaped.zip(io_before).map(|(io, before)| io.less(&before).less(&Pause::IO));
+    let last = NotOwn {
+        before: original.inherited.used,
+        reaped_io: reaped.unwrap_or_default().less(&Pause::IO),
+        child_cpu: pause.cpu,
+    };
     let account = Account {
         task_clock_seconds: clock.as_mut().and_then(|c| c.read().ok()).map(|t| t.as_secs_f64()),
         io,
         rss_before_exec_bytes: pause.largest_rss,
     };
     let (usage, account) = (Some(usage), Some(account));
-    tell(at, Event::PhaseEnd { id, usage, end: Some(end), account });
+    tell(at, Event::PhaseEnd { id, usage, end: Some(end), account }, Some(last));
     Ok(Outcome { end, not_recorded })
 }
 
-/// Clock ticks from boot to the start of a process: with its pid, who it is.
+/// Clock ticks from boot to the start of a process, by the machine's clock: with its pid, who
+/// it is.
 fn started(host: &Host, pid: u32) -> Option<u64> {
     let mut buffer = Vec::new();
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), &mut buffer).ok()?;
-    parse::stat::parse(bytes).ok().map(|stat| stat.started)
+    let started = parse::stat::parse(bytes).ok()?.started;
+    Some(Offsets::own().start_to_machine(started, host.ticks_per_second))
 }

@@ -7,7 +7,7 @@ const DENSE: [u64; 8] = [5, 10, 20, 40, 80, 160, 320, 640];
 
 /// The deadlines of a run.
 #[derive(Debug)]
-pub struct Schedule {
+pub(super) struct Schedule {
     interval: Duration,
     begin: Duration,
     dense: std::slice::Iter<'static, u64>,
@@ -22,7 +22,7 @@ pub struct Schedule {
 
 impl Schedule {
     /// Deadlines from `begin` on, the first at once.
-    pub fn new(begin: Duration, interval: Duration) -> Schedule {
+    pub(super) fn new(begin: Duration, interval: Duration) -> Schedule {
         Schedule {
             interval,
             begin,
@@ -35,17 +35,17 @@ impl Schedule {
     }
 
     /// The time between two ticks.
-    pub fn interval(&self) -> Duration {
+    pub(super) fn interval(&self) -> Duration {
         self.interval
     }
 
     /// When the next tick is due.
-    pub fn due(&self) -> Duration {
+    pub(super) fn due(&self) -> Duration {
         self.due
     }
 
     /// A tick was taken that ended at `now`.
-    pub fn took(&mut self, now: Duration) {
+    pub(super) fn took(&mut self, now: Duration) {
         self.taken += 1;
         let elapsed = now.saturating_sub(self.begin);
         if self.passed == 0 {

@@ -278,6 +278,17 @@ impl Watch {
         self.accumulator.tick(&self.tick);
     }
 
+    /// Meets the command of a phase at its beginning: until then it was weigh's own helper.
+    pub(super) fn meet_commands(&mut self) {
+        self.tick.begin(self.now());
+        if let Some(processes) = &mut self.processes {
+            processes.take_in_commands(&self.host, &mut self.tick);
+        }
+        if !self.tick.changes.is_empty() {
+            self.hand_on_tick();
+        }
+    }
+
     /// Takes in what the kernel told, in its order, with the last accounts that it gave.
     pub(super) fn take_in(&mut self, happened: &[Happened], accounts: &[Departure]) {
         self.tick.begin(self.now());
@@ -368,14 +379,22 @@ impl Watch {
         let directory = writer.directory().to_owned();
         writer.flush(now);
         let faults = writer.finish(now, || self.is_told_to_give_up(signals, now));
-        let whole = faults.is_empty();
+        // Whatever goes wrong in a directory that is gone has this one reason.
+        let gone = (!directory.join("run.json").exists()).then(|| {
+            let path = directory.display();
+            format!("{path} was deleted or renamed during the run: nothing is recorded there")
+        });
+        let whole = faults.is_empty() && gone.is_none();
         if !whole {
-            let why = faults.join("; ");
-            warnings.push(format!("the recording is not whole: {why}"));
+            let why = gone
+                .unwrap_or_else(|| format!("the recording is not whole: {}", faults.join("; ")));
+            warnings.push(why.clone());
             let source = "recording".to_owned();
             self.accumulator.event(&Entry::new(now, Event::Fault { source, why }));
         }
-        let summary = self.accumulator.finish();
+        let mut summary = self.accumulator.finish();
+        // What was measured is in the figures; what is recorded of it is less.
+        summary.run.complete &= whole;
         let written = serde_json::to_vec_pretty(&summary)
             .map_err(|error| error.to_string())
             .and_then(|json| {

@@ -173,6 +173,11 @@ impl Tick {
         }
     }
 
+    /// Takes back what was put last, if it was about this entity: it is not to be measured.
+    pub fn withdraw(&mut self, entity: Entity) {
+        self.tables.iter_mut().for_each(|table| table.withdraw(entity));
+    }
+
     /// The tables, one for each collected scope.
     pub fn tables(&self) -> &[Table] {
         &self.tables

@@ -62,6 +62,15 @@ impl Column {
         }
     }
 
+    fn shrink(&mut self) {
+        self.present.pop();
+        match &mut self.cells {
+            Cells::U64(cells) => drop(cells.pop()),
+            Cells::F64(cells) => drop(cells.pop()),
+            Cells::Symbol(cells) => drop(cells.pop()),
+        }
+    }
+
     fn grow(&mut self) {
         self.present.push(false);
         match &mut self.cells {
@@ -179,10 +188,25 @@ impl Table {
         });
     }
 
+    /// Takes the last row back, if it is this entity's.
+    pub fn withdraw(&mut self, entity: Entity) {
+        if self.entities.last() == Some(&entity) {
+            self.entities.pop();
+            self.times.pop();
+            self.places.remove(&entity);
+            self.columns.iter_mut().for_each(Column::shrink);
+        }
+    }
+
     /// One group of values of a row.
     pub fn get<R: Row>(&self, place: usize) -> R {
         let first = self.first_column::<R>();
         R::from_each(|column| self.columns.get(first? + column)?.get(place))
+    }
+
+    /// One group of values of every row, and whom it is about.
+    pub fn rows<R: Row>(&self) -> impl Iterator<Item = (Entity, R)> {
+        self.entities.iter().enumerate().map(|(place, entity)| (*entity, self.get(place)))
     }
 
     /// Begins a row of its own, as a recording has it.
@@ -267,7 +291,7 @@ mod tests {
 
     metrics! {
         /// For the tests.
-        pub struct First in Process / "first", "First" {
+        struct First in Process / "first", "First" {
             /// One.
             one: Gauge u64 One, "One", from "here";
             /// Two.
@@ -276,7 +300,7 @@ mod tests {
     }
     metrics! {
         /// For the tests.
-        pub struct Second in Process / "second", "Second" {
+        struct Second in Process / "second", "Second" {
             /// Three.
             three: Gauge u64 Bytes, "Three", from "here";
         }
@@ -298,6 +322,21 @@ mod tests {
         assert_eq!(table.get::<Second>(0), Second { three: Some(3) });
         assert_eq!(table.get::<First>(1), First { one: None, two: Some(0.5) });
         assert_eq!(table.get::<Second>(1), Second { three: None });
+    }
+
+    #[test]
+    fn withdrawn_row_is_gone_and_its_entity_may_have_another_one() {
+        let mut table = Table::new(Scope::Process, &[First::METRICS]);
+        let at = Duration::from_secs(1);
+        for pid in [1, 2] {
+            table.put(at, process(pid), &First { one: Some(u64::from(pid)), two: None });
+        }
+        table.withdraw(process(1));
+        assert_eq!(table.len(), 2, "it is not the last one");
+        table.withdraw(process(2));
+        table.put(at, process(2), &First { one: None, two: Some(0.5) });
+        assert_eq!(table.entities(), [process(1), process(2)]);
+        assert_eq!(table.get::<First>(1), First { one: None, two: Some(0.5) });
     }
 
     #[test]

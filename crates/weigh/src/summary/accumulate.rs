@@ -6,21 +6,23 @@ use super::curve::Rate;
 use super::estate::Estate;
 use super::gpus::{self, Gpus, Role};
 use super::group::Group;
+use super::helpers::Helpers;
 use super::looks::Looks;
 use super::node::Node;
 use super::phases::{self, Look, Phases};
 use super::tools::Tools;
 use super::tree::Tree;
-use super::{Left, Monitor, Processes, Run, Summary, figures, findings};
+use super::{Left, Monitor, Processes, Run, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
 use crate::collect::own::{OwnCost, OwnTicks};
 use crate::collect::packets::RunNetwork;
 use crate::collect::sockets::RunTcp;
 use crate::collect::task_clock::RunCpu;
 use crate::host::facts::Facts;
+use crate::host::own;
 use crate::host::wait::{End, Usage};
-use crate::record::events::{RunEnd, Victim, WatchEnd, Why};
-use crate::record::{Entry, Event, Manifest, Target};
+use crate::record::events::{Reaping, RunEnd, Victim, WatchEnd, Why};
+use crate::record::{Entry, Event, Losses, Manifest, Recording, Target};
 use crate::sample::{ProcessId, Tick};
 
 /// Everything the summary needs to know.
@@ -39,6 +41,12 @@ pub struct Accumulator {
     pub(super) tcp: RunTcp,
     /// What was reaped so far.
     pub(super) reaped: Usage,
+    /// Whether `weigh mark` or `weigh phase` was called inside the run, and may have been waited
+    /// for by anybody.
+    pub(super) had_helpers: bool,
+    /// What they have used.
+    pub(super) helpers: Helpers,
+    reaping: Reaping,
     pub(super) node: Node,
     pub(super) group: Group,
     /// Processes that the kernel killed for want of memory, where the run was.
@@ -62,11 +70,14 @@ pub struct Accumulator {
     monitor: Monitor,
     pub(super) phases: Phases,
     tools: Tools,
+    /// What the recording lacks that this is read from.
+    pub(super) losses: Losses,
 }
 
 /// What is known of the end, whether weigh started what ran or only followed it.
 pub(super) struct Ending {
-    pub(super) duration_seconds: f64,
+    duration_seconds: f64,
+    measured_seconds: f64,
     /// CPU time by the kernel's clocks, and when they were started.
     pub(super) clock: Option<(f64, f64)>,
     why: Option<Why>,
@@ -76,10 +87,11 @@ pub(super) struct Ending {
     monitor_cpu_seconds: f64,
 }
 
-impl From<&RunEnd> for Ending {
-    fn from(end: &RunEnd) -> Ending {
+impl Ending {
+    fn of_command(end: &RunEnd, measured_seconds: f64) -> Ending {
         Ending {
             duration_seconds: end.duration_seconds,
+            measured_seconds,
             clock: end.task_clock_seconds.map(|seconds| (seconds, 0.0)),
             why: None,
             end: Some(end.end),
@@ -94,6 +106,7 @@ impl From<&WatchEnd> for Ending {
     fn from(end: &WatchEnd) -> Ending {
         Ending {
             duration_seconds: end.duration_seconds,
+            measured_seconds: end.duration_seconds,
             clock: end.task_clock_seconds.zip(end.task_clock_began_seconds),
             why: Some(end.why),
             end: end.end,
@@ -129,18 +142,21 @@ impl Accumulator {
             manifest: manifest.clone(),
             tree: tree(manifest),
             mains: manifest.mains(),
-            cores: Rate::default(),
+            cores: Rate::from_start(),
             main_cores: Rate::default(),
             clock: None,
             packets: RunNetwork::default(),
             tcp: RunTcp::default(),
             reaped: Usage::default(),
+            reaping: Reaping::default(),
             node: Node::default(),
             group: Group::of(manifest.target.is_none()),
             gpus: Gpus::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
+            had_helpers: false,
+            helpers: Helpers::default(),
             account: None,
             end: None,
             last: 0.0,
@@ -152,7 +168,14 @@ impl Accumulator {
             monitor: Monitor::default(),
             phases: Phases::new(manifest.host.cores),
             tools: Tools::of(manifest),
+            losses: Losses::default(),
         }
+    }
+
+    /// Nothing has been read yet of a recording, which may lack something.
+    pub fn of(recording: &Recording) -> Accumulator {
+        let losses = recording.losses().clone();
+        Accumulator { losses, ..Accumulator::new(recording.manifest()) }
     }
 
     /// Takes in what was measured at one moment.
@@ -182,7 +205,11 @@ impl Accumulator {
             });
         }
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
-            self.clock = table.get::<RunCpu>(0).time.or(self.clock);
+            if let Some(time) = table.get::<RunCpu>(0).time {
+                // A helper that is told of has been counted for a while.
+                let time = self.helpers.less_cpu(time);
+                self.clock = Some(self.clock.map_or(time, |before| time.max(before)));
+            }
             let packets = table.get::<RunNetwork>(0);
             self.packets = if packets.sent.is_some() { packets } else { self.packets };
             let tcp = table.get::<RunTcp>(0);
@@ -193,7 +220,8 @@ impl Accumulator {
             self.own(&table.get(0), &table.get(0));
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
-            self.look(at, clock.and_then(|table| table.get::<RunCpu>(0).time));
+            let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
+            self.look(at, clock.and(self.clock));
             self.tree.looked_at_everybody();
             self.looks.look(at);
             self.tools.looked_at_everybody(at);
@@ -213,24 +241,47 @@ impl Accumulator {
         // Without the kernel's count: who is alive with whom they waited for, and who was
         // reaped. Time of those whom nobody waits for is lost on the way; what was there
         // does not become less.
-        let sum = self.tree.cpu_of_alive() + self.reaped.cpu_seconds();
-        self.summed = self.summed.max(sum);
-        self.cores.see(self.clock.or(self.group.cpu.usage).unwrap_or(self.summed), at);
+        self.summed = self.summed.max(self.cpu_summed());
+        self.cores.see(self.cpu_so_far(), at);
         if let Some(main) = self.tree.main_cpu() {
             self.main_cores.see(main, at);
         }
     }
 
+    /// CPU time of the run at the last sample of all processes: what the peak of cores, and the
+    /// charts of CPU, are made of.
+    pub(crate) fn cpu_so_far(&self) -> f64 {
+        self.clock.or(self.group_cpu()).unwrap_or(self.summed)
+    }
+
+    /// CPU time of who is alive and of who was reaped.
+    fn cpu_summed(&self) -> f64 {
+        self.helpers.less_cpu(self.tree.cpu_of_alive() + self.reaped.cpu_seconds())
+    }
+
+    /// CPU time of the control group.
+    pub(super) fn group_cpu(&self) -> Option<f64> {
+        self.group.cpu.usage.map(|usage| self.helpers.less_cpu(usage))
+    }
+
     /// Everybody was looked at, and the run's task clock was this.
     fn look(&mut self, at: f64, clock: Option<f64>) {
         let alive = self.tree.everybody().count();
-        let (user, system) = self.tree.split_of_alive();
+        let (user_seconds, system_seconds) = self.tree.split_of_alive();
+        let mut split = Usage { user_seconds, system_seconds, ..self.reaped };
+        split.user_seconds += self.reaped.user_seconds;
+        split.system_seconds += self.reaped.system_seconds;
+        let split = self.helpers.less_usage(&split);
+        let of_helpers = self.helpers.io().counts();
+        let less = |io: [f64; 6]| {
+            std::array::from_fn(|which| (io[which] - of_helpers[which] as f64).max(0.0))
+        };
         let look = Look {
             at,
             clock,
             summed: (self.tree.total > 0).then_some(self.summed),
-            split: (user + self.reaped.user_seconds, system + self.reaped.system_seconds),
-            io: self.tree.io(),
+            split: (split.user_seconds, split.system_seconds),
+            io: self.tree.io().map(less),
             alive,
             elsewhere: self.node.elsewhere_so_far(),
         };
@@ -242,6 +293,7 @@ impl Accumulator {
         let at = entry.seconds;
         self.phases.event(&entry.event, at);
         self.tools.event(entry);
+        self.reaping.event(entry, &self.mains);
         match &entry.event {
             Event::ProcessStart { pid, started, name, parent, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -257,7 +309,8 @@ impl Accumulator {
                     self.killed.push(Left { pid: *pid, name: self.tree.name(*pid) });
                 }
                 if let Some(size) = memory_peak_bytes {
-                    self.tree.largest.see(*size as f64, at);
+                    let after = self.tree.high_water_read(&id);
+                    self.tree.largest.see_between(*size as f64, after, at);
                 }
                 if let Some(name) = self.tree.called(&id).filter(|_| self.gpus.is_any()) {
                     self.gpus.went.insert(id, name.to_owned());
@@ -274,7 +327,8 @@ impl Accumulator {
             Event::PhaseStart { .. }
             | Event::PhaseCommand { .. }
             | Event::PhaseEnd { .. }
-            | Event::Mark { .. } => {}
+            | Event::Mark { .. } => self.had_helpers = true,
+            Event::Helper(helper) => self.helpers.add(&helper.used),
             Event::OutOfMemory { kills, victims } => {
                 *self.oom_kills.get_or_insert(0) += kills;
                 let named = victims.iter().cloned();
@@ -283,18 +337,36 @@ impl Accumulator {
             Event::Gpu(gpu) => self.gpus.meet(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
-                self.account = Some(end.clone());
-                self.closes(Ending::from(end), at);
+                let mut end = end.clone();
+                // Events may be lost; the account is whole.
+                self.helpers = Helpers::of(end.helpers);
+                self.take_helpers_off(&mut end.task_clock_seconds);
+                let measured = self.reaping.measured_seconds(&end, at);
+                self.closes(Ending::of_command(&end, measured), at);
+                self.account = Some(end);
             }
-            Event::WatchEnd(end) => self.closes(Ending::from(end), at),
+            Event::WatchEnd(end) => {
+                let mut end = end.clone();
+                self.take_helpers_off(&mut end.task_clock_seconds);
+                self.closes(Ending::from(&end), at);
+            }
         }
+    }
+
+    fn take_helpers_off(&self, clock: &mut Option<f64>) {
+        *clock = clock.map(|clock| self.helpers.less_cpu(clock));
     }
 
     fn closes(&mut self, end: Ending, at: f64) {
         let clock = end.clock.map(|(seconds, _)| seconds);
+        if !self.losses.is_empty() {
+            // That some have exited may be lost, and changed rows may be of nobody; who was left
+            // at the end is known.
+            self.tree.keep_alive(&end.left);
+        }
         self.end = Some(end);
         self.last = self.last.max(at);
-        self.summed = self.summed.max(self.tree.cpu_of_alive() + self.reaped.cpu_seconds());
+        self.summed = self.summed.max(self.cpu_summed());
         self.look(at, clock);
     }
 
@@ -306,8 +378,14 @@ impl Accumulator {
         self.gap_noted = since.max(at);
     }
 
-    /// How long the run was, as far as it is known.
+    /// How long the run was measured, as far as it is known: every rate and mean is over this
+    /// time. With `--wait-all` it goes on after the command has ended.
     pub(super) fn duration(&self) -> f64 {
+        self.end.as_ref().map_or(self.last, |end| end.measured_seconds)
+    }
+
+    /// How long the command took, as far as it is known.
+    fn command_duration(&self) -> f64 {
         self.end.as_ref().map_or(self.last, |end| end.duration_seconds)
     }
 
@@ -323,7 +401,8 @@ impl Accumulator {
 
     /// What weigh has waited for, and what those have used who are still there.
     fn waited(&self) -> Option<f64> {
-        Some(self.account.as_ref()?.reaped.cpu_seconds() + self.tree.cpu_of_alive())
+        let reaped = self.account.as_ref()?.reaped.cpu_seconds();
+        Some(self.helpers.less_cpu(reaped + self.tree.cpu_of_alive()))
     }
 
     /// CPU time that was seen of each process of the run since the command began.
@@ -338,10 +417,15 @@ impl Accumulator {
     pub(super) fn left_its_group(&self) -> bool {
         /// What two clocks of the kernel may be apart.
         const APART: (f64, f64) = (0.05, 1.1);
-        let usage = self.group.cpu.usage.filter(|_| self.group.is_own());
+        let usage = self.group_cpu().filter(|_| self.group.is_own());
         usage
             .zip(self.waited())
             .is_some_and(|(usage, waited)| waited.max(self.cpu_seen()) > APART.0 + usage * APART.1)
+    }
+
+    /// Why orphaned descendants may be missing from what weigh has waited for, if they may.
+    pub(super) fn lost_orphans(&self) -> Option<&str> {
+        self.reason(own::CHILD_SUBREAPER)
     }
 
     /// Whether there were certainly children that nobody waited for: the task clock has
@@ -367,9 +451,16 @@ impl Accumulator {
         }
     }
 
-    /// Whether processes may have come and gone between two ticks.
+    /// Whether processes may have come and gone between two ticks, or without a record of it.
     pub(super) fn some_unseen(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.some_unseen) || self.lost_children() == Some(true)
+        self.end.as_ref().is_some_and(|end| end.some_unseen)
+            || self.lost_children() == Some(true)
+            || self.processes_may_be_missing()
+    }
+
+    /// Whether the recording may lack processes that weigh has seen.
+    pub(super) fn processes_may_be_missing(&self) -> bool {
+        self.losses.concern_processes()
     }
 
     /// Whether the control group was read when everybody was looked at for the last time.
@@ -386,18 +477,37 @@ impl Accumulator {
 
     /// The summary of all that was taken in.
     pub fn finish(mut self) -> Summary {
+        if let Some(end) = self.end.as_ref().filter(|_| !self.losses.is_empty()) {
+            // Changed rows may also be of later.
+            self.tree.keep_alive(&end.left);
+        }
         let duration = self.duration();
-        let windows = std::mem::replace(&mut self.phases, Phases::new(0)).finish();
+        let phases = std::mem::replace(&mut self.phases, Phases::new(0));
+        if phases.unfollowed() > 0 {
+            let why = format!(
+                "{} phases are in no figure: more than 1,000 lasted at once, or 10,000 in all",
+                phases.unfollowed()
+            );
+            self.faults.push(("phases".to_owned(), why));
+        }
+        let windows = phases.finish();
+        let count = windows.len() as u64;
+        let phases::Listed { phases, statistics, names_left_out } = phases::listed(&self, windows);
+        if names_left_out > 0 {
+            let why = format!("{names_left_out} names of phases are in no statistics");
+            self.faults.push(("phases".to_owned(), why));
+        }
         let empty = Tools::of(&self.manifest);
         let tools = std::mem::replace(&mut self.tools, empty).finish(duration);
-        let (figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
+        let (mut figures, parts) = (figures::of_run(&self), figures::of_parts(&self));
+        figures::add_unattributed(&mut figures, &tools);
         let gpus = std::mem::take(&mut self.gpus).finish(duration);
         // Those of `run.json` are found out meanwhile: they would be in a summary that is made
         // again, and not in this one.
         let host = Facts { gpus: gpus::names(&gpus), ..self.manifest.host.clone() };
         let mut summary = Summary {
             weigh: self.manifest.weigh.clone(),
-            run: self.run(duration),
+            run: self.run(),
             host,
             job: self.manifest.job.clone(),
             figures,
@@ -406,10 +516,13 @@ impl Accumulator {
             processes: self.processes(),
             gpus,
             nodes: Vec::new(),
-            phases: windows.into_iter().map(|one| phases::of_phase(&self, one)).collect(),
+            phases_not_listed: count - phases.len() as u64,
+            phases,
+            phase_statistics: statistics,
             monitor: self.monitor(duration),
             findings: Vec::new(),
         };
+        lossy::weaken(&self, &mut summary);
         let (killing, cores) = (self.killing(), self.manifest.expected_cores);
         summary.findings = findings::of(&summary, cores, killing, &self.node, &self.group);
         summary
@@ -422,7 +535,8 @@ impl Accumulator {
         Some(findings::Killing { kills, victims: named.clone() })
     }
 
-    fn run(&self, duration: f64) -> Run {
+    fn run(&self) -> Run {
+        let duration = self.command_duration();
         let manifest = &self.manifest;
         let end = self.end.as_ref();
         let ended = jiff::SignedDuration::try_from_secs_f64(duration)
@@ -435,6 +549,7 @@ impl Accumulator {
             started: manifest.started,
             ended: end.and(ended),
             duration_seconds: duration,
+            measured_seconds: Some(self.duration()),
             target: manifest.target.clone(),
             stopped: end.and_then(|end| end.why),
             exit_code: end.and_then(|end| end.end).map(|end| end.exit_code()),
@@ -443,7 +558,7 @@ impl Accumulator {
                 End::Code(_) => None,
             }),
             labels: manifest.labels.clone(),
-            complete: end.is_some(),
+            complete: end.is_some() && self.losses.is_empty(),
         }
     }
 
@@ -451,10 +566,14 @@ impl Accumulator {
         let left = self.end.iter().flat_map(|end| &end.left);
         // The command was there, whether it was seen or not.
         let least = u64::from(self.manifest.target.is_none());
+        // Those whose exit is not recorded would be counted with all who came after them.
+        let exits_may_be_missing = self.losses.concern_events();
+        let peak = if exits_may_be_missing { self.tree.most_with_rows } else { self.tree.most };
         Processes {
             total: self.tree.total.max(least),
-            peak: self.tree.most.max(least),
-            some_unseen: self.some_unseen(),
+            peak: peak.max(least),
+            // Nobody knows who came after the last tick.
+            some_unseen: self.end.is_none() || self.some_unseen(),
             left: left.map(|&pid| Left { pid, name: self.tree.name(pid) }).collect(),
         }
     }
@@ -465,7 +584,9 @@ impl Accumulator {
             monitor.cpu_seconds = end.monitor_cpu_seconds;
         }
         monitor.cost_ratio = (duration > 0.0).then(|| monitor.cpu_seconds / duration);
-        monitor.faults = self.faults.iter().map(|(from, why)| format!("{from}: {why}")).collect();
+        let lost = self.losses.sentences().map(|lost| format!("recording: {lost}"));
+        let faults = self.faults.iter().map(|(from, why)| format!("{from}: {why}"));
+        monitor.faults = faults.chain(lost).collect();
         monitor
     }
 }

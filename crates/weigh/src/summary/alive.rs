@@ -6,12 +6,20 @@ use crate::sample::Table;
 
 /// What was last read of a process that is alive.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Alive {
+pub(super) struct Alive {
     pub(super) cpu: ProcessCpu,
     memory: ProcessMemory,
     pub(super) io: ProcessIo,
     pub(super) events: ProcessEvents,
     state: ProcessState,
+    /// When its high-water mark of memory was last read, in seconds since the run began.
+    pub(super) high_water_read: Option<f64>,
+}
+
+/// Whether a high-water mark is what a sample has, as near as two files that are read one after
+/// the other can say.
+pub(super) fn is_near(mark: u64, sampled: u64) -> bool {
+    mark <= sampled.saturating_add(sampled / 64)
 }
 
 /// Takes the new value where there is one: what was not read is as it was.
@@ -23,11 +31,11 @@ macro_rules! renew {
 
 impl Alive {
     /// Takes in a row about it.
-    pub fn renew(&mut self, table: &Table, row: usize) {
+    pub(super) fn renew(&mut self, table: &Table, row: usize) {
         let cpu = table.get::<ProcessCpu>(row);
-        renew!(self.cpu, cpu, user, system, children_user, children_system);
+        renew!(self.cpu, cpu, user, system, children_user, children_system, run_time);
         let memory = table.get::<ProcessMemory>(row);
-        renew!(self.memory, memory, rss, peak, pss, uss, swap);
+        renew!(self.memory, memory, rss, peak, pss, uss, swap, hugetlb);
         let io = table.get::<ProcessIo>(row);
         renew!(self.io, io, read, written, read_calls, write_calls, storage_read, storage_written);
         let events = table.get::<ProcessEvents>(row);
@@ -45,13 +53,18 @@ impl Alive {
     }
 
     /// CPU time of its own.
-    pub fn own_cpu(&self) -> Option<f64> {
+    pub(super) fn own_cpu(&self) -> Option<f64> {
         Some(self.cpu.user? + self.cpu.system?)
+    }
+
+    /// The same to the nanosecond, where the kernel says it: clock ticks are cut off.
+    pub(super) fn own_cpu_finer(&self) -> Option<f64> {
+        self.own_cpu().map(|ticks| self.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
     }
 
     /// I/O with that of the children it has waited for: bytes read and written, calls that
     /// read and write, bytes from and to storage.
-    pub fn all_io(&self) -> Option<[f64; 6]> {
+    pub(super) fn all_io(&self) -> Option<[f64; 6]> {
         let io = &self.io;
         let all = [
             io.read?,
@@ -65,17 +78,30 @@ impl Alive {
     }
 
     /// With the children it has waited for.
-    pub fn cpu(&self) -> Option<f64> {
+    pub(super) fn cpu(&self) -> Option<f64> {
         Some(self.own_cpu()? + self.cpu.children_user? + self.cpu.children_system?)
     }
 
-    /// The most this process can have had so far.
-    pub fn ceiling(&self) -> Option<u64> {
+    /// The most this process can have had so far, huge pages left out: those have no high-water
+    /// mark.
+    pub(super) fn ceiling(&self) -> Option<u64> {
+        let hugetlb = self.memory.hugetlb.unwrap_or(0);
+        self.memory.peak.max(self.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
+    }
+
+    /// The most this process is known to have had so far.
+    pub(super) fn largest(&self) -> Option<u64> {
         self.memory.peak.max(self.memory.rss)
     }
 
+    /// Whether the most it had so far is what it has now.
+    pub(super) fn is_at_its_peak(&self) -> bool {
+        let now = self.memory.rss.unwrap_or(0);
+        self.memory.peak.is_none_or(|peak| is_near(peak, now))
+    }
+
     /// Its resident memory.
-    pub fn resident(&self) -> Option<u64> {
+    pub(super) fn resident(&self) -> Option<u64> {
         self.memory.rss
     }
 
@@ -89,7 +115,7 @@ impl Alive {
 
 /// Peaks of one part of the tree.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Levels {
+pub(super) struct Levels {
     /// Resident memory, shared pages counted in full.
     pub rss: Peak,
     /// Proportional memory.
@@ -98,6 +124,8 @@ pub struct Levels {
     pub uss: Peak,
     /// Swapped memory.
     pub swap: Peak,
+    /// Huge pages, shared ones counted in full.
+    pub hugetlb: Peak,
     /// Threads.
     pub threads: Peak,
     /// Open files.
@@ -106,22 +134,23 @@ pub struct Levels {
 
 /// Sums over one part of the tree at one moment; `None` where nobody had a value.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sums {
+pub(super) struct Sums {
     pub(super) rss: Option<f64>,
     pub(super) pss: Option<f64>,
     share: Option<f64>,
-    /// Shares, and where there is none what is resident.
-    pub memory: Option<f64>,
+    /// Resident memory of the largest process.
+    largest: Option<f64>,
     /// CPU time with that of the children they have waited for.
     pub cpu: Option<f64>,
     uss: Option<f64>,
     swap: Option<f64>,
+    hugetlb: Option<f64>,
     threads: Option<f64>,
     files: Option<f64>,
 }
 
 /// Adds a value to a sum, if there is one.
-pub fn add(sum: &mut Option<f64>, value: Option<u64>) {
+pub(super) fn add(sum: &mut Option<f64>, value: Option<u64>) {
     if let Some(value) = value {
         *sum = Some(sum.unwrap_or(0.0) + value as f64);
     }
@@ -129,33 +158,46 @@ pub fn add(sum: &mut Option<f64>, value: Option<u64>) {
 
 impl Sums {
     /// Takes a process into the sums.
-    pub fn add(&mut self, process: &Alive) {
+    pub(super) fn add(&mut self, process: &Alive) {
         add(&mut self.rss, process.memory.rss);
         add(&mut self.share, process.share());
-        add(&mut self.memory, process.share().or(process.memory.rss));
+        if let Some(rss) = process.memory.rss {
+            self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
+        }
         if let Some(cpu) = process.cpu() {
             self.cpu = Some(self.cpu.unwrap_or(0.0) + cpu);
         }
         add(&mut self.pss, process.memory.pss);
         add(&mut self.uss, process.memory.uss);
         add(&mut self.swap, process.memory.swap);
+        add(&mut self.hugetlb, process.memory.hugetlb);
         add(&mut self.threads, process.state.threads);
         add(&mut self.files, process.state.files_open);
     }
 
+    /// Resident memory with each shared page counted once, as far as it is known: the sum of
+    /// the proportional shares, and not less than the largest process. The peak of a run is on
+    /// the same basis.
+    pub(super) fn resident_once(&self) -> Option<f64> {
+        self.largest.map(|largest| largest.max(self.share.unwrap_or(0.0)))
+    }
+
     /// Peaks of a part of the run: what was looked at before it does not count.
-    pub fn into_part(mut self, levels: &mut Levels, at: f64) {
+    pub(super) fn into_part(mut self, levels: &mut Levels, at: f64) {
         self.pss = self.share;
         self.into(levels, at);
     }
 
     /// Peaks of a part of the tree.
-    pub fn into(self, levels: &mut Levels, at: f64) {
+    pub(super) fn into(self, levels: &mut Levels, at: f64) {
+        // Who runs has memory: none is what those have who ended and were not waited for.
+        let of_living = |sum: Option<f64>| sum.filter(|_| self.rss != Some(0.0));
         for (sum, peak) in [
-            (self.rss, &mut levels.rss),
-            (self.pss, &mut levels.pss),
-            (self.uss, &mut levels.uss),
+            (of_living(self.rss), &mut levels.rss),
+            (of_living(self.pss), &mut levels.pss),
+            (of_living(self.uss), &mut levels.uss),
             (self.swap, &mut levels.swap),
+            (self.hugetlb, &mut levels.hugetlb),
             (self.threads, &mut levels.threads),
             (self.files, &mut levels.files),
         ] {

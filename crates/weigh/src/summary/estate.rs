@@ -13,7 +13,7 @@ use crate::sample::{ProcessId, numbering};
 
 /// What one process used, with the children it had waited for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Account {
+pub(super) struct Account {
     /// CPU time in user mode and in the kernel.
     pub cpu: [f64; 2],
     /// I/O, in the order of [`Alive::all_io`]; `None` when it could not be read.
@@ -79,7 +79,7 @@ impl Account {
 
 /// Everything that was left behind.
 #[derive(Debug)]
-pub struct Estate {
+pub(super) struct Estate {
     /// Namespaces of pids in which every process counts for itself alone; in the others its CPU
     /// time moves to whoever waits.
     alone: Vec<usize>,
@@ -106,7 +106,7 @@ const ROUNDING: f64 = 0.05;
 
 impl Estate {
     /// Of processes with all they start, but each for itself in these namespaces of pids.
-    pub fn new(alone: Vec<usize>) -> Estate {
+    pub(super) fn new(alone: Vec<usize>) -> Estate {
         Estate {
             alone,
             parents: HashMap::new(),
@@ -117,17 +117,17 @@ impl Estate {
     }
 
     /// Whether what children used belongs to this process, if it waited for them.
-    pub fn with_children(&self, id: ProcessId) -> bool {
+    pub(super) fn with_children(&self, id: ProcessId) -> bool {
         self.alone.is_empty() || !self.alone.contains(&numbering::original(id.pid).0)
     }
 
     /// A process has this parent.
-    pub fn comes(&mut self, id: ProcessId, parent: u32) {
+    pub(super) fn comes(&mut self, id: ProcessId, parent: u32) {
         self.parents.insert(id, parent);
     }
 
     /// A process was looked at: what it owed is paid if its children's account rose by as much.
-    pub fn looked_at(&mut self, id: ProcessId, before: &Alive, now: &Alive) {
+    pub(super) fn looked_at(&mut self, id: ProcessId, before: &Alive, now: &Alive) {
         let Some(owed) = self.owed.get_mut(&id) else { return };
         let waited = |alive: &Alive| {
             let cpu = &alive.cpu;
@@ -147,7 +147,7 @@ impl Estate {
     }
 
     /// A process is gone that had this, as it was last seen and as `wait4` said if it did.
-    pub fn inherit(
+    pub(super) fn inherit(
         &mut self,
         id: ProcessId,
         gone: &Alive,
@@ -199,12 +199,12 @@ impl Estate {
     }
 
     /// Everybody was looked at: who went before is not noticed any more.
-    pub fn looked_at_everybody(&mut self) {
+    pub(super) fn looked_at_everybody(&mut self) {
         self.gone.clear();
     }
 
     /// What is in nobody's account now.
-    pub fn total(&self) -> Account {
+    pub(super) fn total(&self) -> Account {
         let mut total = self.kept;
         self.owed.values().flatten().for_each(|one| total.add(&one.account));
         total
@@ -226,6 +226,7 @@ mod tests {
             system: Some(0.0),
             children_user: Some(children),
             children_system: Some(0.0),
+            ..ProcessCpu::default()
         };
         let events = ProcessEvents {
             faults_minor: Some(faults),

@@ -1,7 +1,8 @@
 //! A figure: a value, how it was got, and between which bounds the truth lies.
 
-use std::collections::BTreeMap;
-
+use super::by_figure::ByFigure;
+use super::curve::Peak;
+use crate::catalog::FigureId;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// How a value was got.
@@ -43,16 +44,29 @@ pub struct Figure {
     pub upper: Option<f64>,
     /// Where it comes from.
     pub source: String,
-    /// When it was reached, in seconds since the run began.
+    /// When it was reached, in seconds since the run began; null when the moment is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_seconds: Option<f64>,
+    /// It was reached after this, where only that is known: a high-water mark has no moment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<f64>,
+    /// It was reached before this, where only that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_seconds: Option<f64>,
     /// Why the value or a bound is null.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Figures by their names.
-pub type Figures = BTreeMap<String, Figure>;
+/// The figures of a run, a phase or a part.
+pub type Figures = ByFigure<Figure>;
+
+impl Figures {
+    /// The value of a figure, if it is known.
+    pub fn value(&self, id: FigureId) -> Option<f64> {
+        self.get(id)?.value
+    }
+}
 
 impl Figure {
     /// A value that the kernel counted.
@@ -91,6 +105,19 @@ impl Figure {
     /// The same, reached at this moment.
     pub fn at(mut self, seconds: f64) -> Figure {
         self.at_seconds = Some(seconds);
+        self
+    }
+
+    /// The same, reached when a peak was: at a moment, or between two.
+    pub fn when(mut self, peak: &Peak) -> Figure {
+        match peak.after {
+            None => self.at_seconds = Some(peak.at),
+            Some(after) => {
+                // Before the first sample there is nothing to be after.
+                self.after_seconds = Some(after).filter(|after| *after > 0.0);
+                self.before_seconds = Some(peak.at);
+            }
+        }
         self
     }
 

@@ -113,33 +113,23 @@ impl Group {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::{Accumulator, Figure, Method, Summary};
+    use super::super::{Figure, Method, Summary};
     use super::*;
-    use crate::collect;
-    use crate::collect::own::OwnTicks;
-    use crate::host::facts::Facts;
-    use crate::record::events::{WatchEnd, Why};
-    use crate::record::{Entry, Event, Manifest, Target};
-    use crate::sample::{Entity, Tick};
+    use crate::record::events::Why;
+    use crate::record::{Event, Target};
+    use crate::sample::Entity;
     use crate::settings::Settings;
-
-    const MIB: u64 = 1 << 20;
+    use crate::testing::{FakeRun, MIB};
 
     /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.
     type Look = Option<(f64, u64, u64)>;
 
     fn summary(looks: &[Look], faults: &[(&str, &str)]) -> Summary {
-        let settings = Settings { cgroup: true, ..Settings::default() };
-        let started = Duration::from_secs(1);
-        let mut manifest = Manifest::new(&settings, &[], Facts::example(), started);
-        manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
-        let mut accumulator = Accumulator::new(&manifest);
-        let mut tick = Tick::new(&collect::groups(&settings.sources()));
+        let mut run = FakeRun::with(&Settings { cgroup: true, ..Settings::default() });
+        run.manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
         for (second, look) in looks.iter().enumerate() {
-            tick.begin(Duration::from_secs(second as u64));
-            if let Some((usage, current, peak)) = look {
+            run.sample(second as f64, |tick| {
+                let Some((usage, current, peak)) = look else { return };
                 let cpu = GroupCpu { usage: Some(*usage), ..GroupCpu::default() };
                 let (current, peak) = (Some(current * MIB), Some(peak * MIB));
                 let memory = GroupMemory { current, peak, ..GroupMemory::default() };
@@ -147,25 +137,14 @@ mod tests {
                 tick.put(Entity::Single, &cpu);
                 tick.put(Entity::Single, &memory);
                 tick.put(Entity::Single, &io);
-            }
-            tick.put(Entity::Single, &OwnTicks { taken: Some(1), missed: Some(0) });
-            accumulator.tick(&tick);
+            });
         }
-        let mut event = |event| accumulator.event(&Entry::new(Duration::from_secs(2), event));
         for (source, why) in faults {
-            event(Event::Fault { source: (*source).to_owned(), why: (*why).to_owned() });
+            let (source, why) = ((*source).to_owned(), (*why).to_owned());
+            run.event(2.0, Event::Fault { source, why });
         }
-        event(Event::WatchEnd(WatchEnd {
-            why: Why::Ended,
-            end: None,
-            duration_seconds: 2.0,
-            task_clock_seconds: None,
-            task_clock_began_seconds: None,
-            left: Vec::new(),
-            some_unseen: true,
-            monitor_cpu_seconds: 0.0,
-        }));
-        accumulator.finish()
+        run.stops(2.0, |end| (end.why, end.some_unseen) = (Why::Ended, true));
+        run.summary()
     }
 
     fn figure(summary: &Summary, name: &str) -> Figure {

@@ -48,6 +48,15 @@ impl Growth {
         self.changed |= self.things.len() < before;
     }
 
+    /// Takes in one counter of the rows of one moment.
+    pub(super) fn see_all<R>(
+        &mut self,
+        rows: impl Iterator<Item = (Entity, R)>,
+        of: fn(&R) -> Option<u64>,
+    ) {
+        self.see(rows.map(|(entity, row)| (entity, of(&row).map(|count| count as f64))));
+    }
+
     /// The growth from the first look to the last; nothing when nothing was looked at twice.
     pub(super) fn total(&self) -> Option<f64> {
         let known = self.changed || self.things.iter().any(|thing| thing.last.is_some());

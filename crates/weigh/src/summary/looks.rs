@@ -24,6 +24,19 @@ impl Looks {
         (self.before, self.last) = (self.last, at);
     }
 
+    /// Whether the moments are the ends of rounds of several.
+    pub(crate) fn in_rounds(&self) -> bool {
+        self.in_rounds
+    }
+
+    /// The part of a stretch of time that is before the last such moment, from 0 to 1.
+    pub(crate) fn share_before(&self, from: f64, to: f64) -> f64 {
+        if from >= self.last {
+            return 0.0;
+        }
+        if to <= self.last { 1.0 } else { (self.last - from) / (to - from) }
+    }
+
     /// When that was last so.
     pub(crate) fn last(&self) -> f64 {
         self.last

@@ -6,8 +6,9 @@
 
 mod accumulate;
 mod alive;
+mod by_figure;
 mod ceiling;
-mod curve;
+pub(crate) mod curve;
 mod estate;
 mod figure;
 mod figures;
@@ -15,10 +16,13 @@ mod findings;
 mod gpus;
 mod group;
 mod growth;
+mod helpers;
 pub(crate) mod looks;
+mod lossy;
 pub(crate) mod main_exit;
 mod node;
 mod outcome;
+pub(crate) mod own_cpu;
 pub mod phases;
 mod rise;
 #[cfg(test)]
@@ -29,6 +33,7 @@ mod tree;
 use serde::{Deserialize, Serialize};
 
 pub use accumulate::Accumulator;
+pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
 pub use gpus::{Gpu, GpuUser};
 pub use outcome::Outcome;
@@ -39,6 +44,7 @@ use crate::host::facts::Facts;
 use crate::record::events::Why;
 use crate::record::manifest::Origin;
 use crate::record::{self, Moment, Recording, Target};
+use figures::NO_END;
 
 /// What a run used, as `summary.json` has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,12 +69,38 @@ pub struct Summary {
     pub gpus: Vec<Gpu>,
     /// By node; a run has one node yet.
     pub nodes: Vec<serde_json::Value>,
-    /// Its phases.
+    /// Its phases, the first 1,000 of them.
     pub phases: Vec<Phase>,
+    /// How many more there were: they are in the statistics.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub phases_not_listed: u64,
+    /// Statistics of all phases, by name, when not all are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phase_statistics: Vec<phases::Named>,
     /// What the monitor itself used.
     pub monitor: Monitor,
     /// What it means.
     pub findings: Vec<Finding>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Summary {
+    /// Statistics of all phases by name, whether all of them are listed or not.
+    pub fn named_phases(&self) -> Vec<phases::Named> {
+        match self.phase_statistics.is_empty() {
+            true => {
+                let mut named = phases::statistics(&self.phases);
+                if !self.run.complete {
+                    named.iter_mut().for_each(phases::Named::are_not_exact);
+                }
+                named
+            }
+            false => self.phase_statistics.clone(),
+        }
+    }
 }
 
 /// The run itself.
@@ -92,13 +124,17 @@ pub struct Run {
     pub ended: Option<jiff::Timestamp>,
     /// From exec to exit; to the last sample when the end is not known.
     pub duration_seconds: f64,
+    /// From exec to the end of the measurement: the exit of the last process with `--wait-all`.
+    /// Rates and means are over this time. Null in summaries of older versions.
+    #[serde(default)]
+    pub measured_seconds: Option<f64>,
     /// The exit code; 128 and the signal when one killed it.
     pub exit_code: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
     /// Words that tell it from others.
     pub labels: std::collections::BTreeMap<String, String>,
-    /// Whether its end is recorded.
+    /// Whether all of it is recorded, its end too, and nothing of it was lost.
     pub complete: bool,
 }
 
@@ -157,9 +193,10 @@ pub struct Phase {
     pub start_seconds: f64,
     /// How long it lasted; null while it lasts.
     pub duration_seconds: Option<f64>,
-    /// CPU time of its command, from `wait4`; null when it had none.
+    /// CPU time, as `figures` has it with its method and bounds; null when it is not known.
     pub cpu_time_seconds: Option<f64>,
-    /// Largest process of its command, from `wait4`; null when it had none.
+    /// Largest process of its command, from `wait4`; null when it had no command, or one so small
+    /// that `wait4` tells the size of weigh itself.
     pub largest_process_bytes: Option<u64>,
     /// The exit code of its command, 128 and the signal when one killed it; null when it had none.
     #[serde(default)]
@@ -215,7 +252,7 @@ pub enum Severity {
 
 /// The summary of a recording.
 pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
-    let mut accumulator = Accumulator::new(recording.manifest());
+    let mut accumulator = Accumulator::of(recording);
     let groups = collect::all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => accumulator.tick(tick),

@@ -4,11 +4,13 @@ use super::curve::{Mean, Peak, Rate};
 use super::group::Waiting;
 use super::growth::Growth;
 use super::rise::{Rise, Supply};
-use crate::catalog::Scope;
+use crate::catalog::{FigureId, Scope};
 use crate::collect::cpu::NodeCpu;
+use crate::collect::disk;
 use crate::collect::energy::{DomainEnergy, is_summed};
 use crate::collect::filesystem::FileSystem;
 use crate::collect::frequency::NodeThrottle;
+use crate::collect::infiniband::PortTraffic;
 use crate::collect::memory::NodeMemory;
 use crate::collect::network;
 use crate::collect::paging::NodePaging;
@@ -25,9 +27,13 @@ pub(super) struct Node {
     pub(super) busy: Rate,
     pub(super) used: Peak,
     pub(super) used_mean: Mean,
+    /// The most huge pages there were, in use or not.
+    pub(super) hugetlb: Peak,
     pub(super) energy: Growth,
-    pub(super) received: Growth,
-    pub(super) sent: Growth,
+    /// Of every domain, whether or not it is a part of another: only to know that one counts.
+    pub(super) energy_of_all: Growth,
+    /// What devices have counted, in the order of [`DEVICES`].
+    devices: [Growth; DEVICES.len()],
     pub(super) waiting: Waiting,
     pub(super) swapped_in: Rise,
     pub(super) swapped_out: Rise,
@@ -38,7 +44,74 @@ pub(super) struct Node {
     pub(super) files: Option<Supply>,
 }
 
+/// A figure of the machine that is the sum of one counter over devices.
+pub(super) struct DeviceFigure {
+    pub(super) id: FigureId,
+    /// What a row is about.
+    scope: Scope,
+    /// The collector of these rows, which knows why there are none.
+    pub(super) collector: &'static str,
+    pub(super) source: &'static str,
+    see: fn(&Table, &mut Growth),
+}
+
+const NETWORK: &str =
+    "/proc/net/dev, the hardware, or else all devices of the namespace but the loopback";
+
+const DISKS: &str = "/proc/diskstats, summed over disks without the volumes on top of them";
+
+/// Every such figure: with its declaration, one entry is all that a new one needs.
+pub(super) const DEVICES: [DeviceFigure; 6] = [
+    DeviceFigure {
+        id: FigureId::NetworkReceived,
+        scope: Scope::Nic,
+        collector: "network",
+        source: NETWORK,
+        see: |table, growth| growth.see_all(network::summed(table), |row| row.received),
+    },
+    DeviceFigure {
+        id: FigureId::NetworkSent,
+        scope: Scope::Nic,
+        collector: "network",
+        source: NETWORK,
+        see: |table, growth| growth.see_all(network::summed(table), |row| row.sent),
+    },
+    DeviceFigure {
+        id: FigureId::InfinibandReceived,
+        scope: Scope::IbPort,
+        collector: "infiniband",
+        source: "/sys/class/infiniband port_rcv_data, summed over ports",
+        see: |table, growth| growth.see_all(table.rows::<PortTraffic>(), |row| row.received),
+    },
+    DeviceFigure {
+        id: FigureId::InfinibandSent,
+        scope: Scope::IbPort,
+        collector: "infiniband",
+        source: "/sys/class/infiniband port_xmit_data, summed over ports",
+        see: |table, growth| growth.see_all(table.rows::<PortTraffic>(), |row| row.sent),
+    },
+    DeviceFigure {
+        id: FigureId::DiskRead,
+        scope: Scope::Disk,
+        collector: "disk",
+        source: DISKS,
+        see: |table, growth| growth.see_all(disk::summed(table), |row| row.read),
+    },
+    DeviceFigure {
+        id: FigureId::DiskWritten,
+        scope: Scope::Disk,
+        collector: "disk",
+        source: DISKS,
+        see: |table, growth| growth.see_all(disk::summed(table), |row| row.written),
+    },
+];
+
 impl Node {
+    /// The figures that are sums over devices, and how much each has grown.
+    pub(super) fn devices(&self) -> impl Iterator<Item = (&'static DeviceFigure, &Growth)> {
+        DEVICES.iter().zip(&self.devices)
+    }
+
     /// CPU time used on the machine between the first and the last look, and all there was.
     pub(super) fn cpu(&self) -> Option<(f64, f64)> {
         let ((busy, all), (busy_before, all_before)) = (self.last?, self.first?);
@@ -58,11 +131,10 @@ impl Node {
     /// Takes in the devices of a tick.
     pub(super) fn see_devices(&mut self, tick: &Tick) {
         let filled = |scope| tick.table(scope).filter(|table| !table.is_empty());
-        if let Some(table) = filled(Scope::Nic) {
-            let bytes = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
-            let summed = || network::summed(table);
-            self.received.see(summed().map(|(entity, row)| (entity, bytes(row.received))));
-            self.sent.see(summed().map(|(entity, row)| (entity, bytes(row.sent))));
+        for (device, growth) in DEVICES.iter().zip(&mut self.devices) {
+            if let Some(table) = filled(device.scope) {
+                (device.see)(table, growth);
+            }
         }
         if let Some(table) = filled(Scope::Energy) {
             let domains = table.entities().iter().enumerate();
@@ -71,6 +143,8 @@ impl Node {
             );
             let used = |row| table.get::<DomainEnergy>(row).used;
             self.energy.see(summed.map(|(row, entity)| (*entity, used(row))));
+            let domains = table.entities().iter().enumerate();
+            self.energy_of_all.see(domains.map(|(row, entity)| (*entity, used(row))));
         }
     }
 
@@ -106,6 +180,9 @@ impl Node {
         let elsewhere = cpu.interrupts.unwrap_or(0.0) + cpu.steal.unwrap_or(0.0);
         self.first_elsewhere = self.first_elsewhere.or(Some(elsewhere));
         self.last_elsewhere = elsewhere;
+        if let Some(hugetlb) = memory.hugetlb {
+            self.hugetlb.see(hugetlb as f64, at);
+        }
         if let (Some(total), Some(available)) = (memory.total, memory.available) {
             let used = total.saturating_sub(available) as f64;
             self.used.see(used, at);

@@ -14,6 +14,8 @@ pub enum Outcome {
     Failed(i32),
     /// By a signal.
     Killed(i32),
+    /// By a signal that is no failure: Ctrl-C, or its reader closed the pipe.
+    Stopped(i32),
     /// It was followed, and nobody says how it ended, or it goes on.
     Followed(Why),
     /// That is not recorded.
@@ -26,9 +28,15 @@ impl Run {
         matches!(self.target, Some(Target::Programs { .. } | Target::Merged { .. }))
     }
 
+    /// How long it was measured, in seconds: as long as the command took, or longer.
+    pub fn measured(&self) -> f64 {
+        self.measured_seconds.unwrap_or(self.duration_seconds)
+    }
+
     /// How it ended.
     pub fn outcome(&self) -> Outcome {
         match (self.signal, self.exit_code, self.stopped) {
+            (Some(number @ (libc::SIGINT | libc::SIGPIPE)), ..) => Outcome::Stopped(number),
             (Some(number), ..) => Outcome::Killed(number),
             (None, Some(0), _) => Outcome::Well,
             (None, Some(code), _) => Outcome::Failed(code),
@@ -45,6 +53,8 @@ impl Outcome {
             Outcome::Well => "exit 0".to_owned(),
             Outcome::Failed(code) => format!("exit {code}"),
             Outcome::Killed(number) => format!("killed by {}", signals::name(number)),
+            Outcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
+            Outcome::Stopped(number) => format!("pipe closed ({})", signals::name(number)),
             Outcome::Followed(Why::Ended) => "ended".to_owned(),
             Outcome::Followed(Why::Time | Why::Asked) => "goes on".to_owned(),
             Outcome::NotRecorded => "end not recorded".to_owned(),

@@ -1,23 +1,25 @@
 //! The processes of a run as the summary follows them: who is alive, with what.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::alive::{Alive, Levels, Sums, add};
 use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
 use super::estate::{Account, Estate};
-use crate::collect::process::{ProcessEvents, ProcessIo};
+use crate::collect::process::{ProcessEvents, ProcessIo, ProcessMemory};
 use crate::host::wait::Usage;
 use crate::sample::{ProcessId, Table};
 
 /// The tree of a run.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub(super) struct Tree {
     /// The command's process; several, in order, when several runs were put together.
     mains: Vec<ProcessId>,
     /// In an order, so that the same recording always gives the same last digit.
     alive: BTreeMap<ProcessId, Alive>,
     names: HashMap<ProcessId, String>,
+    /// Those who have started and have no row yet.
+    announced: HashSet<ProcessId>,
     /// Those who went since the last whole look: they may have been there together with
     /// somebody who had not been seen yet.
     gone: Gone,
@@ -30,6 +32,9 @@ pub struct Tree {
     pub total: u64,
     /// The most at once.
     pub most: u64,
+    /// The most that have a row of the same moment: those were there together, whoever's exit is
+    /// not recorded.
+    pub most_with_rows: u64,
     /// Peaks of the main process.
     pub main_levels: Levels,
     /// Peaks of everybody else.
@@ -40,6 +45,8 @@ pub struct Tree {
     pub largest: Peak,
     /// The largest process that was reaped as the command itself, as `wait4` says.
     pub main_exit: Peak,
+    /// The largest of all others that weigh reaped, as `wait4` says.
+    pub others_exit: Peak,
     ceilings: Ceilings,
     /// The same since the last whole look.
     recent: Ceilings,
@@ -49,8 +56,10 @@ pub struct Tree {
     own_cpu_of_gone: f64,
     /// I/O of those who were reaped, as far as it was seen.
     reaped_io: [f64; 6],
-    /// Memory over time.
+    /// Resident memory over time, each shared page counted once.
     pub mean: Mean,
+    /// The same with shared pages counted for each who has them.
+    pub mean_rss: Mean,
     /// What those who ended left behind, when weigh waits for nobody.
     estate: Option<Estate>,
 }
@@ -67,18 +76,18 @@ struct Gone {
 
 impl Tree {
     /// The tree of a command's process, or of several.
-    pub fn of(mut mains: Vec<ProcessId>) -> Tree {
+    pub(super) fn of(mut mains: Vec<ProcessId>) -> Tree {
         mains.sort_unstable();
         Tree { mains, ..Tree::default() }
     }
 
     /// The same of processes that weigh follows and does not wait for.
-    pub fn leaving(self, estate: Estate) -> Tree {
+    pub(super) fn leaving(self, estate: Estate) -> Tree {
         Tree { estate: Some(estate), ..self }
     }
 
     /// The same, where looks are rounds of several.
-    pub fn in_rounds(self) -> Tree {
+    pub(super) fn in_rounds(self) -> Tree {
         Tree { gone_before: Some(Gone::default()), ..self }
     }
 
@@ -87,31 +96,43 @@ impl Tree {
     }
 
     /// Takes in the rows of a tick.
-    pub fn rows(&mut self, table: &Table, at: f64) {
+    pub(super) fn rows(&mut self, table: &Table, at: f64) {
         for (row, entity) in table.entities().iter().enumerate() {
             let crate::sample::Entity::Process(id) = entity else { continue };
             let next = self.alive.len() as u64;
             let process = self.alive.entry(*id).or_default();
-            let (before, was) = (process.ceiling(), *process);
+            let (before, was) = (process.largest(), *process);
             process.renew(table, row);
             if let Some(estate) = &mut self.estate {
                 estate.looked_at(*id, &was, process);
             }
             // One that has ended and was not waited for has none left, and that says nothing.
-            if let Some(size) = process.ceiling().filter(|size| *size > 0) {
-                self.largest.see(size as f64, at);
+            if let Some(size) = process.largest().filter(|size| *size > 0) {
+                match process.is_at_its_peak() {
+                    true => self.largest.see(size as f64, at),
+                    // It had been larger between the last reading of the mark and this one.
+                    false => {
+                        let after = was.high_water_read.unwrap_or(0.0);
+                        self.largest.see_between(size as f64, after, at);
+                    }
+                }
                 if before.is_none_or(|before| size > before) {
                     self.grown = self.grown.max(Some(size));
                 }
             }
-            if let Some(cpu) = process.own_cpu().filter(|_| self.mains.binary_search(id).is_ok()) {
+            if table.get::<ProcessMemory>(row).peak.is_some() {
+                process.high_water_read = Some(at);
+            }
+            let is_main = self.mains.binary_search(id).is_ok();
+            if let Some(cpu) = process.own_cpu_finer().filter(|_| is_main) {
                 self.main_cpu.insert(*id, cpu);
             }
             if self.alive.len() as u64 > next {
-                self.total += 1;
-                self.most = self.most.max(self.alive.len() as u64);
+                self.total += u64::from(!self.announced.remove(id));
+                self.most = self.most.max((self.alive.len() + self.announced.len()) as u64);
             }
         }
+        self.most_with_rows = self.most_with_rows.max(table.entities().len() as u64);
         // Without a row nothing has changed.
         if !table.is_empty() {
             self.levels(at);
@@ -123,9 +144,9 @@ impl Tree {
         let mut ceiling = None;
         for (id, process) in &self.alive {
             if self.is_main(id) {
-                main.add(process)
+                main.add(process);
             } else {
-                others.add(process)
+                others.add(process);
             }
             all.add(process);
             add(&mut ceiling, process.ceiling());
@@ -136,13 +157,16 @@ impl Tree {
         if let Some(ceiling) = ceiling {
             self.note_ceiling(ceiling);
         }
-        if let Some(memory) = all.pss.or(all.rss) {
-            self.mean.see(memory, at);
+        if let Some(memory) = all.resident_once() {
+            self.mean.see_memory(memory, at);
+        }
+        if let Some(rss) = all.rss {
+            self.mean_rss.see_memory(rss, at);
         }
     }
 
     /// Everybody was looked at: who went before is not together with who comes after.
-    pub fn looked_at_everybody(&mut self) {
+    pub(super) fn looked_at_everybody(&mut self) {
         if let Some(estate) = &mut self.estate {
             estate.looked_at_everybody();
         }
@@ -171,40 +195,51 @@ impl Tree {
     }
 
     /// The most that all together can have had, when no single process had more than `largest`.
-    pub fn ceiling(&self, largest: f64) -> Option<f64> {
+    pub(super) fn ceiling(&self, largest: f64) -> Option<f64> {
         self.ceilings.most(largest)
     }
 
     /// What bounds the memory since the last whole look.
-    pub fn recent_ceilings(&self) -> &Ceilings {
+    pub(super) fn recent_ceilings(&self) -> &Ceilings {
         &self.recent
     }
 
     /// The largest size that a process grew to since the last whole look, or came with.
-    pub fn grown(&self) -> Option<u64> {
+    pub(super) fn grown(&self) -> Option<u64> {
         self.grown
     }
 
     /// Everybody alive.
-    pub fn everybody(&self) -> impl Iterator<Item = (&ProcessId, &Alive)> {
+    pub(super) fn everybody(&self) -> impl Iterator<Item = (&ProcessId, &Alive)> {
         self.alive.iter()
     }
 
+    /// Takes nobody for alive but those of these pids.
+    pub(super) fn keep_alive(&mut self, pids: &[u32]) {
+        self.alive.retain(|id, _| pids.contains(&id.pid));
+        self.announced.retain(|id| pids.contains(&id.pid));
+    }
+
     /// A process has this parent.
-    pub fn comes(&mut self, id: ProcessId, parent: u32) {
+    pub(super) fn comes(&mut self, id: ProcessId, parent: u32) {
+        // It counts, whether there is a row of it or not. How many there were at once is counted
+        // with the rows: the one whose place it takes may exit at the same moment.
+        if !self.alive.contains_key(&id) && self.announced.insert(id) {
+            self.total += 1;
+        }
         if let Some(estate) = &mut self.estate {
             estate.comes(id, parent);
         }
     }
 
     /// A process has this name.
-    pub fn named(&mut self, id: ProcessId, name: &str) {
+    pub(super) fn named(&mut self, id: ProcessId, name: &str) {
         self.names.insert(id, name.to_owned());
     }
 
     /// A process ended; `usage` is what `wait4` said, if it did, and `cpu_seconds` all that it
     /// used itself.
-    pub fn ended(
+    pub(super) fn ended(
         &mut self,
         id: ProcessId,
         usage: Option<&Usage>,
@@ -212,18 +247,20 @@ impl Tree {
         at: f64,
     ) {
         self.names.remove(&id);
+        let was_announced = self.announced.remove(&id);
         let largest = usage.map(|usage| usage.largest_rss_bytes);
         if let Some(size) = largest {
-            // The command's own carries what it was before exec, and is judged at the end.
-            let is_main = self.is_main(&id);
-            let peak = if is_main { &mut self.main_exit } else { &mut self.largest };
-            peak.see(size as f64, at);
+            // It carries children that were waited for, `weigh mark` among them, and the
+            // command's own what it was before exec: it is judged at the end.
+            let (is_main, after) = (self.is_main(&id), self.high_water_read(&id));
+            let peak = if is_main { &mut self.main_exit } else { &mut self.others_exit };
+            peak.see_between(size as f64, after, at);
         }
         let process = self.alive.remove(&id);
         if let Some(estate) = &mut self.estate {
             // Somebody who was never looked at may have a clock all the same.
             estate.inherit(id, &process.unwrap_or_default(), usage, cpu_seconds);
-            if process.is_none() && (cpu_seconds.is_some() || usage.is_some()) {
+            if process.is_none() && !was_announced && (cpu_seconds.is_some() || usage.is_some()) {
                 self.total += 1;
                 self.most = self.most.max(self.alive.len() as u64 + 1);
             }
@@ -242,31 +279,36 @@ impl Tree {
         self.note_ceiling(others as f64);
     }
 
+    /// When the high-water mark of a process was last read; 0 when it never was.
+    pub(super) fn high_water_read(&self, id: &ProcessId) -> f64 {
+        self.alive.get(id).and_then(|process| process.high_water_read).unwrap_or(0.0)
+    }
+
     /// The name of a process, if it is one of the run and has not ended.
-    pub fn called(&self, id: &ProcessId) -> Option<&str> {
+    pub(super) fn called(&self, id: &ProcessId) -> Option<&str> {
         self.names.get(id).map(String::as_str)
     }
 
     /// The name of a process that is alive.
-    pub fn name(&self, pid: u32) -> String {
+    pub(super) fn name(&self, pid: u32) -> String {
         let named = self.names.iter().find(|(id, _)| id.pid == pid);
         named.map_or_else(|| "?".to_owned(), |(_, name)| name.clone())
     }
 
     /// CPU time of the main process alone, or of the main processes.
-    pub fn main_cpu(&self) -> Option<f64> {
+    pub(super) fn main_cpu(&self) -> Option<f64> {
         (!self.main_cpu.is_empty()).then(|| self.main_cpu.values().sum())
     }
 
     /// CPU time of everybody alive, with the children they have waited for, and of those who
     /// are in nobody's account.
-    pub fn cpu_of_alive(&self) -> f64 {
+    pub(super) fn cpu_of_alive(&self) -> f64 {
         let (user, system) = self.split_of_alive();
         user + system
     }
 
     /// The same in user mode, and in the kernel.
-    pub fn split_of_alive(&self) -> (f64, f64) {
+    pub(super) fn split_of_alive(&self) -> (f64, f64) {
         let left = self.left_behind().cpu;
         self.alive.iter().fold((left[0], left[1]), |(user, system), (id, alive)| {
             let cpu = &alive.cpu;
@@ -279,18 +321,18 @@ impl Tree {
     }
 
     /// CPU time that was seen, of each process its own: whoever waited for it, and if nobody did.
-    pub fn own_cpu_seen(&self) -> f64 {
+    pub(super) fn own_cpu_seen(&self) -> f64 {
         let alive = self.alive.values().filter_map(Alive::own_cpu);
         self.own_cpu_of_gone + alive.sum::<f64>()
     }
 
     /// What those who ended left behind, when weigh waits for nobody.
-    pub fn left_behind(&self) -> Account {
+    pub(super) fn left_behind(&self) -> Account {
         self.estate.as_ref().map_or_else(Account::default, Estate::total)
     }
 
     /// I/O of everybody alive and of those who ended; `None` when nobody's can be read.
-    pub fn io(&self) -> Option<[f64; 6]> {
+    pub(super) fn io(&self) -> Option<[f64; 6]> {
         let left = self.left_behind().io;
         let ended = left.unwrap_or(self.reaped_io);
         let mut seen = left.is_some() || ended.iter().any(|count| *count > 0.0);
@@ -303,7 +345,10 @@ impl Tree {
     }
 
     /// One counter over everybody alive.
-    pub fn sum_of_alive(&self, counter: impl Fn(&ProcessIo, &ProcessEvents) -> Option<u64>) -> f64 {
+    pub(super) fn sum_of_alive(
+        &self,
+        counter: impl Fn(&ProcessIo, &ProcessEvents) -> Option<u64>,
+    ) -> f64 {
         self.alive.values().filter_map(|alive| counter(&alive.io, &alive.events)).sum::<u64>()
             as f64
     }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use weigh::catalog::{FigureId, FigureScope};
+
 /// What each module may use. The same table stands in ARCHITECTURE.md with the reasons.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("words", &[]),
@@ -19,11 +21,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("destination", &[]),
     (
         "export",
+        &["catalog", "collect", "destination", "host", "quantity", "record", "sample", "summary"],
+    ),
+    ("plot", &["catalog", "collect", "quantity", "record", "sample", "summary", "words"]),
+    (
+        "report",
+        &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary", "words"],
+    ),
+    (
+        "compat",
         &[
             "catalog",
             "collect",
             "destination",
-            "host",
+            "export",
+            "parse",
             "plot",
             "quantity",
             "record",
@@ -32,33 +44,36 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "words",
         ],
     ),
-    ("import", &["export", "parse", "summary", "words"]),
-    ("plot", &["catalog", "collect", "quantity", "record", "sample", "words"]),
-    (
-        "report",
-        &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary", "words"],
-    ),
     ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
 ];
+
+/// Files and directories of tests, which may use everything.
+const TESTS: [&str; 5] = ["tests.rs", "tests", "testing.rs", "golden.rs", "fake.rs"];
 
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
+        if TESTS.iter().any(|test| path.ends_with(test)) {
+            continue;
+        }
         if path.is_dir() {
             sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !["tests.rs", "golden.rs", "fake.rs"].iter().any(|test| path.ends_with(test))
-        {
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }
 }
 
+/// The text of a file without its tests.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
+}
+
 /// The modules that a file names after `crate::`, in its code and not in its tests.
 fn used(path: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(path).unwrap();
-    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    code.split("crate::")
+    code(&text)
+        .split("crate::")
         .skip(1)
         .map(|rest| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect())
         .filter(|name: &String| MAY_USE.iter().any(|(module, _)| module == name))
@@ -102,6 +117,34 @@ fn nothing_is_allowed_that_nobody_needs() {
             assert!(uses[*module].contains(*other), "{module} may use {other}, and does not");
         }
     }
+}
+
+/// A figure is named by its id. The names of the four tools' columns, and keys of findings, are
+/// theirs even where they are spelled alike.
+#[test]
+fn no_figure_is_named_by_a_string_outside_its_declaration() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for crate_root in ["src", "../weigh-cli/src"] {
+        sources(&root.join(crate_root), &mut files);
+    }
+    let figures = FigureId::ALL.iter().filter(|id| !id.is_in(FigureScope::Report));
+    let literals: Vec<String> = figures.map(|id| format!("\"{}\"", id.name())).collect();
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("catalog/figures.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        for line in code(&text).lines().filter(|line| !line.trim_start().starts_with("//")) {
+            let is_json_key = |literal: &str| line.contains(&format!("{literal}: "));
+            let named = literals.iter().filter(|one| line.contains(one.as_str()));
+            found.extend(
+                named
+                    .filter(|one| !is_json_key(one))
+                    .map(|_| (file.clone(), line))
+                    .map(|(file, line)| format!("{}: {}", file.display(), line.trim())),
+            );
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]

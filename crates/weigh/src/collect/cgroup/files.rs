@@ -10,7 +10,7 @@ use crate::parse::group_stat::{self, CpuStat, IoStat, MemoryStat};
 use crate::parse::pressure::{self, Pressure};
 
 /// A file of the group, and how it is read.
-pub struct File<T> {
+pub(super) struct File<T> {
     dir: Dir,
     name: &'static CStr,
     kept: Kept,
@@ -20,7 +20,7 @@ pub struct File<T> {
 
 impl<T> File<T> {
     /// What it says; `None` when it was found to be absent before.
-    pub fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Result<T, host::Error>> {
+    pub(super) fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Result<T, host::Error>> {
         if self.is_absent {
             return None;
         }
@@ -36,7 +36,7 @@ impl<T> File<T> {
 
 /// Everything that is read.
 #[derive(Default)]
-pub struct Files {
+pub(super) struct Files {
     /// All of CPU time, in version 2.
     pub cpu: Option<File<CpuStat>>,
     /// CPU time in nanoseconds, in version 1.
@@ -84,7 +84,7 @@ fn file<T>(
 impl Files {
     /// Those of a group. A controller belongs to one version: where version 1 has the group,
     /// version 2 cannot have more of it than pressure.
-    pub fn of(group: &Group) -> Files {
+    pub(super) fn of(group: &Group) -> Files {
         let mut files = Files::default();
         files.add_cpu(group);
         files.add_memory(group);
@@ -114,7 +114,7 @@ impl Files {
     }
 
     /// Whether what is written through the page cache is in nobody's account.
-    pub fn is_blind_to_page_cache(&self) -> bool {
+    pub(super) fn is_blind_to_page_cache(&self) -> bool {
         self.io_bytes.is_some()
     }
 

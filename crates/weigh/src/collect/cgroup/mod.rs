@@ -84,7 +84,7 @@ metrics! {
         /// Processes and threads it has now.
         current: Gauge u64 One, "Tasks", from "pids.current";
         /// Processes that the kernel killed for want of memory.
-        oom_kills: Counter u64 One, "Killed for want of memory", from "memory.events; memory.oom_control oom_kill";
+        oom_kills: Counter u64 One, "OOM kills", from "memory.events; memory.oom_control oom_kill";
     }
 }
 
@@ -122,6 +122,7 @@ pub(super) const SOURCE: Source = Source {
     on_request: true,
     // Nobody follows a group that is not there.
     everywhere: true,
+    descriptors: 20,
 };
 
 fn probe(host: &Host) -> Probe {

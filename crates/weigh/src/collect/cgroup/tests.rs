@@ -82,12 +82,18 @@ fn row<R: Row>(tick: &Tick) -> R {
 fn both_versions_say_the_same() {
     for fake in [second(), first()] {
         let tick = sampled(&mut account(&fake), &fake);
-        let cpu = GroupCpu { usage: Some(2.5), user: Some(2.0), system: Some(0.5) };
+        let cpu = GroupCpu {
+            usage: Some(2.5),
+            user: Some(2.0),
+            system: Some(0.5),
+            ..GroupCpu::default()
+        };
         assert_eq!(row::<GroupCpu>(&tick), cpu);
         let throttling = GroupThrottling {
             periods: Some(40),
             throttled_periods: Some(7),
             throttled: Some(0.35),
+            ..GroupThrottling::default()
         };
         assert_eq!(row::<GroupThrottling>(&tick), throttling);
         let memory = GroupMemory {
@@ -97,11 +103,21 @@ fn both_versions_say_the_same() {
             file: Some(16 << 20),
             kernel: Some(4 << 20),
             swap: Some(4096),
+            ..GroupMemory::default()
         };
         assert_eq!(row::<GroupMemory>(&tick), memory);
-        let io = GroupIo { read: Some(4096), written: Some(8192), reads: Some(1), writes: Some(2) };
+        let io = GroupIo {
+            read: Some(4096),
+            written: Some(8192),
+            reads: Some(1),
+            writes: Some(2),
+            ..GroupIo::default()
+        };
         assert_eq!(row::<GroupIo>(&tick), io);
-        assert_eq!(row::<GroupTasks>(&tick), GroupTasks { current: Some(3), oom_kills: Some(2) });
+        assert_eq!(
+            row::<GroupTasks>(&tick),
+            GroupTasks { current: Some(3), oom_kills: Some(2), ..GroupTasks::default() }
+        );
     }
 }
 
@@ -125,6 +141,7 @@ fn pressure_is_that_of_the_group_in_seconds() {
         memory_full: Some(1e-5),
         io_some: Some(4.0),
         io_full: Some(3.0),
+        ..GroupPressure::default()
     };
     assert_eq!(row::<GroupPressure>(&tick), pressure);
     let fake = first();

@@ -6,7 +6,8 @@
 //!
 //! What surprised us: the memory (`dram`) of servers is not part of its package, but `core`
 //! and `uncore` are, and `psys` is the whole board with all of them in it. So a sum is one of
-//! packages and their memory.
+//! packages and their memory. Hypervisors show power units that never count (KVM, Hyper-V): all
+//! of their energies stand still, which those of a real machine never do, not even idle ones.
 
 mod pmu;
 mod zones;
@@ -42,6 +43,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|_| Box::new(Energy::default())),
     on_request: false,
     everywhere: false,
+    descriptors: zones::KEPT,
 };
 
 const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
@@ -72,6 +74,57 @@ fn probe(host: &Host) -> Probe {
             why: "neither /sys/class/powercap nor perf tells energies; virtual machines have none"
                 .to_owned(),
         },
+    }
+}
+
+/// Why energies are not known where they stand still.
+pub const STAND_STILL: &str = "the energy counters of this machine do not move: a hypervisor \
+     shows a power unit that does not count";
+
+/// What `weigh doctor` says: whether the counters move is waited for.
+pub(super) fn examine(host: &Host) -> Probe {
+    // The files of a captured machine stand still, whatever it counted.
+    if !host.sys.path(c"class").starts_with("/sys") {
+        return probe(host);
+    }
+    // They are updated every millisecond, and an idle processor uses energy, too.
+    examine_after(host, || std::thread::sleep(std::time::Duration::from_millis(100)))
+}
+
+fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
+    let probed = probe(host);
+    if !matches!(probed, Probe::Ready) {
+        return probed;
+    }
+    let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
+    let mut read = || -> Vec<Option<f64>> {
+        meters.iter_mut().map(|meter| meter.read(host, &mut buffer).ok()).collect()
+    };
+    let before = read();
+    pause();
+    if read() == before { Probe::Absent { why: STAND_STILL.to_owned() } } else { probed }
+}
+
+/// A meter, and whether it counts.
+struct Domain {
+    meter: Meter,
+    /// What it said first.
+    first: Option<f64>,
+    has_moved: bool,
+}
+
+impl Domain {
+    fn new(meter: Meter) -> Domain {
+        Domain { meter, first: None, has_moved: false }
+    }
+
+    /// Joules since some moment before the run; nothing while it stands where it was first
+    /// read: 0 J are not used by anything that is powered.
+    fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<Option<f64>, Fault> {
+        let joules = self.meter.read(host, buffer)?;
+        let is_first = self.first.is_none();
+        self.has_moved |= *self.first.get_or_insert(joules) != joules;
+        Ok((is_first || self.has_moved).then_some(joules))
     }
 }
 
@@ -110,18 +163,19 @@ impl Meter {
 
 #[derive(Default)]
 struct Energy {
-    meters: Option<Vec<Meter>>,
+    domains: Option<Vec<Domain>>,
     buffer: Vec<u8>,
 }
 
 impl Collector for Energy {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let meters = self.meters.get_or_insert_with(|| Meter::all(host));
+        let all = || Meter::all(host).into_iter().map(Domain::new).collect();
+        let domains: &mut Vec<Domain> = self.domains.get_or_insert_with(all);
         let mut outcome = Ok(());
-        meters.retain_mut(|meter| {
-            let entity = Entity::Named(meter.name());
-            match meter.read(host, &mut self.buffer) {
-                Ok(joules) => tick.put(entity, &DomainEnergy { used: Some(joules) }),
+        domains.retain_mut(|domain| {
+            let entity = Entity::Named(domain.meter.name());
+            match domain.read(host, &mut self.buffer) {
+                Ok(used) => tick.put(entity, &DomainEnergy { used }),
                 Err(Fault::Skip(why)) => {
                     tick.put(entity, &DomainEnergy { used: None });
                     outcome = Err(Fault::Skip(why));
@@ -258,10 +312,40 @@ mod tests {
             ("package-1/dram", Some(2.0)),
         ];
         assert_eq!(found, rows(&expected));
+        for (event, cpu, joules) in [(2, 0, 5), (2, 2, 6), (3, 0, 2)] {
+            fake.set_count(event, cpu, joules << 32);
+        }
         fake.forget_count(3, 2);
         let (found, outcome) = look(&mut energy, &host);
         outcome.unwrap();
-        assert_eq!(found, rows(&expected[..3]), "what is gone has no row");
+        let expected =
+            [("package-0", Some(5.0)), ("package-1", Some(6.0)), ("package-0/dram", Some(2.0))];
+        assert_eq!(found, rows(&expected), "what is gone has no row");
+    }
+
+    #[test]
+    fn counter_that_never_moves_has_null_rows_and_no_zeros() {
+        let fake = machine();
+        let (host, mut energy) = (fake.host(), Energy::default());
+        look(&mut energy, &host).1.unwrap();
+        fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "6000000\n");
+        for _ in 0..2 {
+            let expected = [("package-0", Some(6.0)), ("package-0/dram", None), ("psys", None)];
+            assert_eq!(look(&mut energy, &host).0, rows(&expected));
+        }
+        fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "1500000\n");
+        assert_eq!(look(&mut energy, &host).0[1].1, Some(1.5), "it counts after all");
+    }
+
+    #[test]
+    fn doctor_says_that_energy_counters_stand_still() {
+        let fake = machine();
+        let host = fake.host();
+        assert!(matches!(probe(&host), Probe::Ready), "a run cannot wait for it");
+        let Probe::Absent { why } = examine_after(&host, || ()) else { panic!("not absent") };
+        assert!(why.contains("do not move"), "{why}");
+        let moves = || fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "5000001\n");
+        assert!(matches!(examine_after(&host, moves), Probe::Ready));
     }
 
     #[test]

@@ -22,7 +22,7 @@ const EVENTS: [(&str, Option<&str>); 5] = [
 ];
 
 /// An energy that perf counts.
-pub struct Counted {
+pub(super) struct Counted {
     /// What it is of, as the zones of the power capping are called.
     pub name: Name,
     counter: MachineCounter,
@@ -31,7 +31,7 @@ pub struct Counted {
 
 impl Counted {
     /// Every energy of the machine; nothing when it counts none, an error when we may not.
-    pub fn all(host: &Host) -> Option<std::io::Result<Vec<Counted>>> {
+    pub(super) fn all(host: &Host) -> Option<std::io::Result<Vec<Counted>>> {
         let read = |file: &str| {
             let path = CString::new(format!("bus/event_source/devices/power/{file}")).ok()?;
             let mut buffer = Vec::new();
@@ -65,7 +65,7 @@ impl Counted {
     }
 
     /// Joules since it was opened.
-    pub fn read(&mut self) -> Result<f64, Fault> {
+    pub(super) fn read(&mut self) -> Result<f64, Fault> {
         let count = self.counter.read().map_err(|error| Fault::Retire(error.to_string()))?;
         Ok(count as f64 * self.joules)
     }

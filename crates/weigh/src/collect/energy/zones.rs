@@ -11,10 +11,10 @@ use crate::parse::attribute;
 use crate::sample::Name;
 
 /// Descriptors that are kept: eight sockets with four domains each, twice.
-const KEPT: usize = 64;
+pub(super) const KEPT: usize = 64;
 
 /// One zone.
-pub struct Zone {
+pub(super) struct Zone {
     /// What it is: `package-0`, `package-0/dram`.
     pub name: Name,
     energy: KeptAt,
@@ -27,7 +27,7 @@ pub struct Zone {
 
 impl Zone {
     /// Every zone of the machine, whether or not it can be read.
-    pub fn all(host: &Host) -> Vec<Zone> {
+    pub(super) fn all(host: &Host) -> Vec<Zone> {
         let allowance = Descriptors::at_most(KEPT);
         let mut listed = host.sys.names(c"class/powercap").unwrap_or_default();
         // The second door to the same counters, where a machine has both.
@@ -46,7 +46,7 @@ impl Zone {
     }
 
     /// Joules since the counter was first at zero.
-    pub fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, host::Error> {
+    pub(super) fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, host::Error> {
         let bytes = self.energy.read(&host.sys, buffer)?;
         let now = attribute::number(bytes).map_err(|source| host::Error::Parse {
             path: host.sys.path(self.energy.path()),

@@ -61,6 +61,8 @@ metrics! {
         /// Processes that use it: all that the driver knows, or those of the run that have memory on it
         /// or for which it works.
         processes: Gauge u64 One, "Processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, /proc/PID/fdinfo, kfd/proc";
+        /// Processes that have a compute context on it; those that only draw are not among them.
+        processes_computing: Gauge u64 One Beside(processes), "Computing processes", from "nvmlDeviceGetComputeRunningProcesses";
         /// Processes that use it and that are not to be found in `/proc`.
         processes_unknown: Gauge u64 One, "Unknown processes", from "nvmlDeviceGet{Compute,Graphics}RunningProcesses, kfd/proc";
         /// Time it was asleep: of its parts that sleep by themselves, as render and media may, the
@@ -258,6 +260,7 @@ pub(super) const SOURCE: Source = Source {
     collector: Some(|settings| Box::new(taking::Gpus::new(settings)) as Box<dyn Collector>),
     on_request: false,
     everywhere: false,
+    descriptors: drm::KEPT,
 };
 
 /// Whether there is a driver. It is not asked before a run: that may take seconds, and the

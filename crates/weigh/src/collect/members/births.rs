@@ -9,7 +9,7 @@ use crate::parse::{self, loadavg::Loadavg};
 
 /// The births of the machine.
 #[derive(Debug)]
-pub struct Births {
+pub(super) struct Births {
     state: State,
     file: Kept,
     buffer: Vec<u8>,
@@ -25,7 +25,7 @@ enum State {
 
 /// What is known of the time since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Born {
+pub(super) enum Born {
     /// Nobody was.
     Nobody,
     /// So many pids were given out, to processes and to threads.
@@ -36,7 +36,7 @@ pub enum Born {
 
 impl Births {
     /// Begins to look, before a birth that [`Births::one_was`] tells of.
-    pub fn begin(host: &Host) -> Births {
+    pub(super) fn begin(host: &Host) -> Births {
         let file = Kept::always();
         let mut births = Births { state: State::Untold, file, buffer: Vec::new() };
         births.state = State::Told(births.last(host));
@@ -44,7 +44,7 @@ impl Births {
     }
 
     /// Somebody was certainly born since `begin`: a kernel that tells the truth says so.
-    pub fn one_was(&mut self, host: &Host) {
+    pub(super) fn one_was(&mut self, host: &Host) {
         if let State::Told(before) = self.state {
             self.state = match (before, self.last(host)) {
                 (Some(before), Some(now)) if before.last_pid != now.last_pid => State::Told(None),
@@ -53,8 +53,16 @@ impl Births {
         }
     }
 
+    /// The last pid that was given out at the last question, where the kernel tells.
+    pub(super) fn last_pid(&self) -> Option<u32> {
+        match self.state {
+            State::Told(last) => last.map(|last| last.last_pid),
+            State::Untold => None,
+        }
+    }
+
     /// Who was born since the last question.
-    pub fn since(&mut self, host: &Host) -> Born {
+    pub(super) fn since(&mut self, host: &Host) -> Born {
         let State::Told(last) = self.state else { return Born::Unknown };
         let now = self.last(host);
         self.state = State::Told(now);

@@ -68,7 +68,7 @@ impl InGroup {
             // Else it is gone again, or hidden from us: there is nothing to read of it.
             if let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) {
                 let id = ProcessId { pid, started: stat.started };
-                found.push(Newcomer { id, parent: stat.parent });
+                found.push(Newcomer::new(id, stat.parent, stat.name));
                 self.known.insert(pid, self.round);
             }
         }

@@ -17,6 +17,25 @@ pub struct Newcomer {
     pub id: ProcessId,
     /// Its parent when it was found.
     pub parent: u32,
+    /// Its name when it was found, up to the first NUL: it may be gone before more is read.
+    name: [u8; 15],
+}
+
+impl Newcomer {
+    /// A process of this name.
+    pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> Newcomer {
+        let mut fixed = [0; 15];
+        // The kernel's names are not longer.
+        let length = name.len().min(fixed.len());
+        fixed[..length].copy_from_slice(&name[..length]);
+        Newcomer { id, parent, name: fixed }
+    }
+
+    /// Its name when it was found.
+    pub fn name(&self) -> &[u8] {
+        let end = self.name.iter().position(|byte| *byte == 0).unwrap_or(self.name.len());
+        &self.name[..end]
+    }
 }
 
 /// Who belongs.
@@ -37,6 +56,15 @@ impl Members {
             Members::Tree(tree) => tree.look(host, found),
             // Nobody tells of those who came and went.
             Members::Group(group) => group.look(host, found).map(|()| true),
+        }
+    }
+
+    /// Whether the pid of a newcomer was given out before its turn, so that others may have had
+    /// it meanwhile.
+    pub fn came_out_of_turn(&self, pid: u32) -> bool {
+        match self {
+            Members::Tree(tree) => tree.came_out_of_turn(pid),
+            Members::Group(_) => false,
         }
     }
 

@@ -46,6 +46,9 @@ pub struct Tree {
     known: HashMap<u32, Known>,
     round: u64,
     births: Births,
+    /// The last pid that had been given out at the last look and at the one before; none when
+    /// pids have begun anew since.
+    given_out: [Option<u32>; 2],
     /// Somebody of ours went: their pid may be somebody else's by now, and nothing else tell.
     somebody_went: bool,
     entries: Vec<MaybeUninit<u8>>,
@@ -60,6 +63,7 @@ impl Tree {
             known: HashMap::new(),
             round: 0,
             births: Births::begin(host),
+            given_out: [None; 2],
             somebody_went: false,
             entries: Vec::new(),
             unknown: Vec::new(),
@@ -105,6 +109,16 @@ impl Tree {
         }
     }
 
+    /// Whether somebody who was found by the last look cannot have come by this pid in turn:
+    /// pids are given out in ascending order, unless `ns_last_pid` was written. Then nobody
+    /// knows how many there were.
+    ///
+    /// A process has its pid a moment before it can be found, so what had been given out at the
+    /// last look says nothing yet.
+    pub fn came_out_of_turn(&self, pid: u32) -> bool {
+        self.given_out[1].is_some_and(|last| pid <= last)
+    }
+
     /// One of ours went; its pid is free to be used again.
     pub fn note_went(&mut self) {
         self.somebody_went = true;
@@ -136,7 +150,12 @@ impl Tree {
     ///
     /// Returns whether more may have been born than are there now.
     pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
+        let given_out = self.births.last_pid();
         let born = self.births.since(host);
+        self.given_out = match born {
+            Born::Unknown => [None; 2],
+            _ => [given_out, self.given_out[0]],
+        };
         if born == Born::Nobody && !self.somebody_went {
             return Ok(false);
         }
@@ -201,6 +220,7 @@ impl Tree {
         };
         let id = ProcessId { pid, started: stat.started };
         let (parent, is_zombie) = (stat.parent, stat.state == b'Z');
+        let newcomer = Newcomer::new(id, parent, stat.name);
         let by_itself = match &mut self.whose {
             Whose::Reaper(reaper) => (parent == *reaper).then_some(true),
             // Once: whoever has the pid afterwards is somebody else.
@@ -226,7 +246,7 @@ impl Tree {
         // Whoever had ended before anybody looked is nobody's any more, unless weigh waits for it.
         let is_over = is_zombie && !matches!(self.whose, Whose::Reaper(_));
         if ours && !is_over {
-            found.push(Newcomer { id, parent });
+            found.push(newcomer);
         }
         ours
     }
@@ -333,6 +353,23 @@ mod tests {
         born(&fake, 30, 20);
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 31\n");
         assert_eq!(found(&mut members, &fake), [30]);
+    }
+
+    #[test]
+    fn a_pid_given_out_twice_without_a_turn_around_is_noticed() {
+        let fake = machine();
+        let mut members = running(&fake);
+        found(&mut members, &fake);
+        born(&fake, 30, 20);
+        assert_eq!(found(&mut members, &fake), [30]);
+        assert!(!members.came_out_of_turn(30));
+        assert_eq!(found(&mut members, &fake), [0; 0]);
+        // ns_last_pid was written: 30 is given out again, and /proc/loadavg says 30 as before.
+        fake.end_proc("30");
+        born(&fake, 30, 20);
+        members.note_went();
+        assert_eq!(found(&mut members, &fake), [30]);
+        assert!(members.came_out_of_turn(30));
     }
 
     #[test]

@@ -18,14 +18,14 @@ impl Processes {
         parent: u32,
         program: Program,
     ) -> Process {
-        let process = self.known(id, &program);
+        let process = self.known(id, parent, &program);
         tick.changes.push(Change::Came { id, parent, program });
         process
     }
 
     /// Somebody of whom it is known what it runs.
-    pub(super) fn known(&self, id: ProcessId, program: &Program) -> Process {
-        let mut process = Process::new(id, &program.name, &self.tools);
+    pub(super) fn known(&self, id: ProcessId, parent: u32, program: &Program) -> Process {
+        let mut process = Process::new(id, parent, &program.name, &self.tools);
         process.untold = untold(self.arguments, program);
         process
     }
@@ -40,8 +40,21 @@ impl Processes {
         if self.list.iter().any(|process| process.id == newcomer.id) {
             return true;
         }
-        let Some(program) = self.program(host, newcomer.id.pid) else { return false };
-        let process = self.introduce(tick, newcomer.id, newcomer.parent, program);
+        let pid = newcomer.id.pid;
+        let Some(mut program) = self.program(host, pid) else { return false };
+        if program.name.is_empty() {
+            program.name = newcomer.name().to_vec();
+        }
+        let is_helper = pid != self.main
+            && self.helpers.is_one(host, pid, &program.name, &mut self.tools.buffer);
+        if is_helper {
+            self.helpers.add(newcomer.clone());
+            return true;
+        }
+        let parent = self.helpers.parent(newcomer.parent);
+        let mut process = self.introduce(tick, newcomer.id, parent, program);
+        // A helper between the two has reaped it, when it is gone.
+        process.parent = newcomer.parent;
         self.list.push(process);
         self.put_clock_on(host, self.list.len() - 1);
         self.footprint.note_change();
@@ -58,7 +71,7 @@ impl Processes {
             let stat = host.proc.read(path.as_c_str(), &mut self.tools.buffer).ok();
             let newcomer = stat.and_then(|bytes| parse::stat::parse(bytes).ok()).map(|stat| {
                 let id = ProcessId { pid: *pid, started: stat.started };
-                Newcomer { id, parent: stat.parent }
+                Newcomer::new(id, stat.parent, stat.name)
             });
             let is_done = newcomer.is_none_or(|newcomer| self.take_in(host, tick, &newcomer));
             if let (true, Some(chosen)) = (is_done, &mut self.chosen) {
@@ -66,6 +79,16 @@ impl Processes {
             }
         }
         self.to_ask = to_ask;
+    }
+
+    /// Takes in those who were weigh's own helpers and have become a command.
+    pub fn take_in_commands(&mut self, host: &Host, tick: &mut Tick) {
+        let rechecked = self.helpers.recheck(host, &mut self.tools.buffer);
+        self.unseen |= rechecked.unseen;
+        rechecked.reaped_by.iter().for_each(|parent| self.reaped.note_gone(*parent));
+        for newcomer in &rechecked.became {
+            self.take_in(host, tick, newcomer);
+        }
     }
 
     /// Returns whether others may have come and gone since the last look.
@@ -76,9 +99,10 @@ impl Processes {
     ) -> Result<bool, Fault> {
         // The command's process is introduced when it has become the command.
         if let Some(id) = self.root.take() {
-            self.take_in(host, tick, &Newcomer { id, parent: std::process::id() });
+            self.take_in(host, tick, &Newcomer::new(id, std::process::id(), b""));
         }
         self.welcome_fresh(tick);
+        self.take_in_commands(host, tick);
         if self.is_told && self.has_looked {
             return Ok(false);
         }
@@ -89,6 +113,9 @@ impl Processes {
         newcomers.clear();
         let looked = self.members.look(host, &mut newcomers);
         for newcomer in &newcomers {
+            // One whose entry has another inode may be known all the same.
+            let is_new = !self.list.iter().any(|process| process.id == newcomer.id);
+            self.unseen |= is_new && self.members.came_out_of_turn(newcomer.id.pid);
             if !self.take_in(host, tick, newcomer)
                 && !self.is_told
                 && let Some(chosen) = &mut self.chosen

@@ -4,7 +4,10 @@
 //! (`super::chosen`), what one uses ([`super::process`]) and the expensive part
 //! ([`super::footprint`]).
 
+mod address_spaces;
 mod coming;
+mod helpers;
+mod reaped;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -20,9 +23,11 @@ use super::process::{
 use super::rule::Rule;
 use super::{Collector, Fault, Probe, Source, group, readable};
 use crate::host::Host;
-use crate::sample::{Change, ProcessId, Tick};
+use crate::sample::{Change, Entity, ProcessId, Tick};
 use crate::settings::Settings;
 use coming::{program, untold};
+use helpers::Helpers;
+use reaped::Reaped;
 pub use told::Departed;
 use told::Fresh;
 
@@ -40,6 +45,7 @@ pub(in crate::collect) const SOURCE: Source = Source {
     collector: None,
     on_request: false,
     everywhere: true,
+    descriptors: 1,
 };
 
 fn probe(host: &Host) -> Probe {
@@ -59,6 +65,8 @@ pub struct Processes {
     /// Who of the members is meant; all, when nothing is said.
     chosen: Option<Chosen>,
     list: Vec<Process>,
+    /// Who of the members is weigh itself.
+    helpers: Helpers,
     /// Those who were forked since the last look, and may be about to become somebody else.
     fresh: Vec<Fresh>,
     /// Those who were forked by a tool and gone before they could be met.
@@ -71,8 +79,12 @@ pub struct Processes {
     refusals: Vec<String>,
     refused: HashSet<&'static str>,
     unseen: bool,
+    /// Who has reaped children, and whose children are known to have gone.
+    reaped: Reaped,
     /// The command's first process, until the first tick.
     root: Option<ProcessId>,
+    /// Its pid: whatever it becomes, it is the command.
+    main: u32,
     has_looked: bool,
     /// Whether weigh did not start what is measured.
     follows: bool,
@@ -87,7 +99,8 @@ impl Processes {
     /// Takes note of the machine before the run begins.
     pub fn before_run(host: &Host, settings: &Settings) -> Processes {
         let members = Tree::before_run(host, std::process::id());
-        Processes { follows: false, ..Processes::of(host, settings, members, None, 0) }
+        let helpers = Helpers::of_own_run(host);
+        Processes { follows: false, helpers, ..Processes::of(host, settings, members, None, 0) }
     }
 
     /// Follows processes that run already, with at most so many descriptors kept open.
@@ -102,6 +115,7 @@ impl Processes {
             members: members.into(),
             chosen: rule.map(Chosen::by),
             list: Vec::new(),
+            helpers: Helpers::default(),
             fresh: Vec::new(),
             missed: Vec::new(),
             footprint: Footprint::within(settings.budget),
@@ -111,7 +125,9 @@ impl Processes {
             refusals: Vec::new(),
             refused: HashSet::new(),
             unseen: false,
+            reaped: Reaped::default(),
             root: None,
+            main: 0,
             has_looked: false,
             follows: true,
             is_told: false,
@@ -129,6 +145,7 @@ impl Processes {
         let started = process::started(host, root, &mut self.tools.buffer).unwrap_or(0);
         let id = ProcessId { pid: root, started };
         self.root = Some(id);
+        self.main = root;
         id
     }
 
@@ -150,13 +167,18 @@ impl Processes {
 
     /// Whether processes may have come and gone between two looks.
     pub fn some_went_unseen(&self) -> bool {
-        self.unseen
+        self.unseen || self.helpers.unsure
     }
 
     /// Reads a child of weigh's for the last time, between its end and its reaping.
     ///
-    /// Returns who it was; somebody never seen before is introduced.
-    pub fn last_look(&mut self, host: &Host, pid: u32, tick: &mut Tick) -> ProcessId {
+    /// Returns who it was, unless it was weigh's own helper, and so left out; somebody never
+    /// seen before is introduced.
+    pub fn last_look(&mut self, host: &Host, pid: u32, tick: &mut Tick) -> Option<ProcessId> {
+        if self.helpers.remove(pid) {
+            self.members.note_went(pid);
+            return None;
+        }
         let started = process::started(host, pid, &mut self.tools.buffer).unwrap_or(0);
         let known = self.list.iter().position(|process| process.id.pid == pid);
         let mut process = match known {
@@ -164,6 +186,11 @@ impl Processes {
             None => {
                 self.unseen = true;
                 let program = self.program(host, pid).unwrap_or_default();
+                // It has ended, so its file is gone and only its name is left to know it by.
+                if self.helpers.is_one(host, pid, &program.name, &mut self.tools.buffer) {
+                    self.members.note_went(pid);
+                    return None;
+                }
                 let id = ProcessId { pid, started };
                 self.introduce(tick, id, std::process::id(), program)
             }
@@ -171,7 +198,7 @@ impl Processes {
         process.look(host, &mut self.tools, tick, || {});
         self.members.note_went(pid);
         self.footprint.note_change();
-        process.id
+        Some(process.id)
     }
 
     /// A process has been looked at for the last time; says who it was, if it was known.
@@ -194,9 +221,12 @@ impl Collector for Processes {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let is_first = !self.has_looked;
         let more_were_born = self.take_in_newcomers(host, tick)? && !is_first;
+        self.settle_address_spaces(host);
         let (tools, footprint) = (&mut self.tools, &mut self.footprint);
         let (chosen, arguments) = (self.chosen.as_ref(), self.arguments);
         let (members, is_told) = (&mut self.members, self.is_told);
+        let (reaped, follows) = (&mut self.reaped, self.follows);
+        let (helpers, main) = (&mut self.helpers, self.main);
         let before = self.list.len();
         let mut children_ended = false;
         let mut denied = None;
@@ -209,6 +239,8 @@ impl Collector for Processes {
                 return false;
             }
             let (resident, children) = (process.resident, process.children_faults);
+            // What somebody who ran already has reaped was before weigh came.
+            let is_counted = process.is_looked_at() || !follows;
             let mut renamed = false;
             match process.look(host, tools, tick, || renamed = true) {
                 // The kernel tells its end at once, and its last account with it.
@@ -217,6 +249,7 @@ impl Collector for Processes {
                     return true;
                 }
                 Look::Gone => {
+                    reaped.note_gone(process.parent);
                     members.note_went(process.id.pid);
                     tick.changes.push(Change::Went { id: process.id });
                     return false;
@@ -227,11 +260,21 @@ impl Collector for Processes {
             if renamed || process.untold > 0 {
                 let pid = process.id.pid;
                 let Some(program) = program(host, pid, chosen, arguments, &mut tools.buffer) else {
-                    // It is another program now, and not one that is meant.
+                    // It is another program now, and not one that is meant; a row would bring
+                    // it back.
+                    tick.withdraw(Entity::Process(process.id));
                     members.note_went(pid);
                     tick.changes.push(Change::Went { id: process.id });
                     return false;
                 };
+                if pid != main && helpers.is_one(host, pid, &program.name, &mut tools.buffer) {
+                    let parent = process::parent(host, pid, &mut tools.buffer).unwrap_or(main);
+                    helpers.add(Newcomer::new(process.id, parent, &program.name));
+                    // A row would bring it back.
+                    tick.withdraw(Entity::Process(process.id));
+                    tick.changes.push(Change::Went { id: process.id });
+                    return false;
+                }
                 let is_told = program.arguments.is_some();
                 process.untold = match process.untold {
                     _ if is_told => 0,
@@ -246,6 +289,9 @@ impl Collector for Processes {
                 footprint.note_change();
             }
             children_ended |= process.children_faults != children;
+            if process.children_faults != children && is_counted {
+                reaped.note_reaping(process.id.pid);
+            }
             denied = process.denied.take().or(denied.take());
             true
         });
@@ -255,6 +301,10 @@ impl Collector for Processes {
         }
         // More were born than are known, and somebody waited for a child, or nobody would tell.
         self.unseen |= (children_ended || self.follows) && more_were_born;
+        // Or somebody has reaped a child whom nobody knew. Who tells of everybody else needs no
+        // such conclusion, and of those who are not meant nothing is known.
+        let unknown_children = self.reaped.settle();
+        self.unseen |= unknown_children && !self.is_told && self.chosen.is_none();
         if let Some(error) = denied {
             self.refuse("io", format!("I/O and open files: {error}"));
         }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::catalog::Scope;
 use crate::collect::members::Tree;
+use crate::collect::process::AddressSpace;
 use crate::collect::rule::Rule;
 use crate::host::fake::FakeHost;
-use crate::sample::Entity;
 
 const ROOT: u32 = 200;
 
@@ -58,6 +58,24 @@ fn only_who_ran_is_read() {
     assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT]);
     let cpu = tick.table(Scope::Process).unwrap().get::<ProcessCpu>(0);
     assert_eq!(cpu.user, Some(0.03));
+}
+
+#[test]
+fn run_time_is_known_only_of_a_process_that_never_had_a_second_thread() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    let mut run_time = |ticks: u64, threads: u32| {
+        runs(&fake, ROOT, std::process::id(), 50, ticks);
+        let stat = stat(ROOT, std::process::id(), 50, ticks);
+        let stat = stat.replace(" 20 0 1 0 50 ", &format!(" 20 0 {threads} 0 50 "));
+        fake.set_proc("200/stat", &stat);
+        assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT]);
+        tick.table(Scope::Process).unwrap().get::<ProcessCpu>(0).run_time
+    };
+    assert_eq!(run_time(1, 1), Some(0.010_000_001));
+    assert_eq!(run_time(2, 1), Some(0.020_000_001));
+    assert_eq!(run_time(3, 2), None, "that of its main thread alone");
+    assert_eq!(run_time(4, 1), None, "and the other thread's is in no schedstat any more");
 }
 
 #[test]
@@ -123,6 +141,118 @@ fn memory_that_cannot_be_read_is_missing_and_not_zero() {
     rows(&mut processes, &mut tick, &fake);
     let memory = tick.table(Scope::Process).unwrap().get::<ProcessMemory>(0);
     assert_eq!((memory.rss, memory.pss), (Some(100 * 4096), None));
+}
+
+/// What the row of a process says of its memory.
+fn memory(tick: &Tick, pid: u32) -> ProcessMemory {
+    let table = tick.table(Scope::Process).unwrap();
+    let is_it = |entity: &Entity| matches!(entity, Entity::Process(id) if id.pid == pid);
+    table.get(table.entities().iter().position(is_it).unwrap())
+}
+
+/// The command's process with a child that uses its address space.
+fn with_vfork_child(fake: &FakeHost) -> (Processes, Tick) {
+    let (processes, tick) = begin(fake, 100);
+    runs(fake, 201, ROOT, 60, 1);
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
+    (processes, tick)
+}
+
+#[test]
+fn a_vfork_child_has_no_memory_of_its_own_until_exec() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = with_vfork_child(&fake);
+    fake.set_shared(201, ROOT, true);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
+    let (parent, child) = (memory(&tick, ROOT), memory(&tick, 201));
+    assert_eq!((parent.rss, child.rss), (Some(100 * 4096), None));
+    assert_eq!(parent.address_space, Some(AddressSpace::Own));
+    assert_eq!(child.address_space, Some(AddressSpace::Shared));
+    fake.set_shared(201, ROOT, false);
+    runs(&fake, 201, ROOT, 60, 2);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [201]);
+    assert_eq!(memory(&tick, 201).rss, Some(100 * 4096));
+}
+
+#[test]
+fn huge_pages_are_in_the_resident_memory_and_told_apart() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    let status = |huge: u32| format!("VmHWM:\t400 kB\nHugetlbPages:\t{huge} kB\n");
+    fake.set_proc("200/status", &status(2048));
+    rows(&mut processes, &mut tick, &fake);
+    let held = memory(&tick, ROOT);
+    assert_eq!((held.rss, held.hugetlb), (Some(100 * 4096 + (2 << 20)), Some(2 << 20)));
+    // They are given back: no page fault tells.
+    fake.set_proc("200/status", &status(0));
+    runs(&fake, ROOT, std::process::id(), 50, 1);
+    rows(&mut processes, &mut tick, &fake);
+    assert_eq!(memory(&tick, ROOT).rss, Some(100 * 4096));
+}
+
+#[test]
+fn an_address_space_that_outlives_its_owner_is_counted_for_one_of_the_others() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = with_vfork_child(&fake);
+    runs(&fake, 202, 201, 61, 1);
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 202\n");
+    for (child, owner) in [(201, ROOT), (202, 201), (202, ROOT)] {
+        fake.set_shared(child, owner, true);
+    }
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201, 202]);
+    assert_eq!((memory(&tick, 201).rss, memory(&tick, 202).rss), (None, None));
+    // The owner calls exec. Both others sleep on.
+    fake.set_shared(201, ROOT, false);
+    fake.set_shared(202, ROOT, false);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [201]);
+    assert_eq!(memory(&tick, 201).rss, Some(100 * 4096));
+}
+
+#[test]
+fn where_kcmp_is_refused_the_same_memory_to_the_kilobyte_is_one_address_space() {
+    let fake = FakeHost::new().without_kcmp();
+    let (mut processes, mut tick) = with_vfork_child(&fake);
+    let status = |resident: u32| {
+        format!("Name:\twork\nVmPeak:\t900 kB\nVmHWM:\t{resident} kB\nVmSwap:\t0 kB\nThreads:\t1\n")
+    };
+    fake.set_proc("200/status", &status(400));
+    fake.set_proc("201/status", &status(400));
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
+    assert_eq!((memory(&tick, 201).rss, memory(&tick, 201).peak), (None, None));
+    assert_eq!(memory(&tick, ROOT).peak, Some(400 * 1024));
+    fake.set_proc("201/status", &status(300));
+    runs(&fake, 201, ROOT, 60, 2);
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [201]);
+    assert_eq!(memory(&tick, 201).peak, Some(300 * 1024));
+}
+
+#[test]
+fn a_child_that_was_reaped_and_never_seen_is_noticed_without_a_new_pid() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 100);
+    rows(&mut processes, &mut tick, &fake);
+    assert!(!processes.some_went_unseen());
+    // Page faults of children that it has waited for; /proc/loadavg stands still.
+    let with_children = stat(ROOT, std::process::id(), 50, 2).replace(" 7 0 0 0 ", " 7 90 0 0 ");
+    fake.set_proc("200/stat", &with_children);
+    fake.set_proc("200/schedstat", "20000001 0 1\n");
+    rows(&mut processes, &mut tick, &fake);
+    assert!(processes.some_went_unseen());
+}
+
+#[test]
+fn a_known_child_that_is_reaped_is_not_unseen() {
+    let fake = FakeHost::new();
+    let (mut processes, mut tick) = begin(&fake, 0);
+    runs(&fake, 201, ROOT, 60, 1);
+    fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
+    let with_children = stat(ROOT, std::process::id(), 50, 2).replace(" 7 0 0 0 ", " 7 90 0 0 ");
+    fake.set_proc("200/stat", &with_children);
+    fake.set_proc("200/schedstat", "20000001 0 1\n");
+    fake.remove_proc("201");
+    rows(&mut processes, &mut tick, &fake);
+    assert!(!processes.some_went_unseen());
 }
 
 /// Follows everybody who runs `tool`.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::Processes;
-use crate::collect::process::{Clock, Process};
+use crate::collect::process::{Clock, Process, Sharing};
 use crate::host::{Host, ProcPath};
 use crate::parse;
 use crate::sample::{Change, ProcessId, Program, Tick};
@@ -86,7 +86,9 @@ impl Processes {
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
             match self.meet(host, tick.at, pid) {
-                Ok(Some(fresh)) => {
+                Ok(Some(mut fresh)) => {
+                    // Exec gives a process an address space of its own.
+                    fresh.process.sharing = Sharing::Nobody;
                     self.welcome(tick, fresh);
                     self.look_at_last(host, tick);
                 }
@@ -99,6 +101,7 @@ impl Processes {
         let id = self.list[place].id;
         match self.program(host, pid) {
             Some(program) => {
+                self.list[place].sharing = Sharing::Nobody;
                 self.list[place].note_program(&program);
                 if self.list[place].clock.is_none() {
                     self.put_clock_on(host, place);
@@ -176,7 +179,7 @@ impl Processes {
         };
         let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
         let Some(program) = self.program(host, pid) else { return Ok(None) };
-        let mut process = self.known(id, &program);
+        let mut process = self.known(id, parent, &program);
         process.clock = Clock::on(host, pid, &mut self.tools.buffer);
         Ok(Some(Fresh { met, process, parent, program }))
     }

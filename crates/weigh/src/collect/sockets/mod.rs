@@ -2,7 +2,7 @@
 //!
 //! Source: sock_diag (`host::sock_diag`), for everybody; whose a connection is, from the links
 //! in `/proc/PID/fd`, which only its user and root may read. Bytes are those that programs
-//! wrote and read, without heads; a connection whose both ends are in the run counts at both,
+//! wrote and read, headers excluded; a connection whose both ends are in the run counts at both,
 //! as sent at one and received at the other. UDP is not counted: the kernel keeps no account
 //! of it.
 //!
@@ -36,9 +36,9 @@ use ledger::Ledger;
 metrics! {
     /// TCP of the run's processes, as far as their connections were seen.
     pub struct RunTcp in Run / "tcp", "TCP of the run" {
-        /// Bytes sent, without heads and without what was sent again.
+        /// Bytes sent, headers excluded and without what was sent again.
         sent: Counter u64 Bytes, "Sent", from "sock_diag tcpi_bytes_sent - tcpi_bytes_retrans";
-        /// Bytes received, without heads.
+        /// Bytes received, headers excluded.
         received: Counter u64 Bytes, "Received", from "sock_diag tcpi_bytes_received";
         /// Connections that anything is known of.
         connections: Counter u64 One, "Connections", from "sock_diag";
@@ -59,6 +59,7 @@ pub(super) const SOURCE: Source = Source {
     collector: None,
     on_request: false,
     everywhere: false,
+    descriptors: 3,
 };
 
 fn probe(_host: &Host) -> Probe {

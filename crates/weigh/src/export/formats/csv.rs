@@ -1,7 +1,13 @@
 //! Comma-separated values, quoted as RFC 4180 has it.
 //!
 //! A missing value is an empty field, an empty text is `""`. Lines end with a plain
-//! newline, which every reader takes and every Unix tool expects.
+//! newline, which every reader takes and every Unix tool expects. Control characters, which do
+//! something to a terminal that shows the file, are escaped (`\u{1b}`) but for tabs and ends of
+//! lines, which belong to texts.
+//!
+//! A spreadsheet takes a text that begins with `=`, `+`, `-` or `@` as a formula, quoted or not.
+//! Other readers want it as it is, so it gets an apostrophe before it only when that is asked
+//! for.
 
 use std::io::Write;
 
@@ -12,15 +18,17 @@ use super::super::column::{Cell, Column, moment};
 use super::super::{Cause, Sink};
 
 /// One table as CSV.
-pub struct Csv<W> {
+pub(crate) struct Csv<W> {
     out: W,
     line: Vec<u8>,
+    /// Whether texts must not be formulas.
+    spreadsheet_safe: bool,
 }
 
 impl<W: Write> Csv<W> {
-    /// Into this file.
-    pub fn new(out: W) -> Csv<W> {
-        Csv { out, line: Vec::new() }
+    /// Into this file; for spreadsheets, no text is a formula.
+    pub(crate) fn new(out: W, spreadsheet_safe: bool) -> Csv<W> {
+        Csv { out, line: Vec::new(), spreadsheet_safe }
     }
 }
 
@@ -45,7 +53,12 @@ impl<W: Write> Sink for Csv<W> {
                 if place > 0 {
                     self.line.push(b',');
                 }
-                cell(&mut self.line, column.cell(row));
+                match column.cell(row) {
+                    Cell::Text(words) if self.spreadsheet_safe && is_formula(words) => {
+                        text(&mut self.line, &format!("'{words}"));
+                    }
+                    other => cell(&mut self.line, other),
+                }
             }
             self.line.push(b'\n');
             self.out.write_all(&self.line)?;
@@ -69,7 +82,23 @@ fn cell(line: &mut Vec<u8>, cell: Cell<'_>) {
     }
 }
 
+/// Whether a spreadsheet would calculate it.
+fn is_formula(words: &str) -> bool {
+    words.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
+}
+
 fn text(line: &mut Vec<u8>, words: &str) {
+    let acts = |c: char| c.is_control() && !"\t\r\n".contains(c);
+    if words.contains(acts) {
+        let mut escaped = String::with_capacity(words.len() + 8);
+        for c in words.chars() {
+            match acts(c) {
+                true => escaped.extend(c.escape_unicode()),
+                false => escaped.push(c),
+            }
+        }
+        return text(line, &escaped);
+    }
     let bare = !words.is_empty() && !words.contains(['"', ',', '\n', '\r']);
     if bare {
         line.extend_from_slice(words.as_bytes());

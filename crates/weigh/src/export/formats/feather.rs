@@ -10,7 +10,7 @@ use arrow_schema::SchemaRef;
 use super::super::{Cause, Sink};
 
 /// One table as Feather.
-pub struct Feather<W: Write> {
+pub(super) struct Feather<W: Write> {
     state: State<W>,
 }
 
@@ -21,7 +21,7 @@ enum State<W: Write> {
 
 impl<W: Write> Feather<W> {
     /// Into this file.
-    pub fn new(out: W) -> Feather<W> {
+    pub(super) fn new(out: W) -> Feather<W> {
         Feather { state: State::New(Some(out)) }
     }
 }

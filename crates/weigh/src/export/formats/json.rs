@@ -12,7 +12,7 @@ use super::super::column::{Cell, Column, moment};
 use super::super::{Cause, Sink};
 
 /// One table as JSON.
-pub struct Json<W> {
+pub(crate) struct Json<W> {
     out: W,
     array: bool,
     /// `{"name":` and `,"name":` of each column.
@@ -23,12 +23,12 @@ pub struct Json<W> {
 
 impl<W: Write> Json<W> {
     /// As one array.
-    pub fn array(out: W) -> Json<W> {
+    pub(crate) fn array(out: W) -> Json<W> {
         Json { out, array: true, heads: Vec::new(), rows: 0, line: Vec::new() }
     }
 
     /// As one object on each line.
-    pub fn lines(out: W) -> Json<W> {
+    pub(crate) fn lines(out: W) -> Json<W> {
         Json { array: false, ..Json::array(out) }
     }
 }

@@ -116,10 +116,14 @@ impl Format {
     }
 
     /// Begins a file of this kind.
-    fn open(self, destination: &Destination) -> Result<Box<dyn Sink>, Cause> {
+    fn open(
+        self,
+        destination: &Destination,
+        spreadsheet_safe: bool,
+    ) -> Result<Box<dyn Sink>, Cause> {
         let out = || destination.file().map(BufWriter::new);
         Ok(match self {
-            Format::Csv => Box::new(csv::Csv::new(out()?)),
+            Format::Csv => Box::new(csv::Csv::new(out()?, spreadsheet_safe)),
             Format::Json => Box::new(json::Json::array(out()?)),
             Format::Jsonl => Box::new(json::Json::lines(out()?)),
             #[cfg(feature = "parquet")]
@@ -140,10 +144,12 @@ impl Format {
 }
 
 /// The files of one export.
-pub struct Files {
+pub(super) struct Files {
     directory: PathBuf,
     formats: Vec<Format>,
     force: bool,
+    /// No text of a CSV file is a formula to a spreadsheet.
+    pub(super) spreadsheet_safe: bool,
     /// Files of all tables.
     whole: Vec<Open>,
     /// Files of the table that is being written.
@@ -156,7 +162,7 @@ const ALL_TABLES: &str = "run";
 
 impl Files {
     /// Makes sure that nothing is in the way of any file before the first is begun.
-    pub fn plan(
+    pub(super) fn plan(
         formats: &[Format],
         tables: &[&str],
         directory: &Path,
@@ -173,6 +179,7 @@ impl Files {
             directory: directory.to_owned(),
             formats: formats.clone(),
             force,
+            spreadsheet_safe: false,
             whole: Vec::new(),
             current: Vec::new(),
             done: Vec::new(),
@@ -185,7 +192,7 @@ impl Files {
         }
         let whole = formats.iter().filter(|format| format.holds_all());
         files.whole = whole
-            .map(|format| Open::create(*format, &files.path(*format, ALL_TABLES), force))
+            .map(|format| Open::create(*format, &files.path(*format, ALL_TABLES), force, false))
             .collect::<Result<_, Error>>()?;
         Ok(files)
     }
@@ -195,7 +202,7 @@ impl Files {
     }
 
     /// All tables are complete. Returns what was written.
-    pub fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
+    pub(super) fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
         for file in std::mem::take(&mut self.whole) {
             self.done.push(file.finish()?);
         }
@@ -211,7 +218,10 @@ impl Target for Files {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
         let apart = self.formats.iter().filter(|format| !format.holds_all());
         self.current = apart
-            .map(|format| Open::create(*format, &self.path(*format, table), self.force))
+            .map(|format| {
+                let path = self.path(*format, table);
+                Open::create(*format, &path, self.force, self.spreadsheet_safe)
+            })
             .collect::<Result<_, Error>>()?;
         self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
     }
@@ -232,22 +242,27 @@ impl Target for Files {
 }
 
 /// A file that is being written.
-pub struct Open {
+pub(super) struct Open {
     destination: Destination,
     sink: Box<dyn Sink>,
 }
 
 impl Open {
     /// Begins a file.
-    pub fn create(format: Format, path: &Path, force: bool) -> Result<Open, Error> {
+    pub(super) fn create(
+        format: Format,
+        path: &Path,
+        force: bool,
+        spreadsheet_safe: bool,
+    ) -> Result<Open, Error> {
         let destination = Destination::create(path, force)?;
         let failed = |source| Error::Write { path: path.to_owned(), source };
-        let sink = format.open(&destination).map_err(failed)?;
+        let sink = format.open(&destination, spreadsheet_safe).map_err(failed)?;
         Ok(Open { destination, sink })
     }
 
     /// Has it write something.
-    pub fn tell(
+    pub(super) fn tell(
         &mut self,
         what: impl FnOnce(&mut dyn Sink) -> Result<(), Cause>,
     ) -> Result<(), Error> {
@@ -256,7 +271,7 @@ impl Open {
     }
 
     /// Ends it, and gives it its name.
-    pub fn finish(self) -> Result<PathBuf, Error> {
+    pub(super) fn finish(self) -> Result<PathBuf, Error> {
         let path = self.destination.path().to_owned();
         self.sink.finish().map_err(|source| Error::Write { path, source })?;
         Ok(self.destination.keep()?)

@@ -15,14 +15,14 @@ use super::super::{Cause, Sink};
 const GROUP: usize = 256 * 1024;
 
 /// One table as Parquet.
-pub struct Parquet {
+pub(super) struct Parquet {
     file: Option<File>,
     writer: Option<ArrowWriter<File>>,
 }
 
 impl Parquet {
     /// Into this file.
-    pub fn new(file: File) -> Parquet {
+    pub(super) fn new(file: File) -> Parquet {
         Parquet { file: Some(file), writer: None }
     }
 }

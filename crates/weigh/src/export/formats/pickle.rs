@@ -20,7 +20,7 @@ use super::super::column::{Cell, Column};
 use super::super::{Cause, Sink};
 
 /// One table as a pickled DataFrame.
-pub struct Pickle<W> {
+pub(super) struct Pickle<W> {
     out: W,
     directory: PathBuf,
     columns: Vec<Spool>,
@@ -51,7 +51,7 @@ enum Kind {
 
 impl<W: Write> Pickle<W> {
     /// Into this file; what waits is kept in files of this directory that have no name.
-    pub fn new(out: W, directory: &Path) -> Pickle<W> {
+    pub(super) fn new(out: W, directory: &Path) -> Pickle<W> {
         Pickle { out, directory: directory.to_owned(), columns: Vec::new() }
     }
 }

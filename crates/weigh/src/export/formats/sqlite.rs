@@ -16,7 +16,7 @@ use super::super::column::{Cell, Column, moment};
 use super::super::{Cause, Sink};
 
 /// All tables as an SQLite database.
-pub struct Sqlite {
+pub(super) struct Sqlite {
     connection: Connection,
     insert: String,
     names: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Into this file, which is empty.
-    pub fn create(path: &Path) -> Result<Sqlite, Cause> {
+    pub(super) fn create(path: &Path) -> Result<Sqlite, Cause> {
         let connection = Connection::open(path)?;
         // Nobody sees the file before it is whole, so it needs no journal.
         connection.execute_batch(

@@ -26,7 +26,7 @@ const WHOLE: u64 = 1 << 53;
 const EPOCH: f64 = 25_569.0;
 
 /// All tables as a workbook.
-pub struct Xlsx {
+pub(super) struct Xlsx {
     file: File,
     workbook: Workbook,
     bold: Format,
@@ -40,7 +40,7 @@ pub struct Xlsx {
 
 impl Xlsx {
     /// Into this file; what waits is kept in files of this directory that have no name.
-    pub fn new(file: File, directory: &Path) -> Result<Xlsx, Cause> {
+    pub(super) fn new(file: File, directory: &Path) -> Result<Xlsx, Cause> {
         let mut workbook = Workbook::new();
         workbook.set_tempdir(directory)?;
         Ok(Xlsx {

@@ -66,9 +66,6 @@ struct Made {
     dir: Dir,
 }
 
-/// Variables that say that this is a batch job.
-const BATCH: [&str; 3] = ["SLURM_JOB_ID", "PBS_JOBID", "OAR_JOB_ID"];
-
 const PROCESSES: &CStr = c"cgroup.procs";
 
 impl OwnGroup {
@@ -194,7 +191,7 @@ fn free_name(above: &[&Option<Dir>]) -> CString {
 /// Whether something around us would look different from inside a group of one's own.
 fn check_surroundings(host: &Host) -> Result<(), Refused> {
     let careful = |why: &str| Err(Refused::Careful(why.to_owned()));
-    if BATCH.iter().any(|name| environment::variable(name).is_some()) {
+    if environment::scheduler().is_some() {
         return careful("in a batch job, whose processes are looked for in its own group");
     }
     if facts::memory_limit(host).is_some() || facts::quota(host).is_some() {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::collect::process::ProcessMemory;
 use crate::sample::{Gpu, Name};
 
 /// A GPU at one look: how busy it is, and what was counted until then.
@@ -23,10 +24,9 @@ fn gpu(name: &str, uuid: Option<&str>, usable: Option<bool>) -> Event {
     Event::Gpu(Box::new(Gpu { name, uuid, usable, ..Gpu::default() }))
 }
 
-impl Story {
-    /// A whole look at GPUs, and at the memory that processes have of them.
-    fn looks_at(&mut self, seconds: f64, cards: &[Card], users: &[(&str, ProcessId, u64)]) {
-        self.tick.begin(Duration::from_secs_f64(seconds));
+/// A sample of GPUs, and of the memory that processes have of them.
+fn gpus(cards: &[Card], users: &[(&str, ProcessId, u64)]) -> impl FnOnce(&mut Tick) {
+    move |tick| {
         for card in cards {
             let entity = Entity::Named(Name::new(card.name.as_bytes()));
             let activity = GpuActivity {
@@ -38,34 +38,30 @@ impl Story {
                 age: Some(0.0),
                 ..GpuActivity::default()
             };
-            self.tick.put(entity, &activity);
-            self.tick.put(entity, &GpuMemory { used: Some(card.used), ..GpuMemory::default() });
+            tick.put(entity, &activity);
+            tick.put(entity, &GpuMemory { used: Some(card.used), ..GpuMemory::default() });
             let energy = Some(card.joules);
-            self.tick.put(entity, &GpuPower { energy, ..GpuPower::default() });
+            tick.put(entity, &GpuPower { energy, ..GpuPower::default() });
         }
         for (gpu, id, bytes) in users {
             let rss = ProcessMemory { rss: Some(1), ..Default::default() };
-            self.tick.put(Entity::Process(*id), &rss);
+            tick.put(Entity::Process(*id), &rss);
             let entity = Entity::OnGpu(Name::new(gpu.as_bytes()), *id);
-            self.tick.put(entity, &GpuShare { memory: Some(*bytes), ..GpuShare::default() });
+            tick.put(entity, &GpuShare { memory: Some(*bytes), ..GpuShare::default() });
         }
-        self.ticks += 1;
-        let ticks = OwnTicks { taken: Some(self.ticks), missed: Some(0) };
-        self.tick.put(Entity::Single, &ticks);
-        self.writer.tick(&self.tick);
     }
 }
 
 /// Ten seconds on a GPU that is busy half of the time and takes 100 W; the process has 1 GiB.
 fn trains(directory: &Path, name: &str, setting: Setting, uuid: Option<&str>) -> Recording {
-    let mut story = Story::run(directory, name, setting);
-    story.comes(0.0, setting.main, "train").event(0.0, gpu("nvidia0", uuid, Some(true)));
+    let mut run = run_at(name, setting);
+    run.starts(0.0, setting.main, "train").event(0.0, gpu("nvidia0", uuid, Some(true)));
     for second in 0..=10 {
         let second = f64::from(second);
         let card = Card { observed: second, joules: 5000.0 + 100.0 * second, ..CARD };
-        story.looks_at(second, &[card], &[("nvidia0", setting.main, GIB)]);
+        run.sample(second, gpus(&[card], &[("nvidia0", setting.main, GIB)]));
     }
-    story.ends(10.0, 1.0, End::Code(0))
+    ended(directory, run, 10.0, 1.0, End::Code(0))
 }
 
 const THERE: Setting = Setting { host: "node-b.cluster", boot: Some("boot-b"), ..HERE };
@@ -145,16 +141,16 @@ fn a_gpu_that_two_watchers_saw_is_one() {
     // The first ends before the second, which came later and counts from then on; the card's own
     // counter is the same for both.
     let watches = |name: &str, late: f64, main: ProcessId| {
-        let mut story = Story::run(directory.path(), name, Setting { late, main, ..HERE });
+        let mut run = run_at(name, Setting { late, main, ..HERE });
         let usable = Some(name == "b");
-        story.comes(0.0, main, "train").event(0.0, gpu("nvidia0", Some("GPU-1"), usable));
+        run.starts(0.0, main, "train").event(0.0, gpu("nvidia0", Some("GPU-1"), usable));
         for second in 0..=8 {
             let second = f64::from(second);
             let joules = 5000.0 + 100.0 * (second + late);
             let card = Card { observed: second, joules, used: 3 * GIB, ..CARD };
-            story.looks_at(second, &[card], &[("nvidia0", main, GIB)]);
+            run.sample(second, gpus(&[card], &[("nvidia0", main, GIB)]));
         }
-        story.ends(8.0, 1.0, End::Code(0))
+        ended(directory.path(), run, 8.0, 1.0, End::Code(0))
     };
     let recordings = [watches("a", 0.0, HERE.main), watches("b", 4.0, other)];
     let (summary, _) = merged(directory.path(), &recordings);
@@ -197,14 +193,15 @@ fn gpus_that_were_there_one_after_the_other_were_not_busy_together() {
 #[test]
 fn no_look_is_lost_when_one_looks_more_often_than_the_other() {
     let directory = tempfile::tempdir().unwrap();
-    let mut fast = Story::run(directory.path(), "a", HERE);
-    fast.comes(0.0, HERE.main, "train").event(0.0, gpu("nvidia0", None, None));
+    let mut fast = run_at("a", HERE);
+    fast.starts(0.0, HERE.main, "train").event(0.0, gpu("nvidia0", None, None));
     for step in 0..=50 {
         let used = if step == 17 { 7 * GIB } else { GIB };
-        fast.looks_at(f64::from(step) / 10.0, &[Card { used, ..CARD }], &[]);
+        fast.sample(f64::from(step) / 10.0, gpus(&[Card { used, ..CARD }], &[]));
     }
     let slow = trains(directory.path(), "b", THERE, None);
-    let (summary, _) = merged(directory.path(), &[fast.ends(5.0, 1.0, End::Code(0)), slow]);
+    let fast = ended(directory.path(), fast, 5.0, 1.0, End::Code(0));
+    let (summary, _) = merged(directory.path(), &[fast, slow]);
     let peaks = summary.gpus.iter().map(|gpu| gpu.memory_peak_bytes);
     assert_eq!(peaks.collect::<Vec<_>>(), [Some(7.0 * GIB as f64), Some(GIB as f64)]);
     let system = &summary.parts.system.figures["gpu_memory_peak_bytes"];
@@ -233,12 +230,12 @@ fn merging_in_steps_keeps_gpus_apart_as_merging_at_once_does() {
 fn parts_of_a_divided_gpu_stay_with_their_whole() {
     let directory = tempfile::tempdir().unwrap();
     let divided = |name: &str, setting: Setting, part: &str| {
-        let mut story = Story::run(directory.path(), name, setting);
-        story.comes(0.0, setting.main, "train");
-        story.event(0.0, gpu("nvidia0", Some("GPU-1"), None));
-        story.event(0.0, gpu("nvidia0:0", Some(part), None));
-        story.looks_at(0.0, &[CARD, Card { name: "nvidia0:0", ..CARD }], &[]);
-        story.ends(1.0, 1.0, End::Code(0))
+        let mut run = run_at(name, setting);
+        run.starts(0.0, setting.main, "train");
+        run.event(0.0, gpu("nvidia0", Some("GPU-1"), None));
+        run.event(0.0, gpu("nvidia0:0", Some(part), None));
+        run.sample(0.0, gpus(&[CARD, Card { name: "nvidia0:0", ..CARD }], &[]));
+        ended(directory.path(), run, 1.0, 1.0, End::Code(0))
     };
     // Two containers have a part each, and both call theirs the first.
     let contained = Setting { namespace: Some("pid:[2]"), ..HERE };

@@ -5,7 +5,7 @@
 
 /// Styles of a picture that stands alone; what a reader does not understand (the dark mode
 /// in a renderer of pictures) it passes over.
-pub const STYLE: &str = "<style>
+pub(super) const STYLE: &str = "<style>
 .paper{fill:#fff}
 text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:11px;fill:#444}
 .title{font-size:16px;font-weight:bold;fill:#1a1a1a}
@@ -22,6 +22,7 @@ text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:11px;fill:#444}
 .limit{stroke:#b3261e;stroke-width:1.5;stroke-dasharray:8 4}
 .limit-name{fill:#b3261e}
 .peak-dot{fill:#1a1a1a;stroke:#fff;stroke-width:1}
+.peak-span{stroke:#1a1a1a;stroke-width:2;stroke-dasharray:4 2}
 .peak-name{font-weight:bold;fill:#1a1a1a}
 .nothing{font-size:14px;fill:#777}
 .line{fill:none;stroke-width:1.8;stroke-linejoin:round}
@@ -34,10 +35,12 @@ text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:11px;fill:#444}
 .line.c5{stroke:#d55e00;stroke-dasharray:5 2 1 2}.area.c5{fill:#d55e00;stroke:#d55e00}
 .line.c6{stroke:#8c6bb1;stroke-dasharray:1 2}.area.c6{fill:#8c6bb1;stroke:#8c6bb1}
 .line.c7{stroke:#7f7f7f}.area.c7{fill:#9a9a9a;stroke:#9a9a9a}
+.line.c8{stroke:#b5b5b5;stroke-dasharray:2 4}.area.c8{fill:#d9d9d9;stroke:#bdbdbd}
 @media (prefers-color-scheme:dark){
 .paper{fill:#14181d}text,.note{fill:#aab4bf}.title,.name,.peak-name{fill:#eef2f6}
 .rule{stroke:#2b323a}.tick-line{stroke:#6b7683}
 .band{fill:#9fb3c8;stroke:#9fb3c8}.band-name,.mark-name{fill:#c9d3dd}.mark{stroke:#aab4bf}
 .limit{stroke:#ff8a80}.limit-name{fill:#ff8a80}.peak-dot{fill:#eef2f6;stroke:#14181d}
+.peak-span{stroke:#eef2f6}.area.c8{fill:#4a525b;stroke:#5d6670}
 }
 </style>";

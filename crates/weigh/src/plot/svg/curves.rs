@@ -7,7 +7,7 @@ use super::pen::{Pen, Trail};
 use crate::plot::chart::Chart;
 
 /// Draws the series of a chart.
-pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     if chart.form.is_stacked() {
         areas(frame, chart, pen);
         return;
@@ -32,7 +32,8 @@ fn line(frame: &Frame, chart: &Chart, values: &[f64]) -> String {
     trail.drawn
 }
 
-/// The times at which a value is drawn: its own, and for a rate the time since the last one.
+/// The times at which a value is drawn: its own, for a rate also the end of the last one, and
+/// for a level the time of the next.
 fn holds(
     chart: &Chart,
     place: usize,
@@ -41,10 +42,10 @@ fn holds(
     let time = chart.times[place];
     let before = if place > 0 { chart.times[place - 1] } else { 0.0 };
     let first = chart.form.looks_back().then_some(before);
-    // One look alone is no line: what it saw holds until the next.
+    // One sample alone is no line: what it says holds until the next.
     let alone = piece.len() == 1 && !chart.form.looks_back();
-    let next = chart.times.get(place + 1).copied().unwrap_or(chart.timeline.end);
-    first.into_iter().chain([time]).chain(alone.then_some(next))
+    let next = chart.times.get(place + 1).copied().unwrap_or(chart.timeline.end.max(time));
+    first.into_iter().chain([time]).chain((alone || chart.form.holds()).then_some(next))
 }
 
 fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
@@ -55,7 +56,7 @@ fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
         known.for_each(|(value, above)| *above += value);
         let mut trail = Trail::default();
         // What is not known is a gap: each piece between two gaps is an area of its own.
-        for piece in pieces(&series.values) {
+        for piece in pieces(&with_area(chart, &series.values)) {
             let mut go = |time: f64, value: f64| trail.go(frame.x(time), frame.y(value));
             for place in piece.clone() {
                 holds(chart, place, &piece).for_each(|time| go(time, above[place]));
@@ -69,6 +70,13 @@ fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
         pen.path(&format!("area c{}", series.colour), &trail.drawn);
         below = above;
     }
+}
+
+/// The values that have an area: where a step is zero there is nothing, and its outline would be
+/// a line on top of the others.
+fn with_area(chart: &Chart, values: &[f64]) -> Vec<f64> {
+    let is_nothing = |value: f64| value == 0.0 && (chart.form.holds() || chart.form.looks_back());
+    values.iter().map(|value| if is_nothing(*value) { f64::NAN } else { *value }).collect()
 }
 
 /// The places between the gaps.

@@ -3,17 +3,16 @@
 use super::pen::{Pen, width_of};
 use super::{Frame, LETTERS};
 use crate::plot::chart::{Chart, Form, Timeline};
-use crate::quantity;
 use crate::words::{printable, shortened};
 
 /// The height of a row of names.
-pub const ROW: f64 = 14.0;
+pub(super) const ROW: f64 = 14.0;
 
 /// A narrower band has no edges.
 const THIN: f64 = 4.0;
 
 /// How many rows of names there are above the curves.
-pub fn rows(timeline: &Timeline) -> usize {
+pub(super) fn rows(timeline: &Timeline) -> usize {
     bands_rows(timeline) + usize::from(!timeline.marks.is_empty())
 }
 
@@ -22,7 +21,7 @@ fn bands_rows(timeline: &Timeline) -> usize {
 }
 
 /// Phases: bands behind the curves, with their names above.
-pub fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
     let rows = bands_rows(timeline);
     pen.group("bands", |pen| {
         for band in &timeline.bands {
@@ -51,7 +50,7 @@ fn fitting(name: &str, room: f64) -> Option<String> {
 }
 
 /// Moments that somebody marked.
-pub fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
     pen.group("marks", |pen| {
         let mut free = f64::NEG_INFINITY;
         for mark in &timeline.marks {
@@ -70,7 +69,7 @@ pub fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
 }
 
 /// Levels that are not to be passed.
-pub fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     pen.group("limits", |pen| {
         // Rows of cells have no height that a line could be at.
         for limit in chart.limits.iter().filter(|_| chart.form != Form::Heat) {
@@ -89,12 +88,16 @@ fn beside_limit(frame: &Frame, y: f64) -> f64 {
 }
 
 /// The highest point, its value and its time.
-pub fn peak(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn peak(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     pen.group("peak", |pen| {
         let Some(peak) = chart.peak else { return };
         let (x, y) = (frame.x(peak.at), frame.y(peak.value));
-        pen.dot("peak-dot", x, y, 3.5);
-        let words = format!("{} at {}", chart.scale.shown(peak.value), quantity::seconds(peak.at));
+        match peak.after {
+            None => pen.dot("peak-dot", x, y, 3.5),
+            // Nobody knows when in this time it was.
+            Some(after) => pen.line("peak-span", frame.x(after), y, x, y),
+        }
+        let words = peak.words(chart.scale);
         let is_left = x < frame.left + frame.width / 2.0;
         let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
         let above = (y - 5.0).max(frame.top + 10.0);

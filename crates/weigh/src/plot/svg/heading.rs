@@ -10,12 +10,12 @@ const LINE: f64 = 18.0;
 const LETTERS: f64 = 12.0;
 
 /// How much room title and note take.
-pub fn height(chart: &Chart, width: f64) -> f64 {
+pub(super) fn height(chart: &Chart, width: f64) -> f64 {
     30.0 + note(chart, width).len() as f64 * 15.0
 }
 
 /// Draws title and note.
-pub fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
+pub(super) fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
     let letters = ((width - 2.0 * MARGIN) / 9.5) as usize;
     pen.text("title", MARGIN, 24.0, "start", &shortened(&chart.title, letters));
     for (line, words) in note(chart, width).iter().enumerate() {
@@ -39,7 +39,7 @@ fn note(chart: &Chart, width: f64) -> Vec<String> {
 }
 
 /// How much room the legend takes.
-pub fn legend_height(chart: &Chart, width: f64) -> f64 {
+pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
     if chart.form == Form::Heat {
         return 30.0;
     }
@@ -74,7 +74,7 @@ fn ordered(chart: &Chart) -> Vec<&Series> {
 }
 
 /// Draws the legend below the chart.
-pub fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
+pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
     if chart.form == Form::Heat {
         shades(chart, top, pen);
         return;

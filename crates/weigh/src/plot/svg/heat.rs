@@ -18,7 +18,7 @@ const CIVIDIS: [[f64; 3]; 6] = [
 const SHADES: f64 = 32.0;
 
 /// Draws a row of cells for each series.
-pub fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
     // Gaps between rows that are hardly higher than a gap would be all there is to see.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
@@ -50,7 +50,7 @@ fn shade_of(series: &Series, place: usize, brightest: f64) -> Option<u32> {
 }
 
 /// The colour of a share from 0 to 1.
-pub fn colour(share: f64) -> String {
+pub(super) fn colour(share: f64) -> String {
     let place = share.clamp(0.0, 1.0) * (CIVIDIS.len() - 1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);
     let part = |which: usize| {
@@ -61,7 +61,7 @@ pub fn colour(share: f64) -> String {
 }
 
 /// The names of the rows, as many as there is room for.
-pub fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
     let every = (12.0 / high).ceil().max(1.0) as usize;
     for (row, series) in chart.series.iter().enumerate().step_by(every) {

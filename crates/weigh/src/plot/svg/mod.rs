@@ -67,14 +67,10 @@ pub fn draw(chart: &Chart, look: Look) -> String {
 /// The chart in a sentence, for those who cannot see it.
 fn spoken(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
-    match chart.highest() {
-        Some(peak) => format!(
-            "{}: at most {} after {}; {}",
-            chart.title,
-            chart.scale.shown(peak.value),
-            crate::quantity::seconds(peak.at),
-            names.join(", "),
-        ),
+    match chart.peak.or_else(|| chart.highest()) {
+        Some(peak) => {
+            format!("{}: peak {}; {}", chart.title, peak.words(chart.scale), names.join(", "))
+        }
         None => format!("{}: nothing was measured", chart.title),
     }
 }
@@ -95,7 +91,7 @@ struct Frame {
 impl Frame {
     fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> Frame {
         let limits = chart.limits.iter().map(|limit| limit.value);
-        let highest = chart.highest().map(|peak| peak.value).into_iter().chain(limits);
+        let highest = chart.top().into_iter().chain(limits);
         let values = axis::values(chart.scale, highest.fold(0.0, f64::max), 5);
         let labels: Vec<&str> = match chart.form {
             Form::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),

@@ -6,36 +6,36 @@ use crate::words;
 
 /// A picture that is being written.
 #[derive(Debug, Default)]
-pub struct Pen {
+pub(super) struct Pen {
     out: String,
 }
 
 impl Pen {
     /// Begins an element.
-    pub fn open(&mut self, element: &str, attributes: &str) {
+    pub(super) fn open(&mut self, element: &str, attributes: &str) {
         let _ = writeln!(self.out, "<{element} {attributes}>");
     }
 
     /// Ends an element.
-    pub fn close(&mut self, element: &str) {
+    pub(super) fn close(&mut self, element: &str) {
         let _ = writeln!(self.out, "</{element}>");
     }
 
     /// Something that is SVG already.
-    pub fn raw(&mut self, svg: &str) {
+    pub(super) fn raw(&mut self, svg: &str) {
         self.out.push_str(svg);
         self.out.push('\n');
     }
 
     /// A group, and what is in it.
-    pub fn group(&mut self, class: &str, inside: impl FnOnce(&mut Pen)) {
+    pub(super) fn group(&mut self, class: &str, inside: impl FnOnce(&mut Pen)) {
         self.open("g", &format!("class=\"{class}\""));
         inside(self);
         self.close("g");
     }
 
     /// A straight line.
-    pub fn line(&mut self, class: &str, x1: f64, y1: f64, x2: f64, y2: f64) {
+    pub(super) fn line(&mut self, class: &str, x1: f64, y1: f64, x2: f64, y2: f64) {
         let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(Short);
         let _ = writeln!(
             self.out,
@@ -44,7 +44,7 @@ impl Pen {
     }
 
     /// A rectangle, with more attributes when there are any.
-    pub fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), more: &str) {
+    pub(super) fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), more: &str) {
         let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Short);
         let _ = writeln!(
             self.out,
@@ -53,21 +53,21 @@ impl Pen {
     }
 
     /// A path of points that is drawn with this class.
-    pub fn path(&mut self, class: &str, points: &str) {
+    pub(super) fn path(&mut self, class: &str, points: &str) {
         if !points.is_empty() {
             let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{points}\"/>");
         }
     }
 
     /// A dot.
-    pub fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64) {
+    pub(super) fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64) {
         let [x, y] = [x, y].map(Short);
         let _ =
             writeln!(self.out, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>");
     }
 
     /// Words that begin, end or have their middle at a place.
-    pub fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, words: &str) {
+    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, words: &str) {
         let ([x, y], words) = ([x, y].map(Short), escaped(words));
         let _ = writeln!(
             self.out,
@@ -76,13 +76,13 @@ impl Pen {
     }
 
     /// The picture.
-    pub fn finish(self) -> String {
+    pub(super) fn finish(self) -> String {
         self.out
     }
 }
 
 /// A place in a picture: a tenth of a pixel is as fine as anybody sees.
-pub struct Short(pub f64);
+pub(super) struct Short(pub f64);
 
 impl std::fmt::Display for Short {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -98,7 +98,7 @@ impl std::fmt::Display for Short {
 /// The way of a line, in as few letters as SVG needs: what goes straight names one number, and
 /// what is less than anybody sees is not gone.
 #[derive(Debug, Default)]
-pub struct Trail {
+pub(super) struct Trail {
     /// What stands in the picture.
     pub drawn: String,
     /// Where it is, in tenths of a pixel, and whether it has moved since it was put down.
@@ -107,7 +107,7 @@ pub struct Trail {
 
 impl Trail {
     /// Goes on to a place, or begins there.
-    pub fn go(&mut self, x: f64, y: f64) {
+    pub(super) fn go(&mut self, x: f64, y: f64) {
         let place = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
         let (x, y) = (Short(x), Short(y));
         let _ = match self.at {
@@ -122,19 +122,19 @@ impl Trail {
     }
 
     /// Ends the line: the next place begins another.
-    pub fn lift(&mut self) {
+    pub(super) fn lift(&mut self) {
         self.at = None;
     }
 
     /// Goes back to where the line began, and ends it.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         self.drawn.push('Z');
         self.lift();
     }
 }
 
 /// Words as SVG takes them, in elements and in attributes.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in words::printable(text).chars() {
         match letter {
@@ -151,7 +151,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// About how wide words are in letters of this size.
-pub fn width_of(text: &str, size: f64) -> f64 {
+pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let letter = |c: char| match c {
         'i' | 'l' | 'j' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' | '\'' | '|' | '(' | ')' => 0.36,
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,

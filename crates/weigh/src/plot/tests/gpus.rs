@@ -1,11 +1,10 @@
 //! Charts of GPUs, whose readings are older than their ticks.
 
 use super::*;
-use crate::catalog::{Metric, Row};
+use crate::catalog::Row;
 use crate::collect::gpu::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle};
 use crate::sample::Name;
-
-const GIB: u64 = 1 << 30;
+use crate::testing::GIB;
 
 /// When ticks are, and how old what they find is: the third finds the second's reading again.
 const LOOKS: [(f64, f64); 6] =
@@ -13,45 +12,43 @@ const LOOKS: [(f64, f64); 6] =
 
 /// A run on so many GPUs: each is busy all the time and takes 500 W of 700 W.
 fn trained(gpus: usize, asked_for: &[&'static Metric]) -> Gallery {
-    let mut told = Told::begin();
-    told.gatherer = Gatherer::new(&manifest(), &collect::all_groups(), asked_for);
-    told.comes(0.0, 70, "train.py");
+    let mut run = FakeRun::new();
+    run.starts(0.0, id(70), "train.py");
     for (at, age) in LOOKS {
         let read = at - age;
-        told.tick.begin(Duration::from_secs_f64(at));
-        for number in 0..gpus {
-            let gpu = Name::new(format!("nvidia{number}").as_bytes());
-            let activity = GpuActivity {
-                utilization: Some(1.0),
-                busy: Some(read),
-                observed: Some(read),
-                age: Some(age),
-                ..GpuActivity::default()
-            };
-            let (used, total) = (Some(40 * GIB), Some(80 * GIB));
-            let memory = GpuMemory { used, total, ..GpuMemory::default() };
-            let power = GpuPower {
-                draw: Some(500.0),
-                limit: Some(700.0),
-                energy: Some(500.0 * read),
-                ..GpuPower::default()
-            };
-            told.tick.put(Entity::Named(gpu), &activity);
-            told.tick.put(Entity::Named(gpu), &memory);
-            told.tick.put(Entity::Named(gpu), &power);
-            let reasons = GpuThrottle { reasons: Some(4), ..GpuThrottle::default() };
-            told.tick.put(Entity::Named(gpu), &reasons);
-            let link = GpuLink { pcie_generation: Some(5), ..GpuLink::default() };
-            told.tick.put(Entity::Named(gpu), &link);
-            let share = GpuShare { memory: Some(GIB), ..GpuShare::default() };
-            for pid in [7, 70] {
-                let id = ProcessId { pid, started: u64::from(pid) };
-                told.tick.put(Entity::OnGpu(gpu, id), &share);
+        run.sample_some(at, |tick| {
+            for number in 0..gpus {
+                let gpu = Name::new(format!("nvidia{number}").as_bytes());
+                let activity = GpuActivity {
+                    utilization: Some(1.0),
+                    busy: Some(read),
+                    observed: Some(read),
+                    age: Some(age),
+                    ..GpuActivity::default()
+                };
+                let (used, total) = (Some(40 * GIB), Some(80 * GIB));
+                let memory = GpuMemory { used, total, ..GpuMemory::default() };
+                let power = GpuPower {
+                    draw: Some(500.0),
+                    limit: Some(700.0),
+                    energy: Some(500.0 * read),
+                    ..GpuPower::default()
+                };
+                tick.put(Entity::Named(gpu), &activity);
+                tick.put(Entity::Named(gpu), &memory);
+                tick.put(Entity::Named(gpu), &power);
+                let reasons = GpuThrottle { reasons: Some(4), ..GpuThrottle::default() };
+                tick.put(Entity::Named(gpu), &reasons);
+                let link = GpuLink { pcie_generation: Some(5), ..GpuLink::default() };
+                tick.put(Entity::Named(gpu), &link);
+                let share = GpuShare { memory: Some(GIB), ..GpuShare::default() };
+                for pid in [7, 70] {
+                    tick.put(Entity::OnGpu(gpu, id(pid)), &share);
+                }
             }
-        }
-        told.gatherer.tick(&told.tick);
+        });
     }
-    told.ends()
+    with_figures(&run, gatherer(&run, asked_for)).0
 }
 
 #[test]

@@ -14,11 +14,12 @@ use std::collections::HashMap;
 use listed::Gone;
 
 use crate::catalog::Scope;
-use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory};
+use crate::collect::process::{ProcessIo, ProcessMemory};
 use crate::host::wait::{End, Usage};
 use crate::record::{Entry, Event, Manifest};
 use crate::sample::{Entity, ProcessId, Table, Tick};
 use crate::summary::main_exit::MainExit;
+use crate::summary::own_cpu::OwnCpu;
 
 /// Who took part in a run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,8 +43,10 @@ pub struct Process {
     pub came: f64,
     /// When it was gone; `None` when it outlived the recording.
     pub went: Option<f64>,
-    /// CPU time of its own, when it was last looked at.
+    /// CPU time of its own, when it was last sampled or as its end told.
     pub cpu_seconds: Option<f64>,
+    /// Whether that is all it used: its end told, and not a sample before it.
+    pub is_cpu_exact: bool,
     /// Its largest resident size.
     pub largest_bytes: Option<u64>,
     /// Bytes that it and the children it has waited for have read.
@@ -58,7 +61,7 @@ pub struct Process {
 #[derive(Debug)]
 pub struct Census {
     main_exit: MainExit,
-    alive: HashMap<ProcessId, Process>,
+    alive: HashMap<ProcessId, (Process, OwnCpu)>,
     gone: Gone,
 }
 
@@ -74,10 +77,14 @@ impl Census {
         let Some(table) = tick.table(Scope::Process) else { return };
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
-            let process = self.alive.entry(*id).or_insert_with(|| {
-                // Its introduction is lost.
-                Process::new(*id, "?", tick.at.as_secs_f64())
-            });
+            let at = tick.at.as_secs_f64();
+            // Its introduction may be lost.
+            let (process, cpu) = self
+                .alive
+                .entry(*id)
+                .or_insert_with(|| (Process::new(*id, "?", at), OwnCpu::default()));
+            cpu.row(table, row, at);
+            process.cpu_seconds = cpu.sampled().map(|[_, _, together]| together);
             process.renew(table, row);
             self.main_exit.row(*id, table, row);
         }
@@ -94,7 +101,7 @@ impl Census {
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                if let Some(process) = self.alive.get_mut(&id) {
+                if let Some((process, _)) = self.alive.get_mut(&id) {
                     process.largest_bytes = process.largest_bytes.max(*memory_peak_bytes);
                 }
                 self.ended(id, *end, *usage, *cpu_seconds, at);
@@ -112,7 +119,8 @@ impl Census {
     fn runs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
         // Of a process that is about to end nothing but an empty word is left.
         let command = command.filter(|words| words.iter().any(|word| !word.is_empty()));
-        let process = self.alive.entry(id).or_insert_with(|| Process::new(id, name, at));
+        let (process, _) =
+            self.alive.entry(id).or_insert_with(|| (Process::new(id, name, at), OwnCpu::default()));
         process.name = program::short_name(name);
         process.command = command.map(program::typed);
     }
@@ -125,24 +133,24 @@ impl Census {
         cpu_seconds: Option<f64>,
         at: f64,
     ) {
-        let Some(mut process) = self.alive.remove(&id) else { return };
+        let Some((mut process, cpu)) = self.alive.remove(&id) else { return };
         process.went = Some(at);
         process.end = end;
-        if cpu_seconds > process.cpu_seconds {
-            process.cpu_seconds = cpu_seconds;
+        if let Some(cpu) = cpu.ended(usage.as_ref(), cpu_seconds, at) {
+            process.cpu_seconds = Some(cpu.times[2]);
+            process.is_cpu_exact = cpu.is_exact;
         }
-        if let Some(usage) = usage {
-            process.cpu_seconds = process.cpu_seconds.or(Some(usage.cpu_seconds()));
-            if !self.main_exit.ended(id, &usage) {
-                process.largest_bytes = process.largest_bytes.or(Some(usage.largest_rss_bytes));
-            }
+        if let Some(usage) = usage
+            && !self.main_exit.ended(id, &usage)
+        {
+            process.largest_bytes = process.largest_bytes.or(Some(usage.largest_rss_bytes));
         }
         self.gone.push(process);
     }
 
     /// Who took part, in a run of so many seconds.
     pub fn finish(mut self, duration: f64) -> Participants {
-        let mut left: Vec<Process> = self.alive.into_values().collect();
+        let mut left: Vec<Process> = self.alive.into_values().map(|(process, _)| process).collect();
         left.sort_by_key(|process| process.id);
         left.into_iter().for_each(|process| self.gone.push(process));
         let (mut processes, processes_left_out) = self.gone.finish();
@@ -164,6 +172,7 @@ impl Process {
             came: at,
             went: None,
             cpu_seconds: None,
+            is_cpu_exact: false,
             largest_bytes: None,
             read_bytes: None,
             written_bytes: None,
@@ -173,10 +182,6 @@ impl Process {
 
     /// Takes in a row about it.
     fn renew(&mut self, table: &Table, row: usize) {
-        let cpu = table.get::<ProcessCpu>(row);
-        if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
-            self.cpu_seconds = Some((user + system).max(self.cpu_seconds.unwrap_or(0.0)));
-        }
         let memory = table.get::<ProcessMemory>(row);
         self.largest_bytes = self.largest_bytes.max(memory.peak.max(memory.rss));
         let io = table.get::<ProcessIo>(row);

@@ -2,11 +2,13 @@
 
 use super::gpus;
 use super::{Advice, Bar, Fact, Head, Verdict};
+use crate::catalog::FigureId;
 use crate::host::signals;
 use crate::quantity::{self, Units};
 use crate::record::events::Why;
 use crate::record::{Manifest, Target};
 use crate::report::hardware as machine;
+use crate::report::text::measured_longer;
 use crate::summary::{Outcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
@@ -39,6 +41,9 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
         Fact::new("Exit", outcome(summary)),
         Fact::new("Host", &*summary.host.name),
     ];
+    if let Some(measured) = measured_longer(run) {
+        facts.insert(3, Fact::new("Measured for", measured));
+    }
     let target = run.target.as_ref().map(|target| {
         let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Followed" };
         Fact::new(name, target.words())
@@ -64,8 +69,8 @@ fn outcome(summary: &Summary) -> String {
 }
 
 /// The value of a figure of the run.
-pub(super) fn value(summary: &Summary, name: &str) -> Option<f64> {
-    summary.figures.get(name)?.value
+pub(super) fn value(summary: &Summary, id: FigureId) -> Option<f64> {
+    summary.figures.value(id)
 }
 
 /// The cores a run should have kept busy: those expected, or all it may use.
@@ -76,20 +81,28 @@ fn cores(manifest: &Manifest) -> f64 {
 /// How it went, in one sentence.
 pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> Verdict {
     let run = &summary.run;
-    let after = quantity::seconds(run.duration_seconds);
+    let mut after = quantity::seconds(run.duration_seconds);
+    if let Some(measured) = measured_longer(run) {
+        after.push_str(&format!(" and was measured for {measured}"));
+    }
     let end = match run.outcome() {
         Outcome::Killed(number) => format!("Killed by {} after {after}", signals::name(number)),
-        Outcome::Well => format!("Ended well (exit 0) after {after}"),
+        Outcome::Stopped(libc::SIGINT) => format!("Interrupted (SIGINT) after {after}"),
+        Outcome::Stopped(number) => {
+            let name = signals::name(number);
+            format!("Ended after {after} because its reader closed the pipe ({name})")
+        }
+        Outcome::Well => format!("Succeeded (exit 0) after {after}"),
         Outcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
         Outcome::Followed(Why::Ended) => format!("Ended after it was followed for {after}"),
         Outcome::Followed(_) => format!("Followed for {after}, and going on"),
         Outcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
-    let busy = value(summary, "cpu_cores_mean").map(|mean| {
+    let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
         let all = quantity::count(cores(manifest));
         format!("it kept {mean:.2} of {all} cores busy on average")
     });
-    let peak = summary.figures.get("memory_peak_bytes");
+    let peak = summary.figures.get(FigureId::MemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
         let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
         format!("its memory reached {}{open}", quantity::bytes(value, units))
@@ -102,6 +115,7 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
     };
     let severity = match run.outcome() {
         Outcome::Well | Outcome::Followed(_) => None,
+        Outcome::Stopped(_) => Some(Severity::Note),
         Outcome::NotRecorded => Some(Severity::Warning),
         Outcome::Failed(_) | Outcome::Killed(_) => Some(Severity::Problem),
     };
@@ -136,12 +150,12 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     let bytes = |value: f64| quantity::bytes(value, units);
     let all = cores(manifest);
     let whose = if manifest.expected_cores.is_some() { " expected" } else { "" };
-    let mean = value(summary, "cpu_cores_mean");
-    let peak = value(summary, "memory_peak_bytes");
+    let mean = value(summary, FigureId::CpuCoresMean);
+    let peak = value(summary, FigureId::MemoryPeak);
     let memory = summary.host.memory_allowed_bytes().map(|bytes| bytes as f64);
     let limit = summary.host.tight_memory_limit_bytes();
-    let unknown = |name: &str| {
-        let reason = summary.figures.get(name).and_then(|figure| figure.reason.clone());
+    let unknown = |id| {
+        let reason = summary.figures.get(id).and_then(|figure| figure.reason.clone());
         reason.unwrap_or_else(|| "it was not measured".to_owned())
     };
     let bar = |label: &str, part: Option<f64>, whole: Option<f64>, note: String| {
@@ -153,7 +167,7 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         Some(mean) => {
             format!("{mean:.2} of {}{whose} cores busy on average", quantity::count(all))
         }
-        None => unknown("cpu_cores_mean"),
+        None => unknown(FigureId::CpuCoresMean),
     };
     let reached = match (peak, memory) {
         (Some(peak), Some(memory)) if limit.is_some() => {
@@ -169,7 +183,7 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
         (Some(peak), None) => {
             format!("{} at the peak; the machine's memory is not known", bytes(peak))
         }
-        (None, _) => unknown("memory_peak_bytes"),
+        (None, _) => unknown(FigureId::MemoryPeak),
     };
     vec![
         bar("CPU", mean, Some(all), busy),

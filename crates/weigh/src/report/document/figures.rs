@@ -1,63 +1,76 @@
 //! Every figure of a run in one table, those first that most people want.
 
 use super::{Cell, Column, Table};
+use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::report::gpus::are_told;
 use crate::report::phases::quantity_of;
+use crate::report::text::measured_longer;
 use crate::summary::{Figure, Figures, Method, Summary};
 
 /// What most people want to know first, in this order.
-const IMPORTANT: [&str; 10] = [
-    "duration_seconds",
-    "cpu_time_seconds",
-    "cpu_cores_mean",
-    "cpu_cores_peak",
-    "memory_peak_bytes",
-    "memory_mean_bytes",
-    "io_read_bytes",
-    "io_written_bytes",
-    "processes",
-    "processes_peak",
+const IMPORTANT: [FigureId; 11] = [
+    FigureId::Duration,
+    FigureId::Measured,
+    FigureId::CpuTime,
+    FigureId::CpuCoresMean,
+    FigureId::CpuCoresPeak,
+    FigureId::MemoryPeak,
+    FigureId::MemoryMean,
+    FigureId::IoRead,
+    FigureId::IoWritten,
+    FigureId::Processes,
+    FigureId::ProcessesPeak,
 ];
 
 /// And of GPUs, where there are any worth telling.
-const IMPORTANT_OF_GPUS: [&str; 3] =
-    ["gpu_memory_peak_bytes", "gpu_utilization_mean_ratio", "gpu_energy_joules"];
+const IMPORTANT_OF_GPUS: [FigureId; 3] =
+    [FigureId::GpuMemoryPeak, FigureId::GpuUtilizationMean, FigureId::GpuEnergy];
 
 const NO_REASON: &str = "no reason was given";
 
+/// The figures of a run in the order of their rows, and how many of them most people want.
+pub(super) struct Rows {
+    pub(super) table: Table,
+    pub(super) ids: Vec<FigureId>,
+    pub(super) important: usize,
+}
+
 /// The figures of a run; `seen` when any of its processes was.
-pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Table {
+pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Rows {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
     let of_gpus = if are_told(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
-    let first: Vec<&str> = IMPORTANT.iter().chain(of_gpus).copied().collect();
-    let important = first.iter().filter_map(|name| figures.get_key_value(*name));
-    let others = figures.iter().filter(|(name, _)| !first.contains(&name.as_str()));
-    Table {
+    let first = IMPORTANT.iter().chain(of_gpus).copied();
+    let mut ids: Vec<FigureId> = first.filter(|id| figures.get(*id).is_some()).collect();
+    let important = ids.len();
+    ids.extend(figures.iter().map(|(id, _)| id).filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+    let row = |id: &FigureId| figures.get(*id).map(|figure| row(*id, figure, units));
+    let table = Table {
         name: "figures".to_owned(),
         title: "Figures".to_owned(),
-        note: "Exact: the kernel counted it. Sampled: it was looked at now and then. Estimated: \
-               it was derived from something else. The truth lies between the bounds."
+        note: "Exact: counted by the kernel. Sampled: measured at intervals. Estimated: derived \
+               from other values. The true value lies between the bounds."
             .to_owned(),
         columns: vec![
             Column::text("Figure"),
             Column::number("Value"),
             Column::text("Method"),
-            Column::number("Not below"),
-            Column::number("Not above"),
+            Column::number("Lower bound"),
+            Column::number("Upper bound"),
             Column::number("When"),
             Column::text("Source"),
         ],
-        rows: important.chain(others).map(|(name, figure)| row(name, figure, units)).collect(),
-    }
+        rows: ids.iter().filter_map(row).collect(),
+    };
+    Rows { table, ids, important }
 }
 
 /// What the summary says elsewhere.
 fn counted(summary: &Summary, seen: bool) -> Figures {
     let run = &summary.run;
     let whole = if run.target.is_some() { "while it was followed" } else { "exec to exit" };
-    let duration = match run.complete {
+    let duration = match run.ended.is_some() {
         true => Figure::exact(run.duration_seconds, whole),
         false => Figure::sampled(run.duration_seconds, "the last tick")
             .because("the end of the run is not recorded"),
@@ -67,7 +80,8 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
     let (total, peak) = match seen {
         // A summary counts one process also when nobody was seen.
         false => {
-            let reason = summary.figures.get("threads_peak").and_then(|one| one.reason.as_deref());
+            let reason =
+                summary.figures.get(FigureId::ThreadsPeak).and_then(|one| one.reason.as_deref());
             let unknown = Figure::unknown(source, reason.unwrap_or(NO_REASON));
             (unknown.clone(), unknown)
         }
@@ -78,15 +92,23 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
         }
         true => (Figure::exact(total, source), Figure::sampled(peak, source)),
     };
-    Figures::from([
-        ("duration_seconds".to_owned(), duration),
-        ("processes".to_owned(), total),
-        ("processes_peak".to_owned(), peak),
-    ])
+    let measured = measured_longer(run).map(|_| {
+        Figure::exact(
+            run.measured(),
+            "exec to the exit of the last process, or the end of the measurement",
+        )
+    });
+    let mut figures = Figures::from([
+        (FigureId::Duration, duration),
+        (FigureId::Processes, total),
+        (FigureId::ProcessesPeak, peak),
+    ]);
+    figures.extend(measured.map(|measured| (FigureId::Measured, measured)));
+    figures
 }
 
-fn row(name: &str, figure: &Figure, units: Units) -> Vec<Cell> {
-    let show = |value: f64| quantity_of(name, value, units);
+fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<Cell> {
+    let show = |value: f64| quantity_of(id, value, units);
     let value = match figure.value {
         Some(_) => Cell::number(figure.value, show),
         None => Cell::text("unknown"),
@@ -102,78 +124,40 @@ fn row(name: &str, figure: &Figure, units: Units) -> Vec<Cell> {
         None => figure.source.clone(),
     };
     vec![
-        Cell::text(label(name)),
+        Cell::text(id.label()),
         value,
         Cell::text(figure.method.map_or("–", Method::name)),
         Cell::number(figure.lower, show),
         Cell::number(figure.upper, show),
-        Cell::number(figure.at_seconds, quantity::seconds),
+        when(figure),
         Cell::text(source),
     ]
 }
 
-/// The rows of a table of figures that most people want.
-pub(in crate::report) fn important(table: &Table) -> impl Iterator<Item = &Vec<Cell>> {
-    let names: Vec<String> =
-        IMPORTANT.iter().chain(&IMPORTANT_OF_GPUS).map(|one| label(one)).collect();
-    let is_important =
-        move |row: &&Vec<Cell>| row.first().is_some_and(|cell| names.contains(&cell.text));
-    // Those of GPUs that are not worth telling stand further down.
-    table.rows.iter().take_while(is_important)
-}
-
-/// The row of a figure in a table of figures.
-pub(in crate::report) fn row_of<'a>(table: &'a Table, name: &str) -> Option<&'a [Cell]> {
-    let label = label(name);
-    table
-        .rows
-        .iter()
-        .find(|row| row.first().is_some_and(|cell| cell.text == label))
-        .map(Vec::as_slice)
+/// When it was reached: a moment, or between two where only that is known.
+fn when(figure: &Figure) -> Cell {
+    let number = figure.at_seconds.or(figure.before_seconds);
+    let shown = quantity::seconds;
+    let text = match (figure.at_seconds, figure.after_seconds, figure.before_seconds) {
+        (None, Some(after), Some(before)) => format!("{} to {}", shown(after), shown(before)),
+        (None, None, Some(before)) => format!("before {}", shown(before)),
+        (at, _, _) => at.map_or_else(|| "–".to_owned(), shown),
+    };
+    Cell { text, number }
 }
 
 /// The figures that have no value, by the reason why: a sentence for each reason.
 pub(super) fn unknown(summary: &Summary) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     // A machine without GPUs lacks nothing.
-    let is_missed = |name: &str| !name.starts_with("gpu") || !summary.gpus.is_empty();
+    let is_missed = |id: FigureId| !id.is_of_gpus() || !summary.gpus.is_empty();
     let unknown = summary.figures.iter().filter(|(_, figure)| figure.value.is_none());
-    for (name, figure) in unknown.filter(|(name, _)| is_missed(name)) {
+    for (id, figure) in unknown.filter(|(id, _)| is_missed(*id)) {
         let reason = figure.reason.as_deref().unwrap_or(NO_REASON);
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, labels)) => labels.push(label(name)),
-            None => reasons.push((reason, vec![label(name)])),
+            Some((_, labels)) => labels.push(id.label()),
+            None => reasons.push((reason, vec![id.label()])),
         }
     }
     reasons.into_iter().map(|(reason, labels)| format!("{}: {reason}", labels.join("; "))).collect()
-}
-
-/// What people call a figure: `cpu_time_seconds` is "CPU time", `memory_peak_bytes` is
-/// "Memory, peak".
-pub(super) fn label(name: &str) -> String {
-    const UNITS: [&str; 4] = ["seconds", "bytes", "ratio", "joules"];
-    const KINDS: [&str; 6] = ["mean", "peak", "major", "minor", "voluntary", "involuntary"];
-    let mut label = String::new();
-    for word in name.split('_') {
-        if UNITS.contains(&word) {
-            continue;
-        }
-        let before = match (label.is_empty(), KINDS.contains(&word)) {
-            (true, _) => "",
-            (false, true) => ", ",
-            (false, false) => " ",
-        };
-        label.push_str(before);
-        match word {
-            "cpu" | "pss" | "rss" | "uss" | "gpu" => label.push_str(&word.to_uppercase()),
-            "gpus" => label.push_str("GPUs"),
-            "io" => label.push_str("I/O"),
-            _ if before.is_empty() => {
-                label.extend(word.chars().take(1).flat_map(char::to_uppercase));
-                label.extend(word.chars().skip(1));
-            }
-            _ => label.push_str(word),
-        }
-    }
-    label
 }

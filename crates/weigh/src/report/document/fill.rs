@@ -21,13 +21,14 @@ impl Document {
         let command = summary.run.command.as_ref();
         let tables = [
             tables::programs(summary, units),
-            tables::processes(participants, units),
+            tables::processes(participants, summary, units),
             gpus::each(summary, units),
             gpus::processes(summary, units),
             tables::phases(summary, units),
             tables::nodes(summary, units),
             tables::left(summary),
         ];
+        let figures = figures::table(summary, !participants.processes.is_empty(), units);
         Document {
             title: summary.run.name.clone(),
             command: command.map(|words| typed(words.iter().map(String::as_str))),
@@ -36,7 +37,9 @@ impl Document {
             verdict: facts::verdict(manifest, summary, units),
             findings: facts::findings(summary),
             bars: facts::bars(manifest, summary, units),
-            figures: figures::table(summary, !participants.processes.is_empty(), units),
+            figures: figures.table,
+            figure_ids: figures.ids,
+            important_figures: figures.important,
             chapters,
             tables: tables.into_iter().filter(|table: &Table| !table.rows.is_empty()).collect(),
             hardware: facts::hardware(manifest, summary, units),

@@ -3,6 +3,7 @@
 use super::facts::value;
 use super::tables::{bytes, table};
 use super::{Bar, Cell, Column, Table};
+use crate::catalog::FigureId;
 use crate::collect::gpu::is_whole;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
@@ -14,9 +15,9 @@ const NOT_MEASURED: &str = "no GPU was measured";
 
 /// How busy the GPUs were.
 pub(super) fn busy(summary: &Summary) -> Bar {
-    let share = value(summary, "gpu_utilization_mean_ratio");
+    let share = value(summary, FigureId::GpuUtilizationMean);
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
-    let note = match value(summary, "gpus_busy_mean") {
+    let note = match value(summary, FigureId::GpusBusyMean) {
         Some(mean) if count == 1 => format!("one GPU, busy {} of the time", quantity::ratio(mean)),
         Some(mean) => format!("{mean:.2} of {count} GPUs busy on average"),
         None => NOT_MEASURED.to_owned(),
@@ -26,8 +27,8 @@ pub(super) fn busy(summary: &Summary) -> Bar {
 
 /// How full the GPUs' memory was: of the run alone where that is known, like the other bars.
 pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
-    let own = value(summary, "gpu_memory_peak_bytes");
-    let used = summary.parts.system.figures.get("gpu_memory_peak_bytes").and_then(|f| f.value);
+    let own = value(summary, FigureId::GpuMemoryPeak);
+    let used = summary.parts.system.figures.value(FigureId::GpuMemoryPeak);
     // Of those that say how much is in use.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
     let telling = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
@@ -57,12 +58,15 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
         return Vec::new();
     }
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
-    let busy = value(summary, "gpus_busy_mean").map(|mean| match count {
+    let busy = value(summary, FigureId::GpusBusyMean).map(|mean| match count {
         1 => format!("its GPU was busy {} of the time", quantity::ratio(mean)),
         _ => format!("{mean:.2} of {count} GPUs were busy on average"),
     });
-    let memory = value(summary, "gpu_memory_peak_bytes")
-        .map(|peak| format!("it had up to {} of GPU memory", quantity::bytes(peak, units)));
+    let peak = summary.figures.get(FigureId::GpuMemoryPeak);
+    let memory = peak.and_then(|peak| peak.value).map(|value| {
+        let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
+        format!("its GPU memory reached {}{open}", quantity::bytes(value, units))
+    });
     [busy, memory].into_iter().flatten().collect()
 }
 

@@ -13,8 +13,7 @@ mod tests;
 
 pub(super) use tables::marks;
 
-pub(super) use figures::{important, row_of};
-
+use crate::catalog::FigureId;
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
@@ -38,6 +37,10 @@ pub struct Document {
     pub bars: Vec<Bar>,
     /// Every figure, with its method and bounds.
     pub figures: Table,
+    /// Which figure each of its rows is.
+    pub figure_ids: Vec<FigureId>,
+    /// How many of them, from the first on, most people want.
+    pub important_figures: usize,
     /// The charts: of the run first, then of each node, then of weigh itself.
     pub chapters: Vec<Chapter>,
     /// Programs, processes, phases, nodes: those that hold anything.
@@ -50,6 +53,19 @@ pub struct Document {
     pub missing: Vec<String>,
     /// Which weigh made it.
     pub made_by: String,
+}
+
+impl Document {
+    /// The row of a figure.
+    pub(super) fn figure(&self, id: FigureId) -> Option<&[Cell]> {
+        let place = self.figure_ids.iter().position(|one| *one == id)?;
+        self.figures.rows.get(place).map(Vec::as_slice)
+    }
+
+    /// The rows of the figures that most people want.
+    pub(super) fn important(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.figures.rows.iter().take(self.important_figures)
+    }
 }
 
 /// What stands at the head of every page of paper.

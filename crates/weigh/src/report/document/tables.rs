@@ -1,6 +1,7 @@
 //! Who did what: programs, processes, phases, nodes, and who stayed behind.
 
 use super::{Cell, Column, Table};
+use crate::catalog::FigureId;
 use crate::host::signals;
 use crate::host::wait::End;
 use crate::quantity::{self, Units};
@@ -8,8 +9,8 @@ use crate::record::{Entry, Event};
 use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
 use crate::sample::numbering;
-use crate::summary::phases::{Named, statistics};
-use crate::summary::{Summary, Tool};
+use crate::summary::phases::Named;
+use crate::summary::{Method, Summary, Tool};
 
 pub(super) fn table(name: &str, title: &str, note: String, columns: Vec<Column>) -> Table {
     Table { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }
@@ -38,10 +39,25 @@ fn seconds(value: Option<f64>) -> Cell {
     Cell::number(value, quantity::seconds)
 }
 
+/// CPU time of a process or program; `~` marks what a sample said, and not its end.
+fn cpu_time(value: Option<f64>, is_exact: bool) -> Cell {
+    let mark = if is_exact { "" } else { "~" };
+    Cell::number(value, |value| format!("{mark}{}", quantity::seconds(value)))
+}
+
+/// CPU time of the run that no sample found at a process, where that is worth a line.
+fn unattributed(summary: &Summary) -> Option<f64> {
+    const LEAST: f64 = 0.001;
+    let figure = summary.figures.get(FigureId::CpuUnattributed)?;
+    figure.value.filter(|seconds| *seconds >= LEAST)
+}
+
 /// By program.
 pub(super) fn programs(summary: &Summary, units: Units) -> Table {
     let mut note = "An interpreter is called by the script it runs. CPU time is of the processes \
-                    themselves, as far as they were seen; together is the largest sum of their \
+                    themselves; with ~ as they were last sampled, else all they used. \
+                    Unattributed is the rest of the run's: of processes too short to be sampled, \
+                    and of the last moments of others. Together is the largest sum of their \
                     sizes at one moment, shared pages divided where that is known. A process \
                     that became another program is counted for both."
         .to_owned();
@@ -63,22 +79,31 @@ pub(super) fn programs(summary: &Summary, units: Units) -> Table {
             Cell::text(&*tool.name),
             Cell::count(tool.instances),
             Cell::number(most, quantity::count),
-            seconds(tool.cpu_time_seconds),
+            cpu_time(tool.cpu_time_seconds, tool.cpu_time_method == Some(Method::Exact)),
             bytes(tool.instance_memory_peak_bytes, units),
             bytes(tool.memory_peak_bytes, units),
         ]
     };
-    let rows = summary.tools.iter().map(row).collect();
+    let nothing = || Cell::number(None, quantity::count);
+    let rest = unattributed(summary).filter(|_| !summary.tools.is_empty()).map(|rest| {
+        let cpu = cpu_time(Some(rest), true);
+        vec![Cell::text("Unattributed"), nothing(), nothing(), cpu, nothing(), nothing()]
+    });
+    let rows = summary.tools.iter().map(row).chain(rest).collect();
     Table { rows, ..table("programs", "Programs", note, columns) }
 }
 
 /// By process.
-pub(super) fn processes(participants: &Participants, units: Units) -> Table {
-    let mut note = "CPU time and largest size are its own, when it was last looked at; bytes \
-                    read and written are its own and those of the children it has waited for. \
-                    How it ended is known of those that weigh itself waited for: the command, \
-                    and those who outlived their parent."
+pub(super) fn processes(participants: &Participants, summary: &Summary, units: Units) -> Table {
+    let mut note = "CPU time and largest size are its own; CPU time with ~ as it was last \
+                    sampled, else all it used. Bytes read and written are its own and those of \
+                    the children it has waited for. How it ended is known of those that weigh \
+                    itself reaped: the command, and those who outlived their parent."
         .to_owned();
+    if let Some(rest) = unattributed(summary) {
+        let rest = quantity::seconds(rest);
+        note.push_str(&format!(" {rest} of the run's CPU time is unattributed."));
+    }
     if participants.processes_left_out > 0 {
         let count = quantity::count(participants.processes_left_out as f64);
         note.push_str(&format!(
@@ -92,8 +117,8 @@ pub(super) fn processes(participants: &Participants, units: Units) -> Table {
         Column::number("Largest"),
         Column::number("Read"),
         Column::number("Written"),
-        Column::number("Came"),
-        Column::number("Went"),
+        Column::number("Started"),
+        Column::number("Ended"),
         Column::text("End"),
         Column::text("Command"),
     ];
@@ -102,7 +127,7 @@ pub(super) fn processes(participants: &Participants, units: Units) -> Table {
         vec![
             Cell { text: numbering::shown(pid), number: Some(f64::from(pid)) },
             Cell::text(&*process.name),
-            seconds(process.cpu_seconds),
+            cpu_time(process.cpu_seconds, process.is_cpu_exact),
             bytes(process.largest_bytes, units),
             bytes(process.read_bytes, units),
             bytes(process.written_bytes, units),
@@ -127,7 +152,7 @@ fn end(end: Option<End>) -> Cell {
 
 /// By the name of a phase.
 pub(super) fn phases(summary: &Summary, units: Units) -> Table {
-    let named = statistics(&summary.phases);
+    let named = summary.named_phases();
     let note = "A phase inside another stands under it; its time and what it used are in the \
                 other's too.";
     let columns = vec![
@@ -142,8 +167,8 @@ pub(super) fn phases(summary: &Summary, units: Units) -> Table {
         Column::number("Memory, peak"),
     ];
     let row = |(depth, one): (usize, &Named)| {
-        let figure = |name: &str| one.figures.get(name).copied().unwrap_or_default();
-        let memory = figure("memory_peak_bytes").max;
+        let figure = |id| one.figures.get(id).copied().unwrap_or_default();
+        let memory = figure(FigureId::MemoryPeak).max;
         vec![
             Cell::text(format!("{}{}", "  ".repeat(depth.min(4)), one.name)),
             Cell::count(one.count),
@@ -152,7 +177,7 @@ pub(super) fn phases(summary: &Summary, units: Units) -> Table {
             seconds((one.count > 0).then_some(one.total_seconds)),
             seconds(one.duration_seconds.mean),
             seconds(one.duration_seconds.std.filter(|_| one.count > 1)),
-            seconds(figure("cpu_time_seconds").total),
+            seconds(figure(FigureId::CpuTime).total),
             Cell::number(memory, |value| quantity::bytes(value, units)),
         ]
     };
@@ -170,13 +195,13 @@ pub(super) fn nodes(summary: &Summary, units: Units) -> Table {
         Column::number("Memory used, peak"),
     ];
     let host = &summary.host;
-    let figure = |name: &str| summary.parts.system.figures.get(name).and_then(|one| one.value);
+    let figure = |id| summary.parts.system.figures.value(id);
     let row = vec![
         Cell::text(&*host.name),
         Cell::count(u64::from(host.cores)),
         bytes(host.memory_bytes, units),
-        Cell::number(figure("cpu_utilization_mean_ratio"), quantity::ratio),
-        Cell::number(figure("memory_used_peak_bytes"), |used| quantity::bytes(used, units)),
+        Cell::number(figure(FigureId::CpuUtilizationMean), quantity::ratio),
+        Cell::number(figure(FigureId::MemoryUsedPeak), |used| quantity::bytes(used, units)),
     ];
     let note = "The whole machine, whoever used it.".to_owned();
     Table { rows: vec![row], ..table("nodes", "Nodes", note, columns) }

@@ -3,35 +3,62 @@
 mod gpus;
 
 use super::*;
+use crate::collect::process::ProcessEvents;
 use crate::host::wait::End;
 use crate::quantity::Units;
 use crate::record::Event;
-use crate::report::tests::{MAIN, MIB, Story, cpu, memory, usage};
-use crate::sample::ProcessId;
+use crate::report::tests::{read, work_hard};
+use crate::report::text;
+use crate::sample::{Entity, ProcessId};
+use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory, usage};
 
-const CHILD: ProcessId = ProcessId { pid: 11, started: 101 };
-
-fn document(story: Story) -> Document {
-    let (manifest, summary, participants) = story.finish();
+fn document(run: FakeRun) -> Document {
+    let (manifest, summary, participants) = read(run);
     Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary)
 }
 
-/// Eight seconds with one process that uses two cores and 512 MiB.
-fn ordinary() -> Story {
-    let mut story = Story::new();
-    story.came(0.0, MAIN, "./work hard");
-    for second in 1..=8 {
-        story.at(f64::from(second), |tick| {
-            cpu(tick, MAIN, 2.0 * f64::from(second));
-            memory(tick, MAIN, 512 * MIB, None);
-        });
-    }
-    story
+#[test]
+fn a_run_that_was_measured_longer_than_its_command_took_says_both() {
+    let mut run = work_hard();
+    run.starts(0.0, MAIN, "./work hard").starts(0.0, CHILD, "daemon");
+    run.reaped(0.5, MAIN, usage(0.25, MIB)).reaped(4.0, CHILD, usage(3.75, MIB));
+    run.ends(4.0, |end| {
+        (end.duration_seconds, end.measured_seconds) = (0.5, Some(4.0));
+        end.reaped = usage(4.0, MIB);
+    });
+    let (manifest, summary, participants) = read(run);
+    let text = text::summary(&summary, None, text::Style::default());
+    assert!(text.starts_with("weigh: work · exit 0 · 500 ms, measured for 4.00 s\n"), "{text}");
+    let document = Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary);
+    let sentence = &document.verdict.sentence;
+    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it kept 1.00 of 4";
+    assert!(sentence.starts_with(begin), "{sentence}");
+    assert_eq!(fact(&document.header, "Duration"), "500 ms");
+    assert_eq!(fact(&document.header, "Measured for"), "4.00 s");
+    let went = &table(&document, "processes").rows[0];
+    assert_eq!((went[1].text.as_str(), went[7].text.as_str()), ("daemon", "4.00 s"));
+    let short = crate::report::github(&document);
+    assert!(short.contains("| **Time** | 500 ms, measured for 4.00 s |"), "{short}");
 }
 
-fn ended_well(story: &mut Story) {
-    story.reaped(8.0, MAIN, usage(16.0, 512 * MIB));
-    story.end(8.0, |end| end.reaped = usage(16.0, 512 * MIB));
+/// Eight seconds with one process that uses two cores and 512 MiB.
+fn ordinary() -> FakeRun {
+    let mut run = work_hard();
+    run.starts(0.0, MAIN, "./work hard");
+    for second in 1..=8 {
+        run.sample(f64::from(second), |tick| {
+            cpu(tick, MAIN, 2.0 * f64::from(second), 0.0);
+            memory(tick, MAIN, 512 * MIB, 512 * MIB, None);
+            let alone = ProcessEvents { children_faults: Some(0), ..ProcessEvents::default() };
+            tick.put(Entity::Process(MAIN), &alone);
+        });
+    }
+    run
+}
+
+fn ended_well(run: &mut FakeRun) {
+    run.reaped(8.0, MAIN, usage(16.0, 512 * MIB));
+    run.ends(8.0, |end| end.reaped = usage(16.0, 512 * MIB));
 }
 
 fn fact<'a>(facts: &'a [Fact], label: &str) -> &'a str {
@@ -48,12 +75,12 @@ fn texts(row: &[Cell]) -> Vec<&str> {
 
 #[test]
 fn a_run_that_went_well_says_so_at_a_glance() {
-    let mut story = ordinary();
-    ended_well(&mut story);
-    let document = document(story);
+    let mut run = ordinary();
+    ended_well(&mut run);
+    let document = document(run);
     assert_eq!(
         document.verdict.sentence,
-        "Ended well (exit 0) after 8.00 s; it kept 2.00 of 4 cores busy on average, its memory \
+        "Succeeded (exit 0) after 8.00 s; it kept 2.00 of 4 cores busy on average, its memory \
          reached 512 MiB."
     );
     assert_eq!(
@@ -80,13 +107,11 @@ fn a_run_that_went_well_says_so_at_a_glance() {
 
 #[test]
 fn every_row_has_a_cell_for_each_column() {
-    let mut story = ordinary();
-    let (id, name) = ("1".to_owned(), "load".to_owned());
-    story.event(1.0, Event::PhaseStart { id: id.clone(), name, parent: None });
-    story.event(2.0, Event::PhaseEnd { id, usage: None, end: None, account: None });
-    story.came(2.0, CHILD, "daemon").at(2.0, |tick| cpu(tick, CHILD, 0.0));
-    story.end(8.0, |end| end.left = vec![CHILD.pid]);
-    let document = document(story);
+    let mut run = ordinary();
+    run.phase_starts(1.0, "1", "load").phase_ends(2.0, "1");
+    run.starts(2.0, CHILD, "daemon").sample(2.0, |tick| cpu(tick, CHILD, 0.0, 0.0));
+    run.ends(8.0, |end| end.left = vec![CHILD.pid]);
+    let document = document(run);
     assert_eq!(document.tables.len(), 5, "all of them");
     for table in document.tables.iter().chain([&document.figures]) {
         assert!(!table.rows.is_empty(), "{}", table.name);
@@ -102,9 +127,9 @@ fn a_run_that_was_killed_or_failed_is_a_problem() {
         (End::Signal(libc::SIGKILL), "Killed by SIGKILL after 8.00 s; "),
         (End::Code(3), "Failed (exit 3) after 8.00 s; "),
     ] {
-        let mut story = ordinary();
-        story.end(8.0, |run| run.end = end);
-        let document = document(story);
+        let mut run = ordinary();
+        run.ends(8.0, |account| account.end = end);
+        let document = document(run);
         assert_eq!(document.verdict.severity, Some(Severity::Problem));
         assert!(document.verdict.sentence.starts_with(words), "{}", document.verdict.sentence);
     }
@@ -128,43 +153,42 @@ fn a_run_without_an_end_says_what_is_known() {
         .collect();
     let [because] = because[..] else { panic!("one sentence: {:?}", document.missing) };
     assert!(because.contains("Page faults, major; Page faults, minor"), "{because}");
-    let row = row_of(&document.figures, "page_faults_major").unwrap();
+    let row = document.figure(FigureId::PageFaultsMajor).unwrap();
     assert_eq!((row[1].text.as_str(), row[1].number), ("unknown", None));
     assert_eq!(row[6].text, "wait4; the end of the run is not recorded");
 }
 
 #[test]
 fn a_run_of_which_nothing_was_measured_has_a_report_all_the_same() {
-    let empty = document(Story::new());
+    let empty = document(work_hard());
     assert_eq!(
         empty.verdict.sentence,
         "Its end is not recorded (it is known for 0 s); what it used is not known."
     );
     assert_eq!((empty.bars[0].share, empty.bars[1].share), (None, None));
-    assert_eq!(row_of(&empty.figures, "processes").unwrap()[1].text, "unknown");
+    assert_eq!(empty.figure(FigureId::Processes).unwrap()[1].text, "unknown");
     assert_eq!(empty.tables.iter().map(|table| &table.name).collect::<Vec<_>>(), ["nodes"]);
 
-    let mut story = Story::new();
-    story.came(0.0, MAIN, "work").at(0.001, |tick| {
-        cpu(tick, MAIN, 0.0);
-        memory(tick, MAIN, MIB, None);
+    let mut run = work_hard();
+    run.starts(0.0, MAIN, "work").sample(0.001, |tick| {
+        cpu(tick, MAIN, 0.0, 0.0);
+        memory(tick, MAIN, MIB, MIB, None);
     });
-    let once = document(story);
-    assert_eq!(row_of(&once.figures, "processes").unwrap()[1].text, "1");
+    let once = document(run);
+    assert_eq!(once.figure(FigureId::Processes).unwrap()[1].text, "1");
     assert_eq!(table(&once, "processes").rows.len(), 1);
 }
 
 #[test]
 fn a_job_has_its_own_id_and_labels_are_told() {
-    let mut story = Story::told(|manifest| {
-        manifest.job = Some(serde_json::json!({"id": 4711}));
-        manifest.labels = [("case".to_owned(), "large".to_owned())].into();
-        manifest.expected_cores = Some(2.0);
-        manifest.user = None;
-    });
-    story.came(0.0, MAIN, "work");
-    story.at(2.0, |tick| cpu(tick, MAIN, 2.0));
-    let document = document(story);
+    let mut run = work_hard();
+    run.manifest.job = Some(serde_json::json!({"id": 4711}));
+    run.manifest.labels = [("case".to_owned(), "large".to_owned())].into();
+    run.manifest.expected_cores = Some(2.0);
+    run.manifest.user = None;
+    run.starts(0.0, MAIN, "work");
+    run.sample(2.0, |tick| cpu(tick, MAIN, 2.0, 0.0));
+    let document = document(run);
     assert_eq!((document.head.job.as_str(), document.head.user), ("4711", None));
     assert_eq!(fact(&document.header, "Labels"), "case=large");
     assert_eq!(document.bars[0].share, Some(0.5));
@@ -173,13 +197,15 @@ fn a_job_has_its_own_id_and_labels_are_told() {
 
 #[test]
 fn what_is_left_out_of_a_list_is_counted() {
-    let mut story = Story::new();
+    let mut run = work_hard();
     for number in 0..600 {
         let id = ProcessId { pid: 1000 + number, started: 1 };
         let line = format!("tool-{number}");
-        story.came(1.0, id, &line).at(1.0, |tick| cpu(tick, id, f64::from(number))).went(1.0, id);
+        run.starts(1.0, id, &line)
+            .sample(1.0, |tick| cpu(tick, id, f64::from(number), 0.0))
+            .exits(1.0, id);
     }
-    let document = document(story);
+    let document = document(run);
     let processes = table(&document, "processes");
     assert_eq!(processes.rows.len(), 500);
     assert!(processes.note.contains("Left out are 100 with less"), "{}", processes.note);
@@ -191,20 +217,9 @@ fn what_is_left_out_of_a_list_is_counted() {
 
 #[test]
 fn figures_have_names_for_people() {
-    for (name, label) in [
-        ("cpu_time_seconds", "CPU time"),
-        ("cpu_utilization_mean_ratio", "CPU utilization, mean"),
-        ("memory_pss_peak_bytes", "Memory PSS, peak"),
-        ("io_storage_read_bytes", "I/O storage read"),
-        ("context_switches_involuntary", "Context switches, involuntary"),
-        ("processes", "Processes"),
-        ("", ""),
-    ] {
-        assert_eq!(figures::label(name), label);
-    }
-    let mut story = ordinary();
-    ended_well(&mut story);
-    let document = document(story);
+    let mut run = ordinary();
+    ended_well(&mut run);
+    let document = document(run);
     let first: Vec<&str> = document.figures.rows.iter().map(|row| row[0].text.as_str()).collect();
     assert_eq!(first[..2], ["Duration", "CPU time"]);
     let labels: std::collections::HashSet<&str> = first.iter().copied().collect();

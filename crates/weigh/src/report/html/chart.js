@@ -24,6 +24,7 @@ class Chart {
     this.timeline = drawn.timelines[chart.timeline];
     this.stacked = chart.form.startsWith("stack");
     this.back = chart.form.endsWith("rates");
+    this.held = chart.form === "lines" || chart.form === "stack";
     this.heat = chart.form === "heat";
     this.plot = figure.querySelector(".plot");
     this.svg = figure.querySelector("svg.chart");
@@ -108,13 +109,14 @@ class Chart {
     return this.stacked ? values.reduce((a, b) => a + b) : Math.max(...values);
   }
 
-  /** How high the picture is at a place; beyond the range, where its line enters it. */
+  /** How high the picture is at a place; beyond the range, where its line or step enters it. */
   heightSeen(place) {
     const height = this.heightAt(place);
     const at = this.times[place];
     const edge = Math.min(Math.max(at, this.range[0]), this.range[1]);
     if (edge === at || height === null) return height ?? 0;
     if (this.back) return at > edge ? height : 0;
+    if (this.held) return at < edge ? height : 0;
     const inner = at < edge ? place + 1 : place - 1;
     const other = this.heightAt(inner);
     return other === null ? 0 : height + ((other - height) * (edge - at)) / (this.times[inner] - at);
@@ -132,7 +134,7 @@ class Chart {
   markedPoint() {
     if (!this.peak || this.whole) return this.peak;
     const inside = (at) => at >= this.range[0] && at <= this.range[1];
-    const points = this.times.map((at, place) => [at, inside(at) ? this.heightAt(place) : null]);
+    const points = this.times.map((at, place) => [at, inside(at) ? this.heightAt(place) : null, null]);
     const known = points.filter(([, value]) => value !== null);
     return known.reduce((best, next) => (best && best[1] >= next[1] ? best : next), null);
   }
@@ -150,13 +152,13 @@ class Chart {
     return pieces;
   }
 
-  /** The points of a piece: a rate holds back to the time before. */
+  /** The points of a piece: a rate holds back to the time before, a level on to the next. */
   points(piece, value) {
     return piece.flatMap((place) => {
       const times = [this.times[place]];
       if (this.back) times.unshift(this.times[place - 1] ?? 0);
-      // One look alone is no line: what it saw holds until the next.
-      else if (piece.alone) times.push(this.times[place + 1] ?? this.timeline.end);
+      // One sample alone is no line: what it says holds until the next.
+      else if (this.held || piece.alone) times.push(this.times[place + 1] ?? Math.max(this.timeline.end, times[0]));
       return times.map((at) => `${this.x(at).toFixed(1)} ${this.y(value(place)).toFixed(1)}`);
     });
   }
@@ -170,8 +172,10 @@ class Chart {
 
   areas() {
     const floor = this.times.map(() => 0);
+    // Where a step is zero there is no area, and its outline would be a line on top of the others.
+    const seen = (value) => (value === 0 && (this.held || this.back) ? null : value);
     return this.visible.map(({ colour, values }) => {
-      const paths = this.pieces(values).map((piece) => {
+      const paths = this.pieces(values.map(seen)).map((piece) => {
         const below = this.points(piece, (place) => floor[place]).reverse();
         piece.forEach((place) => (floor[place] += values[place]));
         return `M${[...this.points(piece, (place) => floor[place]), ...below].join("L")}Z`;
@@ -197,13 +201,13 @@ class Chart {
     const next = firstFrom(this.times, time);
     const last = this.times.length - 1;
     if (this.back) return Math.min(next, last);
-    if (this.heat) return this.times[next] === time ? next : next - 1;
+    if (this.heat || this.held) return this.times[next] === time ? next : next - 1;
     return next > last || time - this.times[next - 1] <= this.times[next] - time ? next - 1 : next;
   }
 
-  /** Where a time is measured: rates hold for a while, levels are of a moment. */
+  /** Where a time is measured: rates and levels hold for a while, totals are of a moment. */
   snapped(time) {
-    return this.back || this.heat ? time : (this.times[this.placeAt(time)] ?? time);
+    return this.back || this.heat || this.held ? time : (this.times[this.placeAt(time)] ?? time);
   }
 
   /** What the visible series were at a time: their names and values, the upper first. */
@@ -215,7 +219,7 @@ class Chart {
     const readings = this.visible.map(one);
     if (this.heat) return readings.sort((a, b) => b.value - a.value).slice(0, 1);
     if (!this.stacked || readings.length < 2) return readings;
-    return [...readings.reverse(), { name: "together", value: this.heightAt(place) }];
+    return [...readings.reverse(), { name: "total", value: this.heightAt(place) }];
   }
 
   showCursor(time) {

@@ -12,7 +12,7 @@ use crate::words::printable;
 
 /// All charts of a page.
 #[derive(Debug, Default, Serialize)]
-pub struct Drawn {
+pub(super) struct Drawn {
     times: Vec<Times>,
     timelines: Vec<Line>,
     charts: Vec<One>,
@@ -41,9 +41,9 @@ struct One {
     timeline: usize,
     series: Vec<Named>,
     limits: Vec<(f64, String)>,
-    /// When and how high the point is that has a mark.
-    peak: Option<(f64, f64)>,
-    /// The highest value with all its digits: rounded, it could end the axis a tick earlier.
+    /// When and how high the point is that has a mark, and after when, where only that is known.
+    peak: Option<(f64, f64, Option<f64>)>,
+    /// The highest value in sight with all its digits: rounded, it could end the axis a tick earlier.
     highest: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ impl Serialize for Short {
 
 impl Drawn {
     /// Adds a chart; the script knows it by its place.
-    pub fn push(&mut self, chart: &Chart) {
+    pub(super) fn push(&mut self, chart: &Chart) {
         let times = place_of(&mut self.times, Times::of(&chart.times));
         let timeline = place_of(&mut self.timelines, Line::of(&chart.timeline));
         self.charts.push(One {
@@ -86,8 +86,8 @@ impl Drawn {
             timeline,
             series: chart.series.iter().map(Named::of).collect(),
             limits: chart.limits.iter().map(limit).collect(),
-            peak: chart.peak.map(|peak| (peak.at, peak.value)),
-            highest: chart.highest().map(|peak| peak.value),
+            peak: chart.peak.map(|peak| (peak.at, peak.value, peak.after)),
+            highest: chart.top(),
         });
     }
 }
@@ -146,8 +146,10 @@ fn limit(limit: &Limit) -> (f64, String) {
 fn form(form: Form) -> &'static str {
     match form {
         Form::Lines => "lines",
+        Form::Totals => "totals",
         Form::Rates => "rates",
         Form::Stack => "stack",
+        Form::StackedTotals => "stacked totals",
         Form::StackedRates => "stacked rates",
         Form::Heat => "heat",
     }

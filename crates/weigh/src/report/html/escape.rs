@@ -11,7 +11,7 @@ use crate::words::printable;
 
 /// Text of a page: no markup, and no character that acts on what is around it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Plain;
+pub(super) struct Plain;
 
 impl Escaper for Plain {
     fn write_escaped_str<W: Write>(&self, mut out: W, text: &str) -> fmt::Result {
@@ -29,7 +29,7 @@ impl Escaper for Plain {
 /// JSON for a script element, in which neither markup nor an old line separator may stand.
 ///
 /// All of these occur only inside of strings, where the escape means the same.
-pub fn json_in_script(json: &str) -> String {
+pub(super) fn json_in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
         if matches!(letter, '<' | '>' | '&' | '\u{2028}' | '\u{2029}') {

@@ -86,15 +86,23 @@ function besideLimit(box, at) {
   return at - box.top < ROW ? at + 13 : at - 4;
 }
 
-function drawPeak({ box, scale, limits }, [at, value], x, y) {
+/** When a peak was: at a moment, or between two where only that is known. */
+function peakTime(at, after) {
+  if (after === null) return `at ${seconds(at)}`;
+  return after > 0 ? `between ${seconds(after)} and ${seconds(at)}` : `before ${seconds(at)}`;
+}
+
+function drawPeak({ box, scale, limits }, [at, value, after], x, y) {
   const left = x(at) < box.left + box.width / 2;
-  const text = `${shown(scale, value)} at ${seconds(at)}`;
+  const text = `${shown(scale, value)} ${peakTime(at, after)}`;
   const above = Math.max(y(value) - 5, box.top + 10);
   // Below the dot where a limit's name is in the way.
   const taken = limits.some(([limit]) => Math.abs(besideLimit(box, y(limit)) - above) < ROW);
   const place = [x(at) + (left ? 7 : -7), taken ? y(value) + 18 : above];
   return [
-    node("circle", { class: "peak-dot", cx: x(at), cy: y(value), r: 3.5 }),
+    after === null
+      ? node("circle", { class: "peak-dot", cx: x(at), cy: y(value), r: 3.5 })
+      : line("peak-span", x(after), y(value), x(at), y(value)),
     words("peak-name", ...place, left ? "start" : "end", text),
   ];
 }

@@ -14,7 +14,7 @@ const NOTE_LINES: usize = 3;
 const EMPTY: Ink = Ink(0xe9, 0xec, 0xef);
 
 /// Draws the bars.
-pub fn add(composer: &mut Composer, bars: &[Bar]) {
+pub(super) fn add(composer: &mut Composer, bars: &[Bar]) {
     let faces = composer.faces;
     for pair in bars.chunks(2) {
         let notes: Vec<Vec<String>> =

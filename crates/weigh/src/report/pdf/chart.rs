@@ -24,7 +24,7 @@ const FAILED: Type = Type::of(8.0).inked(Ink::GREY);
 const POINTS: f32 = 0.65;
 
 /// Puts chapters on paper.
-pub fn add(composer: &mut Composer, chapters: &[Chapter]) {
+pub(super) fn add(composer: &mut Composer, chapters: &[Chapter]) {
     let options = usvg::Options { fontdb: fonts(), ..usvg::Options::default() };
     for chapter in chapters.iter().filter(|chapter| !chapter.charts.is_empty()) {
         composer.heading(&chapter.title, chapter.charts.first().map_or(SLOT, slot));

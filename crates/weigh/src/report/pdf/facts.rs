@@ -16,7 +16,7 @@ const MOST_LINES: usize = 5;
 const BELOW_ROW: f32 = 2.5;
 
 /// Lists facts, below a title if there is one.
-pub fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) {
+pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) {
     let faces = composer.faces;
     let widths = facts.iter().map(|fact| faces.width_up_to(&fact.label, LABEL, WIDEST_LABEL));
     let label_width = widths.fold(0.0, f32::max);

@@ -16,7 +16,7 @@ const BETWEEN: f32 = 12.0;
 const UNKNOWN: &str = "–";
 
 /// Puts head and foot on every sheet.
-pub fn add(sheets: &mut [Sheet], document: &Document, faces: &Faces) {
+pub(super) fn add(sheets: &mut [Sheet], document: &Document, faces: &Faces) {
     let pages = sheets.len();
     for (place, sheet) in sheets.iter_mut().enumerate() {
         head(sheet, document, faces);

@@ -20,7 +20,7 @@ const INDENT: f32 = 62.0;
 const MOST_LINES: usize = 8;
 
 /// Puts the opening on paper.
-pub fn add(composer: &mut Composer, document: &Document) {
+pub(super) fn add(composer: &mut Composer, document: &Document) {
     let title = if document.title.trim().is_empty() { "A run" } else { &document.title };
     let lines = composer.faces.wrap(title, TITLE, WIDTH, 2);
     composer.lines(LEFT, TITLE, lines);

@@ -9,22 +9,22 @@ use super::style::{Ink, Type};
 use super::text::{Faces, shown};
 
 /// A4, in points.
-pub const PAPER: (f32, f32) = (595.28, 841.89);
+pub(super) const PAPER: (f32, f32) = (595.28, 841.89);
 /// From the paper's edge to the text, left and right.
-pub const LEFT: f32 = 54.0;
+pub(super) const LEFT: f32 = 54.0;
 /// How wide the text is.
-pub const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
+pub(super) const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
 /// Where the text begins, below the head of the page.
-pub const TOP: f32 = 88.0;
+pub(super) const TOP: f32 = 88.0;
 /// Where it ends, above the foot.
-pub const BOTTOM: f32 = PAPER.1 - 62.0;
+pub(super) const BOTTOM: f32 = PAPER.1 - 62.0;
 /// Heights are sums of floats: four charts made for a page must fit on it.
 const ROUNDING: f32 = 0.01;
 /// How thick a rule is.
-pub const HAIRLINE: f32 = 0.5;
+pub(super) const HAIRLINE: f32 = 0.5;
 
 /// The heading of a part.
-pub const HEADING: Type = Type::of(13.0).bold();
+pub(super) const HEADING: Type = Type::of(13.0).bold();
 const HEADING_AGAIN: Type = Type::of(9.0).inked(Ink::GREY);
 const NOTE: Type = Type::of(8.0).inked(Ink::GREY);
 const NOTE_LINES: usize = 12;
@@ -33,10 +33,10 @@ const BELOW_NOTE: f32 = 5.0;
 const ABOVE_HEADING: f32 = 24.0;
 const BELOW_HEADING: f32 = 7.0;
 /// What a heading on a new page takes.
-pub const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
+pub(super) const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
 
 /// Something on a sheet.
-pub enum Item {
+pub(super) enum Item {
     /// A line of text, `y` at the feet of its letters.
     Text { x: f32, y: f32, set: Type, line: String },
     /// A filled rectangle.
@@ -49,7 +49,7 @@ pub enum Item {
 
 /// A rectangle on a sheet.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Area {
+pub(super) struct Area {
     pub x: f32,
     pub y: f32,
     pub width: f32,
@@ -58,13 +58,13 @@ pub struct Area {
 
 /// A sheet of paper.
 #[derive(Default)]
-pub struct Sheet {
+pub(super) struct Sheet {
     pub items: Vec<Item>,
 }
 
 impl Sheet {
     /// A line of text whose top is at `y`.
-    pub fn text(&mut self, x: f32, y: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, y: f32, set: Type, line: impl Into<String>) {
         let line = line.into();
         if !line.is_empty() {
             self.items.push(Item::Text { x, y: y + set.ascent(), set, line });
@@ -72,14 +72,14 @@ impl Sheet {
     }
 
     /// A rule across the text.
-    pub fn rule(&mut self, y: f32, ink: Ink) {
+    pub(super) fn rule(&mut self, y: f32, ink: Ink) {
         let area = Area { x: LEFT, y, width: WIDTH, height: HAIRLINE };
         self.items.push(Item::Block { area, ink });
     }
 }
 
 /// A part of the report that can be jumped to.
-pub struct Part {
+pub(super) struct Part {
     pub title: String,
     /// The page, from 0.
     pub page: usize,
@@ -87,7 +87,7 @@ pub struct Part {
 }
 
 /// Puts one thing after the other, sheet by sheet.
-pub struct Composer<'a> {
+pub(super) struct Composer<'a> {
     pub faces: &'a Faces,
     pub sheets: Vec<Sheet>,
     pub parts: Vec<Part>,
@@ -96,19 +96,19 @@ pub struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    pub fn new(faces: &'a Faces) -> Composer<'a> {
+    pub(super) fn new(faces: &'a Faces) -> Composer<'a> {
         Composer { faces, sheets: vec![Sheet::default()], parts: Vec::new(), y: TOP }
     }
 
     /// Goes on with a new sheet.
-    pub fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         self.sheets.push(Sheet::default());
         self.y = TOP;
     }
 
     /// Makes sure that something of this height fits, on a new sheet if need be; says whether
     /// one was begun. What is higher than a sheet gets one of its own.
-    pub fn keep(&mut self, height: f32) -> bool {
+    pub(super) fn keep(&mut self, height: f32) -> bool {
         let turns = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
         if turns {
             self.turn();
@@ -117,14 +117,14 @@ impl<'a> Composer<'a> {
     }
 
     /// Leaves room, except at the top of a sheet.
-    pub fn gap(&mut self, height: f32) {
+    pub(super) fn gap(&mut self, height: f32) {
         if self.y > TOP {
             self.y += height;
         }
     }
 
     /// The sheet that is being filled.
-    pub fn sheet(&mut self) -> &mut Sheet {
+    pub(super) fn sheet(&mut self) -> &mut Sheet {
         if self.sheets.is_empty() {
             self.sheets.push(Sheet::default());
         }
@@ -133,20 +133,20 @@ impl<'a> Composer<'a> {
     }
 
     /// A line of text at the place where the next thing goes, which stays there.
-    pub fn text(&mut self, x: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, set: Type, line: impl Into<String>) {
         let y = self.y;
         self.sheet().text(x, y, set, line);
     }
 
     /// The same, ending at `right`.
-    pub fn text_to(&mut self, right: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text_to(&mut self, right: f32, set: Type, line: impl Into<String>) {
         let line = line.into();
         let x = right - self.faces.width(&line, set);
         self.text(x, set, line);
     }
 
     /// Lines of text, each on a new sheet if need be.
-    pub fn lines(&mut self, x: f32, set: Type, lines: Vec<String>) {
+    pub(super) fn lines(&mut self, x: f32, set: Type, lines: Vec<String>) {
         for line in lines {
             self.keep(set.leading());
             self.text(x, set, line);
@@ -155,7 +155,7 @@ impl<'a> Composer<'a> {
     }
 
     /// The heading of a part, together with at least `follows` of what comes below it.
-    pub fn heading(&mut self, title: &str, follows: f32) {
+    pub(super) fn heading(&mut self, title: &str, follows: f32) {
         self.gap(ABOVE_HEADING);
         self.keep(HEADING_HEIGHT + follows);
         let (page, y) = (self.sheets.len() - 1, self.y);
@@ -166,7 +166,7 @@ impl<'a> Composer<'a> {
     }
 
     /// Says at the top of a new sheet what goes on there.
-    pub fn heading_again(&mut self, title: &str) {
+    pub(super) fn heading_again(&mut self, title: &str) {
         let continued = " (continued)";
         let room = WIDTH - self.faces.width(continued, HEADING_AGAIN);
         let title = self.faces.cut(title, HEADING_AGAIN, room) + continued;
@@ -179,13 +179,13 @@ impl<'a> Composer<'a> {
     }
 
     /// What a paragraph that explains will take.
-    pub fn note_height(&self, text: &str) -> f32 {
+    pub(super) fn note_height(&self, text: &str) -> f32 {
         let lines = self.note_lines(text).len();
         if lines == 0 { 0.0 } else { lines as f32 * NOTE.leading() + BELOW_NOTE }
     }
 
     /// A paragraph that explains.
-    pub fn note(&mut self, text: &str) {
+    pub(super) fn note(&mut self, text: &str) {
         let lines = self.note_lines(text);
         if !lines.is_empty() {
             self.lines(LEFT, NOTE, lines);

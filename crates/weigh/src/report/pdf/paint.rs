@@ -12,7 +12,7 @@ use super::style::{Ink, Type};
 use super::text::Faces;
 
 /// Draws a sheet as the document's next page.
-pub fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
+pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
     // Only a size that is no size at all gives nothing, and then the default is A4 as well.
     let settings = PageSettings::from_wh(PAPER.0, PAPER.1).unwrap_or_default();
     let mut page = document.start_page_with(settings);

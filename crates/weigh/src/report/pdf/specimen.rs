@@ -7,7 +7,7 @@ use crate::report::document::{Advice, Bar, Cell, Chapter, Column, Fact, Head, Ta
 use crate::summary::Severity;
 
 /// A report of a run about which nothing is known.
-pub fn bare() -> Document {
+pub(super) fn bare() -> Document {
     Document {
         title: String::new(),
         command: None,
@@ -17,6 +17,8 @@ pub fn bare() -> Document {
         findings: Vec::new(),
         bars: Vec::new(),
         figures: table("figures", "Figures", &["Figure", "Value#"], Vec::new()),
+        figure_ids: Vec::new(),
+        important_figures: 0,
         chapters: Vec::new(),
         tables: Vec::new(),
         hardware: Vec::new(),
@@ -27,7 +29,7 @@ pub fn bare() -> Document {
 }
 
 /// A report with several pages of everything.
-pub fn rich() -> Document {
+pub(super) fn rich() -> Document {
     Document {
         title: "align-sample-17".to_owned(),
         command: Some(
@@ -62,6 +64,8 @@ pub fn rich() -> Document {
             bar("GPU memory", None, "no GPU was found on this machine"),
         ],
         figures: figures(),
+        figure_ids: Vec::new(),
+        important_figures: 0,
         chapters: vec![
             Chapter { title: "The run".to_owned(), charts: charts(6) },
             Chapter { title: "Node n1".to_owned(), charts: charts(4) },
@@ -92,13 +96,13 @@ pub fn rich() -> Document {
 }
 
 /// What somebody may call a process who wishes us ill.
-pub fn hostile() -> String {
+pub(super) fn hostile() -> String {
     let strange = "a\0b\x1b[31m\n\u{202e}\u{ffff}日本語🦀👩‍🚀 שלום עולם مرحبا e\u{301}\u{fe0f}";
     format!("{strange} {}", "x".repeat(400))
 }
 
 /// The rich report with hostile words wherever words from outside stand.
-pub fn rich_and_hostile() -> Document {
+pub(super) fn rich_and_hostile() -> Document {
     let mut document = rich();
     document.title = hostile();
     document.command = Some(hostile());
@@ -175,7 +179,7 @@ fn findings() -> Vec<Advice> {
 }
 
 /// A table; `#` at the end of a column's label makes it one of numbers.
-pub fn table(name: &str, title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+pub(super) fn table(name: &str, title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let column = |label: &&str| Column {
         label: label.trim_end_matches('#').to_owned(),
         is_number: label.ends_with('#'),
@@ -196,7 +200,7 @@ fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
 }
 
 fn figures() -> Table {
-    let columns = ["Figure", "Value#", "Method", "Not below#", "Not above#", "When#", "Source"];
+    let columns = ["Figure", "Value#", "Method", "Lower bound#", "Upper bound#", "When#", "Source"];
     let rows = rows(&[
         &["CPU time", "9 h 14 min", "exact", "", "", "", "wait4 of all processes"],
         &["Cores, mean", "7.70", "exact", "", "", "", "CPU time over the time it took"],
@@ -239,8 +243,8 @@ fn processes(count: usize) -> Table {
         "Largest#",
         "Read#",
         "Written#",
-        "Came#",
-        "Went#",
+        "Started#",
+        "Ended#",
         "End",
         "Command",
     ];

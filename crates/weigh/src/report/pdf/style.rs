@@ -2,24 +2,24 @@
 
 /// A colour of print: red, green, blue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ink(pub u8, pub u8, pub u8);
+pub(super) struct Ink(pub u8, pub u8, pub u8);
 
 impl Ink {
     /// What is read first.
-    pub const BLACK: Ink = Ink(0x1c, 0x22, 0x28);
+    pub(super) const BLACK: Ink = Ink(0x1c, 0x22, 0x28);
     /// What explains.
-    pub const GREY: Ink = Ink(0x5b, 0x66, 0x70);
+    pub(super) const GREY: Ink = Ink(0x5b, 0x66, 0x70);
     /// Frames, and rules that part more than rows.
-    pub const SILVER: Ink = Ink(0x8a, 0x94, 0x9c);
+    pub(super) const SILVER: Ink = Ink(0x8a, 0x94, 0x9c);
     /// Rules.
-    pub const PALE: Ink = Ink(0xd4, 0xd9, 0xde);
+    pub(super) const PALE: Ink = Ink(0xd4, 0xd9, 0xde);
     /// What is filled.
-    pub const BLUE: Ink = Ink(0x2b, 0x6c, 0xa3);
+    pub(super) const BLUE: Ink = Ink(0x2b, 0x6c, 0xa3);
 }
 
 /// How a text is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Type {
+pub(super) struct Type {
     /// Its size in points.
     pub size: f32,
     /// Whether it is bold.
@@ -30,27 +30,27 @@ pub struct Type {
 
 impl Type {
     /// A text of a size, black and not bold.
-    pub const fn of(size: f32) -> Type {
+    pub(super) const fn of(size: f32) -> Type {
         Type { size, bold: false, ink: Ink::BLACK }
     }
 
     /// The same in bold.
-    pub const fn bold(self) -> Type {
+    pub(super) const fn bold(self) -> Type {
         Type { bold: true, ..self }
     }
 
     /// The same in another colour.
-    pub const fn inked(self, ink: Ink) -> Type {
+    pub(super) const fn inked(self, ink: Ink) -> Type {
         Type { ink, ..self }
     }
 
     /// From one line to the next.
-    pub fn leading(self) -> f32 {
+    pub(super) fn leading(self) -> f32 {
         self.size * 1.4
     }
 
     /// From the top of a line to the feet of its letters.
-    pub fn ascent(self) -> f32 {
+    pub(super) fn ascent(self) -> f32 {
         self.size * 1.05
     }
 }

@@ -24,7 +24,7 @@ const PADDING: f32 = 2.8;
 
 /// How much of a table is put on paper.
 #[derive(Debug, Clone, Copy)]
-pub struct Most {
+pub(super) struct Most {
     /// So many rows.
     pub rows: usize,
     /// So many lines of a cell in the last column.
@@ -32,7 +32,7 @@ pub struct Most {
 }
 
 /// Puts a table on paper.
-pub fn add(composer: &mut Composer, table: &Table, most: Most) {
+pub(super) fn add(composer: &mut Composer, table: &Table, most: Most) {
     let rows = &table.rows[..table.rows.len().min(most.rows)];
     let layout = Layout::new(table, rows, most.lines, composer.faces);
     let note = composer.note_height(&table.note);

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::process::{Command, Output};
-use std::thread;
 
 use resvg::usvg;
 
@@ -10,6 +9,7 @@ use super::page::{Area, Composer, HEADING, Item, LEFT};
 use super::specimen::{bare, hostile, rich, rich_and_hostile, table};
 use super::text::Faces;
 use super::{paint, pdf};
+use crate::host::skip::skipped;
 use crate::report::Document;
 
 /// What one of poppler's programs says of a PDF; says so when it is not there.
@@ -22,8 +22,7 @@ fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
         command.arg("-");
     }
     let Ok(Output { status, stdout, stderr }) = command.output() else {
-        let name = thread::current().name().unwrap_or("?").to_owned();
-        let _ = writeln!(std::io::stderr(), "skipped: {name}: {program} is not installed");
+        skipped(format!("{program} is not installed"));
         return None;
     };
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));

@@ -50,7 +50,7 @@ impl Face {
 }
 
 /// Part of a line whose glyphs are drawn in one go.
-pub struct Run {
+pub(super) struct Run {
     /// Its glyphs, from left to right.
     pub glyphs: Vec<KrillaGlyph>,
     /// Where it begins, from the start of the line.
@@ -58,14 +58,14 @@ pub struct Run {
 }
 
 /// The fonts.
-pub struct Faces {
+pub(super) struct Faces {
     regular: Face,
     bold: Face,
 }
 
 impl Faces {
     /// Opens the fonts.
-    pub fn new() -> Result<Faces, Error> {
+    pub(super) fn new() -> Result<Faces, Error> {
         let (regular, bold) = (dejavu::sans::regular(), dejavu::sans::bold());
         Ok(Faces { regular: Face::new(regular)?, bold: Face::new(bold)? })
     }
@@ -75,7 +75,7 @@ impl Faces {
     }
 
     /// The font of a text.
-    pub fn font(&self, set: Type) -> Font {
+    pub(super) fn font(&self, set: Type) -> Font {
         self.face(set).font.clone()
     }
 
@@ -84,12 +84,12 @@ impl Faces {
     }
 
     /// How wide a text is.
-    pub fn width(&self, text: &str, set: Type) -> f32 {
+    pub(super) fn width(&self, text: &str, set: Type) -> f32 {
         text.chars().map(|character| self.advance(character, set)).sum()
     }
 
     /// How wide a text is, or `most` when it is wider: somebody else's text may be very long.
-    pub fn width_up_to(&self, text: &str, set: Type, most: f32) -> f32 {
+    pub(super) fn width_up_to(&self, text: &str, set: Type, most: f32) -> f32 {
         let mut width = 0.0;
         for character in text.chars() {
             width += self.advance(character, set);
@@ -101,7 +101,7 @@ impl Faces {
     }
 
     /// A line's glyphs.
-    pub fn runs(&self, line: &str, set: Type) -> Vec<Run> {
+    pub(super) fn runs(&self, line: &str, set: Type) -> Vec<Run> {
         let face = self.face(set);
         let mut x = 0.0;
         let mut runs = Vec::new();
@@ -128,7 +128,7 @@ impl Faces {
     }
 
     /// A text in one line no wider than `width`, with an ellipsis where it was cut.
-    pub fn cut(&self, text: &str, set: Type, width: f32) -> String {
+    pub(super) fn cut(&self, text: &str, set: Type, width: f32) -> String {
         let text = shown(text);
         // Widths are sums of floats: a column that was made for a text must hold it.
         let fitting = self.fitting(&text, set, width + 0.01);
@@ -139,7 +139,7 @@ impl Faces {
     }
 
     /// The same, cut inside, so that its end stays.
-    pub fn cut_inside(&self, text: &str, set: Type, width: f32) -> String {
+    pub(super) fn cut_inside(&self, text: &str, set: Type, width: f32) -> String {
         let text = shown(text);
         let letters = text.chars().count();
         let cuts = (1..=letters).rev().map(|most| shortened_inside(&text, most));
@@ -167,7 +167,7 @@ impl Faces {
 
     /// A text in at most `most` lines no wider than `width`, broken between words, and within
     /// a word that is wider than a line. The last line has an ellipsis when there was more.
-    pub fn wrap(&self, text: &str, set: Type, width: f32, most: usize) -> Vec<String> {
+    pub(super) fn wrap(&self, text: &str, set: Type, width: f32, most: usize) -> Vec<String> {
         let text = shown(text);
         let mut rest = text.trim();
         let mut lines = Vec::new();
@@ -198,7 +198,7 @@ impl Faces {
 }
 
 /// A text from outside, on one line: what does something to a reader is escaped.
-pub fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     // Two code points that no document may hold, and no font shows.
     printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

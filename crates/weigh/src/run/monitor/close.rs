@@ -12,6 +12,7 @@ use crate::host::wait::End;
 use crate::parse::kernel_log;
 use crate::record::Event;
 use crate::record::events::{RunEnd, Victim};
+use crate::record::inbox::MOST_EACH_SECOND;
 use crate::run::Outcome;
 use crate::run::watch::Closed;
 
@@ -19,8 +20,17 @@ impl Monitor {
     /// Closes the account and the recording.
     pub(in crate::run) fn finish(mut self, warnings: Vec<String>) -> Outcome {
         // Words that were sent before the end and not heard yet.
-        let words = self.inbox.take().map_or_else(Vec::new, |mut inbox| inbox.take());
-        self.hear(words);
+        if let Some(mut inbox) = self.inbox.take() {
+            let words = inbox.take(self.watch.now());
+            self.hear(words);
+            if inbox.dropped() > 0 {
+                let (dropped, most) = (inbox.dropped(), MOST_EACH_SECOND);
+                let why = format!(
+                    "{dropped} phases or marks were dropped: more than {most} came in a second"
+                );
+                self.watch.fault("inbox", why);
+            }
+        }
         let (end, at) = self.ended.unwrap_or((End::Code(1), self.watch.now()));
         self.end_steps(at);
         self.watch.close_sockets();
@@ -79,9 +89,12 @@ impl Monitor {
         let io = own::reaped_io(&self.watch.host)
             .map(|io| io.less(&Pause::IO).less(&self.inheritance.io))
             .map_err(|error| self.watch.fault("io", error.to_string()));
+        // Who is left goes on to use CPU time until it is read above.
+        let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
         RunEnd {
             end,
             duration_seconds: at.saturating_sub(self.executed).as_secs_f64(),
+            measured_seconds: Some(until.saturating_sub(self.executed).as_secs_f64()),
             reaped: self.reaped,
             task_clock_seconds,
             io: io.ok(),
@@ -92,9 +105,11 @@ impl Monitor {
                 .flat_map(|all| all.alive())
                 .map(|id| id.pid)
                 .collect(),
-            some_unseen: self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen),
-            rss_before_exec_bytes: self.pause.largest_rss,
+            some_unseen: self.loses_orphans
+                || self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen),
+            rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
             cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
+            helpers: self.helpers,
             monitor_cpu_seconds: own::usage().cpu_seconds(),
         }
     }

@@ -5,6 +5,7 @@
 
 mod close;
 mod reap;
+mod start;
 mod words;
 
 use std::collections::HashSet;
@@ -25,11 +26,13 @@ use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Signals};
 use crate::host::wait::{self, End, Usage};
 use crate::parse::io::Io;
+use crate::record::events::HelperUsage;
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
 use crate::sample::ProcessId;
 use crate::settings::Settings;
 pub(super) use reap::Inheritance;
+use start::Start;
 use words::Steps;
 
 /// What ended a sleep before its time.
@@ -49,9 +52,18 @@ pub(super) struct Monitor {
     /// What the child used before it became the command.
     pause: Pause,
     reaped: Usage,
+    /// When the last process was reaped.
+    reaped_at: Duration,
+    /// The largest size of weigh's own helpers inside the run: what `wait4` says of those who
+    /// waited for them is not below it.
+    largest_helper: u64,
+    /// What they have used.
+    helpers: HelperUsage,
     ended: Option<(End, Duration)>,
     stop_waiting: bool,
     inheritance: Inheritance,
+    /// Whether descendants whose parent has ended go to somebody else, who reaps them.
+    loses_orphans: bool,
     /// The control group that is the command's alone.
     own_group: Option<OwnGroup>,
     /// The control group that the command is in, and whom the kernel had killed there before.
@@ -59,6 +71,8 @@ pub(super) struct Monitor {
     /// Where it says whom.
     kernel_log: Option<KernelLog>,
     steps: Steps,
+    /// The memory of the command in its first moments, until they are over.
+    start: Option<Start>,
 }
 
 impl Monitor {
@@ -78,19 +92,32 @@ impl Monitor {
             executed: Duration::ZERO,
             pause: Pause::default(),
             reaped: Usage::default(),
+            reaped_at: Duration::ZERO,
+            largest_helper: 0,
+            helpers: HelperUsage::default(),
             ended: None,
             stop_waiting: false,
             inheritance: Inheritance { children: HashSet::new(), io: Io::default() },
+            loses_orphans: false,
             own_group: None,
             group: None,
             kernel_log: None,
             steps: Steps::default(),
+            start: None,
         }
     }
 
     /// Records what could not be measured.
     pub(super) fn fault(&mut self, source: &str, why: String) {
         self.watch.fault(source, why);
+    }
+
+    /// Takes note that this process is no child subreaper, and why.
+    pub(super) fn lose_orphans(&mut self, error: &std::io::Error) {
+        self.loses_orphans = true;
+        let why = "orphaned descendants (daemons) may be missing, in part or altogether";
+        let why = format!("{why}: prctl(PR_SET_CHILD_SUBREAPER): {error}");
+        self.fault(own::CHILD_SUBREAPER, why);
     }
 
     /// Has the recording say what the machine is made of.
@@ -130,6 +157,8 @@ impl Monitor {
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
         self.watch.look_before_exec();
+        let (host, pid) = (&self.watch.host, self.root.pid);
+        self.start = self.watch.processes.as_ref().map(|_| Start::of(host, pid));
         self.executed = self.watch.now();
         self.pause = match waiting.exec() {
             Ok(pause) => pause,
@@ -147,11 +176,13 @@ impl Monitor {
 
     /// Watches until the command has ended, and with `--wait-all` everything it started.
     pub(super) fn watch(&mut self) {
+        self.sample_before_the_first_tick();
         loop {
             let time = self.watch.work();
-            let woken = self.sleep(time);
+            let woken = self.sleep_sampling_the_start(time);
             if woken.by_word {
-                let words = self.inbox.as_mut().map_or_else(Vec::new, Inbox::take);
+                let now = self.watch.now();
+                let words = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
                 self.hear(words);
             }
             if woken.by_signal {
@@ -205,11 +236,9 @@ impl Monitor {
             self.stop_waiting |= ENDS.contains(&signal.number);
             return;
         }
-        // The kernel sends to the whole group (a terminal) or means us alone (an alarm), and a
-        // command that signals its parent does not mean itself.
-        if let Some(sender) = signal.sender
-            && sender != self.root.pid
-        {
+        // The rest of the foreground group is sent a hang-up when its leader exits, which is us.
+        self.stop_waiting |= signal.is_hang_up();
+        if signal.is_for(self.root.pid) {
             signals::send(self.root.pid, signal.number);
         }
     }

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::Monitor;
-use crate::host::wait;
-use crate::host::{Host, ProcPath, own, signals};
+use crate::host::wait::{self, Usage};
+use crate::host::{Host, ProcPath, out_of_memory, own, signals};
 use crate::parse::{self, io::Io};
 use crate::record::Event;
 use crate::sample::ProcessId;
@@ -35,11 +35,18 @@ impl Monitor {
             let at = self.watch.now();
             let id = self.last_look(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
+            let Some(id) = id else {
+                // A helper's time is in that of the run; its size is not.
+                self.reaped.add(&Usage { largest_rss_bytes: 0, ..usage });
+                continue;
+            };
             if pid == self.root.pid {
                 usage.take_off(self.pause.cpu.as_secs_f64());
                 self.ended = Some((end, at));
+                out_of_memory::end_with(end);
             }
             self.reaped.add(&usage);
+            self.reaped_at = at;
             // After the last look at it: readers take the events of a moment before its tick.
             let at = at.max(self.watch.tick.at) + Duration::from_micros(1);
             let exit = Event::ended(id, Some(end), Some(usage));
@@ -56,25 +63,27 @@ impl Monitor {
         match io.and_then(|bytes| parse::io::parse(bytes).ok()) {
             Some(io) => self.inheritance.io = self.inheritance.io.and(&io),
             None => {
-                self.watch.fault("io", format!("that of process {pid}, not of this run, is in it"))
+                self.watch.fault("io", format!("that of process {pid}, not of this run, is in it"));
             }
         }
         // Its end is of no interest here.
         let _ = wait::reap(pid);
     }
 
-    /// Reads what a dead child leaves behind, before it is reaped.
-    fn last_look(&mut self, pid: u32, at: Duration) -> ProcessId {
+    /// Reads what a dead child leaves behind, before it is reaped; says who it was, unless it was
+    /// weigh's own helper.
+    fn last_look(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
         if pid == self.root.pid {
             // Everybody, for the last time with the command among them.
             self.watch.take_tick();
+            self.put_start();
             if let Some(processes) = &mut self.watch.processes {
                 processes.forget(pid);
             }
-            return self.root;
+            return Some(self.root);
         }
         let Some(processes) = &mut self.watch.processes else {
-            return ProcessId { pid, started: 0 };
+            return Some(ProcessId { pid, started: 0 });
         };
         self.watch.tick.begin(at);
         let id = processes.last_look(&self.watch.host, pid, &mut self.watch.tick);
@@ -87,10 +96,9 @@ impl Monitor {
         if self.ended.is_some() {
             return;
         }
-        let by_terminal = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
         if let Some(signal) = wait::newly_stopped(self.root.pid)
             && self.job_control
-            && by_terminal.contains(&signal)
+            && signals::is_by_terminal(signal)
         {
             signals::stop_self();
         }

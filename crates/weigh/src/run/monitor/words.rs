@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Monitor;
-use crate::record::Event;
+use crate::host::clock::Offsets;
+use crate::record::events::Helper;
 use crate::record::inbox::Word;
+use crate::record::{Event, secrets};
 
 /// The steps of scripts that are under way: one for each phase inside whose command a script
 /// runs, and one for the run itself, so that scripts side by side do not end each other's.
@@ -21,6 +23,9 @@ impl Monitor {
     pub(super) fn hear(&mut self, words: Vec<Word>) {
         let mut at_a_boundary = false;
         for word in words {
+            if matches!(word.event, Event::PhaseCommand { .. }) {
+                self.watch.meet_commands();
+            }
             at_a_boundary |=
                 matches!(word.event, Event::PhaseStart { .. } | Event::PhaseEnd { .. });
             self.word(word);
@@ -35,9 +40,18 @@ impl Monitor {
     }
 
     fn word(&mut self, word: Word) {
-        let sent = Duration::from_nanos(word.nanoseconds).saturating_sub(self.watch.begin);
+        let sent = Duration::from_nanos(Offsets::own().from_machine(word.nanoseconds));
+        let sent = sent.saturating_sub(self.watch.begin);
         let at = self.after_the_last_look(sent.min(self.watch.now()));
-        match word.event {
+        // It has grown a little until its end: by a tenth where code is not optimised.
+        let sender = word.sender_rss_bytes.map_or(0, |bytes| bytes.saturating_add(bytes / 4));
+        self.largest_helper = self.largest_helper.max(sender);
+        if let Some(used) = word.helper {
+            self.helpers.add(&used);
+            let within = word.within.clone();
+            self.watch.event(at, Event::Helper(Helper { within, used }));
+        }
+        match without_secrets(word.event) {
             // Steps of a script have no id of their own: each ends the one before.
             Event::PhaseStart { id, name, parent } if id.is_empty() => {
                 let around = parent.clone().unwrap_or_default();
@@ -58,7 +72,13 @@ impl Monitor {
             }
             Event::PhaseEnd { id, usage, end, account } => {
                 self.end_step(&id, at);
+                let account = account.map(|account| account.not_below(self.largest_helper));
                 self.watch.event(at, Event::PhaseEnd { id, usage, end, account });
+            }
+            Event::PhaseCommand { id, pid, started } => {
+                let per_second = self.watch.host.ticks_per_second;
+                let started = Offsets::own().start_from_machine(started, per_second);
+                self.watch.event(at, Event::PhaseCommand { id, pid, started });
             }
             event => self.watch.event(at, event),
         }
@@ -82,5 +102,16 @@ impl Monitor {
         while let Some(around) = self.steps.open.keys().next().cloned() {
             self.end_step(&around, at);
         }
+    }
+}
+
+/// What people and scripts say is masked like command lines, before anything is written.
+fn without_secrets(event: Event) -> Event {
+    match event {
+        Event::Mark { text } => Event::Mark { text: secrets::remark(&text) },
+        Event::PhaseStart { id, name, parent } => {
+            Event::PhaseStart { id, name: secrets::remark(&name), parent }
+        }
+        event => event,
     }
 }

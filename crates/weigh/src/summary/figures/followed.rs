@@ -6,7 +6,7 @@ use super::super::figure::{Figure, Method};
 use super::{NO_END, missing};
 use crate::parse::io::Io;
 
-const STAT: &str = "/proc/PID/stat since weigh came";
+const STAT: &str = "/proc/PID/stat since weigh attached";
 const NOT_SEEN: &str = "nothing of what was to be followed was seen";
 const LAST: &str = "what a process did between the last look at it and its end may be missing";
 
@@ -20,7 +20,7 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     if run.tree.total == 0 {
         return Figure::unknown(STAT, missing(run, NOT_SEEN));
     }
-    let value = run.tree.cpu_of_alive();
+    let value = run.helpers.less_cpu(run.tree.cpu_of_alive());
     if let Some((clock, began)) = run.end.as_ref().and_then(|end| end.clock) {
         return clocked(run, value, clock, began);
     }
@@ -40,7 +40,7 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
 fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
     let lower = seen.min(clock).max(clock - run.node.elsewhere());
     let upper = clock.max(seen) + began * f64::from(run.manifest.host.cores);
-    let source = "perf task-clock since weigh came";
+    let source = "perf task-clock since weigh attached";
     Figure::between(clock, Method::Exact, lower, Some(upper), source)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figur
 
 /// One count of I/O.
 pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
-    const SOURCE: &str = "/proc/PID/io since weigh came";
+    const SOURCE: &str = "/proc/PID/io since weigh attached";
     let Some(all) = run.tree.io() else {
         return Figure::unknown(SOURCE, missing(run, "nobody's I/O was read"));
     };
@@ -93,12 +93,12 @@ pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
         storage_written_bytes: storage_written,
         cancelled_bytes: 0,
     };
-    seen(run, of(&all) as f64, SOURCE)
+    seen(run, of(&all.less(run.helpers.io())) as f64, SOURCE)
 }
 
 /// A count of page faults or switches.
 pub(super) fn counted(run: &Accumulator, value: f64) -> Figure {
-    const SOURCE: &str = "/proc/PID/stat and status since weigh came";
+    const SOURCE: &str = "/proc/PID/stat and status since weigh attached";
     if run.tree.total == 0 {
         return Figure::unknown(SOURCE, missing(run, NOT_SEEN));
     }

@@ -5,6 +5,7 @@ use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
 use super::super::gpus::{Energy, Gpus};
 use super::{NOT_SEEN, SHORT, missing};
+use crate::catalog::FigureId;
 use crate::quantity;
 
 const MEMORY: &str = "memory of GPUs by process, summed";
@@ -65,7 +66,7 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
     let account = accounts[part].value.filter(|_| !run.manifest.is_followed());
     let most = if account > of_run[part].value { accounts[part] } else { of_run[part] };
     match most {
-        Peak { value: Some(bytes), at } => {
+        Peak { value: Some(bytes), at, .. } => {
             let more = if *some_unknown { UNKNOWN } else { SHORT };
             Figure::sampled(bytes, MEMORY).at(at).because(more)
         }
@@ -78,10 +79,10 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
 
 /// What is of the run as a whole.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
-    let mut put = |name: &str, figure: Figure| {
-        figures.insert(name.to_owned(), figure);
+    let mut put = |id: FigureId, figure: Figure| {
+        figures.insert(id, figure);
     };
-    put("gpu_memory_peak_bytes", memory(run, 2));
+    put(FigureId::GpuMemoryPeak, memory(run, 2));
     // Of those that say how busy they are; in the others nobody knows what was done.
     let end = run.duration();
     let telling = run.gpus.telling(end);
@@ -95,7 +96,7 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         |figure: Figure| if reasons.is_empty() { figure } else { figure.because(&reasons) };
     let source = if run.gpus.are_sampled() { SAMPLED } else { LOOKED };
     let mean = run.gpus.busy_mean(end);
-    let Peak { value: highest, at } = run.gpus.busy;
+    let Peak { value: highest, at, .. } = run.gpus.busy;
     // Between two looks it may have been higher, and was, where the mean is.
     let peak = match [highest, mean].into_iter().flatten().max_by(f64::total_cmp) {
         Some(peak) => {
@@ -110,11 +111,11 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         Some(mean) => of_those(Figure::between(mean, Method::Sampled, 0.0, Some(count), source)),
         None => unknown(source),
     };
-    put("gpu_utilization_mean_ratio", shared(&mean, count));
-    put("gpu_utilization_peak_ratio", shared(&peak, count));
-    put("gpus_busy_mean", mean);
-    put("gpus_busy_peak", peak);
-    put("gpu_energy_joules", energy(run));
+    put(FigureId::GpuUtilizationMean, shared(&mean, count));
+    put(FigureId::GpuUtilizationPeak, shared(&peak, count));
+    put(FigureId::GpusBusyMean, mean);
+    put(FigureId::GpusBusyPeak, peak);
+    put(FigureId::GpuEnergy, energy(run));
 }
 
 /// The same, for each GPU.
@@ -152,9 +153,9 @@ fn energy(run: &Accumulator) -> Figure {
 pub(super) fn system(run: &Accumulator, figures: &mut Figures) {
     let source = "memory in use on GPUs, summed";
     let figure = match run.gpus.used {
-        Peak { value: Some(bytes), at } => Figure::sampled(bytes, source).at(at).because(SHORT),
+        Peak { value: Some(bytes), at, .. } => Figure::sampled(bytes, source).at(at).because(SHORT),
         Peak { value: None, .. } if run.gpus.is_any() => Figure::unknown(source, NO_MEMORY),
         Peak { value: None, .. } => Figure::unknown(source, &why(run)),
     };
-    figures.insert("gpu_memory_peak_bytes".to_owned(), figure);
+    figures.insert(FigureId::GpuMemoryPeak, figure);
 }

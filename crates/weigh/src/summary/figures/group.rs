@@ -5,6 +5,7 @@ use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, SHORT};
+use crate::catalog::FigureId;
 use crate::collect::cgroup::GroupIo;
 use crate::record::Target;
 
@@ -23,7 +24,7 @@ fn is_followed(run: &Accumulator) -> bool {
 
 /// Counters of a group that was there begin when weigh comes.
 fn counter(run: &Accumulator, source: &str) -> String {
-    if run.group.is_own() { source.to_owned() } else { format!("{source} since weigh came") }
+    if run.group.is_own() { source.to_owned() } else { format!("{source} since weigh attached") }
 }
 
 /// A counter of the group: exact when it was read after everything else.
@@ -61,7 +62,7 @@ pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
     if run.left_its_group() {
         return None;
     }
-    Some(counted(run, run.group.cpu.usage?, &counter(run, CPU)))
+    Some(counted(run, run.group_cpu()?, &counter(run, CPU)))
 }
 
 /// The kernel splits the exact sum by what it found running at its clock ticks. What `wait4`
@@ -97,14 +98,14 @@ pub(super) fn memory_peak(run: &Accumulator, seen: Figure) -> Figure {
 /// The kernel's mark, if it is of our time.
 fn memory_mark(run: &Accumulator) -> Option<Figure> {
     let group = &run.group;
-    if let Some(Peak { value: Some(value), at }) = group.risen() {
+    if let Some(Peak { value: Some(value), at, .. }) = group.risen() {
         return Some(counted(run, value, PEAK).at(at));
     }
     // Without a mark of the kernel's, more is known of a command's processes.
     if group.is_own() {
         return None;
     }
-    let Peak { value: Some(value), at } = group.current else { return None };
+    let Peak { value: Some(value), at, .. } = group.current else { return None };
     let reason = why_not_to_the_end(run);
     // It did not rise: what was between two looks is not above what it was before.
     let upper = group.mark_before().filter(|_| reason.is_none()).map(|mark| mark.max(value));
@@ -159,14 +160,17 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     };
     let none = |source| Figure::unknown(source, &why(run, "cgroup.io"));
     let more = [
-        ("memory_anonymous_peak_bytes", level(group.anonymous, "cgroup.memory")),
-        ("memory_cache_peak_bytes", level(group.cache, "cgroup.memory")),
-        ("oom_kills", count(group.oom_kills.map(|kills| kills as f64), EVENTS, "cgroup.memory")),
-        ("cpu_throttled_seconds", count(group.throttling.throttled, THROTTLED, "cgroup.cpu")),
-        ("io_storage_read_operations", storage(run, |io| io.reads, none(IO))),
-        ("io_storage_write_operations", storage(run, |io| io.writes, none(IO))),
+        (FigureId::MemoryAnonymousPeak, level(group.anonymous, "cgroup.memory")),
+        (FigureId::MemoryCachePeak, level(group.cache, "cgroup.memory")),
+        (
+            FigureId::OomKills,
+            count(group.oom_kills.map(|kills| kills as f64), EVENTS, "cgroup.memory"),
+        ),
+        (FigureId::CpuThrottled, count(group.throttling.throttled, THROTTLED, "cgroup.cpu")),
+        (FigureId::IoStorageReadOperations, storage(run, |io| io.reads, none(IO))),
+        (FigureId::IoStorageWriteOperations, storage(run, |io| io.writes, none(IO))),
     ];
     // A group of one's own is only made under the controllers that add something.
     let known = more.into_iter().filter(|(_, figure)| is_followed(run) || figure.value.is_some());
-    figures.extend(known.map(|(name, figure)| (name.to_owned(), figure)));
+    figures.extend(known);
 }

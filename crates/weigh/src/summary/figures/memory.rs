@@ -3,12 +3,32 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Method};
-use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, reaped};
+use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, not_sampled, reaped};
 
 const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 
-const ENDED: &str = "it ended before its memory was looked at; what is known of its end is also \
-                     what it was before it became the command";
+/// The basis of the mean, which is that of the peak: resident memory, each shared page once.
+pub(in crate::summary) const RESIDENT_ONCE: &str =
+    "resident memory over time: the sum in smaps_rollup, or the largest process if that is more";
+
+const SHARED_MORE_THAN_ONCE: &str = "shared pages count for each who has them";
+
+const ENDED: &str = "too short to sample: what is known of its end is also what the process was \
+                     before it became the command";
+
+const HUGE_PAGES: &str = "huge pages may have been used between two ticks: the kernel keeps no \
+                          high-water mark of them, and how many there are is not known";
+
+/// The most memory in huge pages that any process can have had; none when that is not known.
+///
+/// The kernel keeps no high-water mark of them. All that there are bounds them.
+pub(in crate::summary) fn huge_pages_ceiling(run: &Accumulator) -> Option<f64> {
+    let was_used = run.tree.combined.hugetlb.value > Some(0.0);
+    match run.node.hugetlb.value {
+        Some(pool) => Some(pool),
+        None => (!was_used).then_some(0.0),
+    }
+}
 
 /// The most memory the tree had at once.
 ///
@@ -17,14 +37,11 @@ const ENDED: &str = "it ended before its memory was looked at; what is known of 
 pub(super) fn peak(run: &Accumulator) -> Figure {
     let tree = &run.tree;
     let mut lower = tree.largest;
-    for peak in [tree.combined.pss, command_exit(run).unwrap_or_default()] {
-        if let Some(value) = peak.value {
-            lower.see(value, peak.at);
-        }
-    }
+    let exits = [command_exit(run), others_exit(run)].into_iter().flatten();
+    exits.chain([tree.combined.pss]).for_each(|peak| lower.join(peak));
     let alone = tree.total <= 1;
     let source = match (is_followed(run), alone) {
-        (true, _) => "smaps_rollup, VmHWM since weigh came",
+        (true, _) => "smaps_rollup, VmHWM since weigh attached",
         (false, true) => "VmHWM, ru_maxrss",
         (false, false) => "smaps_rollup, VmHWM, ru_maxrss",
     };
@@ -36,21 +53,26 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     };
     // Shares of somebody else's processes cannot be read: their sizes add up to something above
     // the truth, and the largest of them is far below it.
-    if let (None, Some(sum), false) = (tree.combined.pss.value, tree.combined.rss.value, alone) {
+    if let (true, Some(sum)) = (is_sum_of_resident(run), tree.combined.rss.value) {
         let source = "/proc/PID/stat rss, summed";
         let figure = Figure::between(sum.max(known), Method::Estimated, known, None, source);
-        return figure.at(tree.combined.rss.at).because("shared pages count for each who has them");
+        return figure.at(tree.combined.rss.at).because(SHARED_MORE_THAN_ONCE);
     }
     let upper = ceiling(run).map(|upper| upper.max(known));
     let method = match upper {
         Some(upper) if alone && upper == known => Method::Exact,
         _ => Method::Sampled,
     };
-    let figure = Figure::between(known, method, known, upper, source).at(lower.at);
+    let figure = Figure::between(known, method, known, upper, source).when(&lower);
     match upper {
         Some(_) => figure,
         None => figure.because(why_no_ceiling(run)),
     }
+}
+
+/// Whether the shares of several processes cannot be read, and their sizes are added up instead.
+fn is_sum_of_resident(run: &Accumulator) -> bool {
+    run.tree.combined.pss.value.is_none() && run.tree.total > 1
 }
 
 /// The size with which the command's process was reaped, if that is the command's.
@@ -59,10 +81,21 @@ fn command_exit(run: &Accumulator) -> Option<Peak> {
     run.account.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
+/// The largest size with which another process was reaped, if it is not that of a `weigh mark`
+/// or `weigh phase` that it has waited for.
+fn others_exit(run: &Accumulator) -> Option<Peak> {
+    let peak = run.tree.others_exit;
+    if !run.had_helpers {
+        return Some(peak);
+    }
+    run.account.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+}
+
 fn why_no_ceiling(run: &Accumulator) -> &'static str {
     const FOLLOWED: &str = "what was more between two looks may not have been seen: the kernel's \
                             own mark may be from before weigh came";
     match (run.end.is_none(), is_followed(run)) {
+        (false, false) if huge_pages_ceiling(run).is_none() => HUGE_PAGES,
         (true, _) => NO_END,
         (false, true) => FOLLOWED,
         (false, false) => UNSEEN,
@@ -75,15 +108,25 @@ fn ceiling(run: &Accumulator) -> Option<f64> {
     if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
-    run.tree.ceiling(reaped(run).largest_rss_bytes as f64)
+    Some(run.tree.ceiling(reaped(run).largest_rss_bytes as f64)? + huge_pages_ceiling(run)?)
 }
 
+/// Memory over time, on the same basis as its peak.
 pub(super) fn mean(run: &Accumulator) -> Figure {
-    let source = "/proc/PID/smaps_rollup, or stat, over time";
-    match run.tree.mean.until(run.duration()) {
+    let (tree, duration) = (&run.tree, run.duration());
+    if let (true, Some(mean)) = (is_sum_of_resident(run), tree.mean_rss.until(duration)) {
+        let source = "/proc/PID/stat rss, summed, over time";
+        let figure = Figure::between(mean, Method::Estimated, 0.0, None, source);
+        return figure.because(SHARED_MORE_THAN_ONCE);
+    }
+    let source = match tree.total <= 1 {
+        true => "resident memory over time: /proc/PID/stat rss",
+        false => RESIDENT_ONCE,
+    };
+    match tree.mean.until(duration) {
         Some(mean) => {
             Figure::between(mean, Method::Sampled, 0.0, ceiling(run), source).because(SHORT)
         }
-        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+        None => Figure::unknown(source, missing(run, not_sampled(run))),
     }
 }

@@ -3,66 +3,84 @@
 mod followed;
 mod gpus;
 mod group;
-mod memory;
+pub(super) mod memory;
 mod network;
 mod parts;
 
-pub use parts::of_parts;
+pub(super) use parts::of_parts;
 
 use super::accumulate::Accumulator;
 use super::curve::Peak;
 use super::figure::{Figure, Figures, Method};
+use super::tools::Tool;
+use crate::catalog::FigureId;
+use crate::host::wait::Usage;
 use crate::parse::io::Io;
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 pub(super) const NOT_SEEN: &str = "no process of the run could be read";
-pub(super) const SHORT: &str = "what lasted less than a tick may not have been seen";
-const NO_END: &str = "the end of the run is not recorded";
+pub(super) const SHORT: &str = "spikes shorter than the sampling interval may be missed";
+const MORE_THAN_ALL: &str = "the processes have more CPU time than the run: some is counted twice";
+const TOO_SHORT: &str = "too short to sample: what ran had ended before its memory was read";
+pub(super) const NO_END: &str = "the end of the run is not recorded";
 
 /// Everything about the run as a whole.
-pub fn of_run(run: &Accumulator) -> Figures {
+pub(super) fn of_run(run: &Accumulator) -> Figures {
     let mut figures = Figures::new();
-    let mut put = |name: &str, figure: Figure| {
-        figures.insert(name.to_owned(), figure);
+    let mut put = |id: FigureId, figure: Figure| {
+        figures.insert(id, figure);
     };
     let cpu = cpu_time(run);
     let (mean, peak) = (cores_mean(run, &cpu), cores_peak(run, &cpu));
-    put("cpu_utilization_mean_ratio", share_of_cores(run, &mean));
-    put("cpu_utilization_peak_ratio", share_of_cores(run, &peak));
-    put("cpu_cores_mean", mean);
-    put("cpu_cores_peak", peak);
+    put(FigureId::CpuUtilizationMean, share_of_cores(run, &mean));
+    put(FigureId::CpuUtilizationPeak, share_of_cores(run, &peak));
+    put(FigureId::CpuCoresMean, mean);
+    put(FigureId::CpuCoresPeak, peak);
     let (user, system) = user_and_system(run, &cpu);
-    put("cpu_user_seconds", user);
-    put("cpu_system_seconds", system);
-    put("cpu_time_seconds", cpu);
-    put("memory_peak_bytes", group::memory_peak(run, memory::peak(run)));
+    put(FigureId::CpuUser, user);
+    put(FigureId::CpuSystem, system);
+    put(FigureId::CpuTime, cpu);
+    put(FigureId::MemoryPeak, group::memory_peak(run, memory::peak(run)));
     let levels = &run.tree.combined;
-    put("memory_rss_peak_bytes", level(run, levels.rss, "/proc/PID/stat rss, summed"));
-    put("memory_pss_peak_bytes", level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
-    put("memory_uss_peak_bytes", level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
-    put("memory_mean_bytes", group::memory_mean(run).unwrap_or_else(|| memory::mean(run)));
+    put(FigureId::MemoryRssPeak, level(run, levels.rss, "/proc/PID/stat rss, summed"));
+    put(FigureId::MemoryPssPeak, level(run, levels.pss, "/proc/PID/smaps_rollup, summed"));
+    put(FigureId::MemoryUssPeak, level(run, levels.uss, "/proc/PID/smaps_rollup, summed"));
+    if levels.hugetlb.value > Some(0.0) {
+        let source = "/proc/PID/status HugetlbPages, summed";
+        put(FigureId::MemoryHugetlbPeak, level(run, levels.hugetlb, source));
+    }
+    put(FigureId::MemoryMean, group::memory_mean(run).unwrap_or_else(|| memory::mean(run)));
     let swap = || level(run, levels.swap, "/proc/PID/status VmSwap, summed");
-    put("swap_peak_bytes", group::swap_peak(run).unwrap_or_else(swap));
-    put("threads_peak", level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
-    put("files_open_peak", level(run, levels.files, "/proc/PID/fd, summed"));
-    put("io_read_bytes", io(run, |io| io.read_bytes));
-    put("io_written_bytes", io(run, |io| io.written_bytes));
-    put("io_read_calls", io(run, |io| io.read_calls));
-    put("io_write_calls", io(run, |io| io.write_calls));
+    put(FigureId::SwapPeak, group::swap_peak(run).unwrap_or_else(swap));
+    put(FigureId::ThreadsPeak, level(run, levels.threads, "/proc/PID/stat num_threads, summed"));
+    put(FigureId::FilesOpenPeak, level(run, levels.files, "/proc/PID/fd, summed"));
+    put(FigureId::IoRead, io(run, |io| io.read_bytes));
+    put(FigureId::IoWritten, io(run, |io| io.written_bytes));
+    put(FigureId::IoReadCalls, io(run, |io| io.read_calls));
+    put(FigureId::IoWriteCalls, io(run, |io| io.write_calls));
     let seen = io(run, |io| io.storage_read_bytes);
-    put("io_storage_read_bytes", group::storage(run, |io| io.read, seen));
+    put(FigureId::IoStorageRead, group::storage(run, |io| io.read, seen));
     let seen = io(run, |io| io.storage_written_bytes);
-    put("io_storage_written_bytes", group::storage(run, |io| io.written, seen));
-    put("network_sent_bytes", network::sent(run));
-    put("network_received_bytes", network::received(run));
+    put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, seen));
+    put(FigureId::NetworkSent, network::sent(run));
+    put(FigureId::NetworkReceived, network::received(run));
     let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
-    let ended = ended(run);
-    put("page_faults_major", counted(run, ended.major_faults, alive(|e| e.faults_major)));
-    put("page_faults_minor", counted(run, ended.minor_faults, alive(|e| e.faults_minor)));
+    put(
+        FigureId::PageFaultsMajor,
+        counted(run, |ended| ended.major_faults, alive(|e| e.faults_major)),
+    );
+    put(
+        FigureId::PageFaultsMinor,
+        counted(run, |ended| ended.minor_faults, alive(|e| e.faults_minor)),
+    );
     let voluntary = alive(|e| e.switches_voluntary);
-    put("context_switches_voluntary", counted(run, ended.voluntary_switches, voluntary));
+    put(
+        FigureId::ContextSwitchesVoluntary,
+        counted(run, |ended| ended.voluntary_switches, voluntary),
+    );
     let involuntary = alive(|e| e.switches_involuntary);
-    put("context_switches_involuntary", counted(run, ended.involuntary_switches, involuntary));
+    let switches = counted(run, |ended| ended.involuntary_switches, involuntary);
+    put(FigureId::ContextSwitchesInvoluntary, switches);
     group::add(run, &mut figures);
     gpus::add(run, &mut figures);
     network::add(run, &mut figures);
@@ -70,11 +88,41 @@ pub fn of_run(run: &Accumulator) -> Figures {
     figures
 }
 
+/// Sums of the same seconds in another order differ by less.
+const A_ROUNDING_ERROR: f64 = 1e-6;
+
+/// CPU time of the run that no sample found at a process: of those that were too short, and of
+/// the last moments of others.
+///
+/// What the processes have is cut off at clock ticks here and there, so the truth may be less.
+/// It is not more than what is left of the most that the run can have used. Where the processes
+/// have more than there is, some of it is counted twice, and nothing bounds the rest.
+pub(super) fn add_unattributed(figures: &mut Figures, tools: &[Tool]) {
+    let source = "CPU time less that of each process as it was last sampled";
+    let Some(all) = figures.get(FigureId::CpuTime) else { return };
+    let known: Vec<f64> = tools.iter().filter_map(|tool| tool.cpu_time_seconds).collect();
+    let figure = match all.value.filter(|_| !known.is_empty()) {
+        Some(value) => {
+            let known = known.iter().sum::<f64>();
+            let rest = (value - known).max(0.0);
+            let (upper, reason) = if known > value + A_ROUNDING_ERROR {
+                (None, Some(MORE_THAN_ALL.to_owned()))
+            } else {
+                (all.upper.map(|upper| (upper - known).max(rest)), all.reason.clone())
+            };
+            Figure { reason, ..Figure::between(rest, Method::Sampled, 0.0, upper, source) }
+        }
+        None => Figure::unknown(source, all.reason.as_deref().unwrap_or(NOT_SEEN)),
+    };
+    figures.insert(FigureId::CpuUnattributed, figure);
+}
+
 /// Moments are counted from just before exec, and the last look is just after the exit.
 fn within_the_run(run: &Accumulator, figures: &mut Figures) {
     let duration = run.duration();
-    for at in figures.values_mut().filter_map(|figure| figure.at_seconds.as_mut()) {
-        *at = at.min(duration);
+    for figure in figures.values_mut() {
+        let times = [&mut figure.at_seconds, &mut figure.after_seconds, &mut figure.before_seconds];
+        times.into_iter().flatten().for_each(|at| *at = at.min(duration));
     }
 }
 
@@ -86,7 +134,7 @@ fn is_followed(run: &Accumulator) -> bool {
 }
 
 /// What those who have ended used: as `wait4` said, or as they were last seen.
-fn ended(run: &Accumulator) -> crate::host::wait::Usage {
+fn ended(run: &Accumulator) -> Usage {
     let [minor, major, _] = run.tree.left_behind().faults;
     let [voluntary, involuntary] = run.tree.left_behind().switches;
     let mut usage = reaped(run);
@@ -97,16 +145,22 @@ fn ended(run: &Accumulator) -> crate::host::wait::Usage {
     usage
 }
 
-pub(super) fn reaped(run: &Accumulator) -> crate::host::wait::Usage {
+/// What was reaped, with what `weigh mark` and `weigh phase` used.
+pub(super) fn reaped(run: &Accumulator) -> Usage {
     run.account.as_ref().map_or(run.reaped, |end| end.reaped)
 }
 
 /// All CPU time: the kernel's count, or what was reaped and what is still alive.
 fn cpu_time(run: &Accumulator) -> Figure {
+    run.helpers.bound_cpu(cpu_time_but_for_exits(run))
+}
+
+/// All CPU time, in which the exits of helpers are.
+fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if let Some(figure) = group::cpu_time(run) {
         return figure;
     }
-    let waited = reaped(run).cpu_seconds() + run.tree.cpu_of_alive();
+    let waited = run.helpers.less_cpu(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
     if is_followed(run) {
         return followed::cpu_time(run);
     }
@@ -135,11 +189,12 @@ fn cpu_time(run: &Accumulator) -> Figure {
                 true => "the task clocks of several machines cannot be put together",
                 false => "the task-clock collector was left out",
             });
+            let orphans = run.lost_orphans().map_or_else(String::new, |why| format!("; {why}"));
             match run.lost_children() {
                 Some(true) => Figure::sampled(run.cpu_seen(), "/proc/PID/stat")
                     .because(&format!("children nobody waited for are in it as last seen; {why}")),
-                _ => Figure::between(waited, Method::Exact, waited, None, "wait4")
-                    .because(&format!("children nobody waits for are not in it; {why}")),
+                _ => Figure::between(waited, counted_by_wait(run), waited, None, "wait4")
+                    .because(&format!("children nobody waits for are not in it; {why}{orphans}")),
             }
         }
     }
@@ -153,7 +208,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if is_followed(run) {
         return followed::user_and_system(run, cpu);
     }
-    let reaped = reaped(run);
+    let reaped = run.helpers.less_usage(&reaped(run));
     let total = reaped.cpu_seconds();
     let (Some(value), true) = (cpu.value, total > 0.0) else {
         let unknown = Figure::unknown("wait4", NO_END);
@@ -171,14 +226,10 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     }
     let figure = |part: f64| {
         let scaled = part * (value / total).max(1.0);
-        let upper = (part + missing).max(scaled);
-        let mut figure = Figure::between(
-            scaled,
-            Method::Estimated,
-            part,
-            Some(upper),
-            "wait4, split by the kernel's clock ticks",
-        );
+        // Only the sum is counted: what ran between two clock ticks may be either.
+        let upper = cpu.upper.map(|upper| upper.max(scaled));
+        let source = "wait4, split by the kernel's clock ticks";
+        let mut figure = Figure::between(scaled, Method::Estimated, 0.0, upper, source);
         figure.reason = cpu.upper.is_none().then(|| cpu.reason.clone()).flatten();
         figure
     };
@@ -189,13 +240,16 @@ fn cores_mean(run: &Accumulator, cpu: &Figure) -> Figure {
     let duration = run.duration();
     let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
         let why = cpu.reason.as_deref().filter(|_| cpu.value.is_none());
-        return Figure::unknown("CPU time / duration", why.unwrap_or("the run has no duration"));
+        return Figure::unknown(
+            "CPU time / measured time",
+            why.unwrap_or("the run has no duration"),
+        );
     };
     let mut figure = cpu.clone();
     figure.value = Some(value / duration);
     figure.lower = cpu.lower.map(|bound| bound / duration);
     figure.upper = cpu.upper.map(|bound| bound / duration);
-    figure.source = "CPU time / duration".to_owned();
+    figure.source = "CPU time / measured time".to_owned();
     figure
 }
 
@@ -227,7 +281,7 @@ fn cores_peak(run: &Accumulator, cpu: &Figure) -> Figure {
         (Some(peak), mean) if mean.is_none_or(|mean| peak >= mean) => {
             Figure::sampled(possible(run, peak), source).at(run.cores.peak.at).because(SHORT)
         }
-        (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
+        (_, Some(mean)) => Figure::sampled(mean, "CPU time / measured time").because(SHORT),
         (_, None) => Figure::unknown(source, "the run was too short for a rate"),
     }
 }
@@ -238,10 +292,20 @@ pub(super) fn possible(run: &Accumulator, cores: f64) -> f64 {
 }
 
 fn level(run: &Accumulator, peak: Peak, source: &str) -> Figure {
+    level_or(run, peak, source, not_sampled(run))
+}
+
+/// The highest sample of a gauge, or why there is none.
+fn level_or(run: &Accumulator, peak: Peak, source: &str, otherwise: &str) -> Figure {
     match peak.value {
         Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
-        None => Figure::unknown(source, missing(run, NOT_SEEN)),
+        None => Figure::unknown(source, missing(run, otherwise)),
     }
+}
+
+/// Why there is no sample of what processes have.
+pub(super) fn not_sampled(run: &Accumulator) -> &'static str {
+    if run.tree.total > 0 { TOO_SHORT } else { NOT_SEEN }
 }
 
 /// Why nothing is known of the processes.
@@ -271,7 +335,8 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     match &run.account {
         Some(end) => match &end.io {
             Some(reaped) => {
-                complete_or_more(run, of(reaped) as f64 + alive, "/proc/self/io of the reaper")
+                let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
+                complete_or_more(run, count, "/proc/self/io of the reaper")
             }
             None => Figure::unknown("/proc/self/io", run.reason("io").unwrap_or(NOT_SEEN)),
         },
@@ -280,14 +345,14 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     }
 }
 
-fn counted(run: &Accumulator, ended: u64, alive: f64) -> Figure {
-    if is_followed(run) {
-        return followed::counted(run, ended as f64 + alive);
-    }
-    if run.account.is_none() {
-        return Figure::unknown("wait4", NO_END);
-    }
-    complete_or_more(run, ended as f64 + alive, "wait4")
+fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
+    let count = run.helpers.less_count(of(&ended(run)) as f64 + alive, of);
+    let figure = match &run.account {
+        _ if is_followed(run) => followed::counted(run, count),
+        None => Figure::unknown("wait4", NO_END),
+        Some(_) => complete_or_more(run, count, "wait4"),
+    };
+    run.helpers.bound_count(figure, of)
 }
 
 /// A count that is exact, unless there were children that nobody waited for.
@@ -296,6 +361,15 @@ fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
     match run.clocks_agree() {
         Some(true) => Figure::exact(value, source),
         Some(false) => Figure::sampled(value, source).because(missing),
-        None => Figure::between(value, Method::Exact, value, None, source).because(missing),
+        None => {
+            let why = run.lost_orphans().unwrap_or(missing);
+            Figure::between(value, counted_by_wait(run), value, None, source).because(why)
+        }
     }
+}
+
+/// How sure a count is that `wait4` gave, where no task clock tells whether all are in it: not
+/// when orphans go to somebody else.
+fn counted_by_wait(run: &Accumulator) -> Method {
+    if run.lost_orphans().is_some() { Method::Sampled } else { Method::Exact }
 }

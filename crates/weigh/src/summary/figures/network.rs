@@ -3,18 +3,19 @@
 //! Where the kernel counts the packets of the run's control group, that is exact.
 //! Else there are its connections.
 //!
-//! The kernel's account of a connection is exact, and only of TCP and without heads; which
+//! The kernel's account of a connection is exact, and only of TCP and headers excluded; which
 //! connections were the run's is known of those that lived long enough to be looked at. So it
 //! is an estimate that is never too high.
 
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, NOT_COLLECTED, NOT_SEEN};
+use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 
-const TCP: &str = "sock_diag tcp_info of the run's TCP connections, without heads";
+const TCP: &str = "sock_diag tcp_info of the run's TCP connections, headers excluded";
 
-const PACKETS: &str = "cgroup_skb on the run's control group, IP heads included";
+const PACKETS: &str = "cgroup_skb on the run's control group, IP headers included";
 
 /// Bytes that the run sent.
 pub(super) fn sent(run: &Accumulator) -> Figure {
@@ -35,13 +36,13 @@ pub(super) fn received(run: &Accumulator) -> Figure {
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let packets = &run.packets;
     let more = [
-        ("network_loopback_sent_bytes", packets.loopback_sent),
-        ("network_loopback_received_bytes", packets.loopback_received),
-        ("network_packets_sent", packets.packets_sent),
-        ("network_packets_received", packets.packets_received),
+        (FigureId::NetworkLoopbackSent, packets.loopback_sent),
+        (FigureId::NetworkLoopbackReceived, packets.loopback_received),
+        (FigureId::NetworkPacketsSent, packets.packets_sent),
+        (FigureId::NetworkPacketsReceived, packets.packets_received),
     ];
-    let known = more.into_iter().filter_map(|(name, count)| Some((name, count?)));
-    figures.extend(known.map(|(name, count)| (name.to_owned(), of_packets(run, count))));
+    let known = more.into_iter().filter_map(|(id, count)| Some((id, count?)));
+    figures.extend(known.map(|(id, count)| (id, of_packets(run, count))));
 }
 
 fn of_packets(run: &Accumulator, count: u64) -> Figure {
@@ -104,64 +105,44 @@ fn why_nothing(run: &Accumulator) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::collect::packets::RunNetwork;
     use crate::collect::sockets::RunTcp;
-    use crate::host::facts::Facts;
-    use crate::record::events::{WatchEnd, Why};
-    use crate::record::{Entry, Event, Manifest};
-    use crate::sample::{Entity, Tick};
-    use crate::settings::Settings;
+    use crate::record::Event;
+    use crate::record::events::Why;
+    use crate::sample::Entity;
+    use crate::settings::{OwnCgroup, Settings};
+    use crate::testing::FakeRun;
 
     #[test]
     fn packets_are_exact_when_they_were_counted_to_the_end() {
-        let mut run = run(Some(seen(5000, 0)), None);
-        run.packets = RunNetwork {
+        let (cgroup, own_cgroup) = (true, OwnCgroup::Auto);
+        let mut run = FakeRun::with(&Settings { cgroup, own_cgroup, ..Settings::default() });
+        run.sample_some(0.0, |tick| tick.put(Entity::Single, &seen(5000, 0)));
+        let packets = RunNetwork {
             sent: Some(6000),
             received: Some(70),
             loopback_sent: Some(6000),
             loopback_received: Some(0),
             packets_sent: Some(4),
             packets_received: Some(1),
+            ..RunNetwork::default()
         };
-        let cut = sent(&run);
+        run.sample_some(1.0, |tick| tick.put(Entity::Single, &packets));
+        let cut = sent(&run.accumulator());
         assert_eq!((cut.value, cut.method, cut.upper), (Some(6000.0), Some(Method::Sampled), None));
-        run.event(&Entry::new(
-            Duration::from_secs(2),
-            Event::WatchEnd(WatchEnd {
-                why: Why::Ended,
-                end: None,
-                duration_seconds: 1.0,
-                task_clock_seconds: None,
-                task_clock_began_seconds: None,
-                left: Vec::new(),
-                some_unseen: false,
-                monitor_cpu_seconds: 0.0,
-            }),
-        ));
-        let whole = received(&run);
+        run.stops(2.0, |end| (end.why, end.duration_seconds) = (Why::Ended, 1.0));
+        let ended = run.accumulator();
+        let whole = received(&ended);
         assert_eq!((whole.method, whole.upper), (Some(Method::Exact), Some(70.0)));
         let mut figures = Figures::new();
-        add(&run, &mut figures);
+        add(&ended, &mut figures);
         assert_eq!(figures["network_loopback_sent_bytes"].value, Some(6000.0));
     }
 
-    fn run(tcp: Option<RunTcp>, fault: Option<&str>) -> Accumulator {
-        let settings = Settings::default();
-        let began = Duration::from_secs(1);
-        let manifest = Manifest::new(&settings, &[], Facts::example(), began);
-        let mut run = Accumulator::new(&manifest);
-        let mut tick = Tick::new(&crate::collect::groups(&settings.sources()));
-        if let Some(tcp) = tcp {
-            tick.put(Entity::Single, &tcp);
-        }
-        run.tick(&tick);
-        if let Some(why) = fault {
-            let (source, why) = ("sockets".to_owned(), why.to_owned());
-            run.event(&Entry::new(began, Event::Fault { source, why }));
-        }
+    fn with_tcp(tcp: RunTcp) -> FakeRun {
+        let mut run = FakeRun::new();
+        run.sample_some(0.0, |tick| tick.put(Entity::Single, &tcp));
         run
     }
 
@@ -173,12 +154,13 @@ mod tests {
             unowned_sent: Some(unowned_sent),
             unowned_received: Some(0),
             unowned_connections: Some(3),
+            ..RunTcp::default()
         }
     }
 
     #[test]
     fn what_was_seen_is_never_too_high_and_has_no_upper_bound() {
-        let run = run(Some(seen(5000, 0)), None);
+        let run = with_tcp(seen(5000, 0)).accumulator();
         let figure = sent(&run);
         assert_eq!((figure.value, figure.method), (Some(5000.0), Some(Method::Estimated)));
         assert_eq!((figure.lower, figure.upper), (Some(5000.0), None));
@@ -188,20 +170,24 @@ mod tests {
 
     #[test]
     fn connections_too_short_to_tell_whose_they_were_are_told_and_may_hide_the_value() {
-        let few = sent(&run(Some(seen(5000, 4096)), None));
+        let few = sent(&with_tcp(seen(5000, 4096)).accumulator());
         assert_eq!(few.value, Some(5000.0));
         let reason = few.reason.unwrap();
         assert!(reason.starts_with("4.00 KiB went through 3 connections"), "{reason}");
-        let most = sent(&run(Some(seen(5000, 8192)), None));
+        let most = sent(&with_tcp(seen(5000, 8192)).accumulator());
         assert_eq!((most.value, most.lower, most.upper), (None, Some(5000.0), None));
     }
 
     #[test]
     fn what_was_not_measured_says_why() {
-        let refused = sent(&run(None, Some("sock_diag is refused")));
+        let fault = |mut run: FakeRun, why: &str| {
+            let (source, why) = ("sockets".to_owned(), why.to_owned());
+            sent(&run.event(1.0, Event::Fault { source, why }).accumulator())
+        };
+        let refused = fault(FakeRun::new(), "sock_diag is refused");
         assert_eq!((refused.value, refused.lower), (None, None));
         assert_eq!(refused.reason.as_deref(), Some("sock_diag is refused"));
-        let part = sent(&run(Some(seen(1, 0)), Some("process 7 is in another network namespace")));
+        let part = fault(with_tcp(seen(1, 0)), "process 7 is in another network namespace");
         assert!(part.value == Some(1.0) && part.reason.unwrap().contains("process 7"));
     }
 }

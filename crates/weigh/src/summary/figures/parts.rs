@@ -6,47 +6,52 @@ use super::super::figure::{Figure, Figures, Method};
 use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{
-    NO_END, NOT_SEEN, SHORT, followed, gpus, is_followed, level, missing, of_run, possible,
-    within_the_run,
+    NO_END, NOT_SEEN, SHORT, followed, gpus, is_followed, level_or, missing, not_sampled, of_run,
+    possible, within_the_run,
 };
+use crate::catalog::FigureId;
+use crate::collect::energy::STAND_STILL;
 
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
 const CLOCK_TICK: f64 = 0.01;
 
 /// The same figures for the main process, the others, all of them, and the machine.
-pub fn of_parts(run: &Accumulator) -> Parts {
+pub(crate) fn of_parts(run: &Accumulator) -> Parts {
     let all = of_run(run);
-    let named = |name: &str| all.get(name).cloned().unwrap_or_default();
+    let named = |id| all.get(id).cloned().unwrap_or_default();
     let main = main_cpu(run);
     let (main, others) = match (is_followed(run), &main.value) {
         // What nobody saw may be of either.
-        (true, Some(seen)) => followed::main_and_others(run, *seen, &named("cpu_time_seconds")),
+        (true, Some(seen)) => followed::main_and_others(run, *seen, &named(FigureId::CpuTime)),
         // Whatever is more than was seen of it is also its own.
         (false, Some(_)) if run.tree.total == 1 && !run.some_unseen() => {
-            (named("cpu_time_seconds"), Figure::exact(0.0, "there was one process"))
+            (named(FigureId::CpuTime), Figure::exact(0.0, "there was one process"))
         }
         _ => {
             let others = descendants_cpu(&main, &all);
             (main, others)
         }
     };
+    let mains = run.manifest.mains().len() as u64;
+    let no_main = if mains == 0 { "programs were watched, and none is the main one" } else { "" };
+    let no_others = if run.tree.total <= mains { "no descendant was seen" } else { "" };
     let mut parts = Parts {
-        main: part(run, &run.tree.main_levels, main),
-        descendants: part(run, &run.tree.descendants, others),
-        combined: part(run, &run.tree.combined, named("cpu_time_seconds")),
-        system: system(run, &named("cpu_time_seconds")),
+        main: part(run, &run.tree.main_levels, main, no_main),
+        descendants: part(run, &run.tree.descendants, others, no_others),
+        combined: part(run, &run.tree.combined, named(FigureId::CpuTime), ""),
+        system: system(run, &named(FigureId::CpuTime)),
     };
-    for name in ["cpu_cores_mean", "cpu_cores_peak", "memory_peak_bytes"] {
-        parts.combined.figures.insert(name.to_owned(), named(name));
+    for id in [FigureId::CpuCoresMean, FigureId::CpuCoresPeak, FigureId::MemoryPeak] {
+        parts.combined.figures.insert(id, named(id));
     }
     let each = [&mut parts.main, &mut parts.descendants, &mut parts.combined];
     for (place, part) in each.into_iter().enumerate() {
-        part.figures.insert("gpu_memory_peak_bytes".to_owned(), gpus::memory(run, place));
+        part.figures.insert(FigureId::GpuMemoryPeak, gpus::memory(run, place));
     }
     if let Some(peak) = run.main_cores.peak.value {
         let peak = possible(run, peak);
         let figure = Figure::sampled(peak, "/proc/PID/stat").at(run.main_cores.peak.at);
-        parts.main.figures.insert("cpu_cores_peak".to_owned(), figure.because(SHORT));
+        parts.main.figures.insert(FigureId::CpuCoresPeak, figure.because(SHORT));
     }
     for part in [&mut parts.main, &mut parts.descendants, &mut parts.system] {
         within_the_run(run, &mut part.figures);
@@ -72,7 +77,7 @@ fn main_cpu(run: &Accumulator) -> Figure {
 
 fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
     let source = "all less the main process";
-    let Some((all, value)) = all.get("cpu_time_seconds").zip(main.value) else {
+    let Some((all, value)) = all.get(FigureId::CpuTime).zip(main.value) else {
         return Figure::unknown(source, main.reason.as_deref().unwrap_or(NOT_SEEN));
     };
     let less = |bound: Option<f64>, by: Option<f64>| Some((bound? - by?).max(0.0));
@@ -82,21 +87,23 @@ fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
         lower: less(all.lower, main.upper),
         upper: less(all.upper, main.lower),
         source: source.to_owned(),
-        at_seconds: None,
         reason: all.reason.clone(),
+        ..Figure::default()
     }
 }
 
-fn part(run: &Accumulator, levels: &Levels, cpu: Figure) -> Part {
+/// Figures of some of the processes; `absent` says why there was none of them, if that is known.
+fn part(run: &Accumulator, levels: &Levels, cpu: Figure, absent: &str) -> Part {
+    let otherwise = if absent.is_empty() { not_sampled(run) } else { absent };
     let mut figures = Figures::new();
-    figures.insert("cpu_time_seconds".to_owned(), cpu);
-    for (name, peak, source) in [
-        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss"),
-        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup"),
-        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup"),
-        ("threads_peak", levels.threads, "/proc/PID/stat num_threads"),
+    figures.insert(FigureId::CpuTime, cpu);
+    for (id, peak, source) in [
+        (FigureId::MemoryRssPeak, levels.rss, "/proc/PID/stat rss"),
+        (FigureId::MemoryPssPeak, levels.pss, "/proc/PID/smaps_rollup"),
+        (FigureId::MemoryUssPeak, levels.uss, "/proc/PID/smaps_rollup"),
+        (FigureId::ThreadsPeak, levels.threads, "/proc/PID/stat num_threads"),
     ] {
-        figures.insert(name.to_owned(), level(run, peak, source));
+        figures.insert(id, level_or(run, peak, source, otherwise));
     }
     Part { figures }
 }
@@ -115,34 +122,31 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
         Some((busy, all)) => (Figure::exact(busy, stat), Figure::exact(busy / all, stat)),
         None => (Figure::unknown(stat, &why("cpu")), Figure::unknown(stat, &why("cpu"))),
     };
-    figures.insert("cpu_time_seconds".to_owned(), time);
-    figures.insert("cpu_utilization_mean_ratio".to_owned(), share);
+    figures.insert(FigureId::CpuTime, time);
+    figures.insert(FigureId::CpuUtilizationMean, share);
     let peak = match run.node.busy.peak.value {
         Some(peak) => {
             Figure::sampled(possible(run, peak), stat).at(run.node.busy.peak.at).because(SHORT)
         }
         None => Figure::unknown(stat, &why("cpu")),
     };
-    figures.insert("cpu_cores_peak".to_owned(), peak);
+    figures.insert(FigureId::CpuCoresPeak, peak);
     let used = match run.node.used.value {
         Some(used) => Figure::sampled(used, meminfo).at(run.node.used.at).because(SHORT),
         None => Figure::unknown(meminfo, &why("memory")),
     };
-    figures.insert("memory_used_peak_bytes".to_owned(), used);
+    figures.insert(FigureId::MemoryUsedPeak, used);
     let mean = match run.node.used_mean.until(run.duration()) {
         Some(mean) => Figure::sampled(mean, meminfo).because(SHORT),
         None => Figure::unknown(meminfo, &why("memory")),
     };
-    figures.insert("memory_used_mean_bytes".to_owned(), mean);
-    let net = "/proc/net/dev, the hardware, or else all devices of the namespace but the loopback";
-    for (name, growth) in
-        [("network_received_bytes", &run.node.received), ("network_sent_bytes", &run.node.sent)]
-    {
-        figures.insert(name.to_owned(), grown(growth, net, &why("network")));
+    figures.insert(FigureId::MemoryUsedMean, mean);
+    for (device, growth) in run.node.devices() {
+        figures.insert(device.id, grown(growth, device.source, &why(device.collector)));
     }
-    let energy = grown(&run.node.energy, "RAPL, packages and their memory", &why("energy"));
-    figures.insert("energy_run_joules".to_owned(), energy_of_run(run, cpu, &energy));
-    figures.insert("energy_joules".to_owned(), energy);
+    let energy = energy(run, &why("energy"));
+    figures.insert(FigureId::EnergyRun, energy_of_run(run, cpu, &energy));
+    figures.insert(FigureId::Energy, energy);
     gpus::system(run, &mut figures);
     Part { figures }
 }
@@ -156,6 +160,20 @@ fn grown(growth: &Growth, source: &str, why: &str) -> Figure {
         }
         Some(total) => Figure::exact(total, source),
         None => Figure::unknown(source, why),
+    }
+}
+
+/// What the machine used; nothing is powered and uses none, so a counter that stood still is no
+/// measurement of 0 J.
+fn energy(run: &Accumulator, why: &str) -> Figure {
+    let source = "RAPL, packages and their memory";
+    let stood_still = |growth: &Growth| growth.total() == Some(0.0);
+    if stood_still(&run.node.energy) || stood_still(&run.node.energy_of_all) {
+        return Figure::unknown(source, run.reason("energy").unwrap_or(STAND_STILL));
+    }
+    match (run.node.energy.total(), run.node.energy_of_all.total()) {
+        (None, Some(_)) => Figure::unknown(source, "no package is metered here, only parts"),
+        _ => grown(&run.node.energy, source, why),
     }
 }
 

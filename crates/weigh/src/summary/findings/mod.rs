@@ -6,6 +6,7 @@ mod gpus;
 mod room;
 mod strain;
 
+use crate::catalog::FigureId;
 use serde_json::{Map, Value, json};
 
 use super::group::Group;
@@ -19,8 +20,8 @@ use crate::sample::numbering;
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
 
-/// Processes that the kernel killed for want of memory.
-pub struct Killing {
+/// Processes that the kernel killed by the OOM killer.
+pub(super) struct Killing {
     /// How many, in the control group of the run.
     pub kills: u64,
     /// Those of the run that were killed, as far as anybody was told.
@@ -67,13 +68,22 @@ fn finding(
     Some(Finding { code: code.to_owned(), severity, sentence, evidence, advice: advice.to_owned() })
 }
 
-fn value(summary: &Summary, name: &str) -> Option<f64> {
-    summary.figures.get(name)?.value
+fn value(summary: &Summary, id: FigureId) -> Option<f64> {
+    summary.figures.value(id)
 }
 
 fn not_complete(summary: &Summary) -> Option<Finding> {
     if summary.run.complete {
         return None;
+    }
+    if summary.run.ended.is_some() {
+        return finding(
+            "run.not_whole",
+            Severity::Warning,
+            "The recording of this run is not whole: rows or events are missing.".to_owned(),
+            json!({"faults": summary.monitor.faults}),
+            "What is not marked exact is a lower bound.",
+        );
     }
     finding(
         "run.not_complete",
@@ -85,16 +95,41 @@ fn not_complete(summary: &Summary) -> Option<Finding> {
     )
 }
 
+/// Whether it is in a job of SLURM, whose options are then worth naming.
+fn is_in_slurm(summary: &Summary) -> bool {
+    scheduler(summary) == Some("slurm")
+}
+
+/// The batch system that started the run, as far as that is recorded.
+fn scheduler(summary: &Summary) -> Option<&str> {
+    summary.job.as_ref()?.get("scheduler")?.as_str()
+}
+
+/// Advice, with what to type where the run is in a job of SLURM.
+fn with_slurm(summary: &Summary, advice: &str, typed: &str) -> String {
+    if is_in_slurm(summary) { format!("{advice}: {typed}") } else { format!("{advice}.") }
+}
+
 fn killed(summary: &Summary) -> Option<Finding> {
     let number = summary.run.signal?;
+    let stopped = |code: &str, sentence: &str| {
+        finding(code, Severity::Note, sentence.to_owned(), json!({"signal": number}), "")
+    };
     let advice = match number {
+        libc::SIGINT => return stopped("run.interrupted", "It was interrupted (SIGINT)."),
+        libc::SIGPIPE => {
+            return stopped(
+                "run.pipe_closed",
+                "The reader of its output closed the pipe (SIGPIPE).",
+            );
+        }
         libc::SIGKILL => {
             "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'"
         }
         libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT => {
             "Look at its core dump: coredumpctl gdb, or run it under gdb."
         }
-        _ => "Whoever sent the signal knows why.",
+        _ => "",
     };
     finding(
         "run.killed",
@@ -117,19 +152,19 @@ fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
     let limit = summary.host.tight_memory_limit_bytes();
     let allowed = limit.map_or_else(String::new, |limit| {
         let limit = quantity::bytes(limit as f64, quantity::Units::Binary);
-        format!(": its control group may use {limit}")
+        format!(": the limit of its cgroup is {limit}")
     });
     finding(
         "memory.killed",
         Severity::Problem,
-        format!("The kernel killed {whom} for want of memory{allowed}."),
+        format!("The kernel killed {whom} by the OOM killer{allowed}."),
         json!({
             "kills": killing.kills,
             "pids": killing.victims.iter().map(|one| one.pid).collect::<Vec<_>>(),
             "limit_bytes": limit,
-            "run_bytes": value(summary, "memory_peak_bytes"),
+            "run_bytes": value(summary, FigureId::MemoryPeak),
         }),
-        "Give it more memory, or let it use less at once: #SBATCH --mem=…, docker run --memory …",
+        &with_slurm(summary, "Give it more memory, or let it use less at once", "#SBATCH --mem=…"),
     )
 }
 
@@ -160,11 +195,10 @@ fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
         return None;
     }
     let cores = expected.unwrap_or(summary.host.cores_allowed);
-    let used = value(summary, "cpu_cores_mean")?;
-    let peak = value(summary, "cpu_cores_peak")?;
+    let used = value(summary, FigureId::CpuCoresMean)?;
+    let peak = value(summary, FigureId::CpuCoresPeak)?;
     let idle = cores - used;
-    if summary.run.duration_seconds < LONG_ENOUGH || cores < 2.0 || used > cores / 2.0 || idle < 1.0
-    {
+    if summary.run.measured() < LONG_ENOUGH || cores < 2.0 || used > cores / 2.0 || idle < 1.0 {
         return None;
     }
     let enough = peak.max(used).ceil().clamp(1.0, cores);
@@ -173,26 +207,35 @@ fn idle_cores(summary: &Summary, expected: Option<f64>) -> Option<Finding> {
         return None;
     }
     // Cores that others kept busy were not there to be used.
-    let machine = summary.parts.system.figures.get("cpu_utilization_mean_ratio");
+    let machine = summary.parts.system.figures.get(FigureId::CpuUtilizationMean);
     let busy = machine.and_then(|share| share.value).unwrap_or(0.0);
     if (1.0 - busy) * f64::from(summary.host.cores) < idle / 2.0 {
         return None;
     }
+    // Whoever did not ask for cores has not asked for too many.
+    let asked = scheduler(summary).is_some();
+    let advice = match asked {
+        true => {
+            let typed = format!("#SBATCH --cpus-per-task={enough}");
+            with_slurm(summary, "Ask for fewer cores", &typed)
+        }
+        false => String::new(),
+    };
     finding(
         "cpu.idle_cores",
-        Severity::Warning,
+        if asked || expected.is_some() { Severity::Warning } else { Severity::Note },
         format!(
-            "It kept {used:.2} of {cores} cores busy on average, and never more than {peak:.2}."
+            "It kept {used:.2} of {cores} cores busy on average, {peak:.2} at the sampled peak."
         ),
         json!({"cores": cores, "cores_mean": used, "cores_peak": peak}),
-        &format!("Ask for fewer cores: #SBATCH --cpus-per-task={enough}"),
+        &advice,
     )
 }
 
 fn memory_nearly_full(summary: &Summary) -> Option<Finding> {
     let total = summary.host.memory_bytes? as f64;
-    let used = summary.parts.system.figures.get("memory_used_peak_bytes")?.value?;
-    let own = value(summary, "memory_peak_bytes")?;
+    let used = summary.parts.system.figures.get(FigureId::MemoryUsedPeak)?.value?;
+    let own = value(summary, FigureId::MemoryPeak)?;
     if used < total * 0.95 {
         return None;
     }
@@ -213,7 +256,7 @@ fn memory_nearly_full(summary: &Summary) -> Option<Finding> {
 
 fn memory_near_limit(summary: &Summary) -> Option<Finding> {
     let limit = summary.host.tight_memory_limit_bytes()? as f64;
-    let used = value(summary, "memory_peak_bytes")?;
+    let used = value(summary, FigureId::MemoryPeak)?;
     // The limit is that of the group weigh is in, which says nothing of others.
     if summary.run.target.is_some() || used < limit * 0.95 {
         return None;
@@ -223,12 +266,16 @@ fn memory_near_limit(summary: &Summary) -> Option<Finding> {
         "memory.near_limit",
         Severity::Warning,
         format!(
-            "It used {} of the {} that its control group may use.",
+            "It used {} of the {} that its cgroup may use.",
             quantity::bytes(used, units),
             quantity::bytes(limit, units)
         ),
         json!({"used_bytes": used, "limit_bytes": limit}),
-        "A little more and the kernel ends it: ask for more memory, #SBATCH --mem=…",
+        &with_slurm(
+            summary,
+            "A little more and the kernel ends it: give it more memory, or let it use less at once",
+            "#SBATCH --mem=…",
+        ),
     )
 }
 

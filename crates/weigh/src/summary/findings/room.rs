@@ -93,16 +93,15 @@ fn shrinking(supply: &Supply, shown: &dyn Fn(f64) -> String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::{Story, found};
+    use super::super::super::tests::found;
     use super::*;
     use crate::collect::filesystem::FileSystem;
     use crate::sample::Entity;
-
-    const GIB: u64 = 1 << 30;
+    use crate::testing::{FakeRun, GIB};
 
     /// What is said of a disk of 100 GiB and a million files, looked at every ten seconds.
     fn said(code: &str, looks: &[(u64, u64)]) -> Option<Finding> {
-        let mut story = Story::new();
+        let mut run = FakeRun::new();
         let mut end = 0.0;
         for (available, files_available) in looks {
             let row = FileSystem {
@@ -110,11 +109,12 @@ mod tests {
                 available: Some(*available),
                 files: Some(1_000_000),
                 files_available: Some(*files_available),
+                ..FileSystem::default()
             };
-            story.at(end, |tick| tick.put(Entity::Single, &row));
+            run.sample(end, |tick| tick.put(Entity::Single, &row));
             end += 10.0;
         }
-        found(&story.end(end, |_| {}), code)
+        found(&run.ends(end, |_| {}).summary(), code)
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn plenty_is_plenty_however_small_its_share_and_nothing_is_said_of_what_is_not_known() {
         assert_eq!(said("filesystem.nearly_full", &[(6 * GIB, 500_000)]), None);
-        let summary = Story::new().end(1.0, |_| {});
+        let summary = FakeRun::new().ends(1.0, |_| {}).summary();
         assert!(summary.findings.is_empty(), "{:?}", summary.findings);
     }
 

@@ -10,7 +10,8 @@ use super::super::group::{Group, Waiting};
 use super::super::node::Node;
 use super::super::rise::Rise;
 use super::super::{Finding, Severity, Summary};
-use super::{LONG_ENOUGH, finding, value};
+use super::{LONG_ENOUGH, finding, value, with_slurm};
+use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 
 /// Shares of the time from which waiting is worth a word. While everybody waits, nothing is
@@ -21,6 +22,11 @@ const CPU_SOME: f64 = 0.5;
 
 /// On a machine that is less busy, a task that waits is bound to a CPU, and others are free.
 const BUSY: f64 = 0.9;
+
+/// Parts of the CPU time used on the machine from which it is the run that kept its CPUs busy,
+/// and below which it is others.
+const OWN_SHARE: f64 = 0.9;
+const OTHERS_SHARE: f64 = 0.5;
 
 /// Pages that come back were needed; those that only go were not.
 const SWAPPED_IN: f64 = 16.0 * MIB;
@@ -36,7 +42,7 @@ const THROTTLED_SECONDS: f64 = 1.0;
 
 /// Everything that held the run up.
 pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> {
-    if summary.run.duration_seconds < LONG_ENOUGH {
+    if summary.run.measured() < LONG_ENOUGH {
         return Vec::new();
     }
     let pressed = Pressed { summary, node: &node.waiting, group: &group.waiting };
@@ -99,7 +105,11 @@ impl Pressed<'_> {
                 waited.place()
             ),
             waited.evidence(),
-            "Run it where there is more memory, or with less at once: #SBATCH --mem=…",
+            &with_slurm(
+                self.summary,
+                "Run it where there is more memory, or with less at once",
+                "#SBATCH --mem=…",
+            ),
         )
     }
 
@@ -114,41 +124,40 @@ impl Pressed<'_> {
                 waited.place()
             ),
             waited.evidence(),
-            "Work on a faster file system, or read and write in larger pieces: TMPDIR=/dev/shm, $SLURM_TMPDIR",
+            &with_slurm(
+                self.summary,
+                "Work on a faster file system, or read and write in larger pieces",
+                "TMPDIR=$SLURM_TMPDIR",
+            ),
         )
     }
 
     fn cpu(&self) -> Option<Finding> {
         let waited = self.waited(|waiting| &waiting.cpu, CPU_SOME)?;
         let machine = &self.summary.parts.system.figures;
-        let busy = machine.get("cpu_utilization_mean_ratio").and_then(|share| share.value);
+        let busy = machine.get(FigureId::CpuUtilizationMean).and_then(|share| share.value);
         if !waited.is_of_group && busy.is_none_or(|busy| busy < BUSY) {
             return None;
         }
-        let used = value(self.summary, "cpu_cores_mean")?;
+        let used = value(self.summary, FigureId::CpuCoresMean)?;
         let cores = self.summary.host.cores_allowed;
-        let is_ours = used >= cores / 2.0;
-        let is_limited = cores < f64::from(self.summary.host.cores);
-        let advice = if is_ours && is_limited {
-            format!(
-                "It may use {cores} of the machine's cores: ask for more, or start fewer threads"
-            )
-        } else if is_ours {
-            format!(
-                "Start no more threads than there are cores: OMP_NUM_THREADS={}",
-                cores.max(1.0).floor()
-            )
-        } else {
-            "Others keep the CPUs busy: run it where it is alone, #SBATCH --exclusive".to_owned()
+        let whose = self.whose(&waited, used);
+        let advice = match whose {
+            Whose::Own => self.fewer_threads(cores),
+            Whose::Shared => String::new(),
+            Whose::Others => {
+                let advice = "Others keep the CPUs busy: run it where it is alone";
+                with_slurm(self.summary, advice, "#SBATCH --exclusive")
+            }
         };
         let mut evidence = waited.evidence();
         evidence["cores_mean"] = used.into();
         evidence["cores"] = cores.into();
         finding(
             "cpu.pressure",
-            if is_ours { Severity::Note } else { Severity::Warning },
+            if whose == Whose::Others { Severity::Warning } else { Severity::Note },
             format!(
-                "{} somebody {} waited for a CPU; it kept {used:.2} of {cores} cores busy.",
+                "{} tasks {} waited for a CPU; this run used {used:.2} of {cores} cores.",
                 waited.time(),
                 waited.place()
             ),
@@ -156,6 +165,43 @@ impl Pressed<'_> {
             &advice,
         )
     }
+
+    /// Who made tasks wait: the pressure of a control group is the run's own; on the machine the
+    /// run's part of the CPU time that was used there decides.
+    fn whose(&self, waited: &Waited, used: f64) -> Whose {
+        let machine = self.summary.parts.system.figures.get(FigureId::CpuTime);
+        let of_machine = machine.and_then(|time| time.value).filter(|time| *time > 0.0);
+        let share = value(self.summary, FigureId::CpuTime).zip(of_machine);
+        let share = share.map(|(own, all)| own / all);
+        let has_its_cores = used >= OWN_SHARE * self.summary.host.cores_allowed;
+        match share {
+            _ if waited.is_of_group && has_its_cores => Whose::Own,
+            Some(share) if share >= OWN_SHARE && !waited.is_of_group => Whose::Own,
+            Some(share) if share < OTHERS_SHARE => Whose::Others,
+            _ => Whose::Shared,
+        }
+    }
+
+    /// What to do about more threads than cores, where one process has them: whether it uses
+    /// OpenMP is not known.
+    fn fewer_threads(&self, cores: f64) -> String {
+        let threads = self.summary.parts.main.figures.get(FigureId::ThreadsPeak);
+        let threads = threads.and_then(|threads| threads.value).filter(|threads| *threads > cores);
+        let Some(threads) = threads else { return String::new() };
+        let most = cores.max(1.0).floor();
+        format!(
+            "It has {} threads for {cores} cores; if it uses OpenMP: OMP_NUM_THREADS={most}",
+            quantity::count(threads)
+        )
+    }
+}
+
+/// Who kept the CPUs busy that tasks waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Own,
+    Shared,
+    Others,
 }
 
 fn swapping(node: &Node) -> Option<Finding> {
@@ -210,7 +256,7 @@ fn too_hot(node: &Node) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::tests::{ROOT, Story, found, usage};
+    use super::super::super::tests::found;
     use super::*;
     use crate::catalog::Row;
     use crate::collect::cgroup::{GroupPressure, GroupThrottling};
@@ -218,12 +264,14 @@ mod tests {
     use crate::collect::frequency::NodeThrottle;
     use crate::collect::paging::NodePaging;
     use crate::collect::pressure::NodePressure;
+    use crate::collect::process::ProcessState;
     use crate::sample::Entity;
     use crate::settings::Settings;
+    use crate::testing::{FakeRun, MAIN, usage};
 
     /// A run of ten seconds on four cores that kept so many of them busy, with one row at its
     /// beginning and one at its end.
-    fn ended<R: Row>(mut story: Story, cores: f64, rows: [R; 2]) -> Summary {
+    fn ended<R: Row>(mut run: FakeRun, cores: f64, rows: [R; 2]) -> Summary {
         // Of the machine all cores are busy.
         let busy = |second: f64| NodeCpu {
             user: Some(4.0 * second),
@@ -233,13 +281,13 @@ mod tests {
             ..NodeCpu::default()
         };
         for (second, row) in [0.0, 10.0].into_iter().zip(rows) {
-            story.at(second, |tick| {
+            run.sample(second, |tick| {
                 tick.put(Entity::Single, &busy(second));
                 tick.put(Entity::Single, &row);
             });
         }
-        story.reaped(10.0, ROOT, usage(cores * 10.0, 0));
-        story.end(10.0, |end| end.task_clock_seconds = Some(cores * 10.0))
+        run.reaped(10.0, MAIN, usage(cores * 10.0, 0));
+        run.ends(10.0, |end| end.task_clock_seconds = Some(cores * 10.0)).summary()
     }
 
     fn pressure(cpu: f64, memory: f64, io: f64) -> NodePressure {
@@ -249,11 +297,12 @@ mod tests {
             memory_full: Some(2e6 + memory),
             io_some: Some(3e6 + io),
             io_full: Some(3e6 + io),
+            ..NodePressure::default()
         }
     }
 
     fn pressed(cores: f64, cpu: f64, memory: f64, io: f64) -> Summary {
-        ended(Story::new(), cores, [pressure(0.0, 0.0, 0.0), pressure(cpu, memory, io)])
+        ended(FakeRun::new(), cores, [pressure(0.0, 0.0, 0.0), pressure(cpu, memory, io)])
     }
 
     fn codes(summary: &Summary) -> Vec<&str> {
@@ -273,31 +322,69 @@ mod tests {
         assert!(codes(&pressed(3.0, 4.0, 0.4, 1.9)).is_empty(), "a little is ordinary");
     }
 
+    /// A run whose main process has so many threads, and which others may share the machine with.
+    fn crowded(cores: f64, threads: u64, change: impl FnOnce(&mut FakeRun)) -> Finding {
+        let mut run = FakeRun::new();
+        change(&mut run);
+        run.sample(0.0, |tick| {
+            let state = ProcessState { threads: Some(threads), ..ProcessState::default() };
+            tick.put(Entity::Process(MAIN), &state);
+        });
+        let rows = [pressure(0.0, 0.0, 0.0), pressure(8.0, 0.0, 0.0)];
+        found(&ended(run, cores, rows), "cpu.pressure").unwrap()
+    }
+
     #[test]
     fn waiting_for_a_cpu_says_whether_the_run_or_others_kept_them_busy() {
-        let own = found(&pressed(3.0, 8.0, 0.0, 0.0), "cpu.pressure").unwrap();
+        let own = crowded(3.9, 16, |_| {});
         assert_eq!(
             own.sentence,
-            "For 8.00 s, 80 % of the time, somebody on the machine waited for a CPU; it kept 3.00 \
-             of 4 cores busy."
+            "For 8.00 s, 80 % of the time, tasks on the machine waited for a CPU; this run used \
+             3.90 of 4 cores."
         );
         assert_eq!(own.severity, Severity::Note);
-        assert!(own.advice.ends_with("OMP_NUM_THREADS=4"), "{}", own.advice);
-        let others = found(&pressed(1.0, 8.0, 0.0, 0.0), "cpu.pressure").unwrap();
+        assert_eq!(
+            own.advice,
+            "It has 16 threads for 4 cores; if it uses OpenMP: OMP_NUM_THREADS=4"
+        );
+        let others = crowded(1.0, 16, |_| {});
         assert_eq!(others.severity, Severity::Warning);
-        assert!(others.advice.contains("--exclusive"), "{}", others.advice);
+        assert_eq!(others.advice, "Others keep the CPUs busy: run it where it is alone.");
+    }
+
+    #[test]
+    fn fewer_threads_are_advised_only_to_a_process_that_has_too_many() {
+        assert_eq!(crowded(3.9, 1, |_| {}).advice, "", "one thread each");
+        let shared = crowded(3.0, 16, |_| {});
+        assert_eq!((shared.advice.as_str(), shared.severity), ("", Severity::Note), "75 % of it");
+    }
+
+    #[test]
+    fn options_of_slurm_are_named_inside_its_jobs_alone() {
+        let inside = |scheduler: &'static str| {
+            crowded(1.0, 1, |run| {
+                run.manifest.job = Some(json!({"scheduler": scheduler}));
+            })
+        };
+        assert!(inside("slurm").advice.ends_with(": #SBATCH --exclusive"));
+        assert!(!inside("pbs").advice.contains("SBATCH"));
+        for summary in [pressed(3.0, 8.0, 2.5, 4.0), pressed(1.0, 8.0, 2.5, 4.0)] {
+            let advice = summary.findings.iter().map(|finding| &finding.advice);
+            let named = advice.filter(|advice| advice.to_uppercase().contains("SLURM"));
+            assert_eq!(named.count(), 0, "{:?}", summary.findings);
+        }
     }
 
     #[test]
     fn a_short_run_says_nothing_of_the_machine() {
-        let mut story = Story::new();
-        story.at(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
-        story.at(2.0, |tick| tick.put(Entity::Single, &pressure(2.0, 2.0, 2.0)));
-        assert!(codes(&story.end(2.0, |_| {})).is_empty());
+        let mut run = FakeRun::new();
+        run.sample(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
+        run.sample(2.0, |tick| tick.put(Entity::Single, &pressure(2.0, 2.0, 2.0)));
+        assert!(codes(&run.ends(2.0, |_| {}).summary()).is_empty());
     }
 
-    fn of_group() -> Story {
-        Story::with(Settings { cgroup: true, ..Settings::default() })
+    fn of_group() -> FakeRun {
+        FakeRun::with(&Settings { cgroup: true, ..Settings::default() })
     }
 
     #[test]
@@ -308,10 +395,10 @@ mod tests {
             io_full: Some(0.0),
             ..GroupPressure::default()
         };
-        let mut story = of_group();
-        story.at(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
-        story.at(9.0, |tick| tick.put(Entity::Single, &pressure(9.0, 9.0, 9.0)));
-        let summary = ended(story, 3.0, [waited(0.0), waited(1.0)]);
+        let mut run = of_group();
+        run.sample(0.0, |tick| tick.put(Entity::Single, &pressure(0.0, 0.0, 0.0)));
+        run.sample(9.0, |tick| tick.put(Entity::Single, &pressure(9.0, 9.0, 9.0)));
+        let summary = ended(run, 3.0, [waited(0.0), waited(1.0)]);
         assert_eq!(codes(&summary), ["memory.pressure"], "the rest was others' waiting");
         assert_eq!(
             summary.findings[0].sentence,
@@ -326,6 +413,7 @@ mod tests {
             periods: Some(periods),
             throttled_periods: Some(throttled_periods),
             throttled: Some(throttled),
+            ..GroupThrottling::default()
         };
         let end = |row| ended(of_group(), 3.0, [held_back(0, 0, 0.0), row]);
         let summary = end(held_back(100, 47, 12.5));
@@ -344,9 +432,9 @@ mod tests {
             let row = |came, went| NodePaging {
                 swapped_in: Some(came << 20),
                 swapped_out: Some(went << 20),
-                oom_kills: None,
+                ..NodePaging::default()
             };
-            ended(Story::new(), 3.0, [row(1000, 1000), row(1000 + came, 1000 + went)])
+            ended(FakeRun::new(), 3.0, [row(1000, 1000), row(1000 + came, 1000 + went)])
         };
         assert_eq!(
             found(&swapped(48, 100), "memory.swapping").unwrap().sentence,
@@ -359,8 +447,12 @@ mod tests {
     #[test]
     fn heat_is_told_when_it_slowed_cpus_down_again_and_again() {
         let slowed = |cores: u64, packages| {
-            let row = |cores, packages| NodeThrottle { cores: Some(cores), packages };
-            ended(Story::new(), 3.0, [row(7, packages), row(7 + cores, packages)])
+            let row = |cores, packages| NodeThrottle {
+                cores: Some(cores),
+                packages,
+                ..NodeThrottle::default()
+            };
+            ended(FakeRun::new(), 3.0, [row(7, packages), row(7 + cores, packages)])
         };
         let finding = found(&slowed(57, Some(3)), "cpu.too_hot").unwrap();
         assert_eq!(finding.sentence, "Heat slowed down cores or packages of the machine 57 times.");

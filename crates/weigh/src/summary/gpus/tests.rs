@@ -2,12 +2,11 @@
 
 mod known;
 
-use super::super::tests::{CHILD, ROOT, Story};
 use super::*;
 use crate::collect::gpu::GpuPower;
 use crate::collect::process::ProcessMemory;
-
-const GIB: u64 = 1 << 30;
+use crate::record::Event;
+use crate::testing::{CHILD, FakeRun, GIB, MAIN};
 
 fn named(name: &str) -> Entity {
     Entity::Named(Name::new(name.as_bytes()))
@@ -41,22 +40,22 @@ fn figure(summary: &super::super::Summary, name: &str) -> Option<f64> {
 #[test]
 fn memory_is_told_apart_by_who_has_it() {
     let stranger = ProcessId { pid: 99, started: 1 };
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
-    story.at(1.0, |tick| {
-        for id in [ROOT, CHILD] {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
+    run.sample(1.0, |tick| {
+        for id in [MAIN, CHILD] {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("nvidia0"), &busy(0.5, 3, 0));
         tick.put(named("nvidia0"), &uses(9 * GIB));
         tick.put(named("nvidia1"), &busy(1.0, 1, 0));
         tick.put(named("nvidia1"), &uses(GIB));
-        tick.put(on("nvidia0", ROOT), &has(2 * GIB));
+        tick.put(on("nvidia0", MAIN), &has(2 * GIB));
         tick.put(on("nvidia0", CHILD), &has(3 * GIB));
         tick.put(on("nvidia0", stranger), &has(4 * GIB));
-        tick.put(on("nvidia1", ROOT), &has(GIB));
+        tick.put(on("nvidia1", MAIN), &has(GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let of = |part: &super::super::Part| part.figures["gpu_memory_peak_bytes"].value;
     let parts = &summary.parts;
     let gib = |count: u64| Some((count * GIB) as f64);
@@ -65,35 +64,35 @@ fn memory_is_told_apart_by_who_has_it() {
     assert_eq!(figure(&summary, "gpus_busy_peak"), Some(1.5));
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.75));
     let listed: Vec<_> = summary.gpus[0].processes.iter().map(|user| user.pid).collect();
-    assert_eq!(listed, [CHILD.pid, ROOT.pid], "whoever has most first, and no stranger");
+    assert_eq!(listed, [CHILD.pid, MAIN.pid], "whoever has most first, and no stranger");
 }
 
 #[test]
 fn where_nobody_is_known_memory_of_the_run_is_not_known_either() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train");
-    story.at(1.0, |tick| {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train");
+    run.sample(1.0, |tick| {
         tick.put(named("nvidia0"), &busy(0.5, 1, 1));
         tick.put(named("nvidia0"), &uses(GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_memory_peak_bytes"), None);
     assert!(summary.figures["gpu_memory_peak_bytes"].reason.is_some());
 }
 
 #[test]
 fn memory_that_the_driver_does_not_tell_is_not_none() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
-    story.at(1.0, |tick| {
-        for id in [ROOT, CHILD] {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
+    run.sample(1.0, |tick| {
+        for id in [MAIN, CHILD] {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("intel0"), &busy(0.5, 2, 0));
-        tick.put(on("intel0", ROOT), &GpuShare::default());
+        tick.put(on("intel0", MAIN), &GpuShare::default());
         tick.put(on("intel0", CHILD), &has(GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let part = |part: &super::super::Part| part.figures["gpu_memory_peak_bytes"].clone();
     assert_eq!(part(&summary.parts.main).value, None, "it has some, nobody knows how much");
     assert_eq!(part(&summary.parts.descendants).value, Some(GIB as f64));
@@ -103,16 +102,16 @@ fn memory_that_the_driver_does_not_tell_is_not_none() {
 
 #[test]
 fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_the_whole() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for (at, joules, time) in [(1.0, 1000.0, 10.0), (2.0, 1200.0, 10.75)] {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             let sampled = GpuActivity { busy: Some(time), observed: Some(at), ..busy(0.1, 0, 0) };
             tick.put(named("nvidia0"), &sampled);
             tick.put(named("nvidia0"), &GpuPower { energy: Some(joules), ..GpuPower::default() });
             tick.put(named("nvidia0:0"), &uses(GIB));
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_energy_joules"), Some(200.0));
     assert_eq!(figure(&summary, "gpu_utilization_mean_ratio"), Some(0.75), "not the last 0.1");
     assert_eq!(summary.parts.system.figures["gpu_memory_peak_bytes"].value, None);
@@ -122,15 +121,15 @@ fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_t
 #[test]
 fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_adds_up_to() {
     let of = |counted: [Option<f64>; 3]| {
-        let mut story = Story::new();
+        let mut run = FakeRun::new();
         for (at, energy) in [1.0, 2.0, 3.0].into_iter().zip(counted) {
-            story.at(at, |tick| {
+            run.sample(at, |tick| {
                 let energy_sampled = Some(90.0 * (at - 1.0));
                 let power = GpuPower { energy, energy_sampled, ..GpuPower::default() };
                 tick.put(named("amd0"), &power);
             });
         }
-        figure(&story.accumulator.finish(), "gpu_energy_joules")
+        figure(&run.summary(), "gpu_energy_joules")
     };
     assert_eq!(of([Some(1000.0), Some(1100.0), Some(1200.0)]), Some(200.0));
     assert_eq!(of([Some(1000.0), None, Some(1200.0)]), Some(200.0), "it tells of the gap, too");
@@ -141,16 +140,16 @@ fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_a
 #[test]
 fn a_counter_that_was_given_up_has_no_energy_where_no_power_is_told() {
     let of = |counted: &[Option<f64>], clock: Option<f64>| {
-        let mut story = Story::new();
+        let mut run = FakeRun::new();
         for (second, energy) in counted.iter().enumerate() {
-            story.at(second as f64, |tick| {
+            run.sample(second as f64, |tick| {
                 let power =
                     GpuPower { energy: *energy, clock_graphics: clock, ..Default::default() };
                 tick.put(named("intel0"), &busy(0.5, 0, 0));
                 tick.put(named("intel0"), &power);
             });
         }
-        figure(&story.accumulator.finish(), "gpu_energy_joules")
+        figure(&run.summary(), "gpu_energy_joules")
     };
     let clock = Some(2e9);
     assert_eq!(of(&[Some(50.0), Some(80.0), Some(90.0)], clock), Some(40.0));
@@ -161,9 +160,9 @@ fn a_counter_that_was_given_up_has_no_energy_where_no_power_is_told() {
 
 #[test]
 fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for (at, joules) in [(1.0, 1000.0), (2.0, 1400.0)] {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             let energy_sampled = Some(300.0 * at);
             let power = GpuPower { energy: Some(joules), energy_sampled, ..GpuPower::default() };
             tick.put(named("amd0"), &power);
@@ -172,7 +171,7 @@ fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second
             tick.put(named("amd1"), &second);
         });
     }
-    let energy = &story.accumulator.finish().figures["gpu_energy_joules"];
+    let energy = &run.summary().figures["gpu_energy_joules"];
     assert_eq!(energy.value, Some(400.0));
     assert_eq!(energy.method, Some(super::super::Method::Sampled));
 }
@@ -180,16 +179,19 @@ fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second
 #[test]
 fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
     let of = |usable: [Option<bool>; 2]| {
-        let mut story = Story::new();
+        let mut run = FakeRun::new();
         for (name, usable) in ["nvidia0", "nvidia1"].into_iter().zip(usable) {
-            story.accumulator.gpus.meet(&sample::Gpu {
-                name: name.to_owned(),
-                usable,
-                ..sample::Gpu::default()
-            });
+            run.event(
+                0.0,
+                Event::Gpu(Box::new(sample::Gpu {
+                    name: name.to_owned(),
+                    usable,
+                    ..sample::Gpu::default()
+                })),
+            );
         }
         for at in [1.0, 2.0] {
-            story.at(at, |tick| {
+            run.sample(at, |tick| {
                 tick.put(named("nvidia0"), &busy(0.9, 0, 0));
                 tick.put(named("nvidia1"), &busy(0.1, 0, 0));
                 tick.put(named("nvidia1"), &uses(GIB));
@@ -197,7 +199,7 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
                 tick.put(named("nvidia0"), &power);
             });
         }
-        story.accumulator.finish()
+        run.summary()
     };
     let summary = of([Some(true), Some(false)]);
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.9));
@@ -214,15 +216,15 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
 
 #[test]
 fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for (at, joules) in [(1.0, 1000.0), (2.0, 1200.0)] {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             tick.put(named("nvidia0"), &busy(0.5, 0, 0));
             tick.put(named("nvidia0"), &GpuPower { energy: Some(joules), ..GpuPower::default() });
             tick.put(named("intel0"), &GpuActivity::default());
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_energy_joules"), Some(200.0));
     assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.5));
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.5));
@@ -234,42 +236,42 @@ fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
 
 #[test]
 fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train");
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train");
     let hidden =
         sample::Gpu { name: "nvidia0".to_owned(), usable: Some(false), ..sample::Gpu::default() };
-    story.accumulator.gpus.meet(&hidden);
-    story.at(1.0, |tick| {
-        tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+    run.event(0.0, Event::Gpu(Box::new(hidden)));
+    run.sample(1.0, |tick| {
+        tick.put(Entity::Process(MAIN), &ProcessMemory { rss: Some(1), ..Default::default() });
         tick.put(named("nvidia0"), &busy(0.5, 1, 0));
         tick.put(named("nvidia0"), &GpuPower { energy: Some(7.0), ..GpuPower::default() });
-        tick.put(on("nvidia0", ROOT), &has(GIB));
+        tick.put(on("nvidia0", MAIN), &has(GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_energy_joules"), None);
     assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "whatever its variables say");
 }
 
 #[test]
 fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train");
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train");
     for (name, usable) in [("amd0", true), ("amd1", false)] {
         let usable = Some(usable);
         let gpu = sample::Gpu { name: name.to_owned(), usable, ..sample::Gpu::default() };
-        story.accumulator.gpus.meet(&gpu);
+        run.event(0.0, Event::Gpu(Box::new(gpu)));
     }
     for at in [1.0, 2.0] {
-        story.at(at, |tick| {
-            tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+        run.sample(at, |tick| {
+            tick.put(Entity::Process(MAIN), &ProcessMemory { rss: Some(1), ..Default::default() });
             tick.put(named("amd0"), &busy(0.5, 1, 0));
             tick.put(named("amd1"), &busy(1.0, 0, 0));
-            tick.put(on("amd0", ROOT), &has(GIB));
+            tick.put(on("amd0", MAIN), &has(GIB));
             let open = GpuShare { memory: Some(2 << 20), ..GpuShare::default() };
-            tick.put(on("amd1", ROOT), &open);
+            tick.put(on("amd1", MAIN), &open);
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "that is the first's");
     let usable: Vec<_> = summary.gpus.iter().map(|gpu| gpu.is.usable).collect();
     assert_eq!(usable, [Some(true), Some(false)]);
@@ -281,23 +283,23 @@ fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
 
 #[test]
 fn a_process_of_which_nothing_is_told_is_listed_and_does_not_make_a_gpu_usable() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "viewer");
-    story.at(1.0, |tick| {
-        tick.put(Entity::Process(ROOT), &ProcessMemory { rss: Some(1), ..Default::default() });
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "viewer");
+    run.sample(1.0, |tick| {
+        tick.put(Entity::Process(MAIN), &ProcessMemory { rss: Some(1), ..Default::default() });
         tick.put(named("intel0"), &busy(0.0, 1, 0));
-        tick.put(on("intel0", ROOT), &GpuShare::default());
+        tick.put(on("intel0", MAIN), &GpuShare::default());
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(summary.gpus[0].is.usable, None, "its card sleeps, and nobody has asked");
     assert_eq!(summary.gpus[0].processes.len(), 1);
 }
 
 #[test]
 fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
-    let mut story = Story::new();
-    story.at(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));
-    let summary = story.accumulator.finish();
+    let mut run = FakeRun::new();
+    run.sample(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));
+    let summary = run.summary();
     let system = &summary.parts.system.figures["gpu_memory_peak_bytes"];
     assert_eq!(system.value, Some(GIB as f64));
     let busy = &summary.figures["gpus_busy_mean"];
@@ -306,9 +308,9 @@ fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
 
 #[test]
 fn without_gpus_nothing_is_zero() {
-    let mut story = Story::new();
-    story.at(1.0, |_| {});
-    let summary = story.accumulator.finish();
+    let mut run = FakeRun::new();
+    run.sample(1.0, |_| {});
+    let summary = run.summary();
     assert_eq!(summary.gpus, []);
     for name in ["gpu_memory_peak_bytes", "gpu_energy_joules", "gpus_busy_mean"] {
         assert_eq!(figure(&summary, name), None, "{name}");
@@ -317,9 +319,9 @@ fn without_gpus_nothing_is_zero() {
 
 #[test]
 fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for (at, time) in [(1.0, 3.0), (3.0, 4.0)] {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             let seen = GpuActivity { memory_utilization: Some(at / 10.0), ..busy(0.9, 0, 0) };
             tick.put(named("nvidia0"), &seen);
             let (memory_busy, observed) = (Some(time), Some(at));
@@ -327,7 +329,7 @@ fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
             tick.put(named("nvidia1"), &sampled);
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let of = |gpu: usize| {
         let gpu = &summary.gpus[gpu];
         (gpu.memory_utilization_mean_ratio, gpu.memory_utilization_peak_ratio)
@@ -338,8 +340,8 @@ fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
 
 #[test]
 fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     // When, and what each had; one that is not on the GPU has no row.
     let looks = [
         (1.0, Some(None), None),
@@ -349,20 +351,20 @@ fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
         (5.5, Some(Some(0.5)), Some(Some(0.75))),
     ];
     for (at, main, other) in looks {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             tick.put(named("nvidia0"), &busy(0.5, 2, 0));
-            for (id, share) in [(ROOT, main), (CHILD, other)] {
+            for (id, share) in [(MAIN, main), (CHILD, other)] {
                 let Some(utilization) = share else { continue };
                 let share = GpuShare { memory: Some(1), utilization, ..GpuShare::default() };
                 tick.put(on("nvidia0", id), &share);
             }
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let users = &summary.gpus[0].processes;
     let mean = |id: ProcessId| {
         users.iter().find(|user| user.pid == id.pid).unwrap().utilization_mean_ratio
     };
     // All of 0.5 s, nothing of 1 s, half of 3 s; and of the other a second each.
-    assert_eq!((mean(ROOT), mean(CHILD)), (Some(2.0 / 4.5), Some(0.5)));
+    assert_eq!((mean(MAIN), mean(CHILD)), (Some(2.0 / 4.5), Some(0.5)));
 }

@@ -3,6 +3,7 @@
 use super::look::Rise;
 use super::memory;
 use super::window::Window;
+use crate::catalog::FigureId;
 use crate::host::wait::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
@@ -25,24 +26,24 @@ const TOO_SHORT: &str = "its command was gone before anybody looked at it";
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, four of each process.
 const CLOCK_TICK: f64 = 0.01;
 
-/// The names of the I/O figures, in the order in which they are counted.
-pub const IO: [&str; 6] = [
-    "io_read_bytes",
-    "io_written_bytes",
-    "io_read_calls",
-    "io_write_calls",
-    "io_storage_read_bytes",
-    "io_storage_written_bytes",
+/// The I/O figures, in the order in which they are counted.
+pub(super) const IO: [FigureId; 6] = [
+    FigureId::IoRead,
+    FigureId::IoWritten,
+    FigureId::IoReadCalls,
+    FigureId::IoWriteCalls,
+    FigureId::IoStorageRead,
+    FigureId::IoStorageWritten,
 ];
 
 /// A phase as the summary has it.
-pub fn of_phase(run: &Accumulator, window: Window) -> Phase {
+pub(super) fn of_phase(run: &Accumulator, window: Window) -> Phase {
     let figures = figures(run, &window);
-    let usage = window.usage;
+    let reaped = memory::reaped_size(&window);
     Phase {
         duration_seconds: window.end.map(|end| end - window.start),
-        cpu_time_seconds: usage.map(|usage| usage.cpu_seconds()),
-        largest_process_bytes: usage.map(|usage| usage.largest_rss_bytes),
+        cpu_time_seconds: figures.value(FigureId::CpuTime),
+        largest_process_bytes: reaped.filter(|(_, is_own)| *is_own).map(|(size, _)| size as u64),
         exit_code: window.exit.map(|end| end.exit_code()),
         start_seconds: window.start,
         id: window.id,
@@ -54,44 +55,47 @@ pub fn of_phase(run: &Accumulator, window: Window) -> Phase {
 
 fn figures(run: &Accumulator, window: &Window) -> Figures {
     let mut figures = Figures::new();
-    let mut put = |name: &str, figure: Figure| {
-        figures.insert(name.to_owned(), figure);
+    let mut put = |id: FigureId, figure: Figure| {
+        figures.insert(id, figure);
     };
     let cpu = cpu_time(run, window);
     let mean = cores_mean(run, window, &cpu);
     let (user, system) = user_and_system(window, &cpu);
-    put("cpu_user_seconds", user);
-    put("cpu_system_seconds", system);
-    put("cpu_cores_peak", cores_peak(run, window, &mean));
-    put("cpu_utilization_mean_ratio", share_of_cores(run, &mean));
-    put("cpu_cores_mean", mean);
-    put("cpu_time_seconds", cpu);
-    put("memory_peak_bytes", memory::peak(run, window));
-    put("memory_mean_bytes", memory::mean(run, window));
+    put(FigureId::CpuUser, user);
+    put(FigureId::CpuSystem, system);
+    put(FigureId::CpuCoresPeak, cores_peak(run, window, &mean));
+    put(FigureId::CpuUtilizationMean, share_of_cores(run, &mean));
+    put(FigureId::CpuCoresMean, mean);
+    put(FigureId::CpuTime, cpu);
+    put(FigureId::MemoryPeak, memory::peak(run, window));
+    put(FigureId::MemoryMean, memory::mean(run, window));
     let levels = &window.extent.levels;
-    for (name, peak, source) in [
-        ("memory_rss_peak_bytes", levels.rss, "/proc/PID/stat rss, summed"),
-        ("memory_pss_peak_bytes", levels.pss, "/proc/PID/smaps_rollup, summed"),
-        ("memory_uss_peak_bytes", levels.uss, "/proc/PID/smaps_rollup, summed"),
-        ("swap_peak_bytes", levels.swap, "/proc/PID/status VmSwap, summed"),
-        ("threads_peak", levels.threads, "/proc/PID/stat num_threads, summed"),
-        ("files_open_peak", levels.files, "/proc/PID/fd, summed"),
+    for (id, peak, source) in [
+        (FigureId::MemoryRssPeak, levels.rss, "/proc/PID/stat rss, summed"),
+        (FigureId::MemoryPssPeak, levels.pss, "/proc/PID/smaps_rollup, summed"),
+        (FigureId::MemoryUssPeak, levels.uss, "/proc/PID/smaps_rollup, summed"),
+        (FigureId::SwapPeak, levels.swap, "/proc/PID/status VmSwap, summed"),
+        (FigureId::ThreadsPeak, levels.threads, "/proc/PID/stat num_threads, summed"),
+        (FigureId::FilesOpenPeak, levels.files, "/proc/PID/fd, summed"),
     ] {
-        put(name, level(run, window, peak, source));
+        put(id, level(run, window, peak, source));
     }
-    for (which, name) in IO.into_iter().enumerate() {
-        put(name, io(run, window, which));
+    for (which, id) in IO.into_iter().enumerate() {
+        put(id, io(run, window, which));
     }
     let used = window.usage.unwrap_or_default();
-    for (name, count) in [
-        ("page_faults_major", used.major_faults),
-        ("page_faults_minor", used.minor_faults),
-        ("context_switches_voluntary", used.voluntary_switches),
-        ("context_switches_involuntary", used.involuntary_switches),
-    ] {
+    type Of = fn(&Usage) -> u64;
+    let counts: [(FigureId, Of); 4] = [
+        (FigureId::PageFaultsMajor, |used| used.major_faults),
+        (FigureId::PageFaultsMinor, |used| used.minor_faults),
+        (FigureId::ContextSwitchesVoluntary, |used| used.voluntary_switches),
+        (FigureId::ContextSwitchesInvoluntary, |used| used.involuntary_switches),
+    ];
+    for (id, of) in counts {
         let source = "wait4 of its command";
-        let known = window.usage.map(|_| complete_or_more(window, count as f64, source));
-        put(name, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
+        let known = window.usage.map(|_| complete_or_more(window, of(&used) as f64, source));
+        let known = known.map(|figure| window.helpers.bound_count(figure, of));
+        put(id, known.unwrap_or_else(|| Figure::unknown(source, ONLY_COMMANDS)));
     }
     figures.values_mut().filter(|figure| figure.value.is_some()).for_each(|figure| {
         say_whose(run, window, figure);
@@ -131,6 +135,11 @@ fn add_reason(figure: &mut Figure, why: &str) {
 }
 
 fn cpu_time(run: &Accumulator, window: &Window) -> Figure {
+    window.helpers.bound_cpu(cpu_time_but_for_exits(run, window))
+}
+
+/// CPU time of a phase, in which the exits of helpers are.
+fn cpu_time_but_for_exits(run: &Accumulator, window: &Window) -> Figure {
     if let Some(usage) = &window.usage {
         return command_cpu(window, usage);
     }
@@ -266,15 +275,7 @@ pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &Window) -> &'a str 
 
 fn io(run: &Accumulator, window: &Window, which: usize) -> Figure {
     if let Some(io) = window.account.as_ref().and_then(|account| account.io) {
-        let counts = [
-            io.read_bytes,
-            io.written_bytes,
-            io.read_calls,
-            io.write_calls,
-            io.storage_read_bytes,
-            io.storage_written_bytes,
-        ];
-        return complete_or_more(window, counts[which] as f64, "/proc/self/io of its parent");
+        return complete_or_more(window, io.counts()[which] as f64, "/proc/self/io of its parent");
     }
     let source = "/proc/PID/io, summed";
     let Some(rise) = window.measured.and_then(|measured| measured.io).map(|io| io[which]) else {

@@ -2,11 +2,11 @@
 
 /// A look this soon after a moment counts for that moment: the kernel's own clock ticks are
 /// no finer, and the monitor looks as soon as it hears of a phase.
-pub const SHARP: f64 = 0.01;
+pub(super) const SHARP: f64 = 0.01;
 
 /// What the run had used when it was looked at.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Look {
+pub(crate) struct Look {
     /// When, in seconds since the run began.
     pub at: f64,
     /// The run's task clock.
@@ -25,13 +25,13 @@ pub struct Look {
 
 impl Look {
     /// The beginning of the run: nothing was used yet.
-    pub fn zero() -> Look {
+    pub(crate) fn zero() -> Look {
         Look { clock: Some(0.0), summed: Some(0.0), io: Some([0.0; 6]), ..Look::default() }
     }
 
     /// What was there does not become less: time and I/O that move from one process to the one
     /// that waited for it may be missing from a look.
-    pub fn not_below(mut self, before: &Look) -> Look {
+    pub(crate) fn not_below(mut self, before: &Look) -> Look {
         if let (Some(summed), Some(then)) = (&mut self.summed, before.summed) {
             *summed = summed.max(then);
         }
@@ -45,7 +45,7 @@ impl Look {
 
 /// How much a counter rose, and between which bounds the truth lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rise {
+pub(crate) struct Rise {
     /// By how much.
     pub value: f64,
     /// Not by less.
@@ -58,7 +58,7 @@ pub struct Rise {
 
 /// A moment and the looks around it; without a look after it the last one is all there is.
 #[derive(Debug, Clone, Copy)]
-pub struct Boundary {
+pub(crate) struct Boundary {
     /// The moment.
     pub at: f64,
     /// The last look before it.
@@ -98,7 +98,7 @@ impl Boundary {
 }
 
 /// How much a counter rose between two moments.
-pub fn rise(
+pub(super) fn rise(
     start: &Boundary,
     end: &Boundary,
     of: impl Fn(&Look) -> Option<f64>,

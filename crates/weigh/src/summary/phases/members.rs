@@ -17,11 +17,11 @@ struct Member {
 
 /// Everybody alive, by pid.
 #[derive(Debug, Default)]
-pub struct Members(HashMap<u32, Member>);
+pub(super) struct Members(HashMap<u32, Member>);
 
 impl Members {
     /// A process was seen for the first time; returns its phase.
-    pub fn came(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
+    pub(super) fn came(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
         let inherited = self.0.get(&parent).and_then(|parent| parent.phase);
         let phase = self.phase(&id).or(inherited);
         self.0.insert(id.pid, Member { started: id.started, parent, phase });
@@ -29,7 +29,7 @@ impl Members {
     }
 
     /// A process ended.
-    pub fn went(&mut self, id: ProcessId) {
+    pub(super) fn went(&mut self, id: ProcessId) {
         if self.0.get(&id.pid).is_some_and(|member| member.started == id.started) {
             self.0.remove(&id.pid);
         }
@@ -38,7 +38,7 @@ impl Members {
     /// This process is the command of a phase, and so is what it has started already.
     ///
     /// Returns how many processes that are.
-    pub fn command(&mut self, id: ProcessId, phase: usize) -> usize {
+    pub(super) fn command(&mut self, id: ProcessId, phase: usize) -> usize {
         if self.0.get(&id.pid).is_some_and(|member| member.started != id.started) {
             return 0;
         }
@@ -73,7 +73,7 @@ impl Members {
     }
 
     /// The phase to whose command a process belongs.
-    pub fn phase(&self, id: &ProcessId) -> Option<usize> {
+    pub(super) fn phase(&self, id: &ProcessId) -> Option<usize> {
         self.0.get(&id.pid).filter(|member| member.started == id.started)?.phase
     }
 }

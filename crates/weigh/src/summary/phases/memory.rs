@@ -2,35 +2,33 @@
 
 use super::figures::why_nothing;
 use super::window::Window;
-use crate::host::wait::Usage;
-use crate::record::events::Account;
 use crate::summary::accumulate::Accumulator;
+use crate::summary::curve::Peak;
 use crate::summary::figure::{Figure, Method};
+use crate::summary::figures::memory::{RESIDENT_ONCE, huge_pages_ceiling};
 use crate::summary::figures::{SHORT, reaped};
 
 const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
 
 /// The size with which its command was reaped, and whether that is the command's:
 /// `ru_maxrss` survives exec, and says nothing that is below what the process had before.
-fn reaped_size(usage: &Usage, account: Option<&Account>) -> (f64, bool) {
+pub(super) fn reaped_size(window: &Window) -> Option<(f64, bool)> {
     // The way from there to exec itself takes a few pages more.
     const A_FEW_PAGES: u64 = 256 << 10;
-    let before = account.map_or(0, |account| account.rss_before_exec_bytes + A_FEW_PAGES);
-    (usage.largest_rss_bytes as f64, usage.largest_rss_bytes > before)
+    let size = window.usage?.largest_rss_bytes;
+    let before = window.account.map_or(0, |account| account.rss_before_exec_bytes + A_FEW_PAGES);
+    Some((size as f64, size > before))
 }
 
 /// The most memory at once: not below the largest sum of shares, nor the largest process.
 pub(super) fn peak(run: &Accumulator, window: &Window) -> Figure {
     let extent = &window.extent;
     let mut lower = extent.largest;
-    if let Some(value) = extent.levels.pss.value {
-        lower.see(value, extent.levels.pss.at);
-    }
-    let reaped_size =
-        window.usage.as_ref().map(|usage| reaped_size(usage, window.account.as_ref()));
+    lower.join(extent.levels.pss);
+    let reaped_size = reaped_size(window);
     let end = window.end.unwrap_or(run.last);
     if let Some((size, true)) = reaped_size {
-        lower.see(size, end);
+        lower.see_between(size, extent.sampled_at, end);
     }
     let source = match reaped_size {
         Some(_) => "smaps_rollup, VmHWM, ru_maxrss of its command",
@@ -47,7 +45,8 @@ pub(super) fn peak(run: &Accumulator, window: &Window) -> Figure {
     let upper = ceiling(run, window, reaped_size.map(|(size, _)| size), known)
         .map(|upper| upper.max(value));
     let method = if alone && upper == Some(known) { Method::Exact } else { Method::Sampled };
-    let figure = Figure::between(value, method, known, upper, source).at(lower.at.min(end));
+    let figure = Figure::between(value, method, known, upper, source)
+        .when(&Peak { at: lower.at.min(end), ..lower });
     if upper.is_none() { figure.because(UNSEEN) } else { figure }
 }
 
@@ -61,20 +60,22 @@ fn ceiling(
     if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
+    let huge_pages = huge_pages_ceiling(run)?;
     let whole = window.extent.ceilings.most(reaped(run).largest_rss_bytes as f64);
-    match (window.command, reaped_size) {
+    let small_pages = match (window.command, reaped_size) {
         // Nobody who was waited for was larger, and there were not more of them.
         (Some(_), Some(size)) => {
             let own = window.extent.members.max(1) as f64 * size.max(known);
             Some(whole.map_or(own, |whole| whole.min(own)))
         }
         _ => whole,
-    }
+    };
+    small_pages.map(|small_pages| small_pages + huge_pages)
 }
 
-/// Memory over time.
+/// Memory over time, on the same basis as its peak.
 pub(super) fn mean(run: &Accumulator, window: &Window) -> Figure {
-    let source = "/proc/PID/smaps_rollup, or stat, over time";
+    let source = RESIDENT_ONCE;
     match window.extent.memory.until(window.end.unwrap_or(run.last)) {
         Some(mean) => {
             let upper = peak(run, window).upper.map(|upper| upper.max(mean));

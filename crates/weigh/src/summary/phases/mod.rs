@@ -16,16 +16,31 @@ mod window;
 
 pub use statistics::{Named, Statistics, statistics};
 
-pub(super) use figures::of_phase;
+use figures::of_phase;
 pub(super) use look::Look;
 pub(super) use window::Window;
 
+use std::collections::{HashMap, HashSet};
+
+use super::Phase;
+use super::accumulate::Accumulator;
+use super::helpers::Helpers;
 use super::tree::Tree;
 use crate::record::Event;
+use crate::record::events::{Account, Helper};
 use crate::sample::ProcessId;
 use look::{Boundary, SHARP};
 use members::Members;
+use statistics::Gathered;
 use window::{Extent, Measured, Seen};
+
+/// Phases that are followed at once, and in all; those beyond are counted alone. Each costs memory
+/// until the end, and each that is under way costs time at every tick.
+const MOST_OPEN: usize = 1_000;
+const MOST_FOLLOWED: usize = 10_000;
+
+/// Phases that a summary lists one by one: each is 7 KiB of `summary.json`.
+pub const MOST_LISTED: usize = 1_000;
 
 /// A phase that is under way, or whose end has not been looked at yet.
 #[derive(Debug)]
@@ -41,6 +56,12 @@ struct Open {
 pub(super) struct Phases {
     windows: Vec<Window>,
     open: Vec<Open>,
+    /// Those that are under way, by their ids; several of one id, the last of them last.
+    running: HashMap<String, Vec<usize>>,
+    /// How many are under way.
+    under_way: usize,
+    /// Phases that began and are not followed.
+    unfollowed: u64,
     members: Members,
     last: Look,
     /// Of the machine: no counter of CPU time rises faster.
@@ -49,13 +70,21 @@ pub(super) struct Phases {
 
 impl Phases {
     /// No phase yet, on a machine with so many cores.
-    pub fn new(cores: u32) -> Phases {
-        let (windows, open, members) = (Vec::new(), Vec::new(), Members::default());
-        Phases { windows, open, members, last: Look::zero(), cores: f64::from(cores.max(1)) }
+    pub(super) fn new(cores: u32) -> Phases {
+        Phases {
+            windows: Vec::new(),
+            open: Vec::new(),
+            running: HashMap::new(),
+            under_way: 0,
+            unfollowed: 0,
+            members: Members::default(),
+            last: Look::zero(),
+            cores: f64::from(cores.max(1)),
+        }
     }
 
     /// Takes in what happened to a phase or to a process.
-    pub fn event(&mut self, event: &Event, at: f64) {
+    pub(super) fn event(&mut self, event: &Event, at: f64) {
         match event {
             Event::ProcessStart { pid, started, parent, .. } => {
                 let phase = self.members.came(ProcessId { pid: *pid, started: *started }, *parent);
@@ -76,14 +105,40 @@ impl Phases {
                     window.extent.begin_with_the_command(members as u64);
                 }
             }
+            Event::Helper(Helper { within, used }) => {
+                let around = within.as_deref().and_then(|id| self.find(id));
+                let around: HashSet<usize> = self.chain(around).into_iter().collect();
+                for open in self.open.iter().filter(|open| open.end.is_none()) {
+                    let window = &mut self.windows[open.window];
+                    // Those without a command are of the whole run.
+                    if window.command.is_none() || around.contains(&open.window) {
+                        window.helpers.add(used);
+                    }
+                }
+            }
             Event::PhaseEnd { id, usage, end, account } => {
                 let Some(index) = self.find(id) else { return };
                 let window = &mut self.windows[index];
                 window.end = Some(at.max(window.start));
-                (window.usage, window.exit, window.account) = (*usage, *end, *account);
+                window.exit = *end;
+                window.usage = usage.map(|usage| window.helpers.less_usage(&usage));
+                window.account = account.map(|account| Account {
+                    task_clock_seconds: account
+                        .task_clock_seconds
+                        .map(|clock| window.helpers.less_cpu(clock)),
+                    io: account.io.map(|io| io.less(window.helpers.io())),
+                    ..account
+                });
                 let before = self.last;
-                for open in self.open.iter_mut().filter(|open| open.window == index) {
+                if let Some(open) = self.open.iter_mut().rfind(|open| open.window == index) {
                     open.end = Some(Boundary { at, before, after: None });
+                }
+                self.under_way -= 1;
+                if let Some(same) = self.running.get_mut(id) {
+                    same.pop();
+                    if same.is_empty() {
+                        self.running.remove(id);
+                    }
                 }
             }
             _ => {}
@@ -92,8 +147,7 @@ impl Phases {
 
     /// The phase of this id that is under way.
     fn find(&self, id: &str) -> Option<usize> {
-        let running = |open: &&Open| open.end.is_none() && self.windows[open.window].id == id;
-        self.open.iter().rfind(running).map(|open| open.window)
+        self.running.get(id)?.last().copied()
     }
 
     /// A window and all around it.
@@ -102,8 +156,12 @@ impl Phases {
     }
 
     fn begin(&mut self, id: &str, name: &str, parent: Option<&str>, at: f64) {
+        if self.under_way >= MOST_OPEN || self.windows.len() >= MOST_FOLLOWED {
+            self.unfollowed += 1;
+            return;
+        }
         let around = parent.and_then(|parent| self.find(parent));
-        let outside = self.chain(around);
+        let outside: HashSet<usize> = self.chain(around).into_iter().collect();
         let mut shared = false;
         for open in self.open.iter().filter(|open| open.end.is_none()) {
             if !outside.contains(&open.window) {
@@ -111,6 +169,8 @@ impl Phases {
                 shared = true;
             }
         }
+        self.under_way += 1;
+        self.running.entry(id.to_owned()).or_default().push(self.windows.len());
         self.open.push(Open {
             window: self.windows.len(),
             start: Boundary { at, before: self.last, after: None },
@@ -125,6 +185,7 @@ impl Phases {
             end: None,
             command: None,
             shared,
+            helpers: Helpers::default(),
             usage: None,
             account: None,
             exit: None,
@@ -134,7 +195,7 @@ impl Phases {
     }
 
     /// Takes in a look at everybody.
-    pub fn look(&mut self, look: Look, tree: &Tree) {
+    pub(super) fn look(&mut self, look: Look, tree: &Tree) {
         let look = look.not_below(&self.last);
         self.last = look;
         if self.open.is_empty() {
@@ -167,16 +228,20 @@ impl Phases {
     fn seen(&self, tree: &Tree) -> (Seen, Vec<Seen>) {
         let mut whole = Seen::default();
         let mut of_commands = vec![Seen::default(); self.open.len()];
+        let places = self.open.iter().enumerate().map(|(place, open)| (open.window, place));
+        let places: HashMap<usize, usize> = places.collect();
         for (id, process) in tree.everybody() {
             whole.sums.add(process);
-            whole.largest = whole.largest.max(process.resident());
+            whole.resident = whole.resident.max(process.resident());
+            whole.largest = whole.resident;
             let mut next = self.members.phase(id);
             while let Some(window) = next {
-                if let Some(place) = self.open.iter().position(|open| open.window == window) {
-                    let seen = &mut of_commands[place];
+                if let Some(place) = places.get(&window) {
+                    let seen = &mut of_commands[*place];
                     seen.sums.add(process);
                     // All its life was in the phase, and so was the most it ever had.
-                    seen.largest = seen.largest.max(process.ceiling());
+                    seen.largest = seen.largest.max(process.largest());
+                    seen.resident = seen.resident.max(process.resident());
                 }
                 next = self.windows[window].around;
             }
@@ -185,8 +250,13 @@ impl Phases {
         (whole, of_commands)
     }
 
+    /// Phases that began and are not followed.
+    pub(super) fn unfollowed(&self) -> u64 {
+        self.unfollowed
+    }
+
     /// Every phase, with what is known of those that have no end.
-    pub fn finish(mut self) -> Vec<Window> {
+    pub(super) fn finish(mut self) -> Vec<Window> {
         let last = Boundary { at: self.last.at, before: self.last, after: Some(self.last) };
         for open in &self.open {
             let end = open.end.unwrap_or(last);
@@ -195,4 +265,37 @@ impl Phases {
         }
         self.windows
     }
+}
+
+/// The phases of a summary, which does not grow without bound.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    /// The first of them.
+    pub(super) phases: Vec<Phase>,
+    /// Statistics by name, when not all are listed.
+    pub(super) statistics: Vec<Named>,
+    /// Names that are in neither.
+    pub(super) names_left_out: usize,
+}
+
+/// The phases one by one as far as a summary lists them; when there are more, the statistics of
+/// all of them.
+pub(super) fn listed(run: &Accumulator, windows: Vec<Window>) -> Listed {
+    if windows.len() <= MOST_LISTED {
+        let phases = windows.into_iter().map(|one| of_phase(run, one)).collect();
+        return Listed { phases, ..Listed::default() };
+    }
+    let family = windows.iter().map(|one| (&one.id[..], &one.name[..], one.parent.as_deref()));
+    let mut gathered = Gathered::of(family);
+    let mut phases = Vec::new();
+    for phase in windows.into_iter().map(|one| of_phase(run, one)) {
+        gathered.take(&phase);
+        if phases.len() < MOST_LISTED {
+            phases.push(phase);
+        }
+    }
+    let mut statistics = gathered.finish();
+    let names_left_out = statistics.len().saturating_sub(MOST_LISTED);
+    statistics.truncate(MOST_LISTED);
+    Listed { phases, statistics, names_left_out }
 }

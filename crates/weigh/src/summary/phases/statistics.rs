@@ -1,9 +1,11 @@
 //! Statistics over all phases of one name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::{Combine, FigureId};
+use crate::summary::by_figure::ByFigure;
 use crate::summary::figure::whole_when_whole;
 use crate::summary::{Figure, Method, Phase};
 
@@ -27,7 +29,18 @@ pub struct Named {
     /// How long one lasted.
     pub duration_seconds: Statistics,
     /// The figures of one.
-    pub figures: BTreeMap<String, Statistics>,
+    pub figures: ByFigure<Statistics>,
+}
+
+impl Named {
+    /// Takes nothing for exact: the recording is not whole, and phases may be missing.
+    pub(crate) fn are_not_exact(&mut self) {
+        for statistics in self.figures.values_mut().chain([&mut self.duration_seconds]) {
+            if statistics.method == Some(Method::Exact) {
+                statistics.method = Some(Method::Sampled);
+            }
+        }
+    }
 }
 
 /// What one quantity was over several phases.
@@ -57,90 +70,148 @@ pub struct Statistics {
 
 /// Statistics of each name, in the order in which the names came up.
 pub fn statistics(phases: &[Phase]) -> Vec<Named> {
-    let by_id: HashMap<&str, &Phase> =
-        phases.iter().map(|phase| (phase.id.as_str(), phase)).collect();
-    let mut order: Vec<&str> = Vec::new();
-    let mut groups: HashMap<&str, Vec<&Phase>> = HashMap::new();
-    for phase in phases {
-        let group = groups.entry(&phase.name).or_default();
-        if group.is_empty() {
-            order.push(&phase.name);
+    let family = phases.iter().map(|one| (&one.id[..], &one.name[..], one.parent.as_deref()));
+    let mut gathered = Gathered::of(family);
+    phases.iter().for_each(|phase| gathered.take(phase));
+    gathered.finish()
+}
+
+/// Statistics that are gathered phase by phase: of each only its numbers are kept.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    /// The name of each phase and the id of the one around it, by its id.
+    family: HashMap<String, (String, Option<String>)>,
+    groups: Vec<Group>,
+    /// Where the group of a name is.
+    by_name: HashMap<String, usize>,
+}
+
+/// All phases of one name.
+#[derive(Debug, Default)]
+struct Group {
+    name: String,
+    parent: Option<String>,
+    unfinished: u64,
+    failed: u64,
+    /// When each began and ended.
+    spans: Vec<(f64, f64)>,
+    durations: Vec<f64>,
+    figures: ByFigure<Values>,
+}
+
+/// One figure of all of them.
+#[derive(Debug, Default)]
+struct Values {
+    all: Vec<f64>,
+    /// Of those that are not inside one of the same name.
+    outermost: f64,
+    method: Option<Method>,
+}
+
+impl Gathered {
+    /// Nothing yet, of phases with these ids, names and parents.
+    pub(super) fn of<'a>(
+        all: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>)>,
+    ) -> Gathered {
+        let owned = |(id, name, parent): (&str, &str, Option<&str>)| {
+            (id.to_owned(), (name.to_owned(), parent.map(str::to_owned)))
+        };
+        let (groups, by_name) = (Vec::new(), HashMap::new());
+        Gathered { family: all.map(owned).collect(), groups, by_name }
+    }
+
+    /// The names of the phases around one, from the inside out.
+    fn around<'a>(&'a self, phase: &'a Phase) -> impl Iterator<Item = &'a str> {
+        /// A recording of somebody else's may have circles in it.
+        const DEEPEST: usize = 1000;
+        let outer = |parent: &Option<String>| self.family.get(parent.as_ref()?);
+        let first = outer(&phase.parent);
+        std::iter::successors(first, move |(_, parent)| outer(parent))
+            .take(DEEPEST)
+            .map(|(name, _)| name.as_str())
+    }
+
+    pub(super) fn take(&mut self, phase: &Phase) {
+        let is_outermost = self.around(phase).all(|outer| outer != phase.name);
+        let place = match self.by_name.get(&phase.name) {
+            Some(place) => *place,
+            None => {
+                let mut outer = self.around(phase).filter(|outer| *outer != phase.name);
+                let parent = outer.next().map(str::to_owned);
+                drop(outer);
+                let name = phase.name.clone();
+                self.groups.push(Group { name, parent, ..Group::default() });
+                self.by_name.insert(phase.name.clone(), self.groups.len() - 1);
+                self.groups.len() - 1
+            }
+        };
+        self.groups[place].take(phase, is_outermost);
+    }
+
+    pub(super) fn finish(self) -> Vec<Named> {
+        self.groups.into_iter().map(Group::finish).collect()
+    }
+}
+
+impl Group {
+    fn take(&mut self, phase: &Phase, is_outermost: bool) {
+        let has_ended = phase.duration_seconds.is_some();
+        for (id, figure) in phase.figures.iter() {
+            let values = self.figures.entry(id);
+            if has_ended {
+                values.take(figure, is_outermost);
+            }
         }
-        group.push(phase);
-    }
-    order.into_iter().map(|name| of_one_name(name, &groups[name], &by_id)).collect()
-}
-
-fn of_one_name(name: &str, all: &[&Phase], by_id: &HashMap<&str, &Phase>) -> Named {
-    let ended: Vec<&Phase> =
-        all.iter().copied().filter(|phase| phase.duration_seconds.is_some()).collect();
-    let durations: Vec<f64> = ended.iter().filter_map(|phase| phase.duration_seconds).collect();
-    let outermost = |phase: &Phase| around(phase, by_id).all(|outer| outer.name != name);
-    let mut figures = BTreeMap::new();
-    for figure_name in all.iter().flat_map(|phase| phase.figures.keys()) {
-        if figures.contains_key(figure_name) {
-            continue;
+        match phase.duration_seconds {
+            Some(duration) => {
+                self.durations.push(duration);
+                self.spans.push((phase.start_seconds, phase.start_seconds + duration));
+                self.failed += u64::from(phase.exit_code.is_some_and(|code| code != 0));
+            }
+            None => self.unfinished += 1,
         }
-        let known: Vec<(&Figure, bool)> = ended
-            .iter()
-            .filter_map(|phase| Some((phase.figures.get(figure_name)?, outermost(phase))))
-            .collect();
-        figures.insert(figure_name.clone(), of_figure(figure_name, &known));
     }
-    Named {
-        name: name.to_owned(),
-        parent: all.first().and_then(|first| {
-            around(first, by_id).find(|outer| outer.name != name).map(|outer| outer.name.clone())
-        }),
-        count: ended.len() as u64,
-        unfinished: (all.len() - ended.len()) as u64,
-        failed: ended.iter().filter(|phase| phase.exit_code.is_some_and(|code| code != 0)).count()
-            as u64,
-        total_seconds: durations.iter().sum(),
-        covered_seconds: covered(&ended),
-        duration_seconds: Statistics {
-            method: (!durations.is_empty()).then_some(Method::Exact),
-            total: (!durations.is_empty()).then(|| durations.iter().sum()),
-            ..of_values(&durations)
-        },
-        figures,
+
+    fn finish(self) -> Named {
+        let (durations, figures) = (self.durations, self.figures);
+        let total: f64 = durations.iter().sum();
+        Named {
+            name: self.name,
+            parent: self.parent,
+            count: durations.len() as u64,
+            unfinished: self.unfinished,
+            failed: self.failed,
+            total_seconds: total,
+            covered_seconds: covered(self.spans),
+            duration_seconds: Statistics {
+                method: (!durations.is_empty()).then_some(Method::Exact),
+                total: (!durations.is_empty()).then_some(total),
+                ..of_values(&durations)
+            },
+            figures: figures.iter().map(|(id, values)| (id, values.finish(id))).collect(),
+        }
     }
 }
 
-/// The phases around one, from the inside out.
-fn around<'a>(
-    phase: &'a Phase,
-    by_id: &'a HashMap<&str, &'a Phase>,
-) -> impl Iterator<Item = &'a Phase> {
-    let parent = |phase: &&'a Phase| by_id.get(phase.parent.as_deref()?).copied();
-    // A recording of somebody else's may have circles in it.
-    std::iter::successors(parent(&phase), parent).take(by_id.len())
-}
-
-fn of_figure(name: &str, known: &[(&Figure, bool)]) -> Statistics {
-    let values: Vec<f64> = known.iter().filter_map(|(figure, _)| figure.value).collect();
-    let outermost = known.iter().filter(|(_, outermost)| *outermost);
-    let total = outermost.filter_map(|(figure, _)| figure.value).sum();
-    let surest = |method: &Method| match method {
-        Method::Exact => 0,
-        Method::Sampled => 1,
-        Method::Estimated => 2,
-    };
-    let methods = known.iter().filter(|(figure, _)| figure.value.is_some());
-    Statistics {
-        method: methods.filter_map(|(figure, _)| figure.method).max_by_key(surest),
-        total: (adds_up(name) && !values.is_empty()).then_some(total),
-        ..of_values(&values)
+impl Values {
+    fn take(&mut self, figure: &Figure, is_outermost: bool) {
+        let Some(value) = figure.value else { return };
+        let least_sure = |method: &Option<Method>| match method {
+            None => 0,
+            Some(Method::Exact) => 1,
+            Some(Method::Sampled) => 2,
+            Some(Method::Estimated) => 3,
+        };
+        self.all.push(value);
+        self.outermost += if is_outermost { value } else { 0.0 };
+        self.method = std::cmp::max_by_key(self.method, figure.method, least_sure);
     }
-}
 
-/// Whether the values of several phases have a sum that means something.
-fn adds_up(name: &str) -> bool {
-    name.ends_with("_seconds")
-        || name.ends_with("_joules")
-        || ["io_", "page_faults_", "context_switches_", "network_"]
-            .iter()
-            .any(|group| name.starts_with(group))
+    fn finish(&self, id: FigureId) -> Statistics {
+        let adds_up = id.combine() == Combine::Sum && !self.all.is_empty();
+        let total = adds_up.then_some(self.outermost);
+        Statistics { method: self.method, total, ..of_values(&self.all) }
+    }
 }
 
 fn of_values(values: &[f64]) -> Statistics {
@@ -160,14 +231,8 @@ fn of_values(values: &[f64]) -> Statistics {
     }
 }
 
-/// How much time these phases cover together.
-fn covered(phases: &[&Phase]) -> f64 {
-    let mut spans: Vec<(f64, f64)> = phases
-        .iter()
-        .filter_map(|phase| {
-            Some((phase.start_seconds, phase.start_seconds + phase.duration_seconds?))
-        })
-        .collect();
+/// How much time phases cover together that began and ended then.
+fn covered(mut spans: Vec<(f64, f64)>) -> f64 {
     spans.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut covered = 0.0;
     let mut reached = f64::NEG_INFINITY;
@@ -184,9 +249,9 @@ mod tests {
 
     fn phase(id: &str, parent: Option<&str>, start: f64, duration: Option<f64>, cpu: f64) -> Phase {
         let figures = [
-            ("cpu_time_seconds", Figure::exact(cpu, "test")),
-            ("memory_peak_bytes", Figure::sampled(100.0, "test")),
-            ("threads_peak", Figure::unknown("test", "not seen")),
+            (FigureId::CpuTime, Figure::exact(cpu, "test")),
+            (FigureId::MemoryPeak, Figure::sampled(100.0, "test")),
+            (FigureId::ThreadsPeak, Figure::unknown("test", "not seen")),
         ];
         Phase {
             id: id.to_owned(),
@@ -197,7 +262,7 @@ mod tests {
             cpu_time_seconds: None,
             largest_process_bytes: None,
             exit_code: None,
-            figures: figures.map(|(name, figure)| (name.to_owned(), figure)).into(),
+            figures: figures.into(),
         }
     }
 

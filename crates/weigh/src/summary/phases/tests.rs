@@ -10,8 +10,9 @@ use crate::parse::io::Io;
 use crate::record::Event;
 use crate::record::events::Account;
 use crate::sample::{Entity, ProcessId, Tick};
-use crate::summary::tests::{MIB, ROOT, Story, usage};
+use crate::summary::phases::{MOST_LISTED, MOST_OPEN};
 use crate::summary::{Figure, Method, Phase, Summary};
+use crate::testing::{FakeRun, MAIN, MIB, usage};
 
 fn start(id: &str, name: &str, parent: Option<&str>) -> Event {
     let parent = parent.map(str::to_owned);
@@ -23,7 +24,7 @@ fn end(id: &str) -> Event {
 }
 
 fn clock(tick: &mut Tick, seconds: f64) {
-    tick.put(Entity::Single, &RunCpu { time: Some(seconds) });
+    tick.put(Entity::Single, &RunCpu { time: Some(seconds), ..RunCpu::default() });
 }
 
 fn process(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, written: u64) {
@@ -38,6 +39,7 @@ fn process(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, written: u64) {
         write_calls: Some(0),
         storage_read: Some(0),
         storage_written: Some(0),
+        ..ProcessIo::default()
     };
     tick.put(entity, &io);
     tick.put(entity, &ProcessState { threads: Some(1), ..Default::default() });
@@ -46,13 +48,9 @@ fn process(tick: &mut Tick, id: ProcessId, rss: u64, peak: u64, written: u64) {
         system: Some(0.0),
         children_user: Some(0.0),
         children_system: Some(0.0),
+        ..ProcessCpu::default()
     };
     tick.put(entity, &cpu);
-}
-
-fn came(id: ProcessId, parent: u32) -> Event {
-    let (pid, started) = (id.pid, id.started);
-    Event::ProcessStart { pid, started, parent, name: "work".to_owned(), command: None, tool: None }
 }
 
 fn phase<'a>(summary: &'a Summary, id: &str) -> &'a Phase {
@@ -72,28 +70,28 @@ fn is(figure: &Figure, value: f64) {
 
 /// Two steps, each with a look of its own at both ends.
 fn two_steps() -> Summary {
-    let mut story = Story::new();
-    story.at(0.0, |tick| {
+    let mut run = FakeRun::new();
+    run.sample(0.0, |tick| {
         clock(tick, 0.0);
-        process(tick, ROOT, 10 * MIB, 10 * MIB, 0);
+        process(tick, MAIN, 10 * MIB, 10 * MIB, 0);
     });
-    story.event(1.0, start("a", "load", None));
-    story.at(1.001, |tick| {
+    run.event(1.0, start("a", "load", None));
+    run.sample(1.001, |tick| {
         clock(tick, 0.5);
-        process(tick, ROOT, 10 * MIB, 10 * MIB, 100);
+        process(tick, MAIN, 10 * MIB, 10 * MIB, 100);
     });
-    story.event(2.0, end("a")).event(2.0, start("b", "solve", None));
-    story.at(2.001, |tick| {
+    run.event(2.0, end("a")).event(2.0, start("b", "solve", None));
+    run.sample(2.001, |tick| {
         clock(tick, 1.25);
-        process(tick, ROOT, 50 * MIB, 300 * MIB, 1100);
+        process(tick, MAIN, 50 * MIB, 300 * MIB, 1100);
     });
-    story.event(3.0, end("b"));
-    story.at(3.001, |tick| {
+    run.event(3.0, end("b"));
+    run.sample(3.001, |tick| {
         clock(tick, 1.5);
-        process(tick, ROOT, 50 * MIB, 300 * MIB, 1150);
+        process(tick, MAIN, 50 * MIB, 300 * MIB, 1150);
     });
-    story.reaped(4.0, ROOT, usage(2.0, 300 * MIB));
-    story.end(4.0, |end| end.task_clock_seconds = Some(2.0))
+    run.reaped(4.0, MAIN, usage(2.0, 300 * MIB));
+    run.ends(4.0, |end| end.task_clock_seconds = Some(2.0)).summary()
 }
 
 #[test]
@@ -124,11 +122,11 @@ fn a_high_water_mark_counts_for_the_phase_in_which_it_rose() {
 
 #[test]
 fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
-    let mut story = Story::new();
-    story.at(0.0, |tick| clock(tick, 0.0));
-    story.event(1.0, start("a", "load", None)).event(3.0, end("a"));
-    story.at(4.0, |tick| clock(tick, 2.0));
-    let cpu = figure(&story.end(4.0, |_| {}), "a", "cpu_time_seconds");
+    let mut run = FakeRun::new();
+    run.sample(0.0, |tick| clock(tick, 0.0));
+    run.event(1.0, start("a", "load", None)).event(3.0, end("a"));
+    run.sample(4.0, |tick| clock(tick, 2.0));
+    let cpu = figure(&run.ends(4.0, |_| {}).summary(), "a", "cpu_time_seconds");
     is(&cpu, 1.0);
     assert_eq!((cpu.method, cpu.lower, cpu.upper), (Some(Method::Sampled), Some(0.0), Some(2.0)));
     assert!(cpu.reason.unwrap().contains("between two looks"));
@@ -136,26 +134,32 @@ fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
 
 #[test]
 fn time_that_went_to_another_guest_is_not_the_phase_s() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     let stolen = |tick: &mut Tick, seconds: f64| {
         let cpu = NodeCpu { steal: Some(seconds), ..NodeCpu::default() };
         tick.put(Entity::Single, &cpu);
     };
     let used = |tick: &mut Tick, seconds: f64| {
         let (user, children_user) = (Some(seconds), Some(0.0));
-        let cpu = ProcessCpu { user, system: Some(0.0), children_user, children_system: Some(0.0) };
-        tick.put(Entity::Process(ROOT), &cpu);
+        let cpu = ProcessCpu {
+            user,
+            system: Some(0.0),
+            children_user,
+            children_system: Some(0.0),
+            ..ProcessCpu::default()
+        };
+        tick.put(Entity::Process(MAIN), &cpu);
     };
-    story.event(1.0, start("a", "slow", None));
+    run.event(1.0, start("a", "slow", None));
     for (at, ran, counted, gone) in [(1.001, 0.1, 0.1, 5.0), (2.001, 0.7, 0.8, 5.3)] {
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             clock(tick, counted);
             used(tick, ran);
             stolen(tick, gone);
         });
-        story.event(2.0, end("a"));
+        run.event(2.0, end("a"));
     }
-    let cpu = figure(&story.end(3.0, |_| {}), "a", "cpu_time_seconds");
+    let cpu = figure(&run.ends(3.0, |_| {}).summary(), "a", "cpu_time_seconds");
     is(&cpu, 0.6);
     assert!(cpu.upper.unwrap() >= 0.7 && cpu.lower.unwrap() <= 0.4, "{cpu:?}");
 }
@@ -177,25 +181,24 @@ fn ended_with(id: &str, cpu: f64, largest: u64, clock: f64) -> Event {
 /// Two phases with commands at once, one of which has a child.
 fn two_commands() -> Summary {
     let child = ProcessId { pid: 21, started: 201 };
-    let mut story = Story::new();
-    story
-        .event(1.0, start("a", "same", None))
+    let mut run = FakeRun::new();
+    run.event(1.0, start("a", "same", None))
         .event(1.0, start("b", "same", None))
-        .event(1.0, came(COMMAND, ROOT.pid))
-        .event(1.0, came(OTHER, ROOT.pid))
+        .starts_under(1.0, COMMAND, MAIN.pid, "work")
+        .starts_under(1.0, OTHER, MAIN.pid, "work")
         .event(1.0, command("a", COMMAND))
         .event(1.0, command("b", OTHER))
-        .event(1.5, came(child, COMMAND.pid));
-    story.at(1.5, |tick| {
+        .starts_under(1.5, child, COMMAND.pid, "work");
+    run.sample(1.5, |tick| {
         clock(tick, 1.0);
         process(tick, COMMAND, 10 * MIB, 10 * MIB, 0);
         process(tick, child, 40 * MIB, 40 * MIB, 0);
         process(tick, OTHER, 500 * MIB, 600 * MIB, 0);
     });
-    story.event(2.0, ended_with("a", 0.5, 40 * MIB, 0.5));
-    story.event(2.0, ended_with("b", 0.25, 600 * MIB, 0.75));
-    story.at(2.001, |tick| clock(tick, 2.0));
-    story.end(3.0, |end| end.task_clock_seconds = Some(2.0))
+    run.event(2.0, ended_with("a", 0.5, 40 * MIB, 0.5));
+    run.event(2.0, ended_with("b", 0.25, 600 * MIB, 0.75));
+    run.sample(2.001, |tick| clock(tick, 2.0));
+    run.ends(3.0, |end| end.task_clock_seconds = Some(2.0)).summary()
 }
 
 #[test]
@@ -213,6 +216,18 @@ fn commands_at_once_have_their_own_time_memory_and_threads() {
 }
 
 #[test]
+fn size_of_weigh_itself_is_not_the_largest_process_of_a_phase() {
+    let largest = |bytes: u64| {
+        let mut run = FakeRun::new();
+        run.event(1.0, start("a", "work", None)).event(1.0, command("a", COMMAND));
+        run.event(2.0, ended_with("a", 0.5, bytes, 0.5));
+        run.ends(3.0, |_| {}).summary().phases[0].largest_process_bytes
+    };
+    assert_eq!(largest(4 * MIB), None, "the process had that before it became the command");
+    assert_eq!(largest(40 * MIB), Some(40 * MIB));
+}
+
+#[test]
 fn children_that_a_command_did_not_wait_for_are_in_its_task_clock() {
     let summary = two_commands();
     let cpu = figure(&summary, "b", "cpu_time_seconds");
@@ -223,15 +238,15 @@ fn children_that_a_command_did_not_wait_for_are_in_its_task_clock() {
 
 #[test]
 fn what_is_of_the_whole_run_says_so_when_other_phases_ran() {
-    let mut story = Story::new();
-    story.event(1.0, start("a", "one", None)).event(1.5, start("b", "two", None));
-    story.event(1.6, start("c", "inner", Some("b")));
-    story.at(1.7, |tick| clock(tick, 1.0));
-    story.event(2.0, end("c")).event(2.0, end("a")).event(2.5, end("b"));
-    story.event(2.6, start("d", "alone", None));
-    story.at(2.6, |tick| clock(tick, 2.0));
-    story.event(2.9, end("d"));
-    let summary = story.end(3.0, |end| end.task_clock_seconds = Some(2.0));
+    let mut run = FakeRun::new();
+    run.event(1.0, start("a", "one", None)).event(1.5, start("b", "two", None));
+    run.event(1.6, start("c", "inner", Some("b")));
+    run.sample(1.7, |tick| clock(tick, 1.0));
+    run.event(2.0, end("c")).event(2.0, end("a")).event(2.5, end("b"));
+    run.event(2.6, start("d", "alone", None));
+    run.sample(2.6, |tick| clock(tick, 2.0));
+    run.event(2.9, end("d"));
+    let summary = run.ends(3.0, |end| end.task_clock_seconds = Some(2.0)).summary();
     for (id, shared) in [("a", true), ("b", true), ("c", true), ("d", false)] {
         let reason = figure(&summary, id, "cpu_time_seconds").reason.unwrap_or_default();
         assert_eq!(reason.contains("other phases"), shared, "{id}: {reason}");
@@ -240,12 +255,12 @@ fn what_is_of_the_whole_run_says_so_when_other_phases_ran() {
 
 #[test]
 fn a_command_too_short_to_be_seen_has_its_size_and_no_threads() {
-    let mut story = Story::new();
-    story.event(1.0, start("a", "short", None)).event(1.0, command("a", COMMAND));
-    story.at(1.001, |tick| clock(tick, 0.0));
-    story.event(1.002, ended_with("a", 0.001, 90 * MIB, 0.001));
-    story.at(1.003, |tick| clock(tick, 0.001));
-    let summary = story.end(2.0, |_| {});
+    let mut run = FakeRun::new();
+    run.event(1.0, start("a", "short", None)).event(1.0, command("a", COMMAND));
+    run.sample(1.001, |tick| clock(tick, 0.0));
+    run.event(1.002, ended_with("a", 0.001, 90 * MIB, 0.001));
+    run.sample(1.003, |tick| clock(tick, 0.001));
+    let summary = run.ends(2.0, |_| {}).summary();
     is(&figure(&summary, "a", "memory_peak_bytes"), (90 * MIB) as f64);
     let threads = figure(&summary, "a", "threads_peak");
     assert_eq!((threads.value, threads.reason.is_some()), (None, true));
@@ -253,11 +268,11 @@ fn a_command_too_short_to_be_seen_has_its_size_and_no_threads() {
 
 #[test]
 fn a_phase_without_an_end_has_what_was_seen_and_says_so() {
-    let mut story = Story::new();
-    story.event(1.0, start("a", "lost", None));
-    story.at(1.001, |tick| clock(tick, 0.5));
-    story.at(2.0, |tick| clock(tick, 1.0));
-    let summary = story.accumulator.finish();
+    let mut run = FakeRun::new();
+    run.event(1.0, start("a", "lost", None));
+    run.sample(1.001, |tick| clock(tick, 0.5));
+    run.sample(2.0, |tick| clock(tick, 1.0));
+    let summary = run.summary();
     assert_eq!(phase(&summary, "a").duration_seconds, None);
     let cpu = figure(&summary, "a", "cpu_time_seconds");
     assert_eq!((cpu.value, cpu.method, cpu.upper), (Some(0.5), Some(Method::Sampled), None));
@@ -266,27 +281,27 @@ fn a_phase_without_an_end_has_what_was_seen_and_says_so() {
 
 #[test]
 fn what_was_not_measured_is_null_with_a_reason_and_not_zero() {
-    let mut story = Story::new();
-    story.event(1.0, start("a", "blind", None)).event(2.0, end("a"));
-    let summary = story.end(3.0, |_| {});
-    for (name, figure) in &phase(&summary, "a").figures {
-        assert_eq!(figure.value, None, "{name}");
-        assert!(figure.reason.is_some(), "{name}");
+    let mut run = FakeRun::new();
+    run.event(1.0, start("a", "blind", None)).event(2.0, end("a"));
+    let summary = run.ends(3.0, |_| {}).summary();
+    for (id, figure) in phase(&summary, "a").figures.iter() {
+        assert_eq!(figure.value, None, "{id:?}");
+        assert!(figure.reason.is_some(), "{id:?}");
     }
 }
 
 #[test]
 fn the_memory_of_the_monitor_does_not_grow_with_the_length_of_a_phase() {
     let size = |ticks: u32| {
-        let mut story = Story::new();
-        story.event(0.5, start("a", "long", None));
+        let mut run = FakeRun::new();
+        run.event(0.5, start("a", "long", None));
         for second in 1..ticks {
-            story.at(f64::from(second), |tick| {
+            run.sample(f64::from(second), |tick| {
                 clock(tick, 0.1);
-                process(tick, ROOT, u64::from(second), u64::from(second), 0);
+                process(tick, MAIN, u64::from(second), u64::from(second), 0);
             });
         }
-        format!("{:?}", story.accumulator.phases).len()
+        format!("{:?}", run.accumulator().phases).len()
     };
     assert!(size(2000) < size(20) + 100);
 }
@@ -296,8 +311,35 @@ fn a_summary_of_before_phases_had_figures_is_still_read() {
     let old = r#"{"id": "1", "name": "a", "parent": null, "start_seconds": 0.5,
         "duration_seconds": 1.0, "cpu_time_seconds": null, "largest_process_bytes": null}"#;
     let phase: Phase = serde_json::from_str(old).unwrap();
-    assert!(phase.figures.is_empty());
+    assert!(phase.figures.iter().next().is_none());
     let event = r#"{"seconds":1.0,"event":"phase_end","id":"1"}"#;
     let entry: crate::record::Entry = serde_json::from_str(event).unwrap();
     assert_eq!(entry, crate::record::Entry::new(Duration::from_secs(1), end("1")));
+}
+
+#[test]
+fn many_phases_are_listed_up_to_a_number_and_are_all_in_the_statistics() {
+    let mut run = FakeRun::new();
+    for number in 0..3_000 {
+        let (id, at) = (number.to_string(), f64::from(number));
+        run.phase_starts(at, &id, "loop").phase_ends(at + 0.5, &id).sample(at + 0.75, |_| {});
+    }
+    let summary = run.summary();
+    assert_eq!(summary.phases.len(), MOST_LISTED);
+    assert_eq!(summary.phases_not_listed, 3_000 - MOST_LISTED as u64);
+    let [named] = &summary.named_phases()[..] else { panic!("one name") };
+    assert_eq!((named.count, named.total_seconds), (3_000, 1_500.0));
+}
+
+#[test]
+fn open_phases_are_followed_up_to_a_number_and_the_others_are_counted() {
+    let mut run = FakeRun::new();
+    for id in 0..100_000 {
+        run.phase_starts(1.0, &id.to_string(), "open");
+    }
+    run.sample(2.0, |_| {});
+    let summary = run.summary();
+    assert_eq!(summary.phases.len(), MOST_OPEN);
+    let faults = &summary.monitor.faults;
+    assert!(faults.iter().any(|one| one.contains("99000 phases are in no figure")), "{faults:?}");
 }

@@ -4,13 +4,14 @@ use super::look::{Boundary, Look, Rise, rise};
 use crate::host::wait::{End, Usage};
 use crate::record::events::Account;
 use crate::sample::ProcessId;
-use crate::summary::alive::{Levels, Sums};
+use crate::summary::alive::{Levels, Sums, is_near};
 use crate::summary::ceiling::Ceilings;
 use crate::summary::curve::{Mean, Peak, Rate};
+use crate::summary::helpers::Helpers;
 
 /// One phase, under way or ended. Its size does not depend on how long it lasted.
 #[derive(Debug)]
-pub struct Window {
+pub(crate) struct Window {
     pub id: String,
     pub name: String,
     pub parent: Option<String>,
@@ -23,6 +24,9 @@ pub struct Window {
     pub command: Option<ProcessId>,
     /// Whether phases that are neither around it nor inside it ran at the same time.
     pub shared: bool,
+    /// What `weigh mark` and `weigh phase` inside it have used themselves.
+    pub helpers: Helpers,
+    /// What its command used, without them.
     pub usage: Option<Usage>,
     pub account: Option<Account>,
     pub exit: Option<End>,
@@ -32,10 +36,13 @@ pub struct Window {
 
 /// Peaks during a phase: of its command's processes when it has one, else of the whole run.
 #[derive(Debug, Default)]
-pub struct Extent {
+pub(crate) struct Extent {
     pub levels: Levels,
     /// The largest single process.
     pub largest: Peak,
+    /// When its processes were last sampled; 0 before the first time.
+    pub sampled_at: f64,
+    /// Resident memory over time, each shared page counted once.
     pub memory: Mean,
     /// CPU time from look to look.
     pub cores: Rate,
@@ -47,19 +54,24 @@ pub struct Extent {
 
 impl Extent {
     /// Forgets all but what bounds the whole run: from here on the command alone counts.
-    pub fn begin_with_the_command(&mut self, members: u64) {
+    pub(crate) fn begin_with_the_command(&mut self, members: u64) {
         let ceilings = std::mem::take(&mut self.ceilings);
         *self = Extent { ceilings, members, ..Extent::default() };
     }
 
     /// Takes in what was seen at a look.
-    pub fn see(&mut self, seen: &Seen, at: f64) {
+    pub(crate) fn see(&mut self, seen: &Seen, at: f64) {
         seen.sums.into_part(&mut self.levels, at);
         if let Some(largest) = seen.largest {
-            self.largest.see(largest as f64, at);
+            match seen.is_largest_now() {
+                true => self.largest.see(largest as f64, at),
+                // A high-water mark that no sample met.
+                false => self.largest.see_between(largest as f64, self.sampled_at, at),
+            }
         }
-        if let Some(memory) = seen.sums.memory {
-            self.memory.see(memory, at);
+        self.sampled_at = at;
+        if let Some(memory) = seen.sums.resident_once() {
+            self.memory.see_memory(memory, at);
         }
         if let Some(cpu) = seen.cpu {
             self.cores.see(cpu, at);
@@ -69,15 +81,23 @@ impl Extent {
 
 /// What was seen at a look of the processes that count for a phase.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     pub sums: Sums,
     pub largest: Option<u64>,
+    /// The largest resident memory of one of them now.
+    pub resident: Option<u64>,
     pub cpu: Option<f64>,
+}
+
+impl Seen {
+    fn is_largest_now(&self) -> bool {
+        is_near(self.largest.unwrap_or(0), self.resident.unwrap_or(0))
+    }
 }
 
 /// How much the run's counters rose during a phase.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// By the run's task clock.
     pub clock: Option<Rise>,
     /// By the sum over processes.
@@ -93,7 +113,7 @@ pub struct Measured {
 
 impl Measured {
     /// From the looks around both ends, on a machine with so many cores.
-    pub fn between(start: &Boundary, end: &Boundary, cores: f64) -> Measured {
+    pub(crate) fn between(start: &Boundary, end: &Boundary, cores: f64) -> Measured {
         let of = |counter: fn(&Look) -> Option<f64>| rise(start, end, counter, Some(cores));
         let part = |counter: fn(&Look) -> f64| {
             rise(start, end, |look| Some(counter(look)), Some(cores)).map_or(0.0, |rise| rise.value)
@@ -108,5 +128,24 @@ impl Measured {
             elsewhere: (last.elsewhere - start.before.elsewhere).max(0.0),
             alive: start.after.unwrap_or(start.before).alive.max(last.alive),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn high_water_mark_of_a_phase_is_of_the_time_between_two_samples() {
+        let mut extent = Extent::default();
+        let seen = |largest, resident| Seen {
+            largest: Some(largest),
+            resident: Some(resident),
+            ..Seen::default()
+        };
+        extent.see(&seen(50, 50), 1.0);
+        assert_eq!((extent.largest.at, extent.largest.after), (1.0, None));
+        extent.see(&seen(900, 60), 2.0);
+        assert_eq!((extent.largest.at, extent.largest.after), (2.0, Some(1.0)));
     }
 }

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 
 use super::running::{Running, Sizes, mean_cores};
 use super::{OTHERS, Tool};
+use crate::summary::figure::Method;
 use crate::summary::looks::Looks;
+use crate::summary::own_cpu::CpuTimes;
 
 /// Nobody reads a longer list.
 pub(super) const MOST_TOOLS: usize = 200;
@@ -41,6 +43,8 @@ pub(super) struct List {
     looks: u64,
     looked: Looks,
     others: Others,
+    /// Cores there are.
+    cores: f64,
     /// How long the list may be before it is cut again.
     room: usize,
 }
@@ -54,9 +58,9 @@ struct Others {
 }
 
 impl List {
-    /// No tools yet, of a run that is looked at like this.
-    pub(super) fn new(looked: Looks) -> List {
-        List { looked, ..List::default() }
+    /// No tools yet, of a run on so many cores that is looked at like this.
+    pub(super) fn new(looked: Looks, cores: f64) -> List {
+        List { looked, cores, ..List::default() }
     }
 
     /// A moment that somebody may have been born at who was not there at the last look and is
@@ -96,9 +100,19 @@ impl List {
         &self.list[place].tool.name
     }
 
-    /// One of its processes used CPU time.
-    pub(super) fn used(&mut self, place: usize, seconds: [f64; 2]) {
-        self.touched(place).used(seconds);
+    /// One of its processes used CPU time, from a moment to another.
+    pub(super) fn used(&mut self, place: usize, seconds: CpuTimes, (from, to): (f64, f64)) {
+        let from = from.max(self.looked.certain());
+        let earlier = match self.looked.in_rounds() {
+            true => self.looked.share_before(from, to),
+            false => 0.0,
+        };
+        self.touched(place).used(seconds, earlier);
+    }
+
+    /// What one of its processes used after its last sample is not known.
+    pub(super) fn is_sampled(&mut self, place: usize) {
+        self.list[place].is_sampled = true;
     }
 
     /// One of its processes had this size.
@@ -146,7 +160,7 @@ impl List {
         for place in self.touched.drain(..) {
             let running = &mut self.list[place];
             running.is_touched = false;
-            running.looked_at(self.looks, at, self.looked.last());
+            running.looked_at(self.looks, at, &self.looked);
         }
         self.looked.look(at);
     }
@@ -177,7 +191,7 @@ impl List {
                 kept.push(running);
             } else {
                 self.by_name.remove(&running.tool.name);
-                self.others.add(running, self.looks);
+                self.others.add(running, self.looks, self.cores);
             }
         }
         for (place, running) in kept.iter().enumerate() {
@@ -197,9 +211,9 @@ impl List {
         if self.list.len() > MOST_TOOLS {
             self.cut(|_| false);
         }
-        let looks = self.looks;
+        let (looks, cores) = (self.looks, self.cores);
         let mut tools: Vec<Tool> =
-            self.list.into_iter().map(|running| running.finish(duration, looks)).collect();
+            self.list.into_iter().map(|running| running.finish(duration, looks, cores)).collect();
         tools.sort_by(|a, b| {
             let cpu = |tool: &Tool| tool.cpu_time_seconds.unwrap_or(0.0);
             let size = b.instance_memory_peak_bytes.cmp(&a.instance_memory_peak_bytes);
@@ -211,11 +225,11 @@ impl List {
 }
 
 impl Others {
-    fn add(&mut self, running: Running, looks: u64) {
+    fn add(&mut self, running: Running, looks: u64, cores: f64) {
         let (came, went) = running.span();
         let before = self.span.unwrap_or((came, went));
         self.span = Some((came.min(before.0), went.max(before.1)));
-        let one = running.finish(f64::INFINITY, looks);
+        let one = running.finish(f64::INFINITY, looks, cores);
         let sum = &mut self.tool;
         sum.programs += 1;
         sum.instances += one.instances;
@@ -226,6 +240,10 @@ impl Others {
             (&mut sum.cpu_system_seconds, one.cpu_system_seconds),
         ] {
             *sum = seconds.map(|seconds| sum.unwrap_or(0.0) + seconds).or(*sum);
+        }
+        // What is sampled of one is of all.
+        if sum.cpu_time_method != Some(Method::Sampled) {
+            sum.cpu_time_method = one.cpu_time_method.or(sum.cpu_time_method);
         }
         for (largest, size) in [
             (&mut sum.instance_memory_peak_bytes, one.instance_memory_peak_bytes),

@@ -20,9 +20,11 @@ use std::collections::hash_map::Entry as Place;
 
 use serde::{Deserialize, Serialize};
 
+use super::figure::Method;
 use super::looks::Looks;
 use super::main_exit::MainExit;
-use crate::collect::process::{ProcessCpu, ProcessMemory};
+use super::own_cpu::{OwnCpu, difference};
+use crate::collect::process::{Doing, ProcessMemory, ProcessState};
 use crate::host::wait::Usage;
 use crate::record::{Entry, Event, Manifest};
 use crate::sample::{CLOCK_TICKS, Entity, ProcessId, Table, program_name};
@@ -50,8 +52,12 @@ pub struct Tool {
     pub samples: u64,
     /// From the first coming to the last going.
     pub duration_seconds: Option<f64>,
-    /// CPU time of its processes while they ran it, as far as they were seen.
+    /// CPU time of its processes while they ran it, as far as they were sampled.
     pub cpu_time_seconds: Option<f64>,
+    /// Exact when the end of each of its processes told all it used; else sampled, and what a
+    /// process used after its last sample is not in it. Estimated when the recording has lost who
+    /// ran what, or was changed.
+    pub cpu_time_method: Option<Method>,
     /// The same in user mode.
     pub cpu_user_seconds: Option<f64>,
     /// The same in the kernel.
@@ -65,9 +71,10 @@ pub struct Tool {
     /// The largest private memory (USS) of one of them.
     pub instance_uss_peak_bytes: Option<u64>,
     /// The largest sum of their sizes at one moment: proportional where that is known, and
-    /// else resident.
+    /// else resident; never below the largest of them.
     pub memory_peak_bytes: Option<u64>,
-    /// The largest sum of resident memory, shared pages counted for each.
+    /// The largest sum of resident memory, shared pages counted for each; never below the
+    /// largest of them.
     pub memory_rss_peak_bytes: Option<u64>,
     /// The largest sum of proportional memory (PSS).
     pub memory_pss_peak_bytes: Option<u64>,
@@ -113,8 +120,9 @@ struct Member {
     tool: usize,
     /// Whether there was a row about it.
     is_seen: bool,
-    /// Its CPU time when it was last looked at: user and system.
-    cpu: Option<[f64; 2]>,
+    /// Its CPU time when it was last sampled, and when that was, or when it started.
+    cpu: OwnCpu,
+    looked: f64,
     rss: Option<u64>,
     pss: Option<u64>,
     uss: Option<u64>,
@@ -125,12 +133,13 @@ struct Member {
 impl Tools {
     /// Of a run that is about to begin.
     pub(crate) fn of(manifest: &Manifest) -> Tools {
+        let looks = Looks::new(manifest.is_merged());
         Tools {
             zero: manifest.zero(),
             main_exit: MainExit::of(&manifest.mains()),
             main_tools: HashMap::new(),
             members: HashMap::new(),
-            list: List::new(Looks::new(manifest.is_merged())),
+            list: List::new(looks, machine_cores(manifest)),
         }
     }
 
@@ -143,10 +152,10 @@ impl Tools {
                 // Its introduction is lost.
                 Place::Vacant(place) => {
                     let born = self.list.possible(born(*id, self.zero), at);
-                    place.insert(Member { tool: self.list.joined("?", born), ..Member::default() })
+                    place.insert(Member::new(self.list.joined("?", born), born))
                 }
             };
-            member.renew(table, row, &mut self.list);
+            member.renew(table, row, at, &mut self.list);
             self.main_exit.row(*id, table, row);
         }
         // Only now: in the middle of a tick some are as they were and some as they are.
@@ -172,11 +181,10 @@ impl Tools {
             }
             Event::ProcessExit { pid, started, usage, cpu_seconds, memory_peak_bytes, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.clocked(id, *cpu_seconds);
                 if let Some(member) = self.members.get(&id) {
                     self.list.grew(member.tool, *memory_peak_bytes);
                 }
-                self.ended(id, usage.as_ref(), at);
+                self.ended(id, usage.as_ref(), *cpu_seconds, at);
             }
             Event::RunEnd(end) => {
                 for (main, size) in self.main_exit.own(end) {
@@ -197,37 +205,35 @@ impl Tools {
             Place::Occupied(place) => {
                 let member = place.into_mut();
                 self.list.left(member.tool, &member.counted, member.is_seen, at);
+                // Where one program ends and the next begins is between two samples.
+                self.list.is_sampled(member.tool);
                 // What the last program had is not this one's.
-                let Member { is_seen, cpu, .. } = *member;
+                let Member { is_seen, cpu, looked, .. } = *member;
                 let tool = self.list.joined(tool, at);
-                *member = Member { tool, is_seen, cpu, ..Member::default() };
+                self.list.is_sampled(tool);
+                *member = Member { is_seen, cpu, ..Member::new(tool, looked) };
                 if is_seen {
                     self.list.seen(tool);
                 }
             }
             Place::Vacant(place) => {
                 let born = self.list.possible(born(id, self.zero), at);
-                place.insert(Member { tool: self.list.joined(tool, born), ..Member::default() });
+                place.insert(Member::new(self.list.joined(tool, born), born));
             }
         }
     }
 
-    /// A clock that outlived a process says what it used in all: what was not seen of it is in
-    /// user mode, for all that is known.
-    fn clocked(&mut self, id: ProcessId, seconds: Option<f64>) {
-        let Some((member, seconds)) = self.members.get_mut(&id).zip(seconds) else { return };
-        let [user, system] = member.cpu.unwrap_or_default();
-        let unseen = (seconds - user - system).max(0.0);
-        member.cpu = Some([user + unseen, system]);
-        self.list.used(member.tool, [unseen, 0.0]);
-    }
-
-    fn ended(&mut self, id: ProcessId, usage: Option<&Usage>, at: f64) {
+    fn ended(&mut self, id: ProcessId, usage: Option<&Usage>, clock: Option<f64>, at: f64) {
         let Some(member) = self.members.remove(&id) else { return };
+        let cpu = member.cpu.ended(usage, clock, at);
+        if let Some(cpu) = cpu {
+            let before = member.cpu.sampled().unwrap_or_default();
+            self.list.used(member.tool, difference(cpu.times, before), (member.looked, at));
+        }
+        if !cpu.is_some_and(|cpu| cpu.is_exact) {
+            self.list.is_sampled(member.tool);
+        }
         if let Some(usage) = usage {
-            if member.cpu.is_none() {
-                self.list.used(member.tool, [usage.user_seconds, usage.system_seconds]);
-            }
             if self.main_exit.ended(id, usage) {
                 self.main_tools.insert(id, self.list.name(member.tool).to_owned());
             } else if !member.is_seen {
@@ -243,6 +249,14 @@ impl Tools {
     }
 }
 
+/// The cores of the machine, or of all machines; no bound where that is not known.
+pub(crate) fn machine_cores(manifest: &Manifest) -> f64 {
+    match manifest.host.cores {
+        0 => f64::INFINITY,
+        cores => f64::from(cores),
+    }
+}
+
 /// When a process was started, in seconds since the run began, as near as the kernel says.
 pub(crate) fn born(id: ProcessId, zero: u64) -> f64 {
     (id.started as f64 - zero as f64) / CLOCK_TICKS
@@ -254,20 +268,48 @@ pub(crate) fn possible(share: Option<u64>, rss: Option<u64>) -> Option<u64> {
     share.map(|share| rss.map_or(share, |rss| share.min(rss)))
 }
 
+/// The memory of a process in its row; `None` where it has none.
+///
+/// A zombie has a resident size of 0, and so has a process in the middle of an exec: its memory
+/// is gone, which says nothing of what it had.
+pub(crate) fn memory_held(table: &Table, row: usize) -> Option<ProcessMemory> {
+    Some(table.get::<ProcessMemory>(row)).filter(|memory| memory.rss != Some(0))
+}
+
+/// Whether a process has exited and was not reaped yet.
+pub(crate) fn has_exited(state: &ProcessState) -> bool {
+    state.doing == Some(Doing::ZOMBIE)
+}
+
 impl Member {
+    /// A process that runs a tool and was started then.
+    fn new(tool: usize, born: f64) -> Member {
+        Member { tool, looked: born, ..Member::default() }
+    }
+
     /// Takes in a row about it.
-    fn renew(&mut self, table: &Table, row: usize, list: &mut List) {
+    fn renew(&mut self, table: &Table, row: usize, at: f64, list: &mut List) {
         if !std::mem::replace(&mut self.is_seen, true) {
             list.seen(self.tool);
         }
-        let cpu = table.get::<ProcessCpu>(row);
-        if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
-            let before = self.cpu.unwrap_or_default();
-            let now = [user.max(before[0]), system.max(before[1])];
-            self.cpu = Some(now);
-            list.used(self.tool, [now[0] - before[0], now[1] - before[1]]);
+        if let Some(used) = self.cpu.row(table, row, at) {
+            list.used(self.tool, used, (self.looked, at));
+            self.looked = at;
         }
-        let memory = table.get::<ProcessMemory>(row);
+        let now = self.sizes(table, row, list);
+        if now != self.counted {
+            list.resized(self.tool, &self.counted, &now);
+            self.counted = now;
+        }
+    }
+
+    /// What it has now, by its row and, where that has nothing, by the one before.
+    fn sizes(&mut self, table: &Table, row: usize, list: &mut List) -> Sizes {
+        let threads = table.get::<ProcessState>(row).threads.or(self.counted.threads);
+        let Some(memory) = memory_held(table, row) else {
+            (self.rss, self.pss, self.uss) = (None, None, None);
+            return Sizes { threads, ..Sizes::default() };
+        };
         list.grew(self.tool, memory.peak.max(memory.rss));
         list.private(self.tool, memory.uss);
         self.rss = memory.rss.or(self.rss);
@@ -275,10 +317,6 @@ impl Member {
         self.uss = memory.uss.or(self.uss);
         let (rss, pss, uss) =
             (self.rss, possible(self.pss, self.rss), possible(self.uss, self.rss));
-        let now = Sizes { rss, pss, uss, size: pss.or(rss) };
-        if now != self.counted {
-            list.resized(self.tool, &self.counted, &now);
-            self.counted = now;
-        }
+        Sizes { rss, pss, uss, size: pss.or(rss), threads }
     }
 }

@@ -36,8 +36,11 @@ use kfd::Kfd;
 use sensor::Look;
 use using::User;
 
-/// Descriptors that are kept of cards: all files of eight of them.
-const KEPT: usize = 160;
+/// Descriptors that are kept open of cards: all files of eight of them.
+const OF_CARDS: usize = 160;
+
+/// Descriptors that are kept open of cards and of the processes that use them.
+pub(super) const KEPT: usize = OF_CARDS + clients::KEPT;
 
 /// Whether there is such a card.
 pub(super) fn probe(host: &Host) -> Probe {
@@ -91,7 +94,7 @@ struct Cards {
 
 impl Cards {
     fn find(proc: Dir, sys: Dir, wanted: Option<&[String]>, visible: Option<&Visible>) -> Cards {
-        let allowance = Descriptors::at_most(KEPT);
+        let allowance = Descriptors::at_most(OF_CARDS);
         let (mut buffer, mut trouble) = (Vec::new(), Vec::new());
         let mut look = Look { sys: &sys, buffer: &mut buffer, trouble: &mut trouble };
         let mut found: Vec<(Card, Gpu)> = Vec::new();

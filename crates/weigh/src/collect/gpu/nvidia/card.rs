@@ -114,8 +114,10 @@ impl Card {
         read.power.energy_sampled = read.power.energy_sampled.or(added_up);
         let utilization = read.activity.utilization;
         let of_card = OfCard { newest: self.sums[0].newest_at(at), utilization };
-        let processes = if self.is_divided { None } else { self.users(at, of_card, room, users) };
-        CardRead { activity: GpuActivity { processes, ..read.activity }, ..read }
+        let counted = if self.is_divided { None } else { self.users(at, of_card, room, users) };
+        let (processes, processes_computing) = counted.unzip();
+        let activity = GpuActivity { processes, processes_computing, ..read.activity };
+        CardRead { activity, ..read }
     }
 
     /// Asks what its link to the machine carries. The driver counts for 20 ms each, and whoever
@@ -171,18 +173,21 @@ impl Card {
         }
     }
 
-    /// The processes on it: how many, when that is known. Who computes is most of it: without that
-    /// list, nobody knows.
+    /// The processes on it: how many, and how many of them compute, when that is known. Who
+    /// computes is most of it: without that list, nobody knows.
     fn users(
         &mut self,
         at: Duration,
         of_card: OfCard,
         room: &mut Room,
         into: &mut Vec<UserRead>,
-    ) -> Option<u64> {
+    ) -> Option<(u64, u64)> {
         let (device, asking, users) = (self.device, &mut self.asking, &mut self.users);
         users.begin();
-        let computing = asking.ask(|| device.computing(room)).map(|them| users.meet(them));
+        let computing = asking.ask(|| device.computing(room)).map(|them| {
+            users.meet(them);
+            users.count()
+        });
         asking
             .ask(|| device.computing_together(room))
             .into_iter()
@@ -197,7 +202,7 @@ impl Card {
             users.peaks(|pid| device.memory_peak(pid).ok().flatten());
         }
         into.extend(users.on(self.name));
-        computing.map(|()| users.count())
+        computing.map(|computing| (users.count(), computing))
     }
 }
 

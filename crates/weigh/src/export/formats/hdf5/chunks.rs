@@ -19,7 +19,7 @@ const CHUNKS: u8 = 1;
 
 /// The index of one dataset.
 #[derive(Default)]
-pub struct ChunkIndex {
+pub(super) struct ChunkIndex {
     /// The last node of each level; leaves first.
     levels: Vec<Node>,
 }
@@ -45,7 +45,7 @@ struct Key {
 
 impl ChunkIndex {
     /// Notes a chunk that comes after all others.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         space: &mut Space,
         first_row: u64,
@@ -56,7 +56,7 @@ impl ChunkIndex {
     }
 
     /// Writes the nodes that are open; the address of the root, for chunks up to this row.
-    pub fn finish(mut self, space: &mut Space, end_row: u64) -> io::Result<u64> {
+    pub(super) fn finish(mut self, space: &mut Space, end_row: u64) -> io::Result<u64> {
         let end = Key { stored_size: 0, first_row: end_row };
         let mut root = NOWHERE;
         let mut level = 0;
@@ -74,7 +74,7 @@ impl ChunkIndex {
 
     /// How many nodes are not written yet.
     #[cfg(test)]
-    pub fn nodes_in_memory(&self) -> usize {
+    pub(super) fn nodes_in_memory(&self) -> usize {
         self.levels.len()
     }
 

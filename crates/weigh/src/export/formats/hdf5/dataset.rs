@@ -26,7 +26,7 @@ const LAYOUT: u16 = 0x08;
 const FILTERS: u16 = 0x0b;
 
 /// A dataset that rows are added to.
-pub struct Dataset {
+pub(super) struct Dataset {
     slots: Vec<Slot>,
     row_size: usize,
     chunk_rows: usize,
@@ -42,7 +42,11 @@ pub struct Dataset {
 
 impl Dataset {
     /// An empty one, made for these rows; `whole` when no others will follow.
-    pub fn new(schema: &Schema, held: &[RecordBatch], whole: bool) -> Result<Dataset, Cause> {
+    pub(super) fn new(
+        schema: &Schema,
+        held: &[RecordBatch],
+        whole: bool,
+    ) -> Result<Dataset, Cause> {
         let slots = slots(schema, held)?;
         let row_size: usize = slots.iter().map(|slot| slot.stored.size()).sum();
         let mut chunk_rows = CHUNK_SIZE / row_size.max(1);
@@ -64,7 +68,7 @@ impl Dataset {
     }
 
     /// Adds rows.
-    pub fn append(&mut self, space: &mut Space, batch: &RecordBatch) -> Result<(), Cause> {
+    pub(super) fn append(&mut self, space: &mut Space, batch: &RecordBatch) -> Result<(), Cause> {
         let columns = Column::all(batch)?;
         if columns.len() != self.slots.len() {
             return Err("rows with other columns than their table".into());
@@ -86,7 +90,12 @@ impl Dataset {
     }
 
     /// Writes what is left; the address of the dataset's header.
-    pub fn finish(mut self, space: &mut Space, name: &str, schema: &Schema) -> Result<u64, Cause> {
+    pub(super) fn finish(
+        mut self,
+        space: &mut Space,
+        name: &str,
+        schema: &Schema,
+    ) -> Result<u64, Cause> {
         self.end_chunk(space)?;
         let chunks = self.rows.next_multiple_of(self.chunk_rows as u64);
         let index = std::mem::take(&mut self.index).finish(space, chunks)?;

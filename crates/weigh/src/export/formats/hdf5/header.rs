@@ -9,16 +9,16 @@ const SCALAR: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
 
 /// A header, as its messages are added.
 #[derive(Default)]
-pub struct ObjectHeader {
+pub(super) struct ObjectHeader {
     messages: Vec<u8>,
     count: u16,
 }
 
 /// Text as the value of an attribute; it may not be empty, as HDF5 has no empty type.
-pub struct Text<'a>(pub &'a str);
+pub(super) struct Text<'a>(pub &'a str);
 
 /// The value of an attribute: its type and its bytes.
-pub trait Value {
+pub(super) trait Value {
     /// How it is stored.
     fn stored(&self) -> Stored;
     /// What is stored.
@@ -47,7 +47,7 @@ impl Value for i64 {
 
 impl ObjectHeader {
     /// Adds a message of this type.
-    pub fn message(&mut self, kind: u16, body: &[u8]) -> Result<(), Cause> {
+    pub(super) fn message(&mut self, kind: u16, body: &[u8]) -> Result<(), Cause> {
         let size = body.len().next_multiple_of(8);
         let size = u16::try_from(size).map_err(|_| "more than 64 KiB in an HDF5 header message")?;
         self.count = self.count.checked_add(1).ok_or("too many HDF5 header messages")?;
@@ -59,7 +59,7 @@ impl ObjectHeader {
     }
 
     /// Adds an attribute (IV.A.2.m, version 1).
-    pub fn attribute(&mut self, name: &str, value: impl Value) -> Result<(), Cause> {
+    pub(super) fn attribute(&mut self, name: &str, value: impl Value) -> Result<(), Cause> {
         let datatype = value.stored().datatype();
         let mut body = vec![1, 0];
         for size in [name.len() + 1, datatype.len(), SCALAR.len()] {
@@ -75,7 +75,7 @@ impl ObjectHeader {
     }
 
     /// The header as it is in the file.
-    pub fn bytes(&self) -> Result<Vec<u8>, Cause> {
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, Cause> {
         let mut bytes = vec![1, 0];
         bytes.extend_from_slice(&self.count.to_le_bytes());
         let references = 1u32;

@@ -49,7 +49,7 @@ use root::Link;
 use space::Space;
 
 /// Tables as datasets of one HDF5 file.
-pub struct Hdf5 {
+pub(super) struct Hdf5 {
     space: Space,
     links: Vec<Link>,
     open: Option<Open>,
@@ -66,7 +66,7 @@ struct Open {
 
 impl Hdf5 {
     /// Into this file, which is empty and can be written anywhere.
-    pub fn create(file: File) -> Result<Hdf5, Cause> {
+    pub(super) fn create(file: File) -> Result<Hdf5, Cause> {
         let mut space = Space::new(file);
         space.reserve(root::SUPERBLOCK_SIZE);
         Ok(Hdf5 { space, links: Vec::new(), open: None })

@@ -7,13 +7,13 @@ use super::header::{ObjectHeader, Text};
 use super::space::{NOWHERE, Space};
 
 /// The size of what the file begins with.
-pub const SUPERBLOCK_SIZE: usize = 96;
+pub(super) const SUPERBLOCK_SIZE: usize = 96;
 /// Half the children of a node of the group's tree.
 const INTERNAL_K: u16 = 16;
 const SYMBOL_TABLE: u16 = 0x11;
 
 /// A dataset of the root group.
-pub struct Link {
+pub(super) struct Link {
     /// Its name.
     pub name: String,
     /// The address of its object header.
@@ -21,7 +21,7 @@ pub struct Link {
 }
 
 /// Writes the root group and the superblock; the file is whole then.
-pub fn write(space: &mut Space, mut links: Vec<Link>) -> Result<(), Cause> {
+pub(super) fn write(space: &mut Space, mut links: Vec<Link>) -> Result<(), Cause> {
     links.sort_by(|a, b| a.name.cmp(&b.name));
     // How many names a leaf of the tree holds is up to the file: here all fit into one.
     let leaf_k = u16::try_from(links.len().div_ceil(2).max(4))?;

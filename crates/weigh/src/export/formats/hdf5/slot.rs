@@ -21,7 +21,7 @@ const SHORTEST_WORD: usize = 32;
 const NOT_A_TIME: i64 = i64::MIN;
 
 /// A column within a row.
-pub struct Slot {
+pub(super) struct Slot {
     /// Its name.
     pub name: String,
     /// Its type in the file.
@@ -32,7 +32,7 @@ pub struct Slot {
 
 /// A type in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
+pub(super) enum Stored {
     /// int64.
     I64,
     /// uint32.
@@ -46,7 +46,7 @@ pub enum Stored {
 }
 
 /// The places of all columns; texts are as wide as these rows need.
-pub fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, Cause> {
+pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, Cause> {
     let fields = schema.fields();
     let keys = fields.iter().skip(1).take_while(|field| KEYS.contains(&field.name().as_str()));
     let keys = 1..1 + keys.count();
@@ -91,7 +91,7 @@ fn cut(text: &str) -> &str {
 
 impl Stored {
     /// Bytes in a row.
-    pub fn size(self) -> usize {
+    pub(super) fn size(self) -> usize {
         match self {
             Stored::U32 => 4,
             Stored::I64 | Stored::U64 | Stored::F64 => 8,
@@ -100,7 +100,7 @@ impl Stored {
     }
 
     /// The datatype message (IV.A.2.d, version 1).
-    pub fn datatype(self) -> Vec<u8> {
+    pub(super) fn datatype(self) -> Vec<u8> {
         let size = self.size() as u32;
         // Class and version, bits of the class, size, properties of the class.
         let (class, bits, properties): (u8, [u8; 3], Vec<u8>) = match self {
@@ -123,7 +123,7 @@ impl Slot {
     /// Puts cells of a column into the planes of this slot: the first bytes of all rows, then
     /// the second ones, and so on, which is what the shuffle filter makes of rows. `stride` is
     /// the length of a plane, `at` the first row in it.
-    pub fn fill(
+    pub(super) fn fill(
         &self,
         planes: &mut [u8],
         stride: usize,

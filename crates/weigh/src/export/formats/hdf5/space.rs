@@ -4,40 +4,40 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
 /// The address of nothing.
-pub const NOWHERE: u64 = u64::MAX;
+pub(super) const NOWHERE: u64 = u64::MAX;
 
 /// A file that grows at its end.
-pub struct Space {
+pub(super) struct Space {
     file: File,
     end: u64,
 }
 
 impl Space {
     /// All of this file.
-    pub fn new(file: File) -> Space {
+    pub(super) fn new(file: File) -> Space {
         Space { file, end: 0 }
     }
 
     /// Where the file ends now.
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.end
     }
 
     /// The address of so many bytes, to be written later.
-    pub fn reserve(&mut self, size: usize) -> u64 {
+    pub(super) fn reserve(&mut self, size: usize) -> u64 {
         let address = self.end;
         self.end += size as u64;
         address
     }
 
     /// Writes into room that was reserved.
-    pub fn write_at(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn write_at(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(address))?;
         self.file.write_all(bytes)
     }
 
     /// Writes at the end; the address of what was written.
-    pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let address = self.reserve(bytes.len());
         self.write_at(address, bytes)?;
         Ok(address)

@@ -10,7 +10,7 @@ const LONGEST_LITERAL: usize = 128;
 
 /// A truth for each row.
 #[derive(Debug, Default)]
-pub struct Bits {
+pub(super) struct Bits {
     bytes: Vec<u8>,
     rows: u64,
     set: u64,
@@ -18,7 +18,7 @@ pub struct Bits {
 
 impl Bits {
     /// One more row.
-    pub fn push(&mut self, bit: bool) {
+    pub(super) fn push(&mut self, bit: bool) {
         let place = (self.rows % 8) as u32;
         if place == 0 {
             self.bytes.push(0);
@@ -31,22 +31,22 @@ impl Bits {
     }
 
     /// How many rows are true.
-    pub fn set(&self) -> u64 {
+    pub(super) fn set(&self) -> u64 {
         self.set
     }
 
     /// Whether every row is true.
-    pub fn all(&self) -> bool {
+    pub(super) fn all(&self) -> bool {
         self.set == self.rows
     }
 
     /// Memory in use.
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.bytes.len()
     }
 
     /// The bits as the file has them.
-    pub fn encoded(&self) -> Vec<u8> {
+    pub(super) fn encoded(&self) -> Vec<u8> {
         byte_runs(&self.bytes)
     }
 }

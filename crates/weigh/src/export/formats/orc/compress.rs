@@ -9,18 +9,18 @@ use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
 
 /// What a chunk holds at most. Chunks are compressed alone: larger ones gain little.
-pub const BLOCK: usize = 256 * 1024;
+pub(super) const BLOCK: usize = 256 * 1024;
 
 /// Zstandard, for one chunk after the other, at its default level.
 #[derive(Default)]
-pub struct Chunks {
+pub(super) struct Chunks {
     zstd: Compressor<'static>,
     packed: Vec<u8>,
 }
 
 impl Chunks {
     /// Appends these bytes as chunks; no bytes make no chunk.
-    pub fn append(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn append(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         for block in bytes.chunks(BLOCK) {
             self.packed.clear();
             self.packed.reserve(compress_bound(block.len()));
@@ -36,11 +36,11 @@ impl Chunks {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// What each chunk holds.
-    pub fn unpacked(mut bytes: &[u8]) -> Vec<Vec<u8>> {
+    pub(crate) fn unpacked(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while !bytes.is_empty() {
             let header = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);

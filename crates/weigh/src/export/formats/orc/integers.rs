@@ -34,7 +34,7 @@ const DELTA: u8 = 0b11;
 
 /// A stream of whole numbers. Where they have no sign, none may be negative.
 #[derive(Debug)]
-pub struct Integers {
+pub(super) struct Integers {
     signed: bool,
     waiting: Vec<i64>,
     out: Vec<u8>,
@@ -42,17 +42,17 @@ pub struct Integers {
 
 impl Integers {
     /// Numbers that may be negative.
-    pub fn signed() -> Integers {
+    pub(super) fn signed() -> Integers {
         Integers { signed: true, waiting: Vec::new(), out: Vec::new() }
     }
 
     /// Numbers that never are.
-    pub fn unsigned() -> Integers {
+    pub(super) fn unsigned() -> Integers {
         Integers { signed: false, ..Integers::signed() }
     }
 
     /// One more.
-    pub fn push(&mut self, number: i64) {
+    pub(super) fn push(&mut self, number: i64) {
         self.waiting.push(number);
         if self.waiting.len() == LONGEST_RUN {
             self.flush();
@@ -60,12 +60,12 @@ impl Integers {
     }
 
     /// Memory in use.
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         self.out.len()
     }
 
     /// The numbers so far as the file has them; the stream is empty again.
-    pub fn take(&mut self) -> Vec<u8> {
+    pub(super) fn take(&mut self) -> Vec<u8> {
         self.flush();
         std::mem::take(&mut self.out)
     }

@@ -32,7 +32,7 @@ const STRIPE_BYTES: usize = 16 * 1024 * 1024;
 const STEP: usize = 16 * 1024;
 
 /// One table as ORC.
-pub struct Orc<W> {
+pub(super) struct Orc<W> {
     out: W,
     chunks: Chunks,
     columns: Vec<StripeColumn>,
@@ -45,7 +45,7 @@ pub struct Orc<W> {
 
 impl<W: Write> Orc<W> {
     /// Into this file.
-    pub fn new(out: W) -> Orc<W> {
+    pub(super) fn new(out: W) -> Orc<W> {
         Orc {
             out,
             chunks: Chunks::default(),

@@ -8,34 +8,34 @@ const LENGTH_FIRST: u64 = 2;
 
 /// A message as it is in the file.
 #[derive(Debug, Default)]
-pub struct Message(Vec<u8>);
+pub(super) struct Message(Vec<u8>);
 
 impl Message {
     /// A whole number, an enumeration or a truth.
-    pub fn number(&mut self, field: u64, value: u64) {
+    pub(super) fn number(&mut self, field: u64, value: u64) {
         varint(&mut self.0, field << 3 | VARINT);
         varint(&mut self.0, value);
     }
 
     /// A text.
-    pub fn text(&mut self, field: u64, value: &str) {
+    pub(super) fn text(&mut self, field: u64, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
     /// A message in this one.
-    pub fn message(&mut self, field: u64, value: &Message) {
+    pub(super) fn message(&mut self, field: u64, value: &Message) {
         self.bytes(field, &value.0);
     }
 
     /// Several whole numbers in one field.
-    pub fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
+    pub(super) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
         let mut all = Vec::new();
         values.into_iter().for_each(|value| varint(&mut all, value));
         self.bytes(field, &all);
     }
 
     /// The whole message.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -47,7 +47,7 @@ impl Message {
 }
 
 /// Seven bits in a byte, the lowest first; the top bit says that more follow.
-pub fn varint(out: &mut Vec<u8>, mut value: u64) {
+pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -56,11 +56,11 @@ pub fn varint(out: &mut Vec<u8>, mut value: u64) {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// The number at the front, which is taken away.
-    pub fn read_varint(bytes: &mut &[u8]) -> u64 {
+    pub(crate) fn read_varint(bytes: &mut &[u8]) -> u64 {
         let long = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
         let (number, rest) = bytes.split_at(long);
         *bytes = rest;

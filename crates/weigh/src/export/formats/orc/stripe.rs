@@ -15,7 +15,7 @@ use super::tail::{Encoding, Kind, Stream};
 use super::time;
 
 /// A column of the stripe.
-pub struct StripeColumn {
+pub(super) struct StripeColumn {
     name: String,
     present: Bits,
     cells: Cells,
@@ -30,7 +30,7 @@ enum Cells {
 }
 
 /// What a column leaves to the stripe.
-pub struct Encoded {
+pub(super) struct Encoded {
     /// How many cells hold a value.
     pub values: u64,
     /// Whether any does not.
@@ -43,17 +43,17 @@ pub struct Encoded {
 
 impl StripeColumn {
     /// An empty column for cells like these.
-    pub fn new(name: &str, like: &Column<'_>) -> StripeColumn {
+    pub(super) fn new(name: &str, like: &Column<'_>) -> StripeColumn {
         StripeColumn { name: name.to_owned(), present: Bits::default(), cells: Cells::new(like) }
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.name
     }
 
     /// Its type in ORC.
-    pub fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         match self.cells {
             Cells::Time { .. } => Kind::TimestampInstant,
             Cells::Number(_) => Kind::Long,
@@ -63,7 +63,7 @@ impl StripeColumn {
     }
 
     /// Memory in use.
-    pub fn held(&self) -> usize {
+    pub(super) fn held(&self) -> usize {
         let cells = match &self.cells {
             Cells::Time { seconds, nanoseconds } => seconds.held() + nanoseconds.held(),
             Cells::Number(numbers) => numbers.held(),
@@ -77,7 +77,7 @@ impl StripeColumn {
     }
 
     /// Takes more cells.
-    pub fn append(&mut self, column: &Column<'_>) -> Result<(), Cause> {
+    pub(super) fn append(&mut self, column: &Column<'_>) -> Result<(), Cause> {
         let StripeColumn { name, present, cells } = self;
         match (cells, *column) {
             (Cells::Time { seconds, nanoseconds }, Column::Time(array)) => {
@@ -132,7 +132,7 @@ impl StripeColumn {
     }
 
     /// Hands over what it holds and is empty again.
-    pub fn take(&mut self) -> Encoded {
+    pub(super) fn take(&mut self) -> Encoded {
         let present = std::mem::take(&mut self.present);
         let mut streams = Vec::new();
         if !present.all() {

@@ -7,7 +7,7 @@ use super::protobuf::Message;
 use super::stripe::{Encoded, StripeColumn};
 
 /// The first bytes of every ORC file, and again in its postscript.
-pub const MAGIC: &str = "ORC";
+pub(super) const MAGIC: &str = "ORC";
 
 const STRUCT: u64 = 12;
 const ZSTD: u64 = 5;
@@ -20,7 +20,7 @@ const WRITER_UNKNOWN: u64 = i32::MAX as u64;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub(super) enum Kind {
     /// 64 bits with a sign.
     Long = 4,
     /// 64 bits, IEEE 754.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// What a stream is for.
 #[derive(Debug, Clone, Copy)]
-pub enum Stream {
+pub(super) enum Stream {
     /// Which rows hold a value.
     Present = 0,
     /// The values, or what is most of them.
@@ -48,7 +48,7 @@ pub enum Stream {
 
 /// How the streams of a column are to be read.
 #[derive(Debug, Clone, Copy)]
-pub enum Encoding {
+pub(super) enum Encoding {
     /// Without integer runs.
     Direct,
     /// With integer runs of version 2.
@@ -62,7 +62,7 @@ pub enum Encoding {
 
 /// How many cells of a column hold a value, and whether any does not.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Count {
+pub(super) struct Count {
     /// Cells with a value.
     pub values: u64,
     /// Whether there are others.
@@ -71,7 +71,7 @@ pub struct Count {
 
 /// A stripe that has been written.
 #[derive(Debug)]
-pub struct Stripe {
+pub(super) struct Stripe {
     /// Where it begins.
     pub offset: u64,
     /// The length of its streams.
@@ -85,7 +85,7 @@ pub struct Stripe {
 }
 
 /// What ends a stripe: its streams, each with its column, kind and length in the file.
-pub fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded]) -> Message {
+pub(super) fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded]) -> Message {
     let mut footer = Message::default();
     for (column, stream, length) in streams {
         let mut message = Message::default();
@@ -102,7 +102,7 @@ pub fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded]) -> M
 }
 
 /// The statistics of each stripe.
-pub fn metadata(stripes: &[Stripe]) -> Message {
+pub(super) fn metadata(stripes: &[Stripe]) -> Message {
     let mut metadata = Message::default();
     for stripe in stripes {
         let mut message = Message::default();
@@ -113,7 +113,7 @@ pub fn metadata(stripes: &[Stripe]) -> Message {
 }
 
 /// The table's columns, stripes and statistics.
-pub fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_length: u64) -> Message {
+pub(super) fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_length: u64) -> Message {
     let mut footer = Message::default();
     footer.number(1, MAGIC.len() as u64);
     footer.number(2, content_length);
@@ -153,7 +153,7 @@ pub fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_length: u64)
 }
 
 /// What a reader reads first: how to read the rest. It is never compressed.
-pub fn postscript(footer_length: u64, metadata_length: u64) -> Message {
+pub(super) fn postscript(footer_length: u64, metadata_length: u64) -> Message {
     let mut postscript = Message::default();
     postscript.number(1, footer_length);
     postscript.number(2, ZSTD);

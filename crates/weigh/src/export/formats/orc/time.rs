@@ -10,7 +10,7 @@ const EPOCH: i64 = 1_420_070_400;
 
 /// A moment in the numbers of its two streams.
 #[derive(Debug, PartialEq)]
-pub struct Parts {
+pub(super) struct Parts {
     /// Seconds since 2015.
     pub seconds: i64,
     /// Nanoseconds and, in the lowest three bits, one less than how many zeros they lost.
@@ -18,7 +18,7 @@ pub struct Parts {
 }
 
 /// The parts of a moment given in nanoseconds since 1970, if ORC has a place for it.
-pub fn parts(moment: i64) -> Option<Parts> {
+pub(super) fn parts(moment: i64) -> Option<Parts> {
     let nanoseconds = moment.rem_euclid(NANOSECONDS);
     let mut seconds = moment.div_euclid(NANOSECONDS);
     if seconds < 0 && nanoseconds >= 1_000_000 {

@@ -9,16 +9,16 @@ const GIB: u64 = 1 << 30;
 
 /// Eight seconds on so many GPUs of 80 GiB, of each of which the run has some memory.
 fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
-    let mut story = ordinary();
+    let mut run = ordinary();
     let name = |number: usize| format!("nvidia{number}");
     for number in 0..count {
         let (name, memory_bytes) = (name(number), Some(80 * GIB));
         let gpu = Gpu { name, memory_bytes, usable: Some(true), ..Gpu::default() };
-        story.event(0.0, Event::Gpu(Box::new(gpu)));
+        run.event(0.0, Event::Gpu(Box::new(gpu)));
     }
     for second in 1..=8 {
-        story.at(f64::from(second), |tick| {
-            cpu(tick, MAIN, 2.0 * f64::from(second));
+        run.sample(f64::from(second), |tick| {
+            cpu(tick, MAIN, 2.0 * f64::from(second), 0.0);
             for number in 0..count {
                 let gpu = Name::new(name(number).as_bytes());
                 let activity = GpuActivity {
@@ -40,21 +40,21 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
             }
         });
     }
-    ended_well(&mut story);
-    document(story)
+    ended_well(&mut run);
+    document(run)
 }
 
 #[test]
 fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
     let document = on_gpus(2, 3 * GIB, Some(0.5));
     let sentence = &document.verdict.sentence;
-    let end = ", 1.00 of 2 GPUs were busy on average, it had up to 6.00 GiB of GPU memory.";
+    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached 6.00 GiB or more.";
     assert!(sentence.ends_with(end), "{sentence}");
     assert_eq!(
         (document.bars[3].share, document.bars[3].note.as_str()),
         (Some(6.0 / 160.0), "6.00 GiB of the run's at its peak, 80.0 GiB in all, of 160 GiB")
     );
-    let first: Vec<&str> = important(&document.figures).map(|row| &*row[0].text).collect();
+    let first: Vec<&str> = document.important().map(|row| &*row[0].text).collect();
     let of_gpus = ["GPU memory, peak", "GPU utilization, mean", "GPU energy"];
     assert!(first.ends_with(&of_gpus), "{first:?}");
     let block = github(&document);
@@ -69,5 +69,5 @@ fn a_gpu_that_only_shows_the_desktop_is_not_told_of() {
     let document = on_gpus(1, 0, None);
     assert!(!document.verdict.sentence.contains("GPU"), "{}", document.verdict.sentence);
     assert!(!github(&document).contains("**GPU"));
-    assert!(important(&document.figures).all(|row| !row[0].text.contains("GPU")));
+    assert!(document.important().all(|row| !row[0].text.contains("GPU")));
 }

@@ -8,7 +8,7 @@ use crate::report::document::{
 use crate::summary::Severity;
 
 /// What a process, a phase and a series are called.
-pub const EVIL: &str = "</script><script>alert(1)</script>";
+pub(super) const EVIL: &str = "</script><script>alert(1)</script>";
 
 fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {
     let fact = |(label, value): &(&str, &str)| Fact {
@@ -78,7 +78,7 @@ fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> Series {
 }
 
 /// The report.
-pub fn document() -> Document {
+pub(super) fn document() -> Document {
     const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
     let wave = |at: f64, length: f64| (at / length).sin().abs();
     let mut memory = chart(
@@ -224,6 +224,8 @@ pub fn document() -> Document {
             ],
             figures,
         ),
+        figure_ids: Vec::new(),
+        important_figures: 0,
         chapters: vec![
             Chapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
             Chapter { title: "Node node-a".to_owned(), charts: vec![heat] },

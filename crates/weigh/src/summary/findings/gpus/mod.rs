@@ -45,9 +45,9 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> 
         return Vec::new();
     }
     let gpus = OfRun { all: &summary.gpus };
-    let long = |least: f64| summary.run.duration_seconds >= least;
+    let long = |least: f64| summary.run.measured() >= least;
     [
-        gpus.idle().filter(|_| long(LONG_ENOUGH)),
+        gpus.idle(summary).filter(|_| long(LONG_ENOUGH)),
         gpus.waited(summary, node, group),
         gpus.nearly_full(),
         gpus.too_hot().filter(|_| long(LONG_ENOUGH)),

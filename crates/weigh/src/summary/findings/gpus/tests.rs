@@ -1,13 +1,12 @@
 //! What is said of GPUs, and of which nothing is.
 
-use super::super::super::tests::{ROOT, Story, found, usage};
+use super::super::super::tests::found;
 use super::*;
 use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
 use crate::collect::process::ProcessMemory;
 use crate::record::Event;
 use crate::sample::{self, Entity, Name};
-
-const GIB: u64 = 1 << 30;
+use crate::testing::{FakeRun, GIB, MAIN, usage};
 
 /// A GPU for the whole run. What grows, grows evenly.
 #[derive(Clone, Copy)]
@@ -80,17 +79,17 @@ impl Card {
         tick.put(entity, &GpuEcc { uncorrected: Some(errors), ..GpuEcc::default() });
         if let Some(bytes) = self.own {
             let share = GpuShare { memory: Some(bytes), ..GpuShare::default() };
-            tick.put(Entity::OnGpu(name, ROOT), &share);
+            tick.put(Entity::OnGpu(name, MAIN), &share);
         }
     }
 }
 
 /// A run of so many seconds that kept so many cores busy.
 fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train");
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train");
     for card in cards {
-        story.event(
+        run.event(
             0.0,
             Event::Gpu(Box::new(sample::Gpu {
                 name: card.name.to_owned(),
@@ -104,14 +103,14 @@ fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
     }
     for second in 0..=seconds as u32 {
         let at = f64::from(second);
-        story.at(at, |tick| {
+        run.sample(at, |tick| {
             let row = ProcessMemory { rss: Some(1), ..Default::default() };
-            tick.put(Entity::Process(ROOT), &row);
+            tick.put(Entity::Process(MAIN), &row);
             cards.iter().for_each(|card| card.put(tick, at));
         });
     }
-    story.reaped(seconds, ROOT, usage(cores * seconds, 0));
-    story.end(seconds, |end| end.task_clock_seconds = Some(cores * seconds))
+    run.reaped(seconds, MAIN, usage(cores * seconds, 0));
+    run.ends(seconds, |end| end.task_clock_seconds = Some(cores * seconds)).summary()
 }
 
 fn codes(summary: &Summary) -> Vec<&str> {
@@ -124,7 +123,7 @@ fn a_gpu_that_nobody_used_is_told_beside_those_that_were() {
     let last = Card { name: "nvidia2", ..IDLE };
     let finding = found(&ran(60.0, 3.0, &[BUSY, IDLE]), "gpu.idle").unwrap();
     assert_eq!(finding.sentence, "1 of 2 GPUs that it could use was not used at all: nvidia1.");
-    assert!(finding.advice.contains("--gpus=1,"), "{}", finding.advice);
+    assert_eq!(finding.advice, "Ask for fewer GPUs, or spread the work over all of them.");
     let two = found(&ran(60.0, 3.0, &[BUSY, IDLE, last]), "gpu.idle").unwrap();
     assert_eq!(
         two.sentence,
@@ -166,7 +165,8 @@ fn gpus_that_waited_are_told_with_what_was_busy_meanwhile() {
         "The GPU it had memory on (nvidia0) was busy for 13 % of the time only, while it kept 3.90 \
          of 4 cores busy."
     );
-    assert!(cores.advice.contains("--cpus-per-gpu"), "{}", cores.advice);
+    assert!(cores.advice.starts_with("Its cores had no more to give"), "{}", cores.advice);
+    assert!(!cores.advice.contains("SBATCH"), "{}", cores.advice);
     let one = found(&ran(60.0, 1.0, &[waiting]), "gpu.waited").unwrap();
     assert!(one.advice.contains("num_workers"), "{}", one.advice);
     assert_eq!(one.evidence["utilization_mean_ratio"], 0.125);
@@ -182,8 +182,12 @@ fn gpus_that_waited_are_told_with_what_was_busy_meanwhile() {
 
 #[test]
 fn storage_that_kept_gpus_waiting_is_named() {
-    let (why, advice) = work::reason(Some(0.5), 4.0, Some(0.4));
+    let mut summary = FakeRun::new().ends(60.0, |_| {}).summary();
+    let (why, advice) = work::reason(&summary, Some(0.5), Some(0.4));
     assert_eq!(why, ", while everything that had work waited for storage for 40 % of it");
+    assert_eq!(advice, "Read from a faster place, or larger pieces ahead.");
+    summary.job = Some(json!({"scheduler": "slurm"}));
+    let (_, advice) = work::reason(&summary, Some(0.5), Some(0.4));
     assert!(advice.contains("SLURM_TMPDIR"), "{advice}");
 }
 

@@ -1,5 +1,6 @@
 //! GPUs that had no work: not used at all, or waiting for the rest of the run.
 
+use crate::catalog::FigureId;
 use serde_json::json;
 
 use super::super::super::gpus::Gpu;
@@ -7,7 +8,7 @@ use super::super::super::group::Group;
 use super::super::super::node::Node;
 use super::super::super::{Finding, Severity, Summary};
 use super::super::strain::IO_FULL;
-use super::super::{finding, value};
+use super::super::{finding, value, with_slurm};
 use super::{AT_WORK, OfRun, named, names};
 use crate::quantity;
 
@@ -23,7 +24,7 @@ const CORES_BUSY: f64 = 0.9;
 
 impl OfRun<'_> {
     /// Some were not used at all, beside others that were.
-    pub(super) fn idle(&self) -> Option<Finding> {
+    pub(super) fn idle(&self, summary: &Summary) -> Option<Finding> {
         let used = self.used();
         // A GPU of another model, as the one in the processor, is not there for the same work.
         let is_alike = |gpu: &&Gpu| used.iter().any(|used| used.is.model == gpu.is.model);
@@ -49,10 +50,10 @@ impl OfRun<'_> {
                 named(&idle)
             ),
             json!({"gpus": candidates.len(), "idle": names(&idle)}),
-            &format!(
-                "Ask for fewer GPUs, or spread the work over all of them: #SBATCH --gpus={}, \
-                 torchrun --nproc-per-node=gpu",
-                candidates.len() - idle.len()
+            &with_slurm(
+                summary,
+                "Ask for fewer GPUs, or spread the work over all of them",
+                &format!("#SBATCH --gpus={}", candidates.len() - idle.len()),
             ),
         )
     }
@@ -64,13 +65,13 @@ impl OfRun<'_> {
         let (gpus, means): (Vec<&Gpu>, Vec<f64>) =
             telling.filter_map(|gpu| Some((gpu, gpu.utilization_mean_ratio?))).unzip();
         let mean = means.iter().sum::<f64>() / means.len().max(1) as f64;
-        let is_long = summary.run.duration_seconds >= LONG_ENOUGH_TO_WAIT;
+        let is_long = summary.run.measured() >= LONG_ENOUGH_TO_WAIT;
         if gpus.is_empty() || !is_long || mean >= AT_WORK {
             return None;
         }
-        let cores = value(summary, "cpu_cores_mean");
+        let cores = value(summary, FigureId::CpuCoresMean);
         let stalled = group.waiting.io.share().or(node.waiting.io.share());
-        let (why, advice) = reason(cores, summary.host.cores_allowed, stalled);
+        let (why, advice) = reason(summary, cores, stalled);
         let whose = if gpus.len() == 1 { "The GPU" } else { "The GPUs" };
         let were = if gpus.len() == 1 { "was" } else { "were" };
         finding(
@@ -94,21 +95,25 @@ impl OfRun<'_> {
 }
 
 /// What else was short while GPUs waited, and what to do about it.
-pub(super) fn reason(cores: Option<f64>, allowed: f64, stalled: Option<f64>) -> (String, String) {
+pub(super) fn reason(
+    summary: &Summary,
+    cores: Option<f64>,
+    stalled: Option<f64>,
+) -> (String, String) {
+    let allowed = summary.host.cores_allowed;
     let busy = |cores: f64| format!(", while it kept {cores:.2} of {allowed} cores busy");
     if let Some(cores) = cores.filter(|cores| *cores >= allowed * CORES_BUSY) {
-        let advice = "Its cores had no more to give: ask for more of them, or prepare data once and \
-                      ahead, or on the GPU: #SBATCH --cpus-per-gpu=…";
-        return (busy(cores), advice.to_owned());
+        let advice = "Its cores had no more to give: use more of them, or prepare data once and \
+                      ahead, or on the GPU";
+        return (busy(cores), with_slurm(summary, advice, "#SBATCH --cpus-per-gpu=…"));
     }
     if let Some(share) = stalled.filter(|share| *share >= IO_FULL) {
         let why = format!(
             ", while everything that had work waited for storage for {} of it",
             quantity::ratio(share)
         );
-        let advice = "Read from a faster place, or larger pieces ahead: cp -r data $SLURM_TMPDIR, \
-                      DataLoader(prefetch_factor=…)";
-        return (why, advice.to_owned());
+        let advice = "Read from a faster place, or larger pieces ahead";
+        return (why, with_slurm(summary, advice, "cp -r data $SLURM_TMPDIR"));
     }
     let advice = "More workers that prepare data, or larger batches, keep it busier: \
                   DataLoader(num_workers=…, pin_memory=True); where the time goes: nsys profile";

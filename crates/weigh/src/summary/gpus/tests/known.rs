@@ -4,10 +4,10 @@ use super::*;
 
 #[test]
 fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for second in 0..=10 {
         let lost = second > 2;
-        story.at(f64::from(second), |tick| {
+        run.sample(f64::from(second), |tick| {
             let power = |watts| GpuPower { draw: Some(watts), ..GpuPower::default() };
             tick.put(named("nvidia0"), &busy(0.5, 0, 0));
             if !lost {
@@ -23,7 +23,7 @@ fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
             }
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let of = |place: usize| &summary.gpus[place];
     assert_eq!(of(1).observed_seconds, Some(2.0));
     assert_eq!(of(1).utilization_mean_ratio, Some(1.0));
@@ -42,14 +42,14 @@ fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
 
 #[test]
 fn a_gpu_whose_driver_is_silent_for_a_while_is_as_busy_as_it_says() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for second in 0..=14 {
-        story.at(f64::from(second), |tick| match second {
+        run.sample(f64::from(second), |tick| match second {
             4..10 => tick.put(named("nvidia0"), &GpuActivity::default()),
             _ => tick.put(named("nvidia0"), &busy(0.9, 0, 0)),
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let near = |value: Option<f64>| (value.unwrap() - 0.9).abs() < 1e-9;
     assert!(near(figure(&summary, "gpu_utilization_mean_ratio")), "{:?}", summary.figures);
     assert!(near(summary.gpus[0].utilization_mean_ratio));
@@ -59,16 +59,16 @@ fn a_gpu_whose_driver_is_silent_for_a_while_is_as_busy_as_it_says() {
 
 #[test]
 fn a_gpu_whose_driver_took_its_time_to_begin_was_not_idle_before() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for half in 0..=10 {
-        story.at(f64::from(half) / 2.0, |tick| {
+        run.sample(f64::from(half) / 2.0, |tick| {
             tick.put(named("amd0"), &busy(0.0, 0, 0));
             if half >= 4 {
                 tick.put(named("nvidia0"), &busy(1.0, 0, 0));
             }
         });
     }
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpus_busy_mean"), Some(1.0));
     assert_eq!(figure(&summary, "gpu_utilization_mean_ratio"), Some(0.5));
 }
@@ -76,17 +76,17 @@ fn a_gpu_whose_driver_took_its_time_to_begin_was_not_idle_before() {
 #[test]
 fn what_a_gpu_did_before_the_run_is_not_the_run_s() {
     let of = |until: u32, sampled: bool| {
-        let mut story = Story::new();
+        let mut run = FakeRun::new();
         for tenth in 0..=until {
             let at = f64::from(tenth) / 10.0;
-            story.at(at, |tick| {
+            run.sample(at, |tick| {
                 let told = busy(if tenth < 10 { 1.0 } else { 0.0 }, 0, 0);
                 let (time, observed) = (Some(7.0).filter(|_| sampled), Some(at));
                 let all = GpuActivity { busy: time, observed, ..told };
                 tick.put(named("nvidia0"), &all);
             });
         }
-        story.accumulator.finish()
+        run.summary()
     };
     let names = ["gpu_utilization_mean_ratio", "gpu_utilization_peak_ratio", "gpus_busy_peak"];
     for name in names {
@@ -100,18 +100,18 @@ fn what_a_gpu_did_before_the_run_is_not_the_run_s() {
 
 #[test]
 fn an_account_of_more_than_looks_found_is_the_least_that_the_run_had() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
-    story.at(1.0, |tick| {
-        for id in [ROOT, CHILD] {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
+    run.sample(1.0, |tick| {
+        for id in [MAIN, CHILD] {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("nvidia0"), &busy(0.5, 2, 0));
         let account = GpuShare { memory_peak: Some(30 * GIB), ..has(GIB) };
         tick.put(on("nvidia0", CHILD), &account);
-        tick.put(on("nvidia0", ROOT), &has(2 * GIB));
+        tick.put(on("nvidia0", MAIN), &has(2 * GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     let all = &summary.figures["gpu_memory_peak_bytes"];
     let most = Some((30 * GIB) as f64);
     assert_eq!((all.value, all.lower, all.upper), (most, most, None));
@@ -122,15 +122,15 @@ fn an_account_of_more_than_looks_found_is_the_least_that_the_run_had() {
 
 #[test]
 fn energy_that_was_told_for_a_part_of_the_run_says_so() {
-    let mut story = Story::new();
+    let mut run = FakeRun::new();
     for second in 0..=10 {
-        story.at(f64::from(second), |tick| {
+        run.sample(f64::from(second), |tick| {
             tick.put(named("nvidia0"), &busy(0.5, 0, 0));
             let energy = (second < 3).then(|| 50.0 * f64::from(second));
             tick.put(named("nvidia0"), &GpuPower { energy, ..GpuPower::default() });
         });
     }
-    let energy = &story.accumulator.finish().figures["gpu_energy_joules"];
+    let energy = &run.summary().figures["gpu_energy_joules"];
     assert_eq!(energy.value, Some(100.0));
     let reason = energy.reason.as_deref().unwrap();
     assert!(reason.starts_with("it is of 2.00 s of 10.00 s"), "{reason}");
@@ -138,20 +138,20 @@ fn energy_that_was_told_for_a_part_of_the_run_says_so() {
 
 #[test]
 fn who_ended_since_the_last_tick_has_had_what_is_told_of_it() {
-    let mut story = Story::new();
-    story.came(0.0, ROOT, "train").came(0.0, CHILD, "worker");
-    story.at(1.0, |tick| {
-        for id in [ROOT, CHILD] {
+    let mut run = FakeRun::new();
+    run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
+    run.sample(1.0, |tick| {
+        for id in [MAIN, CHILD] {
             tick.put(Entity::Process(id), &ProcessMemory { rss: Some(1), ..Default::default() });
         }
         tick.put(named("nvidia0"), &busy(0.5, 0, 0));
     });
-    story.went(5.0, CHILD);
-    story.at(10.0, |tick| {
+    run.exits(5.0, CHILD);
+    run.sample(10.0, |tick| {
         tick.put(named("nvidia0"), &busy(0.5, 0, 0));
         tick.put(on("nvidia0", CHILD), &has(40 * GIB));
     });
-    let summary = story.accumulator.finish();
+    let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_memory_peak_bytes"), Some((40 * GIB) as f64));
     assert_eq!(summary.gpus[0].processes[0].name, "worker");
 }

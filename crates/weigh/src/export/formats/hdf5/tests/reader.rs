@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::super::space::NOWHERE;
 
 /// A dataset.
-pub struct Table {
+pub(super) struct Table {
     /// The bytes of each cell, row by row.
     pub rows: Vec<Vec<Vec<u8>>>,
     /// First row, address and size of each chunk.
@@ -26,7 +26,7 @@ fn name(bytes: &[u8]) -> String {
 }
 
 /// The datasets of a file.
-pub fn tables(file: &[u8]) -> HashMap<String, Table> {
+pub(super) fn tables(file: &[u8]) -> HashMap<String, Table> {
     assert_eq!(&file[..8], b"\x89HDF\r\n\x1a\n");
     assert_eq!(number(file, 40, 8), file.len() as u64, "the end of the file");
     let root = messages(file, number(file, 64, 8));
@@ -110,7 +110,7 @@ fn cells(datatype: &[u8], row_size: usize) -> Vec<std::ops::Range<usize>> {
 }
 
 /// First row, address and size of all chunks in an index; the tree must be sound.
-pub fn chunks(file: &[u8], root: u64, end: u64) -> Vec<(u64, u64, u32)> {
+pub(super) fn chunks(file: &[u8], root: u64, end: u64) -> Vec<(u64, u64, u32)> {
     let mut level = if root == NOWHERE { Vec::new() } else { vec![(0, root, 0)] };
     let mut depth = None;
     while depth != Some(0) && !level.is_empty() {

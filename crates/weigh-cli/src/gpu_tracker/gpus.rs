@@ -1,0 +1,142 @@
+//! `--guuids` and `--gb`: which GPUs there are, before the command starts.
+//!
+//! Only a driver knows UUIDs, and its library stays in the process that has loaded it. The
+//! command begins as a copy of this process and would bring the library's memory with it, so the
+//! driver is asked by a process of its own: this program once more.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use weigh::collect::gpu::{is_whole, there};
+use weigh::collect::{Probe, SOURCES};
+use weigh::host::Host;
+use weigh::sample::Gpu;
+
+use super::usage;
+use crate::failure::Failure;
+use crate::print;
+
+/// The word by which this program asks itself.
+pub(super) const LIST_GPUS: &str = "list-gpus";
+
+/// What `--gb` may say.
+const BRANDS: [&str; 2] = ["nvidia", "amd"];
+
+/// Prints the GPUs that their drivers tell of, as JSON.
+pub(super) fn list() -> Result<u8, Failure> {
+    let gpus = Host::at(Path::new("/")).map(|host| there(&host)).unwrap_or_default();
+    print::out(&(serde_json::to_string(&gpus).unwrap_or_default() + "\n"));
+    Ok(0)
+}
+
+/// Refuses UUIDs and a brand that this machine does not have. Says which GPUs are to be measured,
+/// by their names, where not all are.
+///
+/// A machine without GPUs takes any UUID, as gpu-tracker does there: nothing is measured.
+pub(super) fn check(
+    uuids: Option<&str>,
+    brand: Option<&str>,
+) -> Result<Option<Vec<String>>, Failure> {
+    if let Some(brand) = brand
+        && !BRANDS.contains(&brand)
+    {
+        return Err(usage(format!(
+            "\"{brand}\" is not a valid GPU brand. Supported values are \"nvidia\" and \"amd\"."
+        )));
+    }
+    if uuids.is_some_and(|uuids| uuids.split(',').any(str::is_empty)) {
+        return Err(usage("gpu_uuids is not None but the set is empty, or one of it is"));
+    }
+    if uuids.is_none() && brand.is_none() {
+        return Ok(None);
+    }
+    match asked() {
+        Some(gpus) => chosen(&gpus, uuids, brand).map_err(usage),
+        // A driver that does not answer now may do so while the command runs.
+        None => Ok(None),
+    }
+}
+
+/// The GPUs of this machine; nothing where a driver does not answer.
+fn asked() -> Option<Vec<Gpu>> {
+    if !has_driver() {
+        return Some(Vec::new());
+    }
+    let mut itself = Command::new("/proc/self/exe");
+    itself.arg0("gpu-tracker").arg(LIST_GPUS).stdin(Stdio::null()).stderr(Stdio::null());
+    let answer = itself.output().ok()?;
+    let gpus: Vec<Gpu> = serde_json::from_slice(&answer.stdout).ok()?;
+    Some(gpus).filter(|gpus| !gpus.is_empty())
+}
+
+/// Whether this machine has GPUs that weigh can ask.
+fn has_driver() -> bool {
+    let gpu = SOURCES.iter().find(|source| source.name == "gpu");
+    let host = Host::at(Path::new("/")).ok();
+    gpu.zip(host).is_some_and(|(gpu, host)| matches!((gpu.probe)(&host), Probe::Ready))
+}
+
+fn chosen(
+    gpus: &[Gpu],
+    uuids: Option<&str>,
+    brand: Option<&str>,
+) -> Result<Option<Vec<String>>, String> {
+    let is_of = |gpu: &&Gpu, brand: &str| gpu.name.starts_with(brand);
+    let theirs = gpus.iter().filter(|gpu| BRANDS.iter().any(|brand| is_of(gpu, brand)));
+    let whole: Vec<&Gpu> = theirs.filter(|gpu| is_whole(&gpu.name)).collect();
+    let of_brand: Vec<&Gpu> =
+        whole.iter().copied().filter(|gpu| brand.is_none_or(|brand| is_of(gpu, brand))).collect();
+    if let (Some(brand), true) = (brand, of_brand.is_empty()) {
+        let there: Vec<&str> = whole.iter().map(|gpu| gpu.name.as_str()).collect();
+        let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
+        return Err(format!("no GPU of the brand \"{brand}\" is found. Available GPUs: {there}"));
+    }
+    let mut available: Vec<&str> = of_brand.iter().filter_map(|gpu| gpu.uuid.as_deref()).collect();
+    available.sort_unstable();
+    let is_missing = |uuid: &&str| !whole.is_empty() && !available.contains(uuid);
+    if let Some(uuid) = uuids.into_iter().flat_map(|uuids| uuids.split(',')).find(is_missing) {
+        let available = available.join(", ");
+        return Err(format!("GPU UUID of {uuid} is not valid. Available UUIDs are: {available}"));
+    }
+    let names = || of_brand.iter().map(|gpu| gpu.name.clone()).collect();
+    Ok((brand.is_some() && of_brand.len() < gpus.len()).then(names))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(gpus: &[(&str, &str)]) -> Vec<Gpu> {
+        let gpu = |(name, uuid): &(&str, &str)| Gpu {
+            name: (*name).to_owned(),
+            uuid: Some((*uuid).to_owned()),
+            ..Gpu::default()
+        };
+        gpus.iter().map(gpu).collect()
+    }
+
+    #[test]
+    fn an_unknown_uuid_is_refused_with_those_there_are() {
+        let two = machine(&[("nvidia1", "GPU-b"), ("nvidia0", "GPU-a"), ("nvidia0:0", "MIG-c")]);
+        assert_eq!(chosen(&two, Some("GPU-b,GPU-a"), None), Ok(None));
+        let why = "GPU UUID of GPU-x is not valid. Available UUIDs are: GPU-a, GPU-b";
+        assert_eq!(chosen(&two, Some("GPU-a,GPU-x"), None), Err(why.to_owned()));
+        assert_eq!(chosen(&[], Some("GPU-x"), None), Ok(None), "as theirs without a GPU");
+        let laptop = machine(&[("intel0", "x")]);
+        assert_eq!(chosen(&laptop, Some("GPU-x"), None), Ok(None), "they do not know Intel's");
+    }
+
+    #[test]
+    fn a_brand_that_is_not_there_is_refused_and_one_of_two_is_measured_alone() {
+        let two = machine(&[("nvidia0", "GPU-a"), ("nvidia1", "GPU-b")]);
+        let why = "no GPU of the brand \"amd\" is found. Available GPUs: nvidia0, nvidia1";
+        assert_eq!(chosen(&two, None, Some("amd")), Err(why.to_owned()));
+        assert_eq!(chosen(&two, None, Some("nvidia")), Ok(None), "that is all of them");
+        assert!(chosen(&[], None, Some("nvidia")).is_err(), "as theirs");
+        let mixed = machine(&[("nvidia0", "GPU-a"), ("amd0", "GPU-b")]);
+        let amd = Some(vec!["amd0".to_owned()]);
+        assert_eq!(chosen(&mixed, Some("GPU-b"), Some("amd")), Ok(amd));
+        assert!(chosen(&mixed, Some("GPU-a"), Some("amd")).is_err(), "that is the other's");
+    }
+}

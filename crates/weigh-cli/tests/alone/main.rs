@@ -1,0 +1,50 @@
+//! `weigh` on loads that burn CPU time, or whose truth depends on when a tick comes: one test at
+//! a time, so that no test takes the CPUs from another.
+//!
+//! Cargo runs test programs one after the other, and this one runs its tests in turn, however it
+//! is called.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
+#![allow(clippy::disallowed_methods, reason = "the bans on the machine's doors are the library's")]
+#![allow(dead_code, reason = "what both test programs share is not all used by each")]
+
+#[path = "../support/cards.rs"]
+mod cards;
+#[path = "../support/following.rs"]
+mod following;
+#[path = "../support/groups.rs"]
+mod groups;
+#[path = "../support/python.rs"]
+mod python;
+#[path = "../support/recorded.rs"]
+mod recorded;
+#[path = "../support/weighed.rs"]
+mod weighed;
+
+mod attach;
+mod connections;
+mod control_groups;
+mod gpu_partly;
+mod harm;
+mod limits;
+mod machine;
+mod merge;
+mod oasis;
+mod own_groups;
+mod packets;
+mod phases;
+mod soak;
+mod truth;
+mod watch;
+mod within_uml;
+
+/// Before `main`, because the test harness reads the number of its threads first of all.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ONE_AT_A_TIME: extern "C" fn() = {
+    extern "C" fn one_at_a_time() {
+        // SAFETY: the process has one thread, and both are strings of C.
+        unsafe { libc::setenv(c"RUST_TEST_THREADS".as_ptr(), c"1".as_ptr(), 1) };
+    }
+    one_at_a_time
+};

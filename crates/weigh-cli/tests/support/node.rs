@@ -1,0 +1,24 @@
+//! The eyes that look at pages: Chromium, driven from Node, and judges of HTML.
+//!
+//! `cargo xtask test` fetches what drives it and says where it is.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::weighed::{is_installed, plain, skipped};
+
+/// A script beside the tests, to be run by a Node that has the packages; nothing, and a line
+/// that says so, where there is none.
+pub(crate) fn script(name: &str, directory: &Path) -> Option<Command> {
+    let Some(packages) = std::env::var_os("WEIGH_TEST_NODE") else {
+        skipped("no packages to look at pages with; run cargo xtask setup");
+        return None;
+    };
+    if !is_installed("node") || !is_installed("chromium") {
+        return None;
+    }
+    let mut command = plain("node", directory);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node").join(name));
+    command.env("WEIGH_TEST_NODE", packages);
+    Some(command)
+}

@@ -1,0 +1,96 @@
+//! Processes that use one address space: their memory is counted once.
+//!
+//! A vfork child (posix_spawn, CPython's subprocess, Go, Java) uses its parent's memory until
+//! exec, and shows all of it as its own. Whose it is is asked of the kernel
+//! ([`crate::host::AddressSpaces`]) before the process is read: one that has an address space of
+//! its own keeps it, so a process is asked for once, and one that shares at every tick until it
+//! does not.
+//!
+//! Where the kernel does not say, two processes whose `status` says the same of their memory to
+//! the last kilobyte have the same: of a fork the parent's page tables are copied only in part.
+
+use super::Processes;
+use crate::collect::process::Sharing;
+use crate::host::{Host, ProcPath};
+use crate::sample::ProcessId;
+
+impl Processes {
+    /// Finds out with whom those share their memory of whom that may have changed.
+    pub(super) fn settle_address_spaces(&mut self, host: &Host) {
+        // Those who are counted now for others whose owner has left their address space.
+        let mut heirs: Vec<(ProcessId, ProcessId)> = Vec::new();
+        // In order of birth: a parent is settled before its children.
+        for place in 0..self.list.len() {
+            let (id, before) = (self.list[place].id, self.list[place].sharing);
+            let now = match before {
+                Sharing::Nobody => continue,
+                Sharing::Unknown => self.shared_by_child(host, id, self.list[place].parent),
+                Sharing::With(owner) => {
+                    let others = heirs.iter().filter(|(left, _)| *left == owner);
+                    let mut owners = std::iter::once(owner).chain(others.map(|(_, heir)| *heir));
+                    owners
+                        .find(|one| self.is_shared(host, id, *one))
+                        .map_or(Sharing::Nobody, Sharing::With)
+                }
+            };
+            if let (Sharing::With(owner), Sharing::Nobody) = (before, now) {
+                heirs.push((owner, id));
+                // Its memory is not known yet, and it may be asleep.
+                self.list[place].read_next_time();
+            }
+            if before != now {
+                self.footprint.note_change();
+            }
+            self.list[place].sharing = now;
+        }
+    }
+
+    /// With whom a process shares that has not been compared with its parent yet.
+    fn shared_by_child(&self, host: &Host, id: ProcessId, parent: u32) -> Sharing {
+        let parent = self.list.iter().find(|process| process.id.pid == parent);
+        match parent.filter(|parent| self.is_shared(host, id, parent.id)) {
+            Some(parent) => match parent.sharing {
+                Sharing::With(owner) => Sharing::With(owner),
+                _ => Sharing::With(parent.id),
+            },
+            None => Sharing::Nobody,
+        }
+    }
+
+    /// Whether two processes that are both counted use one address space.
+    fn is_shared(&self, host: &Host, child: ProcessId, owner: ProcessId) -> bool {
+        if !self.list.iter().any(|process| process.id == owner) {
+            return false;
+        }
+        match host.address_spaces.is_shared(child.pid, owner.pid) {
+            Ok(is_shared) => is_shared,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => false,
+            Err(_) => have_same_memory(host, child.pid, owner.pid),
+        }
+    }
+}
+
+/// Whether `status` says the same of the memory of two processes. Threads of the owner may run
+/// on meanwhile, so it is read until it stands still.
+fn have_same_memory(host: &Host, child: u32, owner: u32) -> bool {
+    const TRIES: usize = 3;
+    let memory = |pid: u32| {
+        let mut buffer = Vec::new();
+        let status = host.proc.read(ProcPath::new(pid, "status").as_c_str(), &mut buffer).ok()?;
+        memory_lines(status).map(<[u8]>::to_vec)
+    };
+    for _ in 0..TRIES {
+        let (before, of_child, after) = (memory(owner), memory(child), memory(owner));
+        if before.is_none() || of_child.is_none() || before == after {
+            return of_child.is_some() && of_child == before;
+        }
+    }
+    false
+}
+
+/// The lines of `status` from `VmPeak` to the threads: of a zombie there are none.
+fn memory_lines(status: &[u8]) -> Option<&[u8]> {
+    let line = |key: &[u8]| status.windows(key.len()).position(|bytes| bytes == key);
+    let (first, last) = (line(b"\nVmPeak:")?, line(b"\nThreads:")?);
+    status.get(first..last)
+}

@@ -1,0 +1,245 @@
+//! What gpu-tracker 5.0.1 would have written: its result as JSON and text, and its
+//! tracking file as CSV and SQLite.
+//!
+//! Names, order, units and layout are theirs to the byte; the numbers are weigh's.
+//! [`sub_track`] reads such files again, as `gpu-tracker sub-track` does.
+
+pub mod follow;
+mod gpu;
+mod json;
+pub mod sub_track;
+mod sums;
+#[cfg(test)]
+pub(crate) mod tests;
+mod text;
+pub mod tracking;
+pub mod units;
+pub mod usage;
+
+use std::path::{Path, PathBuf};
+
+use crate::collect;
+use crate::destination::{self, Destination};
+use crate::record::{self, Manifest, Moment, Recording};
+use crate::summary::{Accumulator, Summary};
+use follow::{Follower, Peaks, Timepoint};
+use units::{RamUnit, TimeUnit};
+pub use usage::ResourceUsage;
+
+/// Why something could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] record::Error),
+    /// A file cannot be used.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the kernel said.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{0}")]
+    Write(String),
+    /// There is such a file already.
+    #[error("File {} already exists. Set overwrite to True to overwrite the existing file.", path.display())]
+    Exists {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// SQLite could not write or read a file, or is not built in.
+    #[error("{}: {why}", path.display())]
+    Sqlite {
+        /// Which one.
+        path: PathBuf,
+        /// What SQLite said.
+        why: String,
+    },
+    /// The name of a tracking file does not say what it is.
+    #[error("Invalid file name: \"{}\". Valid file extensions are \".csv\" and \".sqlite\".", path.display())]
+    Extension {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A line of a file is not what it should be.
+    #[error("{}, line {line}: {why}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file does not hold the results of an analysis.
+    #[error("{}: {why}", path.display())]
+    NotResults {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What is asked for cannot be, in the words of gpu-tracker.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl From<destination::Error> for Error {
+    fn from(error: destination::Error) -> Error {
+        match error {
+            destination::Error::Exists { path } => Error::Exists { path },
+            destination::Error::Write { path, source } => Error::File { path, source },
+        }
+    }
+}
+
+impl Error {
+    /// The same for every failure of one file.
+    fn file(path: &Path) -> impl Fn(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::File { path: path.clone(), source }
+    }
+}
+
+/// In which units, and against how many cores.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// The unit of memory.
+    pub ram_unit: RamUnit,
+    /// The unit of GPU memory.
+    pub gpu_ram_unit: RamUnit,
+    /// The unit of time.
+    pub time_unit: TimeUnit,
+    /// Cores that were expected to be busy; those of the recording when there are none, and
+    /// those of the machine when that has none either.
+    pub expected_cores: Option<f64>,
+    /// The UUIDs of the GPUs whose utilization counts; those that the run could use when there
+    /// are none. Memory, capacity and number are those of all GPUs.
+    pub gpu_uuids: Option<Vec<String>>,
+}
+
+/// What can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The result as JSON: `gpu-tracker.json`.
+    Json,
+    /// The result as text: `gpu-tracker.txt`.
+    Text,
+    /// Every sample as CSV: `tracking.csv`.
+    Csv,
+    /// Every sample as SQLite: `tracking.sqlite`.
+    Sqlite,
+}
+
+impl Format {
+    /// The name of the file.
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Format::Json => "gpu-tracker.json",
+            Format::Text => "gpu-tracker.txt",
+            Format::Csv => "tracking.csv",
+            Format::Sqlite => "tracking.sqlite",
+        }
+    }
+}
+
+/// Writes what gpu-tracker would have written of a run into a directory, and says where.
+///
+/// Files are there whole or not at all; one that exists is only replaced with `force`.
+pub fn export(
+    recording: &Recording,
+    options: &Options,
+    formats: &[Format],
+    directory: &Path,
+    force: bool,
+) -> Result<Vec<PathBuf>, Error> {
+    let paths: Vec<PathBuf> =
+        formats.iter().map(|format| directory.join(format.file_name())).collect();
+    paths.iter().try_for_each(|path| Destination::check(path, force))?;
+    let of = |wanted: Format| {
+        formats.iter().position(|format| *format == wanted).map(|place| paths[place].as_path())
+    };
+    let trackers: Vec<&Path> = [Format::Csv, Format::Sqlite].into_iter().filter_map(of).collect();
+    let usage = track(recording, options, &trackers, force)?;
+    if let Some(path) = of(Format::Json) {
+        destination::write(path, usage.to_json().as_bytes(), force)?;
+    }
+    if let Some(path) = of(Format::Text) {
+        destination::write(path, usage.to_text().as_bytes(), force)?;
+    }
+    Ok(paths)
+}
+
+/// How many GPUs that gpu-tracker would count the machine of a run has; nothing when that is not
+/// known.
+pub fn gpu_count(recording: &Recording) -> Option<u64> {
+    gpu::Counted::in_recording(recording, None).count
+}
+
+/// Goes through a recording once: writes these tracking files (`.csv` or `.sqlite`, by their
+/// names) and says what the run used.
+pub fn track(
+    recording: &Recording,
+    options: &Options,
+    files: &[&Path],
+    force: bool,
+) -> Result<ResourceUsage, Error> {
+    let options = options.of_run(recording.manifest());
+    let constants = tracking::Constants::of(recording, &options);
+    let mut writers = Vec::new();
+    for path in files {
+        Destination::check(path, force)?;
+        writers.push(tracking::Writer::create(path, &constants, force)?);
+    }
+    let mut failed = None;
+    let (summary, peaks) = replay(recording, &options, |timepoint| {
+        let row = constants.row(timepoint);
+        if failed.is_none() {
+            failed = writers.iter_mut().find_map(|writer| writer.row(&row).err());
+        }
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    writers.into_iter().try_for_each(tracking::Writer::finish)?;
+    Ok(ResourceUsage::of(&summary, &peaks, &options))
+}
+
+/// Goes through a recording once: every timepoint, then what there was in all.
+pub fn replay(
+    recording: &Recording,
+    options: &Options,
+    mut each: impl FnMut(&Timepoint),
+) -> Result<(Summary, Peaks), record::Error> {
+    let mut accumulator = Accumulator::of(recording);
+    let mut follower = Follower::new(recording.manifest(), options.gpu_uuids.as_deref());
+    let groups = collect::all_groups();
+    recording.replay(&groups, |moment| match moment {
+        Moment::Tick(tick) => {
+            accumulator.tick(tick);
+            follower.tick(tick, &mut each);
+        }
+        Moment::Event(entry) => {
+            accumulator.event(entry);
+            follower.event(entry);
+        }
+    })?;
+    let summary = accumulator.finish();
+    let peaks = follower.finish(usage::mean_cores(&summary), each);
+    Ok((summary, peaks))
+}
+
+impl Options {
+    /// The same, with the cores that the run itself was told to expect.
+    fn of_run(&self, manifest: &Manifest) -> Options {
+        let cores = self.expected_cores.or(manifest.expected_cores);
+        Options { expected_cores: cores, ..self.clone() }
+    }
+
+    /// Cores that were expected to be busy, on a machine with so many.
+    fn cores(&self, machine: u32) -> f64 {
+        self.expected_cores.unwrap_or(f64::from(machine))
+    }
+}

@@ -1,0 +1,202 @@
+//! When code blocks began and ended, from a sub-tracking file or the phases of a recording.
+//!
+//! A sub-tracking file has a process, a name, a position and a time, and nothing that
+//! says which start belongs to which stop. They are paired within one process and name
+//! as calls nest: a stop ends the call that began last. Calls of one name that overlap in
+//! threads of one process cannot be told apart in such a file; their sum is right all
+//! the same. Phases of a recording have ids, and are never mistaken.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::Error;
+use super::super::tracking::{Kind, kind};
+use super::table::{self, Columns};
+use crate::compat::python::repr;
+use crate::export::unix_seconds;
+use crate::record::{Event, Recording};
+
+/// A code block and its calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// Its name.
+    pub name: String,
+    /// When each call began and ended, in seconds since 1970.
+    pub calls: Vec<(f64, f64)>,
+}
+
+/// One row of a sub-tracking file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Position {
+    /// The process.
+    pub process_id: i64,
+    /// The name of the code block.
+    pub name: String,
+    /// Whether it ends here.
+    pub stop: bool,
+    /// When, in seconds since 1970.
+    pub timestamp: f64,
+}
+
+/// The columns of a sub-tracking file.
+pub const COLUMNS: [&str; 4] = ["process_id", "code_block_name", "position", "timestamp"];
+
+/// The code blocks of a sub-tracking file or a recording, by name.
+pub fn read(path: &Path) -> Result<Vec<Block>, Error> {
+    if super::is_recording(path) {
+        return Ok(of_recording(&Recording::open(path)?));
+    }
+    pair(&positions(path)?)
+}
+
+/// The rows of a sub-tracking file or a recording, in their order.
+pub fn positions(path: &Path) -> Result<Vec<Position>, Error> {
+    if super::is_recording(path) {
+        return Ok(positions_of_recording(&Recording::open(path)?));
+    }
+    match kind(path)? {
+        Kind::Csv => positions_of_csv(path),
+        Kind::Sqlite => super::database::positions(path),
+    }
+}
+
+fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
+    let lines = table::read(path)?;
+    let Some((head, rows)) = lines.split_first() else {
+        let why = "the file is empty".to_owned();
+        return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
+    };
+    let columns = Columns::find(path, head, &COLUMNS)?;
+    rows.iter()
+        .map(|line| {
+            let process = columns.cell(line, 0)?;
+            let wrong = |why: String| columns.wrong(line, why);
+            let timestamp = columns.number(line, 3)?;
+            if !timestamp.is_finite() {
+                return Err(wrong("the timestamp is missing".to_owned()));
+            }
+            Ok(Position {
+                process_id: process
+                    .trim()
+                    .parse()
+                    .map_err(|_| wrong(format!("\"{process}\" is not a process id")))?,
+                name: columns.cell(line, 1)?.to_owned(),
+                stop: match columns.cell(line, 2)?.trim() {
+                    "0" => false,
+                    "1" => true,
+                    other => {
+                        return Err(wrong(format!("position \"{other}\" is neither 0 nor 1")));
+                    }
+                },
+                timestamp,
+            })
+        })
+        .collect()
+}
+
+/// Starts and stops that belong together. A call that does not end is left out.
+pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
+    let mut blocks: BTreeMap<&str, BTreeMap<i64, Vec<&Position>>> = BTreeMap::new();
+    for position in positions {
+        let processes = blocks.entry(position.name.as_str()).or_default();
+        processes.entry(position.process_id).or_default().push(position);
+    }
+    blocks
+        .into_iter()
+        .map(|(name, processes)| {
+            let mut calls = Vec::new();
+            for (process, mut positions) in processes {
+                // Of one moment, the order is that of the file.
+                positions.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
+                calls.extend(nested(name, process, &positions)?);
+            }
+            Ok(Block { name: name.to_owned(), calls })
+        })
+        .collect()
+}
+
+fn nested(name: &str, process: i64, positions: &[&Position]) -> Result<Vec<(f64, f64)>, Error> {
+    let mut open = Vec::new();
+    let mut calls = Vec::new();
+    for (place, position) in positions.iter().enumerate() {
+        if !position.stop {
+            open.push(position.timestamp);
+            continue;
+        }
+        let Some(start) = open.pop() else {
+            let at = repr(position.timestamp);
+            let what = match positions.get(place + 1) {
+                Some(next) => format!(
+                    "Detected timestamp pair ({at}, {}) of process ID {process} with a start time \
+                     greater than the stop time.",
+                    repr(next.timestamp)
+                ),
+                None => {
+                    format!("\"{name}\" of process ID {process} stops at {at} without a start.")
+                }
+            };
+            return Err(Error::Invalid(format!("Sub-tracking file is invalid. {what}")));
+        };
+        calls.push((start, position.timestamp));
+    }
+    calls.sort_by(|one, other| one.0.total_cmp(&other.0));
+    Ok(calls)
+}
+
+/// The phases of a recording; one that did not end is left out.
+pub fn of_recording(recording: &Recording) -> Vec<Block> {
+    let mut blocks: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for phase in phases(recording) {
+        let calls = blocks.entry(phase.name.to_owned()).or_default();
+        calls.extend(phase.stop.map(|stop| (phase.start, stop)));
+    }
+    blocks.into_iter().map(|(name, calls)| Block { name, calls }).collect()
+}
+
+struct Phase<'a> {
+    id: &'a str,
+    name: &'a str,
+    start: f64,
+    stop: Option<f64>,
+}
+
+fn phases(recording: &Recording) -> Vec<Phase<'_>> {
+    let mut phases: Vec<Phase<'_>> = Vec::new();
+    for entry in recording.entries() {
+        let at = unix_seconds(recording.manifest().started, entry.seconds);
+        match &entry.event {
+            Event::PhaseStart { id, name, .. } => {
+                phases.push(Phase { id, name, start: at, stop: None });
+            }
+            Event::PhaseEnd { id, .. } => {
+                let open = phases.iter_mut().rfind(|phase| phase.id == id && phase.stop.is_none());
+                if let Some(phase) = open {
+                    phase.stop = Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    phases
+}
+
+/// The phases of a recording as a sub-tracking file has them, all of the command's process.
+fn positions_of_recording(recording: &Recording) -> Vec<Position> {
+    let process_id = i64::from(recording.manifest().pid);
+    let position = |phase: &Phase<'_>, stop: bool, timestamp: f64| Position {
+        process_id,
+        name: phase.name.to_owned(),
+        stop,
+        timestamp,
+    };
+    let mut positions: Vec<Position> = phases(recording)
+        .iter()
+        .flat_map(|phase| {
+            let start = position(phase, false, phase.start);
+            let stop = phase.stop.map(|stop| position(phase, true, stop));
+            std::iter::once(start).chain(stop)
+        })
+        .collect();
+    positions.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
+    positions
+}

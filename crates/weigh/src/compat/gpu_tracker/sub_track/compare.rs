@@ -1,0 +1,244 @@
+//! Several sessions beside each other.
+
+use std::path::Path;
+
+use super::super::Error;
+use super::results::{CodeBlockResults, SubTrackingResults};
+use super::shown::{self, Shown};
+use super::statistics::{NAMES, Statistics};
+use super::{analyze_files, is_recording};
+use crate::compat::python::{Value, dumps};
+
+/// Sessions that fit together, by name.
+#[derive(Debug, Clone)]
+pub struct Sessions {
+    sessions: Vec<(String, SubTrackingResults)>,
+    /// Where the fit is worth a look.
+    pub warnings: Vec<String>,
+}
+
+/// One value for each session, the least first.
+pub(super) type Series = Vec<(String, f64)>;
+
+/// Several sessions beside each other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Over all timepoints, by measure.
+    pub overall_resource_usage: Vec<(String, Series)>,
+    /// By measure and code block.
+    pub code_block_resource_usage: Vec<(String, Vec<(String, Series)>)>,
+    /// By code block, in seconds.
+    pub code_block_compute_time: Vec<(String, Series)>,
+}
+
+/// Reads a session: the JSON of an analysis, or a recording.
+pub(super) fn read(path: &Path) -> Result<SubTrackingResults, Error> {
+    if is_recording(path) { analyze_files(path, path) } else { SubTrackingResults::read_json(path) }
+}
+
+impl Sessions {
+    /// Reads sessions, each the JSON of an analysis or a recording, and matches their blocks.
+    pub fn read<'a>(
+        paths: impl IntoIterator<Item = (String, &'a Path)>,
+    ) -> Result<Sessions, Error> {
+        let sessions = paths.into_iter().map(|(name, path)| Ok((name, read(path)?)));
+        Sessions::new(sessions.collect::<Result<_, Error>>()?)
+    }
+
+    /// Matches the code blocks of sessions: in the order of their names, and of their line
+    /// numbers where that is what tells them apart.
+    pub fn new(mut sessions: Vec<(String, SubTrackingResults)>) -> Result<Sessions, Error> {
+        for (_, results) in &mut sessions {
+            let blocks = &mut results.code_block_results;
+            let lines = blocks.iter().filter_map(|block| line_number(&block.name)).map(str::len);
+            let digits = lines.max().unwrap_or(0);
+            blocks.sort_by_cached_key(|block| sort_key(&block.name, digits));
+        }
+        let mut warnings = Vec::new();
+        let least = sessions.iter().min_by(|one, other| one.0.cmp(&other.0));
+        let Some((first, results)) = least else {
+            return Err(Error::Invalid("There is no session to compare.".to_owned()));
+        };
+        for (name, other) in sessions.iter().filter(|(name, _)| name != first) {
+            let (ours, theirs) = (&results.code_block_results, &other.code_block_results);
+            if ours.len() != theirs.len() {
+                return Err(Error::Invalid(format!(
+                    "All sub-tracking results must have the same number of code blocks. The first \
+                     has {} code blocks but tracking session \"{name}\" has {} code blocks.",
+                    ours.len(),
+                    theirs.len()
+                )));
+            }
+            for (one, two) in ours.iter().zip(theirs) {
+                warnings.extend(matched((first, &one.name), (name, &two.name))?);
+            }
+            for unit in ["ram_unit", "gpu_ram_unit"] {
+                let of = |results: &SubTrackingResults| {
+                    results.static_data.iter().find(|(key, _)| key == unit).cloned()
+                };
+                if of(results) != of(other) {
+                    warnings.push(format!("sessions \"{first}\" and \"{name}\" differ in {unit}"));
+                }
+            }
+        }
+        Ok(Sessions { sessions, warnings })
+    }
+
+    /// Compares one statistic: `min`, `max`, `mean` or `std`.
+    pub fn compare(&self, statistic: &str) -> Result<Comparison, Error> {
+        if !NAMES.contains(&statistic) {
+            let names = NAMES.join(" ");
+            return Err(Error::Invalid(format!(
+                "Invalid summary statistic '{statistic}'. Valid values are {names}."
+            )));
+        }
+        let least = self.sessions.iter().min_by(|one, other| one.0.cmp(&other.0));
+        let first = least.map(|(_, results)| results);
+        let measures: Vec<&String> =
+            first.iter().flat_map(|results| &results.overall).map(|(name, _)| name).collect();
+        let of = |usage: &[(String, Statistics)], measure: &str| {
+            let found = usage.iter().find(|(name, _)| name == measure);
+            found
+                .and_then(|(_, of)| of.named(statistic))
+                .ok_or_else(|| Error::Invalid(format!("A session has no measure {measure}.")))
+        };
+        let mut comparison = Comparison {
+            overall_resource_usage: Vec::new(),
+            code_block_resource_usage: Vec::new(),
+            code_block_compute_time: Vec::new(),
+        };
+        for measure in &measures {
+            let values = self.sessions.iter();
+            let values = values.map(|(name, all)| Ok((name.clone(), of(&all.overall, measure)?)));
+            let series = sorted(values.collect::<Result<_, Error>>()?);
+            comparison.overall_resource_usage.push(((*measure).clone(), series));
+        }
+        if first.is_some_and(|results| !results.code_block_results.is_empty()) {
+            for measure in measures {
+                let blocks = self.by_block(|block| of(&block.resource_usage, measure))?;
+                comparison.code_block_resource_usage.push((measure.clone(), blocks));
+            }
+            let time = |block: &CodeBlockResults| {
+                Ok(block.compute_time.named(statistic).unwrap_or(f64::NAN))
+            };
+            comparison.code_block_compute_time = self.by_block(time)?;
+        }
+        Ok(comparison)
+    }
+
+    fn by_block(
+        &self,
+        value: impl Fn(&CodeBlockResults) -> Result<f64, Error>,
+    ) -> Result<Vec<(String, Series)>, Error> {
+        let count = self.sessions.first().map_or(0, |(_, all)| all.code_block_results.len());
+        (0..count)
+            .map(|place| {
+                let blocks = self.sessions.iter();
+                let blocks = blocks.map(|(name, all)| (name, &all.code_block_results[place]));
+                let mut names: Vec<&str> =
+                    blocks.clone().map(|(_, block)| block.name.as_str()).collect();
+                names.sort_unstable();
+                names.dedup();
+                let values = blocks.map(|(name, block)| Ok((name.clone(), value(block)?)));
+                Ok((names.join(" -> "), sorted(values.collect::<Result<_, Error>>()?)))
+            })
+            .collect()
+    }
+}
+
+/// The least first; what is missing last.
+fn sorted(mut series: Series) -> Series {
+    series.sort_by(|one, other| {
+        let order = one.1.is_nan().cmp(&other.1.is_nan());
+        order.then(one.1.partial_cmp(&other.1).unwrap_or(std::cmp::Ordering::Equal))
+    });
+    series
+}
+
+/// The line number at the end of `file.py:12`.
+fn line_number(name: &str) -> Option<&str> {
+    let (_, line) = name.rsplit_once(':')?;
+    let digits = line.strip_prefix(['+', '-']).unwrap_or(line);
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(line)
+}
+
+fn sort_key(name: &str, digits: usize) -> String {
+    match line_number(name) {
+        Some(line) => {
+            let file = &name[..name.len() - line.len()];
+            format!("{file}{line:0>digits$}")
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// Whether two blocks are the same one, perhaps with a word of warning.
+fn matched(
+    (session1, block1): (&str, &str),
+    (session2, block2): (&str, &str),
+) -> Result<Option<String>, Error> {
+    if block1 == block2 {
+        return Ok(None);
+    }
+    let file =
+        |name: &str| line_number(name).map(|line| name[..name.len() - line.len()].to_owned());
+    match (file(block1), file(block2)) {
+        (Some(one), Some(other)) if one == other => Ok(Some(format!(
+            "Code block name \"{block1}\" of tracking session \"{session1}\" matched with code \
+             block name \"{block2}\" of tracking session \"{session2}\" but they differ by line \
+             number. If these code blocks were not meant to match, their comparison will not be \
+             valid and their names must be disambiguated."
+        ))),
+        _ => Err(Error::Invalid(format!(
+            "Code block name \"{block1}\" of tracking session \"{session1}\" does not match code \
+             block name \"{block2}\" of tracking session \"{session2}\""
+        ))),
+    }
+}
+
+fn value(series: &[(String, Series)]) -> Value {
+    let map = |series: &Series| {
+        Value::Map(series.iter().map(|(name, value)| (name.clone(), Value::Real(*value))).collect())
+    };
+    Value::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
+}
+
+fn frames(series: &[(String, Series)]) -> Shown {
+    let frame = |series: &Series| {
+        let values: Vec<_> = series.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        Shown::Frame(shown::series(&values))
+    };
+    Shown::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
+}
+
+impl Comparison {
+    /// As `to_json` of theirs has it.
+    pub fn to_value(&self) -> Value {
+        let by_measure = self.code_block_resource_usage.iter();
+        let by_measure = by_measure.map(|(name, blocks)| (name.clone(), value(blocks))).collect();
+        Value::map([
+            ("overall_resource_usage", value(&self.overall_resource_usage)),
+            ("code_block_resource_usage", Value::Map(by_measure)),
+            ("code_block_compute_time", value(&self.code_block_compute_time)),
+        ])
+    }
+
+    /// As `sub-track compare -f json` prints it.
+    pub fn to_json(&self) -> String {
+        dumps(&self.to_value(), 1)
+    }
+
+    /// As `sub-track compare -f text` prints it.
+    pub fn to_text(&self) -> String {
+        let by_measure = self.code_block_resource_usage.iter();
+        let by_measure = by_measure.map(|(name, blocks)| (name.clone(), frames(blocks))).collect();
+        let entries = vec![
+            ("overall_resource_usage".to_owned(), frames(&self.overall_resource_usage)),
+            ("code_block_resource_usage".to_owned(), Shown::Map(by_measure)),
+            ("code_block_compute_time".to_owned(), frames(&self.code_block_compute_time)),
+        ];
+        let names: Vec<String> =
+            self.code_block_compute_time.iter().map(|(name, _)| name.clone()).collect();
+        shown::text(&entries, &names)
+    }
+}

@@ -1,0 +1,200 @@
+//! The results of sub-tracking: as JSON, as text, and from JSON again.
+
+use std::path::Path;
+
+use super::super::Error;
+use super::shown::{self, Shown};
+use super::statistics::{NAMES, Statistics};
+use crate::compat::python::{Value, dumps};
+use crate::record::files;
+
+/// What a session used, overall and in each code block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubTrackingResults {
+    /// Over all timepoints, by measure.
+    pub overall: Vec<(String, Statistics)>,
+    /// What is constant.
+    pub static_data: Vec<(String, Value)>,
+    /// Each code block.
+    pub code_block_results: Vec<CodeBlockResults>,
+}
+
+/// What a code block used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodeBlockResults {
+    /// Its name.
+    pub name: String,
+    /// Timepoints within its calls.
+    pub num_timepoints: u64,
+    /// Calls.
+    pub num_calls: u64,
+    /// Calls with a timepoint in them.
+    pub num_non_empty_calls: u64,
+    /// How long its calls took, in seconds.
+    pub compute_time: Statistics,
+    /// How long all of them took together, in seconds.
+    pub total_time: f64,
+    /// Over the timepoints within its calls, by measure.
+    pub resource_usage: Vec<(String, Statistics)>,
+}
+
+fn by_name(statistics: &Statistics) -> Vec<(String, Value)> {
+    let values = statistics.values().map(Value::Real);
+    NAMES.map(str::to_owned).into_iter().zip(values).collect()
+}
+
+fn by_measure(usage: &[(String, Statistics)]) -> Value {
+    let entry = |(name, of): &(String, Statistics)| (name.clone(), Value::Map(by_name(of)));
+    Value::Map(usage.iter().map(entry).collect())
+}
+
+impl SubTrackingResults {
+    /// As `to_json` of theirs has it.
+    pub fn to_value(&self) -> Value {
+        Value::map([
+            ("overall", by_measure(&self.overall)),
+            ("static_data", Value::Map(self.static_data.clone())),
+            (
+                "code_block_results",
+                Value::List(
+                    self.code_block_results.iter().map(CodeBlockResults::to_value).collect(),
+                ),
+            ),
+        ])
+    }
+
+    /// As `sub-track analyze -f json` prints it.
+    pub fn to_json(&self) -> String {
+        dumps(&self.to_value(), 1)
+    }
+
+    /// As `sub-track analyze -f text` prints it.
+    pub fn to_text(&self) -> String {
+        let blocks = self.code_block_results.iter().map(CodeBlockResults::shown).collect();
+        let entries = vec![
+            ("overall".to_owned(), Shown::Frame(shown::statistics(&self.overall))),
+            ("static_data".to_owned(), Shown::Frame(shown::constants(&self.static_data))),
+            ("code_block_results".to_owned(), Shown::List(blocks)),
+        ];
+        shown::text(&entries, &[])
+    }
+
+    /// Reads what `sub-track analyze -f json` has written.
+    pub fn read_json(path: &Path) -> Result<SubTrackingResults, Error> {
+        let bytes = files::read_regular(path)?;
+        let malformed = |why: String| Error::NotResults { path: path.to_owned(), why };
+        if bytes.first() == Some(&0x80) {
+            return Err(malformed(
+                "it is a pickle, and reading a pickle executes what is in it; write the analysis \
+                 with --format json"
+                    .to_owned(),
+            ));
+        }
+        let text = String::from_utf8(bytes).map_err(|error| malformed(error.to_string()))?;
+        let json: serde_json::Value = serde_json::from_str(&without_nan(&text))
+            .map_err(|error| malformed(error.to_string()))?;
+        of_json(&json).ok_or_else(|| malformed("it is not the JSON of an analysis".to_owned()))
+    }
+}
+
+impl CodeBlockResults {
+    fn compute_time(&self) -> Vec<(String, Value)> {
+        let mut times = by_name(&self.compute_time);
+        times.push(("total".to_owned(), Value::Real(self.total_time)));
+        times
+    }
+
+    fn to_value(&self) -> Value {
+        Value::map([
+            ("name", Value::Text(self.name.clone())),
+            ("num_timepoints", Value::whole(Some(self.num_timepoints))),
+            ("num_calls", Value::whole(Some(self.num_calls))),
+            ("num_non_empty_calls", Value::whole(Some(self.num_non_empty_calls))),
+            ("compute_time", Value::Map(self.compute_time())),
+            ("resource_usage", by_measure(&self.resource_usage)),
+        ])
+    }
+
+    fn shown(&self) -> Vec<(String, Shown)> {
+        let mut times: Vec<(&str, f64)> =
+            NAMES.into_iter().zip(self.compute_time.values()).collect();
+        times.push(("total", self.total_time));
+        vec![
+            ("name".to_owned(), Shown::Line(self.name.clone())),
+            ("num_timepoints".to_owned(), Shown::Line(self.num_timepoints.to_string())),
+            ("num_calls".to_owned(), Shown::Line(self.num_calls.to_string())),
+            ("num_non_empty_calls".to_owned(), Shown::Line(self.num_non_empty_calls.to_string())),
+            ("compute_time".to_owned(), Shown::Frame(shown::series(&times))),
+            ("resource_usage".to_owned(), Shown::Frame(shown::statistics(&self.resource_usage))),
+        ]
+    }
+}
+
+/// Python writes NaN and Infinity, which JSON does not have; outside of strings they are null.
+fn without_nan(text: &str) -> String {
+    let plain = text.replace("\\\\", "\\u005c").replace("\\\"", "\\u0022");
+    let part = |(place, part): (usize, &str)| match place % 2 {
+        0 => ["-Infinity", "Infinity", "NaN"]
+            .iter()
+            .fold(part.to_owned(), |part, word| part.replace(word, "null")),
+        _ => part.to_owned(),
+    };
+    plain.split('"').enumerate().map(part).collect::<Vec<_>>().join("\"")
+}
+
+fn number(json: &serde_json::Value) -> Option<f64> {
+    if json.is_null() { Some(f64::NAN) } else { json.as_f64() }
+}
+
+fn statistics(json: &serde_json::Value) -> Option<Statistics> {
+    let value = |name: &str| number(json.get(name)?);
+    Some(Statistics {
+        min: value("min")?,
+        max: value("max")?,
+        mean: value("mean")?,
+        std: value("std")?,
+    })
+}
+
+fn usage(json: &serde_json::Value) -> Option<Vec<(String, Statistics)>> {
+    let entries = json.as_object()?.iter();
+    entries.map(|(name, of)| Some((name.clone(), statistics(of)?))).collect()
+}
+
+fn constant(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::String(text) => Value::Text(text.clone()),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Whole(whole),
+            None => Value::real(number.as_f64()),
+        },
+        _ => Value::Real(f64::NAN),
+    }
+}
+
+fn of_json(json: &serde_json::Value) -> Option<SubTrackingResults> {
+    let block = |json: &serde_json::Value| {
+        let count = |name: &str| json.get(name)?.as_u64();
+        let times = json.get("compute_time")?;
+        Some(CodeBlockResults {
+            name: json.get("name")?.as_str()?.to_owned(),
+            num_timepoints: count("num_timepoints")?,
+            num_calls: count("num_calls")?,
+            num_non_empty_calls: count("num_non_empty_calls")?,
+            compute_time: statistics(times)?,
+            total_time: number(times.get("total")?)?,
+            resource_usage: usage(json.get("resource_usage")?)?,
+        })
+    };
+    let constants = json.get("static_data")?.as_object()?.iter();
+    Some(SubTrackingResults {
+        overall: usage(json.get("overall")?)?,
+        static_data: constants.map(|(name, value)| (name.clone(), constant(value))).collect(),
+        code_block_results: json
+            .get("code_block_results")?
+            .as_array()?
+            .iter()
+            .map(block)
+            .collect::<Option<_>>()?,
+    })
+}

@@ -1,0 +1,127 @@
+//! Results as text: titles, indented by tabs, and frames as pandas prints them.
+
+use super::statistics::{NAMES, Statistics};
+use crate::compat::python::{Value, repr, rounded};
+
+/// Something with a title.
+#[derive(Debug, Clone)]
+pub(super) enum Shown {
+    /// One value beside the title.
+    Line(String),
+    /// The lines of a frame below it.
+    Frame(Vec<String>),
+    /// More titles below it.
+    Map(Vec<(String, Shown)>),
+    /// Several of those, an empty line after each.
+    List(Vec<Vec<(String, Shown)>>),
+}
+
+/// The text of these; names in `as_they_are` are not made titles.
+pub(super) fn text(entries: &[(String, Shown)], as_they_are: &[String]) -> String {
+    let mut text = String::new();
+    write(&mut text, entries, 0, as_they_are);
+    text
+}
+
+fn write(text: &mut String, entries: &[(String, Shown)], depth: usize, as_they_are: &[String]) {
+    let indent = "\t".repeat(depth);
+    let titles: Vec<String> = entries
+        .iter()
+        .map(|(name, _)| if as_they_are.contains(name) { name.clone() } else { title(name) })
+        .collect();
+    let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
+    for (title, (_, shown)) in titles.iter().zip(entries) {
+        text.push_str(&format!("{indent}{title}:"));
+        if !matches!(shown, Shown::Line(_)) {
+            text.push('\n');
+        }
+        match shown {
+            Shown::Line(value) => {
+                let space = " ".repeat(widest - width(title));
+                text.push_str(&format!("{space} {value}\n"));
+            }
+            Shown::Frame(lines) => {
+                lines.iter().for_each(|line| text.push_str(&format!("{indent}\t{line}\n")));
+            }
+            Shown::Map(entries) => write(text, entries, depth + 1, as_they_are),
+            Shown::List(items) => {
+                for entries in items {
+                    write(text, entries, depth + 1, as_they_are);
+                    text.push('\n');
+                }
+            }
+        }
+    }
+}
+
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// `main_n_threads` as `Main N Threads`.
+fn title(name: &str) -> String {
+    let mut begins = true;
+    let letter = |letter: char| {
+        let was = std::mem::replace(&mut begins, !letter.is_alphabetic());
+        match letter {
+            '_' => ' ',
+            _ if was => letter.to_ascii_uppercase(),
+            _ => letter.to_ascii_lowercase(),
+        }
+    };
+    name.chars().map(letter).collect()
+}
+
+/// A number to eight places.
+fn number(number: f64) -> String {
+    if number.is_nan() { "NaN".to_owned() } else { repr(rounded(number, 8)) }
+}
+
+/// A frame of statistics, a row for each measure.
+pub(super) fn statistics(usage: &[(String, Statistics)]) -> Vec<String> {
+    let index: Vec<&str> = usage.iter().map(|(name, _)| name.as_str()).collect();
+    let columns = NAMES.iter().enumerate().map(|(place, name)| {
+        let cells = usage.iter().map(|(_, of)| number(of.values()[place])).collect();
+        (format!(" {name}"), cells)
+    });
+    frame(&index, columns.collect())
+}
+
+/// A series as a frame of one row.
+pub(super) fn series(values: &[(&str, f64)]) -> Vec<String> {
+    let column =
+        |(name, value): &(&str, f64)| (format!(" {}", escaped(name)), vec![number(*value)]);
+    frame(&[""], values.iter().map(column).collect())
+}
+
+/// What is constant, as a frame of one row.
+pub(super) fn constants(values: &[(String, Value)]) -> Vec<String> {
+    let cell = |value: &Value| match value {
+        Value::Real(real) => number(*real),
+        Value::Whole(whole) => format!(" {whole}"),
+        Value::Text(text) => format!(" {}", escaped(text)),
+        Value::Missing | Value::List(_) | Value::Map(_) => " NaN".to_owned(),
+    };
+    frame(&[""], values.iter().map(|(name, value)| (name.clone(), vec![cell(value)])).collect())
+}
+
+/// What would break a line is written as pandas writes it.
+fn escaped(text: &str) -> String {
+    text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
+}
+
+fn frame(index: &[&str], columns: Vec<(String, Vec<String>)>) -> Vec<String> {
+    let widest = index.iter().map(|name| width(name)).max().unwrap_or(0);
+    let pad = |text: &str, to: usize| " ".repeat(to.saturating_sub(width(text)));
+    let mut lines: Vec<String> = std::iter::once(&"")
+        .chain(index)
+        .map(|name| format!("{name}{}", pad(name, widest)))
+        .collect();
+    for (head, cells) in columns {
+        let wide = cells.iter().chain([&head]).map(|cell| width(cell)).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(std::iter::once(&head).chain(&cells)) {
+            line.push_str(&format!(" {}{cell}", pad(cell, wide)));
+        }
+    }
+    lines
+}

@@ -1,0 +1,107 @@
+//! What was used when, from a tracking file or a recording.
+
+use std::path::Path;
+
+use super::super::tracking::{CONSTANTS, Constants, Kind, MEASURES, Row, TIMESTAMP, kind};
+use super::super::{Error, Options, replay};
+use super::statistics::Summing;
+use super::table::{self, Columns};
+use crate::compat::python::Value;
+use crate::record::Recording;
+
+/// A tracked session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tracked {
+    /// What is constant, by name.
+    pub constants: Vec<(String, Value)>,
+    /// When something was measured, in seconds since 1970.
+    pub timestamps: Vec<f64>,
+    /// What, in the order of [`MEASURES`]; NaN where it is missing.
+    pub measures: Vec<Vec<f64>>,
+    /// How gpu-tracker adds up what it reads from there.
+    pub summing: Summing,
+}
+
+impl Tracked {
+    pub(super) fn new(constants: Vec<(String, Value)>, summing: Summing) -> Tracked {
+        let measures = vec![Vec::new(); MEASURES.len()];
+        Tracked { constants, timestamps: Vec::new(), measures, summing }
+    }
+
+    pub(super) fn push(&mut self, timestamp: f64, measures: impl IntoIterator<Item = f64>) {
+        self.timestamps.push(timestamp);
+        for (column, value) in self.measures.iter_mut().zip(measures) {
+            column.push(value);
+        }
+    }
+}
+
+/// Reads a tracking file, or a recording in the default units.
+pub fn read(path: &Path) -> Result<Tracked, Error> {
+    if super::is_recording(path) {
+        return of_recording(&Recording::open(path)?, &Options::default());
+    }
+    match kind(path)? {
+        Kind::Csv => of_csv(path),
+        Kind::Sqlite => super::database::tracked(path),
+    }
+}
+
+/// The ticks of a recording.
+pub fn of_recording(recording: &Recording, options: &Options) -> Result<Tracked, Error> {
+    let constants = Constants::of(recording, options);
+    let named = CONSTANTS.iter().map(|name| (*name).to_owned()).zip(constants.values());
+    let mut tracked = Tracked::new(named.collect(), Summing::Pairwise);
+    replay(recording, options, |timepoint| {
+        let row: Row = constants.row(timepoint);
+        let number = |value: &Value| match value {
+            Value::Whole(number) => *number as f64,
+            Value::Real(number) => *number,
+            _ => f64::NAN,
+        };
+        tracked.push(timepoint.timestamp, row.iter().map(number));
+    })?;
+    Ok(tracked)
+}
+
+fn of_csv(path: &Path) -> Result<Tracked, Error> {
+    let lines = table::read(path)?;
+    let [head, values, ..] = lines.as_slice() else {
+        let why = "the static data are missing".to_owned();
+        return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
+    };
+    let columns = Columns::find(path, head, &CONSTANTS)?;
+    let constants = CONSTANTS
+        .iter()
+        .enumerate()
+        .map(|(place, name)| Ok(((*name).to_owned(), constant(columns.cell(values, place)?))))
+        .collect::<Result<_, Error>>()?;
+    let mut tracked = Tracked::new(constants, Summing::Pairwise);
+    // A session that ended before its first sample has no second head either.
+    let Some((head, rows)) = lines[2..].split_first() else { return Ok(tracked) };
+    let mut names = MEASURES.to_vec();
+    names.push(TIMESTAMP);
+    let columns = Columns::find(path, head, &names)?;
+    for line in rows {
+        let numbers = (0..names.len())
+            .map(|place| columns.number(line, place))
+            .collect::<Result<Vec<_>, _>>()?;
+        let timestamp = numbers[MEASURES.len()];
+        if !timestamp.is_finite() {
+            return Err(columns.wrong(line, "the timestamp is missing"));
+        }
+        tracked.push(timestamp, numbers);
+    }
+    Ok(tracked)
+}
+
+fn constant(cell: &str) -> Value {
+    if let Ok(number) = cell.parse::<i64>() {
+        return Value::Whole(number);
+    }
+    match cell.parse::<f64>() {
+        Ok(number) => Value::Real(number),
+        Err(_) if cell.is_empty() => Value::Real(f64::NAN),
+        Err(_) => Value::Text(cell.to_owned()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Processes added up: what they share counts once.
+
+/// What was last read of a process.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// CPU time of its own, in seconds.
+    pub own_cpu: f64,
+    /// CPU time of the children it has waited for.
+    pub children_cpu: f64,
+    /// Resident memory.
+    pub rss: Option<u64>,
+    /// Its proportional share, when it was looked at.
+    pub pss: Option<u64>,
+    /// What is its alone, when it was looked at.
+    pub uss: Option<u64>,
+    /// Threads.
+    pub threads: Option<u64>,
+    /// Whether it has exited and was not reaped yet.
+    pub has_exited: bool,
+}
+
+impl Seen {
+    /// One that has exited keeps its CPU time, and nothing else.
+    pub(super) fn forget_exited(&mut self) {
+        if self.has_exited {
+            (self.rss, self.pss, self.uss) = (Some(0), Some(0), Some(0));
+            self.threads = Some(0);
+        }
+    }
+}
+
+/// Sums over some processes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Whether there is anybody.
+    any: bool,
+    /// Proportional shares, or all where those are not known.
+    proportional: Option<f64>,
+    /// The largest of them.
+    largest: Option<f64>,
+    /// What they share.
+    pub shared: Option<f64>,
+    /// Threads.
+    threads: Option<u64>,
+}
+
+impl Sums {
+    /// With one more.
+    pub(super) fn add(&mut self, process: &Seen) {
+        self.any = true;
+        if let Some(share) = process.pss.or(process.rss) {
+            self.proportional = Some(self.proportional.unwrap_or(0.0) + share as f64);
+        }
+        if let Some(rss) = process.rss {
+            self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
+        }
+        if let (Some(pss), Some(uss)) = (process.pss, process.uss) {
+            self.shared = Some(self.shared.unwrap_or(0.0) + pss.saturating_sub(uss) as f64);
+        }
+        if let Some(threads) = process.threads {
+            self.threads = Some(self.threads.unwrap_or(0) + threads);
+        }
+    }
+
+    /// All of their memory: never below the largest of them. Nobody has none; of somebody who
+    /// could not be read it is not known.
+    pub(super) fn total(&self) -> Option<f64> {
+        let total = self.proportional.map(|sum| sum.max(self.largest.unwrap_or(0.0)));
+        total.or((!self.any).then_some(0.0))
+    }
+
+    /// The largest of them, in the same way.
+    pub(super) fn largest(&self) -> Option<f64> {
+        self.largest.or((!self.any).then_some(0.0))
+    }
+
+    /// Their threads, in the same way.
+    pub(super) fn threads(&self) -> Option<u64> {
+        self.threads.or((!self.any).then_some(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_has_nothing_and_of_somebody_unreadable_nothing_is_known() {
+        let mut sums = Sums::default();
+        assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
+        sums.add(&Seen::default());
+        assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
+        sums.add(&Seen { rss: Some(7), threads: Some(2), ..Seen::default() });
+        assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));
+    }
+}

@@ -1,0 +1,201 @@
+//! GPUs: a zero is a zero, and what is not known is missing.
+
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
+use crate::sample::{Gpu, Name};
+
+const GB: u64 = 1_000 * MB;
+
+/// A run on a machine whose GPUs are asked for.
+fn asked() -> FakeRun {
+    let mut run = small_machine();
+    run.manifest.absent.clear();
+    run.manifest.interval_seconds = 0.5;
+    run.starts(0.0, MAIN, "work");
+    run
+}
+
+fn there(name: &str, memory_bytes: Option<u64>) -> Event {
+    Event::Gpu(Box::new(Gpu { name: name.to_owned(), memory_bytes, ..Gpu::default() }))
+}
+
+/// A look at a GPU: how busy it is, what is in use, and how many processes nobody knows.
+fn look(tick: &mut Tick, gpu: &str, busy: Option<f64>, used: Option<u64>, unknown: u64) {
+    let who = Entity::Named(Name::new(gpu.as_bytes()));
+    let (processes, processes_unknown) = (Some(1), Some(unknown));
+    let activity =
+        GpuActivity { utilization: busy, processes, processes_unknown, ..GpuActivity::default() };
+    tick.put(who, &activity);
+    tick.put(who, &GpuMemory { used, ..GpuMemory::default() });
+}
+
+/// The JSON of a run, and the cells of GPUs in its tracking file: constants, then each row.
+fn told(run: FakeRun) -> (serde_json::Value, Vec<String>) {
+    let (directory, recording) = run.recorded(2.0, 0.5);
+    let out = directory.path().join("out");
+    export(&recording, &Options::default(), &[Format::Json, Format::Csv], &out, false).unwrap();
+    let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
+    let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    let constants = [lines[1][4], lines[1][7], lines[1][8]].join(",");
+    let rows = lines[3..].iter().map(|cells| cells[4..10].join(","));
+    (serde_json::from_str(&json).unwrap(), [constants].into_iter().chain(rows).collect())
+}
+
+fn of_gpus(json: &serde_json::Value) -> String {
+    format!("{} {}", json["max_gpu_ram"], json["gpu_utilization"])
+}
+
+#[test]
+fn a_machine_without_gpus_has_their_zeros() {
+    let mut run = small_machine();
+    run.sample(1.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    let (json, cells) = told(run);
+    assert_eq!(cells, ["0.0,0,0", "0.0,0.0,0.0,0.0,0.0,0.0"]);
+    assert!(!of_gpus(&json).contains("null"), "{json:#}");
+    assert_eq!(
+        (&json["max_gpu_ram"]["main"], &json["gpu_utilization"]["system_gpu_count"]),
+        (&0.0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_driver_that_never_answers_leaves_nothing_known() {
+    let mut run = asked();
+    run.sample(1.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    let (json, cells) = told(run);
+    assert_eq!(cells, [",,", ",,,,,"]);
+    assert_eq!(of_gpus(&json).matches("null").count(), 5 + 6, "{json:#}");
+    let (_directory, recording) = asked().recorded(1.0, 0.5);
+    assert_eq!(gpu_count(&recording), None);
+}
+
+#[test]
+fn what_a_container_hides_and_a_card_does_not_say_is_missing_and_the_rest_is_there() {
+    let mut run = asked();
+    run.event(0.0, there("nvidia0", Some(80 * GB)));
+    run.event(0.1, there("nvidia0", Some(80 * GB)));
+    run.sample(0.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    // Before the driver answers nothing is known.
+    run.sample(0.5, |tick| process(tick, MAIN, 0.0, MB, None));
+    run.sample(1.0, |tick| {
+        process(tick, MAIN, 0.1, MB, None);
+        look(tick, "nvidia0", None, Some(4 * GB), 1);
+    });
+    let (json, cells) = told(run);
+    assert_eq!(cells, ["80.0,1,1", ",,,,,", ",,,4.0,,"]);
+    let ram = &json["max_gpu_ram"];
+    assert_eq!((&ram["system"], &ram["system_capacity"]), (&4.0.into(), &80.0.into()));
+    assert!(ram["main"].is_null() && ram["combined"].is_null(), "{ram:#}");
+    let busy = &json["gpu_utilization"]["gpu_percentages"];
+    assert!(busy.as_object().unwrap().values().all(|percent| percent.is_null()), "{busy:#}");
+}
+
+#[test]
+fn a_card_that_does_not_say_how_busy_it_is_does_not_count_as_idle() {
+    let mut run = asked();
+    for name in ["nvidia0", "nvidia1", "intel0"] {
+        run.event(0.0, there(name, Some(80 * GB)));
+    }
+    run.sample(0.0, |tick| process(tick, MAIN, 0.0, MB, None));
+    for (seconds, second) in [(0.5, Some(0.5)), (1.0, None), (1.5, None)] {
+        run.sample(seconds, |tick| {
+            process(tick, MAIN, seconds / 10.0, MB, None);
+            look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+            look(tick, "nvidia1", second, Some(GB), 0);
+            look(tick, "intel0", None, None, 0);
+        });
+    }
+    let (_, cells) = told(run);
+    let busy: Vec<&str> = cells[1..].iter().map(|row| row.rsplit("5.0,").next().unwrap()).collect();
+    assert_eq!(busy, ["100.0,50.0", ",", ","], "theirs does not know Intel's");
+    let mut run = asked();
+    run.event(0.0, there("nvidia0", None)).event(0.0, there("nvidia1", None));
+    run.sample(1.0, |tick| {
+        look(tick, "nvidia0", Some(0.5), None, 0);
+        look(tick, "nvidia1", None, None, 0);
+    });
+    let busy = &told(run).0["gpu_utilization"]["gpu_percentages"];
+    assert!(busy.as_object().unwrap().values().all(|percent| percent.is_null()), "{busy:#}");
+}
+
+#[test]
+fn chosen_uuids_restrict_utilization_and_neither_count_nor_capacity() {
+    let mut run = asked();
+    for (name, uuid) in [("nvidia0", "GPU-a"), ("nvidia1", "GPU-b")] {
+        let (name, uuid) = (name.to_owned(), Some(uuid.to_owned()));
+        let gpu = Gpu { name, uuid, memory_bytes: Some(80 * GB), ..Gpu::default() };
+        run.event(0.0, Event::Gpu(Box::new(gpu)));
+    }
+    for (seconds, second) in [(0.0, 0.25), (0.5, 0.75), (1.0, 0.25)] {
+        run.sample(seconds, |tick| {
+            process(tick, MAIN, 0.0, MB, None);
+            look(tick, "nvidia0", Some(1.0), Some(4 * GB), 0);
+            look(tick, "nvidia1", Some(second), Some(GB), 0);
+        });
+    }
+    let (directory, recording) = run.recorded(1.1, 0.5);
+    let uuids = Some(vec!["GPU-b".to_owned()]);
+    let options = Options { gpu_uuids: uuids, ..Options::default() };
+    let out = directory.path().join("out");
+    export(&recording, &options, &[Format::Json, Format::Csv], &out, false).unwrap();
+    let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let ram = &json["max_gpu_ram"];
+    assert_eq!((&ram["system_capacity"], &ram["system"]), (&160.0.into(), &5.0.into()));
+    let busy = &json["gpu_utilization"];
+    assert_eq!((&busy["system_gpu_count"], &busy["n_expected_gpus"]), (&2.into(), &1.into()));
+    let percentages = &busy["gpu_percentages"];
+    assert_eq!(percentages["max_sum_percent"], 75.0, "{busy:#}");
+    assert_eq!(percentages["max_hardware_percent"], 75.0, "{busy:#}");
+    assert!(percentages["mean_sum_percent"].as_f64().is_some_and(|mean| mean < 76.0), "{busy:#}");
+    let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
+    let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!([lines[1][4], lines[1][7], lines[1][8]], ["160.0", "2", "1"]);
+    let rows = lines[3..].iter().map(|cells| [cells[7], cells[8], cells[9]]);
+    assert_eq!(rows.collect::<Vec<_>>(), [["5.0", "75.0", "75.0"], ["5.0", "25.0", "25.0"]]);
+}
+
+#[test]
+fn who_certainly_has_nothing_has_zero() {
+    let mut run = asked();
+    run.event(0.0, there("nvidia0", Some(80 * GB))).event(0.0, there("nvidia1", None));
+    run.sample(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+        look(tick, "nvidia1", Some(0.0), Some(GB), 0);
+        let who = Entity::OnGpu(Name::new(b"nvidia0"), MAIN);
+        tick.put(who, &GpuShare { memory: Some(3 * GB), ..GpuShare::default() });
+    });
+    let (json, cells) = told(run);
+    // What all of it is, is not known where one does not say it.
+    assert_eq!(cells, [",2,2", "3.0,0.0,3.0,5.0,50.0,25.0"]);
+    let ram = &json["max_gpu_ram"];
+    assert_eq!((&ram["main"], &ram["descendants"]), (&3.0.into(), &0.0.into()), "{json:#}");
+    assert!(json["max_gpu_ram"]["system_capacity"].is_null(), "{json:#}");
+}
+
+#[test]
+fn a_part_alone_is_no_machine_without_gpus() {
+    let mut run = asked();
+    run.event(0.0, there("nvidia0:1", Some(20 * GB)));
+    run.sample(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0:1", Some(0.5), Some(4 * GB), 0);
+    });
+    assert_eq!(told(run).1, [",,", "0.0,0.0,0.0,4.0,,"]);
+}
+
+#[test]
+fn memory_of_a_process_that_the_driver_does_not_tell_is_not_zero() {
+    let mut run = asked();
+    run.event(0.0, there("nvidia0", Some(80 * GB)));
+    run.sample(1.0, |tick| {
+        process(tick, MAIN, 0.0, MB, None);
+        look(tick, "nvidia0", Some(0.5), Some(4 * GB), 0);
+        tick.put(Entity::OnGpu(Name::new(b"nvidia0"), MAIN), &GpuShare::default());
+    });
+    let (json, cells) = told(run);
+    assert_eq!(cells[1], ",0.0,,4.0,50.0,50.0");
+    assert!(json["max_gpu_ram"]["main"].is_null(), "{json:#}");
+}

@@ -1,0 +1,58 @@
+//! `resource_monitor.csv`, as Python's `csv.writer` writes it.
+
+use super::follow::Row;
+use crate::compat::python::{repr, rounded};
+use crate::destination::{Destination, Lines};
+use crate::export::Error;
+
+/// The names of the columns.
+const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb";
+
+/// The table while it is written.
+pub(super) struct Csv(Lines);
+
+impl Csv {
+    /// Begins the file.
+    pub(super) fn create(destination: Destination) -> Result<Csv, Error> {
+        let mut lines = Lines::create(destination, "\r\n")?;
+        lines.line(HEADER)?;
+        Ok(Csv(lines))
+    }
+
+    /// Writes a row.
+    pub(super) fn row(&mut self, row: &Row<'_>) -> Result<(), Error> {
+        Ok(self.0.line(&line(row))?)
+    }
+
+    /// Gives the file its name.
+    pub(super) fn finish(self) -> Result<(), Error> {
+        self.0.finish()?;
+        Ok(())
+    }
+}
+
+fn line(row: &Row<'_>) -> String {
+    let kibibytes = |bytes: Option<u64>| bytes.map(|bytes| (bytes / 1024).to_string());
+    [
+        repr(row.timestamp),
+        quoted(row.tool),
+        row.pid.to_string(),
+        repr(rounded(100.0 * row.cores, 1)),
+        repr(rounded(row.cpu[0], 3)),
+        repr(rounded(row.cpu[1], 3)),
+        kibibytes(row.rss).unwrap_or_default(),
+        kibibytes(row.uss).unwrap_or_default(),
+        // What theirs has where a system does not tell.
+        kibibytes(row.pss).unwrap_or_else(|| "-1".to_owned()),
+    ]
+    .join(",")
+}
+
+/// A name, in quotes where it needs them.
+fn quoted(name: &str) -> String {
+    if name.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
+    }
+}

@@ -1,0 +1,340 @@
+//! The processes of a run as the ResourceMonitor would have polled them.
+//!
+//! Rows are an interval apart, because its reader gives each the same weight, and weigh looks
+//! more often in the first second of a run and where a phase ends. A row stands for the
+//! interval before it, so there is none at the very beginning. A process that did not run has
+//! no row in the recording, and its private memory is read still less often: both are carried
+//! forward.
+//!
+//! Their reader takes the largest CPU time of a process for all it has used. So the rows of a
+//! poll wait for the next one, and the last row of a process has the CPU time that it had when it
+//! exited. A row of its own would have a time of its own, at which their reader would find nobody
+//! else. Only a process that no poll has found has such a row: with its memory, too, of which one
+//! that has exited has nothing left.
+//!
+//! CPU is over the time since the last row, and over a longer one where that is short: the
+//! kernel counts in steps of 10 ms. The first window of a process begins when it was started,
+//! not when it was first seen. (Theirs has 0.0 in every first row.)
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::catalog::Scope;
+use crate::collect::process::{ProcessCpu, ProcessState};
+use crate::compat::pace::{Pace, SHORTEST};
+use crate::export::unix_seconds;
+use crate::record::{Entry, Event, Manifest};
+use crate::sample::{Entity, ProcessId, Table, Tick};
+use crate::summary::curve::possible_cores;
+use crate::summary::looks::Looks;
+use crate::summary::tools::{born, has_exited, machine_cores, memory_held, possible, tool_name};
+
+/// A process at one poll.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Row<'a> {
+    /// Seconds since 1970, the same for all of one poll.
+    pub timestamp: f64,
+    /// What it runs.
+    pub tool: &'a str,
+    /// Its pid.
+    pub pid: u32,
+    /// Cores that it kept busy.
+    pub cores: f64,
+    /// Its CPU time so far: in user mode and in the kernel.
+    pub cpu: [f64; 2],
+    /// Resident memory in bytes.
+    pub rss: Option<u64>,
+    /// Private memory.
+    pub uss: Option<u64>,
+    /// Proportional memory.
+    pub pss: Option<u64>,
+}
+
+/// Follows a run.
+#[derive(Debug)]
+pub(super) struct Follower {
+    started: jiff::Timestamp,
+    /// Clock ticks from boot to the run's zero.
+    zero: u64,
+    /// Cores of the machine.
+    cores: f64,
+    pace: Pace,
+    /// By pid, which is the order of theirs.
+    alive: BTreeMap<ProcessId, Member>,
+    tools: Vec<String>,
+    by_name: HashMap<String, usize>,
+    /// When the last poll was.
+    polled: Duration,
+    /// When everybody was looked at.
+    looks: Looks,
+    /// Those that have exited since the last tick, and whose last CPU time is in no row.
+    exited: Vec<ProcessId>,
+    /// The rows of the last poll, and of those that no poll has found and that exited since.
+    waiting: Vec<Waiting>,
+}
+
+/// A row that is not written yet.
+#[derive(Debug)]
+struct Waiting {
+    timestamp: f64,
+    pid: u32,
+    tool: usize,
+    cores: f64,
+    cpu: [f64; 2],
+    rss: Option<u64>,
+    uss: Option<u64>,
+    pss: Option<u64>,
+}
+
+/// A process that is alive, or was not reaped yet.
+#[derive(Debug)]
+struct Member {
+    tool: usize,
+    cpu: Option<[f64; 2]>,
+    /// CPU time in its last two rows, and when that was; since it was started at first.
+    rows: [(f64, f64); 2],
+    has_row: bool,
+    /// The place of its row among those of the last poll.
+    waiting: Option<usize>,
+    /// When it was last known what it had.
+    looked: f64,
+    rss: Option<u64>,
+    pss: Option<u64>,
+    uss: Option<u64>,
+    /// The most threads it had.
+    threads: Option<u64>,
+    has_exited: bool,
+}
+
+/// The place of the tool of those whose introduction is lost.
+const UNNAMED: usize = 0;
+
+impl Follower {
+    /// Of a run that is about to begin.
+    pub(super) fn new(manifest: &Manifest) -> Follower {
+        Follower {
+            started: manifest.started,
+            zero: manifest.zero(),
+            cores: machine_cores(manifest),
+            pace: Pace::every(manifest.interval_seconds),
+            alive: BTreeMap::new(),
+            tools: vec!["?".to_owned()],
+            by_name: HashMap::from([("?".to_owned(), UNNAMED)]),
+            polled: Duration::ZERO,
+            looks: Looks::new(manifest.is_merged()),
+            exited: Vec::new(),
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Takes in something that happened.
+    pub(super) fn event(&mut self, entry: &Entry) {
+        match &entry.event {
+            Event::ProcessStart { pid, started, name, command, tool, .. }
+            | Event::ProcessExec { pid, started, name, command, tool } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                let tool = tool_name(name, command.as_deref(), tool.as_deref());
+                let tool = self.tool(&tool);
+                let member = self.member(id, entry.seconds);
+                member.tool = tool;
+                // What the last program had is not this one's.
+                (member.rss, member.pss, member.uss) = (None, None, None);
+            }
+            Event::ProcessExit { pid, started, cpu_seconds, .. } => {
+                let id = ProcessId { pid: *pid, started: *started };
+                if let Some(member) = self.alive.get_mut(&id) {
+                    member.clocked(*cpu_seconds, entry.seconds);
+                    self.last_row(id);
+                    self.alive.remove(&id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tool(&mut self, name: &str) -> usize {
+        if let Some(place) = self.by_name.get(name) {
+            return *place;
+        }
+        self.tools.push(name.to_owned());
+        self.by_name.insert(name.to_owned(), self.tools.len() - 1);
+        self.tools.len() - 1
+    }
+
+    /// Somebody who is there now; one who comes was not there at the last look.
+    fn member(&mut self, id: ProcessId, at: f64) -> &mut Member {
+        let born = born(id, self.zero).max(self.looks.certain()).min(at);
+        self.alive.entry(id).or_insert_with(|| Member::new(UNNAMED, born))
+    }
+
+    /// Takes in what was measured, and hands on the rows that nothing will change any more.
+    pub(super) fn tick(&mut self, tick: &Tick, each: impl FnMut(&Row<'_>)) {
+        let at = tick.at.as_secs_f64();
+        if let Some(table) = tick.table(Scope::Process) {
+            for (row, entity) in table.entities().iter().enumerate() {
+                let Entity::Process(id) = entity else { continue };
+                let member = self.member(*id, at);
+                let had_exited = member.has_exited;
+                member.renew(table, row, at);
+                if member.has_exited && !had_exited {
+                    self.exited.push(*id);
+                }
+            }
+        }
+        // Only a whole tick has a row of weigh's own: everybody was looked at.
+        if tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
+            self.looks.look(at);
+            if self.pace.is_over(self.polled, tick.at) {
+                self.polled = tick.at;
+                self.poll(at, each);
+            }
+        }
+        for id in std::mem::take(&mut self.exited) {
+            self.last_row(id);
+        }
+    }
+
+    /// Everybody was looked at: whoever has no row is as before.
+    fn poll(&mut self, at: f64, each: impl FnMut(&Row<'_>)) {
+        self.hand_on(each);
+        let timestamp = unix_seconds(self.started, at);
+        let (certain, shortest) = (self.looks.certain(), self.shortest());
+        let exited = std::mem::take(&mut self.exited);
+        for (id, member) in &mut self.alive {
+            member.waiting = None;
+            if member.cpu.is_none() || (member.has_exited && !exited.contains(id)) {
+                continue;
+            }
+            member.looked = member.looked.max(certain);
+            member.waiting = Some(self.waiting.len());
+            self.waiting.push(member.row(*id, timestamp, self.cores, shortest));
+        }
+    }
+
+    /// The shortest window of a rate.
+    fn shortest(&self) -> f64 {
+        self.pace.shortest().max(SHORTEST).as_secs_f64()
+    }
+
+    /// Hands on the rows of the last poll, and of those that exited since.
+    fn hand_on(&mut self, mut each: impl FnMut(&Row<'_>)) {
+        for row in self.waiting.drain(..) {
+            each(&row.named(&self.tools));
+        }
+    }
+
+    /// A process used CPU time since its last row: that has it, too, if it still waits.
+    fn last_row(&mut self, id: ProcessId) {
+        let (shortest, machine) = (self.shortest(), self.cores);
+        let Some(member) = self.alive.get_mut(&id).filter(|member| member.has_news()) else {
+            return;
+        };
+        let waiting = member.waiting.and_then(|place| self.waiting.get_mut(place));
+        match waiting.filter(|row| row.tool == member.tool) {
+            Some(row) => {
+                row.cores = member.cores_since(member.rows[0], machine);
+                row.cpu = member.cpu.unwrap_or(row.cpu);
+                member.rows[1] = (member.used(), member.looked);
+            }
+            None => {
+                let timestamp = unix_seconds(self.started, member.looked);
+                self.waiting.push(member.row(id, timestamp, machine, shortest));
+            }
+        }
+    }
+
+    /// Hands on what is left.
+    pub(super) fn finish(mut self, each: impl FnMut(&Row<'_>)) {
+        for id in self.alive.keys().copied().collect::<Vec<_>>() {
+            self.last_row(id);
+        }
+        self.hand_on(each);
+    }
+}
+
+impl Waiting {
+    fn named<'a>(&self, tools: &'a [String]) -> Row<'a> {
+        let Waiting { timestamp, pid, tool, cores, cpu, rss, uss, pss } = *self;
+        Row { timestamp, tool: tools[tool].as_str(), pid, cores, cpu, rss, uss, pss }
+    }
+}
+
+impl Member {
+    fn new(tool: usize, born: f64) -> Member {
+        Member {
+            tool,
+            cpu: None,
+            rows: [(0.0, born); 2],
+            waiting: None,
+            has_row: false,
+            looked: born,
+            rss: None,
+            pss: None,
+            uss: None,
+            threads: None,
+            has_exited: false,
+        }
+    }
+
+    /// Takes in a row about it.
+    fn renew(&mut self, table: &Table, row: usize, at: f64) {
+        self.looked = at;
+        let cpu = table.get::<ProcessCpu>(row);
+        if let (Some(user), Some(system)) = (cpu.user, cpu.system) {
+            self.cpu = Some([user, system]);
+        }
+        let state: ProcessState = table.get(row);
+        self.threads = state.threads.max(self.threads);
+        self.has_exited = has_exited(&state);
+        if let Some(memory) = memory_held(table, row) {
+            self.rss = memory.rss.or(self.rss);
+            self.pss = memory.pss.or(self.pss);
+            self.uss = memory.uss.or(self.uss);
+        }
+    }
+
+    /// A clock that outlived it says what it used in all: what was not seen of it is in user
+    /// mode, for all that is known.
+    fn clocked(&mut self, seconds: Option<f64>, at: f64) {
+        let (Some(seconds), Some([user, system])) = (seconds, self.cpu) else { return };
+        if seconds > user + system {
+            self.cpu = Some([seconds - system, system]);
+            self.looked = at;
+        }
+    }
+
+    fn used(&self) -> f64 {
+        self.cpu.map_or(0.0, |[user, system]| user + system)
+    }
+
+    /// Whether its last row does not have all of its CPU time.
+    fn has_news(&self) -> bool {
+        self.cpu.is_some() && (!self.has_row || self.used() > self.rows[1].0)
+    }
+
+    /// Cores that it used since it had used so much at a moment.
+    fn cores_since(&self, (before, since): (f64, f64), machine: f64) -> f64 {
+        // One who was there for less than a window did not use more than was counted in it.
+        let window = (self.looked - since).max(SHORTEST.as_secs_f64());
+        let most = self.threads.map_or(f64::INFINITY, |threads| threads as f64);
+        possible_cores((self.used() - before).max(0.0), window, most).min(machine)
+    }
+
+    /// Its row at a moment, over a window of at least so many seconds.
+    fn row(&mut self, id: ProcessId, timestamp: f64, machine: f64, shortest: f64) -> Waiting {
+        let is_long = self.looked - self.rows[1].1 >= shortest;
+        let cores = self.cores_since(self.rows[usize::from(is_long)], machine);
+        self.rows = [self.rows[1], (self.used(), self.looked)];
+        self.has_row = true;
+        Waiting {
+            timestamp,
+            pid: id.pid,
+            tool: self.tool,
+            cores,
+            cpu: self.cpu.unwrap_or_default(),
+            rss: self.rss,
+            uss: possible(self.uss, self.rss),
+            pss: possible(self.pss, self.rss),
+        }
+    }
+}

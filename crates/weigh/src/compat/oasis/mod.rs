@@ -1,0 +1,127 @@
+//! What the ResourceMonitor of oasislmf 2.5.8 would have written: `resource_monitor.csv`,
+//! and `resource_report/` with a page of Markdown and six pictures.
+//!
+//! Names, columns, units and layout are theirs to the byte; the numbers are weigh's. A
+//! tool is the program a process runs, not any process whose command line has the word
+//! in it.
+//!
+//! Its reader gives every row the same weight, so rows are an interval apart.
+//!
+//! What surprised us: their reader leaves out a row in which a field is empty, without a
+//! word. So a row whose private memory is not known yet is there for other readers and
+//! never counts as one that had none.
+
+mod csv;
+mod follow;
+mod page;
+mod pictures;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use pictures::pictures;
+
+use std::path::{Path, PathBuf};
+
+use crate::collect;
+use crate::destination::{self, Destination};
+#[cfg(feature = "png")]
+use crate::export::Cause;
+use crate::export::{Error, Exported, unfinished};
+use crate::record::{Moment, Recording, files};
+use crate::summary::{Accumulator, Summary};
+use csv::Csv;
+use follow::Follower;
+use page::Page;
+use rows::Rows;
+
+/// The file with a row for each process at each poll.
+const CSV: &str = "resource_monitor.csv";
+/// The directory of the report.
+const REPORT: &str = "resource_report";
+/// The report itself.
+const PAGE: &str = "resource_report.md";
+
+/// A picture's file, and the heading and the words under which the report shows it.
+const PICTURES: [(&str, &str, &str); 6] = [
+    ("aggregate_uss.png", "Aggregate USS — Private Memory per Tool", "Aggregate USS"),
+    ("rss_vs_uss.png", "RSS vs USS — Shared Memory Overhead", "RSS vs USS"),
+    ("total_footprint.png", "Total Private Memory Footprint (stacked)", "Total Footprint"),
+    ("aggregate_cpu.png", "Aggregate CPU%", "Aggregate CPU"),
+    ("cpu_time.png", "Cumulative CPU Time (user + system)", "CPU Time"),
+    ("instance_count.png", "Active Instance Count", "Instance Count"),
+];
+
+/// Pictures are drawn where PNG is built in.
+fn shown() -> &'static [(&'static str, &'static str, &'static str)] {
+    if cfg!(feature = "png") { &PICTURES } else { &[] }
+}
+
+/// Writes what the ResourceMonitor would have written of a run into a directory.
+///
+/// Files are there whole or not at all; one that exists is only replaced with `force`. Memory
+/// does not grow with the length of the recording.
+pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
+    if files::is_recording(directory) {
+        return Err(Error::IntoRecording { path: directory.to_owned() });
+    }
+    let report = directory.join(REPORT);
+    let (table, page) = (directory.join(CSV), report.join(PAGE));
+    let pictures = shown().iter().map(|(file, ..)| report.join(file));
+    let all: Vec<PathBuf> = [table.clone(), page.clone()].into_iter().chain(pictures).collect();
+    all.iter().try_for_each(|path| Destination::check(path, force))?;
+    let (summary, rows) = track(recording, &table, force)?;
+    draw(recording, &report, force)?;
+    let text = Page { summary: &summary, rows: &rows, table: &table }.to_string();
+    destination::write(&page, text.as_bytes(), force)?;
+    let mut missing = unfinished(recording);
+    missing.extend(rows.missing());
+    Ok(Exported { files: all, missing })
+}
+
+/// Goes through the recording once: writes the table, and says what the run used.
+fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, Rows), Error> {
+    let mut csv = Csv::create(Destination::create(table, force)?)?;
+    let mut accumulator = Accumulator::of(recording);
+    let mut follower = Follower::new(recording.manifest());
+    let mut rows = Rows::default();
+    let mut failed = None;
+    let mut each = |row: &follow::Row<'_>| {
+        rows.add(row);
+        if failed.is_none() {
+            failed = csv.row(row).err();
+        }
+    };
+    recording.replay(&collect::all_groups(), |moment| match moment {
+        Moment::Tick(tick) => {
+            accumulator.tick(tick);
+            follower.tick(tick, &mut each);
+        }
+        Moment::Event(entry) => {
+            accumulator.event(entry);
+            follower.event(entry);
+        }
+    })?;
+    follower.finish(&mut each);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    csv.finish()?;
+    Ok((accumulator.finish(), rows))
+}
+
+#[cfg(feature = "png")]
+fn draw(recording: &Recording, report: &Path, force: bool) -> Result<(), Error> {
+    for picture in pictures(recording)? {
+        let path = report.join(&picture.file);
+        let failed = |source: Cause| Error::Write { path: path.clone(), source };
+        let pixels = picture.png().map_err(|error| failed(error.into()))?;
+        destination::write(&path, &pixels, force)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "png"))]
+fn draw(_: &Recording, _: &Path, _: bool) -> Result<(), Error> {
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What only the rows of the table tell of a tool: means over rows, and the busiest row.
+
+use std::collections::HashMap;
+
+use super::follow::Row;
+
+/// Statistics over all rows.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// How many there are.
+    pub count: u64,
+    without_uss: u64,
+    by_tool: HashMap<String, OfTool>,
+}
+
+/// Statistics over the rows of a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct OfTool {
+    /// How many there are.
+    pub count: u64,
+    cores: f64,
+    /// The most cores that one process kept busy.
+    pub cores_peak: Option<f64>,
+    with_uss: u64,
+    uss: f64,
+}
+
+impl Rows {
+    /// Takes in a row.
+    pub(super) fn add(&mut self, row: &Row<'_>) {
+        self.count += 1;
+        self.without_uss += u64::from(row.uss.is_none());
+        if !self.by_tool.contains_key(row.tool) {
+            self.by_tool.insert(row.tool.to_owned(), OfTool::default());
+        }
+        if let Some(tool) = self.by_tool.get_mut(row.tool) {
+            tool.count += 1;
+            tool.cores += row.cores;
+            tool.cores_peak = Some(tool.cores_peak.map_or(row.cores, |peak| peak.max(row.cores)));
+            if let Some(uss) = row.uss {
+                tool.with_uss += 1;
+                tool.uss += uss as f64;
+            }
+        }
+    }
+
+    /// Those of a tool.
+    pub(super) fn of(&self, tool: &str) -> OfTool {
+        self.by_tool.get(tool).copied().unwrap_or_default()
+    }
+
+    /// Those of all tools but these.
+    pub(super) fn of_others(&self, than: &[&str]) -> OfTool {
+        let others = self.by_tool.iter().filter(|(tool, _)| !than.contains(&tool.as_str()));
+        others.fold(OfTool::default(), |all, (_, one)| OfTool {
+            count: all.count + one.count,
+            cores: all.cores + one.cores,
+            cores_peak: all.cores_peak.into_iter().chain(one.cores_peak).reduce(f64::max),
+            with_uss: all.with_uss + one.with_uss,
+            uss: all.uss + one.uss,
+        })
+    }
+
+    /// What a reader should know that the files do not say.
+    pub(super) fn missing(&self) -> Option<String> {
+        let (without, all) = (self.without_uss, self.count);
+        if all == 0 {
+            return Some("the recording holds no processes, so the table has no rows".to_owned());
+        }
+        (without > 0).then(|| {
+            format!(
+                "in {without} of {all} rows private memory is not known and the field is empty: \
+                 oasislmf leaves these rows out"
+            )
+        })
+    }
+}
+
+impl OfTool {
+    /// Cores in the mean of its rows.
+    pub(super) fn cores_mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.cores / self.count as f64)
+    }
+
+    /// Private memory in the mean of its rows, of those in which it is known.
+    pub(super) fn uss_mean(&self) -> Option<f64> {
+        (self.with_uss > 0).then(|| self.uss / self.with_uss as f64)
+    }
+}

@@ -1,0 +1,114 @@
+//! JSON as `json.dumps(…, indent=4, sort_keys=True)` writes it, a value at a time: the lists of
+//! a long run are never in memory. Whoever writes keys writes them in order.
+
+use std::io::{Read, Result, Write};
+
+use crate::compat::python::{Value, dumps_line};
+
+const INDENT: usize = 4;
+
+/// JSON that is being written.
+pub(super) struct Json<W> {
+    out: W,
+    depth: usize,
+    /// Whether nothing is in the innermost bracket yet.
+    is_empty: bool,
+}
+
+impl<W: Write> Json<W> {
+    /// A value that stands so deep in a document.
+    pub(super) fn new(out: W, depth: usize) -> Json<W> {
+        Json { out, depth, is_empty: true }
+    }
+
+    /// Opens a map or a list.
+    pub(super) fn open(&mut self, bracket: char) -> Result<()> {
+        self.depth += 1;
+        self.is_empty = true;
+        write!(self.out, "{bracket}")
+    }
+
+    /// Closes it.
+    pub(super) fn close(&mut self, bracket: char) -> Result<()> {
+        self.depth -= 1;
+        if !self.is_empty {
+            self.line()?;
+        }
+        self.is_empty = false;
+        write!(self.out, "{bracket}")
+    }
+
+    /// The key of what comes next.
+    pub(super) fn key(&mut self, name: &str) -> Result<()> {
+        self.next()?;
+        self.value(&Value::Text(name.to_owned()))?;
+        write!(self.out, ": ")
+    }
+
+    /// One value of a list.
+    pub(super) fn item(&mut self, value: &Value) -> Result<()> {
+        self.next()?;
+        self.value(value)
+    }
+
+    /// A number, a text or nothing, behind its key.
+    pub(super) fn value(&mut self, value: &Value) -> Result<()> {
+        write!(self.out, "{}", dumps_line(value))
+    }
+
+    /// What was written before for this place, behind its key.
+    pub(super) fn copy(&mut self, from: &mut impl Read) -> Result<()> {
+        std::io::copy(from, &mut self.out).map(drop)
+    }
+
+    /// What it was written into, to which everything has gone.
+    pub(super) fn finish(mut self) -> Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        if !self.is_empty {
+            write!(self.out, ",")?;
+        }
+        self.is_empty = false;
+        self.line()
+    }
+
+    fn line(&mut self) -> Result<()> {
+        write!(self.out, "\n{:1$}", "", INDENT * self.depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compat::python::dumps;
+
+    #[test]
+    fn what_is_written_piece_by_piece_is_what_is_written_at_once() {
+        let numbers = [Value::Whole(1), Value::Missing, Value::Whole(3)];
+        let mut json = Json::new(Vec::new(), 0);
+        json.open('{').unwrap();
+        json.key("empty").unwrap();
+        json.open('[').unwrap();
+        json.close(']').unwrap();
+        json.key("né\"").unwrap();
+        json.open('{').unwrap();
+        json.key("list").unwrap();
+        json.open('[').unwrap();
+        numbers.iter().try_for_each(|number| json.item(number)).unwrap();
+        json.close(']').unwrap();
+        json.close('}').unwrap();
+        json.key("step").unwrap();
+        json.value(&Value::Real(1.5)).unwrap();
+        json.close('}').unwrap();
+        let written = String::from_utf8(json.finish().unwrap()).unwrap();
+        let whole = Value::map([
+            ("empty", Value::List(Vec::new())),
+            ("né\"", Value::map([("list", Value::List(numbers.to_vec()))])),
+            ("step", Value::Real(1.5)),
+        ]);
+        assert_eq!(written, dumps(&whole, INDENT));
+    }
+}

@@ -1,0 +1,99 @@
+//! What perfmon would have written of a job: so far what NVIDIA's GPUs did,
+//! `metrics/nv_gpu_metrics.json`.
+//!
+//! A file here for each of its groups of metrics (`nv_gpu`), and what all groups share: their
+//! JSON to the byte (`json`), and which moments have a row (`seconds`). perfmon ran on every node
+//! and its master put the files of all nodes together; here each recording is a node, or of several.
+//!
+//! What surprised us: the host of a GPU's lists is called `gpu-<i>.<host>`, and `host_names` has
+//! those names, because its reader looks each of them up. `sampling_frequency` is an interval.
+
+mod json;
+mod nv_gpu;
+mod pictures;
+mod rows;
+mod seconds;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod totals;
+
+pub use pictures::pictures;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use super::pace::Pace;
+use crate::destination::Destination;
+use crate::export::{Error, Exported, unfinished};
+use crate::record::{Recording, files};
+use nv_gpu::{Cards, Untold};
+use seconds::Seconds;
+use sections::Sections;
+
+/// Where the file of the GPUs is, below the directory that is named.
+const NV_GPU: &str = "metrics/nv_gpu_metrics.json";
+
+/// Writes what perfmon would have written into a directory, of the recording of each node.
+///
+/// A file that exists is only replaced with `force`. Memory does not grow with the length of
+/// the recordings. There must be at most one recording of each host.
+pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result<Exported, Error> {
+    if files::is_recording(directory) {
+        return Err(Error::IntoRecording { path: directory.to_owned() });
+    }
+    let mut hosts = HashSet::new();
+    for host in recordings.iter().flat_map(nv_gpu::hosts) {
+        if !hosts.insert(host.clone()) {
+            return Err(Error::SameHost { host });
+        }
+    }
+    if !recordings.iter().any(nv_gpu::has_any) {
+        return Err(recordings.first().map_or_else(no_recording, nv_gpu::why_none));
+    }
+    let path = directory.join(NV_GPU);
+    Destination::check(&path, force)?;
+    let destination = Destination::create(&path, force)?;
+    let failed = |source| Error::file(&path, source);
+    let (step, is_alone) = (step(recordings), recordings.len() == 1);
+    let mut sections = Sections::create(destination.directory()).map_err(failed)?;
+    let (mut missing, mut untold) = (Vec::new(), Untold::default());
+    for recording in recordings {
+        if !nv_gpu::has_any(recording) {
+            missing.push(format!("{}: {}", host(recording), nv_gpu::why_none(recording)));
+            continue;
+        }
+        let mut lost = unfinished(recording);
+        lost.extend(nv_gpu::left_out(recording));
+        let named = |what| format!("{}: {what}", host(recording));
+        missing.extend(lost.into_iter().map(|what| if is_alone { what } else { named(what) }));
+        let seconds = Seconds::new(recording.manifest().started, Pace::of(step));
+        let cards = Cards::of(recording, seconds, destination.directory())?;
+        cards.write(&mut sections, &mut untold).map_err(failed)?;
+    }
+    if sections.is_empty() {
+        return Err(Error::NoNvidiaGpu { why: "no look at an NVIDIA GPU is recorded".to_owned() });
+    }
+    missing.extend(untold.lines());
+    let file = destination.file().map_err(failed)?;
+    sections.write(file, step.as_secs_f64()).map_err(failed)?;
+    Ok(Exported { files: vec![destination.keep()?], missing })
+}
+
+fn host(recording: &Recording) -> &str {
+    &recording.manifest().host.name
+}
+
+fn no_recording() -> Error {
+    Error::NoRuns { why: "there is none".to_owned() }
+}
+
+/// How far apart rows are: as far as looks were, where they were the rarest. Times are whole
+/// seconds, so it is a second at least.
+fn step(recordings: &[Recording]) -> Duration {
+    const SHORTEST: Duration = Duration::from_secs(1);
+    let intervals = recordings.iter().map(|recording| recording.manifest().interval_seconds);
+    let known = intervals.filter_map(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    known.fold(SHORTEST, Duration::max)
+}

@@ -1,0 +1,41 @@
+//! Which looks have a row: one for each interval, and none twice in a second.
+//!
+//! perfmon's times are whole seconds, `int(time.time())`, and its reader takes differences of
+//! them for the time between two rows. Two rows of one second would be no time apart, so weigh
+//! writes the first look of an interval alone, and no second twice.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::compat::pace::Pace;
+use crate::export::unix_nanoseconds;
+
+/// The looks that have had a row.
+#[derive(Debug)]
+pub(super) struct Seconds {
+    started: Timestamp,
+    pace: Pace,
+    /// When the last row was: in the run, and in seconds since 1970.
+    last: Option<(Duration, u64)>,
+}
+
+impl Seconds {
+    /// Of a run that began then, with rows so far apart.
+    pub(super) fn new(started: Timestamp, pace: Pace) -> Seconds {
+        Seconds { started, pace, last: None }
+    }
+
+    /// The second of a look, if it has a row.
+    pub(super) fn of(&mut self, at: Duration) -> Option<u64> {
+        const SECOND: i128 = 1_000_000_000;
+        let nanoseconds = unix_nanoseconds(self.started, at.as_secs_f64());
+        let second = u64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;
+        let is_new = |(before, last)| self.pace.is_over(before, at) && second > last;
+        if !self.last.is_none_or(is_new) {
+            return None;
+        }
+        self.last = Some((at, second));
+        Some(second)
+    }
+}

@@ -1,0 +1,308 @@
+//! Their file, of runs whose truth is written down beside it.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::collect::gpu::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use crate::export::tests::small_machine;
+use crate::record::Event;
+use crate::sample::{Entity, Gpu, Name, Tick};
+use crate::testing::FakeRun;
+
+fn met(run: &mut FakeRun, name: &str) {
+    let gpu = Gpu { name: name.to_owned(), ..Gpu::default() };
+    run.event(0.0, Event::Gpu(Box::new(gpu)));
+}
+
+/// A look at a card that tells everything, with so many percent of it busy.
+fn card(tick: &mut Tick, name: &str, busy: u64) {
+    let who = Entity::Named(Name::new(name.as_bytes()));
+    let activity = GpuActivity {
+        utilization: Some(busy as f64 / 100.0),
+        memory_utilization: Some(0.29),
+        encoder: Some(0.07),
+        decoder: Some(0.03),
+        // One of them draws, and theirs counts those that compute.
+        processes: Some(3),
+        processes_computing: Some(2),
+        ..GpuActivity::default()
+    };
+    tick.put(who, &activity);
+    // A gigabyte is the driver's: neither free nor used by anybody, and theirs counts it.
+    let (used, free) = (Some(3_294_967_296), Some(75_705_032_704));
+    let (total, bar1_used) = (Some(80_000_000_000), Some(1_048_576));
+    tick.put(who, &GpuMemory { used, free, total, bar1_used, ..GpuMemory::default() });
+    let power = GpuPower {
+        draw: Some(350.123),
+        temperature: Some(61.0),
+        fan: Some(0.3),
+        clock_graphics: Some(1.98e9),
+        clock_sm: Some(1.965e9),
+        clock_memory: Some(2.619e9),
+        ..GpuPower::default()
+    };
+    tick.put(who, &power);
+    let below_application_clocks = Some(2_000_000_123.0 / 1e9);
+    tick.put(who, &GpuThrottle { below_application_clocks, ..GpuThrottle::default() });
+    let (corrected_lifetime, uncorrected_lifetime) = (Some(9), Some(1));
+    // Since the driver was loaded: not what they have.
+    let (corrected, uncorrected) = (Some(7), Some(8));
+    let ecc = GpuEcc {
+        corrected,
+        uncorrected,
+        corrected_lifetime,
+        uncorrected_lifetime,
+        ..GpuEcc::default()
+    };
+    tick.put(who, &ecc);
+    let (pcie_received, pcie_sent) = (Some(2_000_000), Some(1_000_000));
+    tick.put(who, &GpuLink { pcie_received, pcie_sent, ..GpuLink::default() });
+}
+
+/// A recording of one host, with looks at its cards at these times.
+fn node(
+    host: &str,
+    interval: f64,
+    cards: &[&str],
+    looks: &[f64],
+) -> (tempfile::TempDir, Recording) {
+    let mut run = small_machine();
+    run.manifest.host.name = host.to_owned();
+    run.manifest.interval_seconds = interval;
+    cards.iter().for_each(|name| met(&mut run, name));
+    for (look, seconds) in looks.iter().enumerate() {
+        run.sample(*seconds, |tick| {
+            for name in cards {
+                card(tick, name, look as u64);
+            }
+        });
+    }
+    run.recorded(looks.last().copied().unwrap_or(1.0), 1.0)
+}
+
+/// The text of the file, and what is missing in it.
+fn exported(recordings: &[Recording]) -> (String, Vec<String>) {
+    let directory = tempfile::tempdir().unwrap();
+    let done = export(recordings, directory.path(), false).unwrap();
+    let path = directory.path().join("metrics/nv_gpu_metrics.json");
+    assert_eq!(done.files, std::slice::from_ref(&path));
+    let left = std::fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 1, "nothing else is left there");
+    (std::fs::read_to_string(path).unwrap(), done.missing)
+}
+
+fn read(recordings: &[Recording]) -> (Value, Vec<String>) {
+    let (text, missing) = exported(recordings);
+    (serde_json::from_str(&text).unwrap(), missing)
+}
+
+#[test]
+fn the_file_of_one_card_is_theirs_to_the_byte() {
+    let (_run, recording) = node("node-a", 30.0, &["nvidia0"], &[0.2, 30.1]);
+    let (text, missing) = exported(&[recording]);
+    let pairs = [
+        ("clock_info/graphics", "1980", "1980"),
+        ("clock_info/memory", "2619", "2619"),
+        ("clock_info/sm", "1965", "1965"),
+        ("decoder_util", "3", "3"),
+        ("ecc_errors/dp", "1", "1"),
+        ("ecc_errors/sp", "9", "9"),
+        ("encoder_util", "7", "7"),
+        ("fan_speed", "30", "30"),
+        ("memory_used/bar1_memory", "1048576", "1048576"),
+        ("memory_used/gpu_memory", "4294967296", "4294967296"),
+        ("num_procs", "2", "2"),
+        ("pci_thgpt/recv", "2000", "2000"),
+        ("pci_thgpt/send", "1000", "1000"),
+        ("power_usage", "350123", "350123"),
+        ("temperature", "61", "61"),
+        ("time_stamps", "1700000000", "1700000030"),
+        ("utilization_rates/gpu", "0", "1"),
+        ("utilization_rates/memory", "29", "29"),
+        ("violation", "2000000123", "2000000123"),
+    ];
+    // As json.dumps(…, indent=4, sort_keys=True) would: written down a second time, in lines.
+    let mut lines = vec!["{".to_owned(), "    \"gpu-0.node-a\": {".to_owned()];
+    let mut outer = "";
+    for (key, first, second) in pairs {
+        let (group, name) = key.split_once('/').unwrap_or(("", key));
+        if !outer.is_empty() && group != outer {
+            lines.push("        },".to_owned());
+        }
+        if !group.is_empty() && group != outer {
+            lines.push(format!("        \"{group}\": {{"));
+        } else if !group.is_empty() {
+            let last: &mut String = lines.last_mut().unwrap();
+            last.push(',');
+        }
+        let indent = if group.is_empty() { 8 } else { 12 };
+        let line = |text: String, deeper: usize| format!("{:1$}{text}", "", indent + deeper);
+        lines.push(line(format!("\"{name}\": ["), 0));
+        lines.push(line(format!("{first},"), 4));
+        lines.push(line(second.to_owned(), 4));
+        let comma = if group.is_empty() && name != "violation" { "," } else { "" };
+        lines.push(line(format!("]{comma}"), 0));
+        outer = group;
+    }
+    let rest = "    },\n    \"host_names\": [\n        \"gpu-0.node-a\"\n    ],\n    \
+                \"sampling_frequency\": 30\n}";
+    lines.push(rest.to_owned());
+    assert_eq!(text, lines.join("\n"));
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn a_card_without_a_fan_has_nulls_for_it_and_the_others_keep_theirs() {
+    let mut run = small_machine();
+    ["nvidia0", "nvidia1", "nvidia2"].iter().for_each(|name| met(&mut run, name));
+    for second in [0.0, 1.0, 2.0] {
+        run.sample(second, |tick| {
+            card(tick, "nvidia0", 5);
+            card(tick, "nvidia1", 6);
+            let bare = Entity::Named(Name::new(b"nvidia2"));
+            tick.put(bare, &GpuPower { temperature: Some(40.0), ..GpuPower::default() });
+        });
+    }
+    // The driver did not answer: it is there, and nothing is known of it.
+    run.sample(3.0, |tick| {
+        let silent = Entity::Named(Name::new(b"nvidia0"));
+        tick.put(silent, &GpuActivity::default());
+    });
+    let (_run, recording) = run.recorded(3.0, 1.0);
+    let (file, missing) = read(&[recording]);
+    let (whole, bare) = (&file["gpu-0.node-a"], &file["gpu-2.node-a"]);
+    assert_eq!(bare["fan_speed"], json!([null, null, null]));
+    assert_eq!(bare["temperature"], json!([40, 40, 40]));
+    assert_eq!(whole["fan_speed"], json!([30, 30, 30, null]));
+    assert_eq!(whole["time_stamps"].as_array().unwrap().len(), 4);
+    assert_eq!(file["gpu-1.node-a"]["fan_speed"], json!([30, 30, 30]));
+    assert_eq!(missing.len(), 17, "all lists of one card but two: {missing:?}");
+    let said = "fan_speed is null: 1 of 3 GPUs did not tell it".to_owned();
+    assert!(missing.contains(&said), "{missing:?}");
+    let dp = "ecc_errors.dp is null: 1 of 3 GPUs did not tell it".to_owned();
+    assert!(missing.contains(&dp), "{missing:?}");
+}
+
+#[test]
+fn rows_are_an_interval_apart_and_never_two_of_a_second() {
+    let stamps = |interval, looks: &[f64]| {
+        let (_run, recording) = node("node-a", interval, &["nvidia0"], looks);
+        let (file, _) = read(&[recording]);
+        let card = &file["gpu-0.node-a"];
+        let begin = 1_700_000_000;
+        let stamps = card["time_stamps"].as_array().unwrap().iter();
+        let stamps: Vec<i64> = stamps.map(|stamp| stamp.as_i64().unwrap() - begin).collect();
+        (file["sampling_frequency"].clone(), stamps, card["utilization_rates"]["gpu"].clone())
+    };
+    // Ten looks a second: theirs has whole seconds, so there is a row for each second.
+    let often: Vec<f64> = (0..25).map(|look| f64::from(look) / 10.0).collect();
+    assert_eq!(stamps(0.1, &often), (json!(1), vec![0, 1, 2], json!([0, 10, 20])));
+    // More looks where the run begins and where phases do; one look late, and the next at once.
+    let odd = [0.0, 0.005, 0.64, 2.001, 3.5, 5.9, 6.0, 8.0];
+    assert_eq!(stamps(2.0, &odd), (json!(2), vec![0, 2, 5, 8], json!([0, 3, 5, 7])));
+    let (step, seconds, _) = stamps(1.5, &[0.0, 1.5, 3.0, 4.5]);
+    assert_eq!((step, seconds), (json!(1.5), vec![0, 1, 3, 4]));
+}
+
+#[test]
+fn a_second_that_has_a_row_gets_no_other_one() {
+    let started = jiff::Timestamp::from_nanosecond(1_700_000_000_999_500_000).unwrap();
+    let mut seconds = Seconds::new(started, Pace::of(Duration::from_secs(1)));
+    let mut second = |millis: f64| {
+        let second = seconds.of(Duration::from_secs_f64(millis / 1e3));
+        second.map(|second| second - 1_700_000_000)
+    };
+    // Looks are a little late, here and there across the turn of a second.
+    assert_eq!(second(0.0), Some(0));
+    assert_eq!(second(1000.1), Some(1));
+    assert_eq!(second(2000.8), Some(3));
+    assert_eq!(second(3000.1), None);
+    assert_eq!(second(4000.1), Some(4));
+}
+
+#[test]
+fn nodes_are_kept_apart_by_host_and_one_without_a_gpu_is_told() {
+    let (_a, a) = node("node-a", 1.0, &["nvidia0", "nvidia10", "nvidia2"], &[0.0, 1.0, 2.0]);
+    let (_b, b) = node("node-b", 2.0, &["nvidia0", "amd0", "nvidia0:1"], &[0.0, 2.0]);
+    let (_c, c) = node("node-c", 1.0, &[], &[]);
+    let (text, missing) = exported(&[b, c, a]);
+    let file: Value = serde_json::from_str(&text).unwrap();
+    let names = ["gpu-0.node-a", "gpu-0.node-b", "gpu-10.node-a", "gpu-2.node-a"];
+    assert_eq!(file["host_names"], json!(names));
+    assert_eq!(file["sampling_frequency"], json!(2), "that of all of them");
+    assert_eq!(file["gpu-0.node-a"]["utilization_rates"]["gpu"], json!([0, 2]));
+    assert_eq!(file["gpu-0.node-b"]["utilization_rates"]["gpu"], json!([0, 1]));
+    let places: Vec<usize> =
+        names.map(|name| text.find(&format!("    \"{name}\": {{")).unwrap()).to_vec();
+    assert!(places.is_sorted(), "{places:?}");
+    let said = [
+        "node-b: metrics/nv_gpu_metrics.json has no amd0: it is not NVIDIA's",
+        "node-b: metrics/nv_gpu_metrics.json has no nvidia0:1: it is a part of a GPU, and perfmon \
+         knows whole ones",
+    ];
+    assert_eq!(missing[..2], said);
+    assert!(missing[2].starts_with("node-c: ") && missing.len() == 3, "{missing:?}");
+}
+
+#[test]
+fn a_run_without_nvidia_gpus_has_nothing_of_theirs_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let refused = |recordings: &[Recording]| {
+        let error = export(recordings, directory.path(), false).unwrap_err();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        error.to_string()
+    };
+    let (_run, recording) = node("node-a", 1.0, &["amd0"], &[0.0, 1.0]);
+    let why = refused(&[recording]);
+    assert!(why.contains("weigh writes only nv_gpu_metrics.json yet"), "{why}");
+    assert!(why.contains("has no amd0: it is not NVIDIA's"), "{why}");
+    let mut absent = small_machine();
+    absent.manifest.leave_out("gpu", &[], "no NVIDIA driver is loaded");
+    let (_run, recording) = absent.recorded(1.0, 1.0);
+    assert!(refused(&[recording]).contains("no NVIDIA driver is loaded"));
+    let twice = [0, 1].map(|_| node("node-a", 1.0, &["nvidia0"], &[0.0]));
+    let [(_one, one), (_other, other)] = twice;
+    assert_eq!(refused(&[one, other]), "two of the recordings are of node-a");
+}
+
+#[test]
+fn machines_that_were_put_together_are_told_apart_by_the_nodes_of_their_gpus() {
+    let mut run = small_machine();
+    let gpus = [
+        ("node-a/nvidia0", "node-a"),
+        ("2/nvidia0", "a-name-that-is-longer-than-names-may-be"),
+        ("3/nvidia0", "node-a"),
+        ("node-a/amd0", "node-a"),
+    ];
+    for (name, node) in gpus {
+        let gpu = Gpu { node: Some(node.to_owned()), name: name.to_owned(), ..Gpu::default() };
+        run.event(0.0, Event::Gpu(Box::new(gpu)));
+    }
+    run.sample(0.0, |tick| {
+        gpus.iter().zip(1..).for_each(|((name, _), busy)| card(tick, name, busy));
+    });
+    let (_run, recording) = run.recorded(1.0, 1.0);
+    let (written, missing) = read(&[recording]);
+    let far = "gpu-0.a-name-that-is-longer-than-names-may-be";
+    assert_eq!(written["host_names"], json!([far, "gpu-0.node-a"]));
+    assert_eq!(written[far]["utilization_rates"]["gpu"], json!([2]));
+    assert!(missing[0].ends_with("has no 3/nvidia0: another GPU of that host has its number"));
+    assert!(missing[1].ends_with("has no node-a/amd0: it is not NVIDIA's"));
+}
+
+#[test]
+fn what_is_there_stays_and_recordings_are_not_mixed_with() {
+    let (run, recording) = node("node-a", 1.0, &["nvidia0"], &[0.0]);
+    let recordings = [recording];
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("metrics/nv_gpu_metrics.json");
+    std::fs::create_dir(directory.path().join("metrics")).unwrap();
+    std::fs::write(&path, "mine").unwrap();
+    let refused = export(&recordings, directory.path(), false);
+    assert!(matches!(&refused, Err(Error::Exists { path: there }) if *there == path));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    export(&recordings, directory.path(), true).unwrap();
+    assert_ne!(std::fs::read_to_string(&path).unwrap(), "mine");
+    let into = export(&recordings, &run.path().join("run"), true);
+    assert!(matches!(into, Err(Error::IntoRecording { .. })), "{into:?}");
+}

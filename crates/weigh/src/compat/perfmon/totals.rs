@@ -1,0 +1,181 @@
+//! What all devices of the machine did together, as one line: for perfmon's plots.
+//!
+//! Nothing is counted twice: of network devices the hardware, of energies each domain by
+//! itself. A device that comes late or begins again adds nothing until it was seen twice.
+
+use crate::catalog::{Scope, Unit};
+use crate::collect::energy::DomainEnergy;
+use crate::collect::infiniband::PortTraffic;
+use crate::collect::network::{self, Traffic};
+use crate::collect::{self};
+use crate::plot::chart::{Chart, Form, Scale, Series, Timeline};
+use crate::plot::steps::Steps;
+use crate::plot::timeline::Times;
+use crate::plot::window::Window;
+use crate::record::{Error, Moment, Recording};
+use crate::sample::{Entity, Table};
+
+/// A counter of the devices of a tick.
+type Counters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
+
+/// What is added up.
+pub(super) struct Wanted {
+    /// What it is called.
+    pub name: &'static str,
+    scope: Scope,
+    unit: Unit,
+    counters: Counters,
+}
+
+const fn wanted(name: &'static str, scope: Scope, unit: Unit, counters: Counters) -> Wanted {
+    Wanted { name, scope, unit, counters }
+}
+
+/// Everything that is added up, under perfmon's names.
+pub(super) const WANTED: [Wanted; 12] = [
+    wanted("Output Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.sent)),
+    wanted("Input Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.received)),
+    wanted("Packets Output", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_sent)),
+    wanted("Packets Input", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_received)),
+    wanted("Interconnect Output Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.sent)),
+    wanted("Interconnect Input Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.received)),
+    wanted("Interconnect Packets Output", Scope::IbPort, Unit::One, |t| {
+        ports(t, |row| row.packets_sent)
+    }),
+    wanted("Interconnect Packets Input", Scope::IbPort, Unit::One, |t| {
+        ports(t, |row| row.packets_received)
+    }),
+    wanted("RAPL Package Power", Scope::Energy, Unit::Joules, |t| {
+        domains(t, |name| name.starts_with("package-") && !name.contains('/'))
+    }),
+    wanted("RAPL DRAM Power", Scope::Energy, Unit::Joules, |t| {
+        domains(t, |name| name.ends_with("/dram"))
+    }),
+    wanted("RAPL Core Power", Scope::Energy, Unit::Joules, |t| {
+        domains(t, |name| name.ends_with("/core"))
+    }),
+    wanted("RAPL Uncore Power", Scope::Energy, Unit::Joules, |t| {
+        domains(t, |name| name.ends_with("/uncore"))
+    }),
+];
+
+fn nics(table: &Table, of: fn(&Traffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
+    network::summed(table).map(|(who, row)| (who, of(&row).map(|count| count as f64))).collect()
+}
+
+fn ports(table: &Table, of: fn(&PortTraffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
+    let entities = table.entities().iter().enumerate();
+    let count = |row| of(&table.get(row)).map(|count| count as f64);
+    entities.map(|(row, who)| (*who, count(row))).collect()
+}
+
+fn domains(table: &Table, is_wanted: fn(&str) -> bool) -> Vec<(Entity, Option<f64>)> {
+    let entities = table.entities().iter().enumerate();
+    let these =
+        entities.filter(|(_, who)| matches!(who, Entity::Named(name) if is_wanted(name.as_str())));
+    these.map(|(row, who)| (*who, table.get::<DomainEnergy>(row).used)).collect()
+}
+
+/// A sum that is being made.
+struct Total {
+    wanted: &'static Wanted,
+    entities: Vec<Entity>,
+    values: Vec<f64>,
+    window: Window,
+    steps: Steps,
+}
+
+impl Total {
+    fn of(wanted: &'static Wanted) -> Total {
+        let (window, steps) = (Window::of_things(), Steps::lines());
+        Total { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
+    }
+
+    fn see(&mut self, at: f64, table: &Table) {
+        self.values.fill(f64::NAN);
+        for (entity, now) in (self.wanted.counters)(table) {
+            let place = self.entities.iter().position(|known| *known == entity);
+            let place = place.unwrap_or_else(|| {
+                self.entities.push(entity);
+                self.values.push(f64::NAN);
+                self.entities.len() - 1
+            });
+            self.values[place] = now.unwrap_or(f64::NAN);
+        }
+        if let Some((from, rates)) = self.window.rates(at, &self.values) {
+            let known = rates.iter().copied().filter(|rate| !rate.is_nan());
+            let sum = known.reduce(|one, other| one + other).unwrap_or(f64::NAN);
+            self.steps.push(from, at, &[sum]);
+        }
+    }
+
+    fn chart(self, timeline: &Timeline) -> Option<Chart> {
+        let (times, columns) = self.steps.finish();
+        let values = columns.into_iter().next()?;
+        let is_known = values.iter().any(|value| !value.is_nan());
+        is_known.then(|| Chart {
+            name: self.wanted.name.to_owned(),
+            title: self.wanted.name.to_owned(),
+            note: String::new(),
+            scale: Scale::rate(self.wanted.unit),
+            form: Form::Rates,
+            times,
+            series: vec![Series { name: self.wanted.name.to_owned(), colour: 0, values }],
+            limits: Vec::new(),
+            peak: None,
+            timeline: timeline.clone(),
+        })
+    }
+}
+
+/// The sums of a recording; of what it has nothing of there is none.
+pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
+    let mut totals: Vec<Total> = WANTED.iter().map(Total::of).collect();
+    let mut times = Times::default();
+    recording.replay(&collect::all_groups(), |moment| match moment {
+        Moment::Event(entry) => times.event(entry),
+        Moment::Tick(tick) => {
+            let at = tick.at.as_secs_f64();
+            times.reach(at);
+            for total in &mut totals {
+                let table = tick.table(total.wanted.scope).filter(|table| !table.is_empty());
+                if let Some(table) = table {
+                    total.see(at, table);
+                }
+            }
+        }
+    })?;
+    let timeline = times.finish();
+    Ok(totals.into_iter().filter_map(|total| total.chart(&timeline)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Row;
+    use crate::sample::{Name, Tick};
+
+    #[test]
+    fn domains_of_one_kind_are_added_up_and_who_comes_late_brings_no_burst() {
+        let package = WANTED.iter().find(|one| one.name == "RAPL Package Power").unwrap();
+        let mut total = Total::of(package);
+        let mut tick = Tick::new(&[DomainEnergy::METRICS]);
+        for second in 0..4 {
+            tick.begin(std::time::Duration::from_secs(second));
+            let mut put = |name: &str, joules: f64| {
+                let row = DomainEnergy { used: Some(joules), ..DomainEnergy::default() };
+                tick.put(Entity::Named(Name::new(name.as_bytes())), &row);
+            };
+            put("package-0", 100.0 + 30.0 * second as f64);
+            put("package-0/dram", 7.0 * second as f64);
+            put("psys", 1e6 * second as f64);
+            if second > 1 {
+                put("package-1", 5e5 + 20.0 * second as f64);
+            }
+            total.see(second as f64, tick.table(Scope::Energy).unwrap());
+        }
+        let chart = total.chart(&Timeline::default()).unwrap();
+        assert_eq!((chart.times, chart.scale.name()), (vec![2.0, 3.0], "watts"));
+        assert_eq!(chart.series[0].values, [30.0, 50.0]);
+    }
+}

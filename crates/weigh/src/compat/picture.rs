@@ -1,0 +1,68 @@
+//! Pictures under the names of other tools' pictures.
+//!
+//! What a recording has nothing of is drawn, too, as a frame that says so: a script that
+//! collects the pictures finds all of them, and nobody takes a missing one for zero.
+
+use crate::catalog::Unit;
+use crate::plot::Gallery;
+use crate::plot::chart::{Chart, Form, Scale, Timeline};
+#[cfg(feature = "png")]
+use crate::plot::svg;
+
+/// A picture under the name of another program's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Picture {
+    /// The name of its file.
+    pub file: String,
+    /// What it shows.
+    pub chart: Chart,
+    /// Its width and height in pixels.
+    pub size: (f64, f64),
+}
+
+/// The width at which pictures are set; their letters are as large as in other pictures.
+#[cfg(feature = "png")]
+const SET_WIDTH: f64 = 900.0;
+
+#[cfg(feature = "png")]
+impl Picture {
+    /// Draws it as a PNG of its size.
+    pub fn png(&self) -> Result<Vec<u8>, crate::plot::PngError> {
+        let (width, height) = self.size;
+        let height = SET_WIDTH * height / width;
+        let drawn = svg::draw(&self.chart, svg::Look { width: SET_WIDTH, height, alone: true });
+        crate::plot::png(&drawn, (width / SET_WIDTH) as f32)
+    }
+}
+
+/// A chart of the run under another title.
+pub(super) fn named(gallery: &Gallery, name: &str, title: &str) -> Chart {
+    let found = gallery.all().find(|chart| chart.name == name).cloned();
+    let chart = found.unwrap_or_else(|| nothing(title, "The recording holds nothing of it."));
+    Chart { title: title.to_owned(), peak: None, limits: Vec::new(), ..chart }
+}
+
+pub(super) fn nothing(title: &str, note: &str) -> Chart {
+    Chart {
+        name: String::new(),
+        title: title.to_owned(),
+        note: note.to_owned(),
+        scale: Scale::level(Unit::One),
+        form: Form::Lines,
+        times: Vec::new(),
+        series: Vec::new(),
+        limits: Vec::new(),
+        peak: None,
+        timeline: Timeline::default(),
+    }
+}
+
+/// A line for each tool instead of areas on top of each other.
+pub(super) fn lines(chart: Chart) -> Chart {
+    let form = match chart.form {
+        Form::StackedRates | Form::Rates => Form::Rates,
+        Form::StackedTotals | Form::Totals => Form::Totals,
+        Form::Stack | Form::Lines | Form::Heat => Form::Lines,
+    };
+    Chart { form, ..chart }
+}

@@ -1,0 +1,169 @@
+//! Tables of GPUs whose truth is written down beside them, and the summary of it all.
+
+use super::super::tests::{exported, machine};
+use super::*;
+use crate::compat::python::dumps_line;
+use crate::compat::pytyche::{self, ResourceSummary, import, resources};
+use crate::export::tests::small_machine;
+use crate::record::Recording;
+use crate::sample;
+use crate::testing::FakeRun;
+
+/// A GPU of the recording.
+fn gpu(name: &str, model: &str) -> Event {
+    Event::Gpu(Box::new(sample::Gpu {
+        name: name.to_owned(),
+        uuid: Some(format!("GPU-{name}")),
+        model: Some(model.to_owned()),
+        ..sample::Gpu::default()
+    }))
+}
+
+/// A look at a GPU that tells everything.
+fn busy(tick: &mut Tick, name: &str, share: f64, used: u64, watts: Option<f64>) {
+    let who = Entity::Named(Name::new(name.as_bytes()));
+    let activity = GpuActivity {
+        utilization: Some(share),
+        memory_utilization: Some(share / 2.0),
+        encoder: Some(0.0),
+        decoder: None,
+        ..GpuActivity::default()
+    };
+    tick.put(who, &activity);
+    let (used, total) = (Some(used), Some(80 << 30));
+    tick.put(who, &GpuMemory { used, total, bar1_used: Some(3 << 20), ..GpuMemory::default() });
+    let power = GpuPower {
+        draw: watts,
+        temperature: Some(61.0),
+        clock_sm: Some(1.98e9),
+        clock_memory: Some(2.619e9),
+        ..GpuPower::default()
+    };
+    tick.put(who, &power);
+}
+
+/// A file of an export.
+fn file(recording: &Recording, name: &str) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    pytyche::export(recording, directory.path(), false).unwrap();
+    let text = std::fs::read_to_string(directory.path().join(name)).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Two GPUs, of which one tells no power and is lost for a while.
+fn two_gpus() -> FakeRun {
+    let mut run = small_machine();
+    run.event(0.0, gpu("nvidia1", "H100, SXM")).event(0.0, gpu("nvidia0", "H100"));
+    run.event(0.0, gpu("nvidia0:1", "MIG 1g.10gb"));
+    run.sample(0.0, |tick| machine(tick, "0 0 0 0"));
+    // The first answer comes a moment later, and weigh looks often then.
+    for at in [0.2, 0.4] {
+        run.sample(at, |tick| {
+            busy(tick, "nvidia1", 0.0, 5 << 20, None);
+            busy(tick, "nvidia0", 0.9, (4 << 30) + 4095, Some(350.126));
+            busy(tick, "nvidia0:1", 1.0, 1, None);
+        });
+    }
+    run.sample(1.0, |tick| {
+        machine(tick, "25 0 0 75");
+        busy(tick, "nvidia0", 0.3, 1 << 30, Some(100.0));
+    });
+    run
+}
+
+#[test]
+fn gpus_are_told_as_nvidia_smi_prints_them() {
+    let (_run, recording) = two_gpus().recorded(1.0, 1.0);
+    assert_eq!(
+        file(&recording, "hw_metrics.csv"),
+        [
+            "2023/11/14 22:13:20.200, 90, 45, 4096, 81920, 350.13, 61, 1980, 2619",
+            "2023/11/14 22:13:20.200, 0, 0, 5, 81920, [N/A], 61, 1980, 2619",
+            "2023/11/14 22:13:21.000, 30, 15, 1024, 81920, 100.00, 61, 1980, 2619",
+            "2023/11/14 22:13:21.000, [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A], [N/A]",
+        ]
+    );
+    assert_eq!(
+        file(&recording, "hw_dmon.csv"),
+        [
+            "# gpu     sm    mem    enc    dec     fb   bar1 ",
+            "# Idx      %      %      %      %     MB     MB ",
+            "    0     90     45      0      -   4096      3 ",
+            "    1      0      0      0      -      5      3 ",
+            "    0     30     15      0      -   1024      3 ",
+            "    1      -      -      -      -      -      - ",
+        ]
+    );
+    let apart = file(&recording, "hw_metrics_gpus.csv");
+    assert!(apart[0].starts_with("timestamp, index, uuid, name, utilization.gpu [%], "));
+    assert_eq!(
+        apart[2],
+        "2023/11/14 22:13:20.200, 1, GPU-nvidia1, H100  SXM, 0, 0, 5, 81920, [N/A], 61, 1980, 2619"
+    );
+    assert!(apart.iter().all(|line| line.split(", ").count() == 12), "{apart:#?}");
+}
+
+#[test]
+fn a_name_that_is_no_name_breaks_no_row_and_is_read_again() {
+    let mut run = small_machine();
+    run.event(0.0, gpu("nvidia0", "H100\n2026/11/15, \x1b[31m\r, 7"));
+    for at in [0.0, 1.0, 2.0] {
+        run.sample(at, |tick| busy(tick, "nvidia0", 0.5, 4 << 30, Some(100.0)));
+    }
+    let (_run, recording) = run.recorded(2.0, 1.0);
+    let directory = tempfile::tempdir().unwrap();
+    pytyche::export(&recording, directory.path(), false).unwrap();
+    let imported = import::read(directory.path()).unwrap();
+    let file = &imported.files[0];
+    assert_eq!((file.name.as_str(), file.unreadable_lines), ("hw_metrics_gpus.csv", 0), "{file:?}");
+    let [gpu] = &imported.gpus[..] else { panic!("{imported:#?}") };
+    assert_eq!(gpu.model.as_deref(), Some(r"H100\n2026/11/15  \u{1b}[31m\r  7"));
+    assert_eq!(gpu.memory_peak_bytes, Some(4 << 30));
+}
+
+#[test]
+fn gpus_of_two_makers_are_numbered_through() {
+    let entry = |name: &str| Entry::new(Duration::ZERO, gpu(name, "x"));
+    let told = |names: &[&str]| -> String {
+        let entries: Vec<_> = names.iter().map(|name| entry(name)).collect();
+        format!("{:?}", cards(&entries))
+    };
+    let both = told(&["nvidia0", "amd0", "amd0"]);
+    assert_eq!((both.matches("index: 0").count(), both.matches("index: 1").count()), (1, 1));
+    assert!(told(&["nvidia3"]).contains("index: 3"), "one that was chosen keeps its number");
+    assert_eq!(told(&["nvidia0:1"]), "[]");
+}
+
+#[test]
+fn a_gpu_that_was_never_looked_at_has_no_file_and_it_is_said() {
+    let mut run = small_machine();
+    run.event(0.0, gpu("nvidia0", "H100")).sample(0.0, |_| {});
+    let (_run, recording) = run.recorded(1.0, 1.0);
+    let (_, _, missing) = exported(&recording);
+    let said = "hw_metrics.csv is not written: no look at a GPU is recorded";
+    assert!(missing.contains(&said.to_owned()), "{missing:?}");
+}
+
+#[test]
+fn the_summary_has_their_keys_and_null_for_what_is_not_known() {
+    let (_run, recording) = two_gpus().recorded(1.0, 1.0);
+    let used = resources(&recording).unwrap();
+    // How busy a GPU is in the first second is of the time before the run, too: 0.3 of the first.
+    assert_eq!(
+        dumps_line(&used.to_dict()),
+        r#"{"peak_vram_mb": 4096.0, "gpu_util_mean_pct": 30.0, "gpu_util_max_pct": 30.0, "power_watts_mean": 350.1, "power_watts_max": 350.1, "cpu_usr_mean_pct": 25.0, "cpu_idle_mean_pct": 75.0, "mem_util_mean_pct": 15.0, "mem_util_max_pct": 15.0}"#
+    );
+    let mut run = small_machine();
+    run.sample(0.0, |_| {});
+    let (_run, recording) = run.recorded(1.0, 1.0);
+    assert_eq!(
+        dumps_line(&resources(&recording).unwrap().to_dict()),
+        r#"{"peak_vram_mb": null, "gpu_util_mean_pct": null, "gpu_util_max_pct": null, "power_watts_mean": null, "power_watts_max": null, "cpu_usr_mean_pct": null, "cpu_idle_mean_pct": null}"#
+    );
+}
+
+#[test]
+fn memory_that_was_never_busy_is_left_out_as_they_do() {
+    let idle = ResourceSummary { mem_util_mean_pct: Some(0.0), ..ResourceSummary::default() };
+    assert_eq!(idle.to_dict().get("mem_util_max_pct"), None);
+}

@@ -1,0 +1,236 @@
+//! The files of pytyche's HWMonitor, as nvidia-smi and pytyche have written them, read into a summary.
+//!
+//! It is no recording: such files have no processes, no phases and no exact account, and a
+//! recording made from them would claim what nobody looked at.
+//!
+//! `hw_metrics.csv` has a row for each GPU in each round and does not say which GPU it is of
+//! (`rounds`); `hw_dmon.csv` says it, and has no times; `cpu_metrics.csv` is of the machine.
+//! Where `hw_metrics_gpus.csv` is there, which weigh writes, it is read instead of the first.
+//!
+//! What surprised us: times of GPUs are in the machine's own time zone and those of CPUs in UTC,
+//! and nothing says how far they are apart. So they are never laid over each other here.
+
+pub mod cpu_metrics;
+pub mod dmon;
+mod error;
+mod gpus;
+mod lines;
+pub mod nvidia_smi;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod times;
+
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use jiff::civil::DateTime;
+use serde::Serialize;
+
+pub use error::Error;
+pub use gpus::Gpu;
+pub use lines::{FileRead, Unreadable};
+pub use times::Times;
+
+use crate::compat::pytyche::ResourceSummary;
+use crate::summary;
+use lines::each_line;
+use rounds::Rounds;
+
+const METRICS: &str = "hw_metrics.csv";
+const APART: &str = "hw_metrics_gpus.csv";
+const DMON: &str = "hw_dmon.csv";
+const CPU: &str = "cpu_metrics.csv";
+
+/// What the files of one monitor tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Imported {
+    /// Where they are.
+    pub directory: PathBuf,
+    /// What was found in each.
+    pub files: Vec<FileRead>,
+    /// What is known of each GPU.
+    pub gpus: Vec<Gpu>,
+    /// What is known of all GPUs together, where it is not known of some rows which GPU they are
+    /// of; else null.
+    pub gpus_together: Option<Gpu>,
+    /// What is known of the machine's CPUs.
+    pub cpu: Cpu,
+    /// What to know before the numbers are taken for whole.
+    pub notes: Vec<String>,
+}
+
+/// The CPUs of the machine, whoever used them.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Cpu {
+    /// Share of CPU time in user mode; null when it is not known.
+    pub user_mean_ratio: Option<f64>,
+    /// Share of CPU time with nothing to do; null when it is not known.
+    pub idle_mean_ratio: Option<f64>,
+}
+
+impl Imported {
+    /// The same as pytyche's `ResourceSummary` tells it.
+    pub fn resources(&self) -> ResourceSummary {
+        let gpus: Vec<summary::Gpu> = match &self.gpus_together {
+            Some(together) => vec![together.into()],
+            None => self.gpus.iter().map(summary::Gpu::from).collect(),
+        };
+        ResourceSummary {
+            cpu_usr_mean_pct: self.cpu.user_mean_ratio.map(|ratio| 100.0 * ratio),
+            cpu_idle_mean_pct: self.cpu.idle_mean_ratio.map(|ratio| 100.0 * ratio),
+            ..ResourceSummary::of_gpus(gpus.iter())
+        }
+    }
+}
+
+/// Reads the files of a directory.
+pub fn read(directory: &Path) -> Result<Imported, Error> {
+    match std::fs::metadata(directory) {
+        Ok(there) if there.is_dir() => {}
+        Ok(_) => return Err(Error::NotADirectory { path: directory.to_owned() }),
+        Err(source) => return Err(Error::Read { path: directory.to_owned(), source }),
+    }
+    let bytes = |name: &str| contents(&directory.join(name));
+    let (apart, plain) = (bytes(APART)?, bytes(METRICS)?);
+    let metrics = apart.map(|bytes| (APART, bytes)).or(plain.map(|bytes| (METRICS, bytes)));
+    let (dmon, cpu) = (bytes(DMON)?, bytes(CPU)?);
+    if metrics.is_none() && dmon.is_none() && cpu.is_none() {
+        let (directory, names) = (directory.to_owned(), vec![METRICS, DMON, CPU]);
+        return Err(Error::Nothing { directory, names });
+    }
+    let there = [metrics.is_some(), dmon.is_some(), cpu.is_some()];
+    let absent = [METRICS, DMON, CPU].into_iter().zip(there).filter(|(_, is_there)| !is_there);
+    let mut notes: Vec<String> = absent.map(|(name, _)| format!("{name} is not there")).collect();
+    let imported = of(metrics, dmon, cpu);
+    // Files without a line are those of a machine without nvidia-smi: nothing is wrong with them.
+    let is_unreadable = imported.files.iter().all(|file| file.rows == 0);
+    let unread = imported.files.iter().find(|file| file.unreadable_lines > 0);
+    if let Some(file) = unread.filter(|_| is_unreadable) {
+        let why = file.notes().into_iter().next().unwrap_or_default();
+        return Err(Error::NoRow { directory: directory.to_owned(), why });
+    }
+    notes.extend(imported.notes);
+    Ok(Imported { directory: directory.to_owned(), notes, ..imported })
+}
+
+/// The bytes of a file; nothing where there is none. A pipe may never end, and is not opened.
+fn contents(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let kind = match std::fs::metadata(path) {
+        Ok(of_file) => of_file.file_type(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let is = match kind {
+        kind if kind.is_file() => return std::fs::read(path).map(Some).map_err(failed),
+        kind if kind.is_dir() => "a directory",
+        kind if kind.is_fifo() => "a named pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(Error::NotAFile { path: path.to_owned(), is })
+}
+
+/// What files with these contents tell.
+fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u8>>) -> Imported {
+    let mut files = Vec::new();
+    let (of_dmon, monitored) = dmon.map(|bytes| monitored(&bytes)).unzip();
+    let monitored = monitored.unwrap_or_default();
+    let queried = metrics.map(|(name, bytes)| {
+        let queried = queried(name, &bytes, gpus::in_dmon(&monitored).len());
+        files.push(queried.file);
+        (queried.rows, queried.moments, queried.rounds)
+    });
+    files.extend(of_dmon);
+    let cpu = cpu.map(|bytes| {
+        let (file, cpu) = of_cpus(&bytes);
+        files.push(file);
+        cpu
+    });
+    let mut notes: Vec<String> = files.iter().flat_map(FileRead::notes).collect();
+    let (rows, moments, rounds) = queried.unwrap_or_default();
+    let told = gpus::of(&rows, &moments, &rounds, &monitored);
+    notes.extend(told.notes);
+    Imported {
+        directory: PathBuf::new(),
+        files,
+        gpus: told.each,
+        gpus_together: told.together,
+        cpu: cpu.unwrap_or_default(),
+        notes,
+    }
+}
+
+/// What nvidia-smi's query has printed.
+struct Queried {
+    file: FileRead,
+    rows: Vec<nvidia_smi::Row>,
+    /// When, in seconds since the first.
+    moments: Vec<f64>,
+    rounds: Rounds,
+}
+
+fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
+    let mut columns = nvidia_smi::Columns::of_pytyche();
+    let mut rows: Vec<nvidia_smi::Row> = Vec::new();
+    let mut file = each_line(name, bytes, |line| {
+        if let Some(named) = nvidia_smi::Columns::of_header(line) {
+            columns = named;
+            return Ok(false);
+        }
+        let row = columns.row(line);
+        // In the place of one that cannot be read stands nobody else.
+        rows.extend(row.clone().or_else(|_| columns.place(line)));
+        row.map(|_| true)
+    });
+    let first = rows.first().map(|row| row.at);
+    let since = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
+    let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
+    let rounds = Rounds::of(&moments, in_dmon);
+    if let [first, .., last] | [first @ last] = &rows[..] {
+        let written = [first, last].map(|row| row.at.strftime("%Y/%m/%d %H:%M:%S%.3f").to_string());
+        file.times = Some(Times::of(&rounds.begins(&rows, &moments), written));
+    }
+    Queried { file, rows, moments, rounds }
+}
+
+fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
+    let mut columns = None;
+    let mut rows = Vec::new();
+    let file = each_line(DMON, bytes, |line| {
+        if dmon::is_header(line) {
+            columns = dmon::Columns::of_header(line).or(columns);
+            return Ok(false);
+        }
+        let columns = columns.ok_or(crate::parse::Malformed("no header before it"))?;
+        rows.push(columns.row(line)?);
+        Ok(true)
+    });
+    (file, rows)
+}
+
+fn of_cpus(bytes: &[u8]) -> (FileRead, Cpu) {
+    let mut rows: Vec<cpu_metrics::Row> = Vec::new();
+    let mut file = each_line(CPU, bytes, |line| {
+        if line == cpu_metrics::HEADER {
+            return Ok(false);
+        }
+        rows.push(cpu_metrics::row(line)?);
+        Ok(true)
+    });
+    let first = rows.first().map(|row| row.at);
+    let since =
+        |at: jiff::Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
+    let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
+    if let [first, .., last] | [first @ last] = &rows[..] {
+        file.times = Some(Times::of(&moments, [first, last].map(|row| row.at.to_string())));
+    }
+    let mean = |of: fn(&cpu_metrics::Row) -> f64| {
+        let values: Vec<Option<f64>> = rows.iter().map(|row| Some(of(row))).collect();
+        times::mean(&moments, &values)
+    };
+    let (user_mean_ratio, idle_mean_ratio) = (mean(|row| row.user), mean(|row| row.idle));
+    (file, Cpu { user_mean_ratio, idle_mean_ratio })
+}

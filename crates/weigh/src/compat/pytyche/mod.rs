@@ -1,0 +1,126 @@
+//! What the run_monitor of pytyche 0.2.1 would have written: `cpu_metrics.csv` of its
+//! HWMonitor, `hw_metrics.csv` and `hw_dmon.csv` where there are GPUs, and the lines of its
+//! RunLog; and what its `ResourceSummary` would have told ([`resources`]).
+//!
+//! Names, columns, digits and the order of keys are theirs to the byte; the numbers are
+//! weigh's. A moment is written as theirs is, in UTC and cut to a millisecond, and comes
+//! from one clock in all files, so a phase can be laid over the rows it lasted.
+//!
+//! What surprised us: `RunLog.write` is told where to write, so the log has no name of its
+//! own. Here it is `run_log.jsonl`. A summary by their reader is a mean over rows, whatever
+//! time a row stands for; that is why rows are an interval apart here, also where weigh
+//! looked oftener.
+
+mod cpu;
+mod gpus;
+pub mod import;
+mod log;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use resources::{ResourceSummary, resources};
+
+use super::pace::Pace;
+use crate::catalog::Scope;
+use crate::collect;
+use crate::destination::{Destination, Lines};
+use crate::export::{Error, Exported, unfinished, unix_nanoseconds};
+use crate::record::{Moment, Recording, files};
+use crate::summary::{Accumulator, Summary};
+use cpu::Sampler;
+use gpus::Tables;
+
+/// The file with a row for each interval.
+const CPU: &str = "cpu_metrics.csv";
+/// The names of its columns.
+const HEADER: &str = "timestamp,usr_pct,idle_pct";
+/// The file with a line for each phase and event.
+const LOG: &str = "run_log.jsonl";
+
+/// Writes what pytyche's HWMonitor and RunLog would have written of a run into a directory.
+///
+/// All files are written before one of them has its name; one that exists is only replaced
+/// with `force`. Memory does not grow with the length of the recording.
+pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
+    if files::is_recording(directory) {
+        return Err(Error::IntoRecording { path: directory.to_owned() });
+    }
+    let cards = gpus::cards(recording.entries());
+    let of_gpus: &[&str] = if cards.is_empty() { &[] } else { &gpus::FILES };
+    for name in [CPU, LOG].iter().chain(of_gpus) {
+        Destination::check(&directory.join(name), force)?;
+    }
+    let begin =
+        |name: &str| Lines::create(Destination::create(&directory.join(name), force)?, "\n");
+    let pace = Pace::every(recording.manifest().interval_seconds);
+    let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
+    let of_gpus = if cards.is_empty() { None } else { Some(Tables::create(cards, pace, begin)?) };
+    let (mut sampler, mut of_gpus) = (Sampler::new(pace), of_gpus);
+    let summary = track(recording, &mut table, &mut sampler, of_gpus.as_mut())?;
+    for line in log::lines(recording, &summary) {
+        lines.line(&line)?;
+    }
+    let mut exported = Exported { files: vec![table.finish()?], missing: unfinished(recording) };
+    exported.missing.extend(sampler.missing());
+    match of_gpus.map(Tables::finish).transpose()? {
+        Some(Ok(files)) => exported.files.extend(files),
+        Some(Err(why)) => exported.missing.push(why),
+        None => {}
+    }
+    exported.files.push(lines.finish()?);
+    exported.missing.extend(log::missing(&summary));
+    Ok(exported)
+}
+
+/// Goes through the recording once: writes the tables, and says what the run used.
+fn track(
+    recording: &Recording,
+    table: &mut Lines,
+    sampler: &mut Sampler,
+    mut of_gpus: Option<&mut Tables>,
+) -> Result<Summary, Error> {
+    let manifest = recording.manifest();
+    let mut accumulator = Accumulator::of(recording);
+    table.line(HEADER)?;
+    let mut written = Ok(());
+    let mut each = |row: cpu::Row| {
+        let time = timestamp(manifest.started, row.at.as_secs_f64());
+        let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
+        table.line(&format!("{time},{user:.1},{idle:.1}"))
+    };
+    recording.replay(&collect::all_groups(), |moment| match moment {
+        Moment::Tick(tick) => {
+            accumulator.tick(tick);
+            if written.is_err() {
+                return;
+            }
+            let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
+            if let Some(row) = looked.and_then(|table| sampler.see(tick.at, table.get(0))) {
+                written = each(row).map_err(Error::from);
+            }
+            if let (Ok(()), Some(tables)) = (&written, &mut of_gpus) {
+                written = tables.see(tick, manifest.started);
+            }
+        }
+        Moment::Event(entry) => accumulator.event(entry),
+    })?;
+    written?;
+    sampler.only().map_or(Ok(()), each)?;
+    Ok(accumulator.finish())
+}
+
+/// A moment of a run as `datetime.isoformat(timespec="milliseconds")` writes it.
+fn timestamp(started: jiff::Timestamp, seconds: f64) -> String {
+    moment(started, seconds).strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
+}
+
+/// A moment of a run; one that no calendar has is the last one that it has.
+fn moment(started: jiff::Timestamp, seconds: f64) -> jiff::Timestamp {
+    let [least, most] =
+        [jiff::Timestamp::MIN, jiff::Timestamp::MAX].map(jiff::Timestamp::as_nanosecond);
+    let nanoseconds = unix_nanoseconds(started, seconds).clamp(least, most);
+    jiff::Timestamp::from_nanosecond(nanoseconds).unwrap_or(started)
+}

@@ -1,0 +1,109 @@
+//! What a run used, as pytyche's `ResourceSummary.to_dict()` tells it.
+//!
+//! Keys, their order and one decimal are theirs; the numbers are weigh's. What is not known is
+//! null, where theirs has 0.0: a GPU without a power sensor did not run on no power.
+//!
+//! Of several GPUs, peaks are those of one GPU, and means are the mean over GPUs, as theirs are:
+//! their rows are of all GPUs. GPUs that the run could not use are not among them here.
+
+use super::cpu;
+use crate::catalog::Scope;
+use crate::collect;
+use crate::collect::cpu::NodeCpu;
+use crate::collect::gpu::is_expected;
+use crate::compat::python::{Value, rounded};
+use crate::record::{self, Moment, Recording};
+use crate::summary::{Accumulator, Gpu};
+
+/// What a run used. What is not known is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ResourceSummary {
+    /// The most memory of one GPU that was in use, in MiB.
+    pub peak_vram_mb: Option<f64>,
+    /// How busy GPUs were on average, in percent.
+    pub gpu_util_mean_pct: Option<f64>,
+    /// How busy a GPU was at most.
+    pub gpu_util_max_pct: Option<f64>,
+    /// How busy the memory of GPUs was on average, in percent.
+    pub mem_util_mean_pct: Option<f64>,
+    /// How busy the memory of a GPU was at most.
+    pub mem_util_max_pct: Option<f64>,
+    /// The power of a GPU on average.
+    pub power_watts_mean: Option<f64>,
+    /// The most power of a GPU.
+    pub power_watts_max: Option<f64>,
+    /// CPU time of the machine in user mode, in percent of all there was.
+    pub cpu_usr_mean_pct: Option<f64>,
+    /// CPU time of the machine with nothing to do, in percent of all there was.
+    pub cpu_idle_mean_pct: Option<f64>,
+}
+
+impl ResourceSummary {
+    /// The summary as their `to_dict()` gives it: one that is always there is null when it is not
+    /// known, and how busy memory was is left out when it was not, or is not known.
+    pub fn to_dict(&self) -> Value {
+        let entry = |name: &str, number: Option<f64>| {
+            (name.to_owned(), Value::real(number.map(|number| rounded(number, 1))))
+        };
+        let mut entries = vec![
+            entry("peak_vram_mb", self.peak_vram_mb),
+            entry("gpu_util_mean_pct", self.gpu_util_mean_pct),
+            entry("gpu_util_max_pct", self.gpu_util_max_pct),
+            entry("power_watts_mean", self.power_watts_mean),
+            entry("power_watts_max", self.power_watts_max),
+            entry("cpu_usr_mean_pct", self.cpu_usr_mean_pct),
+            entry("cpu_idle_mean_pct", self.cpu_idle_mean_pct),
+        ];
+        if self.mem_util_mean_pct.is_some_and(|mean| mean > 0.0) {
+            entries.push(entry("mem_util_mean_pct", self.mem_util_mean_pct));
+            entries.push(entry("mem_util_max_pct", self.mem_util_max_pct));
+        }
+        Value::Map(entries)
+    }
+
+    /// What GPUs were and did; CPUs are not known.
+    pub fn of_gpus<'a>(gpus: impl Iterator<Item = &'a Gpu> + Clone) -> ResourceSummary {
+        let most = |of: fn(&Gpu) -> Option<f64>| gpus.clone().filter_map(of).reduce(f64::max);
+        let mean = |of: fn(&Gpu) -> Option<f64>| {
+            let known: Vec<f64> = gpus.clone().filter_map(of).collect();
+            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        let percent = |ratio: Option<f64>| ratio.map(|ratio| 100.0 * ratio);
+        const MIB: f64 = 1_048_576.0;
+        ResourceSummary {
+            peak_vram_mb: most(|gpu| gpu.memory_peak_bytes).map(|bytes| bytes / MIB),
+            gpu_util_mean_pct: percent(mean(|gpu| gpu.utilization_mean_ratio)),
+            gpu_util_max_pct: percent(most(|gpu| gpu.utilization_peak_ratio)),
+            mem_util_mean_pct: percent(mean(|gpu| gpu.memory_utilization_mean_ratio)),
+            mem_util_max_pct: percent(most(|gpu| gpu.memory_utilization_peak_ratio)),
+            power_watts_mean: mean(|gpu| gpu.power_mean_watts),
+            power_watts_max: most(|gpu| gpu.power_peak_watts),
+            cpu_usr_mean_pct: None,
+            cpu_idle_mean_pct: None,
+        }
+    }
+}
+
+/// What a recorded run used.
+pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error> {
+    let mut accumulator = Accumulator::of(recording);
+    let mut looks: Option<[NodeCpu; 2]> = None;
+    recording.replay(&collect::all_groups(), |moment| match moment {
+        Moment::Tick(tick) => {
+            accumulator.tick(tick);
+            let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
+            let now: Option<NodeCpu> = looked.map(|table| table.get(0));
+            if let Some(now) = now.filter(|now| now.busy_and_all().is_some()) {
+                looks = Some([looks.map_or(now, |[first, _]| first), now]);
+            }
+        }
+        Moment::Event(entry) => accumulator.event(entry),
+    })?;
+    let summary = accumulator.finish();
+    let shares = looks.and_then(|[first, last]| cpu::shares(&first, &last));
+    Ok(ResourceSummary {
+        cpu_usr_mean_pct: shares.map(|shares| 100.0 * shares.user),
+        cpu_idle_mean_pct: shares.map(|shares| 100.0 * shares.idle),
+        ..ResourceSummary::of_gpus(summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)))
+    })
+}

@@ -1,0 +1,135 @@
+//! The memory of a command in its first milliseconds.
+//!
+//! Most commands that are over before the second tick are over within a millisecond or two, and
+//! at their end nothing is left to read: `ru_maxrss` also has the size of the process before
+//! exec, which is weigh's. Root has the last account of each process from the kernel
+//! ([`Taskstats`]), and listens to it for a second. And the high-water mark is read again and
+//! again for five milliseconds: at most thirty times, about 10 µs of a CPU each, and nothing that
+//! the command holds is waited for. On a busy machine the command may be over before weigh has a
+//! CPU, and then there is nothing but an upper bound.
+
+use std::time::Duration;
+
+use super::{Monitor, Woken};
+use crate::collect::process::ProcessMemory;
+use crate::host::taskstats::Taskstats;
+use crate::host::{Host, Kept, ProcPath};
+use crate::parse;
+use crate::sample::Entity;
+
+/// How long after exec the mark is read: the second tick is due then.
+const STARTING: Duration = Duration::from_millis(5);
+
+/// How long after exec the kernel's accounts are listened to: those of all processes of the
+/// machine arrive, and one that lives longer is sampled well.
+const LISTENING: Duration = Duration::from_secs(1);
+
+/// The first tick takes a while itself: it waits for as many readings as fit in here.
+const BEFORE_THE_FIRST_TICK: Duration = Duration::from_millis(1);
+
+/// What is known of the command's first moments.
+pub(super) struct Start {
+    pid: u32,
+    status: Kept,
+    buffer: Vec<u8>,
+    /// The highest mark so far, in bytes.
+    peak: Option<u64>,
+    /// The last accounts of processes, where the kernel gives them.
+    accounts: Option<Taskstats>,
+}
+
+impl Start {
+    /// Of a process that is about to become the command.
+    pub(super) fn of(host: &Host, pid: u32) -> Start {
+        let accounts = Taskstats::open(&host.sys).ok();
+        Start { pid, status: Kept::always(), buffer: Vec::new(), peak: None, accounts }
+    }
+
+    /// Takes the accounts that have arrived: that of the command has its mark.
+    fn listen(&mut self) {
+        let (pid, peak) = (self.pid, &mut self.peak);
+        let heard = self.accounts.as_mut().map(|accounts| {
+            accounts.next(|account| {
+                if account.pid == pid {
+                    *peak = (*peak).max(account.peak_rss_bytes);
+                }
+            })
+        });
+        if matches!(heard, Some(Err(_))) {
+            self.accounts = None;
+        }
+    }
+
+    /// Reads the mark; one that has ended has none any more.
+    fn read(&mut self, host: &Host) {
+        let pid = self.pid;
+        let path = || ProcPath::new(pid, "status");
+        let read = self.status.read(&host.proc, path, &mut self.buffer).ok();
+        let status = read.and_then(|bytes| parse::status::parse(bytes).ok());
+        self.peak = self.peak.max(status.and_then(|status| status.resident_peak));
+    }
+}
+
+/// The time from one reading to the next, so long after exec.
+fn step(since_exec: Duration) -> Duration {
+    let dense = since_exec < Duration::from_millis(2);
+    Duration::from_micros(if dense { 100 } else { 500 })
+}
+
+impl Monitor {
+    /// Reads the mark until the first tick, which is taken as soon as anything happens.
+    pub(super) fn sample_before_the_first_tick(&mut self) {
+        while self.start.is_some() && self.since_exec() < BEFORE_THE_FIRST_TICK {
+            self.read_start();
+            let woken = self.sleep(step(Duration::ZERO));
+            if woken.by_signal || woken.by_word {
+                return;
+            }
+        }
+    }
+
+    /// Sleeps until a signal or a word arrives, at most so long, and reads the mark meanwhile
+    /// while the command starts.
+    pub(super) fn sleep_sampling_the_start(&mut self, time: Duration) -> Woken {
+        let end = self.watch.now() + time;
+        while let Some(start) = &mut self.start {
+            start.listen();
+            let is_listening = start.accounts.is_some();
+            let since_exec = self.since_exec();
+            if since_exec >= STARTING {
+                if !is_listening || since_exec >= LISTENING {
+                    self.put_start();
+                }
+                break;
+            }
+            self.read_start();
+            let left = end.saturating_sub(self.watch.now());
+            let woken = self.sleep(left.min(step(since_exec)));
+            if woken.by_signal || woken.by_word || self.watch.now() >= end {
+                return woken;
+            }
+        }
+        self.sleep(end.saturating_sub(self.watch.now()))
+    }
+
+    fn since_exec(&self) -> Duration {
+        self.watch.now().saturating_sub(self.executed)
+    }
+
+    fn read_start(&mut self) {
+        if let Some(start) = &mut self.start {
+            start.read(&self.watch.host);
+        }
+    }
+
+    /// The first moments are over, or the command is: records the highest mark that was read.
+    pub(super) fn put_start(&mut self) {
+        let Some(mut start) = self.start.take() else { return };
+        start.listen();
+        let Some(peak) = start.peak else { return };
+        let row = ProcessMemory { peak: Some(peak), ..ProcessMemory::default() };
+        self.watch.tick.begin(self.watch.now());
+        self.watch.tick.put(Entity::Process(self.root), &row);
+        self.watch.hand_on_tick();
+    }
+}

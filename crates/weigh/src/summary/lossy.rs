@@ -1,0 +1,117 @@
+//! What is left of the figures when the recording has lost something.
+//!
+//! Rows that are missing can only hide something, so what was sampled stays a lower bound; an
+//! upper bound, or an exact value, it is no longer. Where processes exited without a record of
+//! it, they were summed with those after them, and where bytes were changed, anything may have
+//! happened: there are no bounds at all. The account at the end of a run is one line, from the
+//! kernel: as long as that is whole, what comes from it alone stays exact.
+
+#[cfg(test)]
+mod tests;
+
+use super::accumulate::Accumulator;
+use super::figure::{Figure, Figures, Method};
+use super::own_cpu::method;
+use super::phases::Named;
+use super::{NO_END, Summary};
+use crate::catalog::{Combine, FigureId, FigureUnit, Scope};
+
+/// Takes from a summary all that the recording cannot vouch for.
+pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
+    let why = match run.losses.sentences().next() {
+        Some(first) => format!("the recording is not whole: {first}"),
+        // Whoever is killed writes no end, and totals are those of the last tick.
+        None if run.end.is_none() => NO_END.to_owned(),
+        None => return,
+    };
+    let rules = Rules {
+        account_is_whole: account_is_whole(run),
+        has_bounds: !run.losses.are_changes() && !run.losses.concern_events(),
+        concerns_processes: run.processes_may_be_missing(),
+        is_lossy: !run.losses.is_empty(),
+        why,
+    };
+    let parts = &mut summary.parts;
+    let of_run = [&mut summary.figures, &mut parts.main.figures, &mut parts.descendants.figures];
+    let of_all = [&mut parts.combined.figures, &mut parts.system.figures];
+    let of_phases = summary.phases.iter_mut().map(|phase| &mut phase.figures);
+    of_run.into_iter().chain(of_all).chain(of_phases).for_each(|figures| rules.apply(figures));
+    summary.phase_statistics.iter_mut().for_each(Named::are_not_exact);
+    for tool in &mut summary.tools {
+        tool.cpu_time_method = tool.cpu_time_method.map(|whole| method(whole, &run.losses));
+    }
+    if run.losses.concern_events() && !run.losses.are_changes() {
+        // One process by itself was never summed with another.
+        for figures in [&mut summary.figures, &mut summary.parts.combined.figures] {
+            if let Some(peak) = figures.get_mut(FigureId::MemoryPeak).filter(|f| f.value.is_some())
+            {
+                peak.lower = run.tree.largest.value;
+            }
+        }
+    }
+}
+
+/// Whether the account at the end is all there is to know of what it counts.
+fn account_is_whole(run: &Accumulator) -> bool {
+    // Those who outlived the command are in it as they were last seen, and the machine's counters
+    // say how much of a clock was somebody else's.
+    let is_alone = run.account.as_ref().is_some_and(|end| end.left.is_empty());
+    is_alone && !run.losses.concern_events() && !run.losses.concern_rows(Scope::Node)
+}
+
+struct Rules {
+    account_is_whole: bool,
+    /// Whether what was seen was there.
+    has_bounds: bool,
+    concerns_processes: bool,
+    /// Whether it is not only the end that is missing.
+    is_lossy: bool,
+    why: String,
+}
+
+impl Rules {
+    fn apply(&self, figures: &mut Figures) {
+        // What is derived from a figure is as sure as that.
+        let is_kept = |figure: &Figure| self.account_is_whole && is_from_account(figure);
+        let keeps_cpu = figures.get(FigureId::CpuTime).is_some_and(is_kept);
+        for (id, figure) in figures.iter_mut() {
+            let from_cpu = figure.source.starts_with("CPU time /");
+            let is_kept = is_kept(figure) || (keeps_cpu && from_cpu);
+            if !is_kept {
+                self.weaken(id, figure);
+            }
+        }
+    }
+
+    fn weaken(&self, id: FigureId, figure: &mut Figure) {
+        const OF_PROCESSES: [&str; 7] = ["cpu", "memory", "swap", "threads", "files", "io", "page"];
+        figure.upper = None;
+        if figure.value.is_none() {
+            figure.lower = None;
+            // That nothing was seen of it has a reason.
+            if self.concerns_processes && OF_PROCESSES.contains(&id.family()) {
+                figure.reason = Some(self.why.clone());
+            }
+            return;
+        }
+        if self.is_lossy {
+            figure.reason = Some(self.why.clone());
+        } else {
+            figure.reason.get_or_insert_with(|| self.why.clone());
+        }
+        let goes_both_ways = id.combine() == Combine::Mean || id.unit() == FigureUnit::Ratio;
+        if figure.method == Some(Method::Exact) {
+            figure.method = Some(Method::Sampled);
+        }
+        if !self.has_bounds {
+            figure.method = Some(Method::Estimated);
+            figure.lower = None;
+        } else if goes_both_ways && figure.lower == figure.value {
+            figure.lower = None;
+        }
+    }
+}
+
+fn is_from_account(figure: &Figure) -> bool {
+    ["wait4", "/proc/self/io of the reaper"].iter().any(|from| figure.source.starts_with(from))
+}

@@ -1,0 +1,18 @@
+//! What people and programs write: quantities, command lines whose secrets are masked.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use weigh::quantity::{parse_duration, parse_ratio, parse_size};
+use weigh::record::secrets;
+
+fuzz_target!(|bytes: &[u8]| {
+    let arguments: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
+    let masked = secrets::command(&arguments);
+    assert_eq!(masked.len(), arguments.len(), "no argument is lost");
+    assert_eq!(secrets::command(&masked), masked, "what is masked stays as it is");
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = parse_duration(text);
+    let _ = parse_size(text);
+    let _ = parse_ratio(text);
+});
