@@ -120,6 +120,10 @@ fn memory_held_by_a_short_child_is_in_the_peak() {
     peak_is_a_gibibyte(weighed_shell(&["--no-record", "-i", "1s"], script));
 }
 
+/// Samples with PSS and USS of every change: within the default budget, growth of less than a
+/// twentieth need not be read (`collect::footprint`).
+const EVERY_CHANGE: [&str; 4] = ["-i", "50ms", "--budget", "100%"];
+
 /// Five vfork children, one after the other, in 400 MiB of their parent: all its memory, once.
 fn vfork_children_do_not_add_up(run: Weighed) -> Weighed {
     let run = run.ended_with(0);
@@ -140,21 +144,21 @@ fn vfork_children_do_not_add_up(run: Weighed) -> Weighed {
 
 #[test]
 fn vfork_children_do_not_double_the_memory() {
-    let run = weighed(&["-i", "50ms"], &["vfork", "400MiB", "5", "300ms"]);
+    let run = weighed(&EVERY_CHANGE, &["vfork", "400MiB", "5", "300ms"]);
     let run = vfork_children_do_not_add_up(run);
     assert_eq!(run.summary["processes"]["total"], 6, "they are processes all the same");
 }
 
 #[test]
 fn vfork_children_that_become_programs_have_the_memory_of_those() {
-    let run = weighed(&["-i", "50ms"], &["vfork", "400MiB", "3", "300ms", "--exec"]);
+    let run = weighed(&EVERY_CHANGE, &["vfork", "400MiB", "3", "300ms", "--exec"]);
     vfork_children_do_not_add_up(run);
 }
 
 #[test]
 fn vfork_children_do_not_double_the_memory_of_a_phase() {
     let script = "$WEIGH phase load -- $BURNER vfork 400MiB 3 300ms";
-    let run = weighed_shell(&["-i", "50ms", "-o", "run"], script).ended_with(0);
+    let run = weighed_shell(&[&EVERY_CHANGE[..], &["-o", "run"]].concat(), script).ended_with(0);
     let phase = &run.summary["phases"][0]["figures"];
     Figure::of(&phase["memory_peak_bytes"], "memory_peak_bytes").is_within(0.05, 400.0 * MIB);
     let mean = Figure::of(&phase["memory_mean_bytes"], "memory_mean_bytes");
@@ -215,7 +219,7 @@ fn huge_pages_are_in_the_memory() {
     let Some(_pages) = HugePages::reserved() else {
         return crate::weighed::impossible("no 16 MiB of huge pages can be reserved");
     };
-    let run = weighed(&["-i", "50ms"], &["huge-pages", "16MiB", "500ms"]).ended_with(0);
+    let run = weighed(&EVERY_CHANGE, &["huge-pages", "16MiB", "500ms"]).ended_with(0);
     for name in ["memory_peak_bytes", "memory_rss_peak_bytes", "memory_uss_peak_bytes"] {
         let figure = run.figure(name);
         assert!((16.0 * MIB..22.0 * MIB).contains(&figure.known()), "{figure:?}");
