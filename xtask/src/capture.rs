@@ -15,14 +15,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use weigh::catalog::groups;
 use weigh::collect::processes::Processes;
-use weigh::collect::{self, Collector, SOURCES};
+use weigh::collect::{self, Collector, PROVIDERS};
 use weigh::host::Host;
-use weigh::host::facts::Facts;
-use weigh::host::hardware::surroundings::{Surroundings, Whose};
-use weigh::host::hardware::{Hardware, Live};
-use weigh::sample::Tick;
-use weigh::settings::Settings;
+use weigh::host::hardware::Live;
+use weigh::host::hardware::surroundings::Whose;
+use weigh::model::Facts;
+use weigh::model::Tick;
+use weigh::model::hardware::{Hardware, Surroundings};
+use weigh::model::settings::Settings;
 
 use crate::bench::descendants;
 use crate::command::root;
@@ -110,14 +112,14 @@ fn learn() -> Result<(Tree, Files)> {
     host.sys = host.sys.remembering(&opened);
     let settings = Settings { per_cpu: true, ..Settings::default() };
     let sources = collect::select(&host, &settings).sources;
-    let mut tick = Tick::new(&collect::groups(&sources));
+    let mut tick = Tick::new(&groups(sources.iter().copied()));
     let mut processes = Processes::before_run(&host, &settings);
     let tree = Tree::start()?;
     Facts::of(&host);
     Hardware::of(&host.root, Live::elsewhere());
     Surroundings::of(&host.root, Whose::Own, |_| None);
-    SOURCES.iter().for_each(|source| drop((source.probe)(&host)));
-    let collectors = sources.iter().filter_map(|source| source.collector);
+    PROVIDERS.iter().for_each(|provider| drop((provider.probe)(&host)));
+    let collectors = sources.iter().filter_map(|source| collect::provider(source.id)?.collector);
     let mut collectors: Vec<Box<dyn Collector>> = collectors.map(|make| make(&settings)).collect();
     processes.begin(&host, tree.0.id(), 0);
     for second in 0..2 {

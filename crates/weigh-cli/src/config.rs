@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use weigh::host::environment;
 use weigh::host::own::unprivileged_user;
+use weigh::model::settings::{Destination, Settings};
 use weigh::quantity::{parse_duration, parse_ratio};
-use weigh::settings::{Destination, Settings};
 
 use crate::args::{Measuring, OwnGroup, Units};
 use crate::failure::{Failure, USAGE};

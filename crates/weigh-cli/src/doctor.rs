@@ -3,20 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use weigh::collect::{self, Probe, SOURCES, Source, WATCHING};
+use weigh::catalog::{SOURCES, Source};
+use weigh::collect::{self, NOTIFIERS, Probe};
 use weigh::host::Host;
-use weigh::host::facts::Facts;
-use weigh::host::hardware::surroundings::{Surroundings, Whose};
-use weigh::host::hardware::{Hardware, Live};
+use weigh::host::hardware::Live;
+use weigh::host::hardware::surroundings::Whose;
+use weigh::model::Facts;
+use weigh::model::Gpu;
+use weigh::model::hardware::{Hardware, Surroundings};
 use weigh::quantity::{self, Units};
 use weigh::report::{hardware, text::Style};
-use weigh::sample::Gpu;
-use weigh::words::printable;
+use weigh::text::printable;
 
 use crate::args::{DoctorArgs, Format};
+use crate::config;
 use crate::failure::Failure;
-use crate::print::indented;
-use crate::{config, print};
+use crate::print::{self, indented};
 
 #[derive(Serialize)]
 struct Examined {
@@ -78,14 +80,18 @@ fn json(value: &impl Serialize) -> String {
 
 /// Asks every collector what it can do.
 fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
-    let collectors = examine(SOURCES, host);
+    let collectors: Vec<Examinee> =
+        SOURCES.iter().filter_map(|source| examine(source, host)).collect();
     // A driver that does not answer is not asked again: that takes its time.
     let answers = collectors.iter().any(|one| one.name == "gpu" && one.state == "ready");
     let examined = Examined {
         host: Facts::of(host),
         gpus: if answers { collect::gpu::there(host) } else { Vec::new() },
         collectors,
-        watching: examine(WATCHING, host),
+        watching: NOTIFIERS
+            .iter()
+            .map(|one| Examinee::new(one.name, one.about, false, (one.probe)(host)))
+            .collect(),
     };
     print::out(&match format {
         Format::Text => text(&examined),
@@ -94,17 +100,20 @@ fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn examine(sources: &'static [Source], host: &Host) -> Vec<Examinee> {
-    let examine = |source: &'static Source| {
-        let (state, why, hint) = match collect::examine(source, host) {
+fn examine(source: &Source, host: &Host) -> Option<Examinee> {
+    let probe = collect::examine(collect::provider(source.id)?, host);
+    Some(Examinee::new(source.name, source.about, source.on_request, probe))
+}
+
+impl Examinee {
+    fn new(name: &'static str, about: &'static str, on_request: bool, probe: Probe) -> Examinee {
+        let (state, why, hint) = match probe {
             Probe::Ready => ("ready", None, None),
             Probe::Absent { why } => ("absent", Some(why), None),
             Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
         };
-        let (name, about, on_request) = (source.name, source.about, source.on_request);
         Examinee { name, about, state, on_request, why, hint }
-    };
-    sources.iter().map(examine).collect()
+    }
 }
 
 fn text(examined: &Examined) -> String {

@@ -1,7 +1,8 @@
 //! What a person is told when something cannot be done: what, why, and what to type.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use weigh::{destination, export, host, record, run, settings};
+use weigh::model::settings;
+use weigh::{destination, export, host, record, run};
 
 /// A failure in three lines and an exit code.
 #[derive(Debug)]

@@ -57,7 +57,7 @@ fn follow(follow: Follow, mut measured: Measured<'_>) -> Result<u8, Failure> {
 /// What is about to be, for whoever sits and waits.
 fn beginning(manifest: &Manifest, follow: &Follow) -> String {
     let what = manifest.target.as_ref().map(Target::words).unwrap_or_default();
-    let what = weigh::words::printable(&what);
+    let what = weigh::text::printable(&what);
     let until = match (&follow.time, &follow.what) {
         (Some(time), _) => format!("for {}", weigh::quantity::seconds(time.as_secs_f64())),
         (None, What::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use weigh::host::child::Inherited;
-use weigh::host::wait::Usage;
+use weigh::model::Usage;
 
 const IGNORES_SIGPIPE: u8 = 1 << 3;
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use weigh::model::settings::Settings;
 use weigh::report::text;
-use weigh::settings::Settings;
 use weigh::summary::Summary;
 
 use crate::args::{Measuring, Summary as For, Units};

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use weigh::host::clock;
 use weigh::merge::{self, Merged};
 use weigh::record::{self, Recording, files};
 use weigh::report::text;
@@ -61,7 +62,7 @@ fn together(
     let bar = Bar::of_steps();
     bar.say("putting recordings together");
     let milliseconds = |time: std::time::Duration| time.as_millis() as u64;
-    merge::merge(recordings, output, name, |progress| {
+    merge::merge(recordings, output, name, clock::wall(), |progress| {
         bar.show(milliseconds(progress.done), milliseconds(progress.of));
     })
     .map_err(|error| of_merge(&error, output))

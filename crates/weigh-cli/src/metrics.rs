@@ -1,6 +1,6 @@
 //! `weigh metrics`: the catalogue.
 
-use weigh::collect;
+use weigh::catalog::catalogue;
 use weigh::record::manifest::Described;
 
 use crate::args::Format;
@@ -9,7 +9,7 @@ use crate::print;
 
 /// Lists every metric.
 pub(crate) fn metrics(format: Format) -> Result<u8, Failure> {
-    let described: Vec<Described> = collect::catalogue().map(Described::from).collect();
+    let described: Vec<Described> = catalogue().map(Described::from).collect();
     print::out(&match format {
         Format::Json => serde_json::to_string_pretty(&described).unwrap_or_default() + "\n",
         Format::Text => {

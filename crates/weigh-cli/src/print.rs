@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weigh::record::Recording;
-use weigh::words::{broken, printable};
+use weigh::text::{broken, printable};
 
 use crate::failure::Failure;
 

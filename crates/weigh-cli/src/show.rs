@@ -120,7 +120,7 @@ pub(crate) fn runs(directory: &Path) -> Result<u8, Failure> {
 }
 
 fn row(path: &Path) -> Vec<String> {
-    let name = weigh::words::printable(&path.file_name().unwrap_or_default().to_string_lossy());
+    let name = weigh::text::printable(&path.file_name().unwrap_or_default().to_string_lossy());
     let Ok(summary) = Recording::open(path).and_then(|recording| summary::of(&recording)) else {
         return vec![name, "cannot be read".to_owned()];
     };
@@ -134,7 +134,7 @@ fn row(path: &Path) -> Vec<String> {
     }
     vec![
         name,
-        weigh::words::printable(&summary.run.name),
+        weigh::text::printable(&summary.run.name),
         end,
         quantity::seconds(summary.run.duration_seconds),
         figure(FigureId::CpuTime, &quantity::seconds),

@@ -3,7 +3,7 @@
 //! The path of a number, and the modules it passes:
 //!
 //! ```text
-//! host ─bytes→ parse ─structs→ collect ─rows→ sample::Tick ─→ record ─→ summary ─→ report
+//! host ─bytes→ parse ─structs→ collect ─rows→ model::Tick ─→ record ─→ summary ─→ report
 //! ```
 //!
 //! [`run`] ties them together for one command. Everything here is true without
@@ -18,21 +18,24 @@
 )]
 
 pub mod catalog;
+#[cfg(feature = "measure")]
 pub mod collect;
 pub mod compat;
 pub mod destination;
 pub mod export;
+#[cfg(feature = "measure")]
 pub mod host;
 pub mod merge;
+pub mod model;
+#[cfg(feature = "measure")]
 pub mod parse;
 pub mod plot;
 pub mod quantity;
 pub mod record;
 pub mod report;
+#[cfg(feature = "measure")]
 pub mod run;
-pub mod sample;
-pub mod settings;
 pub mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod words;
+pub mod text;

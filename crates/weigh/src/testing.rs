@@ -6,15 +6,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::collect;
-use crate::collect::own::OwnTicks;
-use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
-use crate::host::facts::Facts;
-use crate::host::wait::{End, Usage};
+use crate::catalog::metrics::{OwnTicks, ProcessCpu, ProcessMemory, ProcessState};
+use crate::model::settings::Settings;
+use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
 use crate::record::events::{HelperUsage, RunEnd, WatchEnd, Why};
 use crate::record::{Entry, Event, Manifest, Moment, Recording, Target, Writer};
-use crate::sample::{Entity, ProcessId, Table, Tick};
-use crate::settings::Settings;
 use crate::summary::{Accumulator, Summary};
 
 pub(crate) const MIB: u64 = 1 << 20;
@@ -57,7 +53,7 @@ impl FakeRun {
         let (command, began) = (["work".to_owned()], Duration::from_secs(BEGIN));
         let mut manifest = Manifest::new(settings, &command, Facts::example(), began);
         (manifest.pid, manifest.process_started) = (MAIN.pid, MAIN.started);
-        let tick = Tick::new(&collect::groups(&settings.sources()));
+        let tick = Tick::new(&crate::catalog::groups(settings.sources()));
         FakeRun { manifest, tick, moments: Vec::new(), samples: 0 }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use weigh::host::Host;
-use weigh::host::facts::Facts;
+use weigh::model::Facts;
 use weigh::parse::system_stat::{self, CpuTicks};
 
 /// How busy the machine was from the beginning of the bench.

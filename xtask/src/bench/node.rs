@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use weigh::catalog::groups;
 use weigh::collect::{self, Collector};
 use weigh::host::{Host, clock};
-use weigh::sample::Tick;
-use weigh::settings::Settings;
+use weigh::model::Tick;
+use weigh::model::settings::Settings;
 
 use super::Bench;
 use super::table::{Line, median, time};
@@ -52,8 +53,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let host = Host::at(&options.root)?;
     let settings = Settings { skip: vec!["process".into()], ..Settings::default() };
     let sources = collect::select(&host, &settings).sources;
-    let mut tick = Tick::new(&collect::groups(&sources));
-    let makers = sources.iter().filter_map(|source| source.collector);
+    let mut tick = Tick::new(&groups(sources.iter().copied()));
+    let makers = sources.iter().filter_map(|source| collect::provider(source.id)?.collector);
     let mut collectors: Vec<Box<dyn Collector>> = makers.map(|make| make(&settings)).collect();
     let mut look = |second| -> Result<()> {
         tick.begin(Duration::from_secs(second));

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use weigh::catalog::Scope;
-use weigh::collect::own::{OwnCost, OwnTicks};
-use weigh::collect::{self, SOURCES};
+use weigh::catalog::all_groups;
+use weigh::catalog::metrics::{OwnCost, OwnTicks};
 use weigh::record::{Moment, Recording};
 
 use super::Bench;
@@ -155,7 +155,7 @@ impl Ended {
             first_row: None,
             monitor: summary["monitor"].clone(),
         };
-        let groups = collect::groups(&SOURCES.iter().collect::<Vec<_>>());
+        let groups = all_groups();
         Recording::open(directory).with_context(shown)?.replay(&groups, |moment| {
             let Moment::Tick(tick) = moment else { return };
             if let Some(table) = tick.table(Scope::Process).filter(|table| !table.is_empty()) {

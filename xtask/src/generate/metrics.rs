@@ -1,7 +1,7 @@
 //! `metrics.md`: every collector with its metrics, from the catalogue.
 
 use weigh::catalog::Metric;
-use weigh::collect::{SOURCES, Source};
+use weigh::catalog::{SOURCES, Source};
 
 use super::table;
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args as ClapArgs, ValueEnum};
-use weigh::settings::OwnCgroup;
+use weigh::model::settings::OwnCgroup;
 
 use super::Measuring;
 

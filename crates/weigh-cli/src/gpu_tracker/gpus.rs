@@ -8,10 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use weigh::collect::gpu::{is_whole, there};
-use weigh::collect::{Probe, SOURCES};
+use weigh::catalog::SourceId;
+use weigh::catalog::metrics::gpu::is_whole;
+use weigh::collect::gpu::there;
+use weigh::collect::{self, Probe};
 use weigh::host::Host;
-use weigh::sample::Gpu;
+use weigh::model::Gpu;
 
 use super::usage;
 use crate::failure::Failure;
@@ -72,7 +74,7 @@ fn asked() -> Option<Vec<Gpu>> {
 
 /// Whether this machine has GPUs that weigh can ask.
 fn has_driver() -> bool {
-    let gpu = SOURCES.iter().find(|source| source.name == "gpu");
+    let gpu = collect::provider(SourceId::Gpu);
     let host = Host::at(Path::new("/")).ok();
     gpu.zip(host).is_some_and(|(gpu, host)| matches!((gpu.probe)(&host), Probe::Ready))
 }

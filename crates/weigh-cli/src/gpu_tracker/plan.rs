@@ -9,7 +9,7 @@ use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
 use weigh::compat::gpu_tracker::{Error, Options, tracking};
 use weigh::compat::python::repr;
 use weigh::host::child;
-use weigh::settings::Settings;
+use weigh::model::settings::Settings;
 
 use super::args::TrackArgs;
 use super::{gpus, usage};

@@ -6,10 +6,10 @@ use tempfile::TempDir;
 use weigh::compat::gpu_tracker::follow::Peaks;
 use weigh::compat::gpu_tracker::{self, ResourceUsage};
 use weigh::host::child::Inherited;
-use weigh::host::wait::End;
+use weigh::model::End;
+use weigh::model::settings::{Destination, Settings};
 use weigh::record::Recording;
 use weigh::run::{Caller, Outcome};
-use weigh::settings::{Destination, Settings};
 
 use super::args::TrackArgs;
 use super::output::Output;

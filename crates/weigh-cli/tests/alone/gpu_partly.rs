@@ -2,7 +2,7 @@
 //! between two ticks, answers that take their time.
 
 use serde_json::{Value, json};
-use weigh::collect::gpu::{GpuActivity, GpuMemory};
+use weigh::catalog::metrics::{GpuActivity, GpuMemory};
 
 use crate::cards::{GIB, card, machine, weighed_on};
 

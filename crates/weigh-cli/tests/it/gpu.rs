@@ -1,7 +1,7 @@
 //! GPUs, against a stand-in whose answers are known.
 
 use serde_json::json;
-use weigh::collect::gpu::{
+use weigh::catalog::metrics::{
     GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits,
 };
 

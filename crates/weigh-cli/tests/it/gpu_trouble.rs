@@ -4,8 +4,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use weigh::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
-use weigh::sample::Entity;
+use weigh::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use weigh::model::Entity;
 
 use crate::cards::{self, GIB, card, machine, weighed_on};
 use crate::weighed::{can_mount, output, plain, weigh_path};

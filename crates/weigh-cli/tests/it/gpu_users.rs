@@ -1,8 +1,8 @@
 //! Processes on GPUs, against a stand-in whose answers are known.
 
 use serde_json::json;
-use weigh::collect::gpu::{GpuActivity, GpuShare};
-use weigh::sample::Entity;
+use weigh::catalog::metrics::{GpuActivity, GpuShare};
+use weigh::model::Entity;
 
 use crate::cards::{GIB, OnCards, card, library_without, machine, weighed_on, weighed_where};
 

@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 use weigh::catalog::Row;
-use weigh::collect;
+use weigh::catalog::all_groups;
+use weigh::model::Entity;
 use weigh::record::{Moment, Recording};
-use weigh::sample::Entity;
 
 use crate::weighed::{can_mount, output, plain, weigh, weigh_path};
 
@@ -158,7 +158,7 @@ impl OnCards {
     pub(crate) fn rows<R: Row>(&self) -> Vec<(Entity, R)> {
         let recording = Recording::open(&self.directory.path().join("run")).unwrap();
         let mut rows = Vec::new();
-        let replayed = recording.replay(&collect::all_groups(), |moment| {
+        let replayed = recording.replay(&all_groups(), |moment| {
             let Moment::Tick(tick) = moment else { return };
             let Some(table) = tick.table(R::SCOPE) else { return };
             rows.extend((0..table.len()).map(|row| (table.entities()[row], table.get(row))));

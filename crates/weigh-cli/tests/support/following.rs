@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use weigh::collect;
+use weigh::catalog::all_groups;
 use weigh::record::{Moment, Recording};
 
 use crate::weighed::{Figure, end_of, output, patiently, plain, signal, wait_until, weigh};
@@ -76,7 +76,7 @@ fn has_looked(recording: &Path) -> bool {
     let mut has_looked = false;
     let opened = Recording::open(recording);
     opened.is_ok_and(|recording| {
-        let replayed = recording.replay(&collect::all_groups(), |moment| {
+        let replayed = recording.replay(&all_groups(), |moment| {
             has_looked |= matches!(moment, Moment::Tick(_));
         });
         replayed.is_ok() && has_looked

@@ -4,12 +4,15 @@
 
 mod declare;
 mod figures;
+pub mod metrics;
 mod names;
 mod sense;
+mod source;
 
 pub(crate) use declare::metrics;
 pub use figures::{Combine, FigureId, FigureScope, FigureUnit};
 pub use sense::{Basis, Sense};
+pub use source::{SOURCES, Source, SourceId, all_groups, catalogue, groups};
 
 /// One thing that is measured: where it belongs, what it counts and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::rule::Rule;
-use crate::sample::Program;
+use crate::model::Program;
 
 /// How many looks somebody is young.
 const YOUNG: u8 = 5;

@@ -3,77 +3,24 @@
 //! Source: `/proc/stat`, readable by everybody. Times are clock ticks since
 //! boot. Guest time is inside user time already and is not counted again.
 
-use super::{Collector, Fault, Probe, Source, group, malformed, readable};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::{CpuTime, NodeCpu};
 use crate::host::{Host, Kept};
+use crate::model::{Entity, Tick};
 use crate::parse::system_stat::{self, CpuTicks};
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// CPU time of the whole machine since boot.
-    pub struct NodeCpu in Node / "cpu", "CPU of the machine" {
-        /// Time in user mode, guests included.
-        user: Counter f64 Seconds, "User", from "/proc/stat cpu user";
-        /// Time in user mode at low priority.
-        nice: Counter f64 Seconds, "Nice", from "/proc/stat cpu nice";
-        /// Time in the kernel.
-        system: Counter f64 Seconds, "System", from "/proc/stat cpu system";
-        /// Time with nothing to do.
-        idle: Counter f64 Seconds, "Idle", from "/proc/stat cpu idle";
-        /// Time idle while I/O was under way.
-        iowait: Counter f64 Seconds, "I/O wait", from "/proc/stat cpu iowait";
-        /// Time in interrupts, hard and soft.
-        interrupts: Counter f64 Seconds, "Interrupts", from "/proc/stat cpu irq + softirq";
-        /// Time a hypervisor gave to others.
-        steal: Counter f64 Seconds, "Stolen", from "/proc/stat cpu steal";
-    }
-}
-
-impl NodeCpu {
-    /// Time that was used, and all there was.
-    pub fn busy_and_all(&self) -> Option<(f64, f64)> {
-        let busy = self.user? + self.nice? + self.system? + self.interrupts.unwrap_or(0.0);
-        // Time that a hypervisor gave to others was neither used here nor idle.
-        let all = busy + self.idle? + self.iowait.unwrap_or(0.0) + self.steal.unwrap_or(0.0);
-        Some((busy, all))
-    }
-}
-
-metrics! {
-    /// CPU time of one CPU since boot.
-    pub struct CpuTime in Cpu / "time", "Each CPU" {
-        /// Time in user mode, low priority and guests included.
-        user: Counter f64 Seconds, "User", from "/proc/stat cpuN user + nice";
-        /// Time in the kernel, interrupts included.
-        system: Counter f64 Seconds, "System", from "/proc/stat cpuN system + irq + softirq";
-        /// Time with nothing to do.
-        idle: Counter f64 Seconds, "Idle", from "/proc/stat cpuN idle";
-        /// Time idle while I/O was under way.
-        iowait: Counter f64 Seconds, "I/O wait", from "/proc/stat cpuN iowait";
-        /// Time a hypervisor gave to others.
-        steal: Counter f64 Seconds, "Stolen", from "/proc/stat cpuN steal";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "cpu",
-    about: "CPU time of the machine: user, system, idle, I/O wait, steal",
-    groups: &[group::<NodeCpu>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Cpu,
     probe,
     collector: Some(|_| Box::new(Cpu::new(false))),
-    on_request: false,
-    everywhere: true,
     descriptors: 1,
 };
 
-pub(super) const PER_CPU: Source = Source {
-    name: "percpu",
-    about: "CPU time of each CPU of the machine",
-    groups: &[group::<CpuTime>()],
+pub(super) const PER_CPU: Provider = Provider {
+    id: SourceId::PerCpu,
     probe,
     collector: Some(|_| Box::new(Cpu::new(true))),
-    on_request: true,
-    everywhere: true,
     descriptors: 1,
 };
 

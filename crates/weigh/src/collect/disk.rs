@@ -9,52 +9,18 @@
 
 use std::ffi::CString;
 
-use super::{Collector, Fault, Probe, Source, group, malformed, readable};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::DiskIo;
 use crate::host::{Host, Kept};
+use crate::model::{Entity, Name, Tick};
 use crate::parse::attribute;
 use crate::parse::diskstats::{self, Device};
-use crate::sample::{Entity, Name, Table, Tick};
 
-metrics! {
-    /// What one disk did since boot.
-    pub struct DiskIo in Disk / "io", "Disks" {
-        /// Bytes read from it.
-        read: Counter u64 Bytes, "Read", from "/proc/diskstats sectors read × 512";
-        /// Bytes written to it.
-        written: Counter u64 Bytes, "Written", from "/proc/diskstats sectors written × 512";
-        /// Reads that were completed.
-        reads: Counter u64 One, "Reads", from "/proc/diskstats reads completed";
-        /// Writes that were completed.
-        writes: Counter u64 One, "Writes", from "/proc/diskstats writes completed";
-        /// Time that reads took, from request to answer, added up.
-        read_time: Counter f64 Elapsed, "Time of reads", from "/proc/diskstats time reading";
-        /// Time that writes took, from request to answer, added up.
-        write_time: Counter f64 Elapsed, "Time of writes", from "/proc/diskstats time writing";
-        /// Time in which it had something to do.
-        busy: Counter f64 Elapsed, "Busy", from "/proc/diskstats time doing I/Os";
-    }
-}
-
-/// The disks of a tick that add up: a byte in a volume (`dm-0`) or an array (`md0`) is counted again
-/// for the disk below it. Where there is nothing else, as in a container, those are all there is.
-pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, DiskIo)> {
-    let is_on_others = |entity: &Entity| match entity {
-        Entity::Named(name) => ["dm-", "md"].iter().any(|kind| name.as_str().starts_with(kind)),
-        _ => false,
-    };
-    let all_are = table.entities().iter().all(is_on_others);
-    table.rows::<DiskIo>().filter(move |(disk, _)| all_are || !is_on_others(disk))
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "disk",
-    about: "disks: bytes, operations, busy time",
-    groups: &[group::<DiskIo>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Disk,
     probe,
     collector: Some(|_| Box::new(Disks::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: 1,
 };
 

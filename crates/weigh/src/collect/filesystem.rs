@@ -3,34 +3,17 @@
 //! Source: statvfs(3), for everybody. A file system that another machine or program serves
 //! (NFS, Lustre, FUSE) is not asked: it may take for ever, and weigh with it.
 
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::FileSystem;
 use crate::host::Host;
 use crate::host::room::WorkingDirectory;
-use crate::sample::{Entity, Tick};
+use crate::model::{Entity, Tick};
 
-metrics! {
-    /// The file system of the directory that weigh was started in.
-    pub struct FileSystem in Node / "filesystem", "File system of the working directory" {
-        /// Room there is.
-        total: Gauge u64 Bytes, "Total", from "statvfs f_blocks";
-        /// Room that is left.
-        available: Gauge u64 Bytes, "Available", from "statvfs f_bavail";
-        /// Files there can be; not every file system has such a limit.
-        files: Gauge u64 One, "Files there can be", from "statvfs f_files";
-        /// Files that can still be made.
-        files_available: Gauge u64 One, "Files that can be made", from "statvfs f_favail";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "filesystem",
-    about: "room on the file system of the working directory",
-    groups: &[group::<FileSystem>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Filesystem,
     probe: |_| probe(),
     collector: Some(|_| Box::new(Here(None))),
-    on_request: false,
-    everywhere: false,
     descriptors: 0,
 };
 

@@ -19,11 +19,12 @@
 use std::time::Duration;
 
 use super::budget::Budget;
-use super::process::{Process, ProcessMemory, Tools};
+use super::process::{Process, Tools};
+use crate::catalog::metrics::ProcessMemory;
 use crate::host::{self, Host, ProcPath};
+use crate::model::{Entity, ProcessId, Tick};
 use crate::parse::smaps::{self, Rollup};
 use crate::parse::stat;
-use crate::sample::{Entity, ProcessId, Tick};
 
 /// Growth that makes a new peak worth a pass: a twentieth, and at least this.
 const LEAST_GROWTH: u64 = 1 << 20;

@@ -14,42 +14,17 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::pace::Pace;
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::{NodeFrequency, NodeThrottle};
 use crate::host::{Descriptors, Host, KeptAt};
+use crate::model::{Entity, Tick};
 use crate::parse::{attribute, cpulist};
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// How fast the CPUs of the machine run.
-    pub struct NodeFrequency in Node / "frequency", "Frequency of the CPUs" {
-        /// Mean over all CPUs.
-        mean: Gauge f64 Hertz, "Mean", from "cpuN/cpufreq/scaling_cur_freq × 1000";
-        /// The slowest CPU.
-        lowest: Gauge f64 Hertz, "Lowest", from "cpuN/cpufreq/scaling_cur_freq × 1000";
-        /// The fastest CPU.
-        highest: Gauge f64 Hertz, "Highest", from "cpuN/cpufreq/scaling_cur_freq × 1000";
-    }
-}
-
-metrics! {
-    /// How often heat slowed CPUs down since boot.
-    pub struct NodeThrottle in Node / "throttle", "Slowed down by heat" {
-        /// Times that a core was too hot, all cores together.
-        cores: Counter u64 One, "Cores", from "cpuN/thermal_throttle/core_throttle_count";
-        /// Times that a package was too hot, all packages together.
-        packages: Counter u64 One, "Packages", from "cpuN/thermal_throttle/package_throttle_count";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "frequency",
-    about: "frequency of the CPUs, and how often heat slowed them down",
-    groups: &[group::<NodeFrequency>(), group::<NodeThrottle>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Frequency,
     probe,
     collector: Some(|_| Box::new(Speeds::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: KEPT,
 };
 

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::footprint::Footprint;
 use super::process::{Process, Tools};
-use super::{Collector, Probe, SOURCES, Source, gpu, groups};
-use crate::catalog::{Metric, Type, Value};
+use super::{Collector, Probe, gpu, provider};
+use crate::catalog::{Metric, SOURCES, Source, SourceId, Type, Value, groups};
 use crate::host::fake::{FakeHost, from_hex};
 use crate::host::{Host, ProcPath};
+use crate::model::settings::Settings;
+use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::parse;
-use crate::sample::{Entity, ProcessId, Table, Tick};
-use crate::settings::Settings;
 
 pub(crate) fn machines() -> Vec<PathBuf> {
     let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
@@ -74,8 +74,10 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
 
 /// The collector of a source; none that leaves the reading to a thread.
 fn collector(source: &Source, settings: &Settings) -> Option<Box<dyn Collector>> {
-    let is_gpu = source.name == gpu::SOURCE.name;
-    if is_gpu { Some(gpu::at_once(settings)) } else { Some(source.collector?(settings)) }
+    match source.id {
+        SourceId::Gpu => Some(gpu::at_once(settings)),
+        id => Some(provider(id)?.collector?(settings)),
+    }
 }
 
 /// What the collectors make of a machine at both of its moments.
@@ -86,14 +88,16 @@ fn measured(machine: &Path) -> String {
     let settings = Settings { per_cpu: true, ..Settings::default() };
     // weigh's own cost, its counters, its directory and the library that it would ask are those
     // of this test, not of the capture.
-    let ours = ["own", "task-clock", "filesystem"];
+    let ours = [SourceId::Own, SourceId::TaskClock, SourceId::Filesystem];
     let by_library = host.proc.has(c"driver/nvidia/version");
-    let is_ours = |name| ours.contains(&name) || (by_library && name == gpu::SOURCE.name);
-    let sources = SOURCES.iter().filter(|source| !is_ours(source.name));
-    let is_here =
-        |source: &&Source| source.everywhere || matches!((source.probe)(&host), Probe::Ready);
+    let is_ours = |id| ours.contains(&id) || (by_library && id == SourceId::Gpu);
+    let sources = SOURCES.iter().filter(|source| !is_ours(source.id));
+    let is_here = |source: &&Source| {
+        let probe = provider(source.id).unwrap().probe;
+        source.everywhere || matches!(probe(&host), Probe::Ready)
+    };
     let sources: Vec<_> = sources.filter(is_here).collect();
-    let mut tick = Tick::new(&groups(&sources));
+    let mut tick = Tick::new(&groups(sources.iter().copied()));
     let mut tools = Tools::new(&host, 100);
     let mut footprint = Footprint::within(1.0);
     let mut tree: Vec<Process> =

@@ -14,70 +14,17 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::pace::Pace;
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::{Stored, Type, Value, metrics};
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::{PortState, PortTraffic};
 use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::model::{Entity, Name, Tick};
 use crate::parse::{Malformed, attribute};
-use crate::sample::{Entity, Name, Tick};
 
-metrics! {
-    /// What went through one port since the driver was loaded.
-    pub struct PortTraffic in IbPort / "port", "InfiniBand" {
-        /// Data received, headers included.
-        received: Counter u64 Bytes, "Received", from "counters/port_rcv_data × 4";
-        /// Data sent, headers included.
-        sent: Counter u64 Bytes, "Sent", from "counters/port_xmit_data × 4";
-        /// Packets received.
-        packets_received: Counter u64 One, "Packets received", from "counters/port_rcv_packets";
-        /// Packets sent.
-        packets_sent: Counter u64 One, "Packets sent", from "counters/port_xmit_packets";
-        /// Ticks of the port's clock in which it had data to send and no leave to.
-        send_wait: Counter u64 One, "Send wait", from "counters/port_xmit_wait";
-        /// Packets that arrived damaged.
-        errors_received: Counter u64 One, "Errors received", from "counters/port_rcv_errors";
-        /// Packets that were thrown away instead of sent.
-        discarded_sent: Counter u64 One, "Discarded when sending", from "counters/port_xmit_discards";
-        /// Times that the link went down.
-        link_downed: Counter u64 One, "Link went down", from "counters/link_downed";
-        /// How fast the link is.
-        rate: Gauge u64 BytesPerSecond, "Rate", from "rate ÷ 8";
-        /// How it is.
-        state: Gauge PortState One, "State", from "state";
-    }
-}
-
-/// How a port is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PortState(u8);
-
-const STATES: [&str; 6] = ["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
-const ACTIVE: PortState = PortState(4);
-
-impl PortState {
-    fn of(word: &[u8]) -> Option<PortState> {
-        let place = STATES.iter().position(|state| state.as_bytes() == word);
-        place.map(|place| PortState(place as u8))
-    }
-}
-
-impl Stored for PortState {
-    const TYPE: Type = Type::Symbol(&STATES);
-    fn value(self) -> Value {
-        Value::Symbol(self.0)
-    }
-    fn from_value(value: Value) -> Option<PortState> {
-        if let Value::Symbol(place) = value { Some(PortState(place)) } else { None }
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "infiniband",
-    about: "InfiniBand, RoCE and Omni-Path ports: bytes, packets, waits, errors",
-    groups: &[group::<PortTraffic>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Infiniband,
     probe,
     collector: Some(|_| Box::new(Ports::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: KEPT,
 };
 
@@ -92,7 +39,7 @@ fn probe(host: &Host) -> Probe {
         return Probe::Absent { why: "there is no InfiniBand adapter".to_owned() };
     }
     let mut reader = Reader { host, buffer: &mut Vec::new(), fault: None };
-    if ports.iter_mut().any(|port| matches!(reader.state(port), Ok(Some(ACTIVE)))) {
+    if ports.iter_mut().any(|port| matches!(reader.state(port), Ok(Some(PortState::ACTIVE)))) {
         Probe::Ready
     } else {
         let names: Vec<String> = ports.iter().map(|port| port.name.to_string()).collect();
@@ -217,7 +164,7 @@ impl Reader<'_> {
     }
 
     fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, Gone> {
-        let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::of);
+        let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
         match self.value(&mut port.state, word) {
             Err(error) if error.is_gone() => Err(Gone),
             state => Ok(state.ok().flatten().flatten()),
@@ -227,7 +174,7 @@ impl Reader<'_> {
     /// A row of a port that is active, or was.
     fn look(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, Gone> {
         let state = self.state(port)?;
-        if port.last.is_none() && state != Some(ACTIVE) {
+        if port.last.is_none() && state != Some(PortState::ACTIVE) {
             return Ok(None);
         }
         // A counter that is not there or full is missing, and the others are not.
@@ -296,7 +243,7 @@ mod tests {
         assert_eq!(name, "mlx5_0/1");
         assert_eq!((row.received, row.sent), (Some(4000), Some(4004)));
         assert_eq!((row.packets_received, row.link_downed), (Some(1002), Some(1007)));
-        assert_eq!((row.rate, row.state), (Some(12_500_000_000), Some(ACTIVE)));
+        assert_eq!((row.rate, row.state), (Some(12_500_000_000), Some(PortState::ACTIVE)));
         assert!(matches!(probe(&fake.host()), Probe::Ready));
     }
 
@@ -307,7 +254,7 @@ mod tests {
         look(&mut ports, &host, 0).1.unwrap();
         fake.set_sys("class/infiniband/hfi1_0/ports/1/state", "1: DOWN\n");
         let (rows, _) = look(&mut ports, &host, 1);
-        assert_eq!(rows[0].1.state, PortState::of(b"DOWN"));
+        assert_eq!(rows[0].1.state, PortState::from_word(b"DOWN"));
         fake.remove_sys("class/infiniband/hfi1_0");
         // What is kept open of a file that is gone can still be read here; the kernel says ENODEV.
         ports.ports.as_mut().unwrap()[0].state =

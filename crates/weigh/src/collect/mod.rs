@@ -36,11 +36,12 @@ mod turns;
 mod watching;
 
 pub use select::{Absence, Selection, select};
+pub use watching::{NOTIFIERS, Notifier};
 
-use crate::catalog::{Metric, Row};
+use crate::catalog::SourceId;
 use crate::host::{self, Host};
-use crate::sample::Tick;
-use crate::settings::Settings;
+use crate::model::Tick;
+use crate::model::settings::Settings;
 
 /// Something that is asked for values once a tick.
 pub trait Collector {
@@ -91,48 +92,40 @@ pub enum Probe {
 /// Makes a collector.
 pub type Make = fn(&Settings) -> Box<dyn Collector>;
 
-/// One source of metrics, as `--collect`, `--skip` and `weigh doctor` know it.
-pub struct Source {
-    /// Its name.
-    pub name: &'static str,
-    /// What it measures, in a few words.
-    pub about: &'static str,
-    /// The groups of metrics it owns.
-    pub groups: &'static [&'static [Metric]],
+/// What reads a source.
+pub struct Provider {
+    /// The source.
+    pub id: SourceId,
     /// What it can do here.
     pub probe: fn(&Host) -> Probe,
     /// The collector, for sources that need to know nothing of the run.
     pub collector: Option<Make>,
-    /// Whether it must be asked for by name.
-    pub on_request: bool,
-    /// Whether every Linux has it: when it cannot be read, that is a fault and not a fact.
-    pub everywhere: bool,
     /// Descriptors that it keeps open at most. Those of processes are counted apart, because they
     /// take what is left.
     pub descriptors: usize,
 }
 
-/// Every source there is. A new one is a line here and a file beside this one.
-pub const SOURCES: &[Source] = &[
-    processes::SOURCE,
-    task_clock::SOURCE,
-    cgroup::SOURCE,
-    cpu::SOURCE,
+/// The provider of every source, in the order of `catalog::SOURCES`.
+pub const PROVIDERS: &[Provider] = &[
+    processes::PROVIDER,
+    task_clock::PROVIDER,
+    cgroup::PROVIDER,
+    cpu::PROVIDER,
     cpu::PER_CPU,
-    memory::SOURCE,
-    network::SOURCE,
-    sockets::SOURCE,
-    packets::SOURCE,
-    infiniband::SOURCE,
-    disk::SOURCE,
-    filesystem::SOURCE,
-    energy::SOURCE,
-    power_meter::SOURCE,
-    gpu::SOURCE,
-    pressure::SOURCE,
-    paging::SOURCE,
-    frequency::SOURCE,
-    own::SOURCE,
+    memory::PROVIDER,
+    network::PROVIDER,
+    sockets::PROVIDER,
+    packets::PROVIDER,
+    infiniband::PROVIDER,
+    disk::PROVIDER,
+    filesystem::PROVIDER,
+    energy::PROVIDER,
+    power_meter::PROVIDER,
+    gpu::PROVIDER,
+    pressure::PROVIDER,
+    paging::PROVIDER,
+    frequency::PROVIDER,
+    own::PROVIDER,
 ];
 
 /// Sources of the whole machine's counters, which are also looked at before a command begins:
@@ -140,36 +133,30 @@ pub const SOURCES: &[Source] = &[
 ///
 /// Those that have only levels gain nothing by it. Those that may keep whoever asks waiting
 /// (power meters, throttle counts of many cores) would delay the command.
-pub const BEFORE_EXEC: &[Source] = &[
-    cpu::SOURCE,
-    cpu::PER_CPU,
-    network::SOURCE,
-    infiniband::SOURCE,
-    disk::SOURCE,
-    energy::SOURCE,
-    pressure::SOURCE,
-    paging::SOURCE,
+pub const BEFORE_EXEC: [SourceId; 8] = [
+    SourceId::Cpu,
+    SourceId::PerCpu,
+    SourceId::Network,
+    SourceId::Infiniband,
+    SourceId::Disk,
+    SourceId::Energy,
+    SourceId::Pressure,
+    SourceId::Paging,
 ];
 
-/// How processes that weigh did not start are noticed. No metrics come from these, so they are
-/// not in [`SOURCES`], and nobody collects or skips them.
-pub const WATCHING: &[Source] = &[watching::CONNECTOR, watching::TASKSTATS];
-
-/// Descriptors that all of these keep open at most, whatever the run is.
-pub const DESCRIPTORS: usize = sum_of_descriptors(SOURCES) + sum_of_descriptors(WATCHING);
-
-const fn sum_of_descriptors(sources: &[Source]) -> usize {
-    let (mut sum, mut place) = (0, 0);
-    while place < sources.len() {
-        sum += sources[place].descriptors;
+/// Descriptors that all sources keep open at most, whatever the run is.
+pub const DESCRIPTORS: usize = {
+    let (mut sum, mut place) = (watching::DESCRIPTORS, 0);
+    while place < PROVIDERS.len() {
+        sum += PROVIDERS[place].descriptors;
         place += 1;
     }
     sum
-}
+};
 
-/// Every metric there is, in the order of its tables.
-pub fn catalogue() -> impl Iterator<Item = &'static Metric> {
-    SOURCES.iter().flat_map(|source| source.groups).copied().flatten()
+/// What reads this source.
+pub fn provider(id: SourceId) -> Option<&'static Provider> {
+    PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
 /// Puts a failed parse beside its file's name.
@@ -193,48 +180,22 @@ fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
 /// What a source can do here, asked as thoroughly as takes a while.
 ///
 /// Its probe alone is what a run asks, and the command waits for that.
-pub fn examine(source: &Source, host: &Host) -> Probe {
-    match source.name {
-        name if name == gpu::SOURCE.name => gpu::examine(host),
-        name if name == energy::SOURCE.name => energy::examine(host),
-        _ => (source.probe)(host),
+pub fn examine(provider: &Provider, host: &Host) -> Probe {
+    match provider.id {
+        SourceId::Gpu => gpu::examine(host),
+        SourceId::Energy => energy::examine(host),
+        _ => (provider.probe)(host),
     }
-}
-
-/// The groups that a set of sources fills.
-pub fn groups(sources: &[&'static Source]) -> Vec<&'static [Metric]> {
-    sources.iter().flat_map(|source| source.groups).copied().collect()
-}
-
-/// The metrics of every collector there is, for reading recordings.
-pub fn all_groups() -> Vec<&'static [Metric]> {
-    groups(&SOURCES.iter().collect::<Vec<_>>())
-}
-
-/// A group's metrics, for a source's list.
-const fn group<R: Row>() -> &'static [Metric] {
-    R::METRICS
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
-
     use super::*;
+    use crate::catalog::SOURCES;
 
     #[test]
-    fn no_two_metrics_share_a_column_or_a_name() {
-        let mut columns = HashSet::new();
-        for metric in catalogue() {
-            assert!(columns.insert((metric.scope, metric.column())), "{}", metric.name());
-        }
-    }
-
-    #[test]
-    fn every_metric_explains_itself() {
-        for metric in catalogue() {
-            assert!(metric.help.ends_with('.'), "{}: {}", metric.name(), metric.help);
-            assert!(!metric.label.is_empty() && !metric.source.is_empty(), "{}", metric.name());
-        }
+    fn every_source_has_its_provider_in_the_same_order() {
+        let providers = PROVIDERS.iter().map(|provider| provider.id);
+        assert!(providers.eq(SOURCES.iter().map(|source| source.id)));
     }
 }

@@ -11,118 +11,36 @@
 use std::ffi::CString;
 
 use super::turns::Turns;
-use super::{Collector, Fault, Source, group, malformed, readable};
-use crate::catalog::{Stored, Type, Value, metrics};
+use super::{Collector, Fault, Provider, malformed, readable};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::{MadeOf, NetworkTraffic, NodeTcp};
 use crate::host::{Host, Kept};
-use crate::parse::attribute;
+use crate::model::{Entity, Name, Tick};
 use crate::parse::net_dev::{self, Device};
-use crate::parse::net_snmp;
-use crate::sample::{Entity, Name, Table, Tick};
-
-metrics! {
-    /// What one network device carried since it was made.
-    pub struct Traffic in Nic / "traffic", "Network" {
-        /// Bytes received.
-        received: Counter u64 Bytes, "Received", from "/proc/net/dev receive bytes";
-        /// Bytes sent.
-        sent: Counter u64 Bytes, "Sent", from "/proc/net/dev transmit bytes";
-        /// Packets received.
-        packets_received: Counter u64 One, "Packets received", from "/proc/net/dev receive packets";
-        /// Packets sent.
-        packets_sent: Counter u64 One, "Packets sent", from "/proc/net/dev transmit packets";
-        /// Packets that arrived damaged.
-        errors_received: Counter u64 One, "Errors received", from "/proc/net/dev receive errs";
-        /// Packets that could not be sent.
-        errors_sent: Counter u64 One, "Errors sent", from "/proc/net/dev transmit errs";
-        /// Packets that arrived and that there was no room for.
-        dropped_received: Counter u64 One, "Dropped on arrival", from "/proc/net/dev receive drop";
-        /// Packets that there was no room for on the way out.
-        dropped_sent: Counter u64 One, "Dropped when sending", from "/proc/net/dev transmit drop";
-        /// What it is: the loopback, hardware, or made by software.
-        made_of: Gauge MadeOf One, "Made of", from "/sys/class/net/DEVICE/{type,device}";
-    }
-}
-
-metrics! {
-    /// TCP of weigh's network namespace.
-    pub struct NodeTcp in Node / "tcp", "TCP" {
-        /// Segments received.
-        received: Counter u64 One, "Segments received", from "/proc/net/snmp Tcp InSegs";
-        /// Segments sent for the first time.
-        sent: Counter u64 One, "Segments sent", from "/proc/net/snmp Tcp OutSegs";
-        /// Segments sent again, because nobody confirmed them in time.
-        retransmitted: Counter u64 One, "Segments sent again", from "/proc/net/snmp Tcp RetransSegs";
-    }
-}
-
-/// What a device is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MadeOf {
-    /// It leads back to where it comes from.
-    Loopback,
-    /// There is hardware behind it.
-    Hardware,
-    /// The kernel made it: a bridge, a bond, a pair between namespaces.
-    Software,
-}
-
-const MADE_OF: [&str; 3] = ["loopback", "hardware", "software"];
-
-impl Stored for MadeOf {
-    const TYPE: Type = Type::Symbol(&MADE_OF);
-    fn value(self) -> Value {
-        Value::Symbol(self as u8)
-    }
-    fn from_value(value: Value) -> Option<MadeOf> {
-        match value {
-            Value::Symbol(0) => Some(MadeOf::Loopback),
-            Value::Symbol(1) => Some(MadeOf::Hardware),
-            Value::Symbol(2) => Some(MadeOf::Software),
-            _ => None,
-        }
-    }
-}
+use crate::parse::{attribute, net_snmp};
 
 /// The kernel's number for a loopback (`ARPHRD_LOOPBACK`).
 const LOOPBACK: u64 = 772;
 
-impl MadeOf {
-    /// What `/sys` says; without it only the loopback is known, by the name it always has.
-    fn of(host: &Host, name: &[u8]) -> Option<MadeOf> {
-        let at = |file: &str| {
-            CString::new([b"class/net/", name, b"/", file.as_bytes()].concat()).unwrap_or_default()
-        };
-        let mut buffer = Vec::new();
-        let kind = host.sys.read(&at("type"), &mut buffer).ok();
-        match kind.and_then(|bytes| attribute::number(bytes).ok()) {
-            Some(LOOPBACK) => Some(MadeOf::Loopback),
-            Some(_) if host.sys.has(&at("device/uevent")) => Some(MadeOf::Hardware),
-            Some(_) => Some(MadeOf::Software),
-            None => (name == b"lo").then_some(MadeOf::Loopback),
-        }
+/// What `/sys` says a device is; without it only the loopback is known, by the name it always has.
+fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
+    let at = |file: &str| {
+        CString::new([b"class/net/", name, b"/", file.as_bytes()].concat()).unwrap_or_default()
+    };
+    let mut buffer = Vec::new();
+    let kind = host.sys.read(&at("type"), &mut buffer).ok();
+    match kind.and_then(|bytes| attribute::number(bytes).ok()) {
+        Some(LOOPBACK) => Some(MadeOf::Loopback),
+        Some(_) if host.sys.has(&at("device/uevent")) => Some(MadeOf::Hardware),
+        Some(_) => Some(MadeOf::Software),
+        None => (name == b"lo").then_some(MadeOf::Loopback),
     }
 }
 
-/// The devices of a tick that whoever adds up should take, so that no packet is counted twice:
-/// the hardware; where there is none, as in a container, all but the loopback.
-pub fn summed(table: &Table) -> impl Iterator<Item = (Entity, Traffic)> {
-    let rows = || table.rows::<Traffic>();
-    let has_hardware = rows().any(|(_, row)| row.made_of == Some(MadeOf::Hardware));
-    rows().filter(move |(_, row)| match row.made_of {
-        Some(MadeOf::Hardware) => true,
-        Some(MadeOf::Loopback) => false,
-        Some(MadeOf::Software) | None => !has_hardware,
-    })
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "network",
-    about: "network devices: bytes, packets, errors, drops; TCP segments sent again",
-    groups: &[group::<Traffic>(), group::<NodeTcp>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Network,
     probe: |host| readable(&host.proc, c"self/net/dev"),
     collector: Some(|_| Box::new(Network::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: 2,
 };
 
@@ -198,7 +116,7 @@ fn known<'d>(
     let place = if here { Some(line) } else { devices.iter().position(|d| d.name == name) };
     let place = place.unwrap_or_else(|| {
         let turns = Turns::new(counters(device));
-        let made_of = MadeOf::of(host, device.name);
+        let made_of = made_of(host, device.name);
         devices.push(Known { name, made_of, turns, seen: 0 });
         devices.len() - 1
     });
@@ -219,11 +137,11 @@ fn counters(device: &Device<'_>) -> [u64; 8] {
     ]
 }
 
-fn row(known: &mut Known, device: &Device<'_>) -> Traffic {
+fn row(known: &mut Known, device: &Device<'_>) -> NetworkTraffic {
     let [received, sent, packets_received, packets_sent, rest @ ..] =
         known.turns.see(counters(device)).map(Some);
     let [errors_received, errors_sent, dropped_received, dropped_sent] = rest;
-    Traffic {
+    NetworkTraffic {
         received,
         sent,
         packets_received,
@@ -241,17 +159,21 @@ mod tests {
     use super::*;
     use crate::catalog::{Row, Scope};
     use crate::host::fake::FakeHost;
+    use crate::model::devices::summed_nics;
 
     fn line(name: &str, received: u64, packets: u64) -> String {
         format!("  {name}:{received} {packets} 1 2 0 0 0 0 {received} {packets} 3 4 0 0 0 0\n")
     }
 
-    fn look(network: &mut Network, host: &Host) -> (Vec<(String, Traffic)>, Result<(), Fault>) {
-        let mut tick = Tick::new(&[Traffic::METRICS, NodeTcp::METRICS]);
+    fn look(
+        network: &mut Network,
+        host: &Host,
+    ) -> (Vec<(String, NetworkTraffic)>, Result<(), Fault>) {
+        let mut tick = Tick::new(&[NetworkTraffic::METRICS, NodeTcp::METRICS]);
         let outcome = network.sample(host, &mut tick);
         let table = tick.table(Scope::Nic).unwrap();
         let rows = table.entities().iter().enumerate().map(|(row, entity)| match entity {
-            Entity::Named(name) => (name.to_string(), table.get::<Traffic>(row)),
+            Entity::Named(name) => (name.to_string(), table.get::<NetworkTraffic>(row)),
             other => panic!("{other:?}"),
         });
         (rows.collect(), outcome)
@@ -282,14 +204,15 @@ mod tests {
 
     #[test]
     fn sums_are_of_the_hardware_and_without_any_of_all_but_the_loopback() {
-        let mut tick = Tick::new(&[Traffic::METRICS]);
+        let mut tick = Tick::new(&[NetworkTraffic::METRICS]);
         let mut put = |name: &str, made_of| {
-            let row = Traffic { received: Some(1), made_of, ..Traffic::default() };
+            let row = NetworkTraffic { received: Some(1), made_of, ..NetworkTraffic::default() };
             tick.put(Entity::Named(Name::new(name.as_bytes())), &row);
-            let names = summed(tick.table(Scope::Nic).unwrap()).map(|(entity, _)| match entity {
-                Entity::Named(name) => name.to_string(),
-                other => panic!("{other:?}"),
-            });
+            let names =
+                summed_nics(tick.table(Scope::Nic).unwrap()).map(|(entity, _)| match entity {
+                    Entity::Named(name) => name.to_string(),
+                    other => panic!("{other:?}"),
+                });
             names.collect::<Vec<_>>()
         };
         put("lo", Some(MadeOf::Loopback));

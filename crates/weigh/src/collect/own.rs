@@ -2,45 +2,17 @@
 //!
 //! Source: getrusage(2) and `/proc/self/status`, always there.
 
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
-use crate::host::wait::Usage;
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::OwnCost;
 use crate::host::{Host, own};
+use crate::model::{Entity, Tick, Usage};
 use crate::parse::status;
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// What the monitor used so far.
-    pub struct OwnCost in Own / "cost", "What weigh used" {
-        /// CPU time in user mode.
-        user: Counter f64 Seconds, "User time", from "getrusage ru_utime";
-        /// CPU time in the kernel.
-        system: Counter f64 Seconds, "System time", from "getrusage ru_stime";
-        /// CPU time of the thread that samples; the rest is that of the recording.
-        sampling: Counter f64 Seconds, "Sampling", from "clock_gettime CLOCK_THREAD_CPUTIME_ID";
-        /// The most memory it had at once.
-        memory_peak: Gauge u64 Bytes, "Peak memory", from "/proc/self/status VmHWM";
-    }
-}
-
-metrics! {
-    /// Whether ticks came when they were due.
-    pub struct OwnTicks in Own / "ticks", "Ticks of weigh" {
-        /// Ticks that came.
-        taken: Counter u64 One, "Ticks", from "weigh";
-        /// Ticks that were due and did not come, because the one before took too long.
-        missed: Counter u64 One, "Missed ticks", from "weigh";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "own",
-    about: "what weigh itself uses",
-    groups: &[group::<OwnCost>(), group::<OwnTicks>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Own,
     probe: |_| Probe::Ready,
     collector: Some(|_| Box::new(Own { buffer: Vec::new(), peak: None })),
-    on_request: false,
-    everywhere: true,
     descriptors: 0,
 };
 

@@ -4,40 +4,15 @@
 //! Every socket that the run makes is counted, whatever its protocol and however short its
 //! life is; bytes have IP heads in them. A socket that was handed to the run is not counted.
 
-use super::{Fault, Probe, Source, group};
-use crate::catalog::metrics;
+use super::{Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::RunNetwork;
 use crate::host::Host;
 use crate::host::bpf::{PacketCounter, Way};
-use crate::sample::{Entity, Tick};
+use crate::model::{Entity, Tick};
 
-metrics! {
-    /// Packets of the run.
-    pub struct RunNetwork in Run / "network", "Network of the run" {
-        /// Bytes sent, IP headers included.
-        sent: Counter u64 Bytes, "Sent", from "cgroup_skb egress skb->len";
-        /// Bytes received, IP headers included.
-        received: Counter u64 Bytes, "Received", from "cgroup_skb ingress skb->len";
-        /// Bytes among those sent that went through the loopback.
-        loopback_sent: Counter u64 Bytes, "Sent through the loopback", from "cgroup_skb egress, device 1";
-        /// Bytes among those received that came through the loopback.
-        loopback_received: Counter u64 Bytes, "Received through the loopback", from "cgroup_skb ingress, device 1";
-        /// Packets sent; what a device cuts is one.
-        packets_sent: Counter u64 One, "Packets sent", from "cgroup_skb egress";
-        /// Packets received; what a device put together is one.
-        packets_received: Counter u64 One, "Packets received", from "cgroup_skb ingress";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "packets",
-    about: "what the run sent and received, exactly: for root with weigh run --cgroup",
-    groups: &[group::<RunNetwork>()],
-    probe,
-    collector: None,
-    on_request: true,
-    everywhere: false,
-    descriptors: 4,
-};
+pub(super) const PROVIDER: Provider =
+    Provider { id: SourceId::Packets, probe, collector: None, descriptors: 4 };
 
 fn probe(_host: &Host) -> Probe {
     match PacketCounter::try_out() {

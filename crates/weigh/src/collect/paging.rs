@@ -2,32 +2,17 @@
 //!
 //! Source: `/proc/vmstat`, readable by everybody, of the whole machine.
 
-use super::{Collector, Fault, Source, group, malformed, readable};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Provider, malformed, readable};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::NodePaging;
 use crate::host::{Host, Kept};
+use crate::model::{Entity, Tick};
 use crate::parse::vmstat;
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// What the memory of the machine went through since boot.
-    pub struct NodePaging in Node / "paging", "Swapping" {
-        /// Bytes fetched from swap.
-        swapped_in: Counter u64 Bytes, "Swapped in", from "/proc/vmstat pswpin × page size";
-        /// Bytes put into swap.
-        swapped_out: Counter u64 Bytes, "Swapped out", from "/proc/vmstat pswpout × page size";
-        /// Processes that the kernel killed because memory ran out.
-        oom_kills: Counter u64 One, "OOM kills", from "/proc/vmstat oom_kill";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "paging",
-    about: "swap traffic, processes ended by the OOM killer",
-    groups: &[group::<NodePaging>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Paging,
     probe: |host| readable(&host.proc, c"vmstat"),
     collector: Some(|_| Box::new(Paging { vmstat: Kept::always(), buffer: Vec::new() })),
-    on_request: false,
-    everywhere: false,
     descriptors: 1,
 };
 

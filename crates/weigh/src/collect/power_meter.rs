@@ -12,30 +12,17 @@ use std::ffi::{CStr, CString};
 use std::time::Duration;
 
 use super::pace::Pace;
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::MeterPower;
 use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::model::{Entity, Name, Tick};
 use crate::parse::attribute;
-use crate::sample::{Entity, Name, Tick};
 
-metrics! {
-    /// What one power meter says.
-    pub struct MeterPower in Energy / "meter", "Power meters" {
-        /// Power at the moment, or over the meter's own short interval.
-        power: Gauge f64 Watts, "Power", from "/sys/class/hwmon/*/power*_{input,average}";
-        /// Energy since the meter began.
-        used: Counter f64 Joules, "Power from energy", from "/sys/class/hwmon/*/energy*_input";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "power-meter",
-    about: "power meters of the machine (hwmon, ACPI)",
-    groups: &[group::<MeterPower>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::PowerMeter,
     probe,
     collector: Some(|_| Box::new(Meters::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: KEPT,
 };
 

@@ -7,36 +7,17 @@
 //! there and reading them says "Operation not supported". For a whole machine `full` of
 //! the CPU is always zero, so it is left out.
 
-use super::{Collector, Fault, Probe, Source, group, malformed, readable};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider, malformed, readable};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::NodePressure;
 use crate::host::{Host, Kept};
+use crate::model::{Entity, Tick};
 use crate::parse::pressure;
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// Time in which tasks of the machine were held up, since boot.
-    pub struct NodePressure in Node / "pressure", "Pressure" {
-        /// Time in which at least one task waited for a CPU.
-        cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "/proc/pressure/cpu some";
-        /// Time in which at least one task waited for memory.
-        memory_some: Counter f64 Elapsed, "Some wait for memory", from "/proc/pressure/memory some";
-        /// Time in which all tasks that had work waited for memory.
-        memory_full: Counter f64 Elapsed, "All wait for memory", from "/proc/pressure/memory full";
-        /// Time in which at least one task waited for storage.
-        io_some: Counter f64 Elapsed, "Some wait for storage", from "/proc/pressure/io some";
-        /// Time in which all tasks that had work waited for storage.
-        io_full: Counter f64 Elapsed, "All wait for storage", from "/proc/pressure/io full";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "pressure",
-    about: "time in which tasks waited for CPU, memory or storage",
-    groups: &[group::<NodePressure>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Pressure,
     probe,
     collector: Some(|_| Box::new(Stalls::new())),
-    on_request: false,
-    everywhere: false,
     descriptors: 3,
 };
 

@@ -6,7 +6,7 @@
 
 use regex_lite::Regex;
 
-use crate::sample::Program;
+use crate::model::Program;
 
 /// The tools of oasislmf's kernel, which its own monitor looks for.
 pub const OASIS: [&str; 12] = [

@@ -4,9 +4,10 @@
 //! users may not read energies. A recording says so in `run.json`, `weigh doctor` says what
 //! to do about it, and the run is quiet about it, unless the source was asked for by name.
 
-use super::{Probe, Source};
+use super::{Probe, provider};
+use crate::catalog::Source;
 use crate::host::Host;
-use crate::settings::Settings;
+use crate::model::settings::Settings;
 
 /// The sources of a run.
 pub struct Selection {
@@ -43,7 +44,7 @@ pub fn select(host: &Host, settings: &Settings) -> Selection {
 }
 
 fn refusal(host: &Host, source: &Source) -> Option<String> {
-    match (source.probe)(host) {
+    match (provider(source.id)?.probe)(host) {
         Probe::Ready => None,
         Probe::Absent { why } => Some(why),
         Probe::Denied { why, hint } => Some(format!("{why}; {hint}")),

@@ -7,31 +7,16 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::RunCpu;
 use crate::host::perf::{self, TaskClock};
 use crate::host::{Host, ProcPath};
+use crate::model::{Entity, Tick};
 use crate::parse;
-use crate::sample::{Entity, Tick};
 
-metrics! {
-    /// What the run as a whole has used.
-    pub struct RunCpu in Run / "cpu", "CPU of the run as the kernel counts it" {
-        /// CPU time of every process of the run, dead or alive.
-        time: Counter f64 Seconds, "CPU time", from "perf task-clock, inherited";
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "task-clock",
-    about: "exact CPU time of the run, also of children nobody waits for",
-    groups: &[group::<RunCpu>()],
-    probe,
-    collector: None,
-    on_request: false,
-    everywhere: true,
-    descriptors: 1,
-};
+pub(super) const PROVIDER: Provider =
+    Provider { id: SourceId::TaskClock, probe, collector: None, descriptors: 1 };
 
 fn probe(host: &Host) -> Probe {
     // Opening one on ourselves is the only question whose answer is sure; it never runs.

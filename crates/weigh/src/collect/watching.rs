@@ -5,40 +5,47 @@
 //! (`host::taskstats`). Without the first, processes are found by
 //! looking through `/proc`, and those that live shorter than an interval are missed.
 
-use super::{Probe, Source};
+use super::Probe;
+use crate::host::Host;
 use crate::host::connector::{Connector, Error};
 use crate::host::taskstats::{self, Taskstats};
 
-pub(super) const CONNECTOR: Source = Source {
-    name: "connector",
-    about: "new processes are told of at once, also short ones",
-    groups: &[],
-    probe: |_| match Connector::open() {
-        Ok(_) => Probe::Ready,
-        Err(error) => refused(&error),
-    },
-    collector: None,
-    on_request: false,
-    everywhere: false,
-    descriptors: 1,
-};
+/// A way in which the kernel notifies of processes that weigh did not start. It has no metrics, so
+/// it is not among the sources, and `--collect` and `--skip` do not name it.
+pub struct Notifier {
+    /// What the kernel calls it.
+    pub name: &'static str,
+    /// What it is for, in a few words.
+    pub about: &'static str,
+    /// What it can do here.
+    pub probe: fn(&Host) -> Probe,
+}
 
-pub(super) const TASKSTATS: Source = Source {
-    name: "taskstats",
-    about: "the largest size of processes that weigh did not start and that were short",
-    groups: &[],
-    probe: |host| match Taskstats::open(&host.sys) {
-        Ok(_) => Probe::Ready,
-        Err(error @ taskstats::Error::NotAllowed) => {
-            Probe::Denied { why: error.to_string(), hint: "sudo weigh watch …".to_owned() }
-        }
-        Err(error) => Probe::Absent { why: error.to_string() },
+/// Every notifier.
+pub const NOTIFIERS: &[Notifier] = &[
+    Notifier {
+        name: "connector",
+        about: "new processes are told of at once, also short ones",
+        probe: |_| match Connector::open() {
+            Ok(_) => Probe::Ready,
+            Err(error) => refused(&error),
+        },
     },
-    collector: None,
-    on_request: false,
-    everywhere: false,
-    descriptors: 1,
-};
+    Notifier {
+        name: "taskstats",
+        about: "the largest size of processes that weigh did not start and that were short",
+        probe: |host| match Taskstats::open(&host.sys) {
+            Ok(_) => Probe::Ready,
+            Err(error @ taskstats::Error::NotAllowed) => {
+                Probe::Denied { why: error.to_string(), hint: "sudo weigh watch …".to_owned() }
+            }
+            Err(error) => Probe::Absent { why: error.to_string() },
+        },
+    },
+];
+
+/// Descriptors that notifiers keep open: a socket each.
+pub(super) const DESCRIPTORS: usize = NOTIFIERS.len();
 
 /// Why the kernel does not tell, and what would make it.
 fn refused(error: &Error) -> Probe {

@@ -24,7 +24,7 @@ use super::shape::{self, Key, Role};
 use super::window::Windows;
 use super::{Cause, Error};
 use crate::catalog::Basis;
-use crate::sample::Total;
+use crate::model::Total;
 
 /// Steps without a row that are still believed: a laptop may sleep over a weekend, but a
 /// recording from a stranger must not fill the disk.

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::catalog::metrics::{ProcessCpu, ProcessEvents, ProcessState};
 use crate::catalog::{Row, Scope};
-use crate::collect::process::{ProcessCpu, ProcessEvents, ProcessState};
+use crate::model::{Entity, ProcessId, Tick};
 use crate::record::{self, Entry, Event, Moment, Recording};
-use crate::sample::{Entity, ProcessId, Tick};
 use crate::summary::Method;
 use crate::summary::own_cpu::{FinalCpu, OwnCpu, method};
 

@@ -2,7 +2,7 @@
 
 use super::window::Windows;
 use crate::catalog::Basis;
-use crate::sample::{self, Since, Total};
+use crate::model::{self, Since, Total};
 
 /// One such total of an entity.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,7 +35,7 @@ impl Paced {
     /// a new one the last rate holds.
     pub(super) fn rate(&mut self, basis: Basis) -> Option<f64> {
         if self.seconds > 0.0 {
-            self.last = Some(sample::rate(self.growth, self.seconds, basis));
+            self.last = Some(model::rate(self.growth, self.seconds, basis));
         }
         self.last
     }

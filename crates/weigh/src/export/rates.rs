@@ -16,7 +16,7 @@ use super::Cause;
 use super::column::Column;
 use super::shape::{self, Key, Role};
 use crate::catalog::Basis;
-use crate::sample::{Since, Total};
+use crate::model::{Since, Total};
 
 /// Turns the totals of one table into rates, a batch at a time.
 pub(super) struct Rates {

@@ -9,8 +9,7 @@ use arrow_schema::Schema;
 
 use super::column::{Cell, Column};
 use super::{Cause, tables};
-use crate::catalog::{Basis, Kind, Metric, Scope};
-use crate::collect;
+use crate::catalog::{Basis, Kind, Metric, Scope, all_groups};
 use crate::record::{Event, Recording};
 
 /// When each row of a batch was measured.
@@ -56,7 +55,7 @@ pub(super) fn roles(schema: &Schema) -> Option<Vec<Role>> {
 /// else the time between the rows.
 pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
-    let known: Vec<&'static Metric> = collect::all_groups().into_iter().flatten().collect();
+    let known: Vec<&'static Metric> = all_groups().into_iter().flatten().collect();
     let metric = |field: &arrow_schema::FieldRef| -> Option<&'static Metric> {
         let mut known = known.iter().filter(|metric| Some(metric.scope) == scope);
         known.find(|metric| metric.column() == *field.name()).copied()

@@ -12,13 +12,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::time_type;
 use super::made::Columns;
-use super::own_cpu;
-use super::{Cause, Error};
-use crate::catalog::{FigureId, Scope};
-use crate::collect::{self, SOURCES, Source};
-use crate::host::wait::{End, Usage};
+use super::{Cause, Error, own_cpu};
+use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
+use crate::model::{End, ProcessId, Usage, numbering};
 use crate::record::{self, Batches, Event, Recording};
-use crate::sample::{ProcessId, numbering};
 use crate::summary::{self, Method};
 
 /// Tables that are made from what happened.
@@ -99,7 +96,7 @@ pub(super) fn of(
 /// Whether a collector that the run was told to use has something of this scope.
 fn was_measured(recording: &Recording, scope: Scope) -> bool {
     let used = |source: &&Source| recording.manifest().collectors.iter().any(|n| n == source.name);
-    let groups = collect::groups(&SOURCES.iter().filter(used).collect::<Vec<_>>());
+    let groups = groups(SOURCES.iter().filter(used));
     groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }
 

@@ -18,10 +18,10 @@ use super::grid::{Grid, Plan};
 use super::rates::Rates;
 use super::{Sink, shape, tables};
 use crate::catalog::Basis;
-use crate::collect::task_clock::RunCpu;
+use crate::catalog::metrics::RunCpu;
 use crate::compat::gpu_tracker::tests::process;
+use crate::model::{Entity, Tick};
 use crate::record::{Event, Recording};
-use crate::sample::{Entity, Tick};
 use crate::summary;
 use crate::testing::{CHILD, FakeRun, MAIN};
 

@@ -18,9 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::limits::Limits;
 use super::signals::Before;
-use super::wait::Usage;
 use super::{environment, out_of_memory};
-use crate::parse::io::Io;
+use crate::model::{Io, Usage};
 
 /// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]

@@ -27,7 +27,7 @@ use rustix::net::netlink::CONNECTOR;
 use super::endings::{self, Endings};
 pub use super::netlink::Heard;
 use super::netlink::Socket;
-use super::wait::End;
+use crate::model::End;
 use crate::parse::connector::{Event, parse};
 
 /// Why the kernel does not tell.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::connector::Happened;
 use super::pidfd::Held;
-use super::wait::End;
+use crate::model::End;
 use crate::parse::connector::{Event, Message, Task};
 
 /// Processes whose first thread has ended, and which may not be over.

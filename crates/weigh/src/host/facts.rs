@@ -2,41 +2,10 @@
 
 use std::ffi::CString;
 
-use serde::{Deserialize, Serialize};
+use crate::model::Facts;
 
 use super::{Host, own};
 use crate::parse::{self, cgroup};
-
-/// The machine a run was on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
-    /// Its host name.
-    pub name: String,
-    /// CPUs that are online.
-    pub cores: u32,
-    /// CPUs the run may use: its affinity, and its cgroup's quota where there is one.
-    pub cores_allowed: f64,
-    /// Memory in bytes; null when `/proc/meminfo` cannot be read.
-    pub memory_bytes: Option<u64>,
-    /// Memory that the run may use by its cgroup, in bytes; null when that has no limit.
-    #[serde(default)]
-    pub memory_limit_bytes: Option<u64>,
-    /// The running kernel.
-    pub kernel: String,
-    /// The processor architecture.
-    pub architecture: String,
-    /// What each of its GPUs is called: in `run.json` those that the machine has, as far as they
-    /// were found out while the run went on; in the summary those that were measured.
-    pub gpus: Vec<String>,
-    /// The boot it is in: tells machines apart whatever they are called. Containers of one
-    /// machine share it. Null when it cannot be read.
-    #[serde(default)]
-    pub boot: Option<String>,
-    /// The pid namespace that pids are of: the same pid is another process in another one. Null
-    /// when it cannot be read, and when `/proc` shows those of another one.
-    #[serde(default)]
-    pub pid_namespace: Option<String>,
-}
 
 impl Facts {
     /// Looks at the machine.
@@ -65,21 +34,6 @@ impl Facts {
     }
 }
 
-impl Facts {
-    /// Memory that the run may use: that of the machine, or less.
-    pub fn memory_allowed_bytes(&self) -> Option<u64> {
-        match (self.memory_bytes, self.memory_limit_bytes) {
-            (Some(all), Some(limit)) => Some(all.min(limit)),
-            (all, limit) => all.or(limit),
-        }
-    }
-
-    /// The limit of the cgroup, where it is what stops the run and not the machine's size.
-    pub fn tight_memory_limit_bytes(&self) -> Option<u64> {
-        self.memory_limit_bytes.filter(|limit| self.memory_bytes.is_none_or(|all| *limit < all))
-    }
-}
-
 /// What the kernel calls this boot; a container sees that of its machine.
 fn boot(host: &Host) -> Option<String> {
     let mut buffer = Vec::new();
@@ -92,25 +46,6 @@ fn boot(host: &Host) -> Option<String> {
 fn pid_namespace(host: &Host) -> Option<String> {
     let link = host.proc.link(c"self/ns/pid").filter(|_| own::sees_itself(&host.proc))?;
     String::from_utf8(link).ok()
-}
-
-#[cfg(test)]
-impl Facts {
-    /// A machine for tests: four cores, 8 GiB.
-    pub fn example() -> Facts {
-        Facts {
-            name: "node-a".to_owned(),
-            cores: 4,
-            cores_allowed: 4.0,
-            memory_bytes: Some(8 << 30),
-            memory_limit_bytes: None,
-            kernel: "6.0".to_owned(),
-            architecture: "x86_64".to_owned(),
-            gpus: Vec::new(),
-            boot: None,
-            pid_namespace: None,
-        }
-    }
 }
 
 fn online(host: &Host) -> u32 {

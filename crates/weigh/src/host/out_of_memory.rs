@@ -17,7 +17,8 @@ use rustix::process::{Resource, getrlimit};
 
 use super::child::{self, Replacement, Waiting};
 use super::signals::{self, Signals};
-use super::wait::{self, End};
+use super::wait;
+use crate::model::End;
 
 /// The system's allocator, after whose failure the command goes on.
 pub struct Allocator;

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::wait::{self, Usage};
-use super::{Dir, Error, Host, clock};
-use crate::parse::{self, io::Io};
+use super::{Dir, Error, Host, clock, wait};
+use crate::model::{Io, Usage};
+use crate::parse;
 
 /// What this process had used when it became weigh: exec keeps the account of what was before.
 static BEFORE: OnceLock<Usage> = OnceLock::new();
@@ -60,9 +60,6 @@ fn name_in(users: &str, number: u32) -> Option<String> {
     };
     users.lines().find_map(of)
 }
-
-/// The source of the fault that says that this process is no child subreaper.
-pub const CHILD_SUBREAPER: &str = "child-subreaper";
 
 /// Becomes the parent of descendants whose own parent has ended, so that none is lost.
 pub fn become_subreaper() -> std::io::Result<()> {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::wait::End;
+use crate::model::End;
 
 /// A process that is held.
 #[derive(Debug)]
@@ -93,8 +93,9 @@ impl AsFd for Held {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::process::Command;
+
+    use super::*;
 
     #[test]
     fn the_end_of_a_process_is_noticed_and_told_where_the_kernel_does() {

@@ -232,22 +232,10 @@ pub fn under_job_control() -> bool {
     .is_ok()
 }
 
-/// The name of a signal, as `kill -l` says it.
-pub fn name(number: c_int) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
-        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-    ];
-    match usize::try_from(number).ok().and_then(|number| NAMES.get(number.wrapping_sub(1))) {
-        Some(name) => format!("SIG{name}"),
-        None => format!("signal {number}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::signal_name;
 
     #[test]
     fn only_a_session_leader_has_a_hang_up_for_itself_alone() {
@@ -257,7 +245,11 @@ mod tests {
             assert!(!Arrived { number, sender: Some(7) }.is_hang_up_to(true));
         }
         for number in [libc::SIGINT, libc::SIGALRM, libc::SIGWINCH] {
-            assert!(!Arrived { number, sender: None }.is_hang_up_to(true), "{}", name(number));
+            assert!(
+                !Arrived { number, sender: None }.is_hang_up_to(true),
+                "{}",
+                signal_name(number)
+            );
         }
     }
 

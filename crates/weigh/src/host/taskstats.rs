@@ -167,8 +167,9 @@ mod tests {
 
     use super::*;
     use crate::host::skip::{impossible, skipped};
-    use crate::host::wait::{End, Usage, reap};
+    use crate::host::wait::reap;
     use crate::host::{Clock, Host};
+    use crate::model::{End, Usage};
 
     /// What is known of a program that has ended.
     struct Ended {

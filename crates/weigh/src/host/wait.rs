@@ -8,17 +8,8 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use libc::c_int;
-use serde::{Deserialize, Serialize};
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// It exited with this code.
-    Code(i32),
-    /// This signal killed it.
-    Signal(i32),
-}
+use crate::model::{End, Usage};
 
 impl End {
     /// From the status that `wait` gives, in which the kernel keeps it everywhere else, too.
@@ -29,33 +20,6 @@ impl End {
             signal => End::Signal(signal),
         }
     }
-
-    /// The exit code a shell would give: the code, or 128 and the signal.
-    pub fn exit_code(self) -> i32 {
-        match self {
-            End::Code(code) => code,
-            End::Signal(number) => 128 + number,
-        }
-    }
-}
-
-/// What a process and its waited-for descendants used, as `wait4` tells it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
-    /// CPU time in user mode, in seconds.
-    pub user_seconds: f64,
-    /// CPU time in the kernel, in seconds.
-    pub system_seconds: f64,
-    /// The largest resident size that any one of them had, in bytes.
-    pub largest_rss_bytes: u64,
-    /// Page faults that needed no I/O.
-    pub minor_faults: u64,
-    /// Page faults that read from storage.
-    pub major_faults: u64,
-    /// Times it gave up the CPU by itself.
-    pub voluntary_switches: u64,
-    /// Times the CPU was taken from it.
-    pub involuntary_switches: u64,
 }
 
 impl Usage {
@@ -68,47 +32,6 @@ impl Usage {
             usage.assume_init()
         };
         Usage::from(&usage)
-    }
-
-    /// All CPU time, in seconds.
-    pub fn cpu_seconds(&self) -> f64 {
-        self.user_seconds + self.system_seconds
-    }
-
-    /// Takes off the time before exec: it was weigh's, in the kernel for the most part.
-    pub fn take_off(&mut self, seconds: f64) {
-        let from_system = seconds.min(self.system_seconds);
-        self.system_seconds -= from_system;
-        self.user_seconds = (self.user_seconds - (seconds - from_system)).max(0.0);
-    }
-
-    /// What is left without a part of it; the largest size stays. The kernel splits the CPU time of
-    /// both by its clock ticks, so what is too much of the one is taken off the other.
-    pub fn less(&self, part: &Usage) -> Usage {
-        let user = self.user_seconds - part.user_seconds;
-        let system = self.system_seconds - part.system_seconds;
-        Usage {
-            user_seconds: (user + system.min(0.0)).max(0.0),
-            system_seconds: (system + user.min(0.0)).max(0.0),
-            largest_rss_bytes: self.largest_rss_bytes,
-            minor_faults: self.minor_faults.saturating_sub(part.minor_faults),
-            major_faults: self.major_faults.saturating_sub(part.major_faults),
-            voluntary_switches: self.voluntary_switches.saturating_sub(part.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(part.involuntary_switches),
-        }
-    }
-
-    /// Adds what another process used; the largest size stays the largest of one.
-    pub fn add(&mut self, other: &Usage) {
-        self.user_seconds += other.user_seconds;
-        self.system_seconds += other.system_seconds;
-        self.largest_rss_bytes = self.largest_rss_bytes.max(other.largest_rss_bytes);
-        self.minor_faults += other.minor_faults;
-        self.major_faults += other.major_faults;
-        self.voluntary_switches += other.voluntary_switches;
-        self.involuntary_switches += other.involuntary_switches;
     }
 }
 

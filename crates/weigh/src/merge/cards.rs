@@ -7,10 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::collect::gpu::{is_whole, name_there};
-use crate::host::facts::Facts;
+use crate::catalog::metrics::gpu::{is_whole, name_there};
+use crate::model::{Facts, Gpu, Name};
 use crate::record::{Event, Recording};
-use crate::sample::{Gpu, Name};
 
 /// The GPUs of all recordings.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::layout::{Layout, Place};
 use super::roll::Roll;
-use crate::host::wait::{End, Usage};
+use crate::model::numbering::numbered;
+use crate::model::{End, Usage};
 use crate::record::events::{HelperUsage, Reaping, RunEnd, WatchEnd, Why};
 use crate::record::{Entry, Event, Recording};
-use crate::sample::numbering::numbered;
 
 /// The end of a recording, if it has one.
 pub(super) fn of(recording: &Recording) -> Option<&Entry> {

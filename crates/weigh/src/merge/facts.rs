@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::host::facts::Facts;
+use crate::model::Facts;
 use crate::record::Manifest;
 
 /// So many names are listed.
@@ -81,7 +81,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::settings::Settings;
+    use crate::model::settings::Settings;
 
     fn on(name: &str, boot: Option<&str>, namespace: &str, allowed: f64) -> Manifest {
         let facts = Facts {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::cards::Cards;
 use super::layout::Place;
+use crate::catalog::metrics::GpuActivity;
 use crate::catalog::{Kind, Metric, Scope, Value};
-use crate::collect::gpu::GpuActivity;
+use crate::model::{Entity, Gpu, Table, Tick};
 use crate::record::Recording;
-use crate::sample::{Entity, Gpu, Table, Tick};
 
 /// The GPUs of all recordings.
 pub(super) struct Gpus {

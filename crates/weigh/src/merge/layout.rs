@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::ending;
+use crate::model::{CLOCK_TICKS, ProcessId};
 use crate::record::{Event, Manifest, Recording, Target};
-use crate::sample::{CLOCK_TICKS, ProcessId};
 
 /// Where all of them are.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::time::Duration;
 use super::facts;
 use super::layout::{Layout, Place};
 use crate::catalog::{Metric, Scope};
+use crate::model::ProcessId;
 use crate::record::manifest::{Described, Origin, new_id};
 use crate::record::{Manifest, Member, Recording, Target};
-use crate::sample::ProcessId;
 
 /// What it is called when its members have different names.
 const NAME: &str = "merged";

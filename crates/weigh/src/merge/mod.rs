@@ -2,7 +2,7 @@
 //!
 //! What is written is an ordinary recording. Times are aligned by the wall clock of each
 //! machine, so that what was there together is added up together. Equal pids of different pid
-//! namespaces stay apart ([`crate::sample::numbering`]), and a process that several saw is
+//! namespaces stay apart ([`crate::model::numbering`]), and a process that several saw is
 //! counted once. Memory does not grow with the length of the recordings.
 //!
 //! What surprised us: each weigh looks at its own moments. A sum over the rows of one moment
@@ -25,15 +25,15 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::collect;
-use crate::host::clock;
-use crate::record::files::Claim;
-use crate::record::{self, Manifest, MemberLoss, Recording, Writer, files};
-use crate::sample::Tick;
-use crate::sample::numbering::MOST_NAMESPACES;
-use crate::summary::{self, Summary};
 use layout::Layout;
 use walk::Walk;
+
+use crate::catalog::all_groups;
+use crate::model::Tick;
+use crate::model::numbering::MOST_NAMESPACES;
+use crate::record::files::{self, Claim};
+use crate::record::{self, Manifest, MemberLoss, Recording, Writer};
+use crate::summary::{self, Summary};
 
 /// Why recordings were not put together.
 #[derive(Debug, thiserror::Error)]
@@ -93,12 +93,13 @@ pub fn merge(
     recordings: &[Recording],
     output: Option<&Path>,
     name: Option<&str>,
+    now: Duration,
     progress: impl FnMut(Progress),
 ) -> Result<Merged, Error> {
     check(recordings)?;
     let layout = Layout::of(recordings);
-    let manifest = manifest::of(recordings, &layout, name, clock::wall());
-    let claim = prepare(output, &manifest)?;
+    let manifest = manifest::of(recordings, &layout, name, now);
+    let claim = prepare(output, &manifest, now)?;
     let (directory, made) = (claim.directory.clone(), claim.made);
     let written = write(recordings, &layout, &manifest, claim, progress);
     let finished = written.and_then(|()| {
@@ -140,12 +141,11 @@ fn check(recordings: &[Recording]) -> Result<(), Error> {
 }
 
 /// Claims the directory.
-fn prepare(output: Option<&Path>, manifest: &Manifest) -> Result<Claim, Error> {
+fn prepare(output: Option<&Path>, manifest: &Manifest, now: Duration) -> Result<Claim, Error> {
     Ok(match output {
         Some(path) => Claim::of(path)?,
         None => {
-            let now = clock::wall().as_nanos() as i128;
-            let now = jiff::Timestamp::from_nanosecond(now).unwrap_or_default();
+            let now = jiff::Timestamp::from_nanosecond(now.as_nanos() as i128).unwrap_or_default();
             let name = files::directory_name(now, &manifest.name);
             Claim::new_in(Path::new(files::DEFAULT_DIRECTORY), &name)?
         }
@@ -159,7 +159,7 @@ fn write(
     claim: Claim,
     mut progress: impl FnMut(Progress),
 ) -> Result<(), Error> {
-    let groups = collect::all_groups();
+    let groups = all_groups();
     let tick = Tick::new(&manifest::kept(&groups, manifest));
     let (directory, losses) = (claim.directory.clone(), losses(recordings));
     let writer = Writer::within(claim, manifest, &tick, &losses)?;

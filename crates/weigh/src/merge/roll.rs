@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::layout::Place;
+use crate::model::ProcessId;
 use crate::record::Event;
-use crate::sample::ProcessId;
 
 /// Everybody who is there.
 #[derive(Debug, Default)]

@@ -3,9 +3,8 @@
 //! A row of weigh's own says that everybody was looked at. Of several recordings it is written
 //! when each that goes on has looked once more, with the sums of what each says of itself.
 
-use crate::collect::own::{OwnCost, OwnTicks};
-use crate::collect::task_clock::RunCpu;
-use crate::sample::{Entity, Tick};
+use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu};
+use crate::model::{Entity, Tick};
 
 /// Who looks, and who has looked in this round.
 #[derive(Debug)]

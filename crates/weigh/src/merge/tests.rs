@@ -5,13 +5,11 @@ mod gpus;
 use std::path::Path;
 
 use super::*;
-use crate::catalog::Scope;
-use crate::collect::memory::NodeMemory;
-use crate::collect::own::OwnCost;
-use crate::host::wait::{End, Usage};
+use crate::catalog::metrics::{NodeMemory, OwnCost};
+use crate::catalog::{Scope, all_groups};
+use crate::model::{End, Entity, ProcessId, Usage, numbering};
 use crate::record::events::Why;
 use crate::record::{Event, Moment, Target};
-use crate::sample::{Entity, ProcessId, numbering};
 use crate::testing::{FakeRun, GIB, cpu, cpu_with_children, sizes, usage};
 
 /// Where and when a recording is made.
@@ -25,6 +23,9 @@ struct Setting {
     /// The command's process.
     main: ProcessId,
 }
+
+/// When recordings are merged.
+const NOW: Duration = Duration::from_secs(1_700_000_100);
 
 const HERE: Setting = Setting {
     late: 0.0,
@@ -107,7 +108,7 @@ fn worker(directory: &Path, name: &str, setting: Setting) -> Recording {
 
 fn merged(directory: &Path, recordings: &[Recording]) -> (Summary, Recording) {
     let out = directory.join("all");
-    let merged = merge(recordings, Some(&out), None, |_| {}).unwrap();
+    let merged = merge(recordings, Some(&out), None, NOW, |_| {}).unwrap();
     let recording = Recording::open(&out).unwrap();
     assert_eq!(merged.summary, summary::of(&recording).unwrap());
     (merged.summary, recording)
@@ -391,7 +392,7 @@ fn without_the_end_of_one_there_is_no_end_of_all() {
     let other = ProcessId { pid: 11, started: 5000 };
     let whole = worker(directory.path(), "b", Setting { main: other, ..HERE });
     let out = directory.path().join("all");
-    let merged = merge(&[torn, whole], Some(&out), Some("both"), |_| {}).unwrap();
+    let merged = merge(&[torn, whole], Some(&out), Some("both"), NOW, |_| {}).unwrap();
     assert!(!merged.summary.run.complete);
     assert_eq!(merged.summary.run.name, "both");
     assert!(merged.warnings[0].contains("its end is not recorded"), "{:?}", merged.warnings);
@@ -450,7 +451,7 @@ fn everybody_is_looked_at_when_the_last_has_looked() {
     let mut whole = Vec::new();
     let mut others = 0;
     recording
-        .replay(&collect::all_groups(), |moment| {
+        .replay(&all_groups(), |moment| {
             if let Moment::Tick(tick) = moment {
                 match tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
                     true => whole.push(tick.at.as_millis()),
@@ -472,10 +473,11 @@ fn merging_in_steps_is_merging_at_once() {
     });
     let (at_once, _) = merged(directory.path(), &all);
     let path = directory.path().join("two");
-    merge(&all[..2], Some(&path), None, |_| {}).unwrap();
+    merge(&all[..2], Some(&path), None, NOW, |_| {}).unwrap();
     let two = Recording::open(&path).unwrap();
     let last = Recording::open(all[2].directory()).unwrap();
-    let steps = merge(&[two, last], Some(&directory.path().join("three")), None, |_| {}).unwrap();
+    let steps =
+        merge(&[two, last], Some(&directory.path().join("three")), None, NOW, |_| {}).unwrap();
     assert_eq!(steps.summary.figures, at_once.figures);
     assert_eq!(steps.summary.tools, at_once.tools);
     assert_eq!(steps.summary.run.target, at_once.run.target);
@@ -488,7 +490,7 @@ fn what_cannot_be_put_together_leaves_nothing_behind() {
     let again = Recording::open(one.directory()).unwrap();
     let out = directory.path().join("all");
     let refused = |recordings: &[Recording]| {
-        merge(recordings, Some(&out), None, |_| {}).unwrap_err().to_string()
+        merge(recordings, Some(&out), None, NOW, |_| {}).unwrap_err().to_string()
     };
     assert!(refused(&[]).contains("two or more"));
     assert!(refused(&[one, again]).contains("the same run"));

@@ -10,9 +10,9 @@ use super::layout::{Layout, Place};
 use super::roll::Roll;
 use super::rounds::Rounds;
 use crate::catalog::{Metric, Scope};
+use crate::model::{Entity, ProcessId, Tick};
 use crate::record::events::Helper;
 use crate::record::{Entry, Error, Event, Moment, Recording, Replay, Since, Writer};
-use crate::sample::{Entity, ProcessId, Tick};
 
 /// Rows that are gathered before they are written.
 const BATCH: usize = 16 * 1024;

@@ -1,15 +1,24 @@
 //! One tick: what was measured, of whom, at one moment.
 
+pub mod devices;
+mod facts;
+pub mod gpu;
+pub mod hardware;
 mod name;
 pub mod numbering;
 mod program;
 mod rate;
+pub mod settings;
 mod table;
+mod usage;
 
+pub use facts::Facts;
+pub use gpu::Gpu;
 pub use name::Name;
 pub use program::{base_name, program_name};
 pub use rate::{Since, Total, rate};
 pub use table::{Cells, Column, Table};
+pub use usage::{End, Io, Usage, signal_name};
 
 use std::time::Duration;
 
@@ -28,6 +37,9 @@ pub struct ProcessId {
 /// is made for.
 pub const CLOCK_TICKS: f64 = 100.0;
 
+/// What a fault is called where the kernel refuses to make weigh a child subreaper.
+pub const CHILD_SUBREAPER: &str = "child-subreaper";
+
 /// Whom a row is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Entity {
@@ -41,32 +53,6 @@ pub enum Entity {
     Named(Name),
     /// One process on the GPU of this name.
     OnGpu(Name, ProcessId),
-}
-
-/// What a GPU is, beside what is measured of it.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Gpu {
-    /// What it is called in the recording: its maker and its number, and for a part of it the
-    /// part's number, like `nvidia0` and `nvidia0:1`.
-    pub name: String,
-    /// What tells it from every other; null when it does not say.
-    pub uuid: Option<String>,
-    /// What its maker calls it; null when it does not say.
-    pub model: Option<String>,
-    /// Its memory; null when it does not say.
-    pub memory_bytes: Option<u64>,
-    /// The power it may have; null when it does not say.
-    pub power_limit_watts: Option<f64>,
-    /// The version of its driver; null when it does not say.
-    pub driver: Option<String>,
-    /// Whether the run could use it, as `CUDA_VISIBLE_DEVICES` of its process says; null when
-    /// that is not known.
-    #[serde(default)]
-    pub usable: Option<bool>,
-    /// The machine it is in, among those of recordings that were put together; null where that is
-    /// the only one.
-    #[serde(default)]
-    pub node: Option<String>,
 }
 
 /// Somebody came, changed or went.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::collect::gpu::{self, Visible};
-use crate::collect::{SOURCES, Source};
+use crate::catalog::{SOURCES, Source, SourceId};
+use crate::model::gpu::{GpuSelector, Visible};
 
 /// The shortest interval between two ticks.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
@@ -164,7 +164,7 @@ impl Settings {
                 return Err(Error::Collector { name: name.clone() });
             }
         }
-        match self.gpus.iter().flatten().find(|word| !gpu::is_word(word)) {
+        match self.gpus.iter().flatten().find(|word| GpuSelector::parse(word).is_none()) {
             Some(word) => Err(Error::GpuWord { word: word.clone() }),
             None => Ok(()),
         }
@@ -174,18 +174,18 @@ impl Settings {
     ///
     /// What weigh itself uses is always among them: no figure without its cost.
     pub fn sources(&self) -> Vec<&'static Source> {
-        SOURCES.iter().filter(|source| source.name == "own" || self.wants(source)).collect()
+        SOURCES.iter().filter(|source| source.id == SourceId::Own || self.wants(source)).collect()
     }
 
     fn wants(&self, source: &Source) -> bool {
         if self.skip.iter().any(|name| name == source.name) {
             return false;
         }
-        let asked = match source.name {
-            "percpu" => self.per_cpu,
-            "cgroup" => self.cgroup,
+        let asked = match source.id {
+            SourceId::PerCpu => self.per_cpu,
+            SourceId::Cgroup => self.cgroup,
             // Nothing is put on a group that is somebody else's.
-            "packets" => self.cgroup && self.own_cgroup != OwnCgroup::Never,
+            SourceId::Packets => self.cgroup && self.own_cgroup != OwnCgroup::Never,
             _ => false,
         };
         match &self.collect {

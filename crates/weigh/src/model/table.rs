@@ -287,7 +287,7 @@ impl Table {
 mod tests {
     use super::*;
     use crate::catalog::metrics;
-    use crate::sample::ProcessId;
+    use crate::model::ProcessId;
 
     metrics! {
         /// For the tests.

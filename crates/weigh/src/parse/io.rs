@@ -12,67 +12,7 @@
 
 use super::Malformed;
 use super::fields::{Cursor, only_number};
-
-/// What one process has read and written since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Io {
-    /// Bytes returned by read() and its relatives, wherever they came from (`rchar`).
-    pub read_bytes: u64,
-    /// Bytes handed to write() and its relatives, wherever they went (`wchar`).
-    pub written_bytes: u64,
-    /// How often the process called read() or a relative (`syscr`).
-    pub read_calls: u64,
-    /// How often the process called write() or a relative (`syscw`).
-    pub write_calls: u64,
-    /// Bytes fetched from storage (`read_bytes`).
-    pub storage_read_bytes: u64,
-    /// Bytes on their way to storage (`write_bytes`).
-    pub storage_written_bytes: u64,
-    /// Bytes counted as written whose file was cut before they got there (`cancelled_write_bytes`).
-    pub cancelled_bytes: u64,
-}
-
-impl Io {
-    /// Both together.
-    pub fn and(&self, other: &Io) -> Io {
-        Io {
-            read_bytes: self.read_bytes + other.read_bytes,
-            written_bytes: self.written_bytes + other.written_bytes,
-            read_calls: self.read_calls + other.read_calls,
-            write_calls: self.write_calls + other.write_calls,
-            storage_read_bytes: self.storage_read_bytes + other.storage_read_bytes,
-            storage_written_bytes: self.storage_written_bytes + other.storage_written_bytes,
-            cancelled_bytes: self.cancelled_bytes + other.cancelled_bytes,
-        }
-    }
-
-    /// The six counts that figures tell, in their order.
-    pub fn counts(&self) -> [u64; 6] {
-        [
-            self.read_bytes,
-            self.written_bytes,
-            self.read_calls,
-            self.write_calls,
-            self.storage_read_bytes,
-            self.storage_written_bytes,
-        ]
-    }
-
-    /// What is left without a part of it.
-    pub fn less(&self, part: &Io) -> Io {
-        Io {
-            read_bytes: self.read_bytes.saturating_sub(part.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(part.written_bytes),
-            read_calls: self.read_calls.saturating_sub(part.read_calls),
-            write_calls: self.write_calls.saturating_sub(part.write_calls),
-            storage_read_bytes: self.storage_read_bytes.saturating_sub(part.storage_read_bytes),
-            storage_written_bytes: self
-                .storage_written_bytes
-                .saturating_sub(part.storage_written_bytes),
-            cancelled_bytes: self.cancelled_bytes.saturating_sub(part.cancelled_bytes),
-        }
-    }
-}
+use crate::model::Io;
 
 /// Reads the bytes of `/proc/<pid>/io`.
 pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {

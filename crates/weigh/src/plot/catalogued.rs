@@ -10,7 +10,7 @@ use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Scope, Type, Whose};
-use crate::words::within_a_line;
+use crate::text::within_a_line;
 
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ mod tests {
 
     metrics! {
         /// A collector that comes later.
-        struct Traffic in Node / "network", "Network" {
+        struct NetworkTraffic in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_a_new_collector_declares_is_drawn() {
-        let metrics: Vec<_> = Traffic::METRICS.iter().collect();
+        let metrics: Vec<_> = NetworkTraffic::METRICS.iter().collect();
         let mut charts = Catalogued::of(Scope::Node, &metrics);
         for at in 0..5 {
             let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];

@@ -2,8 +2,7 @@
 
 use super::catalogued::is_drawn;
 use super::{Chart, Gatherer};
-use crate::catalog::Metric;
-use crate::collect;
+use crate::catalog::{Metric, all_groups};
 use crate::quantity::Units;
 use crate::record::{self, Recording};
 
@@ -49,7 +48,7 @@ pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
 }
 
 fn drawn() -> impl Iterator<Item = &'static Metric> {
-    collect::all_groups().into_iter().flatten().filter(|metric| is_drawn(metric))
+    all_groups().into_iter().flatten().filter(|metric| is_drawn(metric))
 }
 
 fn is_chart(name: &str) -> bool {

@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use super::programs::Programs;
 use super::sums::Sums;
+use crate::catalog::metrics::{AddressSpace, ProcessMemory};
 use crate::catalog::{Metric, Row};
-use crate::collect::process::{AddressSpace, ProcessMemory};
+use crate::model::{Cells, Column, Entity, ProcessId, Table, program_name};
 use crate::record::{Entry, Event};
-use crate::sample::{Cells, Column, Entity, ProcessId, Table, program_name};
 
 /// Everybody who is alive, and what they have together.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use super::readings::Readings;
 use super::steps::Steps;
 use super::thin::Thinned;
 use crate::catalog::{Basis, Kind, Metric, Sense};
-use crate::sample::{Entity, Table, Total};
-use crate::words::within_a_line;
+use crate::model::{Entity, Table, Total};
+use crate::text::within_a_line;
 
 /// More lines than these nobody tells apart; a heat map takes any number of rows.
 const MOST_LINES: usize = 6;

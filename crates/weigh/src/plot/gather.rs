@@ -9,11 +9,11 @@ use super::limits::{CPU, Limits, MEMORY};
 use super::people::People;
 use super::programs::{Measure, Of, Programs, Shown};
 use super::timeline::Times;
+use crate::catalog::metrics::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::catalog::{Metric, Row, Scope, Unit};
-use crate::collect::process::{ProcessCpu, ProcessMemory, ProcessState};
+use crate::model::{Table, Tick};
 use crate::quantity::Units;
 use crate::record::{Entry, Manifest, Moment, Recording};
-use crate::sample::{Table, Tick};
 use crate::summary::{Accumulator, Figures};
 
 /// The charts of a run.
@@ -105,7 +105,7 @@ impl Gatherer {
         more: &[&'static Metric],
         units: Units,
     ) -> Result<Gallery, crate::record::Error> {
-        let groups = crate::collect::all_groups();
+        let groups = crate::catalog::all_groups();
         let gatherer = Gatherer::new(recording.manifest(), &groups, more);
         gatherer.in_units(units).through(recording, &groups)
     }
@@ -116,7 +116,7 @@ impl Gatherer {
         recording: &Recording,
         more: &[&'static Metric],
     ) -> Result<Gallery, crate::record::Error> {
-        let groups = crate::collect::all_groups();
+        let groups = crate::catalog::all_groups();
         let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
         gatherer.crowd.programs.tell_programs_apart();
         gatherer.through(recording, &groups)
@@ -234,7 +234,7 @@ fn not_drawn(timeline: &Timeline) -> String {
 
 /// The names of the charts that a run may have beside those of single metrics.
 pub(super) fn names() -> Vec<String> {
-    let groups = crate::collect::all_groups();
+    let groups = crate::catalog::all_groups();
     let columns = |scope| Table::new(scope, &groups).metrics().to_vec();
     let measures = measures(&columns(Scope::Process)).into_iter().map(|measure| measure.name);
     let drawn =

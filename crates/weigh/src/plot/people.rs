@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::sample::{Entity, ProcessId, Table, numbering};
+use crate::model::{Entity, ProcessId, Table, numbering};
 
 /// The processes of the run that were seen on GPUs, by name.
 #[derive(Debug, Default)]

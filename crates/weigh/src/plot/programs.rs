@@ -14,7 +14,7 @@ use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
 use crate::catalog::{Kind, Metric, Unit};
-use crate::sample::{ProcessId, numbering};
+use crate::model::{ProcessId, numbering};
 
 /// What is counted for each program.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 
 use super::window::SHORTEST;
 use crate::catalog::Basis;
-use crate::sample::{Since, Total};
+use crate::model::{Since, Total};
 
 /// Turns the totals of things into rates.
 #[derive(Debug, Clone)]

@@ -5,13 +5,11 @@ mod gpus;
 use super::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
 use super::svg::{Look, draw};
 use super::{Gallery, Gatherer};
-use crate::catalog::{Metric, Unit};
-use crate::collect;
-use crate::collect::process::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState};
-use crate::collect::task_clock::RunCpu;
+use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState, RunCpu};
+use crate::catalog::{Metric, Unit, all_groups};
+use crate::model::settings::Settings;
+use crate::model::{Entity, ProcessId, Tick};
 use crate::record::Moment;
-use crate::sample::{Entity, ProcessId, Tick};
-use crate::settings::Settings;
 use crate::summary::{Accumulator, Figures};
 use crate::testing::{FakeRun, MIB, cpu, memory};
 
@@ -55,7 +53,7 @@ fn drawn(run: &FakeRun) -> Gallery {
 
 /// Gathers the usual charts, and those of these metrics.
 fn gatherer(run: &FakeRun, asked_for: &[&'static Metric]) -> Gatherer {
-    let groups = collect::groups(&Settings::default().sources());
+    let groups = crate::catalog::groups(Settings::default().sources());
     Gatherer::new(&run.manifest, &groups, asked_for)
 }
 
@@ -262,7 +260,7 @@ fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
 
 #[test]
 fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
-    let groups = collect::all_groups();
+    let groups = all_groups();
     let uss = groups.iter().copied().flatten().find(|m| m.name() == "process.memory.uss");
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");

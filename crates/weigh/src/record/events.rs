@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::secrets;
-use crate::host::wait::{End, Usage};
-use crate::parse::io::Io;
-use crate::sample::{Change, Gpu, ProcessId, Program};
+use crate::model::{Change, End, Gpu, Io, ProcessId, Program, Usage};
 
 /// Something that happened, and when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

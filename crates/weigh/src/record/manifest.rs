@@ -8,11 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, Member, Target, secrets};
 use crate::catalog::Metric;
-use crate::host::facts::Facts;
-use crate::host::hardware::surroundings::Surroundings;
-use crate::host::hardware::{Gpu, Hardware};
-use crate::sample::{ProcessId, base_name};
-use crate::settings::Settings;
+use crate::model::hardware::{Hardware, HardwareGpu, Surroundings};
+use crate::model::settings::Settings;
+use crate::model::{Facts, ProcessId, base_name};
 
 /// Which weigh wrote something, in which format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,7 +121,7 @@ impl From<&Metric> for Described {
 impl Manifest {
     /// The same, when it is known what the machine is made of.
     pub fn with_hardware(mut self, hardware: Hardware) -> Manifest {
-        self.host.gpus = hardware.gpus.iter().map(Gpu::called).collect();
+        self.host.gpus = hardware.gpus.iter().map(HardwareGpu::called).collect();
         self.hardware = Some(hardware);
         self
     }

@@ -11,7 +11,7 @@ use super::frames::Batches;
 use super::stream::decode;
 use super::{Entry, Error, Recording, Since};
 use crate::catalog::Metric;
-use crate::sample::{Table, Tick};
+use crate::model::{Table, Tick};
 
 /// A moment of a run that is read again.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use super::{Entry, Event};
 use crate::catalog::{Kind, Metric, Scope, Value, Whose};
-use crate::sample::{Entity, ProcessId, Table, Tick};
+use crate::model::{Entity, ProcessId, Table, Tick};
 
 /// Takes off what was before weigh came.
 #[derive(Debug)]
@@ -224,14 +224,16 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory};
-    use crate::collect::{self};
+    use crate::catalog::all_groups;
+    use crate::catalog::metrics::{
+        GroupCpu, GroupIo, GroupMemory, ProcessCpu, ProcessIo, ProcessMemory,
+    };
 
     /// The row of somebody: CPU time of its own and of waited-for children, bytes read, peak.
     type Told = (u32, f64, f64, u64, u64);
 
     fn tick(since: &mut Since, seconds: u64, rows: &[Told]) -> Vec<(f64, f64, u64, Option<u64>)> {
-        let mut tick = Tick::new(&collect::all_groups());
+        let mut tick = Tick::new(&all_groups());
         tick.begin(Duration::from_secs(seconds));
         for (pid, user, children, read, peak) in rows {
             let id = Entity::Process(id(*pid));
@@ -282,10 +284,9 @@ mod tests {
 
     #[test]
     fn a_control_group_counts_from_our_first_look_at_each_of_its_counters() {
-        use crate::collect::cgroup::{GroupCpu, GroupIo, GroupMemory};
         let mut since = Since::new(50);
         let mut seen = |usage: Option<f64>, read: u64, peak: u64| {
-            let mut tick = Tick::new(&collect::all_groups());
+            let mut tick = Tick::new(&all_groups());
             tick.put(Entity::Single, &GroupCpu { usage, ..GroupCpu::default() });
             tick.put(Entity::Single, &GroupIo { read: Some(read), ..GroupIo::default() });
             tick.put(Entity::Single, &GroupMemory { peak: Some(peak), ..GroupMemory::default() });

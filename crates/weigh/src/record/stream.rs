@@ -19,7 +19,7 @@ use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
 use crate::catalog::{Metric, Scope, Type, Value};
-use crate::sample::{Cells, Column, Entity, Name, ProcessId, Table};
+use crate::model::{Cells, Column, Entity, Name, ProcessId, Table};
 
 /// Makes batches of one table, ready to be written one after the other.
 pub(super) struct Encoder {

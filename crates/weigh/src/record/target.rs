@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 
 /// What was followed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

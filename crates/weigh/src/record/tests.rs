@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
+use crate::catalog::metrics::{
+    Doing, MadeOf, NetworkTraffic, ProcessCpu, ProcessMemory, ProcessState,
+};
 use crate::catalog::{Row, Scope, Stored, Value};
-use crate::collect;
-use crate::collect::network::{MadeOf, Traffic};
-use crate::collect::process::{Doing, ProcessCpu, ProcessMemory, ProcessState};
-use crate::host::facts::Facts;
-use crate::sample::{Entity, Name, ProcessId, Tick};
-use crate::settings::Settings;
+use crate::model::settings::Settings;
+use crate::model::{Entity, Facts, Name, ProcessId, Tick};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,7 +24,7 @@ fn manifest() -> Manifest {
 }
 
 fn groups() -> Vec<&'static [crate::catalog::Metric]> {
-    collect::groups(&Settings::default().sources())
+    crate::catalog::groups(Settings::default().sources())
 }
 
 fn process(pid: u32) -> Entity {
@@ -114,7 +113,8 @@ fn devices_are_recorded_under_their_names() {
         tick.begin(SECOND * second as u32);
         for name in ["lo", "eth0", "caf\u{e9}"].into_iter().take(second as usize) {
             let made_of = MadeOf::from_value(Value::Symbol(u8::from(name == "eth0")));
-            let row = Traffic { received: Some(second), made_of, ..Traffic::default() };
+            let row =
+                NetworkTraffic { received: Some(second), made_of, ..NetworkTraffic::default() };
             tick.put(device(name), &row);
             expected.push((device(name), row));
         }
@@ -169,7 +169,7 @@ fn growing(directory: &Path) -> (PathBuf, PathBuf) {
 
 /// The times of a stream's rows.
 fn times(stream: &Path) -> Result<Vec<Duration>, Error> {
-    let mut table = crate::sample::Table::new(Scope::Process, &groups());
+    let mut table = crate::model::Table::new(Scope::Process, &groups());
     for batch in Batches::open(stream)? {
         stream::decode(&batch?, Duration::ZERO, &mut table);
     }
@@ -285,7 +285,7 @@ fn damaged_batch_costs_that_batch_alone() {
         let mut bytes = whole.clone();
         bytes[place] ^= 0xff;
         std::fs::write(&stream, &bytes).unwrap();
-        let mut table = crate::sample::Table::new(Scope::Process, &groups());
+        let mut table = crate::model::Table::new(Scope::Process, &groups());
         for batch in Batches::open(&stream).unwrap().flatten() {
             stream::decode(&batch, Duration::ZERO, &mut table);
         }
@@ -360,12 +360,12 @@ fn the_stream_explains_itself() {
 
 #[test]
 fn a_recording_names_the_gpus_of_its_machine() {
-    use crate::host::hardware::{Gpu, Hardware};
-    let named = Gpu { name: Some("Tesla V100".to_owned()), ..Gpu::default() };
-    let numbered = Gpu {
+    use crate::model::hardware::{Hardware, HardwareGpu};
+    let named = HardwareGpu { name: Some("Tesla V100".to_owned()), ..HardwareGpu::default() };
+    let numbered = HardwareGpu {
         vendor: Some("AMD".to_owned()),
         pci_id: Some("1002:740F".to_owned()),
-        ..Gpu::default()
+        ..HardwareGpu::default()
     };
     let hardware = Hardware { gpus: vec![named, numbered], ..Hardware::default() };
     let directory = tempfile::tempdir().unwrap();

@@ -16,13 +16,13 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::files::{Claim, EVENTS};
+use super::files::{self, Claim, EVENTS};
 use super::frames::Batches;
 use super::integrity::{Integrity, Lost, MemberLoss, Page, Seal};
 use super::reader::host_directory;
 use super::stream::{Effort, Encoder, decode};
-use super::{Entry, Error, Manifest, files};
-use crate::sample::{Table, Tick};
+use super::{Entry, Error, Manifest};
+use crate::model::{Table, Tick};
 
 /// The longest time that measurements stay in memory only: two seconds are promised, and a
 /// busy machine takes its part of them.
@@ -648,18 +648,17 @@ fn encoder(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect;
-    use crate::collect::process::ProcessMemory;
-    use crate::host::facts::Facts;
+    use crate::catalog::all_groups;
+    use crate::catalog::metrics::ProcessMemory;
+    use crate::model::settings::Settings;
+    use crate::model::{Entity, Facts, ProcessId};
     use crate::record::{Event, Moment, Recording};
-    use crate::sample::{Entity, ProcessId};
-    use crate::settings::Settings;
 
     fn disk(path: &Path) -> (Disk, Tick) {
         let settings = Settings::default();
         let began = Duration::from_secs(1_700_000_000);
         let manifest = Manifest::new(&settings, &["true".to_owned()], Facts::example(), began);
-        let tick = Tick::new(&collect::groups(&settings.sources()));
+        let tick = Tick::new(&crate::catalog::groups(settings.sources()));
         let events = Claim::of(path).unwrap().events().unwrap();
         (Disk::create(path, events, &manifest, &tick, &[]).unwrap(), tick)
     }
@@ -701,7 +700,7 @@ mod tests {
             Moment::Tick(_) => ticks += 1,
             Moment::Event(_) => events += 1,
         };
-        recording.replay(&collect::all_groups(), each).unwrap();
+        recording.replay(&all_groups(), each).unwrap();
         (ticks, events, recording.losses().sentences().collect::<Vec<_>>().join("; "))
     }
 

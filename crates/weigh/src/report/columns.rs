@@ -2,7 +2,7 @@
 //! column 80.
 
 use super::text::{BOLD, DIM, Style};
-use crate::words::shortened;
+use crate::text::shortened;
 
 /// Lines end before column 80.
 const WIDTH: usize = 79;

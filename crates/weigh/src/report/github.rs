@@ -6,8 +6,8 @@ use super::document::{Cell, Document, Fact};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::catalog::FigureId;
 use crate::quantity;
-use crate::words::markdown::{code, plain};
-use crate::words::shortened;
+use crate::text::markdown::{code, plain};
+use crate::text::shortened;
 
 /// More programs than these are for the full report.
 const MOST_PROGRAMS: usize = 8;

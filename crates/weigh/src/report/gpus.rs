@@ -3,11 +3,11 @@
 use super::columns::Columns;
 use super::text::{DIM, Style, YELLOW, heading};
 use crate::catalog::FigureId;
-use crate::collect::gpu::is_whole;
+use crate::catalog::metrics::gpu::is_whole;
+use crate::model::numbering;
 use crate::quantity;
-use crate::sample::numbering;
 use crate::summary::{Gpu, GpuUser, Summary};
-use crate::words::{broken, printable};
+use crate::text::{broken, printable};
 
 const COLUMNS: Columns<8> = Columns {
     indent: 2,
@@ -142,15 +142,15 @@ fn listed(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::model;
 
     fn gpu(name: &str) -> Gpu {
         Gpu {
-            is: sample::Gpu {
+            is: model::Gpu {
                 name: name.to_owned(),
                 model: Some("NVIDIA H100 80GB HBM3".to_owned()),
                 memory_bytes: Some(80 << 30),
-                ..sample::Gpu::default()
+                ..model::Gpu::default()
             },
             memory_peak_bytes: Some((40u64 << 30) as f64),
             utilization_mean_ratio: Some(0.5),

@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 
 use super::text::{BOLD, DIM, Style};
-use crate::host::hardware::surroundings::{Bounds, Surroundings};
-use crate::host::hardware::{Gpu, Hardware, Nic, NumaNode, Port, Processor, Told};
+use crate::model::hardware::{
+    Hardware, HardwareGpu, HardwareNic, HardwarePort, LimitRange, NumaNode, Processor, Stated,
+    Surroundings,
+};
 use crate::quantity;
-use crate::words::{self, printable};
+use crate::text::{self, printable};
 
 /// Where a line ends.
 const WIDTH: usize = 80;
@@ -173,7 +175,7 @@ impl Page {
         let name = system.and_then(|system| system.name.clone().or(system.id.clone()));
         self.some("system", [name]);
         let told =
-            |told: &Option<Told>| told.as_ref().map(|told| format!("told by {}", told.told_by));
+            |told: &Option<Stated>| told.as_ref().map(|told| format!("told by {}", told.told_by));
         let machine = &hardware.virtual_machine;
         self.some("virtual", [Some(virtual_machine(hardware)), told(machine)]);
         let container = &hardware.container;
@@ -182,7 +184,7 @@ impl Page {
     }
 
     fn surroundings(&mut self, found: &Surroundings) {
-        let limit = |(name, bounds): (&String, &Bounds)| {
+        let limit = |(name, bounds): (&String, &LimitRange)| {
             let bytes = bounds.unit.as_deref() == Some("bytes");
             let shown = |bound: Option<u64>| match bound {
                 None => "unlimited".to_owned(),
@@ -273,13 +275,13 @@ fn rows(items: &[String]) -> Vec<String> {
         let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= room;
         match rows.last_mut().filter(|row| fits(row)) {
             Some(row) => *row += &format!(" · {item}"),
-            None => rows.extend(words::broken(item, room)),
+            None => rows.extend(text::broken(item, room)),
         }
     }
     rows
 }
 
-fn gpu(gpu: &Gpu, style: Style) -> Vec<String> {
+fn gpu(gpu: &HardwareGpu, style: Style) -> Vec<String> {
     let driver = gpu.driver.as_ref().map(|driver| match &gpu.driver_version {
         Some(version) => format!("{driver} {version}"),
         None => driver.clone(),
@@ -289,14 +291,14 @@ fn gpu(gpu: &Gpu, style: Style) -> Vec<String> {
     items.into_iter().flatten().map(|item| printable(&item)).collect()
 }
 
-fn nic(nic: &Nic) -> Vec<String> {
+fn nic(nic: &HardwareNic) -> Vec<String> {
     let speed = nic.speed_bits_per_second.map(bits);
     let mtu = nic.mtu_bytes.map(|mtu| format!("MTU {mtu}"));
     let items = [Some(nic.name.clone()), nic.driver.clone(), speed, nic.state.clone(), mtu];
     items.into_iter().flatten().map(|item| printable(&item)).collect()
 }
 
-fn port(port: &Port) -> Vec<String> {
+fn port(port: &HardwarePort) -> Vec<String> {
     let rate = port.rate_bits_per_second.map(bits);
     let firmware = port.firmware.as_ref().map(|firmware| format!("firmware {firmware}"));
     let items = [
@@ -330,7 +332,7 @@ mod tests {
 
     #[test]
     fn words_of_a_device_cannot_take_over_the_terminal() {
-        let nic = Nic {
+        let nic = HardwareNic {
             name: "eth0\x1b[31m".to_owned(),
             driver: None,
             pci_id: None,

@@ -8,8 +8,8 @@ use super::document::{Advice, Bar, Column, Document, Fact, Table};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
-use crate::words::markdown::{address, code, fenced, plain};
-use crate::words::shortened;
+use crate::text::markdown::{address, code, fenced, plain};
+use crate::text::shortened;
 
 /// More rows of a table nobody reads in a text.
 const MOST_ROWS: usize = 30;
@@ -150,13 +150,13 @@ pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ProcessId;
     use crate::plot::chart::{Form, Scale, Timeline};
     use crate::quantity::Units;
     use crate::record::Event;
     use crate::report::document::Chapter;
     use crate::report::github;
     use crate::report::tests::{read, work_hard};
-    use crate::sample::ProcessId;
     use crate::testing::{FakeRun, MAIN, cpu};
 
     const NASTY: &str = "<script>alert(1)</script>|`x`[y](javascript:z)\n\n# head\n@team &amp;";

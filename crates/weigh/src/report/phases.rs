@@ -3,14 +3,13 @@
 //! One line for each name, those inside another indented under it, at most 80
 //! columns wide.
 
+use super::columns::Columns;
+use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
 use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics};
 use crate::summary::{Method, Summary};
-
-use super::columns::Columns;
-use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
-use crate::words::{printable, shortened};
+use crate::text::{printable, shortened};
 
 const COLUMNS: Columns<6> = Columns {
     indent: 2,
@@ -221,9 +220,8 @@ pub(super) fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::Figure;
-    use crate::summary::Phase;
     use crate::summary::phases::statistics;
+    use crate::summary::{Figure, Phase};
 
     fn phase(id: &str, name: &str, parent: Option<&str>, length: Option<f64>) -> Phase {
         let figures = [

@@ -3,7 +3,7 @@
 use super::document::{Chapter, marks};
 use super::gpus::are_told;
 use super::{Census, Document};
-use crate::collect;
+use crate::catalog::all_groups;
 use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
 use crate::record::{Error, Moment, Recording};
@@ -15,7 +15,7 @@ pub fn read(
     units: Units,
     mut progress: impl FnMut(f64),
 ) -> Result<Document, Error> {
-    let (manifest, groups) = (recording.manifest(), collect::all_groups());
+    let (manifest, groups) = (recording.manifest(), all_groups());
     let mut accumulator = Accumulator::of(recording);
     let mut census = Census::new(manifest);
     let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);

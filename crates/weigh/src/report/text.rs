@@ -3,13 +3,13 @@
 //! What came from the outside (names, reasons) is shown with control characters
 //! escaped: a process may be called anything.
 
-use crate::catalog::FigureId;
 use std::path::Path;
 
+use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::summary::phases::Named;
 use crate::summary::{Figure, Finding, Method, Outcome, Run, Severity, Summary};
-use crate::words::{broken, printable};
+use crate::text::{broken, printable};
 
 /// Names of phases that are listed: a summary is to fit on a screen.
 const MOST_PHASES: usize = 20;

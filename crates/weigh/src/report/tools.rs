@@ -6,7 +6,7 @@ use super::columns::Columns;
 use super::text::Style;
 use crate::quantity;
 use crate::summary::{Method, Tool};
-use crate::words::printable;
+use crate::text::printable;
 
 const COLUMNS: Columns<8> = Columns {
     indent: 2,

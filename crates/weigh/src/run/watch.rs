@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::live;
 use super::schedule::Schedule;
+use crate::catalog::SourceId;
+use crate::catalog::metrics::OwnTicks;
 use crate::collect::cgroup::Account;
-use crate::collect::own::OwnTicks;
 use crate::collect::packets::Packets;
 use crate::collect::processes::{Departed, Processes};
 use crate::collect::sockets::{Beginning, Sockets};
@@ -16,13 +17,13 @@ use crate::collect::{self, Collector, Fault};
 use crate::host::Host;
 use crate::host::bpf::PacketCounter;
 use crate::host::connector::Happened;
-use crate::host::hardware::Hardware;
 use crate::host::own_group::OwnGroup;
 use crate::host::signals::Signals;
 use crate::host::taskstats::Departure;
+use crate::model::hardware::Hardware;
+use crate::model::settings::Settings;
+use crate::model::{Entity, Tick};
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
-use crate::sample::{Entity, Tick};
-use crate::settings::Settings;
 use crate::summary::{Accumulator, Summary};
 
 /// Who is asked at each tick, and who is told.
@@ -39,7 +40,7 @@ pub(super) struct Watch {
     pub(super) packets: Option<Packets>,
     /// The connections of the run.
     pub(super) sockets: Option<Sockets>,
-    collectors: Vec<(&'static str, Box<dyn Collector>)>,
+    collectors: Vec<(SourceId, Box<dyn Collector>)>,
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
@@ -70,7 +71,9 @@ impl Watch {
         let collectors = sources
             // Those that this machine has.
             .filter(|source| manifest.collectors.iter().any(|name| name == source.name))
-            .filter_map(|source| Some((source.name, source.collector?(settings))))
+            .filter_map(|source| {
+                Some((source.id, collect::provider(source.id)?.collector?(settings)))
+            })
             .collect();
         Watch {
             host,
@@ -167,23 +170,25 @@ impl Watch {
     /// missing from them. It is no whole tick: nobody of the run is there to be looked at.
     pub(super) fn look_before_exec(&mut self) {
         self.tick.begin(self.now());
-        let faults = self
-            .ask_collectors(|name| collect::BEFORE_EXEC.iter().any(|source| source.name == name));
+        let faults = self.ask_collectors(|source| collect::BEFORE_EXEC.contains(&source));
         self.hand_on_tick();
         self.note(faults);
     }
 
-    /// Asks the collectors with these names, and drops those that have nothing any more.
-    fn ask_collectors(&mut self, is_asked: impl Fn(&str) -> bool) -> Vec<(&'static str, Fault)> {
+    /// Asks the collectors of these sources, and drops those that have nothing any more.
+    fn ask_collectors(
+        &mut self,
+        is_asked: impl Fn(SourceId) -> bool,
+    ) -> Vec<(&'static str, Fault)> {
         let mut faults = Vec::new();
         let (host, tick) = (&self.host, &mut self.tick);
-        self.collectors.retain_mut(|(name, collector)| {
-            if !is_asked(name) {
+        self.collectors.retain_mut(|(source, collector)| {
+            if !is_asked(*source) {
                 return true;
             }
             let Err(fault) = collector.sample(host, tick) else { return true };
             let stays = matches!(fault, Fault::Skip(_));
-            faults.push((*name, fault));
+            faults.push((source.name(), fault));
             stays
         });
         faults

@@ -14,16 +14,10 @@ use super::tools::Tools;
 use super::tree::Tree;
 use super::{Left, Monitor, Processes, Run, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
-use crate::collect::own::{OwnCost, OwnTicks};
-use crate::collect::packets::RunNetwork;
-use crate::collect::sockets::RunTcp;
-use crate::collect::task_clock::RunCpu;
-use crate::host::facts::Facts;
-use crate::host::own;
-use crate::host::wait::{End, Usage};
+use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
+use crate::model::{CHILD_SUBREAPER, End, Facts, ProcessId, Tick, Usage};
 use crate::record::events::{Reaping, RunEnd, Victim, WatchEnd, Why};
 use crate::record::{Entry, Event, Losses, Manifest, Recording, Target};
-use crate::sample::{ProcessId, Tick};
 
 /// Everything the summary needs to know.
 pub struct Accumulator {
@@ -425,7 +419,7 @@ impl Accumulator {
 
     /// Why orphaned descendants may be missing from what weigh has waited for, if they may.
     pub(super) fn lost_orphans(&self) -> Option<&str> {
-        self.reason(own::CHILD_SUBREAPER)
+        self.reason(CHILD_SUBREAPER)
     }
 
     /// Whether there were certainly children that nobody waited for: the task clock has

@@ -1,8 +1,8 @@
 //! One process that is alive, and sums over several at one moment.
 
 use super::curve::Peak;
-use crate::collect::process::{ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState};
-use crate::sample::Table;
+use crate::catalog::metrics::{ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState};
+use crate::model::Table;
 
 /// What was last read of a process that is alive.
 #[derive(Debug, Clone, Copy, Default)]

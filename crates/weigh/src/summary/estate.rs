@@ -8,8 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::alive::Alive;
-use crate::host::wait::Usage;
-use crate::sample::{ProcessId, numbering};
+use crate::model::{ProcessId, Usage, numbering};
 
 /// What one process used, with the children it had waited for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -214,7 +213,7 @@ impl Estate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::process::{ProcessCpu, ProcessEvents};
+    use crate::catalog::metrics::{ProcessCpu, ProcessEvents};
 
     const PARENT: ProcessId = ProcessId { pid: 10, started: 1 };
     const CHILD: ProcessId = ProcessId { pid: 11, started: 2 };

@@ -2,10 +2,10 @@
 
 use super::curve::{Mean, Peak};
 use super::rise::Rise;
-use crate::collect::cgroup::{
+use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
-use crate::sample::Table;
+use crate::model::Table;
 
 /// What the kernel says of the group.
 #[derive(Debug, Default)]
@@ -115,10 +115,10 @@ impl Group {
 mod tests {
     use super::super::{Figure, Method, Summary};
     use super::*;
+    use crate::model::Entity;
+    use crate::model::settings::Settings;
     use crate::record::events::Why;
     use crate::record::{Event, Target};
-    use crate::sample::Entity;
-    use crate::settings::Settings;
     use crate::testing::{FakeRun, MIB};
 
     /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.

@@ -1,6 +1,6 @@
 //! How much the counters of many things grew: devices that come and go, and begin again.
 
-use crate::sample::Entity;
+use crate::model::Entity;
 
 /// The growth of a counter over all things that have one.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Name;
+    use crate::model::Name;
 
     fn seen(looks: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
         let mut growth = Growth::default();

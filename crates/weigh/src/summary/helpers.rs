@@ -6,8 +6,7 @@
 //! is exact, because an exit reads and writes nothing.
 
 use super::figure::{Figure, Method};
-use crate::host::wait::Usage;
-use crate::parse::io::Io;
+use crate::model::{Io, Usage};
 use crate::record::events::HelperUsage;
 
 const REASON: &str = "what weigh mark and weigh phase used is taken off, but for their exits";

@@ -5,10 +5,9 @@
 //! taken for the command's own process where neither can be, which the end of the run
 //! tells, and for others only when nothing else is known of them.
 
-use crate::collect::process::ProcessEvents;
-use crate::host::wait::Usage;
+use crate::catalog::metrics::ProcessEvents;
+use crate::model::{ProcessId, Table, Usage};
 use crate::record::events::RunEnd;
-use crate::sample::{ProcessId, Table};
 
 /// What is known of the command's process at its end, or of those of several.
 #[derive(Debug)]

@@ -32,6 +32,8 @@ mod tree;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalog::all_groups;
+
 pub use accumulate::Accumulator;
 pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
@@ -39,8 +41,7 @@ pub use gpus::{Gpu, GpuUser};
 pub use outcome::Outcome;
 pub use tools::Tool;
 
-use crate::collect;
-use crate::host::facts::Facts;
+use crate::model::Facts;
 use crate::record::events::Why;
 use crate::record::manifest::Origin;
 use crate::record::{self, Moment, Recording, Target};
@@ -253,7 +254,7 @@ pub enum Severity {
 /// The summary of a recording.
 pub fn of(recording: &Recording) -> Result<Summary, record::Error> {
     let mut accumulator = Accumulator::of(recording);
-    let groups = collect::all_groups();
+    let groups = all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => accumulator.tick(tick),
         Moment::Event(entry) => accumulator.event(entry),

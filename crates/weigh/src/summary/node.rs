@@ -4,18 +4,14 @@ use super::curve::{Mean, Peak, Rate};
 use super::group::Waiting;
 use super::growth::Growth;
 use super::rise::{Rise, Supply};
+use crate::catalog::metrics::energy::is_summed;
+use crate::catalog::metrics::{
+    DomainEnergy, FileSystem, NodeCpu, NodeMemory, NodePaging, NodePressure, NodeThrottle,
+    PortTraffic,
+};
 use crate::catalog::{FigureId, Scope};
-use crate::collect::cpu::NodeCpu;
-use crate::collect::disk;
-use crate::collect::energy::{DomainEnergy, is_summed};
-use crate::collect::filesystem::FileSystem;
-use crate::collect::frequency::NodeThrottle;
-use crate::collect::infiniband::PortTraffic;
-use crate::collect::memory::NodeMemory;
-use crate::collect::network;
-use crate::collect::paging::NodePaging;
-use crate::collect::pressure::NodePressure;
-use crate::sample::{Entity, Table, Tick};
+use crate::model::devices::{summed_disks, summed_nics};
+use crate::model::{Entity, Table, Tick};
 
 /// The whole machine.
 #[derive(Debug, Default)]
@@ -67,14 +63,14 @@ pub(super) const DEVICES: [DeviceFigure; 6] = [
         scope: Scope::Nic,
         collector: "network",
         source: NETWORK,
-        see: |table, growth| growth.see_all(network::summed(table), |row| row.received),
+        see: |table, growth| growth.see_all(summed_nics(table), |row| row.received),
     },
     DeviceFigure {
         id: FigureId::NetworkSent,
         scope: Scope::Nic,
         collector: "network",
         source: NETWORK,
-        see: |table, growth| growth.see_all(network::summed(table), |row| row.sent),
+        see: |table, growth| growth.see_all(summed_nics(table), |row| row.sent),
     },
     DeviceFigure {
         id: FigureId::InfinibandReceived,
@@ -95,14 +91,14 @@ pub(super) const DEVICES: [DeviceFigure; 6] = [
         scope: Scope::Disk,
         collector: "disk",
         source: DISKS,
-        see: |table, growth| growth.see_all(disk::summed(table), |row| row.read),
+        see: |table, growth| growth.see_all(summed_disks(table), |row| row.read),
     },
     DeviceFigure {
         id: FigureId::DiskWritten,
         scope: Scope::Disk,
         collector: "disk",
         source: DISKS,
-        see: |table, growth| growth.see_all(disk::summed(table), |row| row.written),
+        see: |table, growth| growth.see_all(summed_disks(table), |row| row.written),
     },
 ];
 

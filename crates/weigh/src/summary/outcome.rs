@@ -1,7 +1,7 @@
 //! How a run ended, for whoever tells of it.
 
 use super::Run;
-use crate::host::signals;
+use crate::model::signal_name;
 use crate::record::Target;
 use crate::record::events::Why;
 
@@ -52,9 +52,9 @@ impl Outcome {
         match self {
             Outcome::Well => "exit 0".to_owned(),
             Outcome::Failed(code) => format!("exit {code}"),
-            Outcome::Killed(number) => format!("killed by {}", signals::name(number)),
+            Outcome::Killed(number) => format!("killed by {}", signal_name(number)),
             Outcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
-            Outcome::Stopped(number) => format!("pipe closed ({})", signals::name(number)),
+            Outcome::Stopped(number) => format!("pipe closed ({})", signal_name(number)),
             Outcome::Followed(Why::Ended) => "ended".to_owned(),
             Outcome::Followed(Why::Time | Why::Asked) => "goes on".to_owned(),
             Outcome::NotRecorded => "end not recorded".to_owned(),

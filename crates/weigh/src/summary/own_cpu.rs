@@ -6,12 +6,10 @@
 //! it is a zombie. That sample is exact where the kernel gives nanoseconds, as it does for a single
 //! thread; of others `wait4` is exact where no child can be in it.
 
-use crate::collect::process::{Doing, ProcessCpu, ProcessEvents, ProcessState};
-use crate::host::wait::Usage;
-use crate::record::Losses;
-use crate::sample::Table;
-
 use super::figure::Method;
+use crate::catalog::metrics::{Doing, ProcessCpu, ProcessEvents, ProcessState};
+use crate::model::{Table, Usage};
+use crate::record::Losses;
 
 /// CPU time in user mode, in the kernel, and together.
 pub(crate) type CpuTimes = [f64; 3];
@@ -130,9 +128,10 @@ fn larger(now: CpuTimes, before: CpuTimes) -> CpuTimes {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
     use crate::catalog::{Row, Scope, Stored, Value};
-    use crate::sample::{Entity, ProcessId, Tick};
+    use crate::model::{Entity, ProcessId, Tick};
 
     fn sampled(own: f64, at: f64) -> OwnCpu {
         OwnCpu { sampled: Some([own, 0.0, own]), at, ..OwnCpu::default() }

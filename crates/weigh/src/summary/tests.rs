@@ -1,18 +1,13 @@
 //! Figures against runs whose truth is written down beside them.
 
 use super::*;
+use crate::catalog::metrics::{
+    DiskIo, DomainEnergy, MadeOf, NetworkTraffic, NodeCpu, NodeMemory, PortTraffic, ProcessIo,
+    ProcessMemory, RunCpu,
+};
 use crate::catalog::{FigureId, FigureScope};
-use crate::collect::cpu::NodeCpu;
-use crate::collect::disk::DiskIo;
-use crate::collect::energy::DomainEnergy;
-use crate::collect::infiniband::PortTraffic;
-use crate::collect::memory::NodeMemory;
-use crate::collect::network::{MadeOf, Traffic};
-use crate::collect::process::{ProcessIo, ProcessMemory};
-use crate::collect::task_clock::RunCpu;
-use crate::host::wait::End;
+use crate::model::{End, Entity, Name, ProcessId, Tick};
 use crate::record::Event;
-use crate::sample::{Entity, Name, ProcessId, Tick};
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu_with_children, memory, usage};
 
 fn figure(summary: &Summary, name: &str) -> Figure {
@@ -280,7 +275,7 @@ fn a_little_time_that_nobody_waited_for_opens_the_bound_of_the_counts() {
     let summary = run
         .ends(10.0, |end| {
             end.task_clock_seconds = Some(10.05);
-            end.io = Some(crate::parse::io::Io::default());
+            end.io = Some(crate::model::Io::default());
         })
         .summary();
     let written = figure(&summary, "io_written_bytes");
@@ -339,7 +334,7 @@ fn nothing_is_exact_where_orphans_are_reaped_by_somebody_else_and_no_clock_count
     run.reaped(2.0, MAIN, usage(1.5, MIB));
     let summary = run
         .ends(2.0, |end| {
-            end.io = Some(crate::parse::io::Io::default());
+            end.io = Some(crate::model::Io::default());
             end.some_unseen = true;
         })
         .summary();
@@ -361,7 +356,7 @@ fn without_a_task_clock_children_nobody_waited_for_count_as_they_were_seen() {
     run.sample(1.0, |tick| cpu_with_children(tick, CHILD, 0.9, 0.0));
     run.exits(1.1, CHILD);
     run.reaped(2.0, MAIN, usage(0.1, MIB));
-    let summary = run.ends(2.0, |end| end.io = Some(crate::parse::io::Io::default())).summary();
+    let summary = run.ends(2.0, |end| end.io = Some(crate::model::Io::default())).summary();
     let time = figure(&summary, "cpu_time_seconds");
     assert_eq!((time.value, time.method, time.upper), (Some(0.9), Some(Method::Sampled), None));
     assert_eq!(figure(&summary, "io_written_bytes").method, Some(Method::Sampled));
@@ -411,7 +406,7 @@ fn io_of_those_still_alive_is_added_to_that_of_the_reaped() {
         };
         tick.put(Entity::Process(CHILD), &io);
     });
-    let reaped = crate::parse::io::Io { read_bytes: 50, ..Default::default() };
+    let reaped = crate::model::Io { read_bytes: 50, ..Default::default() };
     let summary = run
         .ends(1.0, |end| {
             end.io = Some(reaped);
@@ -590,11 +585,11 @@ fn machine(tick: &mut Tick, second: f64) {
         ("bond0", 1_000, MadeOf::Software),
     ] {
         let bytes = Some(1_000_000 + (second * f64::from(rate)) as u64);
-        let row = Traffic {
+        let row = NetworkTraffic {
             received: bytes,
             sent: Some(7),
             made_of: Some(made_of),
-            ..Traffic::default()
+            ..NetworkTraffic::default()
         };
         tick.put(device(name), &row);
     }

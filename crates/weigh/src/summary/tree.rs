@@ -6,9 +6,8 @@ use super::alive::{Alive, Levels, Sums, add};
 use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
 use super::estate::{Account, Estate};
-use crate::collect::process::{ProcessEvents, ProcessIo, ProcessMemory};
-use crate::host::wait::Usage;
-use crate::sample::{ProcessId, Table};
+use crate::catalog::metrics::{ProcessEvents, ProcessIo, ProcessMemory};
+use crate::model::{ProcessId, Table, Usage};
 
 /// The tree of a run.
 #[derive(Debug, Default)]
@@ -98,7 +97,7 @@ impl Tree {
     /// Takes in the rows of a tick.
     pub(super) fn rows(&mut self, table: &Table, at: f64) {
         for (row, entity) in table.entities().iter().enumerate() {
-            let crate::sample::Entity::Process(id) = entity else { continue };
+            let crate::model::Entity::Process(id) = entity else { continue };
             let next = self.alive.len() as u64;
             let process = self.alive.entry(*id).or_default();
             let (before, was) = (process.largest(), *process);

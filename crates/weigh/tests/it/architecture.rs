@@ -7,45 +7,39 @@ use weigh::catalog::{FigureId, FigureScope};
 
 /// What each module may use. The same table stands in ARCHITECTURE.md with the reasons.
 const MAY_USE: &[(&str, &[&str])] = &[
-    ("words", &[]),
+    ("text", &[]),
     ("quantity", &[]),
-    ("catalog", &[]),
-    ("parse", &[]),
-    ("host", &["parse"]),
-    ("sample", &["catalog"]),
-    ("collect", &["catalog", "host", "parse", "sample", "settings"]),
-    ("settings", &["collect"]),
-    ("record", &["catalog", "host", "parse", "sample", "settings"]),
-    ("summary", &["catalog", "collect", "host", "parse", "quantity", "record", "sample", "words"]),
-    ("merge", &["catalog", "collect", "host", "record", "sample", "summary"]),
     ("destination", &[]),
-    (
-        "export",
-        &["catalog", "collect", "destination", "host", "quantity", "record", "sample", "summary"],
-    ),
-    ("plot", &["catalog", "collect", "quantity", "record", "sample", "summary", "words"]),
-    (
-        "report",
-        &["catalog", "collect", "host", "plot", "quantity", "record", "sample", "summary", "words"],
-    ),
+    ("catalog", &[]),
+    ("model", &["catalog"]),
+    ("parse", &["model"]),
+    ("host", &["model", "parse"]),
+    ("collect", &["catalog", "host", "model", "parse"]),
+    ("record", &["catalog", "model"]),
+    ("summary", &["catalog", "model", "quantity", "record", "text"]),
+    ("merge", &["catalog", "model", "record", "summary"]),
+    ("plot", &["catalog", "model", "quantity", "record", "summary", "text"]),
+    ("report", &["catalog", "model", "plot", "quantity", "record", "summary", "text"]),
+    ("export", &["catalog", "destination", "model", "quantity", "record", "summary"]),
     (
         "compat",
         &[
             "catalog",
-            "collect",
             "destination",
             "export",
-            "parse",
+            "model",
             "plot",
             "quantity",
             "record",
-            "sample",
             "summary",
-            "words",
+            "text",
         ],
     ),
-    ("run", &["collect", "host", "parse", "record", "sample", "settings", "summary"]),
+    ("run", &["catalog", "collect", "host", "model", "parse", "record", "summary"]),
 ];
+
+/// What measures: no reader of recordings uses any of it.
+const MEASURING: [&str; 4] = ["collect", "host", "parse", "run"];
 
 /// Files and directories of tests, which may use everything.
 const TESTS: [&str; 5] = ["tests.rs", "tests", "testing.rs", "golden.rs", "fake.rs"];
@@ -116,6 +110,14 @@ fn nothing_is_allowed_that_nobody_needs() {
         for other in *allowed {
             assert!(uses[*module].contains(*other), "{module} may use {other}, and does not");
         }
+    }
+}
+
+#[test]
+fn readers_of_recordings_use_nothing_that_measures() {
+    for (module, allowed) in MAY_USE.iter().filter(|(module, _)| !MEASURING.contains(module)) {
+        let used: Vec<_> = allowed.iter().filter(|other| MEASURING.contains(other)).collect();
+        assert!(used.is_empty(), "{module} reads recordings and uses {used:?}");
     }
 }
 

@@ -5,8 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::catalog::{Row, Scope};
-use crate::collect::all_groups;
+use crate::catalog::metrics::{
+    GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
+};
+use crate::catalog::{Row, Scope, all_groups};
 use crate::host::fake::FakeHost;
 
 fn second() -> FakeHost {

@@ -12,37 +12,20 @@
 mod pmu;
 mod zones;
 
-use super::{Collector, Fault, Probe, Source, group};
-use crate::catalog::metrics;
-use crate::host::Host;
-use crate::sample::{Entity, Name, Tick};
 use pmu::Counted;
 use zones::Zone;
 
-metrics! {
-    /// Energy of one part of the machine.
-    pub struct DomainEnergy in Energy / "domain", "Energy" {
-        /// Energy used since some moment before the run.
-        used: Counter f64 Joules, "Power", from "/sys/class/powercap/*/energy_uj, or perf power/energy-*";
-    }
-}
+use super::{Collector, Fault, Probe, Provider};
+use crate::catalog::SourceId;
+use crate::catalog::metrics::DomainEnergy;
+use crate::catalog::metrics::energy::STAND_STILL;
+use crate::host::Host;
+use crate::model::{Entity, Name, Tick};
 
-/// Whether energies of this domain are part of what the machine used, and of no other domain's.
-pub fn is_summed(domain: &str) -> bool {
-    match domain.split_once('/') {
-        None => domain.starts_with("package-"),
-        Some((_, part)) => part == "dram",
-    }
-}
-
-pub(super) const SOURCE: Source = Source {
-    name: "energy",
-    about: "energy of processors and memory (RAPL)",
-    groups: &[group::<DomainEnergy>()],
+pub(super) const PROVIDER: Provider = Provider {
+    id: SourceId::Energy,
     probe,
     collector: Some(|_| Box::new(Energy::default())),
-    on_request: false,
-    everywhere: false,
     descriptors: zones::KEPT,
 };
 
@@ -76,10 +59,6 @@ fn probe(host: &Host) -> Probe {
         },
     }
 }
-
-/// Why energies are not known where they stand still.
-pub const STAND_STILL: &str = "the energy counters of this machine do not move: a hypervisor \
-     shows a power unit that does not count";
 
 /// What `weigh doctor` says: whether the counters move is waited for.
 pub(super) fn examine(host: &Host) -> Probe {
@@ -192,6 +171,7 @@ impl Collector for Energy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::metrics::energy::is_summed;
     use crate::catalog::{Row, Scope};
     use crate::host::fake::{FakeHost, as_nobody};
 

@@ -9,8 +9,8 @@ use std::ffi::CString;
 use crate::collect::Fault;
 use crate::host::Host;
 use crate::host::perf::MachineCounter;
+use crate::model::Name;
 use crate::parse::{attribute, cpulist};
-use crate::sample::Name;
 
 /// Events, and what part of a package they count; nothing for one of the whole board.
 const EVENTS: [(&str, Option<&str>); 5] = [

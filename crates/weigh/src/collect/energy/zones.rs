@@ -7,8 +7,8 @@
 use std::ffi::CString;
 
 use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::model::Name;
 use crate::parse::attribute;
-use crate::sample::Name;
 
 /// Descriptors that are kept: eight sockets with four domains each, twice.
 pub(super) const KEPT: usize = 64;

@@ -4,59 +4,23 @@
 //! `/sys/class/drm`, which every user may list. That is a few microseconds. What only a driver
 //! knows is not asked, because it may take its time; so UUIDs are compared during the run.
 
-use super::{drm, whole_of};
+use super::drm;
+use crate::catalog::metrics::gpu::whole_of;
 use crate::host::{Host, nvml};
-use crate::sample::Gpu;
-
-const MAKERS: [&str; 3] = ["nvidia", "amd", "intel"];
-
-/// A word as it may be written.
-enum Word<'w> {
-    /// The number of a card, of which perhaps a part is meant, and perhaps its maker.
-    Number(Option<&'w str>, u32),
-    /// A UUID, or the beginning of one.
-    Uuid,
-}
-
-fn read(word: &str) -> Option<Word<'_>> {
-    let word = word.trim();
-    let begins = |start: &str| {
-        word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
-    };
-    if begins("GPU-") || begins("MIG-") {
-        return Some(Word::Uuid);
-    }
-    let maker = MAKERS.into_iter().find(|maker| word.starts_with(maker));
-    let word = maker.and_then(|maker| word.strip_prefix(maker)).unwrap_or(word);
-    let (card, part) = word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
-    // As names have them: 00 is nobody's number.
-    let is_plain = |text: &str| is_number(text) && (text == "0" || !text.starts_with('0'));
-    if part.is_some_and(|part| !is_plain(part)) || !is_plain(card) {
-        return None;
-    }
-    card.parse().ok().map(|number| Word::Number(maker, number))
-}
-
-pub(super) fn is_number(word: &str) -> bool {
-    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a word is made like one that chooses a GPU.
-pub fn is_word(word: &str) -> bool {
-    read(word).is_some()
-}
+use crate::model::Gpu;
+use crate::model::gpu::GpuSelector;
 
 /// The first word that means a card that this machine does not have, and which it has. Nothing
 /// where only the driver can tell.
 pub fn not_there<'w>(host: &Host, wanted: &'w [String]) -> Option<(&'w str, Vec<String>)> {
     let counts = counts(host)?;
     let is_bare = counts.iter().all(|(_, count)| *count == 0);
-    let is_beyond = |word: &&String| match read(word) {
-        Some(Word::Number(maker, number)) => counts
+    let is_beyond = |word: &&String| match GpuSelector::parse(word) {
+        Some(GpuSelector::Index(maker, number)) => counts
             .iter()
             .filter(|(name, _)| maker.is_none_or(|maker| maker == *name))
             .all(|(_, count)| number as usize >= *count),
-        Some(Word::Uuid) | None => is_bare,
+        Some(GpuSelector::Uuid) | None => is_bare,
     };
     let word = wanted.iter().find(is_beyond)?;
     let named = |(maker, count)| (0..count).map(move |number| format!("{maker}{number}"));
@@ -164,10 +128,10 @@ mod tests {
             "gpu-8f",
             "MIG-1",
         ] {
-            assert!(is_word(word), "{word}");
+            assert!(GpuSelector::parse(word).is_some(), "{word}");
         }
         for word in ["", "all", "nvidia", "-1", "1:", ":1", "1:x", "99999999999", "0 1", "00"] {
-            assert!(!is_word(word), "{word}");
+            assert!(GpuSelector::parse(word).is_none(), "{word}");
         }
     }
 

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::catalog::Scope;
-use crate::collect::process::ProcessState;
+use crate::catalog::metrics::ProcessState;
 use crate::host::{Host, ProcPath};
-use crate::sample::{Change, Entity, ProcessId, Tick};
+use crate::model::{Change, Entity, ProcessId, Tick};
 
 /// How long the number of files is believed.
 const BELIEVED: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::catalog::Row;
     use crate::host::fake::FakeHost;
-    use crate::sample::Program;
+    use crate::model::Program;
 
     const SOLVER: ProcessId = ProcessId { pid: 7, started: 70 };
 

@@ -7,8 +7,8 @@
 //! machine's does, where the container has that, too ([`machine_proc`]).
 
 use crate::host::{Dir, ProcPath, machine_proc, own};
+use crate::model::ProcessId;
 use crate::parse::{attribute, stat};
-use crate::sample::ProcessId;
 
 /// The pid namespace that the machine begins with (`PROC_PID_INIT_INO` of the kernel).
 const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::untaken::Known;
-use super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits};
-use crate::sample::{Entity, Gpu, Name, ProcessId, Tick};
+use crate::catalog::metrics::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, GpuUnits,
+};
+use crate::model::{Entity, Gpu, Name, ProcessId, Tick};
 
 /// What one look at a card found.
 #[derive(Debug, Clone, Copy)]

@@ -12,13 +12,14 @@ use super::files::Files;
 use super::pids::Pids;
 use super::reading::{CardRead, Find, Reading, Who};
 use super::thread::{Answers, answers};
-use super::visible::Visible;
-use super::{GpuActivity, drm, nvidia};
+use super::{drm, nvidia};
 use crate::catalog::Scope;
+use crate::catalog::metrics::GpuActivity;
 use crate::collect::{Collector, Fault, Probe};
 use crate::host::Host;
-use crate::sample::{Change, Entity, Gpu, ProcessId, Table, Tick};
-use crate::settings::Settings;
+use crate::model::gpu::Visible;
+use crate::model::settings::Settings;
+use crate::model::{Change, Entity, Gpu, ProcessId, Table, Tick};
 
 /// How long a driver may take to begin: without persistence mode NVIDIA's wakes all cards up.
 const BEGINNING: Duration = Duration::from_secs(15);

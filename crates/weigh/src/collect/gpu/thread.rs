@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::reading::{Find, Reading};
 use crate::host::Clock;
-use crate::sample::{Gpu, ProcessId};
+use crate::model::{Gpu, ProcessId};
 
 /// A driver is not asked oftener: its own samples are a tenth of a second apart or more.
 const REST: Duration = Duration::from_millis(100);

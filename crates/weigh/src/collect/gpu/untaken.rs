@@ -9,9 +9,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::GpuShare;
 use super::reading::{Reading, UserRead, Who};
-use crate::sample::Name;
+use crate::catalog::metrics::GpuShare;
+use crate::model::Name;
 
 /// For how long what is told of a process is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -134,9 +134,9 @@ fn mean(then: &GpuShare, seconds_then: f64, now: &GpuShare, seconds: f64) -> Gpu
 
 #[cfg(test)]
 mod tests {
-    use super::super::GpuMemory;
     use super::super::reading::CardRead;
     use super::*;
+    use crate::catalog::metrics::GpuMemory;
 
     /// A look a second after the one before: what each pid had, and what it did.
     fn look(used: Option<u64>, users: &[(u32, Option<u64>, Option<f64>)]) -> Reading {

@@ -11,8 +11,8 @@ use std::ffi::{CStr, CString};
 
 use super::Newcomer;
 use crate::host::{self, Dir, Host, ProcPath};
+use crate::model::ProcessId;
 use crate::parse;
-use crate::sample::ProcessId;
 
 /// Who is in a control group.
 #[derive(Debug)]

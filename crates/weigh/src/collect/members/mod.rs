@@ -8,7 +8,7 @@ pub use group::InGroup;
 pub use tree::Tree;
 
 use crate::host::{self, Host};
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 
 /// A process that was found to belong.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use std::mem::MaybeUninit;
 use super::Newcomer;
 use super::births::{Births, Born};
 use crate::host::{self, Host};
+use crate::model::ProcessId;
 use crate::parse;
-use crate::sample::ProcessId;
 
 #[derive(Debug, Clone, Copy)]
 struct Known {

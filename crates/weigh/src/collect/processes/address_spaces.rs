@@ -12,7 +12,7 @@
 use super::Processes;
 use crate::collect::process::Sharing;
 use crate::host::{Host, ProcPath};
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 
 impl Processes {
     /// Finds out with whom those share their memory of whom that may have changed.

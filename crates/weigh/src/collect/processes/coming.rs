@@ -6,8 +6,8 @@ use crate::collect::chosen::Chosen;
 use crate::collect::members::Newcomer;
 use crate::collect::process::{self, Process};
 use crate::host::{Host, ProcPath};
+use crate::model::{Change, ProcessId, Program, Tick};
 use crate::parse;
-use crate::sample::{Change, ProcessId, Program, Tick};
 
 impl Processes {
     /// Says who somebody is, once.

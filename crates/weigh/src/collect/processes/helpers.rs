@@ -150,12 +150,13 @@ fn is_of_helper(line: &[u8]) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::super::{Processes, SOURCE};
+    use super::super::Processes;
     use crate::catalog::Scope;
+    use crate::catalog::metrics::process::SOURCE;
     use crate::collect::Collector;
     use crate::host::fake::FakeHost;
-    use crate::sample::{Change, Entity, Tick};
-    use crate::settings::Settings;
+    use crate::model::settings::Settings;
+    use crate::model::{Change, Entity, Tick};
 
     const ROOT: u32 = 200;
 

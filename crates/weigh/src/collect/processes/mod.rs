@@ -14,39 +14,25 @@ mod told;
 
 use std::collections::HashSet;
 
-use super::chosen::Chosen;
-use super::footprint::Footprint;
-use super::members::{Members, Newcomer, Tree};
-use super::process::{
-    self, Look, Process, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState, Tools,
-};
-use super::rule::Rule;
-use super::{Collector, Fault, Probe, Source, group, readable};
-use crate::host::Host;
-use crate::sample::{Change, Entity, ProcessId, Tick};
-use crate::settings::Settings;
 use coming::{program, untold};
 use helpers::Helpers;
 use reaped::Reaped;
+
+use super::chosen::Chosen;
+use super::footprint::Footprint;
+use super::members::{Members, Newcomer, Tree};
+use super::process::{self, Look, Process, Tools};
+use super::rule::Rule;
+use super::{Collector, Fault, Probe, Provider, readable};
+use crate::catalog::SourceId;
+use crate::host::Host;
+use crate::model::settings::Settings;
+use crate::model::{Change, Entity, ProcessId, Tick};
 pub use told::Departed;
 use told::Fresh;
 
-pub(in crate::collect) const SOURCE: Source = Source {
-    name: "process",
-    about: "CPU, memory, I/O, faults, switches, threads and files of each process of the run",
-    groups: &[
-        group::<ProcessCpu>(),
-        group::<ProcessMemory>(),
-        group::<ProcessIo>(),
-        group::<ProcessEvents>(),
-        group::<ProcessState>(),
-    ],
-    probe,
-    collector: None,
-    on_request: false,
-    everywhere: true,
-    descriptors: 1,
-};
+pub(in crate::collect) const PROVIDER: Provider =
+    Provider { id: SourceId::Process, probe, collector: None, descriptors: 1 };
 
 fn probe(host: &Host) -> Probe {
     match readable(&host.proc, c"self/smaps_rollup") {

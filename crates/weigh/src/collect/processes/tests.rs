@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use crate::catalog::Scope;
+use crate::catalog::metrics::process::SOURCE;
+use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory};
 use crate::collect::members::Tree;
-use crate::collect::process::AddressSpace;
 use crate::collect::rule::Rule;
 use crate::host::fake::FakeHost;
 

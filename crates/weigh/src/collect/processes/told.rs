@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::Processes;
 use crate::collect::process::{Clock, Process, Sharing};
 use crate::host::{Host, ProcPath};
+use crate::model::{Change, ProcessId, Program, Tick};
 use crate::parse;
-use crate::sample::{Change, ProcessId, Program, Tick};
 
 /// How long a process that was forked may take to become what it will be.
 const SOON: Duration = Duration::from_millis(100);

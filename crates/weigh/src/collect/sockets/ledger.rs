@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::RunTcp;
+use crate::catalog::metrics::RunTcp;
 use crate::host::sock_diag::{Connection, Moved};
 
 /// The connections of a network namespace.

@@ -21,46 +21,21 @@ use std::collections::HashSet;
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::budget::Budget;
-use super::network::NodeTcp;
-use super::pace::Pace;
-use super::processes::Processes;
-use super::{Fault, Probe, Source, group};
-use crate::catalog::{Scope, metrics};
-use crate::host::sock_diag::{Endings, Error, Heard, SockDiag};
-use crate::host::{Host, ProcPath, own};
-use crate::sample::{Entity, Tick};
-use crate::settings::Settings;
 use ledger::Ledger;
 
-metrics! {
-    /// TCP of the run's processes, as far as their connections were seen.
-    pub struct RunTcp in Run / "tcp", "TCP of the run" {
-        /// Bytes sent, headers excluded and without what was sent again.
-        sent: Counter u64 Bytes, "Sent", from "sock_diag tcpi_bytes_sent - tcpi_bytes_retrans";
-        /// Bytes received, headers excluded.
-        received: Counter u64 Bytes, "Received", from "sock_diag tcpi_bytes_received";
-        /// Connections that anything is known of.
-        connections: Counter u64 One, "Connections", from "sock_diag";
-        /// Bytes sent by connections of this network namespace that were too short to tell whose they were.
-        unowned_sent: Counter u64 Bytes, "Sent by nobody knows whom", from "sock_diag SKNLGRP_INET_TCP_DESTROY";
-        /// Bytes received by connections of this network namespace that were too short to tell whose they were.
-        unowned_received: Counter u64 Bytes, "Received by nobody knows whom", from "sock_diag SKNLGRP_INET_TCP_DESTROY";
-        /// Connections of this network namespace that were too short to tell whose they were.
-        unowned_connections: Counter u64 One, "Connections of nobody knows whom", from "sock_diag SKNLGRP_INET_TCP_DESTROY";
-    }
-}
+use super::budget::Budget;
+use super::pace::Pace;
+use super::processes::Processes;
+use super::{Fault, Probe, Provider};
+use crate::catalog::metrics::NodeTcp;
+use crate::catalog::{Scope, SourceId};
+use crate::host::sock_diag::{Endings, Error, Heard, SockDiag};
+use crate::host::{Host, ProcPath, own};
+use crate::model::settings::Settings;
+use crate::model::{Entity, Tick};
 
-pub(super) const SOURCE: Source = Source {
-    name: "sockets",
-    about: "what the run sent and received over TCP, from its connections",
-    groups: &[group::<RunTcp>()],
-    probe,
-    collector: None,
-    on_request: false,
-    everywhere: false,
-    descriptors: 3,
-};
+pub(super) const PROVIDER: Provider =
+    Provider { id: SourceId::Sockets, probe, collector: None, descriptors: 3 };
 
 fn probe(_host: &Host) -> Probe {
     match SockDiag::open().and_then(|mut diag| diag.connections(|_| {})) {

@@ -23,13 +23,11 @@ use std::time::Duration;
 use super::gpu;
 use super::sums::{Seen, Sums};
 use crate::catalog::Scope;
-use crate::collect::cpu::NodeCpu;
-use crate::collect::memory::NodeMemory;
-use crate::collect::process::{ProcessCpu, ProcessState};
+use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessCpu, ProcessState};
 use crate::compat::pace::Pace;
 use crate::export::unix_seconds;
+use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
-use crate::sample::{Entity, ProcessId, Table, Tick};
 use crate::summary::curve::possible_cores;
 use crate::summary::tools::{has_exited, memory_held};
 

@@ -7,12 +7,11 @@
 use std::collections::BTreeMap;
 
 use super::follow::Peaks;
+use crate::catalog::metrics::gpu::{is_whole, name_there, whole_of};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
 use crate::catalog::{FigureId, Scope};
-use crate::collect::gpu::{
-    GpuActivity, GpuMemory, GpuShare, is_expected, is_whole, name_there, whole_of,
-};
+use crate::model::{self, Entity, ProcessId, Table, Tick};
 use crate::record::{Event, Manifest, Recording};
-use crate::sample::{self, Entity, ProcessId, Table, Tick};
 use crate::summary::{Gpu, Part, Summary};
 
 /// What is known of which GPUs a machine has.
@@ -70,12 +69,12 @@ pub(super) struct Counted {
 
 impl Counted {
     fn of<'g>(
-        gpus: impl Iterator<Item = &'g sample::Gpu>,
+        gpus: impl Iterator<Item = &'g model::Gpu>,
         is_none: bool,
         uuids: Option<&[String]>,
     ) -> Counted {
         // One that is told of again is no other.
-        let theirs: BTreeMap<&str, &sample::Gpu> =
+        let theirs: BTreeMap<&str, &model::Gpu> =
             gpus.filter(|gpu| is_theirs(&gpu.name)).map(|gpu| (gpu.name.as_str(), gpu)).collect();
         if theirs.is_empty() && !is_none {
             return Counted::default();
@@ -120,10 +119,10 @@ pub(super) struct OfRun {
 
 /// Whether the utilization of a GPU counts: it has one of these UUIDs, where some were named, and
 /// else the run could use it.
-pub(super) fn is_chosen(gpu: &sample::Gpu, uuids: Option<&[String]>) -> bool {
+pub(super) fn is_chosen(gpu: &model::Gpu, uuids: Option<&[String]>) -> bool {
     match uuids {
         Some(uuids) => gpu.uuid.as_ref().is_some_and(|uuid| uuids.contains(uuid)),
-        None => is_expected(gpu),
+        None => gpu.is_expected(),
     }
 }
 
@@ -173,7 +172,7 @@ pub(super) fn of_run(summary: &Summary, peaks: &Peaks, uuids: Option<&[String]>)
 /// The most GPUs that were busy at once, and on average, of those that the run could use.
 fn busy_of_usable(summary: &Summary) -> [Option<f64>; 2] {
     let mut expected =
-        summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name) && is_expected(&gpu.is));
+        summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name) && gpu.is.is_expected());
     // A share of all of them is not known where one does not say it.
     let all_say = expected.all(Gpu::says_how_busy);
     [FigureId::GpusBusyPeak, FigureId::GpusBusyMean]

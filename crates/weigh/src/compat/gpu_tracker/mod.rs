@@ -18,12 +18,13 @@ pub mod usage;
 
 use std::path::{Path, PathBuf};
 
-use crate::collect;
+use follow::{Follower, Peaks, Timepoint};
+use units::{RamUnit, TimeUnit};
+
+use crate::catalog::all_groups;
 use crate::destination::{self, Destination};
 use crate::record::{self, Manifest, Moment, Recording};
 use crate::summary::{Accumulator, Summary};
-use follow::{Follower, Peaks, Timepoint};
-use units::{RamUnit, TimeUnit};
 pub use usage::ResourceUsage;
 
 /// Why something could not be written or read.
@@ -215,7 +216,7 @@ pub fn replay(
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::of(recording);
     let mut follower = Follower::new(recording.manifest(), options.gpu_uuids.as_deref());
-    let groups = collect::all_groups();
+    let groups = all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);

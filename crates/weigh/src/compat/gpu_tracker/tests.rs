@@ -5,12 +5,10 @@ mod gpus;
 use std::path::Path;
 
 use super::*;
-use crate::collect::cpu::NodeCpu;
-use crate::collect::memory::NodeMemory;
-use crate::collect::process::{Doing, ProcessState};
+use crate::catalog::metrics::{Doing, NodeCpu, NodeMemory, ProcessState};
 use crate::export::tests::small_machine;
+use crate::model::{Entity, ProcessId, Tick};
 use crate::record::Event;
-use crate::sample::{Entity, ProcessId, Tick};
 use crate::testing::{CHILD, FakeRun, MAIN, cpu, sizes};
 
 const MB: u64 = 1_000_000;

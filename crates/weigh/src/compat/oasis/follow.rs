@@ -20,11 +20,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::catalog::Scope;
-use crate::collect::process::{ProcessCpu, ProcessState};
+use crate::catalog::metrics::{ProcessCpu, ProcessState};
 use crate::compat::pace::{Pace, SHORTEST};
 use crate::export::unix_seconds;
+use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
-use crate::sample::{Entity, ProcessId, Table, Tick};
 use crate::summary::curve::possible_cores;
 use crate::summary::looks::Looks;
 use crate::summary::tools::{born, has_exited, machine_cores, memory_held, possible, tool_name};

@@ -23,7 +23,7 @@ pub use pictures::pictures;
 
 use std::path::{Path, PathBuf};
 
-use crate::collect;
+use crate::catalog::all_groups;
 use crate::destination::{self, Destination};
 #[cfg(feature = "png")]
 use crate::export::Cause;
@@ -92,7 +92,7 @@ fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, R
             failed = csv.row(row).err();
         }
     };
-    recording.replay(&collect::all_groups(), |moment| match moment {
+    recording.replay(&all_groups(), |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
             follower.tick(tick, &mut each);

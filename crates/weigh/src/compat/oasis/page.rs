@@ -3,15 +3,15 @@
 //! What is said of a tool as a whole is the summary's, which has also those that no look
 //! at everybody found; samples, means and the busiest row are of the rows of the table.
 
-use crate::catalog::FigureId;
 use std::fmt;
 use std::path::Path;
 
 use super::CSV;
 use super::rows::{OfTool, Rows};
+use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::{Summary, Tool};
-use crate::words::{markdown, printable};
+use crate::text::{markdown, printable};
 
 /// The report of a run.
 pub(super) struct Page<'a> {

@@ -1,9 +1,9 @@
 //! Their files, of runs whose truth is written down beside them.
 
 use super::*;
-use crate::collect::process::{Doing, ProcessState};
+use crate::catalog::metrics::{Doing, ProcessState};
 use crate::export::tests::small_machine;
-use crate::sample::{Entity, ProcessId, Tick};
+use crate::model::{Entity, ProcessId, Tick};
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, sizes, threads};
 
 /// A script that starts a tool half a second before the second look finds it.

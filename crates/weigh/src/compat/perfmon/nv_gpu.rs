@@ -22,15 +22,13 @@ use super::json::Json;
 use super::rows::Rows;
 use super::seconds::Seconds;
 use super::sections::Sections;
-use crate::catalog::Scope;
-use crate::collect;
-use crate::collect::gpu::{
-    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, name_there,
-};
+use crate::catalog::metrics::gpu::name_there;
+use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use crate::catalog::{Scope, all_groups};
 use crate::compat::python::Value;
 use crate::export::Error;
+use crate::model::{Entity, Gpu, Name, Table};
 use crate::record::{Event, Moment, Recording};
-use crate::sample::{Entity, Gpu, Name, Table};
 
 /// One look at a card.
 struct Look {
@@ -182,7 +180,7 @@ impl Cards {
             rows: BTreeMap::new(),
         };
         let mut written = Ok(());
-        recording.replay(&collect::all_groups(), |moment| {
+        recording.replay(&all_groups(), |moment| {
             if let Moment::Tick(tick) = moment
                 && let Some(table) = tick.table(Scope::Gpu)
                 && written.is_ok()

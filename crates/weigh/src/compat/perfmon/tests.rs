@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::collect::gpu::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
+use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::export::tests::small_machine;
+use crate::model::{Entity, Gpu, Name, Tick};
 use crate::record::Event;
-use crate::sample::{Entity, Gpu, Name, Tick};
 use crate::testing::FakeRun;
 
 fn met(run: &mut FakeRun, name: &str) {

@@ -3,17 +3,15 @@
 //! Nothing is counted twice: of network devices the hardware, of energies each domain by
 //! itself. A device that comes late or begins again adds nothing until it was seen twice.
 
-use crate::catalog::{Scope, Unit};
-use crate::collect::energy::DomainEnergy;
-use crate::collect::infiniband::PortTraffic;
-use crate::collect::network::{self, Traffic};
-use crate::collect::{self};
+use crate::catalog::metrics::{DomainEnergy, NetworkTraffic, PortTraffic};
+use crate::catalog::{Scope, Unit, all_groups};
+use crate::model::devices::summed_nics;
+use crate::model::{Entity, Table};
 use crate::plot::chart::{Chart, Form, Scale, Series, Timeline};
 use crate::plot::steps::Steps;
 use crate::plot::timeline::Times;
 use crate::plot::window::Window;
 use crate::record::{Error, Moment, Recording};
-use crate::sample::{Entity, Table};
 
 /// A counter of the devices of a tick.
 type Counters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
@@ -59,8 +57,8 @@ pub(super) const WANTED: [Wanted; 12] = [
     }),
 ];
 
-fn nics(table: &Table, of: fn(&Traffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
-    network::summed(table).map(|(who, row)| (who, of(&row).map(|count| count as f64))).collect()
+fn nics(table: &Table, of: fn(&NetworkTraffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
+    summed_nics(table).map(|(who, row)| (who, of(&row).map(|count| count as f64))).collect()
 }
 
 fn ports(table: &Table, of: fn(&PortTraffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
@@ -132,7 +130,7 @@ impl Total {
 pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
     let mut totals: Vec<Total> = WANTED.iter().map(Total::of).collect();
     let mut times = Times::default();
-    recording.replay(&collect::all_groups(), |moment| match moment {
+    recording.replay(&all_groups(), |moment| match moment {
         Moment::Event(entry) => times.event(entry),
         Moment::Tick(tick) => {
             let at = tick.at.as_secs_f64();
@@ -153,7 +151,7 @@ pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
 mod tests {
     use super::*;
     use crate::catalog::Row;
-    use crate::sample::{Name, Tick};
+    use crate::model::{Name, Tick};
 
     #[test]
     fn domains_of_one_kind_are_added_up_and_who_comes_late_brings_no_burst() {

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use super::CPU;
-use crate::collect::cpu::NodeCpu;
+use crate::catalog::metrics::NodeCpu;
 use crate::compat::pace::{Pace, SHORTEST};
 
 /// Parts of all CPU time there was between two looks.

@@ -21,11 +21,12 @@ mod tests;
 
 use std::path::Path;
 
+use crate::catalog::all_groups;
+
 pub use resources::{ResourceSummary, resources};
 
 use super::pace::Pace;
 use crate::catalog::Scope;
-use crate::collect;
 use crate::destination::{Destination, Lines};
 use crate::export::{Error, Exported, unfinished, unix_nanoseconds};
 use crate::record::{Moment, Recording, files};
@@ -91,7 +92,7 @@ fn track(
         let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
         table.line(&format!("{time},{user:.1},{idle:.1}"))
     };
-    recording.replay(&collect::all_groups(), |moment| match moment {
+    recording.replay(&all_groups(), |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
             if written.is_err() {

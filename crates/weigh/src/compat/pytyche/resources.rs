@@ -7,10 +7,8 @@
 //! their rows are of all GPUs. GPUs that the run could not use are not among them here.
 
 use super::cpu;
-use crate::catalog::Scope;
-use crate::collect;
-use crate::collect::cpu::NodeCpu;
-use crate::collect::gpu::is_expected;
+use crate::catalog::metrics::NodeCpu;
+use crate::catalog::{Scope, all_groups};
 use crate::compat::python::{Value, rounded};
 use crate::record::{self, Moment, Recording};
 use crate::summary::{Accumulator, Gpu};
@@ -88,7 +86,7 @@ impl ResourceSummary {
 pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error> {
     let mut accumulator = Accumulator::of(recording);
     let mut looks: Option<[NodeCpu; 2]> = None;
-    recording.replay(&collect::all_groups(), |moment| match moment {
+    recording.replay(&all_groups(), |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
             let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
@@ -104,6 +102,6 @@ pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error
     Ok(ResourceSummary {
         cpu_usr_mean_pct: shares.map(|shares| 100.0 * shares.user),
         cpu_idle_mean_pct: shares.map(|shares| 100.0 * shares.idle),
-        ..ResourceSummary::of_gpus(summary.gpus.iter().filter(|gpu| is_expected(&gpu.is)))
+        ..ResourceSummary::of_gpus(summary.gpus.iter().filter(|gpu| gpu.is.is_expected()))
     })
 }

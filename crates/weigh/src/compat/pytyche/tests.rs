@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use super::cpu::{Row, Shares, shares};
 use super::*;
-use crate::collect::SOURCES;
-use crate::collect::cpu::NodeCpu;
+use crate::catalog::SourceId;
+use crate::catalog::metrics::NodeCpu;
+use crate::collect::provider;
 use crate::export::tests::small_machine;
 use crate::host::fake::FakeHost;
-use crate::host::wait::{End, Usage};
+use crate::model::settings::Settings;
+use crate::model::{End, Entity, Tick, Usage};
 use crate::record::Event;
-use crate::sample::{Entity, Tick};
-use crate::settings::Settings;
 use crate::testing::{FakeRun, MAIN};
 
 /// A look at a machine whose `/proc/stat` begins with these columns.
 pub(super) fn machine(tick: &mut Tick, columns: &str) {
     let fake = FakeHost::new().proc("stat", &format!("cpu  {columns}\n"));
-    let cpu = SOURCES.iter().find(|source| source.name == "cpu").unwrap();
+    let cpu = provider(SourceId::Cpu).unwrap();
     cpu.collector.unwrap()(&Settings::default()).sample(&fake.host(), tick).unwrap();
 }
 

@@ -10,78 +10,10 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::look::{Look, text};
 use crate::host::patience::within;
+use crate::model::hardware::{HardwareGpu, HardwareNic, HardwarePort};
 use crate::parse::attribute;
-
-/// A graphics processor.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Gpu {
-    /// Where it is plugged in: `0000:3b:00.0`.
-    pub bus: Option<String>,
-    /// Who made it.
-    pub vendor: Option<String>,
-    /// What it is called; null where only its number is known.
-    pub name: Option<String>,
-    /// Vendor and device by their numbers on the bus: `10DE:20B5`.
-    pub pci_id: Option<String>,
-    /// The driver that runs it.
-    pub driver: Option<String>,
-    /// The version of that driver; null for drivers that are part of the kernel.
-    pub driver_version: Option<String>,
-    /// Its firmware.
-    pub firmware: Option<String>,
-    /// Its own memory.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Gpu {
-    /// What it is called, as far as that is known.
-    pub fn called(&self) -> String {
-        let numbered = || match (&self.vendor, &self.pci_id) {
-            (Some(vendor), Some(id)) => format!("{vendor} {id}"),
-            (one, other) => one.clone().or(other.clone()).unwrap_or_else(|| "unnamed".to_owned()),
-        };
-        self.name.clone().unwrap_or_else(numbered)
-    }
-}
-
-/// A network device that is hardware, or that a hypervisor gives out as such.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Nic {
-    /// Its name.
-    pub name: String,
-    /// The driver that runs it.
-    pub driver: Option<String>,
-    /// Vendor and device by their numbers on the bus.
-    pub pci_id: Option<String>,
-    /// Bits in a second; null while it is down, and for virtual ones.
-    pub speed_bits_per_second: Option<u64>,
-    /// The largest packet, in bytes.
-    pub mtu_bytes: Option<u64>,
-    /// `up`, `down` or `unknown`.
-    pub state: Option<String>,
-}
-
-/// A port of an InfiniBand, RoCE or Omni-Path adapter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Port {
-    /// Adapter and port: `mlx5_0/1`.
-    pub port: String,
-    /// The model of the adapter: `MT4123`.
-    pub adapter: Option<String>,
-    /// Its firmware.
-    pub firmware: Option<String>,
-    /// `InfiniBand` or `Ethernet`.
-    pub link_layer: Option<String>,
-    /// Bits in a second.
-    pub rate_bits_per_second: Option<u64>,
-    /// `ACTIVE`, `DOWN` and others.
-    pub state: Option<String>,
-}
 
 /// Drivers of cards that only show a console.
 const CONSOLES: &[&str] = &[
@@ -101,7 +33,7 @@ const NVIDIA: &str = "proc/driver/nvidia/gpus";
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The graphics processors.
-pub(super) fn gpus(look: &mut Look<'_>) -> Vec<Gpu> {
+pub(super) fn gpus(look: &mut Look<'_>) -> Vec<HardwareGpu> {
     let mut found = nvidia(look);
     let is_card = |name: &&String| {
         let number = name.strip_prefix("card").unwrap_or_default();
@@ -123,7 +55,7 @@ pub(super) fn gpus(look: &mut Look<'_>) -> Vec<Gpu> {
             known.pci_id = pci_id;
             continue;
         }
-        found.push(Gpu {
+        found.push(HardwareGpu {
             vendor: pci_id.as_deref().and_then(vendor).map(str::to_owned),
             bus,
             pci_id,
@@ -143,7 +75,7 @@ pub(super) fn gpus(look: &mut Look<'_>) -> Vec<Gpu> {
 }
 
 /// NVIDIA's cards. The driver itself writes what these files say, and may hang.
-fn nvidia(look: &mut Look<'_>) -> Vec<Gpu> {
+fn nvidia(look: &mut Look<'_>) -> Vec<HardwareGpu> {
     let cards = look.names(NVIDIA);
     if cards.is_empty() {
         return Vec::new();
@@ -156,7 +88,7 @@ fn nvidia(look: &mut Look<'_>) -> Vec<Gpu> {
     })
 }
 
-fn of_nvidia(look: &mut Look<'_>, cards: &[String]) -> Vec<Gpu> {
+fn of_nvidia(look: &mut Look<'_>, cards: &[String]) -> Vec<HardwareGpu> {
     // NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 …
     let version = look.find("proc/driver/nvidia/version", |bytes| {
         let line = attribute::valued(bytes, "NVRM version:").unwrap_or_default();
@@ -171,14 +103,14 @@ fn of_nvidia(look: &mut Look<'_>, cards: &[String]) -> Vec<Gpu> {
         let file = format!("{NVIDIA}/{card}/information");
         let Some(card) = look.find(&file, |bytes| {
             let said = |key| attribute::valued(bytes, key).map(str::to_owned);
-            Ok(Gpu {
+            Ok(HardwareGpu {
                 bus: said("Bus Location:"),
                 vendor: Some("NVIDIA".to_owned()),
                 name: said("Model:"),
                 driver: Some("nvidia".to_owned()),
                 driver_version: version.clone(),
                 firmware: said("Video BIOS:").filter(|bios| !bios.contains('?')),
-                ..Gpu::default()
+                ..HardwareGpu::default()
             })
         }) else {
             continue;
@@ -198,7 +130,7 @@ fn vendor(pci_id: &str) -> Option<&'static str> {
 }
 
 /// The network devices that are hardware: bridges, bonds and the loopback are made by the kernel.
-pub(super) fn nics(look: &mut Look<'_>) -> Vec<Nic> {
+pub(super) fn nics(look: &mut Look<'_>) -> Vec<HardwareNic> {
     let mut found = Vec::new();
     for name in look.names("sys/class/net") {
         let file = |file: &str| format!("sys/class/net/{name}/{file}");
@@ -210,7 +142,7 @@ pub(super) fn nics(look: &mut Look<'_>) -> Vec<Nic> {
         };
         let megabits = look.find(&file("speed"), attribute::signed);
         let megabits = megabits.and_then(|speed| u64::try_from(speed).ok());
-        found.push(Nic {
+        found.push(HardwareNic {
             driver,
             pci_id,
             speed_bits_per_second: megabits.and_then(|speed| speed.checked_mul(1_000_000)),
@@ -227,7 +159,7 @@ pub(super) fn nics(look: &mut Look<'_>) -> Vec<Nic> {
 }
 
 /// The ports of InfiniBand, RoCE and Omni-Path adapters.
-pub(super) fn ports(look: &mut Look<'_>) -> Vec<Port> {
+pub(super) fn ports(look: &mut Look<'_>) -> Vec<HardwarePort> {
     const ADAPTERS: &str = "sys/class/infiniband";
     let mut found = Vec::new();
     for adapter in look.names(ADAPTERS) {
@@ -235,7 +167,7 @@ pub(super) fn ports(look: &mut Look<'_>) -> Vec<Port> {
         let firmware = look.find(&format!("{ADAPTERS}/{adapter}/fw_ver"), text);
         for port in look.names(&format!("{ADAPTERS}/{adapter}/ports")) {
             let file = |file: &str| format!("{ADAPTERS}/{adapter}/ports/{port}/{file}");
-            found.push(Port {
+            found.push(HardwarePort {
                 port: format!("{adapter}/{port}"),
                 adapter: model.clone(),
                 firmware: firmware.clone(),

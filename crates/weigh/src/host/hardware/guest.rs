@@ -10,26 +10,10 @@
 
 use std::ffi::OsString;
 
-use serde::{Deserialize, Serialize};
-
 use super::look::{Look, text};
 use crate::host::environment;
+use crate::model::hardware::Stated;
 use crate::parse::{cgroup, cpuinfo};
-
-/// What something is, and where that is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
-    /// Its name in small letters: `kvm`, `docker`; `none` for bare metal.
-    pub name: String,
-    /// The file, flag or variable that says so.
-    pub told_by: String,
-}
-
-impl Told {
-    fn by(told_by: &str, name: &str) -> Told {
-        Told { name: name.to_owned(), told_by: told_by.to_owned() }
-    }
-}
 
 /// What cannot be read from files: it is of the machine on which weigh runs.
 #[derive(Debug, Clone, Copy)]
@@ -89,10 +73,10 @@ const FIRMWARES: &[(&str, &str)] = &[
 ];
 
 /// The virtual machine this is, or `none`.
-pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Told, String> {
+pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
     let release = look.find("proc/sys/kernel/osrelease", text).unwrap_or_default();
     if release.contains("WSL") || release.contains("Microsoft") || release.contains("microsoft") {
-        return Ok(Told::by("/proc/sys/kernel/osrelease", "wsl"));
+        return Ok(Stated::by("/proc/sys/kernel/osrelease", "wsl"));
     }
     let (is_uml, is_x86, is_guest) = look.read("proc/cpuinfo", |bytes| {
         let cpu = cpuinfo::parse(bytes)?;
@@ -100,16 +84,16 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Told, S
         Ok((is_uml, cpu.family.is_some() && !is_uml, cpu.has_flag("hypervisor")))
     })?;
     if is_uml {
-        return Ok(Told::by("/proc/cpuinfo", "uml"));
+        return Ok(Stated::by("/proc/cpuinfo", "uml"));
     }
     if let Some(told) = firmware(look) {
         return Ok(told);
     }
     if let Some(kind) = look.find("sys/hypervisor/type", text) {
-        return Ok(Told::by("/sys/hypervisor/type", &kind));
+        return Ok(Stated::by("/sys/hypervisor/type", &kind));
     }
     match (is_x86, is_guest) {
-        (true, false) => Ok(Told::by("no flag hypervisor in /proc/cpuinfo", "none")),
+        (true, false) => Ok(Stated::by("no flag hypervisor in /proc/cpuinfo", "none")),
         (true, true) => by_signature((live.signature)()).ok_or_else(|| {
             "it is a virtual machine (flag hypervisor in /proc/cpuinfo), and nothing says whose"
                 .to_owned()
@@ -118,31 +102,31 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Told, S
     }
 }
 
-fn firmware(look: &mut Look<'_>) -> Option<Told> {
+fn firmware(look: &mut Look<'_>) -> Option<Stated> {
     let file = |name: &str| format!("sys/class/dmi/id/{name}");
     let product = look.find(&file("product_name"), text);
     // EC2 has machines of metal, whose firmware says EC2 as well.
     if product.as_deref().is_some_and(|product| product.ends_with(".metal")) {
-        return Some(Told::by("/sys/class/dmi/id/product_name", "none"));
+        return Some(Stated::by("/sys/class/dmi/id/product_name", "none"));
     }
     let vendor = look.find(&file("sys_vendor"), text);
     if vendor.as_deref() == Some("Microsoft Corporation")
         && product.as_deref() == Some("Virtual Machine")
     {
-        return Some(Told::by("/sys/class/dmi/id/product_name", "hyper-v"));
+        return Some(Stated::by("/sys/class/dmi/id/product_name", "hyper-v"));
     }
     let others = ["board_vendor", "bios_vendor"].map(|name| (name, look.find(&file(name), text)));
     let words = [("product_name", product), ("sys_vendor", vendor)].into_iter().chain(others);
     for (name, word) in words {
         let word = word.unwrap_or_default();
         if let Some((_, whose)) = FIRMWARES.iter().find(|(known, _)| word.starts_with(known)) {
-            return Some(Told::by(&format!("/{}", file(name)), whose));
+            return Some(Stated::by(&format!("/{}", file(name)), whose));
         }
     }
     None
 }
 
-fn by_signature(letters: Option<[u8; 12]>) -> Option<Told> {
+fn by_signature(letters: Option<[u8; 12]>) -> Option<Stated> {
     let name = match &letters? {
         b"KVMKVMKVM\0\0\0" | b"Linux KVM Hv" => "kvm",
         b"TCGTCGTCGTCG" => "qemu",
@@ -155,7 +139,7 @@ fn by_signature(letters: Option<[u8; 12]>) -> Option<Told> {
         b"ACRNACRNACRN" => "acrn",
         _ => return None,
     };
-    Some(Told::by("CPUID", name))
+    Some(Stated::by("CPUID", name))
 }
 
 /// Marks that engines leave in a container's file system.
@@ -173,30 +157,30 @@ const GROUPS: &[(&str, &str)] = &[
 ];
 
 /// The container this is, where anything says so.
-pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Told, String> {
+pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
     let is_set = |name: &str| (live.variable)(name).is_some_and(|value| !value.is_empty());
     for name in ["APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"] {
         if is_set(name) {
-            return Ok(Told::by(&format!("${name}"), "apptainer"));
+            return Ok(Stated::by(&format!("${name}"), "apptainer"));
         }
     }
     // systemd's word for it, set by nspawn, podman, lxc and others.
     let plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let said = (live.variable)("container").and_then(|value| value.into_string().ok());
     if let Some(name) = said.filter(|name| !name.is_empty()).filter(plain) {
-        return Ok(Told::by("$container", &name));
+        return Ok(Stated::by("$container", &name));
     }
     if let Some(name) = look.find("run/systemd/container", text).filter(plain) {
-        return Ok(Told::by("/run/systemd/container", &name));
+        return Ok(Stated::by("/run/systemd/container", &name));
     }
     if let Some((mark, name)) = MARKS.iter().find(|(mark, _)| look.has(mark)) {
-        return Ok(Told::by(&format!("/{mark}"), name));
+        return Ok(Stated::by(&format!("/{mark}"), name));
     }
     if let Some(name) = look.find("proc/self/cgroup", |bytes| Ok(by_group(bytes))).flatten() {
-        return Ok(Told::by("/proc/self/cgroup", name));
+        return Ok(Stated::by("/proc/self/cgroup", name));
     }
     if is_set("KUBERNETES_SERVICE_HOST") {
-        return Ok(Told::by("$KUBERNETES_SERVICE_HOST", "kubernetes"));
+        return Ok(Stated::by("$KUBERNETES_SERVICE_HOST", "kubernetes"));
     }
     Err("nothing says that this is one".to_owned())
 }

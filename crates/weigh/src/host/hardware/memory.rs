@@ -4,53 +4,18 @@
 //! `/sys/kernel/mm`, readable by every user. A machine without NUMA has one node, or none where the
 //! kernel was built so. ARM machines without ACPI tables and many virtual machines name no caches.
 
-use serde::{Deserialize, Serialize};
-
 use super::look::{CPU, Look, text};
 use super::processor::{covered, cpu_numbers};
+use crate::model::hardware::{CpuCache, HardwareMemory, NumaNode};
 use crate::parse::{Malformed, attribute, meminfo};
-
-/// One kind of cache.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cache {
-    /// As people call it: `L1d`, `L1i`, `L2`, `L3`.
-    pub name: String,
-    /// The size of one.
-    pub size_bytes: u64,
-    /// How many of this size there are.
-    pub instances: u32,
-}
-
-/// One memory node.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NumaNode {
-    /// Its number.
-    pub node: u32,
-    /// Its CPUs, as the kernel lists them; null for memory without CPUs.
-    pub cpus: Option<String>,
-    /// Its memory.
-    pub memory_bytes: Option<u64>,
-}
-
-/// The memory of the whole machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Memory {
-    /// What the kernel can give out.
-    pub total_bytes: Option<u64>,
-    /// Swap space.
-    pub swap_bytes: Option<u64>,
-    /// When memory comes in huge pages unasked: `always`, `madvise` or `never`.
-    pub transparent_huge_pages: Option<String>,
-}
 
 /// The caches, each kind once: those of one name may have several sizes, as small and large cores
 /// have theirs.
-pub(super) fn caches(look: &mut Look<'_>) -> Vec<Cache> {
+pub(super) fn caches(look: &mut Look<'_>) -> Vec<CpuCache> {
     let online = look.read("sys/devices/system/cpu/online", cpu_numbers).unwrap_or_default();
     let Some(first) = online.first() else { return Vec::new() };
     let indices = look.names(&format!("{CPU}{first}/cache"));
-    let mut caches: Vec<Cache> = Vec::new();
+    let mut caches: Vec<CpuCache> = Vec::new();
     for index in indices.iter().filter(|name| name.starts_with("index")) {
         let file = |cpu: u32, name: &str| format!("{CPU}{cpu}/cache/{index}/{name}");
         let level = look.find(&file(*first, "level"), attribute::number);
@@ -70,11 +35,11 @@ pub(super) fn caches(look: &mut Look<'_>) -> Vec<Cache> {
             let Some(size) = look.find(&file(*cpu, "size"), attribute::cache_size) else {
                 continue;
             };
-            let is_same = |cache: &&mut Cache| cache.name == name && cache.size_bytes == size;
+            let is_same = |cache: &&mut CpuCache| cache.name == name && cache.size_bytes == size;
             match caches.iter_mut().find(is_same) {
                 Some(cache) => cache.instances += 1,
                 None => {
-                    caches.push(Cache { name: name.clone(), size_bytes: size, instances: 1 });
+                    caches.push(CpuCache { name: name.clone(), size_bytes: size, instances: 1 });
                 }
             }
         }
@@ -102,13 +67,13 @@ pub(super) fn numa_nodes(look: &mut Look<'_>) -> Vec<NumaNode> {
 /// The list of the nodes there are, in the form of a list of CPUs.
 pub(super) const NODES_ONLINE: &str = "sys/devices/system/node/online";
 
-impl Memory {
-    pub(super) fn of(look: &mut Look<'_>) -> Memory {
+impl HardwareMemory {
+    pub(super) fn of(look: &mut Look<'_>) -> HardwareMemory {
         let memory = look.read("proc/meminfo", meminfo::parse);
         let swap = memory.clone().and_then(|memory| {
             memory.swap_total.ok_or_else(|| "/proc/meminfo names no swap".to_owned())
         });
-        Memory {
+        HardwareMemory {
             total_bytes: look.known("memory.total_bytes", memory.map(|memory| memory.total)),
             swap_bytes: look.known("memory.swap_bytes", swap),
             transparent_huge_pages: look.ask(

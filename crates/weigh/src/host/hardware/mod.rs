@@ -16,61 +16,11 @@ pub mod surroundings;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use super::Dir;
+use crate::model::hardware::{Distribution, Hardware, HardwareMemory, Processor};
 use crate::parse::{Malformed, os_release};
-pub use devices::{Gpu, Nic, Port};
-pub use guest::{Live, Told};
+pub use guest::Live;
 use look::{Look, text};
-pub use memory::{Cache, Memory, NumaNode};
-pub use processor::Processor;
-
-/// What a machine is made of. What is not known is null or an empty list, and `missing` says why.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Hardware {
-    /// The processors.
-    pub cpu: Processor,
-    /// The caches.
-    pub caches: Vec<Cache>,
-    /// The memory nodes.
-    pub numa_nodes: Vec<NumaNode>,
-    /// The memory.
-    pub memory: Memory,
-    /// The running kernel: `6.1.0-18-amd64`.
-    pub kernel: Option<String>,
-    /// When and how it was built.
-    pub kernel_build: Option<String>,
-    /// The distribution.
-    pub distribution: Option<Distribution>,
-    /// The virtual machine it is; `none` for bare metal.
-    pub virtual_machine: Option<Told>,
-    /// The container weigh is in; null when nothing says that it is in one.
-    pub container: Option<Told>,
-    /// The graphics processors.
-    pub gpus: Vec<Gpu>,
-    /// The network devices that are hardware.
-    pub network: Vec<Nic>,
-    /// The ports of InfiniBand, RoCE and Omni-Path adapters.
-    pub infiniband: Vec<Port>,
-    /// Why something is not known, by its key.
-    pub missing: BTreeMap<String, String>,
-}
-
-/// The distribution; in a container, that of its image.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Distribution {
-    /// For people: `Debian GNU/Linux 12 (bookworm)`.
-    pub name: Option<String>,
-    /// For programs: `debian`.
-    pub id: Option<String>,
-    /// Its release: `12`.
-    pub version: Option<String>,
-}
 
 impl Hardware {
     /// Looks at the machine whose file system begins here.
@@ -79,7 +29,7 @@ impl Hardware {
         let cpu = Processor::of(look);
         let caches = memory::caches(look);
         let numa_nodes = memory::numa_nodes(look);
-        let memory = Memory::of(look);
+        let memory = HardwareMemory::of(look);
         let kernel = look.ask("kernel", "proc/sys/kernel/osrelease", text);
         let kernel_build = look.ask("kernel_build", "proc/sys/kernel/version", text);
         // The second is where the first points to, unless an image has removed it.

@@ -7,63 +7,10 @@
 //! A machine has hundreds of CPUs, so nothing is asked of a CPU that another has answered for: the
 //! list of a core names its threads, the list of a socket its cores.
 
-use serde::{Deserialize, Serialize};
-
 use super::look::{CPU, Look, kilohertz, text};
 use super::microarchitecture;
+use crate::model::hardware::Processor;
 use crate::parse::{Malformed, attribute, cpuinfo, cpulist};
-
-/// The processors of a machine. What is not known is null, and `missing` says why.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Processor {
-    /// Who made it, as it says itself: `GenuineIntel`, `AuthenticAMD`, `ARM`.
-    pub vendor: Option<String>,
-    /// What it is called for people.
-    pub model_name: Option<String>,
-    /// What archspec calls its design: `zen3`, `cascadelake`, `neoverse_n1`.
-    pub microarchitecture: Option<String>,
-    /// Its family, on x86.
-    pub family: Option<u32>,
-    /// Its model in the family; on ARM its part.
-    pub model: Option<u32>,
-    /// Its stepping; on ARM variant and revision, as in `r3p1`.
-    pub stepping: Option<String>,
-    /// The microcode that is loaded, on x86.
-    pub microcode: Option<String>,
-    /// What the kernel counted at boot; says nothing of its speed.
-    pub bogomips: Option<f64>,
-    /// CPUs that are online, as the kernel lists them: `0-63`.
-    pub online: Option<String>,
-    /// CPUs that are online.
-    pub cpus: Option<u32>,
-    /// Sockets.
-    pub sockets: Option<u32>,
-    /// Cores of all sockets.
-    pub cores: Option<u32>,
-    /// Cores in each socket; null where sockets differ.
-    pub cores_per_socket: Option<u32>,
-    /// Threads of each core; null where cores differ.
-    pub threads_per_core: Option<u32>,
-    /// Whether cores run several threads at once (SMT, Hyper-Threading).
-    pub smt_active: Option<bool>,
-    /// What the kernel was told about that: `on`, `off`, `forceoff`, `notsupported`.
-    pub smt_control: Option<String>,
-    /// The lowest frequency that a CPU may have.
-    pub frequency_min_hertz: Option<u64>,
-    /// The highest frequency that a CPU may have, boost included.
-    pub frequency_max_hertz: Option<u64>,
-    /// The frequency it has without boost.
-    pub frequency_base_hertz: Option<u64>,
-    /// Who decides on the frequency (`performance`, `schedutil`), each once.
-    pub governors: Vec<String>,
-    /// The driver that sets it.
-    pub frequency_driver: Option<String>,
-    /// What is preferred, speed or saving, where the processor itself decides.
-    pub energy_preference: Option<String>,
-    /// Whether it may be faster than its base frequency for a while.
-    pub boost: Option<bool>,
-}
 
 impl Processor {
     pub(super) fn of(look: &mut Look<'_>) -> Processor {

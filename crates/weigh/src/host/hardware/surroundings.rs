@@ -9,55 +9,14 @@
 //! made like one are counted and not kept. Modules of the kernel are left out: a user cannot load
 //! them, and those that matter are the drivers in [`Hardware`](super::Hardware).
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-
-use serde::{Deserialize, Serialize};
 
 use super::look::Look;
 use super::memory::NODES_ONLINE;
 use super::processor::cpu_numbers;
 use crate::host::Dir;
+use crate::model::hardware::{LimitRange, Surroundings};
 use crate::parse::{Malformed, attribute, limits};
-
-/// What a run was allowed. What is not known is null, and `missing` says why.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Surroundings {
-    /// Limits on a process, by the kernel's names: `Max open files`.
-    pub limits: BTreeMap<String, Bounds>,
-    /// CPUs it may run on, as the kernel lists them.
-    pub cpus_allowed: Option<String>,
-    /// Memory nodes it may have memory of.
-    pub memory_nodes_allowed: Option<String>,
-    /// How far each memory node is from each, in the order of `hardware.numa_nodes`; 10 is itself.
-    pub numa_distances: Vec<Vec<u64>>,
-    /// Whether the kernel moves memory to where it is used.
-    pub numa_balancing: Option<u64>,
-    /// How addresses are made random: 0 is not at all, 2 is wholly.
-    pub address_randomization: Option<u64>,
-    /// How memory is promised: 0 by a guess, 1 always, 2 never more than there is.
-    pub memory_overcommit: Option<u64>,
-    /// How eagerly the kernel swaps.
-    pub swappiness: Option<u64>,
-    /// Environment modules that were loaded; null where there is no such thing.
-    pub modules: Option<Vec<String>>,
-    /// Names in that list that are not made like a module's, and are not kept.
-    pub modules_left_out: u64,
-    /// Why something is not known, by its key.
-    pub missing: BTreeMap<String, String>,
-}
-
-/// Between what and what a limit may be; null is no limit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// What holds.
-    pub soft: Option<u64>,
-    /// What it may be raised to.
-    pub hard: Option<u64>,
-    /// What it is counted in; null is a plain number.
-    pub unit: Option<String>,
-}
 
 impl Surroundings {
     /// What a process is allowed: this one, a given one, or nobody in particular.
@@ -97,7 +56,7 @@ impl Surroundings {
         let limits = look.ask("limits", &format!("proc/{process}/limits"), |bytes| {
             let each = limits::parse(bytes)?.into_iter().map(|limit| {
                 let unit = limit.unit.map(str::to_owned);
-                (limit.name.to_owned(), Bounds { soft: limit.soft, hard: limit.hard, unit })
+                (limit.name.to_owned(), LimitRange { soft: limit.soft, hard: limit.hard, unit })
             });
             Ok(each.collect())
         });
@@ -172,7 +131,7 @@ mod tests {
             .sys("devices/system/node/node0/distance", "10 21\n")
             .sys("devices/system/node/node1/distance", "21 10\n");
         let found = Surroundings::of(&fake.host().root, Whose::Process(77), loaded);
-        let files = Bounds { soft: Some(1024), hard: None, unit: Some("files".to_owned()) };
+        let files = LimitRange { soft: Some(1024), hard: None, unit: Some("files".to_owned()) };
         assert_eq!(found.limits["Max open files"], files);
         assert_eq!(found.cpus_allowed.as_deref(), Some("0-3"));
         assert_eq!(found.memory_nodes_allowed.as_deref(), Some("0"));

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FileType, Mode};
 
-use super::surroundings::{Surroundings, Whose};
+use super::surroundings::Whose;
 use super::*;
 use crate::collect::golden::{assert_golden, machines, read};
 use crate::host::fake::FakeHost;
+use crate::model::hardware::{Hardware, Processor, Surroundings};
 use crate::report::hardware::text as page;
 use crate::report::text::Style;
 

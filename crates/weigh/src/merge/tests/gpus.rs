@@ -1,9 +1,9 @@
 //! GPUs of several recordings: those of each machine apart, and one that several saw once.
 
 use super::*;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare};
-use crate::collect::process::ProcessMemory;
-use crate::sample::{Gpu, Name};
+use crate::catalog::all_groups;
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare, ProcessMemory};
+use crate::model::{End, Gpu, Name};
 
 /// A GPU at one look: how busy it is, and what was counted until then.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     assert_eq!(pids.collect::<Vec<_>>(), ["10", "2:10"], "equal pids stay apart");
     // Whoever has no row is gone to readers: in each round all have one.
     let mut rounds = Vec::new();
-    let replayed = recording.replay(&collect::all_groups(), |moment| {
+    let replayed = recording.replay(&all_groups(), |moment| {
         let Moment::Tick(tick) = moment else { return };
         let rows = |scope| tick.table(scope).map_or(0, |table| table.len());
         if rows(Scope::Own) > 0 {
@@ -216,9 +216,9 @@ fn merging_in_steps_keeps_gpus_apart_as_merging_at_once_does() {
         .map(|(name, setting, uuid)| trains(directory.path(), name, setting, Some(uuid)));
     let (at_once, _) = merged(directory.path(), &all);
     let path = directory.path().join("two");
-    merge(&all[..2], Some(&path), None, |_| {}).unwrap();
+    merge(&all[..2], Some(&path), None, NOW, |_| {}).unwrap();
     let steps = [Recording::open(&path).unwrap(), Recording::open(all[2].directory()).unwrap()];
-    let steps = merge(&steps, Some(&directory.path().join("three")), None, |_| {}).unwrap();
+    let steps = merge(&steps, Some(&directory.path().join("three")), None, NOW, |_| {}).unwrap();
     assert_eq!(names(&steps.summary), names(&at_once));
     assert_eq!(names(&at_once)[2], ("node-c/nvidia0", Some("node-c")));
     for name in ["gpu_energy_joules", "gpu_memory_peak_bytes", "gpus_busy_mean"] {

@@ -3,7 +3,7 @@
 use super::pen::{Pen, width_of};
 use super::{Frame, LETTERS};
 use crate::plot::chart::{Chart, Form, Timeline};
-use crate::words::{printable, shortened};
+use crate::text::{printable, shortened};
 
 /// The height of a row of names.
 pub(super) const ROW: f64 = 14.0;

@@ -3,7 +3,7 @@
 use super::heat;
 use super::pen::{Pen, width_of};
 use crate::plot::chart::{Chart, Form, Series};
-use crate::words::{printable, shortened};
+use crate::text::{printable, shortened};
 
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 18.0;

@@ -3,7 +3,7 @@
 use super::Frame;
 use super::pen::Pen;
 use crate::plot::chart::{Chart, Series};
-use crate::words::shortened_inside;
+use crate::text::shortened_inside;
 
 const CIVIDIS: [[f64; 3]; 6] = [
     [0.0, 32.0, 77.0],

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::words;
+use crate::text;
 
 /// A picture that is being written.
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ impl Trail {
 /// Words as SVG takes them, in elements and in attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in words::printable(text).chars() {
+    for letter in text::printable(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

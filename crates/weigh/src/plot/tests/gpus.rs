@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::catalog::Row;
-use crate::collect::gpu::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle};
-use crate::sample::Name;
+use crate::catalog::metrics::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::model::Name;
 use crate::testing::GIB;
 
 /// When ticks are, and how old what they find is: the third finds the second's reading again.

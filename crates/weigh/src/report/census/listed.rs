@@ -4,7 +4,7 @@
 //! little for each that comes.
 
 use super::Process;
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 use crate::summary::tools::by_weight;
 
 /// Nobody reads a longer list of processes.

@@ -14,10 +14,9 @@ use std::collections::HashMap;
 use listed::Gone;
 
 use crate::catalog::Scope;
-use crate::collect::process::{ProcessIo, ProcessMemory};
-use crate::host::wait::{End, Usage};
+use crate::catalog::metrics::{ProcessIo, ProcessMemory};
+use crate::model::{End, Entity, ProcessId, Table, Tick, Usage};
 use crate::record::{Entry, Event, Manifest};
-use crate::sample::{Entity, ProcessId, Table, Tick};
 use crate::summary::main_exit::MainExit;
 use crate::summary::own_cpu::OwnCpu;
 

@@ -1,7 +1,7 @@
 //! Names and command lines as a table can hold them.
 
 use crate::report;
-use crate::words::shortened;
+use crate::text::shortened;
 
 /// Nobody reads a longer name or command line in a table.
 const LONGEST_NAME: usize = 60;

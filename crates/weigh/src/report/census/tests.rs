@@ -1,7 +1,8 @@
 //! Who took part, against runs whose truth is written down beside them.
 
 use super::*;
-use crate::collect::process::ProcessEvents;
+use crate::catalog::metrics::ProcessEvents;
+use crate::model::End;
 use crate::report::tests::{participants, read, work_hard};
 use crate::testing::{CHILD, MAIN, MIB, cpu, memory, usage};
 

@@ -1,9 +1,8 @@
 //! What is said in a few words: when and where, how it went, how full the machine was.
 
-use super::gpus;
-use super::{Advice, Bar, Fact, Head, Verdict};
+use super::{Advice, Bar, Fact, Head, Verdict, gpus};
 use crate::catalog::FigureId;
-use crate::host::signals;
+use crate::model::signal_name;
 use crate::quantity::{self, Units};
 use crate::record::events::Why;
 use crate::record::{Manifest, Target};
@@ -86,10 +85,10 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         after.push_str(&format!(" and was measured for {measured}"));
     }
     let end = match run.outcome() {
-        Outcome::Killed(number) => format!("Killed by {} after {after}", signals::name(number)),
+        Outcome::Killed(number) => format!("Killed by {} after {after}", signal_name(number)),
         Outcome::Stopped(libc::SIGINT) => format!("Interrupted (SIGINT) after {after}"),
         Outcome::Stopped(number) => {
-            let name = signals::name(number);
+            let name = signal_name(number);
             format!("Ended after {after} because its reader closed the pipe ({name})")
         }
         Outcome::Well => format!("Succeeded (exit 0) after {after}"),

@@ -4,11 +4,11 @@ use super::facts::value;
 use super::tables::{bytes, table};
 use super::{Bar, Cell, Column, Table};
 use crate::catalog::FigureId;
-use crate::collect::gpu::is_whole;
+use crate::catalog::metrics::gpu::is_whole;
+use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::report::gpus::are_told;
-use crate::sample::numbering;
 use crate::summary::{Gpu, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";

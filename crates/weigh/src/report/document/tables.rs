@@ -2,13 +2,11 @@
 
 use super::{Cell, Column, Table};
 use crate::catalog::FigureId;
-use crate::host::signals;
-use crate::host::wait::End;
+use crate::model::{End, numbering, signal_name};
 use crate::quantity::{self, Units};
 use crate::record::{Entry, Event};
 use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
-use crate::sample::numbering;
 use crate::summary::phases::Named;
 use crate::summary::{Method, Summary, Tool};
 
@@ -144,7 +142,7 @@ pub(super) fn processes(participants: &Participants, summary: &Summary, units: U
 fn end(end: Option<End>) -> Cell {
     let text = match end {
         Some(End::Code(code)) => format!("exit {code}"),
-        Some(End::Signal(number)) => signals::name(number),
+        Some(End::Signal(number)) => signal_name(number),
         None => "–".to_owned(),
     };
     Cell { text, number: end.map(|end| f64::from(end.exit_code())) }

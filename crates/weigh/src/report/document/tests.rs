@@ -3,13 +3,12 @@
 mod gpus;
 
 use super::*;
-use crate::collect::process::ProcessEvents;
-use crate::host::wait::End;
+use crate::catalog::metrics::ProcessEvents;
+use crate::model::{End, Entity, ProcessId};
 use crate::quantity::Units;
 use crate::record::Event;
 use crate::report::tests::{read, work_hard};
 use crate::report::text;
-use crate::sample::{Entity, ProcessId};
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory, usage};
 
 fn document(run: FakeRun) -> Document {

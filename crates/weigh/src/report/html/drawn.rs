@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::plot::Form;
 use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
-use crate::words::printable;
+use crate::text::printable;
 
 /// All charts of a page.
 #[derive(Debug, Default, Serialize)]

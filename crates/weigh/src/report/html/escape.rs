@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use askama::filters::{Escaper, Html};
 
-use crate::words::printable;
+use crate::text::printable;
 
 /// Text of a page: no markup, and no character that acts on what is around it.
 #[derive(Debug, Clone, Copy, Default)]

@@ -22,7 +22,7 @@ use crate::plot::svg::{self, Look};
 use crate::plot::{Chart, Form, Series};
 use crate::quantity;
 use crate::summary::Severity;
-use crate::words::shortened;
+use crate::text::shortened;
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -12,7 +12,7 @@ use krilla::text::{Font, GlyphId, KrillaGlyph};
 
 use super::Error;
 use super::style::Type;
-use crate::words::{printable, shortened_inside};
+use crate::text::{printable, shortened_inside};
 
 /// What stands for what has no glyph.
 const UNKNOWN: char = '\u{fffd}';

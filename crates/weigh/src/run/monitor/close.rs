@@ -8,7 +8,7 @@ use crate::host::cgroup::Group;
 use crate::host::child::Pause;
 use crate::host::own;
 use crate::host::own_group::OwnGroup;
-use crate::host::wait::End;
+use crate::model::End;
 use crate::parse::kernel_log;
 use crate::record::Event;
 use crate::record::events::{RunEnd, Victim};

@@ -20,17 +20,15 @@ use crate::collect::task_clock::RunClock;
 use crate::host::cgroup::Group;
 use crate::host::child::{self, Pause, Waiting};
 use crate::host::kernel_log::KernelLog;
-use crate::host::own;
 use crate::host::own_group::OwnGroup;
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Arrived, Signals};
-use crate::host::wait::{self, End, Usage};
-use crate::parse::io::Io;
+use crate::host::{own, wait};
+use crate::model::settings::Settings;
+use crate::model::{CHILD_SUBREAPER, End, Io, ProcessId, Usage};
 use crate::record::events::HelperUsage;
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
-use crate::sample::ProcessId;
-use crate::settings::Settings;
 pub(super) use reap::Inheritance;
 use start::Start;
 use words::Steps;
@@ -117,7 +115,7 @@ impl Monitor {
         self.loses_orphans = true;
         let why = "orphaned descendants (daemons) may be missing, in part or altogether";
         let why = format!("{why}: prctl(PR_SET_CHILD_SUBREAPER): {error}");
-        self.fault(own::CHILD_SUBREAPER, why);
+        self.fault(CHILD_SUBREAPER, why);
     }
 
     /// Has the recording say what the machine is made of.

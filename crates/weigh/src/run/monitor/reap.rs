@@ -4,11 +4,10 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::Monitor;
-use crate::host::wait::{self, Usage};
-use crate::host::{Host, ProcPath, out_of_memory, own, signals};
-use crate::parse::{self, io::Io};
+use crate::host::{Host, ProcPath, out_of_memory, own, signals, wait};
+use crate::model::{Io, ProcessId, Usage};
+use crate::parse;
 use crate::record::Event;
-use crate::sample::ProcessId;
 
 /// What this process had before the run: children and I/O that are not the run's.
 pub(in crate::run) struct Inheritance {

@@ -11,11 +11,11 @@
 use std::time::Duration;
 
 use super::{Monitor, Woken};
-use crate::collect::process::ProcessMemory;
+use crate::catalog::metrics::ProcessMemory;
 use crate::host::taskstats::Taskstats;
 use crate::host::{Host, Kept, ProcPath};
+use crate::model::Entity;
 use crate::parse;
-use crate::sample::Entity;
 
 /// How long after exec the mark is read: the second tick is due then.
 const STARTING: Duration = Duration::from_millis(5);

@@ -4,7 +4,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::figure::{Figure, Method};
 use super::{NO_END, missing};
-use crate::parse::io::Io;
+use crate::model::Io;
 
 const STAT: &str = "/proc/PID/stat since weigh attached";
 const NOT_SEEN: &str = "nothing of what was to be followed was seen";

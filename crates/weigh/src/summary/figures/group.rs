@@ -6,7 +6,7 @@ use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, SHORT};
 use crate::catalog::FigureId;
-use crate::collect::cgroup::GroupIo;
+use crate::catalog::metrics::GroupIo;
 use crate::record::Target;
 
 const CPU: &str = "cgroup cpu.stat (v1: cpuacct.usage)";

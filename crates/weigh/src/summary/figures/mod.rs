@@ -14,8 +14,8 @@ use super::curve::Peak;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
 use crate::catalog::FigureId;
-use crate::host::wait::Usage;
-use crate::parse::io::Io;
+use crate::catalog::metrics::ProcessEvents;
+use crate::model::{Io, Usage};
 
 const NOT_COLLECTED: &str = "the process collector was left out";
 pub(super) const NOT_SEEN: &str = "no process of the run could be read";
@@ -126,7 +126,7 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
     }
 }
 
-type Alive = crate::collect::process::ProcessEvents;
+type Alive = ProcessEvents;
 
 /// Whether weigh did not start what was measured, and so waits for nobody.
 fn is_followed(run: &Accumulator) -> bool {

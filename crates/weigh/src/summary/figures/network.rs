@@ -106,12 +106,11 @@ fn why_nothing(run: &Accumulator) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::packets::RunNetwork;
-    use crate::collect::sockets::RunTcp;
+    use crate::catalog::metrics::{RunNetwork, RunTcp};
+    use crate::model::Entity;
+    use crate::model::settings::{OwnCgroup, Settings};
     use crate::record::Event;
     use crate::record::events::Why;
-    use crate::sample::Entity;
-    use crate::settings::{OwnCgroup, Settings};
     use crate::testing::FakeRun;
 
     #[test]

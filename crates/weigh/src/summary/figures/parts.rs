@@ -10,7 +10,7 @@ use super::{
     possible, within_the_run,
 };
 use crate::catalog::FigureId;
-use crate::collect::energy::STAND_STILL;
+use crate::catalog::metrics::energy::STAND_STILL;
 
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it.
 const CLOCK_TICK: f64 = 0.01;

@@ -6,16 +6,15 @@ mod gpus;
 mod room;
 mod strain;
 
-use crate::catalog::FigureId;
 use serde_json::{Map, Value, json};
 
 use super::group::Group;
 use super::node::Node;
 use super::{Finding, Left, Severity, Summary};
-use crate::host::signals;
+use crate::catalog::FigureId;
+use crate::model::{numbering, signal_name};
 use crate::quantity;
 use crate::record::events::Why;
-use crate::sample::numbering;
 
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
@@ -134,7 +133,7 @@ fn killed(summary: &Summary) -> Option<Finding> {
     finding(
         "run.killed",
         Severity::Problem,
-        format!("It was killed by {}.", signals::name(number)),
+        format!("It was killed by {}.", signal_name(number)),
         json!({"signal": number}),
         advice,
     )

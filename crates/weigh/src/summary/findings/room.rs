@@ -95,8 +95,8 @@ fn shrinking(supply: &Supply, shown: &dyn Fn(f64) -> String) -> String {
 mod tests {
     use super::super::super::tests::found;
     use super::*;
-    use crate::collect::filesystem::FileSystem;
-    use crate::sample::Entity;
+    use crate::catalog::metrics::FileSystem;
+    use crate::model::Entity;
     use crate::testing::{FakeRun, GIB};
 
     /// What is said of a disk of 100 GiB and a million files, looked at every ten seconds.

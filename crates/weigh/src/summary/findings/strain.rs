@@ -259,14 +259,12 @@ mod tests {
     use super::super::super::tests::found;
     use super::*;
     use crate::catalog::Row;
-    use crate::collect::cgroup::{GroupPressure, GroupThrottling};
-    use crate::collect::cpu::NodeCpu;
-    use crate::collect::frequency::NodeThrottle;
-    use crate::collect::paging::NodePaging;
-    use crate::collect::pressure::NodePressure;
-    use crate::collect::process::ProcessState;
-    use crate::sample::Entity;
-    use crate::settings::Settings;
+    use crate::catalog::metrics::{
+        GroupPressure, GroupThrottling, NodeCpu, NodePaging, NodePressure, NodeThrottle,
+        ProcessState,
+    };
+    use crate::model::Entity;
+    use crate::model::settings::Settings;
     use crate::testing::{FakeRun, MAIN, usage};
 
     /// A run of ten seconds on four cores that kept so many of them busy, with one row at its

@@ -7,8 +7,8 @@ use super::super::growth::Growth;
 use super::super::rise::Rise;
 use super::busy::{Busy, Look, Window};
 use super::{Gpu, GpuUser};
-use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
-use crate::sample::{self, Entity, ProcessId};
+use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
+use crate::model::{self, Entity, ProcessId};
 
 /// Processes that are listed for one GPU; more nobody reads.
 const LISTED: usize = 100;
@@ -16,7 +16,7 @@ const LISTED: usize = 100;
 /// What is kept of it.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
-    pub(super) is: sample::Gpu,
+    pub(super) is: model::Gpu,
     memory: Peak,
     memory_free: Option<u64>,
     pub(super) utilization: Busy,
@@ -61,7 +61,7 @@ pub(super) struct User {
 
 impl Followed {
     /// One that nobody has looked at yet, and that others were looked at without for so long.
-    pub(super) fn new(is: sample::Gpu, lost: f64) -> Followed {
+    pub(super) fn new(is: model::Gpu, lost: f64) -> Followed {
         Followed { is, lost, ..Followed::default() }
     }
 

@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::figure::whole_when_whole;
-use crate::collect::gpu::is_expected;
-use crate::sample;
+use crate::model;
 
 /// What one GPU did during the run, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Gpu {
     /// What it is.
     #[serde(flatten)]
-    pub is: sample::Gpu,
+    pub is: model::Gpu,
     /// The most memory that was in use at once.
     #[serde(serialize_with = "whole_when_whole")]
     pub memory_peak_bytes: Option<f64>,
@@ -59,7 +58,7 @@ impl Gpu {
     /// Whether it is one of those that `gpus_busy_mean` is of: the run could use it, and it said
     /// how busy it was.
     pub fn says_how_busy(&self) -> bool {
-        is_expected(&self.is) && self.utilization_mean_ratio.is_some()
+        self.is.is_expected() && self.utilization_mean_ratio.is_some()
     }
 }
 

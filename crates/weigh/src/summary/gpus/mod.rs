@@ -12,13 +12,13 @@ mod tests;
 
 use std::collections::HashMap;
 
+use followed::Followed;
+
 use super::curve::Peak;
 use crate::catalog::Scope;
-use crate::collect::gpu::{
-    GpuActivity, GpuMemory, GpuShare, is_expected, is_merely_open, is_use, is_whole, whole_of,
-};
-use crate::sample::{self, Entity, Name, ProcessId, Tick};
-use followed::Followed;
+use crate::catalog::metrics::gpu::{is_whole, whole_of};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use crate::model::{self, Entity, Name, ProcessId, Tick};
 pub use gpu::{Gpu, GpuUser};
 use held::Held;
 
@@ -81,13 +81,13 @@ impl Gpus {
     }
 
     /// A GPU was told of.
-    pub(super) fn meet(&mut self, gpu: &sample::Gpu) {
+    pub(super) fn meet(&mut self, gpu: &model::Gpu) {
         self.of(Name::new(gpu.name.as_bytes())).is = gpu.clone();
     }
 
     fn of(&mut self, name: Name) -> &mut Followed {
         let place = self.each.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            let is = sample::Gpu { name: name.to_string(), ..sample::Gpu::default() };
+            let is = model::Gpu { name: name.to_string(), ..model::Gpu::default() };
             let lost = if self.is_merged { self.together } else { 0.0 };
             self.each.push((name, Followed::new(is, lost)));
             self.each.len() - 1
@@ -116,7 +116,7 @@ impl Gpus {
             let gpu = self.of(*name);
             let share = gpu.see(at, gap, *entity, &activity, &memory, &table.get(row));
             gpu.see_trouble(at, &table.get(row), &table.get(row));
-            add(&mut busy, share.filter(|_| is_expected(&gpu.is)));
+            add(&mut busy, share.filter(|_| gpu.is.is_expected()));
         }
         self.see_missing(table, if passed <= self.gap { passed } else { 0.0 });
         used.into_iter().for_each(|used| self.used.see(used, at));
@@ -127,7 +127,7 @@ impl Gpus {
 
     /// Takes in who has no row in a tick, so many seconds after the one before. One that was not
     /// told of yet may be at work: its driver takes its time.
-    fn see_missing(&mut self, table: &sample::Table, passed: f64) {
+    fn see_missing(&mut self, table: &model::Table, passed: f64) {
         self.together += passed;
         for (name, gpu) in &mut self.each {
             if table.entities().contains(&Entity::Named(*name)) {
@@ -163,11 +163,11 @@ impl Gpus {
                 self.accounts[part].see(most as f64, at);
                 self.accounts[2].see(most as f64, at);
             }
-            if is_use(&share) {
+            if share.is_use() {
                 // Whatever its variables say: it does.
                 self.uses(*gpu);
             }
-            if !is_merely_open(&share) {
+            if !share.is_merely_open() {
                 self.of(*gpu).users.entry(*id).or_default();
             }
             if let Some(user) = self.of(*gpu).users.get_mut(id) {
@@ -193,7 +193,7 @@ impl Gpus {
 
     /// The GPUs that the run could have kept busy.
     fn expected(&self) -> impl Iterator<Item = &Followed> {
-        self.each.iter().map(|(_, gpu)| gpu).filter(|gpu| is_expected(&gpu.is))
+        self.each.iter().map(|(_, gpu)| gpu).filter(|gpu| gpu.is.is_expected())
     }
 
     /// How many those are.
@@ -268,7 +268,7 @@ pub(super) fn names(gpus: &[Gpu]) -> Vec<String> {
 }
 
 /// Whether a table has parts of this GPU, too.
-fn is_divided(table: &sample::Table, name: Name) -> bool {
+fn is_divided(table: &model::Table, name: Name) -> bool {
     let is_part = |entity: &Entity| match entity {
         Entity::Named(part) => whole_of(part.as_str()) == name.as_str(),
         _ => false,
@@ -277,7 +277,7 @@ fn is_divided(table: &sample::Table, name: Name) -> bool {
 }
 
 /// Whether a table has the GPU that this is a part of.
-fn has_whole(table: &sample::Table, part: Name) -> bool {
+fn has_whole(table: &model::Table, part: Name) -> bool {
     let whole = Entity::Named(Name::new(whole_of(part.as_str()).as_bytes()));
     table.entities().contains(&whole)
 }

@@ -3,8 +3,7 @@
 mod known;
 
 use super::*;
-use crate::collect::gpu::GpuPower;
-use crate::collect::process::ProcessMemory;
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare, ProcessMemory};
 use crate::record::Event;
 use crate::testing::{CHILD, FakeRun, GIB, MAIN};
 
@@ -183,10 +182,10 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
         for (name, usable) in ["nvidia0", "nvidia1"].into_iter().zip(usable) {
             run.event(
                 0.0,
-                Event::Gpu(Box::new(sample::Gpu {
+                Event::Gpu(Box::new(model::Gpu {
                     name: name.to_owned(),
                     usable,
-                    ..sample::Gpu::default()
+                    ..model::Gpu::default()
                 })),
             );
         }
@@ -239,7 +238,7 @@ fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train");
     let hidden =
-        sample::Gpu { name: "nvidia0".to_owned(), usable: Some(false), ..sample::Gpu::default() };
+        model::Gpu { name: "nvidia0".to_owned(), usable: Some(false), ..model::Gpu::default() };
     run.event(0.0, Event::Gpu(Box::new(hidden)));
     run.sample(1.0, |tick| {
         tick.put(Entity::Process(MAIN), &ProcessMemory { rss: Some(1), ..Default::default() });
@@ -258,7 +257,7 @@ fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
     run.starts(0.0, MAIN, "train");
     for (name, usable) in [("amd0", true), ("amd1", false)] {
         let usable = Some(usable);
-        let gpu = sample::Gpu { name: name.to_owned(), usable, ..sample::Gpu::default() };
+        let gpu = model::Gpu { name: name.to_owned(), usable, ..model::Gpu::default() };
         run.event(0.0, Event::Gpu(Box::new(gpu)));
     }
     for at in [1.0, 2.0] {

@@ -4,10 +4,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::collect::cpu::NodeCpu;
-use crate::host::wait::End;
+use crate::catalog::metrics::NodeCpu;
+use crate::model::{End, Entity, ProcessId};
 use crate::record::{Event, Recording};
-use crate::sample::{Entity, ProcessId};
 use crate::summary;
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, memory, usage};
 

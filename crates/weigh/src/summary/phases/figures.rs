@@ -4,7 +4,7 @@ use super::look::Rise;
 use super::memory;
 use super::window::Window;
 use crate::catalog::FigureId;
-use crate::host::wait::Usage;
+use crate::model::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
 use crate::summary::curve::Peak;

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 
 /// A process that is alive.
 #[derive(Debug)]

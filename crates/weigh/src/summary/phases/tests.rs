@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use crate::collect::cpu::NodeCpu;
-use crate::collect::process::{ProcessCpu, ProcessIo, ProcessMemory, ProcessState};
-use crate::collect::task_clock::RunCpu;
-use crate::host::wait::Usage;
-use crate::parse::io::Io;
+use crate::catalog::metrics::{
+    NodeCpu, ProcessCpu, ProcessIo, ProcessMemory, ProcessState, RunCpu,
+};
+use crate::model::{Entity, Io, ProcessId, Tick, Usage};
 use crate::record::Event;
 use crate::record::events::Account;
-use crate::sample::{Entity, ProcessId, Tick};
 use crate::summary::phases::{MOST_LISTED, MOST_OPEN};
 use crate::summary::{Figure, Method, Phase, Summary};
 use crate::testing::{FakeRun, MAIN, MIB, usage};

@@ -1,9 +1,8 @@
 //! What is kept of one phase: a few peaks while it lasts, and how much the counters rose.
 
 use super::look::{Boundary, Look, Rise, rise};
-use crate::host::wait::{End, Usage};
+use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
-use crate::sample::ProcessId;
 use crate::summary::alive::{Levels, Sums, is_near};
 use crate::summary::ceiling::Ceilings;
 use crate::summary::curve::{Mean, Peak, Rate};

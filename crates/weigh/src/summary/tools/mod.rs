@@ -18,18 +18,17 @@ mod tests;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Place;
 
+use list::List;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Method;
 use super::looks::Looks;
 use super::main_exit::MainExit;
 use super::own_cpu::{OwnCpu, difference};
-use crate::collect::process::{Doing, ProcessMemory, ProcessState};
-use crate::host::wait::Usage;
+use crate::catalog::metrics::{Doing, ProcessMemory, ProcessState};
+use crate::model::{CLOCK_TICKS, Entity, ProcessId, Table, Usage, program_name};
 use crate::record::{Entry, Event, Manifest};
-use crate::sample::{CLOCK_TICKS, Entity, ProcessId, Table, program_name};
-use crate::words::shortened;
-use list::List;
+use crate::text::shortened;
 pub(crate) use list::by_weight;
 use running::Sizes;
 

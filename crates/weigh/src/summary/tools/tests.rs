@@ -2,8 +2,8 @@
 
 use super::list::MOST_TOOLS;
 use super::*;
-use crate::collect::process::ProcessCpu;
-use crate::sample::Tick;
+use crate::catalog::metrics::ProcessCpu;
+use crate::model::Tick;
 use crate::summary::Summary;
 use crate::testing::{self, CHILD, FakeRun, MAIN, MIB, cpu, memory, threads, usage};
 

@@ -19,14 +19,14 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use super::card::Place;
 use super::cycles::Spent;
 use super::energy::TOO_MUCH;
 use super::sensor::{Look, Sensor};
+use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::host::{Descriptors, Dir};
+use crate::model::Name;
 use crate::parse::{attribute, gpu_metrics};
-use crate::sample::Name;
 
 /// Joules for a count of energy.
 const UNIT: f64 = 1.0 / 65_536.0;

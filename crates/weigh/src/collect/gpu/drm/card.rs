@@ -8,16 +8,16 @@
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::super::GpuMemory;
 use super::super::reading::CardRead;
 use super::amd::Amd;
 use super::energy::Energy;
 use super::intel::Intel;
 use super::rest::Rest;
 use super::sensor::{Look, Sensor};
+use crate::catalog::metrics::GpuMemory;
 use crate::host::{Descriptors, Dir};
+use crate::model::{Gpu, Name};
 use crate::parse::attribute;
-use crate::sample::{Gpu, Name};
 
 /// A card that is there: where it is, and which driver it has.
 #[derive(Debug, Clone)]

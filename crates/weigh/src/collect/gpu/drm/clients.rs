@@ -18,8 +18,8 @@ use std::time::Duration;
 use super::card::{Card, address_of};
 use super::using::{Seen, Using, highest};
 use crate::host::{Descriptors, Dir, KeptAt, ProcPath};
+use crate::model::ProcessId;
 use crate::parse::drm_fdinfo;
-use crate::sample::ProcessId;
 
 /// Descriptors that are kept of clients; further ones are opened each time.
 pub(super) const KEPT: usize = 64;

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use super::super::{GpuActivity, GpuThrottle};
+use crate::catalog::metrics::{GpuActivity, GpuThrottle};
 use crate::parse::gpu_metrics::Cycles;
 
 /// What a card's cycles have added up to, in seconds.

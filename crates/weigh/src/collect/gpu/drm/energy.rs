@@ -9,8 +9,8 @@
 
 use std::time::Duration;
 
-use super::super::GpuPower;
 use super::super::added_up::AddedUp;
+use crate::catalog::metrics::GpuPower;
 
 /// More power than any card takes, in watts.
 pub(super) const TOO_MUCH: f64 = 3000.0;

@@ -15,10 +15,10 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::super::reading::CardRead;
-use super::super::{GpuActivity, GpuPower};
 use super::sensor::{Look, Sensor};
+use crate::catalog::metrics::{GpuActivity, GpuPower};
 use crate::host::{Descriptors, Dir};
-use crate::sample::Name;
+use crate::model::Name;
 
 /// Tiles that a GPU may have (`XE_MAX_TILES_PER_DEVICE` of the kernel).
 const TILES: u32 = 2;

@@ -13,14 +13,14 @@
 
 use std::ffi::{CStr, CString};
 
-use super::super::GpuShare;
 use super::super::pids::Pids;
 use super::super::visible::{self, Nodes};
 use super::clients::Clients;
 use super::using::User;
+use crate::catalog::metrics::GpuShare;
 use crate::host::{Dir, Error};
+use crate::model::ProcessId;
 use crate::parse::attribute;
-use crate::sample::ProcessId;
 
 const PROCESSES: &CStr = c"class/kfd/kfd/proc";
 

@@ -23,18 +23,19 @@ mod using;
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::GpuActivity;
-use super::choice::is_wanted;
-use super::reading::{Ask, Find, Reading, UserRead, Who};
-use super::visible::Visible;
-use crate::collect::Probe;
-use crate::host::{Descriptors, Dir, Host};
-use crate::sample::{Gpu, Name, ProcessId};
 use card::{Card, Driver, Place};
 use clients::Clients;
 use kfd::Kfd;
 use sensor::Look;
 use using::User;
+
+use super::choice::is_wanted;
+use super::reading::{Ask, Find, Reading, UserRead, Who};
+use crate::catalog::metrics::GpuActivity;
+use crate::collect::Probe;
+use crate::host::{Descriptors, Dir, Host};
+use crate::model::gpu::Visible;
+use crate::model::{Gpu, Name, ProcessId};
 
 /// Descriptors that are kept open of cards: all files of eight of them.
 const OF_CARDS: usize = 160;

@@ -10,16 +10,16 @@ mod unknown;
 
 use std::time::Duration;
 
-use super::super::{
-    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, at_once, taking,
-};
+use super::super::{at_once, taking};
 use super::*;
+use crate::catalog::metrics::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuShare, GpuThrottle, ProcessState,
+};
 use crate::catalog::{Row, Scope};
-use crate::collect::process::ProcessState;
 use crate::collect::{Collector, Fault};
 use crate::host::fake::{FakeHost, as_nobody};
-use crate::sample::{Change, Entity, Program, Tick};
-use crate::settings::Settings;
+use crate::model::settings::Settings;
+use crate::model::{Change, Entity, Program, Tick};
 
 fn with_card(fake: FakeHost, card: u32, bus: &str) -> FakeHost {
     let device = format!("class/drm/card{card}/device");

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use super::super::{GpuShare, is_merely_open};
+use crate::catalog::metrics::GpuShare;
+use crate::model::ProcessId;
 use crate::parse::drm_fdinfo::{Engine, Work};
-use crate::sample::ProcessId;
 
 /// What a client had by the last look.
 #[derive(Clone, Copy)]
@@ -114,7 +114,7 @@ impl Use {
 
     fn user(&self) -> User {
         let share = self.share();
-        let uses = self.has_worked || self.some_untold || !is_merely_open(&share);
+        let uses = self.has_worked || self.some_untold || !share.is_merely_open();
         User { id: self.id, share, uses }
     }
 

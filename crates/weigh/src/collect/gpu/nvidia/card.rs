@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use super::super::added_up::AddedUp;
 use super::super::reading::{CardRead, UserRead};
-use super::super::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits};
 use super::sampled::Sum;
 use super::users::{OfCard, Users};
+use crate::catalog::metrics::{
+    GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits,
+};
 use crate::host::nvml::{Clock, Code, Device, Ecc, Gpm, GpmActivity, Room, Sampled, Violation};
-use crate::sample::Name;
+use crate::model::Name;
 
 /// Which questions a card does not answer, and whether it is there.
 #[derive(Debug, Default)]

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::super::choice::is_wanted;
 use super::super::reading::{Ask, Reading};
-use super::super::visible::Visible;
 use super::card::Card;
 use super::met::MetUsers;
 use crate::host::Dir;
 use crate::host::nvml::{Device, Error, Nvml, Room};
-use crate::sample::{Gpu, Name, ProcessId};
+use crate::model::gpu::Visible;
+use crate::model::{Gpu, Name, ProcessId};
 
 /// What links carry is asked once a second at most: eight cards take a third of a second for it.
 /// Looks that are a second apart are so by a little more or less.

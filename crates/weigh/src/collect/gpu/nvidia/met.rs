@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use super::super::pids::Pids;
 use super::super::reading::{UserRead, Who};
 use crate::host::Dir;
-use crate::sample::ProcessId;
+use crate::model::ProcessId;
 
 /// Those who were on the cards at the last look.
 pub(super) struct MetUsers {
@@ -43,9 +43,9 @@ impl MetUsers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::gpu::GpuShare;
+    use crate::catalog::metrics::GpuShare;
     use crate::host::fake::FakeHost;
-    use crate::sample::Name;
+    use crate::model::Name;
 
     #[test]
     fn who_was_met_is_known_for_as_long_as_the_driver_tells_of_it() {

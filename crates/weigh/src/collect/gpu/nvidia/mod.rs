@@ -11,11 +11,11 @@ mod users;
 
 use super::PATIENCE;
 use super::reading::{Ask, Find};
-use super::visible::Visible;
 use crate::collect::Probe;
 use crate::host::Host;
 use crate::host::nvml::{self, Nvml};
 use crate::host::patience::within;
+use crate::model::gpu::Visible;
 
 /// Whether a driver is there, without asking it.
 pub(super) fn probe(host: &Host) -> Probe {

@@ -14,11 +14,11 @@ mod tests;
 
 use std::time::Duration;
 
-use super::super::GpuShare;
 use super::super::reading::{UserRead, Who};
 use super::sampled::{LONGEST, SILENCE};
+use crate::catalog::metrics::GpuShare;
 use crate::host::nvml::{PerProcess, User};
-use crate::sample::Name;
+use crate::model::Name;
 
 /// A card that is busier than this is so by somebody. Less is not told of a process.
 const BUSY: f64 = 0.05;

@@ -9,10 +9,10 @@
 
 use std::ops::ControlFlow;
 
-use super::super::choice::is_number;
-use super::super::{is_whole, whole_of};
 use super::named;
-use crate::sample::Gpu;
+use crate::catalog::metrics::gpu::{is_whole, whole_of};
+use crate::model::Gpu;
+use crate::model::gpu::is_number;
 
 /// Notes whether GPUs could be used.
 pub(super) fn mark(list: Option<&str>, is_by_bus: bool, all: &mut [Gpu]) {

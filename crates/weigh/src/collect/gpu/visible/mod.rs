@@ -16,22 +16,13 @@ mod rocm;
 pub(super) use rocm::{Node, Nodes};
 
 use crate::host::{Host, ProcPath, environment};
-use crate::sample::Gpu;
+use crate::model::Gpu;
+use crate::model::gpu::Visible;
 
 const CUDA: &str = "CUDA_VISIBLE_DEVICES";
 const CUDA_ORDER: &str = "CUDA_DEVICE_ORDER";
 const ROCR: &str = "ROCR_VISIBLE_DEVICES";
 const HIP: &str = "HIP_VISIBLE_DEVICES";
-
-/// What a process is told of the GPUs it may see; a list that is not there means all of them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Visible {
-    cuda: Option<String>,
-    /// Whether CUDA counts cards as NVML does.
-    is_by_bus: bool,
-    rocr: Option<String>,
-    hip: Option<String>,
-}
 
 impl Visible {
     /// What a command is told that is started from here.

@@ -7,9 +7,9 @@
 //! time (`amd_filter_device.cpp`). HIP counts what ROCR has left, so its number 0 is the first of
 //! ROCR's list.
 
-use super::super::choice::is_number;
 use super::named;
-use crate::sample::Gpu;
+use crate::model::Gpu;
+use crate::model::gpu::is_number;
 
 /// The nodes of the driver for computing that have a GPU, in the order of their numbers.
 #[derive(Debug, Default)]

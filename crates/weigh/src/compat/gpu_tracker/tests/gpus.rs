@@ -1,8 +1,8 @@
 //! GPUs: a zero is a zero, and what is not known is missing.
 
 use super::*;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuShare};
-use crate::sample::{Gpu, Name};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
+use crate::model::{Gpu, Name};
 
 const GB: u64 = 1_000 * MB;
 

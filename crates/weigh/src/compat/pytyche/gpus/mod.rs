@@ -17,12 +17,13 @@ use std::time::Duration;
 
 use super::{Error, moment};
 use crate::catalog::Scope;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, is_whole};
+use crate::catalog::metrics::gpu::is_whole;
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower};
 use crate::compat::pace::Pace;
 use crate::destination::{self, Lines};
+use crate::model::{Entity, Name, Tick};
 use crate::record::{Entry, Event};
-use crate::sample::{Entity, Name, Tick};
-use crate::words::printable;
+use crate::text::printable;
 
 /// A row for each GPU in each round, without a word on which GPU it is.
 const METRICS: &str = "hw_metrics.csv";

@@ -2,20 +2,21 @@
 
 use super::super::tests::{exported, machine};
 use super::*;
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower};
 use crate::compat::python::dumps_line;
 use crate::compat::pytyche::{self, ResourceSummary, import, resources};
 use crate::export::tests::small_machine;
+use crate::model;
 use crate::record::Recording;
-use crate::sample;
 use crate::testing::FakeRun;
 
 /// A GPU of the recording.
 fn gpu(name: &str, model: &str) -> Event {
-    Event::Gpu(Box::new(sample::Gpu {
+    Event::Gpu(Box::new(model::Gpu {
         name: name.to_owned(),
         uuid: Some(format!("GPU-{name}")),
         model: Some(model.to_owned()),
-        ..sample::Gpu::default()
+        ..model::Gpu::default()
     }))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! A row stands for the time since the one before it. Moments are in UTC.
 
+use super::lines::Malformed;
 use super::nvidia_smi::share;
-use crate::parse::Malformed;
 
 /// The first line.
 pub const HEADER: &[u8] = b"timestamp,usr_pct,idle_pct";

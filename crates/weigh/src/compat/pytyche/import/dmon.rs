@@ -5,8 +5,8 @@
 //! `jpg ofa` behind `dec`, and `-o DT` puts date and time before everything. The header is
 //! printed again every so many lines.
 
+use super::lines::Malformed;
 use super::nvidia_smi::{known, mebibytes, share};
-use crate::parse::Malformed;
 
 /// Where the columns are that are read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

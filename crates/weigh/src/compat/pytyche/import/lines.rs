@@ -5,8 +5,12 @@
 
 use serde::Serialize;
 
-use crate::parse::Malformed;
-use crate::words::printable;
+use crate::text::printable;
+
+/// A line that does not read as its program writes it; holds the field at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not in the expected form: {0}")]
+pub struct Malformed(pub &'static str);
 
 /// What was found in a file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

@@ -35,7 +35,7 @@ pub use times::Times;
 
 use crate::compat::pytyche::ResourceSummary;
 use crate::summary;
-use lines::each_line;
+use lines::{Malformed, each_line};
 use rounds::Rounds;
 
 const METRICS: &str = "hw_metrics.csv";
@@ -204,7 +204,7 @@ fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
             columns = dmon::Columns::of_header(line).or(columns);
             return Ok(false);
         }
-        let columns = columns.ok_or(crate::parse::Malformed("no header before it"))?;
+        let columns = columns.ok_or(Malformed("no header before it"))?;
         rows.push(columns.row(line)?);
         Ok(true)
     });

@@ -11,7 +11,7 @@
 
 use jiff::civil::DateTime;
 
-use crate::parse::Malformed;
+use super::lines::Malformed;
 
 /// What stands in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

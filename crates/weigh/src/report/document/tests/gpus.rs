@@ -1,9 +1,9 @@
 //! What reports say of GPUs that the run used, and of one that only shows the desktop.
 
 use super::*;
-use crate::collect::gpu::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare};
+use crate::model::{Entity, Gpu, Name};
 use crate::report::github;
-use crate::sample::{Entity, Gpu, Name};
 
 const GIB: u64 = 1 << 30;
 

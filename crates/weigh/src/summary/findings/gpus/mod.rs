@@ -19,7 +19,7 @@ use super::super::group::Group;
 use super::super::node::Node;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding};
-use crate::collect::gpu::{is_expected, is_whole, name_there, whole_of};
+use crate::catalog::metrics::gpu::{is_whole, name_there, whole_of};
 use crate::quantity::{self, Units};
 use crate::record::Target;
 
@@ -72,7 +72,7 @@ struct OfRun<'a> {
 impl<'a> OfRun<'a> {
     /// Whole ones that the run could use.
     fn expected(&self) -> impl Iterator<Item = &'a Gpu> {
-        self.all.iter().filter(|gpu| is_expected(&gpu.is))
+        self.all.iter().filter(|gpu| gpu.is.is_expected())
     }
 
     fn parts(&self, whole: &Gpu) -> impl Iterator<Item = &'a Gpu> {

@@ -2,10 +2,12 @@
 
 use super::super::super::tests::found;
 use super::*;
-use crate::collect::gpu::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
-use crate::collect::process::ProcessMemory;
+use crate::catalog::metrics::gpu::is_whole;
+use crate::catalog::metrics::{
+    GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle, ProcessMemory,
+};
+use crate::model::{self, Entity, Name};
 use crate::record::Event;
-use crate::sample::{self, Entity, Name};
 use crate::testing::{FakeRun, GIB, MAIN, usage};
 
 /// A GPU for the whole run. What grows, grows evenly.
@@ -53,7 +55,7 @@ impl Card {
         if is_whole(self.name) { 80 * GIB } else { 10 * GIB }
     }
 
-    fn put(&self, tick: &mut sample::Tick, at: f64) {
+    fn put(&self, tick: &mut model::Tick, at: f64) {
         let name = Name::new(self.name.as_bytes());
         let entity = Entity::Named(name);
         let processes = u64::from(self.own.is_some()) + self.others + self.unknown;
@@ -91,13 +93,13 @@ fn ran(seconds: f64, cores: f64, cards: &[Card]) -> Summary {
     for card in cards {
         run.event(
             0.0,
-            Event::Gpu(Box::new(sample::Gpu {
+            Event::Gpu(Box::new(model::Gpu {
                 name: card.name.to_owned(),
                 model: Some(card.model.to_owned()),
                 memory_bytes: Some(card.total()),
                 power_limit_watts: Some(350.0),
                 usable: card.usable,
-                ..sample::Gpu::default()
+                ..model::Gpu::default()
             })),
         );
     }

@@ -1,6 +1,7 @@
 //! What is known of a part of the run only, or of the time before it.
 
 use super::*;
+use crate::catalog::metrics::{GpuActivity, GpuPower, GpuShare, ProcessMemory};
 
 #[test]
 fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {

@@ -1,6 +1,7 @@
 //! What the firmware of AMD's cards counts, as `gpu_metrics` has it.
 
 use super::*;
+use crate::catalog::metrics::{GpuActivity, GpuPower, GpuThrottle};
 use crate::parse::gpu_metrics::tables::{v1_3, v1_7, v1_9};
 
 const TABLE: &str = "class/drm/card2/device/gpu_metrics";

@@ -1,6 +1,7 @@
 //! What i915 and xe tell: how long a card was asleep, and its energy.
 
 use super::*;
+use crate::catalog::metrics::{GpuActivity, GpuPower};
 
 const STATUS: &str = "class/drm/card0/device/power/runtime_status";
 const ENERGY: &str = "class/drm/card0/device/hwmon/hwmon1/energy1_input";

@@ -1,6 +1,7 @@
 //! Cards that are awake and idle, and that could fall asleep if nobody looked.
 
 use super::*;
+use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower};
 
 const SOLVER: ProcessId = ProcessId { pid: 7, started: 70 };
 const DEVICE: &str = "class/drm/card0/device";

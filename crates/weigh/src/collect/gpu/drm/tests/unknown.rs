@@ -1,6 +1,7 @@
 //! What a card says when it does not know: that is null, and no fault.
 
 use super::*;
+use crate::catalog::metrics::{GpuEcc, GpuLink, GpuPower};
 
 #[test]
 fn a_link_that_is_down_and_errors_that_cannot_be_had_now_are_not_known() {

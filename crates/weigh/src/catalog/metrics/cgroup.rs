@@ -1,0 +1,105 @@
+//! What a cgroup counts for all processes in it.
+
+use crate::catalog::{Row, Source, SourceId, metrics};
+
+metrics! {
+    /// CPU time of a control group since it was made.
+    pub struct GroupCpu in Cgroup / "cpu", "CPU of the control group" {
+        /// All CPU time.
+        usage: Counter f64 Seconds, "CPU time", from "cpu.stat usage_usec; cpuacct.usage";
+        /// Time in user mode.
+        user: Counter f64 Seconds, "User", from "cpu.stat user_usec; cpuacct.stat user";
+        /// Time in the kernel.
+        system: Counter f64 Seconds, "System", from "cpu.stat system_usec; cpuacct.stat system";
+    }
+}
+
+metrics! {
+    /// How a control group was held back by its quota of CPU time.
+    pub struct GroupThrottling in Cgroup / "throttling", "Throttling of the control group" {
+        /// Periods of the quota in which it wanted to run.
+        periods: Counter u64 One, "Periods", from "cpu.stat nr_periods";
+        /// Periods in which its quota was used up and it had to wait.
+        throttled_periods: Counter u64 One, "Throttled periods", from "cpu.stat nr_throttled";
+        /// Time that it had to wait, summed over CPUs.
+        throttled: Counter f64 Seconds, "Throttled", from "cpu.stat throttled_usec; throttled_time";
+    }
+}
+
+metrics! {
+    /// Memory of a control group.
+    pub struct GroupMemory in Cgroup / "memory", "Memory of the control group" {
+        /// Memory it has now, page cache included.
+        current: Gauge u64 Bytes, "Current", from "memory.current; memory.usage_in_bytes";
+        /// Most memory it has had since it was made, page cache included.
+        peak: Gauge u64 Bytes, "Peak", from "memory.peak; memory.max_usage_in_bytes";
+        /// Memory of programs: heap and stacks.
+        anonymous: Gauge u64 Bytes, "Anonymous", from "memory.stat anon; total_rss";
+        /// Contents of files: the page cache, which can be taken back, and tmpfs, which cannot.
+        file: Gauge u64 Bytes, "Page cache", from "memory.stat file; total_cache";
+        /// Memory of the kernel for it: stacks, page tables, directory entries.
+        kernel: Gauge u64 Bytes, "Kernel", from "memory.stat kernel; memory.kmem.usage_in_bytes";
+        /// Memory of it that is swapped out.
+        swap: Gauge u64 Bytes, "Swap", from "memory.swap.current; memory.stat total_swap";
+    }
+}
+
+metrics! {
+    /// Traffic of a control group with storage since it was made.
+    pub struct GroupIo in Cgroup / "io", "Storage traffic of the control group" {
+        /// Bytes read from storage.
+        read: Counter u64 Bytes, "Read", from "io.stat rbytes; blkio.throttle.io_service_bytes";
+        /// Bytes written to storage.
+        written: Counter u64 Bytes, "Written", from "io.stat wbytes; blkio.throttle.io_service_bytes";
+        /// Read operations.
+        reads: Counter u64 One, "Reads", from "io.stat rios; blkio.throttle.io_serviced";
+        /// Write operations.
+        writes: Counter u64 One, "Writes", from "io.stat wios; blkio.throttle.io_serviced";
+    }
+}
+
+metrics! {
+    /// Tasks of a control group.
+    pub struct GroupTasks in Cgroup / "tasks", "Tasks of the control group" {
+        /// Processes and threads it has now.
+        current: Gauge u64 One, "Tasks", from "pids.current";
+        /// Processes that the kernel killed for want of memory.
+        oom_kills: Counter u64 One, "OOM kills", from "memory.events; memory.oom_control oom_kill";
+    }
+}
+
+metrics! {
+    /// Time in which tasks of a control group were held up, since it was made.
+    pub struct GroupPressure in Cgroup / "pressure", "Pressure in the control group" {
+        /// Time in which at least one of its tasks waited for a CPU.
+        cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "cpu.pressure some";
+        /// Time in which all of its tasks that had work waited for a CPU, or for their quota.
+        cpu_full: Counter f64 Elapsed, "All wait for a CPU", from "cpu.pressure full";
+        /// Time in which at least one of its tasks waited for memory.
+        memory_some: Counter f64 Elapsed, "Some wait for memory", from "memory.pressure some";
+        /// Time in which all of its tasks that had work waited for memory.
+        memory_full: Counter f64 Elapsed, "All wait for memory", from "memory.pressure full";
+        /// Time in which at least one of its tasks waited for storage.
+        io_some: Counter f64 Elapsed, "Some wait for storage", from "io.pressure some";
+        /// Time in which all of its tasks that had work waited for storage.
+        io_full: Counter f64 Elapsed, "All wait for storage", from "io.pressure full";
+    }
+}
+
+/// What `--collect` and `--skip` call this source.
+pub const SOURCE: Source = Source {
+    id: SourceId::Cgroup,
+    name: "cgroup",
+    about: "what a control group used, exactly: for weigh attach --cgroup",
+    groups: &[
+        GroupCpu::METRICS,
+        GroupThrottling::METRICS,
+        GroupMemory::METRICS,
+        GroupIo::METRICS,
+        GroupTasks::METRICS,
+        GroupPressure::METRICS,
+    ],
+    on_request: true,
+    // It is requested only where there is a group to follow.
+    everywhere: true,
+};

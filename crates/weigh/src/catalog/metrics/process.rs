@@ -1,0 +1,162 @@
+//! What is measured of one process of the run.
+
+use crate::catalog::{Row, Source, SourceId, Stored, Type, Value, metrics};
+
+metrics! {
+    /// CPU time of one process since it started.
+    pub struct ProcessCpu in Process / "cpu", "CPU of the processes" {
+        /// Time in user mode, all threads.
+        user: Counter f64 Seconds, "User time", from "/proc/PID/stat utime";
+        /// Time in the kernel, all threads.
+        system: Counter f64 Seconds, "System time", from "/proc/PID/stat stime";
+        /// User time of the children it has waited for, and of theirs.
+        children_user: Counter f64 Seconds OfChildren, "User time of children", from "/proc/PID/stat cutime";
+        /// System time of the children it has waited for, and of theirs.
+        children_system: Counter f64 Seconds OfChildren, "System time of children", from "/proc/PID/stat cstime";
+        /// User and system time to the nanosecond, of a process that never had more than one thread.
+        run_time: Counter f64 Seconds Beside(user, system), "Run time", from "/proc/PID/schedstat";
+    }
+}
+
+metrics! {
+    /// Memory of one process.
+    pub struct ProcessMemory in Process / "memory", "Memory" {
+        /// Resident memory and huge pages, shared pages counted in full.
+        rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss + status HugetlbPages";
+        /// The most resident memory it ever had, huge pages left out.
+        peak: Gauge u64 Bytes, "Peak resident", from "/proc/PID/status VmHWM";
+        /// Resident memory and huge pages, each shared page divided by the number of its users.
+        pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
+        /// Resident memory and huge pages that are its alone.
+        uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty + Private_Hugetlb";
+        /// Memory in swap.
+        swap: Gauge u64 Bytes, "Swapped", from "/proc/PID/status VmSwap";
+        /// Huge pages of hugetlbfs (MAP_HUGETLB), shared ones in full; they are in `rss`, too.
+        hugetlb: Gauge u64 Bytes, "Huge pages", from "/proc/PID/status HugetlbPages";
+        /// Whether its address space is its own. While it shares its parent's, as after vfork,
+        /// its memory is that of the parent and the other cells are empty.
+        address_space: Gauge AddressSpace One, "Address space", from "kcmp KCMP_VM";
+    }
+}
+
+metrics! {
+    /// I/O of one process and of the children it has waited for.
+    pub struct ProcessIo in Process / "io", "Input and output" {
+        /// Bytes that read calls returned, from anything: files, pipes, sockets, terminals.
+        read: Counter u64 Bytes WithChildren, "Read", from "/proc/PID/io rchar";
+        /// Bytes handed to write calls.
+        written: Counter u64 Bytes WithChildren, "Written", from "/proc/PID/io wchar";
+        /// Calls that read.
+        read_calls: Counter u64 One WithChildren, "Read calls", from "/proc/PID/io syscr";
+        /// Calls that write.
+        write_calls: Counter u64 One WithChildren, "Write calls", from "/proc/PID/io syscw";
+        /// Bytes fetched from storage.
+        storage_read: Counter u64 Bytes WithChildren, "Read from storage", from "/proc/PID/io read_bytes";
+        /// Bytes sent to storage.
+        storage_written: Counter u64 Bytes WithChildren, "Written to storage", from "/proc/PID/io write_bytes";
+    }
+}
+
+metrics! {
+    /// Page faults and context switches of one process.
+    pub struct ProcessEvents in Process / "events", "Page faults and switches" {
+        /// Page faults that needed no I/O.
+        faults_minor: Counter u64 One, "Minor faults", from "/proc/PID/stat minflt";
+        /// Page faults that read from storage.
+        faults_major: Counter u64 One, "Major faults", from "/proc/PID/stat majflt";
+        /// Page faults of the children it has waited for.
+        children_faults: Counter u64 One OfChildren, "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
+        /// Times the main thread gave up the CPU.
+        switches_voluntary: Counter u64 One, "Voluntary switches", from "/proc/PID/status voluntary_ctxt_switches";
+        /// Times the CPU was taken from the main thread.
+        switches_involuntary: Counter u64 One, "Involuntary switches", from "/proc/PID/status nonvoluntary_ctxt_switches";
+    }
+}
+
+metrics! {
+    /// State of one process.
+    pub struct ProcessState in Process / "state", "Threads and open files" {
+        /// Threads.
+        threads: Gauge u64 One, "Threads", from "/proc/PID/stat num_threads";
+        /// Open files.
+        files_open: Gauge u64 One, "Open files", from "/proc/PID/fd";
+        /// What it was doing.
+        doing: Gauge Doing One, "State", from "/proc/PID/stat state";
+    }
+}
+
+/// What a process is doing, as the kernel's letter says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Doing(u8);
+
+const STATES: [&str; 9] = [
+    "running",
+    "sleeping",
+    "waiting for disk",
+    "zombie",
+    "stopped",
+    "traced",
+    "dead",
+    "idle",
+    "parked",
+];
+const LETTERS: [u8; 9] = *b"RSDZTtXIP";
+
+impl Doing {
+    /// It has exited, and its parent has not reaped it yet.
+    pub const ZOMBIE: Doing = Doing(3);
+
+    /// From the letter in `/proc/PID/stat`.
+    pub fn from_letter(letter: u8) -> Option<Doing> {
+        LETTERS.iter().position(|known| *known == letter).map(|place| Doing(place as u8))
+    }
+}
+
+impl Stored for Doing {
+    const TYPE: Type = Type::Symbol(&STATES);
+    fn value(self) -> Value {
+        Value::Symbol(self.0)
+    }
+    fn from_value(value: Value) -> Option<Doing> {
+        if let Value::Symbol(place) = value { Some(Doing(place)) } else { None }
+    }
+}
+
+/// Whose address space a process uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressSpace {
+    /// Its own.
+    Own,
+    /// That of another process of the run.
+    Shared,
+}
+
+impl Stored for AddressSpace {
+    const TYPE: Type = Type::Symbol(&["own", "shared"]);
+    fn value(self) -> Value {
+        Value::Symbol(self as u8)
+    }
+    fn from_value(value: Value) -> Option<AddressSpace> {
+        match value {
+            Value::Symbol(0) => Some(AddressSpace::Own),
+            Value::Symbol(1) => Some(AddressSpace::Shared),
+            _ => None,
+        }
+    }
+}
+
+/// What `--collect` and `--skip` call this source.
+pub const SOURCE: Source = Source {
+    id: SourceId::Process,
+    name: "process",
+    about: "CPU, memory, I/O, faults, switches, threads and files of each process of the run",
+    groups: &[
+        ProcessCpu::METRICS,
+        ProcessMemory::METRICS,
+        ProcessIo::METRICS,
+        ProcessEvents::METRICS,
+        ProcessState::METRICS,
+    ],
+    on_request: false,
+    everywhere: true,
+};

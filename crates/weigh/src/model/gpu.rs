@@ -1,0 +1,85 @@
+//! What a GPU is beside what is measured of it, how GPUs are selected (`--gpus`), and what a
+//! process was told of those it may see.
+
+use crate::catalog::metrics::gpu::is_whole;
+
+/// What a GPU is, beside what is measured of it.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Gpu {
+    /// What it is called in the recording: its maker and its number, and for a part of it the
+    /// part's number, like `nvidia0` and `nvidia0:1`.
+    pub name: String,
+    /// What tells it from every other; null when it does not say.
+    pub uuid: Option<String>,
+    /// What its maker calls it; null when it does not say.
+    pub model: Option<String>,
+    /// Its memory; null when it does not say.
+    pub memory_bytes: Option<u64>,
+    /// The power it may have; null when it does not say.
+    pub power_limit_watts: Option<f64>,
+    /// The version of its driver; null when it does not say.
+    pub driver: Option<String>,
+    /// Whether the run could use it, as `CUDA_VISIBLE_DEVICES` of its process says; null when
+    /// that is not known.
+    #[serde(default)]
+    pub usable: Option<bool>,
+    /// The machine it is in, among those of recordings that were put together; null where that is
+    /// the only one.
+    #[serde(default)]
+    pub node: Option<String>,
+}
+
+impl Gpu {
+    /// Whether the run could have kept it busy. MIG instances are not counted beside their GPU.
+    pub fn is_expected(&self) -> bool {
+        is_whole(&self.name) && self.usable != Some(false)
+    }
+}
+
+/// What a process is told of the GPUs it may see; a list that is not there means all of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Visible {
+    pub(crate) cuda: Option<String>,
+    /// Whether CUDA counts cards as NVML does.
+    pub(crate) is_by_bus: bool,
+    pub(crate) rocr: Option<String>,
+    pub(crate) hip: Option<String>,
+}
+
+const MAKERS: [&str; 3] = ["nvidia", "amd", "intel"];
+
+/// What `--gpus` may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GpuSelector<'w> {
+    /// The index of a GPU, or of a MIG instance of it, and the maker where it is given.
+    Index(Option<&'w str>, u32),
+    /// A UUID or a prefix of one.
+    Uuid,
+}
+
+impl GpuSelector<'_> {
+    /// Reads a word of `--gpus`; `None` where it can name no GPU.
+    pub(crate) fn parse(word: &str) -> Option<GpuSelector<'_>> {
+        let word = word.trim();
+        let begins = |start: &str| {
+            word.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
+        };
+        if begins("GPU-") || begins("MIG-") {
+            return Some(GpuSelector::Uuid);
+        }
+        let maker = MAKERS.into_iter().find(|maker| word.starts_with(maker));
+        let word = maker.and_then(|maker| word.strip_prefix(maker)).unwrap_or(word);
+        let (card, part) =
+            word.split_once(':').map_or((word, None), |(card, part)| (card, Some(part)));
+        // As names have them: 00 is not an index.
+        let is_plain = |text: &str| is_number(text) && (text == "0" || !text.starts_with('0'));
+        if part.is_some_and(|part| !is_plain(part)) || !is_plain(card) {
+            return None;
+        }
+        card.parse().ok().map(|number| GpuSelector::Index(maker, number))
+    }
+}
+
+pub(crate) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
