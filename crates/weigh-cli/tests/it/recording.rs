@@ -238,6 +238,27 @@ fn secrets_of_shell_strings_scripts_wrappers_marks_and_labels_are_masked_in_ever
 }
 
 #[test]
+fn secret_in_the_name_of_a_run_is_masked_by_every_verb_that_records() {
+    let directory = tempfile::tempdir().unwrap();
+    let name = ["--name", "token=canary-1"];
+    let measure = |words: &[&str]| {
+        let ended = output(&mut weigh(directory.path(), words));
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    };
+    let pid = std::process::id().to_string();
+    measure(&[&["run", "-q", "-o", "run"], &name[..], &["--", "true"]].concat());
+    measure(&[&["attach", "-q", "-o", "attach", "--for", "50ms"], &name[..], &[&pid]].concat());
+    measure(&[&["watch", "-q", "-o", "watch", "--for", "50ms", "none"], &name[..]].concat());
+    measure(&[&["merge", "run", "attach", "-o", "all"], &name[..]].concat());
+    for recording in ["run", "attach", "watch", "all"] {
+        let manifest = fs::read_to_string(directory.path().join(recording).join("run.json"));
+        let manifest = manifest.unwrap();
+        assert!(manifest.contains("token=***"), "{recording}: {manifest}");
+        assert!(!manifest.contains("canary"), "{recording}: {manifest}");
+    }
+}
+
+#[test]
 fn directory_that_is_deleted_or_renamed_during_the_run_is_said() {
     // Renamed first: weigh may be making files in it.
     for script in ["mv run other", "mv run other && rm -r other"] {

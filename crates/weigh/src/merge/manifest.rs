@@ -8,7 +8,7 @@ use super::layout::{Layout, Place};
 use crate::catalog::{Metric, Scope};
 use crate::model::ProcessId;
 use crate::record::manifest::{Described, Origin, new_id};
-use crate::record::{Manifest, Member, Recording, Target};
+use crate::record::{Manifest, Member, Recording, Target, secrets};
 
 /// What it is called when its members have different names.
 const NAME: &str = "merged";
@@ -21,7 +21,7 @@ pub(super) fn of(
     wall: Duration,
 ) -> Manifest {
     let manifests: Vec<&Manifest> = recordings.iter().map(Recording::manifest).collect();
-    let name = name.map(str::to_owned).or_else(|| same(&manifests, |one| Some(one.name.clone())));
+    let name = name.map(secrets::remark).or_else(|| same(&manifests, |one| Some(one.name.clone())));
     Manifest {
         weigh: Origin::default(),
         id: new_id(layout.started, wall),

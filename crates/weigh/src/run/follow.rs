@@ -227,14 +227,16 @@ fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &
     if command.is_empty() {
         manifest.command = None;
     }
-    manifest.name = settings.name.clone().unwrap_or_else(|| match &follow.what {
-        What::Programs { rule, .. } => rule.called(),
-        What::Cgroup(path) => path
-            .file_name()
-            .map_or_else(|| "cgroup".to_owned(), |name| name.to_string_lossy().into_owned()),
-        What::Processes(_) if pid != 0 => program.called(),
-        What::Processes(_) => "processes".to_owned(),
-    });
+    if settings.name.is_none() {
+        manifest.name = match &follow.what {
+            What::Programs { rule, .. } => rule.called(),
+            What::Cgroup(path) => path
+                .file_name()
+                .map_or_else(|| "cgroup".to_owned(), |name| name.to_string_lossy().into_owned()),
+            What::Processes(_) if pid != 0 => program.called(),
+            What::Processes(_) => "processes".to_owned(),
+        };
+    }
     manifest.pid = pid;
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
     manifest.target = Some(follow.what.target(group));
