@@ -70,7 +70,7 @@ impl FakeRun {
         let ticks = OwnTicks { taken: Some(self.samples), missed: Some(0), ..OwnTicks::default() };
         self.sample_some(seconds, |tick| {
             fill(tick);
-            tick.put(Entity::Single, &ticks);
+            tick.complete(&ticks);
         })
     }
 
@@ -203,6 +203,7 @@ impl FakeRun {
                     for table in tables {
                         tick.table_mut(table.scope()).unwrap().append(table);
                     }
+                    tick.read_completeness();
                     take(Moment::Tick(&tick));
                 }
             }

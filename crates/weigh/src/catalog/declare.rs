@@ -13,19 +13,26 @@
 /// }
 /// ```
 ///
-/// A word behind the unit says whose doings a process's value counts, when they are not its
-/// own alone (`WithChildren`, `OfChildren`), or what it is to the other metrics of its group:
-/// `Bound(used)`, `Cover(busy)`, `Beside(busy)`, `Bits`, `Age`.
+/// A word behind the unit says whether a process's value includes its reaped children
+/// (`WithReaped`; `Reaped(user)` counts them alone, here what was `user` and this of each), or what
+/// it is to the other metrics of its group: `Bound(used)`, `Cover(busy)`, `Beside(busy)`,
+/// `HighWater(rss)`, `Bits`, `Age`. A field that such a word names must exist: the macro refers to
+/// it.
 macro_rules! metrics {
-    (@whose WithChildren) => { $crate::catalog::Whose::WithChildren };
-    (@whose OfChildren) => { $crate::catalog::Whose::OfChildren };
-    (@whose $($other:ident)?) => { $crate::catalog::Whose::Own };
+    (@children WithReaped) => { $crate::catalog::ChildAccounting::SelfAndReaped };
+    (@children Reaped $($of:ident)+) => {
+        $crate::catalog::ChildAccounting::ReapedOnly(&[$(stringify!($of)),+])
+    };
+    (@children $($other:ident)*) => { $crate::catalog::ChildAccounting::SelfOnly };
     (@sense Bound $($of:ident)*) => { $crate::catalog::Sense::Bound(&[$(stringify!($of)),*]) };
     (@sense Cover $($of:ident)*) => { $crate::catalog::Sense::Cover(&[$(stringify!($of)),*]) };
     (@sense Beside $($of:ident)*) => { $crate::catalog::Sense::Beside(&[$(stringify!($of)),*]) };
+    (@sense HighWater $($of:ident)*) => {
+        $crate::catalog::Sense::HighWater(&[$(stringify!($of)),*])
+    };
     (@sense Bits) => { $crate::catalog::Sense::Bits };
     (@sense Age) => { $crate::catalog::Sense::Age };
-    (@sense $($other:ident)?) => { $crate::catalog::Sense::Measured };
+    (@sense $($other:ident)*) => { $crate::catalog::Sense::Measured };
     (
         $(#[$about:meta])*
         $vis:vis struct $name:ident in $scope:ident / $group:literal, $family:literal {
@@ -41,6 +48,9 @@ macro_rules! metrics {
             $( $(#[doc = $help])+ pub $field: Option<$type>, )+
         }
 
+        /// Every field that another one names is there.
+        const _: fn(&$name) = |_row| { $( $( $( $( let _ = &_row.$of; )+ )? )? )+ };
+
         impl $crate::catalog::Row for $name {
             const SCOPE: $crate::catalog::Scope = $crate::catalog::Scope::$scope;
             const GROUP: &'static str = $group;
@@ -53,7 +63,7 @@ macro_rules! metrics {
                     kind: $crate::catalog::Kind::$kind,
                     unit: $crate::catalog::Unit::$unit,
                     stored: <$type as $crate::catalog::Stored>::TYPE,
-                    whose: $crate::catalog::metrics!(@whose $($mark)?),
+                    children: $crate::catalog::metrics!(@children $($mark $($($of)+)?)?),
                     sense: $crate::catalog::metrics!(@sense $($mark $($($of)+)?)?),
                     label: $label,
                     help: concat!($($help),+).trim_ascii(),
@@ -77,6 +87,10 @@ macro_rules! metrics {
                         .and_then(<$type as $crate::catalog::Stored>::from_value);
                 )+
                 Self { $($field),+ }
+            }
+
+            fn carry_forward(&mut self, earlier: &Self) {
+                $( self.$field = self.$field.or(earlier.$field); )+
             }
         }
     };

@@ -31,8 +31,8 @@ pub struct Metric {
     pub unit: Unit,
     /// How the value is stored.
     pub stored: Type,
-    /// Whose doings a process's value counts.
-    pub whose: Whose,
+    /// Whether a process's value includes its reaped children.
+    pub children: ChildAccounting,
     /// What it is to the other metrics of its group.
     pub sense: Sense,
     /// A few words for a chart or a table head.
@@ -62,15 +62,16 @@ impl Kind {
     }
 }
 
-/// Whose doings the value of a process counts: it says how values of many add up.
+/// Whether the value of a process includes its reaped children: it says how values add up over
+/// processes, and where the counts of a process go when it is reaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// Its own alone.
-    Own,
-    /// Its own and those of the children it has waited for, which are in nobody else's then.
-    WithChildren,
-    /// Those of the children it has waited for alone.
-    OfChildren,
+pub enum ChildAccounting {
+    /// The process alone.
+    SelfOnly,
+    /// The process and its reaped children, whose counts move here.
+    SelfAndReaped,
+    /// Its reaped children alone: these fields of each, and this one.
+    ReapedOnly(&'static [&'static str]),
 }
 
 /// The base unit of a stored value.
@@ -285,4 +286,6 @@ pub trait Row: Sized + Copy {
     fn put_each(&self, put: impl FnMut(usize, Option<Value>));
     /// Builds a row from its fields, asked for in the order of [`Row::METRICS`].
     fn from_each(get: impl FnMut(usize) -> Option<Value>) -> Self;
+    /// Keeps the earlier value of every field that has none now.
+    fn carry_forward(&mut self, earlier: &Self);
 }

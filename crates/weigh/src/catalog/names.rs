@@ -30,7 +30,7 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Scope, Sense, Stored, Whose};
+    use super::super::{ChildAccounting, Scope, Sense, Stored};
     use super::*;
 
     #[test]
@@ -43,7 +43,7 @@ mod tests {
             kind: Kind::Counter,
             unit: Unit::Seconds,
             stored: f64::TYPE,
-            whose: Whose::Own,
+            children: ChildAccounting::SelfOnly,
             sense: Sense::Measured,
             label: "User time",
             help: "Time in user mode.",

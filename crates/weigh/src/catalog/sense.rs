@@ -14,6 +14,9 @@ pub enum Sense {
     Cover(&'static [&'static str]),
     /// Says what these of its group say better, where they are known.
     Beside(&'static [&'static str]),
+    /// The largest value that this one of its group ever had: since the process started, not since
+    /// weigh attached.
+    HighWater(&'static [&'static str]),
     /// A bit for each of several things.
     Bits,
     /// How old all values of its row are.
@@ -23,7 +26,10 @@ pub enum Sense {
 impl Metric {
     /// Whether it says anything as a curve: what only helps to read others does not, nor do bits.
     pub const fn is_a_quantity(&self) -> bool {
-        matches!(self.sense, Sense::Measured | Sense::Bound(_) | Sense::Beside(_))
+        matches!(
+            self.sense,
+            Sense::Measured | Sense::Bound(_) | Sense::Beside(_) | Sense::HighWater(_)
+        )
     }
 
     /// Whether it is what another metric of its group can be at most.

@@ -88,13 +88,10 @@ impl Rounds {
                 memory_peak: self.sum(|one| one.cost.memory_peak),
             },
         );
-        tick.put(
-            Entity::Single,
-            &OwnTicks {
-                taken: self.sum(|one| one.ticks.taken),
-                missed: self.sum(|one| one.ticks.missed),
-            },
-        );
+        tick.complete(&OwnTicks {
+            taken: self.sum(|one| one.ticks.taken),
+            missed: self.sum(|one| one.ticks.missed),
+        });
         if self.has_clocks {
             tick.put(Entity::Single, &RunCpu { time: self.sum(|one| one.clock) });
         }

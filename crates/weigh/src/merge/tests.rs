@@ -453,7 +453,7 @@ fn everybody_is_looked_at_when_the_last_has_looked() {
     recording
         .replay(&all_groups(), |moment| {
             if let Moment::Tick(tick) = moment {
-                match tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
+                match tick.is_complete() {
                     true => whole.push(tick.at.as_millis()),
                     false => others += 1,
                 }

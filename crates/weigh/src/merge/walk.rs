@@ -244,7 +244,7 @@ impl Written {
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
             self.rounds.counted(one, &table.get(0));
         }
-        if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty())
+        if let Some(table) = tick.table(Scope::Own).filter(|_| tick.is_complete())
             && self.rounds.looked(one, table.get(0), table.get(0))
         {
             self.end_round();

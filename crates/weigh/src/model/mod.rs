@@ -4,6 +4,7 @@ pub mod devices;
 mod facts;
 pub mod gpu;
 pub mod hardware;
+pub mod live;
 mod name;
 pub mod numbering;
 mod program;
@@ -22,6 +23,7 @@ pub use usage::{End, Io, Usage, signal_name};
 
 use std::time::Duration;
 
+use crate::catalog::metrics::OwnTicks;
 use crate::catalog::{Row, Scope};
 
 /// A process: its pid together with its start time, because a pid alone is used again.
@@ -119,6 +121,7 @@ pub struct Tick {
     pub zero: Duration,
     /// Who came and went since the last tick.
     pub changes: Vec<Change>,
+    is_complete: bool,
     tables: Vec<Table>,
 }
 
@@ -130,7 +133,13 @@ impl Tick {
             .map(|scope| Table::new(scope, groups))
             .filter(|table| !table.metrics().is_empty())
             .collect();
-        Tick { at: Duration::ZERO, zero: Duration::ZERO, changes: Vec::new(), tables }
+        Tick {
+            at: Duration::ZERO,
+            zero: Duration::ZERO,
+            changes: Vec::new(),
+            is_complete: false,
+            tables,
+        }
     }
 
     /// When, on the monotonic clock.
@@ -142,7 +151,26 @@ impl Tick {
     pub fn begin(&mut self, at: Duration) {
         self.at = at;
         self.changes.clear();
+        self.is_complete = false;
         self.tables.iter_mut().for_each(Table::clear);
+    }
+
+    /// Whether every process of the run was sampled: one without a row did not run since the last
+    /// complete tick, and its values are carried forward.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Every process of the run was sampled. A recording holds this as the row of weigh's own
+    /// ticks, which only complete ticks have.
+    pub fn complete(&mut self, ticks: &OwnTicks) {
+        self.put(Entity::Single, ticks);
+        self.is_complete = true;
+    }
+
+    /// Finds out whether it is complete, after its rows were read from a recording.
+    pub(crate) fn read_completeness(&mut self) {
+        self.is_complete = self.table(Scope::Own).is_some_and(|table| !table.is_empty());
     }
 
     /// Whether nothing was measured and nobody came or went.

@@ -9,7 +9,7 @@ use super::curve::Curve;
 use super::steps::Steps;
 use super::thin::Thinned;
 use super::window::Window;
-use crate::catalog::{Kind, Metric, Scope, Type, Whose};
+use crate::catalog::{ChildAccounting, Kind, Metric, Scope, Type};
 use crate::text::within_a_line;
 
 /// A chart of some metrics, being filled.
@@ -134,7 +134,8 @@ impl Catalogued {
 
 /// Words cannot be drawn, and what children did is in their own rows already.
 pub(super) fn is_drawn(metric: &Metric) -> bool {
-    !matches!(metric.stored, Type::Symbol(_)) && metric.whose != Whose::OfChildren
+    !matches!(metric.stored, Type::Symbol(_))
+        && !matches!(metric.children, ChildAccounting::ReapedOnly(_))
 }
 
 fn shares(one: &Metric, other: &Metric) -> bool {
@@ -149,7 +150,7 @@ mod tests {
 
     metrics! {
         /// A collector that comes later.
-        struct NetworkTraffic in Node / "network", "Network" {
+        struct Connections in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_a_new_collector_declares_is_drawn() {
-        let metrics: Vec<_> = NetworkTraffic::METRICS.iter().collect();
+        let metrics: Vec<_> = Connections::METRICS.iter().collect();
         let mut charts = Catalogued::of(Scope::Node, &metrics);
         for at in 0..5 {
             let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];

@@ -172,8 +172,7 @@ impl Gatherer {
                 charts.for_each(|(_, chart)| chart.see(at, table));
             }
         }
-        // Only a whole tick has a row of weigh's own: everybody was looked at.
-        if tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
+        if tick.is_complete() {
             self.crowd.programs.look(at, summary.cpu_so_far());
             let sums = self.crowd.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);

@@ -1,6 +1,6 @@
 //! What all processes have together, metric by metric.
 
-use crate::catalog::{Kind, Metric, Whose};
+use crate::catalog::{ChildAccounting, Kind, Metric};
 
 /// The sum of every process metric, kept up to date by what changes.
 #[derive(Debug)]
@@ -50,9 +50,9 @@ impl Sums {
         for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             self.known[column] -= 1;
             let metric = self.metrics[column];
-            let goes = match (metric.kind, metric.whose) {
+            let goes = match (metric.kind, metric.children) {
                 (Kind::Gauge, _) => true,
-                (Kind::Counter, Whose::Own) => false,
+                (Kind::Counter, ChildAccounting::SelfOnly) => false,
                 (Kind::Counter, _) => !stays,
             };
             if goes {
@@ -91,7 +91,7 @@ mod tests {
             /// Its own.
             own: Counter u64 One, "Own", from "here";
             /// With its children's.
-            all: Counter u64 One WithChildren, "All", from "here";
+            all: Counter u64 One WithReaped, "All", from "here";
         }
     }
 

@@ -92,6 +92,7 @@ impl<'a> Replay<'a> {
                 cursor.refill()?;
             }
         }
+        self.tick.read_completeness();
         if let Some(since) = &mut self.since {
             since.tick(&mut self.tick);
         }

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use super::{Entry, Event};
-use crate::catalog::{Kind, Metric, Scope, Value, Whose};
+use crate::catalog::{ChildAccounting, Kind, Metric, Scope, Sense, Unit, Value};
 use crate::model::{Entity, ProcessId, Table, Tick};
 
 /// Takes off what was before weigh came.
@@ -162,37 +162,34 @@ struct Columns {
 }
 
 impl Columns {
+    /// By what the metrics declare of each other: a renamed one is found under its new name.
     fn of(metrics: &[&'static Metric]) -> Columns {
-        let place = |group: &str, field: &str| {
-            metrics.iter().position(|metric| (metric.group, metric.field) == (group, field))
+        let place = |of: &Metric, field: &str| {
+            metrics.iter().position(|one| (one.group, one.field) == (of.group, field))
         };
-        let all = |group: &str, fields: &[&str]| -> Vec<usize> {
-            fields.iter().filter_map(|field| place(group, field)).collect()
+        let mut columns = Columns {
+            is_counter: metrics.iter().map(|metric| metric.kind == Kind::Counter).collect(),
+            own: Vec::new(),
+            waited: Vec::new(),
+            peak: metrics.iter().position(|one| matches!(one.sense, Sense::HighWater(_))),
+            moves: Vec::new(),
         };
-        let mut moves: Vec<(usize, Vec<usize>)> = Vec::new();
         for (column, metric) in metrics.iter().enumerate() {
-            match (metric.whose, metric.group, metric.field) {
-                (Whose::WithChildren, ..) => moves.push((column, vec![column])),
-                (Whose::OfChildren, group, "children_user") => {
-                    moves.push((column, all(group, &["user", "children_user"])));
+            match metric.children {
+                ChildAccounting::SelfOnly => {}
+                ChildAccounting::SelfAndReaped => columns.moves.push((column, vec![column])),
+                ChildAccounting::ReapedOnly(fields) => {
+                    let own: Vec<_> =
+                        fields.iter().filter_map(|field| place(metric, field)).collect();
+                    if metric.unit == Unit::Seconds {
+                        columns.own.extend(&own);
+                        columns.waited.push(column);
+                    }
+                    columns.moves.push((column, [&own[..], &[column]].concat()));
                 }
-                (Whose::OfChildren, group, "children_system") => {
-                    moves.push((column, all(group, &["system", "children_system"])));
-                }
-                (Whose::OfChildren, group, _) => {
-                    let faults = ["faults_minor", "faults_major", "children_faults"];
-                    moves.push((column, all(group, &faults)));
-                }
-                (Whose::Own, ..) => {}
             }
         }
-        Columns {
-            is_counter: metrics.iter().map(|metric| metric.kind == Kind::Counter).collect(),
-            own: all("cpu", &["user", "system"]),
-            waited: all("cpu", &["children_user", "children_system"]),
-            peak: place("memory", "peak"),
-            moves,
-        }
+        columns
     }
 
     /// What a counter has; a level has no zero.

@@ -20,9 +20,9 @@ use crate::host::connector::Happened;
 use crate::host::own_group::OwnGroup;
 use crate::host::signals::Signals;
 use crate::host::taskstats::Departure;
+use crate::model::Tick;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
-use crate::model::{Entity, Tick};
 use crate::record::{Entry, Event, Manifest, Since, Writer, files};
 use crate::summary::{Accumulator, Summary};
 
@@ -157,7 +157,7 @@ impl Watch {
         self.ask_sockets(Sockets::sample);
         let ticks =
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
-        self.tick.put(Entity::Single, &ticks);
+        self.tick.complete(&ticks);
         self.hand_on_tick();
         self.note(faults);
         let now = self.now();

@@ -209,8 +209,7 @@ impl Accumulator {
             let tcp = table.get::<RunTcp>(0);
             self.tcp = if tcp.sent.is_some() { tcp } else { self.tcp };
         }
-        // Only a whole tick has a row of weigh's own: everybody was looked at.
-        if let Some(table) = tick.table(Scope::Own).filter(|table| !table.is_empty()) {
+        if let Some(table) = tick.table(Scope::Own).filter(|_| tick.is_complete()) {
             self.own(&table.get(0), &table.get(0));
             self.rates(at);
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());

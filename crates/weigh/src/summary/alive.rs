@@ -1,17 +1,13 @@
 //! One process that is alive, and sums over several at one moment.
 
 use super::curve::Peak;
-use crate::catalog::metrics::{ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState};
-use crate::model::Table;
+use crate::model::live::LiveProcess;
 
 /// What was last read of a process that is alive.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Alive {
-    pub(super) cpu: ProcessCpu,
-    memory: ProcessMemory,
-    pub(super) io: ProcessIo,
-    pub(super) events: ProcessEvents,
-    state: ProcessState,
+    /// Its values, carried forward.
+    pub(super) last: LiveProcess,
     /// When its high-water mark of memory was last read, in seconds since the run began.
     pub(super) high_water_read: Option<f64>,
 }
@@ -22,50 +18,21 @@ pub(super) fn is_near(mark: u64, sampled: u64) -> bool {
     mark <= sampled.saturating_add(sampled / 64)
 }
 
-/// Takes the new value where there is one: what was not read is as it was.
-macro_rules! renew {
-    ($old:expr, $new:expr, $($field:ident),+) => {
-        $( $old.$field = $new.$field.or($old.$field); )+
-    };
-}
-
 impl Alive {
-    /// Takes in a row about it.
-    pub(super) fn renew(&mut self, table: &Table, row: usize) {
-        let cpu = table.get::<ProcessCpu>(row);
-        renew!(self.cpu, cpu, user, system, children_user, children_system, run_time);
-        let memory = table.get::<ProcessMemory>(row);
-        renew!(self.memory, memory, rss, peak, pss, uss, swap, hugetlb);
-        let io = table.get::<ProcessIo>(row);
-        renew!(self.io, io, read, written, read_calls, write_calls, storage_read, storage_written);
-        let events = table.get::<ProcessEvents>(row);
-        renew!(
-            self.events,
-            events,
-            faults_minor,
-            faults_major,
-            children_faults,
-            switches_voluntary,
-            switches_involuntary
-        );
-        let state = table.get::<ProcessState>(row);
-        renew!(self.state, state, threads, files_open);
-    }
-
     /// CPU time of its own.
     pub(super) fn own_cpu(&self) -> Option<f64> {
-        Some(self.cpu.user? + self.cpu.system?)
+        self.last.own_cpu()
     }
 
     /// The same to the nanosecond, where the kernel says it: clock ticks are cut off.
     pub(super) fn own_cpu_finer(&self) -> Option<f64> {
-        self.own_cpu().map(|ticks| self.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
+        self.own_cpu().map(|ticks| self.last.cpu.run_time.map_or(ticks, |ran| ran.max(ticks)))
     }
 
     /// I/O with that of the children it has waited for: bytes read and written, calls that
     /// read and write, bytes from and to storage.
     pub(super) fn all_io(&self) -> Option<[f64; 6]> {
-        let io = &self.io;
+        let io = &self.last.io;
         let all = [
             io.read?,
             io.written?,
@@ -79,37 +46,37 @@ impl Alive {
 
     /// With the children it has waited for.
     pub(super) fn cpu(&self) -> Option<f64> {
-        Some(self.own_cpu()? + self.cpu.children_user? + self.cpu.children_system?)
+        Some(self.own_cpu()? + self.last.children_cpu()?)
     }
 
     /// The most this process can have had so far, huge pages left out: those have no high-water
     /// mark.
     pub(super) fn ceiling(&self) -> Option<u64> {
-        let hugetlb = self.memory.hugetlb.unwrap_or(0);
-        self.memory.peak.max(self.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
+        let hugetlb = self.last.memory.hugetlb.unwrap_or(0);
+        self.last.memory.peak.max(self.last.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
     }
 
     /// The most this process is known to have had so far.
     pub(super) fn largest(&self) -> Option<u64> {
-        self.memory.peak.max(self.memory.rss)
+        self.last.memory.peak.max(self.last.memory.rss)
     }
 
     /// Whether the most it had so far is what it has now.
     pub(super) fn is_at_its_peak(&self) -> bool {
-        let now = self.memory.rss.unwrap_or(0);
-        self.memory.peak.is_none_or(|peak| is_near(peak, now))
+        let now = self.last.memory.rss.unwrap_or(0);
+        self.last.memory.peak.is_none_or(|peak| is_near(peak, now))
     }
 
     /// Its resident memory.
     pub(super) fn resident(&self) -> Option<u64> {
-        self.memory.rss
+        self.last.memory.rss
     }
 
     /// Its share of the memory of all, if that was ever looked at.
     ///
     /// The look may be old; a share is never above what is resident now.
     fn share(&self) -> Option<u64> {
-        self.memory.pss.map(|pss| self.memory.rss.map_or(pss, |rss| pss.min(rss)))
+        self.last.memory.pss.map(|pss| self.last.memory.rss.map_or(pss, |rss| pss.min(rss)))
     }
 }
 
@@ -159,20 +126,20 @@ pub(super) fn add(sum: &mut Option<f64>, value: Option<u64>) {
 impl Sums {
     /// Takes a process into the sums.
     pub(super) fn add(&mut self, process: &Alive) {
-        add(&mut self.rss, process.memory.rss);
+        add(&mut self.rss, process.last.memory.rss);
         add(&mut self.share, process.share());
-        if let Some(rss) = process.memory.rss {
+        if let Some(rss) = process.last.memory.rss {
             self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
         }
         if let Some(cpu) = process.cpu() {
             self.cpu = Some(self.cpu.unwrap_or(0.0) + cpu);
         }
-        add(&mut self.pss, process.memory.pss);
-        add(&mut self.uss, process.memory.uss);
-        add(&mut self.swap, process.memory.swap);
-        add(&mut self.hugetlb, process.memory.hugetlb);
-        add(&mut self.threads, process.state.threads);
-        add(&mut self.files, process.state.files_open);
+        add(&mut self.pss, process.last.memory.pss);
+        add(&mut self.uss, process.last.memory.uss);
+        add(&mut self.swap, process.last.memory.swap);
+        add(&mut self.hugetlb, process.last.memory.hugetlb);
+        add(&mut self.threads, process.last.state.threads);
+        add(&mut self.files, process.last.state.files_open);
     }
 
     /// Resident memory with each shared page counted once, as far as it is known: the sum of

@@ -26,7 +26,7 @@ pub(super) struct Account {
 impl Account {
     /// Of a process as it was last seen; of its own alone, or with its children's.
     fn of(process: &Alive, with_children: bool) -> Account {
-        let (cpu, events) = (&process.cpu, &process.events);
+        let (cpu, events) = (&process.last.cpu, &process.last.events);
         let children = if with_children {
             [cpu.children_user.unwrap_or(0.0), cpu.children_system.unwrap_or(0.0)]
         } else {
@@ -129,10 +129,10 @@ impl Estate {
     pub(super) fn looked_at(&mut self, id: ProcessId, before: &Alive, now: &Alive) {
         let Some(owed) = self.owed.get_mut(&id) else { return };
         let waited = |alive: &Alive| {
-            let cpu = &alive.cpu;
+            let cpu = &alive.last.cpu;
             cpu.children_user.unwrap_or(0.0) + cpu.children_system.unwrap_or(0.0)
         };
-        let faulted = |alive: &Alive| alive.events.children_faults.unwrap_or(0);
+        let faulted = |alive: &Alive| alive.last.events.children_faults.unwrap_or(0);
         let mut cpu = waited(now) - waited(before) + ROUNDING;
         let mut faults = faulted(now).saturating_sub(faulted(before));
         owed.retain(|one| {
@@ -233,7 +233,7 @@ mod tests {
             ..ProcessEvents::default()
         };
         let mut alive = Alive::default();
-        (alive.cpu, alive.events) = (cpu, events);
+        (alive.last.cpu, alive.last.events) = (cpu, events);
         alive
     }
 

@@ -101,7 +101,7 @@ impl Tree {
             let next = self.alive.len() as u64;
             let process = self.alive.entry(*id).or_default();
             let (before, was) = (process.largest(), *process);
-            process.renew(table, row);
+            process.last.update(table, row);
             if let Some(estate) = &mut self.estate {
                 estate.looked_at(*id, &was, process);
             }
@@ -310,7 +310,7 @@ impl Tree {
     pub(super) fn split_of_alive(&self) -> (f64, f64) {
         let left = self.left_behind().cpu;
         self.alive.iter().fold((left[0], left[1]), |(user, system), (id, alive)| {
-            let cpu = &alive.cpu;
+            let cpu = &alive.last.cpu;
             let with_children = self.estate.as_ref().is_none_or(|all| all.with_children(*id));
             let sum = |own: Option<f64>, children: Option<f64>| {
                 own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
@@ -348,7 +348,9 @@ impl Tree {
         &self,
         counter: impl Fn(&ProcessIo, &ProcessEvents) -> Option<u64>,
     ) -> f64 {
-        self.alive.values().filter_map(|alive| counter(&alive.io, &alive.events)).sum::<u64>()
-            as f64
+        self.alive
+            .values()
+            .filter_map(|alive| counter(&alive.last.io, &alive.last.events))
+            .sum::<u64>() as f64
     }
 }

@@ -10,9 +10,9 @@ metrics! {
         /// Time in the kernel, all threads.
         system: Counter f64 Seconds, "System time", from "/proc/PID/stat stime";
         /// User time of the children it has waited for, and of theirs.
-        children_user: Counter f64 Seconds OfChildren, "User time of children", from "/proc/PID/stat cutime";
+        children_user: Counter f64 Seconds Reaped(user), "User time of children", from "/proc/PID/stat cutime";
         /// System time of the children it has waited for, and of theirs.
-        children_system: Counter f64 Seconds OfChildren, "System time of children", from "/proc/PID/stat cstime";
+        children_system: Counter f64 Seconds Reaped(system), "System time of children", from "/proc/PID/stat cstime";
         /// User and system time to the nanosecond, of a process that never had more than one thread.
         run_time: Counter f64 Seconds Beside(user, system), "Run time", from "/proc/PID/schedstat";
     }
@@ -24,7 +24,7 @@ metrics! {
         /// Resident memory and huge pages, shared pages counted in full.
         rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss + status HugetlbPages";
         /// The most resident memory it ever had, huge pages left out.
-        peak: Gauge u64 Bytes, "Peak resident", from "/proc/PID/status VmHWM";
+        peak: Gauge u64 Bytes HighWater(rss), "Peak resident", from "/proc/PID/status VmHWM";
         /// Resident memory and huge pages, each shared page divided by the number of its users.
         pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
         /// Resident memory and huge pages that are its alone.
@@ -43,17 +43,17 @@ metrics! {
     /// I/O of one process and of the children it has waited for.
     pub struct ProcessIo in Process / "io", "Input and output" {
         /// Bytes that read calls returned, from anything: files, pipes, sockets, terminals.
-        read: Counter u64 Bytes WithChildren, "Read", from "/proc/PID/io rchar";
+        read: Counter u64 Bytes WithReaped, "Read", from "/proc/PID/io rchar";
         /// Bytes handed to write calls.
-        written: Counter u64 Bytes WithChildren, "Written", from "/proc/PID/io wchar";
+        written: Counter u64 Bytes WithReaped, "Written", from "/proc/PID/io wchar";
         /// Calls that read.
-        read_calls: Counter u64 One WithChildren, "Read calls", from "/proc/PID/io syscr";
+        read_calls: Counter u64 One WithReaped, "Read calls", from "/proc/PID/io syscr";
         /// Calls that write.
-        write_calls: Counter u64 One WithChildren, "Write calls", from "/proc/PID/io syscw";
+        write_calls: Counter u64 One WithReaped, "Write calls", from "/proc/PID/io syscw";
         /// Bytes fetched from storage.
-        storage_read: Counter u64 Bytes WithChildren, "Read from storage", from "/proc/PID/io read_bytes";
+        storage_read: Counter u64 Bytes WithReaped, "Read from storage", from "/proc/PID/io read_bytes";
         /// Bytes sent to storage.
-        storage_written: Counter u64 Bytes WithChildren, "Written to storage", from "/proc/PID/io write_bytes";
+        storage_written: Counter u64 Bytes WithReaped, "Written to storage", from "/proc/PID/io write_bytes";
     }
 }
 
@@ -65,7 +65,7 @@ metrics! {
         /// Page faults that read from storage.
         faults_major: Counter u64 One, "Major faults", from "/proc/PID/stat majflt";
         /// Page faults of the children it has waited for.
-        children_faults: Counter u64 One OfChildren, "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
+        children_faults: Counter u64 One Reaped(faults_minor, faults_major), "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
         /// Times the main thread gave up the CPU.
         switches_voluntary: Counter u64 One, "Voluntary switches", from "/proc/PID/status voluntary_ctxt_switches";
         /// Times the CPU was taken from the main thread.

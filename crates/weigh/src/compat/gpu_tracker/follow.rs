@@ -26,10 +26,10 @@ use crate::catalog::Scope;
 use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessCpu, ProcessState};
 use crate::compat::pace::Pace;
 use crate::export::unix_seconds;
+use crate::model::live::has_exited;
 use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
 use crate::summary::curve::possible_cores;
-use crate::summary::tools::{has_exited, memory_held};
 
 /// What was used at one moment, in bytes and cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -166,10 +166,8 @@ impl Follower {
         if let Some(table) = tick.table(Scope::Node).filter(|table| !table.is_empty()) {
             self.machine(&table.get(0), &table.get(0));
         }
-        // Only a whole tick has a row of weigh's own: everybody was looked at.
-        let whole = tick.table(Scope::Own).is_some_and(|table| !table.is_empty());
         let (main, others, all) = self.sums();
-        if whole {
+        if tick.is_complete() {
             self.main_threads = main.threads().filter(|most| *most > 0).max(self.main_threads);
             self.timepoint(tick, [main, others, all], each);
             self.alive.values_mut().for_each(Seen::forget_exited);
@@ -194,10 +192,7 @@ impl Follower {
             }
             let state: ProcessState = table.get(row);
             process.has_exited = has_exited(&state);
-            let Some(memory) = memory_held(table, row) else { continue };
-            process.rss = memory.rss.or(process.rss);
-            process.pss = memory.pss.or(process.pss);
-            process.uss = memory.uss.or(process.uss);
+            let Some(memory) = process.memory.update(table, row) else { continue };
             process.threads = state.threads.or(process.threads);
             let largest = memory.peak.max(memory.rss).map(|bytes| bytes as f64);
             if is_main {

@@ -1,5 +1,7 @@
 //! Processes added up: what they share counts once.
 
+use crate::model::live::HeldMemory;
+
 /// What was last read of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
@@ -7,12 +9,8 @@ pub(super) struct Seen {
     pub own_cpu: f64,
     /// CPU time of the children it has waited for.
     pub children_cpu: f64,
-    /// Resident memory.
-    pub rss: Option<u64>,
-    /// Its proportional share, when it was looked at.
-    pub pss: Option<u64>,
-    /// What is its alone, when it was looked at.
-    pub uss: Option<u64>,
+    /// Its memory.
+    pub memory: HeldMemory,
     /// Threads.
     pub threads: Option<u64>,
     /// Whether it has exited and was not reaped yet.
@@ -23,7 +21,7 @@ impl Seen {
     /// One that has exited keeps its CPU time, and nothing else.
     pub(super) fn forget_exited(&mut self) {
         if self.has_exited {
-            (self.rss, self.pss, self.uss) = (Some(0), Some(0), Some(0));
+            self.memory = HeldMemory::RELEASED;
             self.threads = Some(0);
         }
     }
@@ -48,13 +46,14 @@ impl Sums {
     /// With one more.
     pub(super) fn add(&mut self, process: &Seen) {
         self.any = true;
-        if let Some(share) = process.pss.or(process.rss) {
+        let memory = &process.memory;
+        if let Some(share) = memory.pss().or(memory.rss) {
             self.proportional = Some(self.proportional.unwrap_or(0.0) + share as f64);
         }
-        if let Some(rss) = process.rss {
+        if let Some(rss) = memory.rss {
             self.largest = Some(self.largest.unwrap_or(0.0).max(rss as f64));
         }
-        if let (Some(pss), Some(uss)) = (process.pss, process.uss) {
+        if let (Some(pss), Some(uss)) = (memory.pss(), memory.uss()) {
             self.shared = Some(self.shared.unwrap_or(0.0) + pss.saturating_sub(uss) as f64);
         }
         if let Some(threads) = process.threads {
@@ -90,7 +89,9 @@ mod tests {
         assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
         sums.add(&Seen::default());
         assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
-        sums.add(&Seen { rss: Some(7), threads: Some(2), ..Seen::default() });
+        let mut memory = HeldMemory::default();
+        memory.rss = Some(7);
+        sums.add(&Seen { memory, threads: Some(2), ..Seen::default() });
         assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));
     }
 }

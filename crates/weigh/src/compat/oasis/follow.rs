@@ -23,11 +23,12 @@ use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessCpu, ProcessState};
 use crate::compat::pace::{Pace, SHORTEST};
 use crate::export::unix_seconds;
+use crate::model::live::{HeldMemory, has_exited, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
 use crate::summary::curve::possible_cores;
 use crate::summary::looks::Looks;
-use crate::summary::tools::{born, has_exited, machine_cores, memory_held, possible, tool_name};
+use crate::summary::tools::{machine_cores, tool_name};
 
 /// A process at one poll.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,9 +99,7 @@ struct Member {
     waiting: Option<usize>,
     /// When it was last known what it had.
     looked: f64,
-    rss: Option<u64>,
-    pss: Option<u64>,
-    uss: Option<u64>,
+    memory: HeldMemory,
     /// The most threads it had.
     threads: Option<u64>,
     has_exited: bool,
@@ -138,7 +137,7 @@ impl Follower {
                 let member = self.member(id, entry.seconds);
                 member.tool = tool;
                 // What the last program had is not this one's.
-                (member.rss, member.pss, member.uss) = (None, None, None);
+                member.memory = HeldMemory::default();
             }
             Event::ProcessExit { pid, started, cpu_seconds, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -163,7 +162,7 @@ impl Follower {
 
     /// Somebody who is there now; one who comes was not there at the last look.
     fn member(&mut self, id: ProcessId, at: f64) -> &mut Member {
-        let born = born(id, self.zero).max(self.looks.certain()).min(at);
+        let born = start_seconds(id, self.zero).max(self.looks.certain()).min(at);
         self.alive.entry(id).or_insert_with(|| Member::new(UNNAMED, born))
     }
 
@@ -181,8 +180,7 @@ impl Follower {
                 }
             }
         }
-        // Only a whole tick has a row of weigh's own: everybody was looked at.
-        if tick.table(Scope::Own).is_some_and(|table| !table.is_empty()) {
+        if tick.is_complete() {
             self.looks.look(at);
             if self.pace.is_over(self.polled, tick.at) {
                 self.polled = tick.at;
@@ -268,9 +266,7 @@ impl Member {
             waiting: None,
             has_row: false,
             looked: born,
-            rss: None,
-            pss: None,
-            uss: None,
+            memory: HeldMemory::default(),
             threads: None,
             has_exited: false,
         }
@@ -286,11 +282,7 @@ impl Member {
         let state: ProcessState = table.get(row);
         self.threads = state.threads.max(self.threads);
         self.has_exited = has_exited(&state);
-        if let Some(memory) = memory_held(table, row) {
-            self.rss = memory.rss.or(self.rss);
-            self.pss = memory.pss.or(self.pss);
-            self.uss = memory.uss.or(self.uss);
-        }
+        self.memory.update(table, row);
     }
 
     /// A clock that outlived it says what it used in all: what was not seen of it is in user
@@ -332,9 +324,9 @@ impl Member {
             tool: self.tool,
             cores,
             cpu: self.cpu.unwrap_or_default(),
-            rss: self.rss,
-            uss: possible(self.uss, self.rss),
-            pss: possible(self.pss, self.rss),
+            rss: self.memory.rss,
+            uss: self.memory.uss(),
+            pss: self.memory.pss(),
         }
     }
 }

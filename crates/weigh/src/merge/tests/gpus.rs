@@ -103,7 +103,7 @@ fn gpus_of_two_machines_are_two_and_add_up() {
     let replayed = recording.replay(&all_groups(), |moment| {
         let Moment::Tick(tick) = moment else { return };
         let rows = |scope| tick.table(scope).map_or(0, |table| table.len());
-        if rows(Scope::Own) > 0 {
+        if tick.is_complete() {
             rounds.push((rows(Scope::Gpu), rows(Scope::GpuProcess)));
         }
     });

@@ -25,8 +25,9 @@ use super::figure::Method;
 use super::looks::Looks;
 use super::main_exit::MainExit;
 use super::own_cpu::{OwnCpu, difference};
-use crate::catalog::metrics::{Doing, ProcessMemory, ProcessState};
-use crate::model::{CLOCK_TICKS, Entity, ProcessId, Table, Usage, program_name};
+use crate::catalog::metrics::ProcessState;
+use crate::model::live::{HeldMemory, start_seconds};
+use crate::model::{Entity, ProcessId, Table, Usage, program_name};
 use crate::record::{Entry, Event, Manifest};
 use crate::text::shortened;
 pub(crate) use list::by_weight;
@@ -122,9 +123,7 @@ struct Member {
     /// Its CPU time when it was last sampled, and when that was, or when it started.
     cpu: OwnCpu,
     looked: f64,
-    rss: Option<u64>,
-    pss: Option<u64>,
-    uss: Option<u64>,
+    memory: HeldMemory,
     /// What of it is in the sums of its tool.
     counted: Sizes,
 }
@@ -150,7 +149,7 @@ impl Tools {
                 Place::Occupied(place) => place.into_mut(),
                 // Its introduction is lost.
                 Place::Vacant(place) => {
-                    let born = self.list.possible(born(*id, self.zero), at);
+                    let born = self.list.possible(start_seconds(*id, self.zero), at);
                     place.insert(Member::new(self.list.joined("?", born), born))
                 }
             };
@@ -216,7 +215,7 @@ impl Tools {
                 }
             }
             Place::Vacant(place) => {
-                let born = self.list.possible(born(id, self.zero), at);
+                let born = self.list.possible(start_seconds(id, self.zero), at);
                 place.insert(Member::new(self.list.joined(tool, born), born));
             }
         }
@@ -256,30 +255,6 @@ pub(crate) fn machine_cores(manifest: &Manifest) -> f64 {
     }
 }
 
-/// When a process was started, in seconds since the run began, as near as the kernel says.
-pub(crate) fn born(id: ProcessId, zero: u64) -> f64 {
-    (id.started as f64 - zero as f64) / CLOCK_TICKS
-}
-
-/// A share of memory beside the resident size: it may be of an older look, and is never above
-/// that.
-pub(crate) fn possible(share: Option<u64>, rss: Option<u64>) -> Option<u64> {
-    share.map(|share| rss.map_or(share, |rss| share.min(rss)))
-}
-
-/// The memory of a process in its row; `None` where it has none.
-///
-/// A zombie has a resident size of 0, and so has a process in the middle of an exec: its memory
-/// is gone, which says nothing of what it had.
-pub(crate) fn memory_held(table: &Table, row: usize) -> Option<ProcessMemory> {
-    Some(table.get::<ProcessMemory>(row)).filter(|memory| memory.rss != Some(0))
-}
-
-/// Whether a process has exited and was not reaped yet.
-pub(crate) fn has_exited(state: &ProcessState) -> bool {
-    state.doing == Some(Doing::ZOMBIE)
-}
-
 impl Member {
     /// A process that runs a tool and was started then.
     fn new(tool: usize, born: f64) -> Member {
@@ -305,17 +280,13 @@ impl Member {
     /// What it has now, by its row and, where that has nothing, by the one before.
     fn sizes(&mut self, table: &Table, row: usize, list: &mut List) -> Sizes {
         let threads = table.get::<ProcessState>(row).threads.or(self.counted.threads);
-        let Some(memory) = memory_held(table, row) else {
-            (self.rss, self.pss, self.uss) = (None, None, None);
+        let Some(memory) = self.memory.update(table, row) else {
+            self.memory = HeldMemory::default();
             return Sizes { threads, ..Sizes::default() };
         };
         list.grew(self.tool, memory.peak.max(memory.rss));
         list.private(self.tool, memory.uss);
-        self.rss = memory.rss.or(self.rss);
-        self.pss = memory.pss.or(self.pss);
-        self.uss = memory.uss.or(self.uss);
-        let (rss, pss, uss) =
-            (self.rss, possible(self.pss, self.rss), possible(self.uss, self.rss));
+        let (rss, pss, uss) = (self.memory.rss, self.memory.pss(), self.memory.uss());
         Sizes { rss, pss, uss, size: pss.or(rss), threads }
     }
 }
