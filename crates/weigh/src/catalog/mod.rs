@@ -275,7 +275,7 @@ impl Stored for f64 {
 }
 
 /// A group of metrics that are measured together: what `metrics!` makes.
-pub trait Row: Sized + Copy {
+pub trait Row: Sized + Copy + Default {
     /// What its rows are about.
     const SCOPE: Scope;
     /// The family name its columns share.
@@ -288,4 +288,17 @@ pub trait Row: Sized + Copy {
     fn from_each(get: impl FnMut(usize) -> Option<Value>) -> Self;
     /// Keeps the earlier value of every field that has none now.
     fn carry_forward(&mut self, earlier: &Self);
+
+    /// The metric of a field: `ProcessMemory::metric(|row| &mut row.pss)`. A field that is renamed
+    /// does not compile, where a name in a string would not be found.
+    fn metric<T: Stored>(
+        field: impl FnOnce(&mut Self) -> &mut Option<T>,
+    ) -> Option<&'static Metric> {
+        let any = [Value::U64(0), Value::F64(0.0), Value::Symbol(0)];
+        let mut row = Self::default();
+        *field(&mut row) = any.into_iter().find_map(T::from_value);
+        let mut found = None;
+        row.put_each(|place, value| found = found.or(value.and(Some(place))));
+        Self::METRICS.get(found?)
+    }
 }

@@ -115,6 +115,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::catalog::Row;
 
     #[test]
     fn no_two_metrics_share_a_column_or_a_name() {
@@ -122,6 +123,14 @@ mod tests {
         for metric in catalogue() {
             assert!(columns.insert((metric.scope, metric.column())), "{}", metric.name());
         }
+    }
+
+    #[test]
+    fn metric_of_a_field_is_found_by_the_field() {
+        let pss = metrics::ProcessMemory::metric(|row| &mut row.pss).unwrap();
+        assert_eq!(pss.name(), "process.memory.pss");
+        let doing = metrics::ProcessState::metric(|row| &mut row.doing).unwrap();
+        assert_eq!(doing.name(), "process.state.doing");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::window::Windows;
 use crate::catalog::Basis;
-use crate::model::{self, Since, Total};
+use crate::model::{self, Delta, Total};
 
 /// One such total of an entity.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,15 +18,15 @@ impl Paced {
     /// Takes in a reading that a row of this moment has.
     pub(super) fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
         let since = self.before.map(|before| now.since(&before, basis));
-        if since != Some(Since::Same) {
+        if since != Some(Delta::Same) {
             self.before = Some(now);
         }
         match since {
-            Some(Since::Grew { by, seconds }) if windows.is_none_or(|w| w.hold(at)) => {
+            Some(Delta::Grew { by, seconds }) if windows.is_none_or(|w| w.hold(at)) => {
                 self.growth += by;
                 self.seconds += seconds;
             }
-            Some(Since::Back) => self.last = None,
+            Some(Delta::Back) => self.last = None,
             _ => {}
         }
     }

@@ -16,7 +16,7 @@ use super::Cause;
 use super::column::Column;
 use super::shape::{self, Key, Role};
 use crate::catalog::Basis;
-use crate::model::{Since, Total};
+use crate::model::{Delta, Total};
 
 /// Turns the totals of one table into rates, a batch at a time.
 pub(super) struct Rates {
@@ -106,7 +106,7 @@ impl Rates {
 /// The rate up to a reading, which is the last one from now on if it is a new one.
 fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
     let since = last.map(|before| now.since(&before, basis));
-    if since != Some(Since::Same) {
+    if since != Some(Delta::Same) {
         *last = Some(now);
     }
     since?.rate(basis)

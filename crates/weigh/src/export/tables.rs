@@ -15,7 +15,7 @@ use super::made::Columns;
 use super::{Cause, Error, own_cpu};
 use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
 use crate::model::{End, ProcessId, Usage, numbering};
-use crate::record::{self, Batches, Event, Recording};
+use crate::record::{self, BasedBatches, Event, Recording};
 use crate::summary::{self, Method};
 
 /// Tables that are made from what happened.
@@ -33,7 +33,7 @@ pub(super) struct Table {
 }
 
 enum Rows {
-    Recorded(Box<Batches>),
+    Recorded(Box<BasedBatches>),
     Made(Option<RecordBatch>),
 }
 
@@ -63,7 +63,7 @@ pub(super) fn of(
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
     for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
         let name = scope.name();
-        let Some(batches) = recording.batches(scope)? else {
+        let Some(batches) = recording.based_batches(scope)? else {
             if was_measured(recording, scope) {
                 missing.push(format!("{name}: its file is not there"));
             } else if wanted.is_some() {
@@ -78,7 +78,7 @@ pub(super) fn of(
             missing.push(format!("{name}: nothing of its file is whole"));
             continue;
         };
-        let rows = batches.rows;
+        let rows = batches.rows();
         let batches = Rows::Recorded(Box::new(batches));
         tables.push(Table { name: scope.name(), schema, rows, batches });
     }

@@ -7,7 +7,7 @@ use super::facts;
 use super::layout::{Layout, Place};
 use crate::catalog::{Metric, Scope};
 use crate::model::ProcessId;
-use crate::record::manifest::{Described, Origin, new_id};
+use crate::record::manifest::{CounterOrigin, Described, Origin, new_id};
 use crate::record::{Manifest, Member, Recording, Target, secrets};
 
 /// What it is called when its members have different names.
@@ -30,6 +30,7 @@ pub(super) fn of(
         user: same(&manifests, |one| one.user.clone()),
         target: Some(Target::Merged { members: members(&manifests, layout), exact: layout.exact }),
         came: None,
+        counters: CounterOrigin::SinceAttach,
         pid: 0,
         process_started: layout.zero,
         started: layout.started,

@@ -12,7 +12,7 @@ use super::rounds::Rounds;
 use crate::catalog::{Metric, Scope};
 use crate::model::{Entity, ProcessId, Tick};
 use crate::record::events::Helper;
-use crate::record::{Entry, Error, Event, Moment, Recording, Replay, Since, Writer};
+use crate::record::{AttachBaseline, Entry, Error, Event, Moment, Recording, Replay, Writer};
 
 /// Rows that are gathered before they are written.
 const BATCH: usize = 16 * 1024;
@@ -43,7 +43,7 @@ struct Written {
     /// Those that have ended: in this round, or before.
     ended: Vec<(usize, bool)>,
     /// What was before somebody came, where somebody did, by namespace.
-    since: HashMap<usize, Since>,
+    baselines: HashMap<usize, AttachBaseline>,
     faults: HashSet<(String, String)>,
     gpus: Gpus,
     /// Which recordings tell when they looked.
@@ -79,7 +79,9 @@ impl<'a> Walk<'a> {
                 roll: Roll::default(),
                 rounds: Rounds::of(recordings.len(), layout.clocks),
                 ended: Vec::new(),
-                since: came.map(|place| (place.namespace, Since::new(place.came))).collect(),
+                baselines: came
+                    .map(|place| (place.namespace, AttachBaseline::new(place.came)))
+                    .collect(),
                 faults: HashSet::new(),
                 gpus: Gpus::new(recordings, groups),
                 tells: recordings.iter().map(own).collect(),
@@ -168,8 +170,8 @@ impl Written {
             Event::ProcessStart { .. } | Event::ProcessExec { .. } | Event::ProcessExit { .. } => {
                 if let Some(event) = self.roll.told(&entry.event, one, place) {
                     let entry = Entry::new(at, event);
-                    if let Some(since) = self.since.get_mut(&place.namespace) {
-                        since.event(&entry);
+                    if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
+                        baseline.event(&entry);
                     }
                     self.writer.event(&entry);
                 }
@@ -234,9 +236,9 @@ impl Written {
                 ours.append_row_as(table, row, at, entity);
             }
         }
-        if let Some(since) = self.since.get_mut(&place.namespace) {
-            since.seen_by(place.came);
-            since.tick(&mut self.tick);
+        if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
+            baseline.attached_at(place.came);
+            baseline.tick(&mut self.tick);
         }
         if self.tells[one] {
             self.rounds.begins(one);

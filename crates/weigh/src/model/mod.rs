@@ -17,7 +17,7 @@ pub use facts::Facts;
 pub use gpu::Gpu;
 pub use name::Name;
 pub use program::{base_name, program_name};
-pub use rate::{Since, Total, rate};
+pub use rate::{Delta, Total, rate};
 pub use table::{Cells, Column, Table};
 pub use usage::{End, Io, Usage, signal_name};
 

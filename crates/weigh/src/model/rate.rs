@@ -20,7 +20,7 @@ pub struct Total {
 
 /// How a total grew since an earlier reading.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Since {
+pub enum Delta {
     /// It is the same reading, or one that says nothing new.
     Same,
     /// It went back: it was set to zero meanwhile, and nothing is known.
@@ -48,33 +48,33 @@ impl Total {
     }
 
     /// How it grew since an earlier reading.
-    pub fn since(&self, before: &Total, basis: Basis) -> Since {
+    pub fn since(&self, before: &Total, basis: Basis) -> Delta {
         let passed = self.at.saturating_sub(before.at);
         let least = if basis.is_of_readings() { SAME_READING } else { 1 };
         if passed < least {
-            return Since::Same;
+            return Delta::Same;
         }
         if self.value.is_nan() || before.value.is_nan() || self.value < before.value {
-            return Since::Back;
+            return Delta::Back;
         }
         let by = self.value - before.value;
         let covered = self.cover.zip(before.cover).map(|(now, before)| now - before);
         match covered {
-            Some(seconds) if seconds > 0.0 => Since::Grew { by, seconds },
+            Some(seconds) if seconds > 0.0 => Delta::Grew { by, seconds },
             // Nothing new was counted between the two.
-            Some(0.0) if by == 0.0 => Since::Same,
-            Some(seconds) if seconds < 0.0 => Since::Back,
-            _ => Since::Grew { by, seconds: passed as f64 / 1e9 },
+            Some(0.0) if by == 0.0 => Delta::Same,
+            Some(seconds) if seconds < 0.0 => Delta::Back,
+            _ => Delta::Grew { by, seconds: passed as f64 / 1e9 },
         }
     }
 }
 
-impl Since {
+impl Delta {
     /// What it comes to in a second.
     pub fn rate(self, basis: Basis) -> Option<f64> {
         match self {
-            Since::Grew { by, seconds } => Some(rate(by, seconds, basis)),
-            Since::Same | Since::Back => None,
+            Delta::Grew { by, seconds } => Some(rate(by, seconds, basis)),
+            Delta::Same | Delta::Back => None,
         }
     }
 }
@@ -111,10 +111,10 @@ mod tests {
     #[test]
     fn a_reading_that_comes_again_has_no_rate() {
         let (first, again) = (read(1.0, 0.01, 5.0), read(2.0, 1.012, 5.0));
-        assert_eq!(again.since(&first, AGED), Since::Same);
-        assert_eq!(read(3.0, 0.0, 4.0).since(&first, AGED), Since::Back);
+        assert_eq!(again.since(&first, AGED), Delta::Same);
+        assert_eq!(read(3.0, 0.0, 4.0).since(&first, AGED), Delta::Back);
         let plain = Basis::default();
-        assert_eq!(read(1.0, 0.0, 5.0).since(&read(1.0, 0.0, 5.0), plain), Since::Same);
+        assert_eq!(read(1.0, 0.0, 5.0).since(&read(1.0, 0.0, 5.0), plain), Delta::Same);
     }
 
     #[test]
@@ -129,6 +129,6 @@ mod tests {
         let half = at(2.0, 0.9, 1.8).since(&before, basis).rate(basis).unwrap();
         assert!((half - 0.5).abs() < 1e-9, "{half}");
         assert_eq!(at(2.0, 1.5, 1.8).since(&before, basis).rate(basis), Some(1.0));
-        assert_eq!(at(2.0, 0.5, 1.0).since(&before, basis), Since::Same, "no sample came");
+        assert_eq!(at(2.0, 0.5, 1.0).since(&before, basis), Delta::Same, "no sample came");
     }
 }

@@ -244,11 +244,8 @@ pub(super) fn names() -> Vec<String> {
 
 /// What every run has charts of, program by program.
 fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
-    let place = |group: &str, field: &str| {
-        columns.iter().position(|metric| (metric.group, metric.field) == (group, field))
-    };
+    let place = |metric: Option<&Metric>| columns.iter().position(|one| Some(*one) == metric);
     let both = |one: Option<usize>, other: Option<usize>| one.zip(other);
-    let (memory, cpu, state) = (ProcessMemory::GROUP, ProcessCpu::GROUP, ProcessState::GROUP);
     let measure = |name: &str, title: &str, note: &str, unit, shown, of| Measure {
         name: name.to_owned(),
         title: title.to_owned(),
@@ -257,10 +254,16 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         shown,
         of,
     };
-    let sizes = both(place(memory, "pss"), place(memory, "rss"));
-    let times = both(place(cpu, "user"), place(cpu, "system"));
-    let finer = place(cpu, "run_time");
-    let threads = place(state, "threads");
+    let sizes = both(
+        place(ProcessMemory::metric(|row| &mut row.pss)),
+        place(ProcessMemory::metric(|row| &mut row.rss)),
+    );
+    let times = both(
+        place(ProcessCpu::metric(|row| &mut row.user)),
+        place(ProcessCpu::metric(|row| &mut row.system)),
+    );
+    let finer = place(ProcessCpu::metric(|row| &mut row.run_time));
+    let threads = place(ProcessState::metric(|row| &mut row.threads));
     let size = sizes.map(|(pss, rss)| {
         let note = "Shared pages are divided among their users (PSS) where that could be read.";
         measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))

@@ -33,7 +33,6 @@ pub(crate) mod timeline;
 pub(crate) mod window;
 
 pub use chart::{Chart, Form, Scale, Series};
-pub(crate) use choose::metric;
 pub use choose::{Error, charts, names};
 pub use gather::{Gallery, Gatherer};
 #[cfg(feature = "png")]

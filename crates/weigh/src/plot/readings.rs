@@ -5,7 +5,7 @@
 
 use super::window::SHORTEST;
 use crate::catalog::Basis;
-use crate::model::{Since, Total};
+use crate::model::{Delta, Total};
 
 /// Turns the totals of things into rates.
 #[derive(Debug, Clone)]
@@ -48,9 +48,9 @@ impl Readings {
             };
             let since = self.before[place].map(|before| {
                 let is_short = now.at.saturating_sub(before.at) < (SHORTEST * 1e9) as i64;
-                if is_short { Since::Same } else { now.since(&before, self.basis) }
+                if is_short { Delta::Same } else { now.since(&before, self.basis) }
             });
-            if since != Some(Since::Same) {
+            if since != Some(Delta::Same) {
                 let rate = since.and_then(|since| since.rate(self.basis));
                 (self.before[place], self.rates[place]) = (Some(*now), rate.unwrap_or(f64::NAN));
                 reached = reached.max(now.at as f64 / 1e9);

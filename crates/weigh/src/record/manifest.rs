@@ -48,6 +48,9 @@ pub struct Manifest {
     /// is not the run's. Null when weigh started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub came: Option<u64>,
+    /// From when the recorded counters of processes and cgroups count.
+    #[serde(default)]
+    pub counters: CounterOrigin,
     /// The command's process, or the one that was followed; 0 when there are several, or none.
     pub pid: u32,
     /// Clock ticks from boot to its start.
@@ -118,6 +121,19 @@ impl From<&Metric> for Described {
     }
 }
 
+/// From when the recorded counters of processes and cgroups count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CounterOrigin {
+    /// As the kernel gives them: from the start of each process. Readers subtract what was before
+    /// weigh attached.
+    #[default]
+    SinceStart,
+    /// From when weigh attached, or the process started: of recordings that were merged, each had
+    /// its own baseline.
+    SinceAttach,
+}
+
 impl Manifest {
     /// The same, when it is known what the machine is made of.
     pub fn with_hardware(mut self, hardware: Hardware) -> Manifest {
@@ -139,6 +155,7 @@ impl Manifest {
             user: None,
             target: None,
             came: None,
+            counters: CounterOrigin::default(),
             pid: 0,
             process_started: 0,
             started,

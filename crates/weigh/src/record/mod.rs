@@ -13,6 +13,8 @@
 //! ignores a torn tail.
 #![allow(clippy::disallowed_methods, reason = "a recording is the user's files, not the machine")]
 
+mod based;
+mod baseline;
 pub mod events;
 pub mod files;
 mod frames;
@@ -23,7 +25,6 @@ pub mod manifest;
 mod reader;
 mod replay;
 pub mod secrets;
-mod since;
 mod stream;
 mod target;
 #[cfg(test)]
@@ -32,6 +33,8 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
+pub use based::BasedBatches;
+pub(crate) use baseline::AttachBaseline;
 pub use events::{Entry, Event};
 pub use frames::Batches;
 #[cfg(feature = "xlsx")]
@@ -43,7 +46,6 @@ pub use reader::Recording;
 #[cfg(feature = "parquet")]
 pub(crate) use reader::host_directory;
 pub use replay::{Moment, Replay};
-pub(crate) use since::Since;
 pub use target::{Member, Target};
 pub use writer::{FLUSH_EVERY, Writer};
 

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use super::frames::Batches;
 use super::integrity::Seal;
 use super::losses::Losses;
-use super::{Entry, Error, FORMAT, Manifest, Moment, Replay, files};
+use super::{BasedBatches, Entry, Error, FORMAT, Manifest, Moment, Replay, files};
 use crate::catalog::{Metric, Scope};
 
 /// A recorded run.
@@ -85,6 +85,11 @@ impl Recording {
     pub fn batches(&self, scope: Scope) -> Result<Option<Batches>, Error> {
         let found = self.streams().find(|(of, path)| *of == scope && path.exists());
         found.map(|(_, path)| Batches::open(&path)).transpose()
+    }
+
+    /// The same with counters since weigh attached, as the summary and the charts have them.
+    pub fn based_batches(&self, scope: Scope) -> Result<Option<BasedBatches>, Error> {
+        BasedBatches::of(self, scope)
     }
 
     /// Goes through the run once more, moment by moment.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::frames::Batches;
 use super::stream::decode;
-use super::{Entry, Error, Recording, Since};
+use super::{AttachBaseline, Entry, Error, Recording};
 use crate::catalog::Metric;
 use crate::model::{Table, Tick};
 
@@ -27,7 +27,7 @@ pub struct Replay<'a> {
     cursors: Vec<Cursor>,
     entries: Iter<'a, Entry>,
     tick: Tick,
-    since: Option<Since>,
+    baseline: Option<AttachBaseline>,
 }
 
 impl<'a> Replay<'a> {
@@ -35,8 +35,8 @@ impl<'a> Replay<'a> {
     /// before weigh came.
     pub fn of(recording: &'a Recording, groups: &[&'static [Metric]]) -> Result<Replay<'a>, Error> {
         // What processes used before weigh came is not the run's.
-        let since = recording.manifest().came.map(Since::new);
-        Ok(Replay { since, ..Replay::as_recorded(recording, groups)? })
+        let baseline = recording.manifest().came.map(AttachBaseline::new);
+        Ok(Replay { baseline, ..Replay::as_recorded(recording, groups)? })
     }
 
     /// The same, with counters as the kernel gave them.
@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
             }
         }
         let entries = recording.entries().iter();
-        Ok(Replay { cursors, entries, tick: Tick::new(groups), since: None })
+        Ok(Replay { cursors, entries, tick: Tick::new(groups), baseline: None })
     }
 
     /// When something was next measured.
@@ -79,8 +79,8 @@ impl<'a> Replay<'a> {
             && (measured.is_none() || entry.seconds <= until)
         {
             self.entries.next();
-            if let Some(since) = &mut self.since {
-                since.event(entry);
+            if let Some(baseline) = &mut self.baseline {
+                baseline.event(entry);
             }
             return Ok(Some(Moment::Event(entry)));
         }
@@ -93,8 +93,8 @@ impl<'a> Replay<'a> {
             }
         }
         self.tick.read_completeness();
-        if let Some(since) = &mut self.since {
-            since.tick(&mut self.tick);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.tick(&mut self.tick);
         }
         Ok(Some(Moment::Tick(&self.tick)))
     }

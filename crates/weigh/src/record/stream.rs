@@ -136,7 +136,7 @@ fn keys(table: &Table) -> Vec<ArrayRef> {
     }
 }
 
-fn array(metric: &Metric, column: &Column) -> ArrayRef {
+pub(super) fn array(metric: &Metric, column: &Column) -> ArrayRef {
     let nulls = NullBuffer::new(BooleanBuffer::from(column.present.as_slice()));
     let nulls = (nulls.null_count() > 0).then_some(nulls);
     match (&column.cells, metric.stored) {

@@ -23,7 +23,7 @@ use crate::host::taskstats::Departure;
 use crate::model::Tick;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
-use crate::record::{Entry, Event, Manifest, Since, Writer, files};
+use crate::record::{AttachBaseline, Entry, Event, Manifest, Writer, files};
 use crate::summary::{Accumulator, Summary};
 
 /// Who is asked at each tick, and who is told.
@@ -44,8 +44,8 @@ pub(super) struct Watch {
     pub(super) writer: Option<Writer>,
     pub(super) accumulator: Accumulator,
     pub(super) schedule: Schedule,
-    /// Takes off what was before weigh came, when it did not start what runs.
-    since: Option<Since>,
+    /// Subtracts what processes used before weigh attached to them.
+    baseline: Option<AttachBaseline>,
     faulted: Vec<String>,
 }
 
@@ -88,7 +88,7 @@ impl Watch {
             writer,
             accumulator: Accumulator::new(manifest),
             schedule: Schedule::new(Duration::ZERO, settings.interval),
-            since: manifest.came.map(Since::new),
+            baseline: manifest.came.map(AttachBaseline::new),
             faulted: Vec::new(),
         }
     }
@@ -277,8 +277,8 @@ impl Watch {
         if let Some(writer) = &mut self.writer {
             writer.tick(&self.tick);
         }
-        if let Some(since) = &mut self.since {
-            since.tick(&mut self.tick);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.tick(&mut self.tick);
         }
         self.accumulator.tick(&self.tick);
     }
@@ -344,8 +344,8 @@ impl Watch {
     /// Something happened.
     pub(super) fn event(&mut self, at: Duration, event: Event) {
         let entry = Entry::new(at, event);
-        if let Some(since) = &mut self.since {
-            since.event(&entry);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.event(&entry);
         }
         self.accumulator.event(&entry);
         if let Some(writer) = &mut self.writer {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use weigh::catalog::{FigureId, FigureScope};
+use weigh::catalog::{FigureId, FigureScope, catalogue};
 
 /// What each module may use. The same table stands in ARCHITECTURE.md with the reasons.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -119,6 +119,29 @@ fn readers_of_recordings_use_nothing_that_measures() {
         let used: Vec<_> = allowed.iter().filter(|other| MEASURING.contains(other)).collect();
         assert!(used.is_empty(), "{module} reads recordings and uses {used:?}");
     }
+}
+
+/// A metric is named by its field (`Row::metric`), or found by what it declares.
+#[test]
+fn no_metric_is_named_by_a_string_outside_its_declaration() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for crate_root in ["src", "../weigh-cli/src"] {
+        sources(&root.join(crate_root), &mut files);
+    }
+    let names: Vec<String> = catalogue().map(|metric| format!("\"{}\"", metric.name())).collect();
+    let mut found = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for line in code(&text).lines().filter(|line| !line.trim_start().starts_with("//")) {
+            // The field beside it would be a string, too.
+            let by_field = line.contains(".field) == (") && !line.contains("of.group, field");
+            if by_field || names.iter().any(|name| line.contains(name.as_str())) {
+                found.push(format!("{}: {}", file.display(), line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 /// A figure is named by its id. The names of the four tools' columns, and keys of findings, are

@@ -1,24 +1,30 @@
 //! The six pictures of the oasislmf ResourceMonitor.
 
+use crate::catalog::Row;
+use crate::catalog::metrics::ProcessMemory;
 use crate::compat::picture::{Picture, lines, named};
+use crate::plot::Gatherer;
 use crate::plot::chart::{Chart, Limit, MOST_SERIES, Series};
-use crate::plot::{Gatherer, metric};
 use crate::record::{Error, Recording};
 
 /// The six pictures of the oasislmf ResourceMonitor.
 pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
-    const USS: &str = "process.memory.uss";
-    const RSS: &str = "process.memory.rss";
-    let sizes: Vec<_> = [USS, RSS].into_iter().filter_map(metric).collect();
+    let sizes: Vec<_> =
+        [ProcessMemory::metric(|row| &mut row.uss), ProcessMemory::metric(|row| &mut row.rss)]
+            .into_iter()
+            .flatten()
+            .collect();
     let gallery = Gatherer::of_programs(recording, &sizes)?;
     let get = |name: &str, title: &str| named(&gallery, name, title);
-    let mut total = get(USS, "Total USS of all tools");
+    let [uss, rss] = [0, 1].map(|place| sizes.get(place).map(|one| one.name()).unwrap_or_default());
+    let (uss, rss) = (uss.as_str(), rss.as_str());
+    let mut total = get(uss, "Total USS of all tools");
     total.peak = total.highest();
     let memory = recording.manifest().host.memory_bytes.map(|bytes| bytes as f64);
     total.limits.extend(memory.map(|value| Limit { name: "system memory".to_owned(), value }));
     let pictures = [
-        ("aggregate_uss.png", 5.0, lines(get(USS, "USS of each tool"))),
-        ("rss_vs_uss.png", 5.0, both(get(USS, "USS and RSS of each tool"), get(RSS, "RSS"))),
+        ("aggregate_uss.png", 5.0, lines(get(uss, "USS of each tool"))),
+        ("rss_vs_uss.png", 5.0, both(get(uss, "USS and RSS of each tool"), get(rss, "RSS"))),
         ("total_footprint.png", 5.0, total),
         ("aggregate_cpu.png", 5.0, lines(get("cpu", "CPU of each tool"))),
         ("cpu_time.png", 5.0, lines(get("cpu-time", "CPU time of each tool"))),
