@@ -10,6 +10,7 @@ mod by_figure;
 mod ceiling;
 pub(crate) mod curve;
 mod estate;
+mod evidence;
 mod figure;
 mod figures;
 mod findings;

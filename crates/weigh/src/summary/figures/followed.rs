@@ -2,6 +2,7 @@
 //! so what was seen of them is what is known.
 
 use super::super::accumulate::Accumulator;
+use super::super::evidence::CpuEvidence;
 use super::super::figure::{Figure, Method};
 use super::{NO_END, missing};
 use crate::model::Io;
@@ -26,11 +27,11 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
     }
     let unseen = run.gaps * f64::from(run.manifest.host.cores);
     let cut_off = 2.0 * CLOCK_TICK * run.tree.total as f64;
-    let upper = (!run.some_unseen()).then_some(value + unseen + cut_off);
-    let figure = Figure::between(value, Method::Sampled, value, upper, STAT);
+    let unsampled = (!run.some_unseen()).then_some(unseen + cut_off);
+    let figure = CpuEvidence::Sampled { seconds: value, unsampled }.figure(STAT);
     match run.end {
         None => figure.because(NO_END),
-        Some(_) if run.gaps > 0.0 || upper.is_none() => figure.because(LAST),
+        Some(_) if run.gaps > 0.0 || unsampled.is_none() => figure.because(LAST),
         Some(_) => figure,
     }
 }
@@ -38,10 +39,10 @@ pub(super) fn cpu_time(run: &Accumulator) -> Figure {
 /// CPU time by the kernel's clocks: they also run while an interrupt or another guest has the
 /// CPU, and began a moment after weigh came.
 fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
-    let lower = seen.min(clock).max(clock - run.node.elsewhere());
-    let upper = clock.max(seen) + began * f64::from(run.manifest.host.cores);
-    let source = "perf task-clock since weigh attached";
-    Figure::between(clock, Method::Exact, lower, Some(upper), source)
+    let unclocked = began * f64::from(run.manifest.host.cores);
+    let elsewhere = run.node.elsewhere();
+    CpuEvidence::AttachedClock { clock, sampled: seen, elsewhere, unclocked }
+        .figure("perf task-clock since weigh attached")
 }
 
 /// CPU time of the main process and of the others, when the main one was seen to use so much.

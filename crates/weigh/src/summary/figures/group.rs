@@ -3,6 +3,7 @@
 
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
+use super::super::evidence::CpuEvidence;
 use super::super::figure::{Figure, Figures, Method};
 use super::{NO_END, SHORT};
 use crate::catalog::FigureId;
@@ -62,7 +63,13 @@ pub(super) fn cpu_time(run: &Accumulator) -> Option<Figure> {
     if run.left_its_group() {
         return None;
     }
-    Some(counted(run, run.group_cpu()?, &counter(run, CPU)))
+    let why = why_not_to_the_end(run);
+    let evidence = CpuEvidence::Cgroup { seconds: run.group_cpu()?, is_final: why.is_none() };
+    let figure = evidence.figure(&counter(run, CPU));
+    Some(match why {
+        None => figure,
+        Some(why) => figure.because(why),
+    })
 }
 
 /// The kernel splits the exact sum by what it found running at its clock ticks. What `wait4`

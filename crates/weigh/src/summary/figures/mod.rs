@@ -11,6 +11,7 @@ pub(super) use parts::of_parts;
 
 use super::accumulate::Accumulator;
 use super::curve::Peak;
+use super::evidence::CpuEvidence;
 use super::figure::{Figure, Figures, Method};
 use super::tools::Tool;
 use crate::catalog::FigureId;
@@ -155,7 +156,7 @@ fn cpu_time(run: &Accumulator) -> Figure {
     run.helpers.bound_cpu(cpu_time_but_for_exits(run))
 }
 
-/// All CPU time, in which the exits of helpers are.
+/// All CPU time, in which the exits of helpers are: the evidence of most trust that there is.
 fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     if let Some(figure) = group::cpu_time(run) {
         return figure;
@@ -167,33 +168,35 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
     let Some(end) = &run.account else {
         let seen = (run.tree.total > 0).then_some(waited);
         return match run.clock.or(seen) {
-            Some(value) => Figure::sampled(value, "the last tick").because(NO_END),
+            Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
+                .figure("the last tick")
+                .because(NO_END),
             None => Figure::unknown("the last tick", NO_END),
         };
     };
     match end.task_clock_seconds {
-        // wait4 never hears of a child nobody waits for. The task clock does, but it also runs
-        // while an interrupt or another guest of the hypervisor has the CPU.
-        Some(clock) => {
-            let elsewhere = run.node.elsewhere();
-            let (value, lower) = if run.lost_children() == Some(true) {
-                (clock, waited.max(clock - elsewhere))
-            } else {
-                (waited, waited)
-            };
-            let upper = Some(clock.max(waited));
-            Figure::between(value, Method::Exact, lower, upper, "wait4, perf task-clock")
+        Some(clock) => CpuEvidence::Wait4AndClock {
+            waited,
+            clock,
+            elsewhere: run.node.elsewhere(),
+            has_lost_children: run.lost_children() == Some(true),
         }
+        .figure("wait4, perf task-clock"),
         None => {
             let why = run.reason("task-clock").unwrap_or(match run.manifest.is_merged() {
                 true => "the task clocks of several machines cannot be put together",
                 false => "the task-clock collector was left out",
             });
             let orphans = run.lost_orphans().map_or_else(String::new, |why| format!("; {why}"));
-            match run.lost_children() {
-                Some(true) => Figure::sampled(run.cpu_seen(), "/proc/PID/stat")
+            let sampled_more = (run.lost_children() == Some(true)).then(|| run.cpu_seen());
+            let orphans_are_lost = run.lost_orphans().is_some();
+            let evidence = CpuEvidence::Wait4 { waited, orphans_are_lost, sampled_more };
+            match sampled_more {
+                Some(_) => evidence
+                    .figure("/proc/PID/stat")
                     .because(&format!("children nobody waited for are in it as last seen; {why}")),
-                _ => Figure::between(waited, counted_by_wait(run), waited, None, "wait4")
+                None => evidence
+                    .figure("wait4")
                     .because(&format!("children nobody waits for are not in it; {why}{orphans}")),
             }
         }

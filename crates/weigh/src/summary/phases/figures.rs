@@ -8,6 +8,7 @@ use crate::model::Usage;
 use crate::summary::Phase;
 use crate::summary::accumulate::Accumulator;
 use crate::summary::curve::Peak;
+use crate::summary::evidence::CpuEvidence;
 use crate::summary::figure::{Figure, Figures, Method};
 use crate::summary::figures::{NOT_SEEN, SHORT, missing, possible, share_of_cores};
 
@@ -190,17 +191,15 @@ fn command_cpu(window: &Window, usage: &Usage) -> Figure {
     let waited = usage.cpu_seconds();
     let clock = window.account.as_ref().and_then(|account| account.task_clock_seconds);
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
-        return Figure::between(waited, Method::Exact, waited, None, "wait4 of its command")
+        return CpuEvidence::Wait4 { waited, orphans_are_lost: false, sampled_more: None }
+            .figure("wait4 of its command")
             .because("children nobody waits for are not in it, and no task clock counted them");
     };
-    let source = "wait4 of its command, perf task-clock";
-    let upper = Some(clock.max(waited));
-    // Ahead by more than the clocks' own differences: somebody was not waited for.
-    if ahead > 0.005 + waited * 0.01 {
-        let elsewhere = clock - waited - ahead;
-        return Figure::between(clock, Method::Exact, waited.max(clock - elsewhere), upper, source);
-    }
-    Figure::between(waited, Method::Exact, waited, upper, source)
+    // Ahead by more than the clocks' own differences: a child was auto-reaped.
+    let has_lost_children = ahead > 0.005 + waited * 0.01;
+    let elsewhere = clock - waited - ahead;
+    CpuEvidence::Wait4AndClock { waited, clock, elsewhere, has_lost_children }
+        .figure("wait4 of its command, perf task-clock")
 }
 
 /// The kernel splits the sum by what it found running at its clock ticks.
