@@ -40,20 +40,20 @@ impl Error {
 
 /// Writes a whole file, which is then there whole or not at all.
 pub fn write(path: &Path, contents: &[u8], force: bool) -> Result<PathBuf, Error> {
-    let destination = Destination::create(path, force)?;
+    let destination = OutputFile::create(path, force)?;
     let written = destination.file().and_then(|mut file| file.write_all(contents));
     written.map_err(|source| Error::file(path, source))?;
     destination.keep()
 }
 
 /// A file that is being written.
-pub struct Destination {
+pub struct OutputFile {
     path: PathBuf,
     partial: NamedTempFile,
     force: bool,
 }
 
-impl Destination {
+impl OutputFile {
     /// Refuses a file that already exists, unless it may be replaced.
     pub fn check(path: &Path, force: bool) -> Result<(), Error> {
         if !force && path.symlink_metadata().is_ok() {
@@ -63,7 +63,7 @@ impl Destination {
     }
 
     /// Begins a file; directories above it are made.
-    pub fn create(path: &Path, force: bool) -> Result<Destination, Error> {
+    pub fn create(path: &Path, force: bool) -> Result<OutputFile, Error> {
         let directory = match path.parent() {
             Some(directory) if !directory.as_os_str().is_empty() => directory,
             _ => Path::new("."),
@@ -81,7 +81,7 @@ impl Destination {
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)
             .map_err(failed)?;
-        Ok(Destination { path: path.to_owned(), partial, force })
+        Ok(OutputFile { path: path.to_owned(), partial, force })
     }
 
     /// The file, to be written to.
@@ -125,14 +125,14 @@ impl Destination {
 
 /// A text that is written a line at a time, and has its name when it is whole.
 pub struct Lines {
-    destination: Destination,
+    destination: OutputFile,
     out: BufWriter<File>,
     ending: &'static str,
 }
 
 impl Lines {
     /// Begins a text whose lines end in this way.
-    pub fn create(destination: Destination, ending: &'static str) -> Result<Lines, Error> {
+    pub fn create(destination: OutputFile, ending: &'static str) -> Result<Lines, Error> {
         let file = destination.file().map_err(|source| Error::file(&destination.path, source))?;
         Ok(Lines { destination, out: BufWriter::new(file), ending })
     }

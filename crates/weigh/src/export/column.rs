@@ -14,7 +14,7 @@ use super::Cause;
 
 /// The cells of one column of a batch.
 #[derive(Debug, Clone, Copy)]
-pub enum Column<'a> {
+pub enum ArrowColumn<'a> {
     /// Nanoseconds since 1970, UTC.
     Time(&'a TimestampNanosecondArray),
     /// Small whole numbers: keys.
@@ -33,7 +33,7 @@ pub enum Column<'a> {
 
 /// One cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
+pub enum CellValue<'a> {
     /// Nothing was measured.
     Null,
     /// Nanoseconds since 1970, UTC.
@@ -48,12 +48,12 @@ pub enum Cell<'a> {
     Text(&'a str),
 }
 
-impl Cell<'_> {
+impl CellValue<'_> {
     /// A measured number.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Cell::U64(value) => Some(*value as f64),
-            Cell::F64(value) => Some(*value),
+            CellValue::U64(value) => Some(*value as f64),
+            CellValue::F64(value) => Some(*value),
             _ => None,
         }
     }
@@ -69,56 +69,57 @@ pub fn word_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
 }
 
-impl<'a> Column<'a> {
+impl<'a> ArrowColumn<'a> {
     /// The cells of an array, if it is of one of our types.
-    pub fn of(array: &'a ArrayRef) -> Option<Column<'a>> {
+    pub fn of(array: &'a ArrayRef) -> Option<ArrowColumn<'a>> {
         Some(match array.data_type() {
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                Column::Time(array.as_primitive_opt::<TimestampNanosecondType>()?)
+                ArrowColumn::Time(array.as_primitive_opt::<TimestampNanosecondType>()?)
             }
-            DataType::UInt32 => Column::U32(array.as_primitive_opt::<UInt32Type>()?),
-            DataType::UInt64 => Column::U64(array.as_primitive_opt::<UInt64Type>()?),
-            DataType::Int64 => Column::I64(array.as_primitive_opt::<Int64Type>()?),
-            DataType::Float64 => Column::F64(array.as_primitive_opt::<Float64Type>()?),
+            DataType::UInt32 => ArrowColumn::U32(array.as_primitive_opt::<UInt32Type>()?),
+            DataType::UInt64 => ArrowColumn::U64(array.as_primitive_opt::<UInt64Type>()?),
+            DataType::Int64 => ArrowColumn::I64(array.as_primitive_opt::<Int64Type>()?),
+            DataType::Float64 => ArrowColumn::F64(array.as_primitive_opt::<Float64Type>()?),
             DataType::Dictionary(_, _) => {
                 let words = array.as_dictionary_opt::<UInt8Type>()?;
-                Column::Word(words.keys(), words.values().as_string_opt::<i32>()?)
+                ArrowColumn::Word(words.keys(), words.values().as_string_opt::<i32>()?)
             }
-            DataType::Utf8 => Column::Text(array.as_string_opt::<i32>()?),
+            DataType::Utf8 => ArrowColumn::Text(array.as_string_opt::<i32>()?),
             _ => return None,
         })
     }
 
     /// The columns of a batch, in its order.
-    pub fn all(batch: &'a RecordBatch) -> Result<Vec<Column<'a>>, Cause> {
+    pub fn all(batch: &'a RecordBatch) -> Result<Vec<ArrowColumn<'a>>, Cause> {
         let fields = batch.schema_ref().fields().iter();
         fields
             .zip(batch.columns())
             .map(|(field, array)| {
                 let unknown = || format!("column {} has an unknown type", field.name());
-                Column::of(array).ok_or_else(|| unknown().into())
+                ArrowColumn::of(array).ok_or_else(|| unknown().into())
             })
             .collect()
     }
 
     /// One cell.
-    pub fn cell(&self, row: usize) -> Cell<'a> {
+    pub fn cell(&self, row: usize) -> CellValue<'a> {
         fn present<T>(array: &impl Array, row: usize, cell: T) -> Option<T> {
             (!array.is_null(row)).then_some(cell)
         }
         let cell = match *self {
-            Column::Time(a) => present(a, row, Cell::Time(a.value(row))),
-            Column::U32(a) => present(a, row, Cell::U64(u64::from(a.value(row)))),
-            Column::U64(a) => present(a, row, Cell::U64(a.value(row))),
-            Column::I64(a) => present(a, row, Cell::I64(a.value(row))),
-            Column::F64(a) => present(a, row, Cell::F64(a.value(row))),
-            Column::Word(keys, words) => {
+            ArrowColumn::Time(a) => present(a, row, CellValue::Time(a.value(row))),
+            ArrowColumn::U32(a) => present(a, row, CellValue::U64(u64::from(a.value(row)))),
+            ArrowColumn::U64(a) => present(a, row, CellValue::U64(a.value(row))),
+            ArrowColumn::I64(a) => present(a, row, CellValue::I64(a.value(row))),
+            ArrowColumn::F64(a) => present(a, row, CellValue::F64(a.value(row))),
+            ArrowColumn::Word(keys, words) => {
                 let place = usize::from(keys.value(row));
-                (!keys.is_null(row) && place < words.len()).then(|| Cell::Text(words.value(place)))
+                (!keys.is_null(row) && place < words.len())
+                    .then(|| CellValue::Text(words.value(place)))
             }
-            Column::Text(a) => (!a.is_null(row)).then(|| Cell::Text(a.value(row))),
+            ArrowColumn::Text(a) => (!a.is_null(row)).then(|| CellValue::Text(a.value(row))),
         };
-        cell.unwrap_or(Cell::Null)
+        cell.unwrap_or(CellValue::Null)
     }
 }
 

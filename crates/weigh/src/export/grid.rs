@@ -15,12 +15,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::column::{Cell, Column};
-use super::held::Held;
-use super::paced::Paced;
+use super::column::{ArrowColumn, CellValue};
+use super::lagged_rate::LaggedRate;
+use super::out_cell::{OutCell, array};
 use super::rates::rate_field;
-use super::ready::{Ready, array};
-use super::shape::{self, Key, Role};
+use super::shape::{self, ColumnRole, EntityKey};
+use super::step_mean::StepMean;
 use super::window::Windows;
 use super::{Cause, Error};
 use crate::catalog::Basis;
@@ -34,12 +34,12 @@ const LONGEST_GAP: i64 = 10_000_000;
 const BATCH: usize = 8192;
 
 /// Takes batches that are finished.
-pub(super) type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
+pub(super) type EmitBatch<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
 
 /// What a grid is made of.
-pub(super) struct Plan {
+pub(super) struct GridPlan {
     /// What the columns are for.
-    pub roles: Vec<Role>,
+    pub roles: Vec<ColumnRole>,
     /// What the growth of each is divided by.
     pub bases: Vec<Basis>,
     /// When the run began, in nanoseconds since 1970.
@@ -51,45 +51,45 @@ pub(super) struct Plan {
     /// The wanted parts of the run.
     pub windows: Option<Windows>,
     /// When entities end.
-    pub ends: VecDeque<(i64, Key)>,
+    pub ends: VecDeque<(i64, EntityKey)>,
     /// When the run ended, if that is known.
     pub end: Option<i64>,
 }
 
 /// Puts one table on a grid.
-pub(super) struct Grid {
-    plan: Plan,
+pub(super) struct TimeGrid {
+    plan: GridPlan,
     schema: SchemaRef,
     /// In the order they were first seen.
-    entities: Vec<Entity>,
-    places: HashMap<Key, usize>,
+    entities: Vec<GridEntity>,
+    places: HashMap<EntityKey, usize>,
     /// The step that is being filled.
     step: i64,
     last: i64,
     /// Finished values of each column, and the times of their rows.
-    ready: Vec<Vec<Ready>>,
+    ready: Vec<Vec<OutCell>>,
     times: Vec<i64>,
     /// The words of each column that has any.
     words: Vec<Option<StringArray>>,
 }
 
-struct Entity {
-    key: Key,
+struct GridEntity {
+    key: EntityKey,
     since: i64,
     until: Option<i64>,
-    values: Vec<Held>,
+    values: Vec<StepMean>,
     /// Totals that were read before their row.
-    paced: Vec<Paced>,
+    paced: Vec<LaggedRate>,
     /// Keys and words as they were last.
-    words: Vec<Ready>,
+    words: Vec<OutCell>,
 }
 
-impl Grid {
+impl TimeGrid {
     /// For a table with these columns.
-    pub(super) fn new(schema: &Schema, plan: Plan) -> Grid {
+    pub(super) fn new(schema: &Schema, plan: GridPlan) -> TimeGrid {
         let fields = schema.fields().iter().zip(&plan.roles).map(|(field, role)| match role {
-            Role::Counter if plan.rates => Arc::new(rate_field(field)),
-            Role::Counter | Role::Gauge => {
+            ColumnRole::Counter if plan.rates => Arc::new(rate_field(field)),
+            ColumnRole::Counter | ColumnRole::Gauge => {
                 let field = Field::new(field.name(), DataType::Float64, true)
                     .with_metadata(field.metadata().clone());
                 Arc::new(field)
@@ -99,7 +99,7 @@ impl Grid {
         let fields: Vec<Arc<Field>> = fields.collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let columns = plan.roles.len();
-        Grid {
+        TimeGrid {
             plan,
             schema,
             entities: Vec::new(),
@@ -118,8 +118,12 @@ impl Grid {
     }
 
     /// Takes rows in, and gives out what is finished.
-    pub(super) fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
-        let columns = Column::all(batch)?;
+    pub(super) fn rows(
+        &mut self,
+        batch: &RecordBatch,
+        give: &mut EmitBatch<'_>,
+    ) -> Result<(), Error> {
+        let columns = ArrowColumn::all(batch)?;
         let times = shape::times(batch)?;
         self.learn_words(&columns);
         let mut key = Vec::new();
@@ -133,7 +137,7 @@ impl Grid {
     }
 
     /// Gives out what is left.
-    pub(super) fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, give: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
             self.go_to(end, give)?;
@@ -143,7 +147,7 @@ impl Grid {
     }
 
     /// Ends all steps before the one that a moment is in.
-    fn go_to(&mut self, at: i64, give: &mut Give<'_>) -> Result<(), Error> {
+    fn go_to(&mut self, at: i64, give: &mut EmitBatch<'_>) -> Result<(), Error> {
         let step = at.saturating_sub(self.plan.started).div_euclid(self.plan.step);
         if self.step == i64::MIN {
             self.step = step;
@@ -165,9 +169,9 @@ impl Grid {
     }
 
     /// Words keep their places in all batches; some kinds of files insist on it.
-    fn learn_words(&mut self, columns: &[Column<'_>]) {
+    fn learn_words(&mut self, columns: &[ArrowColumn<'_>]) {
         for (known, column) in self.words.iter_mut().zip(columns) {
-            if let (None, Column::Word(_, words)) = (&known, column) {
+            if let (None, ArrowColumn::Word(_, words)) = (&known, column) {
                 *known = Some((*words).clone());
             }
         }
@@ -182,16 +186,23 @@ impl Grid {
         }
     }
 
-    fn take(&mut self, columns: &[Column<'_>], row: usize, key: &[u8], at: i64) {
+    fn take(&mut self, columns: &[ArrowColumn<'_>], row: usize, key: &[u8], at: i64) {
         let place = match self.places.get(key) {
             Some(&place) => place,
             None => {
-                let values = vec![Held::since(at); columns.len()];
-                let paced = vec![Paced::default(); columns.len()];
-                let words = vec![Ready::Missing; columns.len()];
-                let key: Key = key.into();
+                let values = vec![StepMean::since(at); columns.len()];
+                let paced = vec![LaggedRate::default(); columns.len()];
+                let words = vec![OutCell::Missing; columns.len()];
+                let key: EntityKey = key.into();
                 self.places.insert(key.clone(), self.entities.len());
-                self.entities.push(Entity { key, since: at, until: None, values, paced, words });
+                self.entities.push(GridEntity {
+                    key,
+                    since: at,
+                    until: None,
+                    values,
+                    paced,
+                    words,
+                });
                 self.entities.len() - 1
             }
         };
@@ -205,22 +216,22 @@ impl Grid {
             }
             // What was not read is as it was.
             match (role, column.cell(row)) {
-                (_, Cell::Null) | (Role::Time, _) => {}
-                (Role::Gauge | Role::Counter, Cell::U64(value)) => {
+                (_, CellValue::Null) | (ColumnRole::Time, _) => {}
+                (ColumnRole::Gauge | ColumnRole::Counter, CellValue::U64(value)) => {
                     entity.values[place].take(value as f64, at, windows);
                 }
-                (Role::Gauge | Role::Counter, Cell::F64(value)) => {
+                (ColumnRole::Gauge | ColumnRole::Counter, CellValue::F64(value)) => {
                     entity.values[place].take(value, at, windows);
                 }
-                (_, Cell::U64(value)) => entity.words[place] = Ready::Whole(value),
-                (_, Cell::Text(text)) => entity.words[place].set_text(text),
+                (_, CellValue::U64(value)) => entity.words[place] = OutCell::Whole(value),
+                (_, CellValue::Text(text)) => entity.words[place].set_text(text),
                 _ => {}
             }
         }
     }
 
     /// Ends the step at a moment: a row for everybody who lived in it.
-    fn close(&mut self, end: i64, give: &mut Give<'_>) -> Result<(), Error> {
+    fn close(&mut self, end: i64, give: &mut EmitBatch<'_>) -> Result<(), Error> {
         self.note_ends(end);
         let begin = self.begin(self.step);
         let windows = self.plan.windows.as_ref();
@@ -238,23 +249,23 @@ impl Grid {
                     let held = &mut entity.values[column];
                     held.hold_until(until, windows);
                     self.ready[column].push(match role {
-                        Role::Time => Ready::Missing,
-                        Role::Key | Role::Word => entity.words[column].clone(),
-                        Role::Gauge => held.mean().into(),
-                        Role::Counter
+                        ColumnRole::Time => OutCell::Missing,
+                        ColumnRole::Key | ColumnRole::Word => entity.words[column].clone(),
+                        ColumnRole::Gauge => held.mean().into(),
+                        ColumnRole::Counter
                             if self.plan.rates && self.plan.bases[column].is_of_readings() =>
                         {
                             entity.paced[column].rate(self.plan.bases[column]).into()
                         }
-                        Role::Counter if self.plan.rates => {
+                        ColumnRole::Counter if self.plan.rates => {
                             held.rate(lived, entity.since < begin).into()
                         }
-                        Role::Counter => held.value.into(),
+                        ColumnRole::Counter => held.value.into(),
                     });
                 }
             }
             entity.values.iter_mut().for_each(|held| held.begin_step(end));
-            entity.paced.iter_mut().for_each(Paced::begin_step);
+            entity.paced.iter_mut().for_each(LaggedRate::begin_step);
         }
         self.entities.retain(|entity| entity.until.is_none_or(|until| until > end));
         if self.places.len() > self.entities.len() {
@@ -264,7 +275,7 @@ impl Grid {
         if self.times.len() >= BATCH { self.give(give) } else { Ok(()) }
     }
 
-    fn give(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+    fn give(&mut self, give: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.times.is_empty() {
             return Ok(());
         }

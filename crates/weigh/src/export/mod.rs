@@ -13,16 +13,16 @@ pub mod column;
 mod dataset;
 mod formats;
 mod grid;
-mod held;
-mod made;
+mod lagged_rate;
+mod out_cell;
 mod own_cpu;
-mod paced;
+mod pipeline;
 mod rates;
-mod ready;
 #[cfg(feature = "parquet")]
 mod runs;
 mod shape;
-mod steps;
+mod step_mean;
+mod table_builder;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,15 +36,15 @@ use arrow_schema::SchemaRef;
 
 #[cfg(feature = "parquet")]
 pub use dataset::dataset;
-pub use formats::Format;
+pub use formats::ExportFormat;
 pub use tables::names as table_names;
-pub use window::Moment;
+pub use window::TimeBound;
 
 use crate::destination;
 use crate::record::{self, Recording, files};
-use formats::Files;
-use steps::Steps;
-use tables::Table;
+use formats::ExportFiles;
+use pipeline::Pipeline;
+use tables::ExportTable;
 
 /// Why a file could not be written, before it is known which.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -61,9 +61,9 @@ pub trait Sink {
 
 /// What to export, and how.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct ExportOptions {
     /// Kinds of files.
-    pub formats: Vec<Format>,
+    pub formats: Vec<ExportFormat>,
     /// Tables by name; all that hold anything when nothing is said.
     pub tables: Option<Vec<String>>,
     /// Running totals as rates.
@@ -71,9 +71,9 @@ pub struct Options {
     /// Rows on a grid of this step.
     pub resample: Option<Duration>,
     /// Only from this moment on.
-    pub from: Option<Moment>,
+    pub from: Option<TimeBound>,
     /// Only up to this moment.
-    pub to: Option<Moment>,
+    pub to: Option<TimeBound>,
     /// Only during phases of this name.
     pub phase: Option<String>,
     /// Replace files that are there.
@@ -93,7 +93,7 @@ pub struct Exported {
 
 /// How far an export is.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress {
+pub struct ExportProgress {
     /// Rows that were read.
     pub rows: u64,
     /// Rows that there are.
@@ -189,25 +189,25 @@ impl Error {
 /// Writes the tables of a recording into files of a directory.
 pub fn export(
     recording: &Recording,
-    options: &Options,
+    options: &ExportOptions,
     directory: &Path,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(ExportProgress),
 ) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
     let (tables, mut missing) = chosen(recording, options)?;
     missing.extend(unfinished(recording));
-    let steps = Steps::of(recording, options)?;
+    let steps = Pipeline::of(recording, options)?;
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-    let mut files = Files::plan(&options.formats, &names, directory, options.force)?;
+    let mut files = ExportFiles::plan(&options.formats, &names, directory, options.force)?;
     files.spreadsheet_safe = options.spreadsheet_safe;
     let of = tables.iter().map(|table| table.rows).sum();
     let mut rows = 0;
     for table in tables {
         let lost = steps.pass(table, &mut files, |more| {
             rows += more;
-            progress(Progress { rows, of });
+            progress(ExportProgress { rows, of });
         })?;
         missing.extend(lost);
     }
@@ -218,7 +218,10 @@ pub fn export(
     Ok(Exported { files, missing })
 }
 
-fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<String>), Error> {
+fn chosen(
+    recording: &Recording,
+    options: &ExportOptions,
+) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
     for name in options.tables.iter().flatten() {
         if !table_names().any(|there| there == name) {
             return Err(Error::NoTable { name: name.clone() });

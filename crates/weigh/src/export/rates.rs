@@ -13,18 +13,18 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::Cause;
-use super::column::Column;
-use super::shape::{self, Key, Role};
+use super::column::ArrowColumn;
+use super::shape::{self, ColumnRole, EntityKey};
 use crate::catalog::Basis;
 use crate::model::{Since, Total};
 
 /// Turns the totals of one table into rates, a batch at a time.
 pub(super) struct Rates {
     schema: SchemaRef,
-    roles: Vec<Role>,
+    roles: Vec<ColumnRole>,
     bases: Vec<Basis>,
-    last: HashMap<Key, Vec<Option<Total>>>,
-    ends: VecDeque<(i64, Key)>,
+    last: HashMap<EntityKey, Vec<Option<Total>>>,
+    ends: VecDeque<(i64, EntityKey)>,
 }
 
 /// The field of a total, as a rate.
@@ -40,9 +40,13 @@ pub(super) fn rate_field(field: &Field) -> Field {
 
 impl Rates {
     /// For a table with these columns, of entities that end at these moments.
-    pub(super) fn of(schema: &Schema, roles: Vec<Role>, ends: VecDeque<(i64, Key)>) -> Rates {
+    pub(super) fn of(
+        schema: &Schema,
+        roles: Vec<ColumnRole>,
+        ends: VecDeque<(i64, EntityKey)>,
+    ) -> Rates {
         let fields = schema.fields().iter().zip(&roles).map(|(field, role)| match role {
-            Role::Counter => Arc::new(rate_field(field)),
+            ColumnRole::Counter => Arc::new(rate_field(field)),
             _ => Arc::clone(field),
         });
         let fields: Vec<Arc<Field>> = fields.collect();
@@ -63,9 +67,9 @@ impl Rates {
 
     /// The rows with rates.
     pub(super) fn rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         let times = shape::times(batch)?;
-        let counters: Vec<usize> = self.places(Role::Counter).collect();
+        let counters: Vec<usize> = self.places(ColumnRole::Counter).collect();
         let mut rates = vec![Vec::with_capacity(batch.num_rows()); counters.len()];
         let mut key = Vec::new();
         for (row, &at) in times.values().iter().enumerate() {
@@ -89,7 +93,7 @@ impl Rates {
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 
-    fn places(&self, wanted: Role) -> impl Iterator<Item = usize> {
+    fn places(&self, wanted: ColumnRole) -> impl Iterator<Item = usize> {
         let places = self.roles.iter().enumerate();
         places.filter(move |(_, role)| **role == wanted).map(|(place, _)| place)
     }

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 
-use super::made::Columns;
+use super::table_builder::TableBuilder;
 use super::{Cause, Error, tables};
 use crate::record::Recording;
 use crate::summary::{self, Summary};
@@ -13,7 +13,7 @@ pub(super) fn row(recording: &Recording) -> Result<RecordBatch, Error> {
     let figures = summary.figures.clone();
     let labels = serde_json::to_string(&summary.run.labels).map_err(Cause::from)?;
     let rows = [summary];
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     let began = tables::started(recording);
     columns.times("time", "When it began", &rows, |_| Some(began));
     columns.texts("name", "What it is called", &rows, |row| Some(row.run.name.clone()));

@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::time_type;
-use super::made::Columns;
+use super::table_builder::TableBuilder;
 use super::{Cause, Error, own_cpu};
 use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
 use crate::model::{End, ProcessId, Usage, numbering};
@@ -22,28 +22,28 @@ use crate::summary::{self, Method};
 const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
 
 /// One table, ready to be read once.
-pub(super) struct Table {
+pub(super) struct ExportTable {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub schema: SchemaRef,
     /// How many rows it has.
     pub rows: u64,
-    batches: Rows,
+    batches: BatchSource,
 }
 
-enum Rows {
+enum BatchSource {
     Recorded(Box<Batches>),
     Made(Option<RecordBatch>),
 }
 
-impl Iterator for Table {
+impl Iterator for ExportTable {
     type Item = Result<RecordBatch, record::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.batches {
-            Rows::Recorded(batches) => batches.next(),
-            Rows::Made(batch) => batch.take().map(Ok),
+            BatchSource::Recorded(batches) => batches.next(),
+            BatchSource::Made(batch) => batch.take().map(Ok),
         }
     }
 }
@@ -58,7 +58,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 pub(super) fn of(
     recording: &Recording,
     wanted: Option<&[String]>,
-) -> Result<(Vec<Table>, Vec<String>), Error> {
+) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
     let asked = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
     for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
@@ -79,15 +79,15 @@ pub(super) fn of(
             continue;
         };
         let rows = batches.rows;
-        let batches = Rows::Recorded(Box::new(batches));
-        tables.push(Table { name: scope.name(), schema, rows, batches });
+        let batches = BatchSource::Recorded(Box::new(batches));
+        tables.push(ExportTable { name: scope.name(), schema, rows, batches });
     }
     for name in HAPPENED.into_iter().filter(|name| asked(name)) {
         let made = happened(recording, name, &mut missing).map_err(Cause::from)?;
         // A run without phases has no table of phases, unless somebody asks for it.
         if made.num_rows() > 0 || wanted.is_some() {
             let (schema, rows) = (made.schema(), made.num_rows() as u64);
-            tables.push(Table { name, schema, rows, batches: Rows::Made(Some(made)) });
+            tables.push(ExportTable { name, schema, rows, batches: BatchSource::Made(Some(made)) });
         }
     }
     Ok((tables, missing))
@@ -135,34 +135,34 @@ pub(super) fn started(recording: &Recording) -> i64 {
 
 /// How something ended, as far as it is known.
 #[derive(Default, Clone)]
-struct Ended {
+struct EndRecord {
     at: Option<i64>,
     end: Option<End>,
     usage: Option<Usage>,
 }
 
-impl Ended {
-    fn columns<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
+impl EndRecord {
+    fn columns<T>(columns: &mut TableBuilder, rows: &[T], of: impl Fn(&T) -> &EndRecord) {
         columns.times("ended", "When it ended", rows, |row| of(row).at);
         let code = |row: &T| of(row).end.map(|end| i64::from(end.exit_code()));
         columns.integers("exit_code", "128 and the signal when one killed it", rows, code);
     }
 
     /// The largest process, from `wait4`.
-    fn largest<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
+    fn largest<T>(columns: &mut TableBuilder, rows: &[T], of: impl Fn(&T) -> &EndRecord) {
         let largest = |row: &T| of(row).usage.map(|usage| usage.largest_rss_bytes);
         columns.counts("largest_process_bytes", "Largest process, from wait4", rows, largest);
     }
 }
 
-struct Process {
+struct ExportedProcess {
     at: i64,
     pid: u32,
     started: u64,
     parent: u32,
     name: String,
     command: Option<Vec<String>>,
-    ended: Ended,
+    ended: EndRecord,
 }
 
 /// One row for each process that was seen.
@@ -170,21 +170,21 @@ fn processes(
     recording: &Recording,
     own: &HashMap<ProcessId, (f64, Method)>,
 ) -> Result<RecordBatch, ArrowError> {
-    let mut rows: Vec<Process> = Vec::new();
+    let mut rows: Vec<ExportedProcess> = Vec::new();
     let mut places: HashMap<(u32, u64), usize> = HashMap::new();
     for entry in recording.entries() {
         let at = moment_of(recording, entry.seconds);
         match &entry.event {
             Event::ProcessStart { pid, started, parent, name, command, .. } => {
                 places.insert((*pid, *started), rows.len());
-                rows.push(Process {
+                rows.push(ExportedProcess {
                     at,
                     pid: *pid,
                     started: *started,
                     parent: *parent,
                     name: name.clone(),
                     command: command.clone(),
-                    ended: Ended::default(),
+                    ended: EndRecord::default(),
                 });
             }
             Event::ProcessExec { pid, started, name, command, .. } => {
@@ -195,13 +195,13 @@ fn processes(
             }
             Event::ProcessExit { pid, started, end, usage, .. } => {
                 if let Some(&place) = places.get(&(*pid, *started)) {
-                    rows[place].ended = Ended { at: Some(at), end: *end, usage: *usage };
+                    rows[place].ended = EndRecord { at: Some(at), end: *end, usage: *usage };
                 }
             }
             _ => {}
         }
     }
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When it was first seen", &rows, |row| Some(row.at));
     columns.pids("pid", "Its pid", &rows, |row| row.pid);
     columns.counts("started", "Clock ticks from boot to its start", &rows, |row| Some(row.started));
@@ -212,11 +212,11 @@ fn processes(
     columns.texts("command", "Its arguments, with spaces between them", &rows, |row| {
         row.command.as_ref().map(|command| command.join(" "))
     });
-    Ended::columns(&mut columns, &rows, |row| &row.ended);
-    let own = |row: &Process| own.get(&ProcessId { pid: row.pid, started: row.started });
+    EndRecord::columns(&mut columns, &rows, |row| &row.ended);
+    let own = |row: &ExportedProcess| own.get(&ProcessId { pid: row.pid, started: row.started });
     let help = "CPU time of it alone, without its children";
     columns.numbers(FigureId::CpuTime.name(), help, &rows, |row| own(row).map(|own| own.0));
-    Ended::largest(&mut columns, &rows, |row| &row.ended);
+    EndRecord::largest(&mut columns, &rows, |row| &row.ended);
     let help = "How that CPU time was got: exact, or sampled before its end";
     columns
         .texts("cpu_time_method", help, &rows, |row| own(row).map(|own| own.1.name().to_owned()));
@@ -225,17 +225,17 @@ fn processes(
         row.ended.usage.map(|usage| usage.cpu_seconds())
     });
     if recording.manifest().is_merged() {
-        let member = |row: &Process| Some(numbering::original(row.pid).0 as i64 + 1);
+        let member = |row: &ExportedProcess| Some(numbering::original(row.pid).0 as i64 + 1);
         let help = "The first recording of those with its pid namespace, counted from 1";
         columns.integers("member", help, &rows, member);
-        let pid = |row: &Process| Some(i64::from(numbering::original(row.pid).1));
+        let pid = |row: &ExportedProcess| Some(i64::from(numbering::original(row.pid).1));
         columns.integers("member_pid", "Its pid there", &rows, pid);
     }
     columns.done()
 }
 
 /// A phase of a run, as its events tell.
-pub(super) struct Phase {
+pub(super) struct ExportedPhase {
     /// Tells it from others of its name.
     pub id: String,
     /// Its name.
@@ -243,10 +243,10 @@ pub(super) struct Phase {
     /// When it began, in nanoseconds since 1970.
     pub at: i64,
     parent: Option<String>,
-    ended: Ended,
+    ended: EndRecord,
 }
 
-impl Phase {
+impl ExportedPhase {
     /// When it ended, if it did.
     pub(super) fn ended(&self) -> Option<i64> {
         self.ended.at
@@ -254,8 +254,8 @@ impl Phase {
 }
 
 /// The phases of a run, in the order they began.
-pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
-    let mut rows: Vec<Phase> = Vec::new();
+pub(super) fn phases_of(recording: &Recording) -> Vec<ExportedPhase> {
+    let mut rows: Vec<ExportedPhase> = Vec::new();
     // The last of each id: a search for each end would take a minute for 100,000 phases.
     let mut places: HashMap<&str, usize> = HashMap::new();
     for entry in recording.entries() {
@@ -263,17 +263,17 @@ pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 places.insert(id, rows.len());
-                rows.push(Phase {
+                rows.push(ExportedPhase {
                     id: id.clone(),
                     name: name.clone(),
                     at,
                     parent: parent.clone(),
-                    ended: Ended::default(),
+                    ended: EndRecord::default(),
                 });
             }
             Event::PhaseEnd { id, usage, end, .. } => {
                 if let Some(place) = places.get(id.as_str()) {
-                    rows[*place].ended = Ended { at: Some(at), end: *end, usage: *usage };
+                    rows[*place].ended = EndRecord { at: Some(at), end: *end, usage: *usage };
                 }
             }
             _ => {}
@@ -283,7 +283,7 @@ pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
 }
 
 /// One row for each phase, with what the summary says it used.
-fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
+fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
     const CPU: FigureId = FigureId::CpuTime;
     const MEMORY: FigureId = FigureId::MemoryPeak;
     let used = |row: usize| used.get(row).filter(|used| used.id == rows[row].id);
@@ -293,7 +293,7 @@ fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowE
         figure(row, id).and_then(|figure| figure.method).map(|method| method.name().to_owned())
     };
     let places: Vec<usize> = (0..rows.len()).collect();
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When it began", rows, |row| Some(row.at));
     columns.texts("id", "Tells it from others of its name", rows, |row| Some(row.id.clone()));
     columns.texts("name", "Its name", rows, |row| Some(row.name.clone()));
@@ -301,10 +301,10 @@ fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowE
     columns.numbers("duration_seconds", "How long it lasted", rows, |row| {
         row.ended.at.map(|end| end.saturating_sub(row.at) as f64 / 1e9)
     });
-    Ended::columns(&mut columns, rows, |row| &row.ended);
+    EndRecord::columns(&mut columns, rows, |row| &row.ended);
     let help = "CPU time of its command, or of the whole run while it lasted";
     columns.numbers(CPU.name(), help, &places, |row| value(*row, CPU));
-    Ended::largest(&mut columns, rows, |row| &row.ended);
+    EndRecord::largest(&mut columns, rows, |row| &row.ended);
     let help = "How that CPU time was got: exact, sampled or estimated";
     columns.texts("cpu_time_method", help, &places, |row| method(*row, CPU));
     let help = "Peak of the memory of its command, or of the whole run while it lasted";
@@ -321,7 +321,7 @@ fn marks(recording: &Recording) -> Result<RecordBatch, ArrowError> {
         _ => None,
     });
     let rows: Vec<(i64, String)> = marks.collect();
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When", &rows, |row| Some(row.0));
     columns.texts("text", "What somebody wrote", &rows, |row| Some(row.1.clone()));
     columns.done()

@@ -12,9 +12,9 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::time_type;
-use super::formats::csv::Csv;
-use super::formats::json::Json;
-use super::grid::{Grid, Plan};
+use super::formats::csv::CsvSink;
+use super::formats::json::JsonSink;
+use super::grid::{GridPlan, TimeGrid};
 use super::rates::Rates;
 use super::{Sink, shape, tables};
 use crate::catalog::Basis;
@@ -190,7 +190,7 @@ fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
 
 fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<RecordBatch> {
     let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
         bases: vec![Basis::default(); 4],
         started: 0,
@@ -200,7 +200,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
         ends: ends.iter().map(|(at, pid)| (*at, key(*pid))).collect(),
         end: Some(end),
     };
-    let mut grid = Grid::new(&schema(), plan);
+    let mut grid = TimeGrid::new(&schema(), plan);
     let mut given = Vec::new();
     let mut give = |batch| {
         given.push(batch);
@@ -228,7 +228,7 @@ fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
 #[test]
 fn times_that_make_no_sense_do_not_fill_the_disk() {
     let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
         bases: vec![Basis::default(); 4],
         started: 0,
@@ -238,7 +238,7 @@ fn times_that_make_no_sense_do_not_fill_the_disk() {
         ends: [].into(),
         end: None,
     };
-    let mut grid = Grid::new(&schema(), plan);
+    let mut grid = TimeGrid::new(&schema(), plan);
     let refused = grid.rows(&rows, &mut |_| Ok(()));
     assert!(refused.unwrap_err().to_string().contains("further apart"));
 }
@@ -267,7 +267,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
         Arc::new(doing),
     ];
     let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema).unwrap(),
         bases: vec![Basis::default(); 3],
         started: 0,
@@ -277,7 +277,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
         ends: [].into(),
         end: None,
     };
-    let (mut grid, mut given) = (Grid::new(&schema, plan), Vec::new());
+    let (mut grid, mut given) = (TimeGrid::new(&schema, plan), Vec::new());
     let mut give = |batch| {
         given.push(batch);
         Ok(())
@@ -316,7 +316,7 @@ fn written(rows: &[Option<&str>], sink: impl Sink) {
 fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
     let mut bytes = Vec::new();
     let rows = [Some("plain"), None, Some(""), Some("a \"b\", c"), Some("two\nlines")];
-    written(&rows, Csv::new(&mut bytes, false));
+    written(&rows, CsvSink::new(&mut bytes, false));
     let expected = "\"a,b\"\nplain\n\n\"\"\n\"a \"\"b\"\", c\"\n\"two\nlines\"\n";
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
 }
@@ -329,7 +329,7 @@ fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
         (true, "\"a,b\"\n'=1+1\n'@x\n'-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),
     ] {
         let mut bytes = Vec::new();
-        written(&rows, Csv::new(&mut bytes, safe));
+        written(&rows, CsvSink::new(&mut bytes, safe));
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     }
 }
@@ -337,10 +337,10 @@ fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
 #[test]
 fn json_is_an_array_or_lines() {
     let mut bytes = Vec::new();
-    written(&[Some("a\"b"), None], Json::array(&mut bytes));
+    written(&[Some("a\"b"), None], JsonSink::array(&mut bytes));
     let expected = "[\n{\"a,b\":\"a\\\"b\"},\n{\"a,b\":null}\n]\n";
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     let mut bytes = Vec::new();
-    written(&[Some("x"), None], Json::lines(&mut bytes));
+    written(&[Some("x"), None], JsonSink::lines(&mut bytes));
     assert_eq!(String::from_utf8(bytes).unwrap(), "{\"a,b\":\"x\"}\n{\"a,b\":null}\n");
 }

@@ -10,20 +10,20 @@ use crate::record::Recording;
 
 /// A moment as people write it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Moment {
+pub enum TimeBound {
     /// So long after the run began.
     After(Duration),
     /// At this time.
     At(jiff::Timestamp),
 }
 
-impl Moment {
+impl TimeBound {
     /// Reads `30s`, `1h 30m`, or a time such as `2026-11-15T18:05:48Z`.
-    pub fn parse(text: &str) -> Result<Moment, String> {
+    pub fn parse(text: &str) -> Result<TimeBound, String> {
         if let Ok(after) = quantity::parse_duration(text) {
-            return Ok(Moment::After(after));
+            return Ok(TimeBound::After(after));
         }
-        text.parse().map(Moment::At).map_err(|_| {
+        text.parse().map(TimeBound::At).map_err(|_| {
             "write it like 90s or 1h30m after the start, or like 2026-11-15T18:05:48Z".to_owned()
         })
     }
@@ -31,8 +31,8 @@ impl Moment {
     fn nanoseconds(self, started: i64) -> i64 {
         let clamped = |wide: i128| wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         match self {
-            Moment::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
-            Moment::At(moment) => clamped(moment.as_nanosecond()),
+            TimeBound::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
+            TimeBound::At(moment) => clamped(moment.as_nanosecond()),
         }
     }
 }
@@ -46,8 +46,8 @@ impl Windows {
     /// What the options ask for; nothing when they want all.
     pub(super) fn of(
         recording: &Recording,
-        from: Option<Moment>,
-        to: Option<Moment>,
+        from: Option<TimeBound>,
+        to: Option<TimeBound>,
         phase: Option<&str>,
     ) -> Result<Option<Windows>, Error> {
         if from.is_none() && to.is_none() && phase.is_none() {
@@ -132,9 +132,9 @@ mod tests {
 
     #[test]
     fn moments_are_read_as_people_write_them() {
-        assert_eq!(Moment::parse("90s"), Ok(Moment::After(Duration::from_secs(90))));
+        assert_eq!(TimeBound::parse("90s"), Ok(TimeBound::After(Duration::from_secs(90))));
         let time = "2026-11-15T18:05:48Z".parse().unwrap();
-        assert_eq!(Moment::parse("2026-11-15T18:05:48Z"), Ok(Moment::At(time)));
-        assert!(Moment::parse("yesterday").is_err());
+        assert_eq!(TimeBound::parse("2026-11-15T18:05:48Z"), Ok(TimeBound::At(time)));
+        assert!(TimeBound::parse("yesterday").is_err());
     }
 }

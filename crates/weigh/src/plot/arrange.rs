@@ -7,11 +7,11 @@
 
 use super::chart::{Chart, Timeline};
 use super::entities::Entities;
-use super::people::People;
+use super::entity_labels::EntityLabels;
 use crate::catalog::{Metric, Scope};
 
 /// A chart and what it is of.
-struct Drawn {
+struct MetricChart {
     metric: &'static Metric,
     is_asked_for: bool,
     chart: Chart,
@@ -21,14 +21,14 @@ struct Drawn {
 pub(super) fn arranged(
     entities: Vec<(Scope, Entities)>,
     timeline: &Timeline,
-    people: &People,
+    people: &EntityLabels,
 ) -> Vec<(Scope, Chart)> {
-    let mut charts: Vec<Option<Drawn>> = entities
+    let mut charts: Vec<Option<MetricChart>> = entities
         .into_iter()
         .map(|(_, entities)| {
             let (metric, is_asked_for) = (entities.metric(), entities.is_asked_for());
             let chart = entities.chart(timeline, people)?;
-            Some(Drawn { metric, is_asked_for, chart })
+            Some(MetricChart { metric, is_asked_for, chart })
         })
         .collect();
     for place in 0..charts.len() {
@@ -43,7 +43,7 @@ pub(super) fn arranged(
     }
     let mut families: Vec<(Scope, &str)> = Vec::new();
     let mut all: Vec<(Scope, bool, Chart)> = Vec::new();
-    for Drawn { metric, chart, .. } in charts.into_iter().flatten() {
+    for MetricChart { metric, chart, .. } in charts.into_iter().flatten() {
         let family = (metric.scope, metric.group);
         let is_another = families.contains(&family);
         families.push(family);
@@ -55,7 +55,7 @@ pub(super) fn arranged(
 }
 
 /// Whether one chart says what another does, of everybody who is in it.
-fn says_more(one: &Drawn, other: &Drawn) -> bool {
+fn says_more(one: &MetricChart, other: &MetricChart) -> bool {
     let has = |name: &str| one.chart.series.iter().any(|series| series.name == name);
     other.metric.is_beside(one.metric) && other.chart.series.iter().all(|series| has(&series.name))
 }

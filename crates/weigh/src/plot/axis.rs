@@ -6,7 +6,7 @@ use crate::quantity::Units;
 
 /// A place on an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Tick {
+pub(super) struct AxisTick {
     /// The value.
     pub value: f64,
     /// How it is written.
@@ -14,7 +14,7 @@ pub(super) struct Tick {
 }
 
 /// Ticks from zero to a round value that is not below `highest`: the last one ends the axis.
-pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
+pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<AxisTick> {
     let highest = if highest.is_finite() && highest > 0.0 { highest } else { smallest(scale) };
     let (factor, unit) = prefix(scale, highest);
     let mut step = round_step(highest / factor / about as f64);
@@ -27,7 +27,7 @@ pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
     let tick = |place: usize| {
         let value = place as f64 * step;
         let label = if place == 0 { "0".to_owned() } else { format!("{value:.decimals$}{unit}") };
-        Tick { value: value * factor, label }
+        AxisTick { value: value * factor, label }
     };
     (0..=count).map(tick).collect()
 }
@@ -89,9 +89,9 @@ const TIMES: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 /// Ticks of time from zero up to `end`, about so many.
-pub(super) fn times(end: f64, about: usize) -> Vec<Tick> {
+pub(super) fn times(end: f64, about: usize) -> Vec<AxisTick> {
     if end.is_nan() || end <= 0.0 {
-        return vec![Tick { value: 0.0, label: "0".to_owned() }];
+        return vec![AxisTick { value: 0.0, label: "0".to_owned() }];
     }
     let least = end / about as f64;
     let step = if least < 1.0 {
@@ -105,7 +105,7 @@ pub(super) fn times(end: f64, about: usize) -> Vec<Tick> {
     (0..=count).map(|place| time(place as f64 * step, step)).collect()
 }
 
-fn time(value: f64, step: f64) -> Tick {
+fn time(value: f64, step: f64) -> AxisTick {
     let label = if value == 0.0 {
         "0".to_owned()
     } else if step < 0.1 && value < 1.0 {
@@ -117,7 +117,7 @@ fn time(value: f64, step: f64) -> Tick {
     } else {
         parts(value.round() as u64)
     };
-    Tick { value, label }
+    AxisTick { value, label }
 }
 
 /// Whole seconds in the units that are not zero: `1 h 30 min`.
@@ -136,7 +136,7 @@ fn parts(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn labels(ticks: &[Tick]) -> Vec<&str> {
+    fn labels(ticks: &[AxisTick]) -> Vec<&str> {
         ticks.iter().map(|tick| tick.label.as_str()).collect()
     }
 

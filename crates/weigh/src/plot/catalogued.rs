@@ -4,11 +4,11 @@
 //! metrics of one family and one unit share a chart, a line for each. A collector that
 //! comes later has its chart without a word here.
 
-use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
-use super::curve::Curve;
-use super::steps::Steps;
+use super::chart::{Chart, ChartSeries, MOST_SERIES, Scale, Timeline};
+use super::curve::ChartCurve;
+use super::steps::RateSteps;
 use super::thin::Thinned;
-use super::window::Window;
+use super::window::ChartWindow;
 use crate::catalog::{Kind, Metric, Scope, Type, Whose};
 use crate::text::within_a_line;
 
@@ -23,7 +23,7 @@ pub(super) struct Catalogued {
     note: String,
     metrics: Vec<(usize, &'static Metric)>,
     row: Vec<f64>,
-    curve: Curve,
+    curve: ChartCurve,
 }
 
 impl Catalogued {
@@ -83,12 +83,12 @@ impl Catalogued {
     ) -> Catalogued {
         // The run's own totals begin at zero with it; those of the machine are older.
         let window = match scope {
-            Scope::Run | Scope::Process => Window::from_start(),
-            _ => Window::default(),
+            Scope::Run | Scope::Process => ChartWindow::from_start(),
+            _ => ChartWindow::default(),
         };
         let curve = match metrics[0].1.kind {
-            Kind::Gauge => Curve::Levels(Thinned::lines(metrics.len())),
-            Kind::Counter => Curve::Rates(window, Steps::lines()),
+            Kind::Gauge => ChartCurve::Levels(Thinned::lines(metrics.len())),
+            Kind::Counter => ChartCurve::Rates(window, RateSteps::lines()),
         };
         Catalogued { scope, name, title, note, metrics, row: Vec::new(), curve }
     }
@@ -104,13 +104,13 @@ impl Catalogued {
     pub(super) fn chart(self, timeline: &Timeline) -> Option<Chart> {
         let form = self.curve.form(false);
         let (times, columns) = self.curve.finish();
-        let series: Vec<Series> = self
+        let series: Vec<ChartSeries> = self
             .metrics
             .iter()
             .zip(columns)
             .enumerate()
             .filter(|(_, (_, values))| values.iter().any(|value| *value != 0.0 && !value.is_nan()))
-            .map(|(colour, ((_, metric), values))| Series {
+            .map(|(colour, ((_, metric), values))| ChartSeries {
                 name: metric.label.to_owned(),
                 colour,
                 values,
@@ -145,11 +145,11 @@ fn shares(one: &Metric, other: &Metric) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::{Row, metrics};
-    use crate::plot::Form;
+    use crate::plot::ChartForm;
 
     metrics! {
         /// A collector that comes later.
-        struct NetworkTraffic in Node / "network", "Network" {
+        struct TestTraffic in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_a_new_collector_declares_is_drawn() {
-        let metrics: Vec<_> = NetworkTraffic::METRICS.iter().collect();
+        let metrics: Vec<_> = TestTraffic::METRICS.iter().collect();
         let mut charts = Catalogued::of(Scope::Node, &metrics);
         for at in 0..5 {
             let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];
@@ -174,7 +174,7 @@ mod tests {
         let [traffic, connections] = &charts[..] else { panic!("{charts:?}") };
         assert_eq!(traffic.title, "Network: received, sent, dropped");
         assert_eq!(traffic.name, "node-network-bytes-rate");
-        assert_eq!((traffic.form, traffic.scale.name()), (Form::Rates, "bytes/s"));
+        assert_eq!((traffic.form, traffic.scale.name()), (ChartForm::Rates, "bytes/s"));
         // A line that is always zero is not drawn.
         let names: Vec<_> = traffic.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["Received", "Sent"]);

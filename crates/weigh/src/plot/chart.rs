@@ -18,16 +18,16 @@ pub struct Chart {
     /// What the values are.
     pub scale: Scale,
     /// How it is drawn.
-    pub form: Form,
+    pub form: ChartForm,
     /// When the values of the series are, in seconds since the run began; ascending.
     pub times: Vec<f64>,
     /// What is drawn. Never more than [`MOST_SERIES`] and what is unattributed, except in a heat
     /// map.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Levels that are not to be passed.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<ChartLimit>,
     /// The highest point, where it is worth a mark.
-    pub peak: Option<Peak>,
+    pub peak: Option<ChartPeak>,
     /// The time axis, and what happened along it.
     pub timeline: Timeline,
 }
@@ -37,7 +37,7 @@ pub const MOST_SERIES: usize = 8;
 
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ChartForm {
     /// A line for each series, in steps: a value holds from its time to the next.
     Lines,
     /// A line for each series from one value straight to the next: what was counted so far.
@@ -54,27 +54,27 @@ pub enum Form {
     Heat,
 }
 
-impl Form {
+impl ChartForm {
     /// Whether series lie on top of each other.
     pub const fn is_stacked(self) -> bool {
-        matches!(self, Form::Stack | Form::StackedTotals | Form::StackedRates)
+        matches!(self, ChartForm::Stack | ChartForm::StackedTotals | ChartForm::StackedRates)
     }
 
     /// Whether a value holds until the next: levels between two samples are not known, and a
     /// slope from one to the other is a change that never happened.
     pub const fn holds(self) -> bool {
-        matches!(self, Form::Lines | Form::Stack)
+        matches!(self, ChartForm::Lines | ChartForm::Stack)
     }
 
     /// Whether a value speaks of the time before it.
     pub const fn looks_back(self) -> bool {
-        matches!(self, Form::Rates | Form::StackedRates)
+        matches!(self, ChartForm::Rates | ChartForm::StackedRates)
     }
 }
 
 /// One line, area or row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// What it is.
     pub name: String,
     /// Its colour: a place in the palette, so that it is the same in every chart of a run.
@@ -85,7 +85,7 @@ pub struct Series {
 
 /// A level that is not to be passed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct ChartLimit {
     /// What it is.
     pub name: String,
     /// Where it is.
@@ -94,7 +94,7 @@ pub struct Limit {
 
 /// The highest point of a chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Peak {
+pub struct ChartPeak {
     /// When, in seconds since the run began.
     pub at: f64,
     /// How high.
@@ -104,10 +104,10 @@ pub struct Peak {
     pub after: Option<f64>,
 }
 
-impl Peak {
+impl ChartPeak {
     /// A value that was sampled at a moment.
-    pub const fn at(at: f64, value: f64) -> Peak {
-        Peak { at, value, after: None }
+    pub const fn at(at: f64, value: f64) -> ChartPeak {
+        ChartPeak { at, value, after: None }
     }
 
     /// Its value and when it was, in words.
@@ -257,14 +257,14 @@ impl Chart {
     }
 
     /// The highest value that is drawn: of one series, or of all on top of each other.
-    pub fn highest(&self) -> Option<Peak> {
+    pub fn highest(&self) -> Option<ChartPeak> {
         let value_at = |place: usize| {
             let values = self.series.iter().map(|series| series.values[place]);
             let known = values.filter(|value| value.is_finite());
             if self.form.is_stacked() { known.reduce(|a, b| a + b) } else { known.reduce(f64::max) }
         };
         let points = self.times.iter().enumerate();
-        let known = points.filter_map(|(place, at)| Some(Peak::at(*at, value_at(place)?)));
+        let known = points.filter_map(|(place, at)| Some(ChartPeak::at(*at, value_at(place)?)));
         // The first of equals: a level that stays was reached when it began.
         known.reduce(|best, next| if next.value > best.value { next } else { best })
     }

@@ -2,12 +2,12 @@
 //! a heat map of time and thing when they are too many for lines.
 
 use super::catalogued::is_drawn;
-use super::chart::{Chart, Form, Limit, Scale, Series, Timeline};
+use super::chart::{Chart, ChartForm, ChartLimit, ChartSeries, Scale, Timeline};
 use super::crowd::number;
-use super::heat::Grid;
-use super::people::People;
+use super::entity_labels::EntityLabels;
+use super::heatmap::HeatmapGrid;
 use super::readings::Readings;
-use super::steps::Steps;
+use super::steps::RateSteps;
 use super::thin::Thinned;
 use crate::catalog::{Basis, Kind, Metric, Sense};
 use crate::model::{Entity, Table, Total};
@@ -26,17 +26,17 @@ pub(super) struct Entities {
     column: usize,
     /// Whether somebody asked for it by its name.
     is_asked_for: bool,
-    things: Vec<Thing>,
+    things: Vec<ChartEntity>,
     /// What can be at most, and where that is.
     bound: Option<(usize, &'static Metric)>,
-    curve: Curve,
-    grid: Grid,
+    curve: EntityCurve,
+    grid: HeatmapGrid,
     levels: Vec<f64>,
 }
 
 /// One of them.
 #[derive(Debug)]
-struct Thing {
+struct ChartEntity {
     entity: Entity,
     first: f64,
     has_changed: bool,
@@ -45,9 +45,9 @@ struct Thing {
 }
 
 #[derive(Debug)]
-enum Curve {
+enum EntityCurve {
     Levels(Thinned),
-    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: Steps },
+    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: RateSteps },
 }
 
 impl Entities {
@@ -59,11 +59,11 @@ impl Entities {
             is_drawn(metric) && (metric.is_a_quantity() || asked_for.contains(metric))
         });
         let curve = |metric: &Metric| match metric.kind {
-            Kind::Gauge => Curve::Levels(Thinned::lines(0)),
+            Kind::Gauge => EntityCurve::Levels(Thinned::lines(0)),
             Kind::Counter => {
                 let basis = Basis::of(metric, &known);
-                let (readings, steps) = (Readings::over(basis), Steps::lines());
-                Curve::Rates { basis, totals: Vec::new(), readings, steps }
+                let (readings, steps) = (Readings::over(basis), RateSteps::lines());
+                EntityCurve::Rates { basis, totals: Vec::new(), readings, steps }
             }
         };
         drawn
@@ -74,7 +74,7 @@ impl Entities {
                 things: Vec::new(),
                 bound: columns.iter().copied().enumerate().find(|(_, one)| one.bounds(metric)),
                 curve: curve(metric),
-                grid: Grid::default(),
+                grid: HeatmapGrid::default(),
                 levels: Vec::new(),
             })
             .collect()
@@ -86,7 +86,7 @@ impl Entities {
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
         // Who has no row is not there, and whoever comes back begins anew.
         self.levels.fill(f64::NAN);
-        if let Curve::Rates { totals, .. } = &mut self.curve {
+        if let EntityCurve::Rates { totals, .. } = &mut self.curve {
             totals.fill(None);
         }
         for (row, entity) in table.entities().iter().enumerate() {
@@ -94,20 +94,22 @@ impl Entities {
             let value = number(cells, row);
             self.things[place].saw(value, self.bound.and_then(|(column, _)| cell(column, row)));
             self.levels[place] = value.unwrap_or(f64::NAN);
-            if let (Curve::Rates { basis, totals, .. }, Some(value)) = (&mut self.curve, value) {
+            if let (EntityCurve::Rates { basis, totals, .. }, Some(value)) =
+                (&mut self.curve, value)
+            {
                 let tick = (at * 1e9) as i64;
                 totals[place] = Some(Total::of(tick, value, *basis, |column| cell(column, row)));
             }
         }
         let are_lines = self.things.len() <= MOST_LINES;
         match &mut self.curve {
-            Curve::Levels(levels) => {
+            EntityCurve::Levels(levels) => {
                 self.grid.push(at, &self.levels);
                 if are_lines {
                     levels.push(at, &self.levels);
                 }
             }
-            Curve::Rates { totals, readings, steps, .. } => {
+            EntityCurve::Rates { totals, readings, steps, .. } => {
                 if let Some(stretch) = readings.see(at, totals) {
                     self.grid.push(stretch.from, stretch.rates);
                     if are_lines {
@@ -122,10 +124,10 @@ impl Entities {
     fn place(&mut self, entity: Entity) -> usize {
         let place = self.things.iter().position(|known| known.entity == entity);
         place.unwrap_or_else(|| {
-            let thing = Thing { entity, first: f64::NAN, has_changed: false, bound: None };
+            let thing = ChartEntity { entity, first: f64::NAN, has_changed: false, bound: None };
             self.things.push(thing);
             self.levels.push(f64::NAN);
-            if let Curve::Rates { totals, .. } = &mut self.curve {
+            if let EntityCurve::Rates { totals, .. } = &mut self.curve {
                 totals.push(None);
             }
             self.things.len() - 1
@@ -134,7 +136,7 @@ impl Entities {
 
     /// The chart; of what never was anything there is none, nor of a bound that never moved: it
     /// is a line in the chart of what it bounds.
-    pub(super) fn chart(self, timeline: &Timeline, people: &People) -> Option<Chart> {
+    pub(super) fn chart(self, timeline: &Timeline, people: &EntityLabels) -> Option<Chart> {
         let metric = self.metric;
         let is_bound = matches!(metric.sense, Sense::Bound(_));
         if is_bound && !self.is_asked_for && !self.things.iter().any(|thing| thing.has_changed) {
@@ -144,8 +146,8 @@ impl Entities {
         let is_heat = self.things.len() > MOST_LINES;
         let (times, columns) = match (is_heat, self.curve) {
             (true, _) => self.grid.finish(),
-            (false, Curve::Levels(levels)) => levels.finish(),
-            (false, Curve::Rates { steps, .. }) => steps.finish(),
+            (false, EntityCurve::Levels(levels)) => levels.finish(),
+            (false, EntityCurve::Rates { steps, .. }) => steps.finish(),
         };
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {
             return None;
@@ -155,15 +157,15 @@ impl Entities {
         // Who never said anything is not there.
         named.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
         named.sort_by_cached_key(|(entity, _)| people.order(entity));
-        let series = named.into_iter().enumerate().map(|(colour, (entity, values))| Series {
+        let series = named.into_iter().enumerate().map(|(colour, (entity, values))| ChartSeries {
             name: people.name(entity),
             colour,
             values,
         });
         let (form, more) = match metric.kind {
-            _ if is_heat => (Form::Heat, " Each cell shows its highest value."),
-            Kind::Counter => (Form::Rates, ""),
-            Kind::Gauge => (Form::Lines, ""),
+            _ if is_heat => (ChartForm::Heat, " Each cell shows its highest value."),
+            Kind::Counter => (ChartForm::Rates, ""),
+            Kind::Gauge => (ChartForm::Lines, ""),
         };
         Some(Chart {
             name: metric.name(),
@@ -190,18 +192,18 @@ impl Entities {
     }
 
     /// What things can be at most, each level once; those of many levels have none.
-    fn limits(&self) -> Vec<Limit> {
+    fn limits(&self) -> Vec<ChartLimit> {
         let Some((_, bound)) = self.bound else { return Vec::new() };
         let mut levels: Vec<f64> = self.things.iter().filter_map(|thing| thing.bound).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();
         levels.truncate(if levels.len() > MOST_LIMITS { 0 } else { MOST_LIMITS });
         let name = within_a_line(bound.label);
-        levels.into_iter().map(|value| Limit { name: name.clone(), value }).collect()
+        levels.into_iter().map(|value| ChartLimit { name: name.clone(), value }).collect()
     }
 }
 
-impl Thing {
+impl ChartEntity {
     fn saw(&mut self, value: Option<f64>, bound: Option<f64>) {
         if let Some(value) = value {
             self.has_changed |= !self.first.is_nan() && value != self.first;

@@ -5,10 +5,10 @@ use super::catalogued::Catalogued;
 use super::chart::{Chart, Timeline};
 use super::crowd::{Crowd, number};
 use super::entities::Entities;
-use super::limits::{CPU, Limits, MEMORY};
-use super::people::People;
+use super::entity_labels::EntityLabels;
+use super::limits::{CPU, LimitLines, MEMORY};
 use super::programs::{Measure, Of, Programs, Shown};
-use super::timeline::Times;
+use super::timeline::TimelineBuilder;
 use crate::catalog::metrics::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::catalog::{Metric, Row, Scope, Unit};
 use crate::model::{Table, Tick};
@@ -42,9 +42,9 @@ pub struct Gatherer {
     crowd: Crowd,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
-    people: People,
-    times: Times,
-    limits: Limits,
+    people: EntityLabels,
+    times: TimelineBuilder,
+    limits: LimitLines,
     units: Units,
     row: Vec<f64>,
 }
@@ -83,9 +83,9 @@ impl Gatherer {
             crowd: Crowd::new(&processes, Programs::new(measures, f64::from(manifest.host.cores))),
             catalogued,
             entities,
-            people: People::default(),
-            times: Times::default(),
-            limits: Limits {
+            people: EntityLabels::default(),
+            times: TimelineBuilder::default(),
+            limits: LimitLines {
                 memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
             },

@@ -1,12 +1,12 @@
 //! Levels that are not to be passed, where they are in sight of the curves.
 
-use super::chart::{Chart, Form, Limit, Peak};
+use super::chart::{Chart, ChartForm, ChartLimit, ChartPeak};
 use crate::catalog::FigureId;
 use crate::summary::{Figure, Figures};
 
 /// What a run may not pass.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub(super) struct LimitLines {
     /// Memory, in bytes.
     pub memory: Option<f64>,
     /// Cores.
@@ -17,7 +17,7 @@ pub(super) struct Limits {
 pub(super) const MEMORY: &str = "memory";
 pub(super) const CPU: &str = "cpu";
 
-impl Limits {
+impl LimitLines {
     /// Marks the peak of a chart as the run's figures have it, and its limits where they are in
     /// sight.
     pub(super) fn mark(&self, chart: &mut Chart, figures: &Figures) {
@@ -28,14 +28,14 @@ impl Limits {
         };
         if let Some((figure, name, value)) = of_run {
             chart.peak = peak(chart, figures.get(figure));
-            chart.limits.extend(value.map(|value| Limit { name: name.to_owned(), value }));
+            chart.limits.extend(value.map(|value| ChartLimit { name: name.to_owned(), value }));
         }
-        let Some(top) = chart.top().filter(|_| chart.form != Form::Heat) else { return };
+        let Some(top) = chart.top().filter(|_| chart.form != ChartForm::Heat) else { return };
         // Far above everything else a line would leave the rest no room.
-        let (near, far): (Vec<Limit>, Vec<Limit>) =
+        let (near, far): (Vec<ChartLimit>, Vec<ChartLimit>) =
             chart.limits.drain(..).partition(|limit| top > limit.value * 0.3);
         chart.limits = near;
-        for Limit { name, value } in far {
+        for ChartLimit { name, value } in far {
             chart.note =
                 format!("{} {}: {}.", chart.note, capital(&name), chart.scale.shown(value));
         }
@@ -46,7 +46,7 @@ impl Limits {
 ///
 /// None where the figure has no moment, or where the chart shows something else: what a control
 /// group has includes the page cache, and sizes without shares may be above the figure.
-fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<Peak> {
+fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<ChartPeak> {
     let drawn = chart.highest()?;
     let Some(figure) = figure.filter(|figure| figure.value.is_some()) else { return Some(drawn) };
     if figure.source.starts_with("cgroup") && chart.name == MEMORY {
@@ -54,9 +54,9 @@ fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<Peak> {
     }
     let value = figure.value.filter(|value| drawn.value <= value * (1.0 + 1e-6))?;
     match (figure.at_seconds, figure.before_seconds) {
-        (Some(at), _) => Some(Peak::at(at, value)),
+        (Some(at), _) => Some(ChartPeak::at(at, value)),
         (None, Some(at)) => {
-            Some(Peak { at, value, after: Some(figure.after_seconds.unwrap_or(0.0)) })
+            Some(ChartPeak { at, value, after: Some(figure.after_seconds.unwrap_or(0.0)) })
         }
         (None, None) => None,
     }

@@ -19,7 +19,7 @@ pub(super) struct Readings {
 
 /// A stretch of time and the rates in it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stretch<'a> {
+pub(super) struct RateInterval<'a> {
     /// When it began.
     pub from: f64,
     /// When it ended.
@@ -36,7 +36,7 @@ impl Readings {
 
     /// Takes in the totals of all things that a tick has, and gives the rates up to now when
     /// there is anything new. Whoever is not there, came just now or went back has no rate.
-    pub(super) fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<Stretch<'_>> {
+    pub(super) fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
         let mut reached = f64::NEG_INFINITY;
@@ -64,7 +64,7 @@ impl Readings {
             return None;
         }
         self.since = Some(reached);
-        Some(Stretch { from, to: reached, rates: &self.rates })
+        Some(RateInterval { from, to: reached, rates: &self.rates })
     }
 }
 

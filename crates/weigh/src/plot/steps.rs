@@ -8,21 +8,21 @@ use super::extremes::{self, Shape, cell};
 
 /// Stretches of time with their rates.
 #[derive(Debug, Clone)]
-pub(crate) struct Steps {
+pub(crate) struct RateSteps {
     /// What a column holds in stretches from before it came.
     absent: f64,
     /// Whether the sum of all columns is drawn, too, and keeps its extremes.
     summed: bool,
     columns: usize,
     width: f64,
-    buckets: Vec<Bucket>,
+    buckets: Vec<RateBucket>,
 }
 
 #[derive(Debug, Clone)]
-struct Bucket {
+struct RateBucket {
     number: u64,
     /// Those that stay as they are, in order.
-    kept: Vec<Step>,
+    kept: Vec<RateStep>,
     /// Value times time of each column, and the time it was known, of all stretches.
     areas: Vec<(f64, f64)>,
     from: f64,
@@ -30,7 +30,7 @@ struct Bucket {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Step {
+struct RateStep {
     from: f64,
     to: f64,
     values: Vec<f64>,
@@ -42,15 +42,21 @@ const BUCKETS: usize = 120;
 /// No window of a rate is shorter than a hundred of these.
 const FIRST_WIDTH: f64 = 1e-3;
 
-impl Steps {
+impl RateSteps {
     /// Lines beside each other; in stretches from before a column came nothing is known of it.
-    pub(crate) fn lines() -> Steps {
-        Steps { absent: f64::NAN, summed: false, columns: 0, width: FIRST_WIDTH, buckets: vec![] }
+    pub(crate) fn lines() -> RateSteps {
+        RateSteps {
+            absent: f64::NAN,
+            summed: false,
+            columns: 0,
+            width: FIRST_WIDTH,
+            buckets: vec![],
+        }
     }
 
     /// Areas on top of each other; before a column came it was zero.
-    pub(crate) fn stack() -> Steps {
-        Steps { absent: 0.0, summed: true, ..Steps::lines() }
+    pub(crate) fn stack() -> RateSteps {
+        RateSteps { absent: 0.0, summed: true, ..RateSteps::lines() }
     }
 
     /// How many columns there are.
@@ -63,7 +69,7 @@ impl Steps {
         self.columns = self.columns.max(values.len());
         let number = (to.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
-            self.buckets.push(Bucket { number, kept: vec![], areas: vec![], from, to: from });
+            self.buckets.push(RateBucket { number, kept: vec![], areas: vec![], from, to: from });
             if self.buckets.len() > 2 * BUCKETS {
                 self.widen();
             }
@@ -78,7 +84,7 @@ impl Steps {
                 *area = (area.0 + value * (to - from), area.1 + (to - from));
             }
         }
-        bucket.kept.push(Step { from, to, values: values.to_vec() });
+        bucket.kept.push(RateStep { from, to, values: values.to_vec() });
         if bucket.kept.len() > 4 * (columns + 2) {
             bucket.prune(columns, absent, summed);
         }
@@ -86,12 +92,12 @@ impl Steps {
 
     fn widen(&mut self) {
         self.width *= 2.0;
-        let mut wide: Vec<Bucket> = Vec::with_capacity(BUCKETS + 1);
+        let mut wide: Vec<RateBucket> = Vec::with_capacity(BUCKETS + 1);
         for bucket in self.buckets.drain(..) {
             let number = bucket.number / 2;
             match wide.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.join(bucket),
-                None => wide.push(Bucket { number, ..bucket }),
+                None => wide.push(RateBucket { number, ..bucket }),
             }
         }
         for bucket in &mut wide {
@@ -128,8 +134,8 @@ impl Steps {
     }
 }
 
-impl Bucket {
-    fn join(&mut self, later: Bucket) {
+impl RateBucket {
+    fn join(&mut self, later: RateBucket) {
         self.kept.extend(later.kept);
         self.areas.resize(self.areas.len().max(later.areas.len()), (0.0, 0.0));
         for (area, more) in self.areas.iter_mut().zip(&later.areas) {
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn bursts_keep_height_time_and_length_and_the_area_stays() {
-        let mut steps = Steps::stack();
+        let mut steps = RateSteps::stack();
         // Ten hours, a second of two cores every ten minutes.
         for second in 0..36_000 {
             let busy = if second % 600 == 300 { 2.0 } else { 0.0 };
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_area_of_noise_is_kept_and_so_is_its_highest() {
-        let mut steps = Steps::stack();
+        let mut steps = RateSteps::stack();
         let (mut total, mut noise) = (0.0, 12_345_u64);
         for tick in 0..200_000 {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -233,7 +239,7 @@ mod tests {
 
     #[test]
     fn few_stretches_stay_as_they_are_and_the_unknown_stays_unknown() {
-        let mut steps = Steps::lines();
+        let mut steps = RateSteps::lines();
         for (second, value) in [1.0, f64::NAN, 3.0].into_iter().enumerate() {
             steps.push(second as f64, second as f64 + 1.0, &[value]);
         }
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn merged_columns_add_up() {
-        let mut steps = Steps::stack();
+        let mut steps = RateSteps::stack();
         steps.push(0.0, 1.0, &[1.0, 10.0]);
         steps.push(1.0, 2.0, &[2.0, 20.0, 300.0]);
         steps.merge(2, 0);

@@ -4,7 +4,7 @@ use crate::catalog::{Kind, Metric, Whose};
 
 /// The sum of every process metric, kept up to date by what changes.
 #[derive(Debug)]
-pub(super) struct Sums {
+pub(super) struct ProcessMetricSums {
     metrics: Vec<&'static Metric>,
     totals: Vec<f64>,
     /// How many of those alive have a value.
@@ -13,11 +13,11 @@ pub(super) struct Sums {
     shown: Vec<f64>,
 }
 
-impl Sums {
+impl ProcessMetricSums {
     /// Nothing yet, of these metrics.
-    pub(super) fn new(metrics: &[&'static Metric]) -> Sums {
+    pub(super) fn new(metrics: &[&'static Metric]) -> ProcessMetricSums {
         let count = metrics.len();
-        Sums {
+        ProcessMetricSums {
             metrics: metrics.to_vec(),
             totals: vec![0.0; count],
             known: vec![0; count],
@@ -85,7 +85,7 @@ mod tests {
 
     metrics! {
         /// For the tests.
-        struct Counts in Process / "counts", "Counts" {
+        struct TestCounts in Process / "counts", "Counts" {
             /// A level.
             level: Gauge u64 One, "Level", from "here";
             /// Its own.
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn what_a_child_counted_is_neither_lost_nor_counted_twice() {
-        let mut sums = Sums::new(&Counts::METRICS.iter().collect::<Vec<_>>());
+        let mut sums = ProcessMetricSums::new(&TestCounts::METRICS.iter().collect::<Vec<_>>());
         let nothing = f64::NAN;
         let (parent, child) = ([10.0, 1.0, 1.0], [5.0, 7.0, 7.0]);
         for column in 0..3 {

@@ -2,8 +2,8 @@
 
 mod gpus;
 
-use super::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
-use super::svg::{Look, draw};
+use super::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
+use super::svg::{SvgOptions, draw};
 use super::{Gallery, Gatherer};
 use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState, RunCpu};
 use crate::catalog::{Metric, Unit, all_groups};
@@ -277,7 +277,7 @@ fn a_run_that_was_never_looked_at_has_no_charts() {
     assert_eq!(gallery.all().count(), 0);
 }
 
-fn example(form: Form) -> Chart {
+fn example(form: ChartForm) -> Chart {
     Chart {
         name: "example".to_owned(),
         title: "Memory & <more>".to_owned(),
@@ -286,10 +286,14 @@ fn example(form: Form) -> Chart {
         form,
         times: vec![0.0, 5.0, 10.0],
         series: vec![
-            Series { name: "<script>alert(1)</script>".into(), colour: 0, values: vec![1.0; 3] },
-            Series { name: "b".into(), colour: 1, values: vec![2048.0, f64::NAN, 2.0] },
+            ChartSeries {
+                name: "<script>alert(1)</script>".into(),
+                colour: 0,
+                values: vec![1.0; 3],
+            },
+            ChartSeries { name: "b".into(), colour: 1, values: vec![2048.0, f64::NAN, 2.0] },
         ],
-        limits: vec![Limit { name: "limit".into(), value: 4096.0 }],
+        limits: vec![ChartLimit { name: "limit".into(), value: 4096.0 }],
         peak: None,
         timeline: Timeline {
             left_out: (0, 0),
@@ -305,12 +309,15 @@ fn example(form: Form) -> Chart {
     }
 }
 
-const ALONE: Look = Look { width: 900.0, height: 380.0, alone: true };
+const ALONE: SvgOptions = SvgOptions { width: 900.0, height: 380.0, alone: true };
 
 #[test]
 fn whatever_somebody_is_called_is_drawn_as_text() {
-    let areas = [Form::Stack, Form::StackedTotals, Form::StackedRates];
-    for form in [Form::Lines, Form::Totals, Form::Rates, Form::Heat].into_iter().chain(areas) {
+    let areas = [ChartForm::Stack, ChartForm::StackedTotals, ChartForm::StackedRates];
+    for form in [ChartForm::Lines, ChartForm::Totals, ChartForm::Rates, ChartForm::Heat]
+        .into_iter()
+        .chain(areas)
+    {
         let drawn = draw(&example(form), ALONE);
         assert!(!drawn.contains("<script"), "{drawn}");
         assert!(!drawn.contains('\u{1b}') && !drawn.contains('\u{202e}'));
@@ -321,7 +328,7 @@ fn whatever_somebody_is_called_is_drawn_as_text() {
 
 #[test]
 fn what_is_not_known_is_a_gap_in_the_line() {
-    let drawn = draw(&example(Form::Lines), Look { alone: false, ..ALONE });
+    let drawn = draw(&example(ChartForm::Lines), SvgOptions { alone: false, ..ALONE });
     let line = drawn.lines().find(|line| line.contains("class=\"line c1\"")).unwrap();
     assert_eq!(line.matches('M').count(), 2, "{line}");
     assert!(!drawn.contains("<style>"), "the page has its own");
@@ -336,14 +343,14 @@ fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
 
 #[test]
 fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
-    let mut chart = example(Form::Stack);
+    let mut chart = example(ChartForm::Stack);
     chart.series.truncate(1);
     chart.series[0].values = vec![3.0, 1.0, 2.0];
-    for (form, class) in [(Form::Stack, "area c0"), (Form::Lines, "line c0")] {
+    for (form, class) in [(ChartForm::Stack, "area c0"), (ChartForm::Lines, "line c0")] {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(!path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }
-    for (form, class) in [(Form::StackedTotals, "area c0"), (Form::Totals, "line c0")] {
+    for (form, class) in [(ChartForm::StackedTotals, "area c0"), (ChartForm::Totals, "line c0")] {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }
@@ -351,7 +358,7 @@ fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
 
 #[test]
 fn one_look_is_drawn_to_the_end_and_none_says_so() {
-    let mut chart = example(Form::Stack);
+    let mut chart = example(ChartForm::Stack);
     chart.times.truncate(1);
     chart.series.iter_mut().for_each(|series| series.values.truncate(1));
     let drawn = draw(&chart, ALONE);
@@ -364,7 +371,7 @@ fn one_look_is_drawn_to_the_end_and_none_says_so() {
 #[cfg(feature = "png")]
 #[test]
 fn a_picture_in_pixels_has_the_colours_of_its_curves() {
-    let bytes = super::png(&draw(&example(Form::Stack), ALONE), 1.0).unwrap();
+    let bytes = super::png(&draw(&example(ChartForm::Stack), ALONE), 1.0).unwrap();
     let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert_eq!((pixels.width(), pixels.height()), (900, 380));
     // The second area is orange where it is high, at the left end.
@@ -376,10 +383,10 @@ fn a_picture_in_pixels_has_the_colours_of_its_curves() {
 
 #[test]
 fn more_things_than_lines_can_tell_apart_are_a_heat_map() {
-    let mut chart = example(Form::Heat);
+    let mut chart = example(ChartForm::Heat);
     chart.limits.clear();
     chart.series = (0..64)
-        .map(|cpu| Series {
+        .map(|cpu| ChartSeries {
             name: format!("CPU {cpu}"),
             colour: cpu,
             values: vec![cpu as f64, 0.0, f64::NAN],

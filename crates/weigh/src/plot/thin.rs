@@ -15,9 +15,9 @@ pub(super) struct Thinned {
     summed: bool,
     columns: usize,
     width: f64,
-    buckets: Vec<Bucket>,
+    buckets: Vec<RowBucket>,
     /// The last row, whether or not it is an extreme: the picture ends there.
-    last: Option<Row>,
+    last: Option<ThinnedRow>,
     /// Whether it is among the rows of its bucket.
     is_last_kept: bool,
     /// The highest of each column so far.
@@ -25,15 +25,15 @@ pub(super) struct Thinned {
 }
 
 #[derive(Debug, Clone)]
-struct Bucket {
+struct RowBucket {
     number: u64,
-    rows: Vec<Row>,
+    rows: Vec<ThinnedRow>,
     /// The lowest and the highest of each column, and of the sum.
     extremes: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Row {
+struct ThinnedRow {
     at: f64,
     values: Vec<f64>,
     /// Whether something became known or unknown here.
@@ -77,7 +77,7 @@ impl Thinned {
         self.columns = self.columns.max(values.len());
         let number = (at.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
-            self.buckets.push(Bucket { number, rows: Vec::new(), extremes: Vec::new() });
+            self.buckets.push(RowBucket { number, rows: Vec::new(), extremes: Vec::new() });
             if self.buckets.len() > 2 * BUCKETS {
                 self.widen();
             }
@@ -89,8 +89,8 @@ impl Thinned {
         let Some(bucket) = self.buckets.last_mut() else { return };
         if bucket.see(values, absent, summed) || is_edge || is_beside {
             let last = self.last.as_ref().filter(|_| is_beside && !self.is_last_kept);
-            bucket.rows.extend(last.map(|last| Row { is_beside: true, ..last.clone() }));
-            bucket.rows.push(Row { at, values: values.to_vec(), is_edge, is_beside });
+            bucket.rows.extend(last.map(|last| ThinnedRow { is_beside: true, ..last.clone() }));
+            bucket.rows.push(ThinnedRow { at, values: values.to_vec(), is_edge, is_beside });
             if bucket.rows.len() > most {
                 bucket.prune(self.columns, absent, summed);
             }
@@ -106,7 +106,7 @@ impl Thinned {
             }
             None => {
                 let (values, is_edge, is_beside) = (values.to_vec(), false, false);
-                self.last = Some(Row { at, values, is_edge, is_beside });
+                self.last = Some(ThinnedRow { at, values, is_edge, is_beside });
             }
         }
     }
@@ -136,12 +136,12 @@ impl Thinned {
 
     fn widen(&mut self) {
         self.width *= 2.0;
-        let mut wide: Vec<Bucket> = Vec::with_capacity(BUCKETS + 1);
+        let mut wide: Vec<RowBucket> = Vec::with_capacity(BUCKETS + 1);
         for bucket in self.buckets.drain(..) {
             let number = bucket.number / 2;
             match wide.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.rows.extend(bucket.rows),
-                None => wide.push(Bucket { number, ..bucket }),
+                None => wide.push(RowBucket { number, ..bucket }),
             }
         }
         for bucket in &mut wide {
@@ -170,7 +170,8 @@ impl Thinned {
         for bucket in &mut self.buckets {
             bucket.prune(self.columns, self.absent, self.summed);
         }
-        let mut rows: Vec<Row> = self.buckets.into_iter().flat_map(|bucket| bucket.rows).collect();
+        let mut rows: Vec<ThinnedRow> =
+            self.buckets.into_iter().flat_map(|bucket| bucket.rows).collect();
         if let Some(last) = self.last.filter(|last| rows.last().is_none_or(|row| row.at < last.at))
         {
             rows.push(last);
@@ -181,7 +182,7 @@ impl Thinned {
     }
 }
 
-impl Bucket {
+impl RowBucket {
     /// Takes values into account; whether any is lower or higher than all before.
     fn see(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
         self.extremes.resize(self.extremes.len().max(values.len() + 1), NOTHING);

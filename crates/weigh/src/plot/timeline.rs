@@ -14,14 +14,14 @@ pub(crate) const DEEPEST: usize = 2;
 
 /// Follows what happens in a run.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct TimelineBuilder {
     timeline: Timeline,
     /// Phases that last, by their ids: where their band is.
     open: HashMap<String, usize>,
     depths: HashMap<String, usize>,
 }
 
-impl Times {
+impl TimelineBuilder {
     /// Something was measured.
     pub(crate) fn reach(&mut self, at: f64) {
         self.timeline.end = self.timeline.end.max(at);
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_phase_inside_another_is_a_band_below_it_and_lasts_as_long_as_the_run() {
-        let mut times = Times::default();
+        let mut times = TimelineBuilder::default();
         let start = |id: &str, parent: Option<&str>| Event::PhaseStart {
             id: id.to_owned(),
             name: format!("phase {id}"),
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn moments_outside_of_the_run_do_not_stretch_it_and_what_is_too_much_is_counted() {
-        let mut times = Times::default();
+        let mut times = TimelineBuilder::default();
         times.reach(9.0);
         for (place, seconds) in [1e15, -1e300, f64::NAN].into_iter().enumerate() {
             times.event(&at(seconds, Event::Mark { text: place.to_string() }));

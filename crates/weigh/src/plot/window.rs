@@ -2,7 +2,7 @@
 
 /// Turns totals into rates.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Window {
+pub(crate) struct ChartWindow {
     since: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
@@ -12,16 +12,16 @@ pub(crate) struct Window {
 
 pub(crate) use crate::summary::SHORTEST_WINDOW as SHORTEST;
 
-impl Window {
+impl ChartWindow {
     /// Of totals that were zero when the run began.
-    pub(crate) fn from_start() -> Window {
-        Window { since: Some(0.0), ..Window::default() }
+    pub(crate) fn from_start() -> ChartWindow {
+        ChartWindow { since: Some(0.0), ..ChartWindow::default() }
     }
 
     /// Of things that may come late, with totals that are older than they: nothing is known of
     /// what was before.
-    pub(crate) fn of_things() -> Window {
-        Window { absent: f64::NAN, ..Window::default() }
+    pub(crate) fn of_things() -> ChartWindow {
+        ChartWindow { absent: f64::NAN, ..ChartWindow::default() }
     }
 
     /// How long the window is now, when it is long enough for a rate.
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_device_that_comes_late_brings_no_burst() {
-        let mut window = Window::of_things();
+        let mut window = ChartWindow::of_things();
         window.rates(0.0, &[1.0]);
         let (_, rates) = window.rates(1.0, &[2.0, 1e12]).unwrap();
         assert!(rates[0] == 1.0 && rates[1].is_nan(), "{rates:?}");
@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn a_rate_needs_a_window_and_a_total_that_grows() {
-        let mut window = Window::from_start();
+        let mut window = ChartWindow::from_start();
         assert_eq!(window.rates(0.05, &[1.0]), None);
         assert_eq!(window.rates(0.5, &[1.0]), Some((0.0, &[2.0][..])));
         let (_, rates) = window.rates(1.5, &[0.5, 3.0]).unwrap();
         assert!(rates[0].is_nan() && rates[1] == 3.0, "{rates:?}");
-        assert_eq!(Window::default().rates(9.0, &[1.0]), None, "not known what was before");
+        assert_eq!(ChartWindow::default().rates(9.0, &[1.0]), None, "not known what was before");
     }
 }

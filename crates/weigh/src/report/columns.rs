@@ -10,7 +10,7 @@ const WIDTH: usize = 79;
 const SHORTEST: usize = 8;
 
 /// What the columns of a table are.
-pub(super) struct Columns<const N: usize> {
+pub(super) struct TextColumns<const N: usize> {
     /// Spaces before each line.
     pub(super) indent: usize,
     /// What stands above each.
@@ -21,7 +21,7 @@ pub(super) struct Columns<const N: usize> {
     pub(super) gives_way: usize,
 }
 
-impl<const N: usize> Columns<N> {
+impl<const N: usize> TextColumns<N> {
     /// A table as lines; of some rows, by their first cell, that cell is bold.
     pub(super) fn lines(
         &self,
@@ -69,8 +69,8 @@ impl<const N: usize> Columns<N> {
 mod tests {
     use super::*;
 
-    const COLUMNS: Columns<3> =
-        Columns { indent: 2, header: ["name", "size", "model"], words: &[0, 2], gives_way: 2 };
+    const COLUMNS: TextColumns<3> =
+        TextColumns { indent: 2, header: ["name", "size", "model"], words: &[0, 2], gives_way: 2 };
 
     fn shown(rows: &[[&str; 3]]) -> String {
         let rows: Vec<[String; 3]> = rows.iter().map(|row| row.map(str::to_owned)).collect();

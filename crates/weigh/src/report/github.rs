@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Cell, Document, Fact};
+use super::document::{Document, Fact, ReportCell};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::catalog::FigureId;
 use crate::quantity;
@@ -51,7 +51,7 @@ pub fn github(document: &Document) -> String {
 
 /// What matters, a line each.
 fn lines(document: &Document) -> Vec<(&'static str, String)> {
-    let cell = |id, place: usize| -> Option<&Cell> { document.figure(id)?.get(place) };
+    let cell = |id, place: usize| -> Option<&ReportCell> { document.figure(id)?.get(place) };
     let text = |id, place: usize| cell(id, place).map_or("–", |cell| &cell.text);
     let value = |id| text(id, 1);
     let method = |id| text(id, 2);
@@ -61,14 +61,16 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
         .find(|bar| bar.label == "CPU")
         .and_then(|bar| Some(format!(", {} ({})", bar.note, quantity::ratio(bar.share?))));
     let bound = match (cell(FigureId::MemoryPeak, 4), cell(FigureId::MemoryPeak, 1)) {
-        (Some(Cell { number: Some(_), text: upper }), Some(value)) if *upper != value.text => {
+        (Some(ReportCell { number: Some(_), text: upper }), Some(value))
+            if *upper != value.text =>
+        {
             format!(", at most {upper}")
         }
         _ => String::new(),
     };
     // What was counted at intervals is a lower bound.
     let at_least = |id| match (cell(id, 1), cell(id, 4)) {
-        (Some(Cell { number: Some(_), text }), Some(Cell { number: None, .. })) => {
+        (Some(ReportCell { number: Some(_), text }), Some(ReportCell { number: None, .. })) => {
             format!("at least {text}")
         }
         _ => value(id).to_owned(),

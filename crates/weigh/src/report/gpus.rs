@@ -1,6 +1,6 @@
 //! GPUs as a table for a terminal: a line for each, and under it the processes of the run on it.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::{DIM, Style, YELLOW, heading};
 use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
@@ -9,7 +9,7 @@ use crate::quantity;
 use crate::summary::{Gpu, GpuUser, Summary};
 use crate::text::{broken, printable};
 
-const COLUMNS: Columns<8> = Columns {
+const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["GPU", "memory", "full", "busy", "peak", "power", "energy", "temp"],
     words: &[0],

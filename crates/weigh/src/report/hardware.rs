@@ -24,7 +24,7 @@ const LISTS: [&str; 4] = ["container", "gpus", "infiniband", "network"];
 
 /// What a machine is made of, and what a run would be allowed on it.
 pub fn text(hardware: &Hardware, surroundings: Option<&Surroundings>, style: Style) -> String {
-    let mut page = Page { out: String::new(), style };
+    let mut page = HardwareText { out: String::new(), style };
     page.processor(hardware);
     page.memory(hardware);
     page.system(hardware);
@@ -74,12 +74,12 @@ pub fn virtual_machine(hardware: &Hardware) -> String {
     }
 }
 
-struct Page {
+struct HardwareText {
     out: String,
     style: Style,
 }
 
-impl Page {
+impl HardwareText {
     fn processor(&mut self, hardware: &Hardware) {
         let cpu = &hardware.cpu;
         let label = "processor";

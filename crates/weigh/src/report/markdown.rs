@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::document::{Advice, Bar, Column, Document, Fact, Table};
+use super::document::{Advice, Bar, Document, Fact, ReportColumn, ReportTable};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
@@ -122,16 +122,16 @@ fn short_figures(out: &mut String, document: &Document) {
     let first: Vec<_> =
         document.important().map(|row| row.iter().take(COLUMNS).cloned().collect()).collect();
     let columns = figures.columns.iter().take(COLUMNS).cloned().collect();
-    rows(out, &Table { columns, rows: first, ..figures.clone() }, usize::MAX);
+    rows(out, &ReportTable { columns, rows: first, ..figures.clone() }, usize::MAX);
 }
 
 /// The rows of a table, at most so many.
-pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
+pub(super) fn rows(out: &mut String, table: &ReportTable, most: usize) {
     let mut line = |cells: Vec<String>| {
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     };
     line(table.columns.iter().map(|column| plain(&column.label)).collect());
-    let rule = |column: &Column| if column.is_number { "---:" } else { "---" }.to_owned();
+    let rule = |column: &ReportColumn| if column.is_number { "---:" } else { "---" }.to_owned();
     line(table.columns.iter().map(rule).collect());
     for row in table.rows.iter().take(most) {
         let cells = row.iter().zip(&table.columns).map(|(cell, column)| {
@@ -151,17 +151,17 @@ pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
 mod tests {
     use super::*;
     use crate::model::ProcessId;
-    use crate::plot::chart::{Form, Scale, Timeline};
+    use crate::plot::chart::{ChartForm, Scale, Timeline};
     use crate::quantity::Units;
     use crate::record::Event;
-    use crate::report::document::Chapter;
+    use crate::report::document::ReportChapter;
     use crate::report::github;
     use crate::report::tests::{read, work_hard};
     use crate::testing::{FakeRun, MAIN, cpu};
 
     const NASTY: &str = "<script>alert(1)</script>|`x`[y](javascript:z)\n\n# head\n@team &amp;";
 
-    fn document(run: FakeRun, chapters: Vec<Chapter>) -> Document {
+    fn document(run: FakeRun, chapters: Vec<ReportChapter>) -> Document {
         let (manifest, summary, participants) = read(run);
         Document::of(&manifest, &summary, &participants, chapters, Units::Binary)
     }
@@ -186,14 +186,14 @@ mod tests {
             title: NASTY.to_owned(),
             note: NASTY.to_owned(),
             scale: Scale::rate(crate::catalog::Unit::Seconds),
-            form: Form::Lines,
+            form: ChartForm::Lines,
             times: Vec::new(),
             series: Vec::new(),
             limits: Vec::new(),
             peak: None,
             timeline: Timeline::default(),
         };
-        document(run, vec![Chapter { title: NASTY.to_owned(), charts: vec![chart] }])
+        document(run, vec![ReportChapter { title: NASTY.to_owned(), charts: vec![chart] }])
     }
 
     /// The text outside of fences.

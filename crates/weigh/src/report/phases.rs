@@ -3,7 +3,7 @@
 //! One line for each name, those inside another indented under it, at most 80
 //! columns wide.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
 use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
@@ -11,14 +11,14 @@ use crate::summary::phases::{Named, Statistics};
 use crate::summary::{Method, Summary};
 use crate::text::{printable, shortened};
 
-const COLUMNS: Columns<6> = Columns {
+const COLUMNS: TextColumns<6> = TextColumns {
     indent: 2,
     header: ["phase", "count", "total", "mean ± std", "CPU time", "memory"],
     words: &[0],
     gives_way: 0,
 };
 
-const FIGURES: Columns<6> = Columns {
+const FIGURES: TextColumns<6> = TextColumns {
     indent: 4,
     header: ["figure", "n", "min", "max", "mean", "std"],
     words: &[0],

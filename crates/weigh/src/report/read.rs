@@ -1,6 +1,6 @@
 //! Reads a recording once, for everything that a report is made of.
 
-use super::document::{Chapter, marks};
+use super::document::{ReportChapter, marks};
 use super::gpus::are_told;
 use super::{Census, Document};
 use crate::catalog::all_groups;
@@ -48,8 +48,8 @@ pub fn read(
 
 /// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
 /// telling come after the node.
-fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<Chapter> {
-    let chapter = |title: String, charts| Chapter { title, charts };
+fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<ReportChapter> {
+    let chapter = |title: String, charts| ReportChapter { title, charts };
     let mut all = [
         chapter("The run".to_owned(), gallery.run),
         chapter("GPUs over time".to_owned(), gallery.gpus),

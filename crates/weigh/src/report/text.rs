@@ -42,7 +42,7 @@ impl Style {
 
 /// The summary of a run, and where it is recorded.
 pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
-    let mut text = Text { out: heading(summary, style), style };
+    let mut text = SummaryText { out: heading(summary, style), style };
     if let Some(target) = &summary.run.target {
         text.long_line(target.verb(), &printable(&target.words()));
     }
@@ -91,12 +91,12 @@ pub(super) fn measured_longer(run: &Run) -> Option<String> {
     (measured != quantity::seconds(run.duration_seconds)).then_some(measured)
 }
 
-struct Text {
+struct SummaryText {
     out: String,
     style: Style,
 }
 
-impl Text {
+impl SummaryText {
     fn push(&mut self, line: &str) {
         self.out.push_str(line.trim_end());
         self.out.push('\n');

@@ -2,13 +2,13 @@
 //!
 //! Eighty columns hold what people ask first; the JSON and the report have the rest.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::Style;
 use crate::quantity;
 use crate::summary::{Method, Tool};
 use crate::text::printable;
 
-const COLUMNS: Columns<8> = Columns {
+const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["tool", "runs", "CPU", "cores", "peak", "USS of 1", "memory", "time"],
     words: &[0],

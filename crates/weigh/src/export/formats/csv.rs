@@ -14,25 +14,25 @@ use std::io::Write;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, moment};
 use super::super::{Cause, Sink};
 
 /// One table as CSV.
-pub(crate) struct Csv<W> {
+pub(crate) struct CsvSink<W> {
     out: W,
     line: Vec<u8>,
     /// Whether texts must not be formulas.
     spreadsheet_safe: bool,
 }
 
-impl<W: Write> Csv<W> {
+impl<W: Write> CsvSink<W> {
     /// Into this file; for spreadsheets, no text is a formula.
-    pub(crate) fn new(out: W, spreadsheet_safe: bool) -> Csv<W> {
-        Csv { out, line: Vec::new(), spreadsheet_safe }
+    pub(crate) fn new(out: W, spreadsheet_safe: bool) -> CsvSink<W> {
+        CsvSink { out, line: Vec::new(), spreadsheet_safe }
     }
 }
 
-impl<W: Write> Sink for Csv<W> {
+impl<W: Write> Sink for CsvSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         self.line.clear();
         for (place, field) in schema.fields().iter().enumerate() {
@@ -46,7 +46,7 @@ impl<W: Write> Sink for Csv<W> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         for row in 0..batch.num_rows() {
             self.line.clear();
             for (place, column) in columns.iter().enumerate() {
@@ -54,7 +54,7 @@ impl<W: Write> Sink for Csv<W> {
                     self.line.push(b',');
                 }
                 match column.cell(row) {
-                    Cell::Text(words) if self.spreadsheet_safe && is_formula(words) => {
+                    CellValue::Text(words) if self.spreadsheet_safe && is_formula(words) => {
                         text(&mut self.line, &format!("'{words}"));
                     }
                     other => cell(&mut self.line, other),
@@ -71,14 +71,20 @@ impl<W: Write> Sink for Csv<W> {
     }
 }
 
-fn cell(line: &mut Vec<u8>, cell: Cell<'_>) {
+fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
     match cell {
-        Cell::Null => {}
-        Cell::Time(at) => line.extend_from_slice(moment(at).as_bytes()),
-        Cell::U64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::I64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::F64(number) => line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes()),
-        Cell::Text(words) => text(line, words),
+        CellValue::Null => {}
+        CellValue::Time(at) => line.extend_from_slice(moment(at).as_bytes()),
+        CellValue::U64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+        }
+        CellValue::I64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+        }
+        CellValue::F64(number) => {
+            line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes())
+        }
+        CellValue::Text(words) => text(line, words),
     }
 }
 

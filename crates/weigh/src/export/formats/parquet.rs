@@ -15,19 +15,19 @@ use super::super::{Cause, Sink};
 const GROUP: usize = 256 * 1024;
 
 /// One table as Parquet.
-pub(super) struct Parquet {
+pub(super) struct ParquetSink {
     file: Option<File>,
     writer: Option<ArrowWriter<File>>,
 }
 
-impl Parquet {
+impl ParquetSink {
     /// Into this file.
-    pub(super) fn new(file: File) -> Parquet {
-        Parquet { file: Some(file), writer: None }
+    pub(super) fn new(file: File) -> ParquetSink {
+        ParquetSink { file: Some(file), writer: None }
     }
 }
 
-impl Sink for Parquet {
+impl Sink for ParquetSink {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))

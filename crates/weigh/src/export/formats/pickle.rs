@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{Cell, Column};
+use super::super::column::{ArrowColumn, CellValue};
 use super::super::{Cause, Sink};
 
 /// One table as a pickled DataFrame.
-pub(super) struct Pickle<W> {
+pub(super) struct PickleSink<W> {
     out: W,
     directory: PathBuf,
     columns: Vec<Spool>,
@@ -34,10 +34,10 @@ struct Spool {
     /// For whole numbers that can be missing: one byte each, 1 when it is.
     mask: Option<BufWriter<File>>,
     rows: u64,
-    kind: Kind,
+    kind: PickleKind,
 }
 
-enum Kind {
+enum PickleKind {
     Time,
     /// A NumPy type: a number that is never missing, or NaN when it is.
     Plain(&'static str),
@@ -49,30 +49,30 @@ enum Kind {
     Texts,
 }
 
-impl<W: Write> Pickle<W> {
+impl<W: Write> PickleSink<W> {
     /// Into this file; what waits is kept in files of this directory that have no name.
-    pub(super) fn new(out: W, directory: &Path) -> Pickle<W> {
-        Pickle { out, directory: directory.to_owned(), columns: Vec::new() }
+    pub(super) fn new(out: W, directory: &Path) -> PickleSink<W> {
+        PickleSink { out, directory: directory.to_owned(), columns: Vec::new() }
     }
 }
 
-impl<W: Write> Sink for Pickle<W> {
+impl<W: Write> Sink for PickleSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let empty = RecordBatch::new_empty(schema.clone());
-        let columns = Column::all(&empty)?;
+        let columns = ArrowColumn::all(&empty)?;
         for (field, column) in schema.fields().iter().zip(columns) {
             let kind = match column {
-                Column::Time(_) => Kind::Time,
-                Column::U32(_) => Kind::Plain("<u4"),
-                Column::U64(_) if !field.is_nullable() => Kind::Plain("<u8"),
-                Column::U64(_) => Kind::Masked("<u8"),
-                Column::I64(_) => Kind::Masked("<i8"),
-                Column::F64(_) => Kind::Plain("<f8"),
-                Column::Word(..) => Kind::Category(Vec::new()),
-                Column::Text(_) => Kind::Texts,
+                ArrowColumn::Time(_) => PickleKind::Time,
+                ArrowColumn::U32(_) => PickleKind::Plain("<u4"),
+                ArrowColumn::U64(_) if !field.is_nullable() => PickleKind::Plain("<u8"),
+                ArrowColumn::U64(_) => PickleKind::Masked("<u8"),
+                ArrowColumn::I64(_) => PickleKind::Masked("<i8"),
+                ArrowColumn::F64(_) => PickleKind::Plain("<f8"),
+                ArrowColumn::Word(..) => PickleKind::Category(Vec::new()),
+                ArrowColumn::Text(_) => PickleKind::Texts,
             };
             let spool = || tempfile::tempfile_in(&self.directory).map(BufWriter::new);
-            let mask = matches!(kind, Kind::Masked(_)).then(spool).transpose()?;
+            let mask = matches!(kind, PickleKind::Masked(_)).then(spool).transpose()?;
             let (name, bytes) = (field.name().clone(), spool()?);
             self.columns.push(Spool { name, bytes, length: 0, mask, rows: 0, kind });
         }
@@ -80,7 +80,7 @@ impl<W: Write> Sink for Pickle<W> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        for (spool, column) in self.columns.iter_mut().zip(Column::all(batch)?) {
+        for (spool, column) in self.columns.iter_mut().zip(ArrowColumn::all(batch)?) {
             spool.take(column, batch.num_rows())?;
         }
         Ok(())
@@ -101,8 +101,9 @@ impl<W: Write> Sink for Pickle<W> {
 }
 
 impl Spool {
-    fn take(&mut self, column: Column<'_>, rows: usize) -> Result<(), Cause> {
-        if let (Kind::Category(words), Column::Word(_, known)) = (&mut self.kind, column) {
+    fn take(&mut self, column: ArrowColumn<'_>, rows: usize) -> Result<(), Cause> {
+        if let (PickleKind::Category(words), ArrowColumn::Word(_, known)) = (&mut self.kind, column)
+        {
             for word in known.iter().flatten() {
                 if !words.iter().any(|there| there == word) {
                     words.push(word.to_owned());
@@ -112,30 +113,34 @@ impl Spool {
         for row in 0..rows {
             let cell = column.cell(row);
             match (&self.kind, cell) {
-                (_, Cell::Time(number) | Cell::I64(number)) => self.put(&number.to_le_bytes())?,
-                (Kind::Plain("<u4"), Cell::U64(number)) => {
+                (_, CellValue::Time(number) | CellValue::I64(number)) => {
+                    self.put(&number.to_le_bytes())?
+                }
+                (PickleKind::Plain("<u4"), CellValue::U64(number)) => {
                     self.put(&(number as u32).to_le_bytes())?;
                 }
-                (_, Cell::U64(number)) => self.put(&number.to_le_bytes())?,
-                (_, Cell::F64(number)) => self.put(&number.to_le_bytes())?,
+                (_, CellValue::U64(number)) => self.put(&number.to_le_bytes())?,
+                (_, CellValue::F64(number)) => self.put(&number.to_le_bytes())?,
                 // Batches may number their words differently. The code of a missing one is -1.
-                (Kind::Category(words), Cell::Text(text)) => {
+                (PickleKind::Category(words), CellValue::Text(text)) => {
                     let code = words.iter().position(|word| word == text);
                     self.put(&code.map_or(-1, |code| code as i16).to_le_bytes())?;
                 }
-                (Kind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
-                (_, Cell::Text(words)) => {
+                (PickleKind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
+                (_, CellValue::Text(words)) => {
                     text(&mut self.bytes, words)?;
                 }
-                (Kind::Texts, Cell::Null) => self.put(&[NONE])?,
+                (PickleKind::Texts, CellValue::Null) => self.put(&[NONE])?,
                 // NumPy's "not a time".
-                (Kind::Time, Cell::Null) => self.put(&i64::MIN.to_le_bytes())?,
-                (Kind::Masked(_), Cell::Null) => self.put(&0_u64.to_le_bytes())?,
-                (Kind::Plain("<f8"), Cell::Null) => self.put(&f64::NAN.to_le_bytes())?,
-                (_, Cell::Null) => return Err(format!("a key {} is missing", self.name).into()),
+                (PickleKind::Time, CellValue::Null) => self.put(&i64::MIN.to_le_bytes())?,
+                (PickleKind::Masked(_), CellValue::Null) => self.put(&0_u64.to_le_bytes())?,
+                (PickleKind::Plain("<f8"), CellValue::Null) => self.put(&f64::NAN.to_le_bytes())?,
+                (_, CellValue::Null) => {
+                    return Err(format!("a key {} is missing", self.name).into());
+                }
             }
             if let Some(mask) = &mut self.mask {
-                mask.write_all(&[u8::from(cell == Cell::Null)])?;
+                mask.write_all(&[u8::from(cell == CellValue::Null)])?;
             }
         }
         self.rows += rows as u64;
@@ -150,7 +155,7 @@ impl Spool {
     /// Pushes the column.
     fn write(self, out: &mut impl Write) -> Result<(), Cause> {
         match &self.kind {
-            Kind::Time => {
+            PickleKind::Time => {
                 // pandas.to_datetime(array, "raise", False, False, True): the last is utc.
                 global(out, "pandas", "to_datetime")?;
                 out.write_all(&[MARK])?;
@@ -158,22 +163,22 @@ impl Spool {
                 text(out, "raise")?;
                 out.write_all(&[FALSE, FALSE, TRUE, TUPLE, REDUCE])?;
             }
-            Kind::Plain(dtype) => array(out, dtype, self.length, self.bytes)?,
-            Kind::Masked(dtype) => {
+            PickleKind::Plain(dtype) => array(out, dtype, self.length, self.bytes)?,
+            PickleKind::Masked(dtype) => {
                 global(out, "pandas.arrays", "IntegerArray")?;
                 array(out, dtype, self.length, self.bytes)?;
                 let mask = self.mask.ok_or("a column without its mask")?;
                 array(out, "?", self.rows, mask)?;
                 out.write_all(&[TUPLE2, REDUCE])?;
             }
-            Kind::Category(words) => {
+            PickleKind::Category(words) => {
                 global(out, "pandas", "Categorical.from_codes")?;
                 array(out, "<i2", self.length, self.bytes)?;
                 out.write_all(&[EMPTY_LIST, MARK])?;
                 words.iter().try_for_each(|word| text(out, word))?;
                 out.write_all(&[APPENDS, TUPLE2, REDUCE])?;
             }
-            Kind::Texts => {
+            PickleKind::Texts => {
                 out.write_all(&[EMPTY_LIST, MARK])?;
                 copy(self.bytes, out)?;
                 out.write_all(&[APPENDS])?;

@@ -12,19 +12,19 @@ use arrow_schema::{DataType, SchemaRef};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ToSql};
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, moment};
 use super::super::{Cause, Sink};
 
 /// All tables as an SQLite database.
-pub(super) struct Sqlite {
+pub(super) struct SqliteSink {
     connection: Connection,
     insert: String,
     names: Vec<String>,
 }
 
-impl Sqlite {
+impl SqliteSink {
     /// Into this file, which is empty.
-    pub(super) fn create(path: &Path) -> Result<Sqlite, Cause> {
+    pub(super) fn create(path: &Path) -> Result<SqliteSink, Cause> {
         let connection = Connection::open(path)?;
         // Nobody sees the file before it is whole, so it needs no journal.
         connection.execute_batch(
@@ -33,7 +33,7 @@ impl Sqlite {
              CREATE TABLE columns (\"table\" TEXT, \"column\" TEXT, unit TEXT, kind TEXT,
                                    label TEXT, help TEXT, source TEXT);",
         )?;
-        Ok(Sqlite { connection, insert: String::new(), names: Vec::new() })
+        Ok(SqliteSink { connection, insert: String::new(), names: Vec::new() })
     }
 }
 
@@ -41,7 +41,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-impl Sink for Sqlite {
+impl Sink for SqliteSink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let columns: Vec<String> = schema
             .fields()
@@ -73,7 +73,7 @@ impl Sink for Sqlite {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         let mut insert = self.connection.prepare_cached(&self.insert)?;
         for row in 0..batch.num_rows() {
             for (place, column) in columns.iter().enumerate() {
@@ -93,13 +93,13 @@ impl Sink for Sqlite {
 }
 
 /// A cell as SQLite has it; nothing when it cannot.
-fn value(cell: Cell<'_>) -> Option<impl ToSql + '_> {
+fn value(cell: CellValue<'_>) -> Option<impl ToSql + '_> {
     Some(match cell {
-        Cell::Null => ToSqlOutput::Owned(Value::Null),
-        Cell::Time(at) => ToSqlOutput::Owned(Value::Text(moment(at))),
-        Cell::U64(number) => ToSqlOutput::Owned(Value::Integer(i64::try_from(number).ok()?)),
-        Cell::I64(number) => ToSqlOutput::Owned(Value::Integer(number)),
-        Cell::F64(number) => ToSqlOutput::Owned(Value::Real(number)),
-        Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        CellValue::Null => ToSqlOutput::Owned(Value::Null),
+        CellValue::Time(at) => ToSqlOutput::Owned(Value::Text(moment(at))),
+        CellValue::U64(number) => ToSqlOutput::Owned(Value::Integer(i64::try_from(number).ok()?)),
+        CellValue::I64(number) => ToSqlOutput::Owned(Value::Integer(number)),
+        CellValue::F64(number) => ToSqlOutput::Owned(Value::Real(number)),
+        CellValue::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
     })
 }

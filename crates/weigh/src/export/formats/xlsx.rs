@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, moment};
 use super::super::{Cause, Sink};
 use crate::record::caught;
 
@@ -26,7 +26,7 @@ const WHOLE: u64 = 1 << 53;
 const EPOCH: f64 = 25_569.0;
 
 /// All tables as a workbook.
-pub(super) struct Xlsx {
+pub(super) struct XlsxSink {
     file: File,
     workbook: Workbook,
     bold: Format,
@@ -38,12 +38,12 @@ pub(super) struct Xlsx {
     row: u32,
 }
 
-impl Xlsx {
+impl XlsxSink {
     /// Into this file; what waits is kept in files of this directory that have no name.
-    pub(super) fn new(file: File, directory: &Path) -> Result<Xlsx, Cause> {
+    pub(super) fn new(file: File, directory: &Path) -> Result<XlsxSink, Cause> {
         let mut workbook = Workbook::new();
         workbook.set_tempdir(directory)?;
-        Ok(Xlsx {
+        Ok(XlsxSink {
             file,
             workbook,
             bold: Format::new().set_bold(),
@@ -74,7 +74,7 @@ impl Xlsx {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         for row in 0..batch.num_rows() {
             if self.row == SHEET {
                 self.begin_sheet()?;
@@ -86,7 +86,7 @@ impl Xlsx {
                 let cell = column.cell(row);
                 put(sheet, self.row, place, cell, &self.date)?;
                 place += 1;
-                if let (Cell::Time(at), 1) = (cell, place) {
+                if let (CellValue::Time(at), 1) = (cell, place) {
                     sheet.write_string(self.row, place, moment(at))?;
                     place += 1;
                 }
@@ -96,7 +96,7 @@ impl Xlsx {
     }
 }
 
-impl Sink for Xlsx {
+impl Sink for XlsxSink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         table.clone_into(&mut self.table);
         let names = schema.fields().iter().map(|field| field.name().clone());
@@ -119,31 +119,31 @@ fn put(
     sheet: &mut Worksheet,
     row: u32,
     column: u16,
-    cell: Cell<'_>,
+    cell: CellValue<'_>,
     date: &Format,
 ) -> Result<(), XlsxError> {
     match cell {
-        Cell::Null => {}
-        Cell::Time(at) => {
+        CellValue::Null => {}
+        CellValue::Time(at) => {
             let days = at as f64 / 86_400e9 + EPOCH;
             sheet.write_number_with_format(row, column, days, date)?;
         }
-        Cell::U64(number) if number <= WHOLE => {
+        CellValue::U64(number) if number <= WHOLE => {
             sheet.write_number(row, column, number as f64)?;
         }
-        Cell::I64(number) if number.unsigned_abs() <= WHOLE => {
+        CellValue::I64(number) if number.unsigned_abs() <= WHOLE => {
             sheet.write_number(row, column, number as f64)?;
         }
-        Cell::U64(number) => {
+        CellValue::U64(number) => {
             sheet.write_string(row, column, number.to_string())?;
         }
-        Cell::I64(number) => {
+        CellValue::I64(number) => {
             sheet.write_string(row, column, number.to_string())?;
         }
-        Cell::F64(number) => {
+        CellValue::F64(number) => {
             sheet.write_number(row, column, number)?;
         }
-        Cell::Text(text) => {
+        CellValue::Text(text) => {
             sheet.write_string(row, column, cut(text))?;
         }
     }

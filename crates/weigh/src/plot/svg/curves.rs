@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::Frame;
+use super::PlotArea;
 use super::pen::{Pen, Trail};
 use crate::plot::chart::Chart;
 
 /// Draws the series of a chart.
-pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn draw(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     if chart.form.is_stacked() {
         areas(frame, chart, pen);
         return;
@@ -19,7 +19,7 @@ pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
 }
 
 /// The points of a line; what is not known is a gap.
-fn line(frame: &Frame, chart: &Chart, values: &[f64]) -> String {
+fn line(frame: &PlotArea, chart: &Chart, values: &[f64]) -> String {
     let mut trail = Trail::default();
     for piece in pieces(values) {
         for place in piece.clone() {
@@ -48,7 +48,7 @@ fn holds(
     first.into_iter().chain([time]).chain((alone || chart.form.holds()).then_some(next))
 }
 
-fn areas(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+fn areas(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let mut below = vec![0.0; chart.times.len()];
     for series in &chart.series {
         let mut above = below.clone();

@@ -1,8 +1,8 @@
 //! Title, note and legend of a picture that stands alone.
 
-use super::heat;
+use super::heatmap;
 use super::pen::{Pen, width_of};
-use crate::plot::chart::{Chart, Form, Series};
+use crate::plot::chart::{Chart, ChartForm, ChartSeries};
 use crate::text::{printable, shortened};
 
 const MARGIN: f64 = 16.0;
@@ -40,7 +40,7 @@ fn note(chart: &Chart, width: f64) -> Vec<String> {
 
 /// How much room the legend takes.
 pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
-    if chart.form == Form::Heat {
+    if chart.form == ChartForm::Heat {
         return 30.0;
     }
     let rows = places(chart, width).last().map_or(0, |(row, _, _)| row + 1);
@@ -65,8 +65,8 @@ fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     places
 }
 
-fn ordered(chart: &Chart) -> Vec<&Series> {
-    let mut series: Vec<&Series> = chart.series.iter().collect();
+fn ordered(chart: &Chart) -> Vec<&ChartSeries> {
+    let mut series: Vec<&ChartSeries> = chart.series.iter().collect();
     if chart.form.is_stacked() {
         series.reverse();
     }
@@ -75,7 +75,7 @@ fn ordered(chart: &Chart) -> Vec<&Series> {
 
 /// Draws the legend below the chart.
 pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
-    if chart.form == Form::Heat {
+    if chart.form == ChartForm::Heat {
         shades(chart, top, pen);
         return;
     }
@@ -98,7 +98,7 @@ fn shades(chart: &Chart, top: f64, pen: &mut Pen) {
     pen.group("legend", |pen| {
         pen.text("name", MARGIN, top + 14.0, "start", "0");
         for step in 0..20 {
-            let fill = format!(" style=\"fill:{}\"", heat::colour(f64::from(step) / 19.0));
+            let fill = format!(" style=\"fill:{}\"", heatmap::colour(f64::from(step) / 19.0));
             let x = MARGIN + 14.0 + f64::from(step) * 8.0;
             pen.rectangle("cell", (x, top + 4.0), (8.2, 12.0), &fill);
         }

@@ -4,20 +4,20 @@
 //! with its dark mode; a picture that stands alone brings its own. The groups and classes
 //! are what the page's script draws again when somebody zooms: change both together.
 
+mod annotations;
 mod colours;
 mod curves;
-mod happenings;
 mod heading;
-mod heat;
+mod heatmap;
 mod pen;
 
-use super::axis::{self, Tick};
-use super::chart::{Chart, Form};
+use super::axis::{self, AxisTick};
+use super::chart::{Chart, ChartForm};
 use pen::{Pen, width_of};
 
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct SvgOptions {
     /// Its width in pixels.
     pub width: f64,
     /// Its height in pixels.
@@ -31,15 +31,15 @@ pub struct Look {
 const LETTERS: f64 = 11.0;
 
 /// Draws a chart.
-pub fn draw(chart: &Chart, look: Look) -> String {
+pub fn draw(chart: &Chart, look: SvgOptions) -> String {
     let mut pen = Pen::default();
     let height = if look.alone { look.height.max(200.0) } else { look.height };
     let (head, foot) = match look.alone {
         true => (heading::height(chart, look.width), heading::legend_height(chart, look.width)),
         false => (0.0, 0.0),
     };
-    let frame = Frame::of(chart, look.width, head, height - foot);
-    let Frame { left, top, width: wide, height: high, end, .. } = frame;
+    let frame = PlotArea::of(chart, look.width, head, height - foot);
+    let PlotArea { left, top, width: wide, height: high, end, .. } = frame;
     let highest = frame.highest();
     pen.open(
         "svg",
@@ -77,36 +77,36 @@ fn spoken(chart: &Chart) -> String {
 
 /// Where the curves are, and what the axes say.
 #[derive(Debug)]
-struct Frame {
+struct PlotArea {
     left: f64,
     top: f64,
     width: f64,
     height: f64,
     /// The time at the right end.
     end: f64,
-    values: Vec<Tick>,
-    times: Vec<Tick>,
+    values: Vec<AxisTick>,
+    times: Vec<AxisTick>,
 }
 
-impl Frame {
-    fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> Frame {
+impl PlotArea {
+    fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> PlotArea {
         let limits = chart.limits.iter().map(|limit| limit.value);
         let highest = chart.top().into_iter().chain(limits);
         let values = axis::values(chart.scale, highest.fold(0.0, f64::max), 5);
         let labels: Vec<&str> = match chart.form {
-            Form::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),
+            ChartForm::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),
             _ => values.iter().map(|tick| tick.label.as_str()).collect(),
         };
         let widest = labels.iter().map(|label| width_of(label, LETTERS)).fold(24.0, f64::max);
         let left = (widest + 12.0).min(width / 4.0).round();
         // Names of phases and marks stand above the curves.
-        let rows = happenings::rows(&chart.timeline);
-        let top = head + 10.0 + rows as f64 * happenings::ROW;
+        let rows = annotations::rows(&chart.timeline);
+        let top = head + 10.0 + rows as f64 * annotations::ROW;
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
         let width = (width - left - 16.0).max(40.0);
         let height = (bottom - 26.0 - top).max(40.0);
         let times = axis::times(end, ((width / 95.0) as usize).max(2));
-        Frame { left, top, width, height, end, values, times }
+        PlotArea { left, top, width, height, end, values, times }
     }
 
     /// The value at the upper end.
@@ -127,8 +127,8 @@ impl Frame {
     }
 
     fn draw(&self, chart: &Chart, pen: &mut Pen) {
-        happenings::bands(self, &chart.timeline, pen);
-        let is_heat = chart.form == Form::Heat;
+        annotations::bands(self, &chart.timeline, pen);
+        let is_heat = chart.form == ChartForm::Heat;
         pen.group("grid", |pen| {
             for tick in self.values.iter().filter(|_| !is_heat) {
                 let y = self.y(tick.value);
@@ -136,12 +136,12 @@ impl Frame {
             }
         });
         pen.group("series", |pen| match chart.form {
-            Form::Heat => heat::draw(self, chart, pen),
+            ChartForm::Heat => heatmap::draw(self, chart, pen),
             _ => curves::draw(self, chart, pen),
         });
-        happenings::limits(self, chart, pen);
-        happenings::marks(self, &chart.timeline, pen);
-        happenings::peak(self, chart, pen);
+        annotations::limits(self, chart, pen);
+        annotations::marks(self, &chart.timeline, pen);
+        annotations::peak(self, chart, pen);
         self.axes(chart, pen);
         if chart.times.is_empty() {
             let (x, y) = (self.left + self.width / 2.0, self.top + self.height / 2.0);
@@ -161,7 +161,7 @@ impl Frame {
             }
         });
         pen.group("axis y", |pen| match chart.form {
-            Form::Heat => heat::names(self, chart, pen),
+            ChartForm::Heat => heatmap::names(self, chart, pen),
             _ => {
                 for tick in &self.values {
                     let y = self.y(tick.value) + 4.0;

@@ -36,7 +36,7 @@ impl Pen {
 
     /// A straight line.
     pub(super) fn line(&mut self, class: &str, x1: f64, y1: f64, x2: f64, y2: f64) {
-        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(Short);
+        let [x1, y1, x2, y2] = [x1, y1, x2, y2].map(Coordinate);
         let _ = writeln!(
             self.out,
             "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"
@@ -45,7 +45,7 @@ impl Pen {
 
     /// A rectangle, with more attributes when there are any.
     pub(super) fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), more: &str) {
-        let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Short);
+        let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Coordinate);
         let _ = writeln!(
             self.out,
             "<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{more}/>"
@@ -61,14 +61,14 @@ impl Pen {
 
     /// A dot.
     pub(super) fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64) {
-        let [x, y] = [x, y].map(Short);
+        let [x, y] = [x, y].map(Coordinate);
         let _ =
             writeln!(self.out, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>");
     }
 
     /// Words that begin, end or have their middle at a place.
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, words: &str) {
-        let ([x, y], words) = ([x, y].map(Short), escaped(words));
+        let ([x, y], words) = ([x, y].map(Coordinate), escaped(words));
         let _ = writeln!(
             self.out,
             "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{words}</text>"
@@ -82,9 +82,9 @@ impl Pen {
 }
 
 /// A place in a picture: a tenth of a pixel is as fine as anybody sees.
-pub(super) struct Short(pub f64);
+pub(super) struct Coordinate(pub f64);
 
-impl std::fmt::Display for Short {
+impl std::fmt::Display for Coordinate {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let tenths = (self.0 * 10.0).round();
         if tenths % 10.0 == 0.0 {
@@ -109,7 +109,7 @@ impl Trail {
     /// Goes on to a place, or begins there.
     pub(super) fn go(&mut self, x: f64, y: f64) {
         let place = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
-        let (x, y) = (Short(x), Short(y));
+        let (x, y) = (Coordinate(x), Coordinate(y));
         let _ = match self.at {
             None => write!(self.drawn, "M{x} {y}"),
             // A line that does not go anywhere is a dot, and a dot is drawn.

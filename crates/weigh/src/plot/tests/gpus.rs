@@ -100,7 +100,7 @@ fn processes_of_the_run_come_first_and_have_names() {
 fn a_heat_map_says_what_it_shows_and_a_steady_value_is_no_alarm() {
     let gallery = trained(12, &[]);
     let busy = chart(&gallery, "gpu.activity.busy");
-    assert_eq!(busy.form, Form::Heat);
+    assert_eq!(busy.form, ChartForm::Heat);
     assert!(busy.note.starts_with("Time in which something was computed"), "{}", busy.note);
     assert!(busy.note.ends_with("Each cell shows its highest value."), "{}", busy.note);
     assert_eq!(busy.brightest(), 1.0);

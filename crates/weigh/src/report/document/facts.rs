@@ -1,6 +1,6 @@
 //! What is said in a few words: when and where, how it went, how full the machine was.
 
-use super::{Advice, Bar, Fact, Head, Verdict, gpus};
+use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
 use crate::model::signal_name;
 use crate::quantity::{self, Units};
@@ -14,14 +14,14 @@ const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
 
 /// What stands at the head of every page of paper.
-pub(super) fn head(manifest: &Manifest, summary: &Summary) -> Head {
+pub(super) fn head(manifest: &Manifest, summary: &Summary) -> PageHeader {
     use serde_json::Value;
     let job = summary.job.as_ref().and_then(|job| match job.get("id")? {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
         _ => None,
     });
-    Head {
+    PageHeader {
         job: job.unwrap_or_else(|| summary.run.id.clone()),
         user: manifest.user.clone(),
         nodes: summary.nodes.len().max(1),

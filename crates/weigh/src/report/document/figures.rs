@@ -1,6 +1,6 @@
 //! Every figure of a run in one table, those first that most people want.
 
-use super::{Cell, Column, Table};
+use super::{ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::report::gpus::are_told;
@@ -30,14 +30,14 @@ const IMPORTANT_OF_GPUS: [FigureId; 3] =
 const NO_REASON: &str = "no reason was given";
 
 /// The figures of a run in the order of their rows, and how many of them most people want.
-pub(super) struct Rows {
-    pub(super) table: Table,
+pub(super) struct FigureTable {
+    pub(super) table: ReportTable,
     pub(super) ids: Vec<FigureId>,
     pub(super) important: usize,
 }
 
 /// The figures of a run; `seen` when any of its processes was.
-pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Rows {
+pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
     let of_gpus = if are_told(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
@@ -46,24 +46,24 @@ pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Rows {
     let important = ids.len();
     ids.extend(figures.iter().map(|(id, _)| id).filter(|id| !ids.contains(id)).collect::<Vec<_>>());
     let row = |id: &FigureId| figures.get(*id).map(|figure| row(*id, figure, units));
-    let table = Table {
+    let table = ReportTable {
         name: "figures".to_owned(),
         title: "Figures".to_owned(),
         note: "Exact: counted by the kernel. Sampled: measured at intervals. Estimated: derived \
                from other values. The true value lies between the bounds."
             .to_owned(),
         columns: vec![
-            Column::text("Figure"),
-            Column::number("Value"),
-            Column::text("Method"),
-            Column::number("Lower bound"),
-            Column::number("Upper bound"),
-            Column::number("When"),
-            Column::text("Source"),
+            ReportColumn::text("Figure"),
+            ReportColumn::number("Value"),
+            ReportColumn::text("Method"),
+            ReportColumn::number("Lower bound"),
+            ReportColumn::number("Upper bound"),
+            ReportColumn::number("When"),
+            ReportColumn::text("Source"),
         ],
         rows: ids.iter().filter_map(row).collect(),
     };
-    Rows { table, ids, important }
+    FigureTable { table, ids, important }
 }
 
 /// What the summary says elsewhere.
@@ -107,11 +107,11 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
     figures
 }
 
-fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<Cell> {
+fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<ReportCell> {
     let show = |value: f64| quantity_of(id, value, units);
     let value = match figure.value {
-        Some(_) => Cell::number(figure.value, show),
-        None => Cell::text("unknown"),
+        Some(_) => ReportCell::number(figure.value, show),
+        None => ReportCell::text("unknown"),
     };
     let reason = match (&figure.reason, figure.value) {
         (Some(reason), _) => Some(reason.as_str()),
@@ -124,18 +124,18 @@ fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<Cell> {
         None => figure.source.clone(),
     };
     vec![
-        Cell::text(id.label()),
+        ReportCell::text(id.label()),
         value,
-        Cell::text(figure.method.map_or("–", Method::name)),
-        Cell::number(figure.lower, show),
-        Cell::number(figure.upper, show),
+        ReportCell::text(figure.method.map_or("–", Method::name)),
+        ReportCell::number(figure.lower, show),
+        ReportCell::number(figure.upper, show),
         when(figure),
-        Cell::text(source),
+        ReportCell::text(source),
     ]
 }
 
 /// When it was reached: a moment, or between two where only that is known.
-fn when(figure: &Figure) -> Cell {
+fn when(figure: &Figure) -> ReportCell {
     let number = figure.at_seconds.or(figure.before_seconds);
     let shown = quantity::seconds;
     let text = match (figure.at_seconds, figure.after_seconds, figure.before_seconds) {
@@ -143,7 +143,7 @@ fn when(figure: &Figure) -> Cell {
         (None, None, Some(before)) => format!("before {}", shown(before)),
         (at, _, _) => at.map_or_else(|| "–".to_owned(), shown),
     };
-    Cell { text, number }
+    ReportCell { text, number }
 }
 
 /// The figures that have no value, by the reason why: a sentence for each reason.

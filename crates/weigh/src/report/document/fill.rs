@@ -1,6 +1,6 @@
 //! Fills a report from what is known of a run.
 
-use super::{Chapter, Document, Table, facts, figures, gpus, tables};
+use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
@@ -15,7 +15,7 @@ impl Document {
         manifest: &Manifest,
         summary: &Summary,
         participants: &Participants,
-        chapters: Vec<Chapter>,
+        chapters: Vec<ReportChapter>,
         units: Units,
     ) -> Document {
         let command = summary.run.command.as_ref();
@@ -41,7 +41,10 @@ impl Document {
             figure_ids: figures.ids,
             important_figures: figures.important,
             chapters,
-            tables: tables.into_iter().filter(|table: &Table| !table.rows.is_empty()).collect(),
+            tables: tables
+                .into_iter()
+                .filter(|table: &ReportTable| !table.rows.is_empty())
+                .collect(),
             hardware: facts::hardware(manifest, summary, units),
             monitor: facts::monitor(summary, units),
             missing: missing(summary),

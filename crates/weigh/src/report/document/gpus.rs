@@ -2,7 +2,7 @@
 
 use super::facts::value;
 use super::tables::{bytes, table};
-use super::{Bar, Cell, Column, Table};
+use super::{Bar, ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
@@ -91,73 +91,73 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
 }
 
 /// By GPU.
-pub(super) fn each(summary: &Summary, units: Units) -> Table {
+pub(super) fn each(summary: &Summary, units: Units) -> ReportTable {
     let note = "Whoever used it. Memory is the most that was in use at once; how busy it was is \
                 by all samples of its driver. What a part of a divided GPU has is in the whole, \
                 too.";
     let columns = vec![
-        Column::name("GPU"),
-        Column::name("Model"),
-        Column::number("Memory"),
-        Column::number("Used, peak"),
-        Column::number("Busy"),
-        Column::number("Busy, peak"),
-        Column::number("Power"),
-        Column::number("Energy"),
-        Column::number("Warmest"),
+        ReportColumn::name("GPU"),
+        ReportColumn::name("Model"),
+        ReportColumn::number("Memory"),
+        ReportColumn::number("Used, peak"),
+        ReportColumn::number("Busy"),
+        ReportColumn::number("Busy, peak"),
+        ReportColumn::number("Power"),
+        ReportColumn::number("Energy"),
+        ReportColumn::number("Warmest"),
     ];
     let row = |gpu: &Gpu| {
         vec![
-            Cell::text(&*gpu.is.name),
-            Cell::text(gpu.is.model.as_deref().unwrap_or("–")),
+            ReportCell::text(&*gpu.is.name),
+            ReportCell::text(gpu.is.model.as_deref().unwrap_or("–")),
             bytes(gpu.is.memory_bytes, units),
-            Cell::number(gpu.memory_peak_bytes, |value| quantity::bytes(value, units)),
-            Cell::number(gpu.utilization_mean_ratio, quantity::ratio),
-            Cell::number(gpu.utilization_peak_ratio, quantity::ratio),
-            Cell::number(gpu.power_mean_watts, |watts| quantity::scaled(watts, "W")),
-            Cell::number(gpu.energy_joules, |joules| quantity::scaled(joules, "J")),
-            Cell::number(gpu.temperature_peak_celsius, |degrees| format!("{degrees:.0} °C")),
+            ReportCell::number(gpu.memory_peak_bytes, |value| quantity::bytes(value, units)),
+            ReportCell::number(gpu.utilization_mean_ratio, quantity::ratio),
+            ReportCell::number(gpu.utilization_peak_ratio, quantity::ratio),
+            ReportCell::number(gpu.power_mean_watts, |watts| quantity::scaled(watts, "W")),
+            ReportCell::number(gpu.energy_joules, |joules| quantity::scaled(joules, "J")),
+            ReportCell::number(gpu.temperature_peak_celsius, |degrees| format!("{degrees:.0} °C")),
         ]
     };
     let rows = summary.gpus.iter().map(row).collect();
-    let table = Table { rows, ..table("gpus", "GPUs", note.to_owned(), columns) };
+    let table = ReportTable { rows, ..table("gpus", "GPUs", note.to_owned(), columns) };
     with_nodes(table, summary.gpus.iter())
 }
 
 /// Adds the machine of each row's GPU, where there are several.
-fn with_nodes<'s>(mut table: Table, gpus: impl Iterator<Item = &'s Gpu>) -> Table {
+fn with_nodes<'s>(mut table: ReportTable, gpus: impl Iterator<Item = &'s Gpu>) -> ReportTable {
     let nodes: Vec<Option<&str>> = gpus.map(|gpu| gpu.is.node.as_deref()).collect();
     if nodes.iter().any(Option::is_some) {
-        table.columns.insert(1, Column::text("Node"));
+        table.columns.insert(1, ReportColumn::text("Node"));
         for (row, node) in table.rows.iter_mut().zip(nodes) {
-            row.insert(1, Cell::text(node.unwrap_or("–")));
+            row.insert(1, ReportCell::text(node.unwrap_or("–")));
         }
     }
     table
 }
 
 /// By process and GPU.
-pub(super) fn processes(summary: &Summary, units: Units) -> Table {
+pub(super) fn processes(summary: &Summary, units: Units) -> ReportTable {
     let note = "Processes of the run alone. Memory is the most that each had, as far as it was \
                 looked at, or as the driver's account has it.";
     let columns = vec![
-        Column::name("GPU"),
-        Column::number("PID"),
-        Column::text("Name"),
-        Column::number("Memory"),
-        Column::number("Busy"),
+        ReportColumn::name("GPU"),
+        ReportColumn::number("PID"),
+        ReportColumn::text("Name"),
+        ReportColumn::number("Memory"),
+        ReportColumn::number("Busy"),
     ];
     let row = |gpu: &Gpu, user: &GpuUser| {
         vec![
-            Cell::text(&*gpu.is.name),
-            Cell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
-            Cell::text(&*user.name),
+            ReportCell::text(&*gpu.is.name),
+            ReportCell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
+            ReportCell::text(&*user.name),
             bytes(user.memory_peak_bytes, units),
-            Cell::number(user.utilization_mean_ratio, quantity::ratio),
+            ReportCell::number(user.utilization_mean_ratio, quantity::ratio),
         ]
     };
     let users = || summary.gpus.iter().flat_map(|gpu| gpu.processes.iter().map(move |u| (gpu, u)));
     let rows = users().map(|(gpu, user)| row(gpu, user)).collect();
     let table = table("gpu-processes", "Processes on GPUs", note.to_owned(), columns);
-    with_nodes(Table { rows, ..table }, users().map(|(gpu, _)| gpu))
+    with_nodes(ReportTable { rows, ..table }, users().map(|(gpu, _)| gpu))
 }

@@ -26,7 +26,7 @@ pub struct Document {
     /// Its command line; `None` when it is not recorded.
     pub command: Option<String>,
     /// Who ran it, when and where, for the head of every page of paper.
-    pub head: Head,
+    pub head: PageHeader,
     /// When, where, how long, labels: a label and a value each.
     pub header: Vec<Fact>,
     /// How it went, in one sentence.
@@ -36,15 +36,15 @@ pub struct Document {
     /// How full the machine's parts were: CPU, memory, GPU, GPU memory.
     pub bars: Vec<Bar>,
     /// Every figure, with its method and bounds.
-    pub figures: Table,
+    pub figures: ReportTable,
     /// Which figure each of its rows is.
     pub figure_ids: Vec<FigureId>,
     /// How many of them, from the first on, most people want.
     pub important_figures: usize,
     /// The charts: of the run first, then of each node, then of weigh itself.
-    pub chapters: Vec<Chapter>,
+    pub chapters: Vec<ReportChapter>,
     /// Programs, processes, phases, nodes: those that hold anything.
-    pub tables: Vec<Table>,
+    pub tables: Vec<ReportTable>,
     /// The machine.
     pub hardware: Vec<Fact>,
     /// What the monitor itself cost.
@@ -57,20 +57,20 @@ pub struct Document {
 
 impl Document {
     /// The row of a figure.
-    pub(super) fn figure(&self, id: FigureId) -> Option<&[Cell]> {
+    pub(super) fn figure(&self, id: FigureId) -> Option<&[ReportCell]> {
         let place = self.figure_ids.iter().position(|one| *one == id)?;
         self.figures.rows.get(place).map(Vec::as_slice)
     }
 
     /// The rows of the figures that most people want.
-    pub(super) fn important(&self) -> impl Iterator<Item = &Vec<Cell>> {
+    pub(super) fn important(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.figures.rows.iter().take(self.important_figures)
     }
 }
 
 /// What stands at the head of every page of paper.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head {
+pub struct PageHeader {
     /// The batch job's id, or the run's own.
     pub job: String,
     /// Who ran it; `None` when it is not recorded.
@@ -83,7 +83,7 @@ pub struct Head {
 
 /// Charts that belong together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chapter {
+pub struct ReportChapter {
     /// What they are of.
     pub title: String,
     /// The charts, the most telling first.
@@ -132,7 +132,7 @@ pub struct Bar {
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct ReportTable {
     /// A short name in small letters: its place in a page.
     pub name: String,
     /// What it lists.
@@ -140,14 +140,14 @@ pub struct Table {
     /// How to read it; may be empty.
     pub note: String,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportColumn>,
     /// Its rows: a cell for each column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<ReportCell>>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
+pub struct ReportColumn {
     /// Its head.
     pub label: String,
     /// Whether it holds numbers, which stand to the right.
@@ -159,7 +159,7 @@ pub struct Column {
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct ReportCell {
     /// What it says.
     pub text: String,
     /// What it is sorted by, when it holds a number.
@@ -172,31 +172,31 @@ impl Fact {
     }
 }
 
-impl Column {
-    fn text(label: &str) -> Column {
-        Column { label: label.to_owned(), is_number: false, is_name: false }
+impl ReportColumn {
+    fn text(label: &str) -> ReportColumn {
+        ReportColumn { label: label.to_owned(), is_number: false, is_name: false }
     }
 
-    fn number(label: &str) -> Column {
-        Column { is_number: true, ..Column::text(label) }
+    fn number(label: &str) -> ReportColumn {
+        ReportColumn { is_number: true, ..ReportColumn::text(label) }
     }
 
-    fn name(label: &str) -> Column {
-        Column { is_name: true, ..Column::text(label) }
+    fn name(label: &str) -> ReportColumn {
+        ReportColumn { is_name: true, ..ReportColumn::text(label) }
     }
 }
 
-impl Cell {
-    fn text(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), number: None }
+impl ReportCell {
+    fn text(text: impl Into<String>) -> ReportCell {
+        ReportCell { text: text.into(), number: None }
     }
 
     /// A number as people read it; a dash when it is not known.
-    fn number(number: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
-        Cell { text: number.map_or_else(|| "–".to_owned(), show), number }
+    fn number(number: Option<f64>, show: impl Fn(f64) -> String) -> ReportCell {
+        ReportCell { text: number.map_or_else(|| "–".to_owned(), show), number }
     }
 
-    fn count(number: u64) -> Cell {
-        Cell::number(Some(number as f64), quantity::count)
+    fn count(number: u64) -> ReportCell {
+        ReportCell::number(Some(number as f64), quantity::count)
     }
 }

@@ -64,11 +64,11 @@ fn fact<'a>(facts: &'a [Fact], label: &str) -> &'a str {
     &facts.iter().find(|fact| fact.label == label).unwrap_or_else(|| panic!("no {label}")).value
 }
 
-fn table<'a>(document: &'a Document, name: &str) -> &'a Table {
+fn table<'a>(document: &'a Document, name: &str) -> &'a ReportTable {
     document.tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn texts(row: &[Cell]) -> Vec<&str> {
+fn texts(row: &[ReportCell]) -> Vec<&str> {
     row.iter().map(|cell| cell.text.as_str()).collect()
 }
 

@@ -7,7 +7,7 @@
 //! What surprised us: a policy in a `meta` element binds a page that is opened from a disk,
 //! too, so a name that got past all escaping still could not fetch anything.
 
-mod drawn;
+mod chart_json;
 mod escape;
 #[cfg(test)]
 mod tests;
@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use self::drawn::Drawn;
-use super::document::{Bar, Document, Table};
-use crate::plot::svg::{self, Look};
-use crate::plot::{Chart, Form, Series};
+use self::chart_json::ChartsJson;
+use super::document::{Bar, Document, ReportTable};
+use crate::plot::svg::{self, SvgOptions};
+use crate::plot::{Chart, ChartForm, ChartSeries};
 use crate::quantity;
 use crate::summary::Severity;
 use crate::text::shortened;
@@ -49,26 +49,26 @@ const SCRIPT: &str = concat!(
 );
 
 /// As wide as the page's column, so that a pixel is a pixel.
-const LOOK: Look = Look { width: 860.0, height: 280.0, alone: false };
+const LOOK: SvgOptions = SvgOptions { width: 860.0, height: 280.0, alone: false };
 
 /// Rows of cells that are all named; more are as good as a picture of all of them.
 const NAMED_ROWS: usize = 64;
 
 /// Rows of cells are so high that each has room for its name.
 fn height(chart: &Chart) -> f64 {
-    let rows = if chart.form == Form::Heat { chart.series.len().min(NAMED_ROWS) } else { 0 };
+    let rows = if chart.form == ChartForm::Heat { chart.series.len().min(NAMED_ROWS) } else { 0 };
     LOOK.height.max(rows as f64 * 13.0 + 60.0)
 }
 
 /// A report as a page.
 pub fn html(document: &Document) -> Result<String, Error> {
     let mut anchors = Anchors::default();
-    let mut drawn = Drawn::default();
+    let mut drawn = ChartsJson::default();
     let mut contents = Vec::new();
     let mut lists =
         |title: &str, anchor: &str| contents.push((anchor.to_owned(), title.to_owned()));
 
-    let figures = Listed::of(&document.figures, &mut anchors);
+    let figures = HtmlTable::of(&document.figures, &mut anchors);
     lists(&document.figures.title, &figures.anchor);
     let mut chapters = Vec::new();
     let mut place = 0;
@@ -78,8 +78,8 @@ pub fn html(document: &Document) -> Result<String, Error> {
         let mut charts = Vec::new();
         for chart in &chapter.charts {
             drawn.push(chart);
-            let svg = svg::draw(chart, Look { height: height(chart), ..LOOK });
-            charts.push(Shown {
+            let svg = svg::draw(chart, SvgOptions { height: height(chart), ..LOOK });
+            charts.push(HtmlChart {
                 anchor: anchors.make(&format!("chart-{}", chart.name)),
                 place,
                 chart,
@@ -87,41 +87,42 @@ pub fn html(document: &Document) -> Result<String, Error> {
             });
             place += 1;
         }
-        chapters.push(Chapter { title: &chapter.title, anchor, charts });
+        chapters.push(HtmlChapter { title: &chapter.title, anchor, charts });
     }
-    let tables: Vec<Listed> =
-        document.tables.iter().map(|table| Listed::of(table, &mut anchors)).collect();
+    let tables: Vec<HtmlTable> =
+        document.tables.iter().map(|table| HtmlTable::of(table, &mut anchors)).collect();
     tables.iter().for_each(|listed| lists(&listed.table.title, &listed.anchor));
 
     let drawn = escape::json_in_script(&serde_json::to_string(&drawn)?);
-    let levels = document.bars.iter().map(Level::of).collect();
+    let levels = document.bars.iter().map(HtmlBar::of).collect();
     let (style, script) = (STYLE, SCRIPT);
-    let page = Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
+    let page =
+        HtmlPage { document, contents, levels, figures, chapters, tables, drawn, style, script };
     Ok(page.render()?)
 }
 
 #[derive(Template)]
 #[template(path = "report/html/report.html")]
-struct Page<'a> {
+struct HtmlPage<'a> {
     document: &'a Document,
     /// Where what is: an anchor and a title.
     contents: Vec<(String, String)>,
-    levels: Vec<Level<'a>>,
-    figures: Listed<'a>,
-    chapters: Vec<Chapter<'a>>,
-    tables: Vec<Listed<'a>>,
+    levels: Vec<HtmlBar<'a>>,
+    figures: HtmlTable<'a>,
+    chapters: Vec<HtmlChapter<'a>>,
+    tables: Vec<HtmlTable<'a>>,
     drawn: String,
     style: &'static str,
     script: &'static str,
 }
 
-struct Chapter<'a> {
+struct HtmlChapter<'a> {
     title: &'a str,
     anchor: String,
-    charts: Vec<Shown<'a>>,
+    charts: Vec<HtmlChart<'a>>,
 }
 
-struct Shown<'a> {
+struct HtmlChart<'a> {
     anchor: String,
     /// Where the script finds it.
     place: usize,
@@ -129,11 +130,11 @@ struct Shown<'a> {
     svg: String,
 }
 
-impl Shown<'_> {
+impl HtmlChart<'_> {
     /// The series that need a name beside the chart and their places, those that lie on top
     /// first. One alone is what the title says, and rows of cells have names at the axis.
-    fn legend(&self) -> Vec<(usize, &Series)> {
-        let mut series: Vec<(usize, &Series)> = self.chart.series.iter().enumerate().collect();
+    fn legend(&self) -> Vec<(usize, &ChartSeries)> {
+        let mut series: Vec<(usize, &ChartSeries)> = self.chart.series.iter().enumerate().collect();
         if self.is_heat() {
             series.clear();
         } else if self.is_stacked() {
@@ -147,7 +148,7 @@ impl Shown<'_> {
     }
 
     fn is_heat(&self) -> bool {
-        self.chart.form == Form::Heat
+        self.chart.form == ChartForm::Heat
     }
 
     /// What the brightest cell stands for.
@@ -156,14 +157,14 @@ impl Shown<'_> {
     }
 }
 
-struct Listed<'a> {
+struct HtmlTable<'a> {
     anchor: String,
-    table: &'a Table,
+    table: &'a ReportTable,
 }
 
-impl Listed<'_> {
-    fn of<'a>(table: &'a Table, anchors: &mut Anchors) -> Listed<'a> {
-        Listed { anchor: anchors.make(&table.name), table }
+impl HtmlTable<'_> {
+    fn of<'a>(table: &'a ReportTable, anchors: &mut Anchors) -> HtmlTable<'a> {
+        HtmlTable { anchor: anchors.make(&table.name), table }
     }
 
     /// The class of a column's cells; nothing for plain words.
@@ -181,7 +182,7 @@ impl Listed<'_> {
     }
 }
 
-struct Level<'a> {
+struct HtmlBar<'a> {
     bar: &'a Bar,
     /// In words.
     share: String,
@@ -189,11 +190,11 @@ struct Level<'a> {
     reach: Option<f64>,
 }
 
-impl Level<'_> {
-    fn of(bar: &Bar) -> Level<'_> {
+impl HtmlBar<'_> {
+    fn of(bar: &Bar) -> HtmlBar<'_> {
         let share = bar.share.map_or_else(|| "unknown".to_owned(), quantity::ratio);
         let reach = bar.share.map(|share| (share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
-        Level { bar, share, reach }
+        HtmlBar { bar, share, reach }
     }
 
     /// Whether it is as good as full: fine for a CPU, a danger for memory, and stronger drawn.

@@ -1,12 +1,12 @@
 //! How full the machine's parts were: a bar for each, two beside each other.
 
-use super::page::{Area, Composer, Item, LEFT, WIDTH};
-use super::style::{Ink, Type};
+use super::page::{Area, Composer, LEFT, PageItem, WIDTH};
+use super::style::{FontStyle, Ink};
 use crate::quantity;
 use crate::report::document::Bar;
 
-const LABEL: Type = Type::of(9.0).bold();
-const NOTE: Type = Type::of(7.5).inked(Ink::GREY);
+const LABEL: FontStyle = FontStyle::of(9.0).bold();
+const NOTE: FontStyle = FontStyle::of(7.5).inked(Ink::GREY);
 const BETWEEN: f32 = 24.0;
 const COLUMN: f32 = (WIDTH - BETWEEN) / 2.0;
 const BAR_HEIGHT: f32 = 9.0;
@@ -34,7 +34,7 @@ fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
     let share = bar.share.filter(|share| share.is_finite());
     let (word, set) = match share {
         Some(share) => (quantity::ratio(share), LABEL),
-        None => ("unknown".to_owned(), Type::of(8.0).inked(Ink::GREY)),
+        None => ("unknown".to_owned(), FontStyle::of(8.0).inked(Ink::GREY)),
     };
     let top = composer.y;
     let room = COLUMN - composer.faces.width(&word, set) - 8.0;
@@ -46,11 +46,11 @@ fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
     let items = &mut composer.sheet().items;
     match share {
         Some(share) => {
-            items.push(Item::Block { area, ink: EMPTY });
+            items.push(PageItem::Block { area, ink: EMPTY });
             let width = COLUMN * share.clamp(0.0, 1.0) as f32;
-            items.push(Item::Block { area: Area { width, ..area }, ink: Ink::BLUE });
+            items.push(PageItem::Block { area: Area { width, ..area }, ink: Ink::BLUE });
         }
-        None => items.push(Item::Frame { area, ink: Ink::SILVER }),
+        None => items.push(PageItem::Frame { area, ink: Ink::SILVER }),
     }
     let below = area.y + BAR_HEIGHT + 4.0;
     for (row, line) in note.into_iter().enumerate() {

@@ -1,12 +1,12 @@
 //! Labels and what they say, two beside each other.
 
 use super::page::{Composer, LEFT, WIDTH};
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use crate::report::document::Fact;
 
-const LABEL: Type = Type::of(8.5).inked(Ink::GREY);
-const VALUE: Type = Type::of(8.5);
+const LABEL: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
+const VALUE: FontStyle = FontStyle::of(8.5);
 const BETWEEN: f32 = 24.0;
 const COLUMN: f32 = (WIDTH - BETWEEN) / 2.0;
 /// The most that a label takes of its column.
@@ -20,7 +20,8 @@ pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) 
     let faces = composer.faces;
     let widths = facts.iter().map(|fact| faces.width_up_to(&fact.label, LABEL, WIDEST_LABEL));
     let label_width = widths.fold(0.0, f32::max);
-    let rows: Vec<Row> = facts.chunks(2).map(|pair| Row::of(pair, label_width, faces)).collect();
+    let rows: Vec<FactRow> =
+        facts.chunks(2).map(|pair| FactRow::of(pair, label_width, faces)).collect();
     if let Some((title, first)) = title.zip(rows.first()) {
         composer.heading(title, first.height());
     }
@@ -30,18 +31,18 @@ pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) 
 }
 
 /// Two facts beside each other: the lines of each.
-struct Row {
+struct FactRow {
     facts: Vec<(String, Vec<String>)>,
 }
 
-impl Row {
-    fn of(pair: &[Fact], label_width: f32, faces: &Faces) -> Row {
+impl FactRow {
+    fn of(pair: &[Fact], label_width: f32, faces: &Faces) -> FactRow {
         let room = COLUMN - label_width - BEHIND_LABEL;
         let lines = |fact: &Fact| {
             let label = faces.cut(&fact.label, LABEL, label_width);
             (label, faces.wrap(&fact.value, VALUE, room, MOST_LINES))
         };
-        Row { facts: pair.iter().map(lines).collect() }
+        FactRow { facts: pair.iter().map(lines).collect() }
     }
 
     fn height(&self) -> f32 {

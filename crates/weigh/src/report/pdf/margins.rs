@@ -1,13 +1,13 @@
 //! What stands at the head and at the foot of every page.
 
 use super::page::{BOTTOM, LEFT, PAPER, Sheet, WIDTH};
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use crate::report::Document;
 
-const LABEL: Type = Type::of(7.0).inked(Ink::GREY);
-const VALUE: Type = Type::of(9.0).bold();
-const FOOT: Type = Type::of(7.5).inked(Ink::GREY);
+const LABEL: FontStyle = FontStyle::of(7.0).inked(Ink::GREY);
+const VALUE: FontStyle = FontStyle::of(9.0).bold();
+const FOOT: FontStyle = FontStyle::of(7.5).inked(Ink::GREY);
 const HEAD_TOP: f32 = 38.0;
 /// How the head's width is shared: an id may be long, a number of nodes is not.
 const SHARES: [f32; 4] = [0.4, 0.27, 0.13, 0.2];

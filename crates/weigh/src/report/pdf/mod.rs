@@ -26,9 +26,9 @@ use krilla::metadata::{DateTime, Metadata};
 use krilla::outline::{Outline, OutlineNode};
 
 use super::Document;
-use page::{Composer, LEFT, Part, WIDTH};
-use style::Type;
-use table::Most;
+use page::{Composer, LEFT, OutlineEntry, WIDTH};
+use style::FontStyle;
+use table::TableExtent;
 use text::Faces;
 
 /// Why there is no PDF.
@@ -43,9 +43,9 @@ pub enum Error {
 }
 
 /// All figures, with all that there is to say about them.
-const MOST_FIGURES: Most = Most { rows: usize::MAX, lines: 6 };
+const MOST_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
 /// Of other tables the beginning; who wants more has the export.
-const MOST_OF_OTHERS: Most = Most { rows: 60, lines: 2 };
+const MOST_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
 
 /// The report as the bytes of a PDF file.
 pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
@@ -78,7 +78,7 @@ fn compose(composer: &mut Composer, document: &Document) {
 }
 
 fn missing(composer: &mut Composer, sentences: &[String]) {
-    const SET: Type = Type::of(8.5);
+    const SET: FontStyle = FontStyle::of(8.5);
     const INDENT: f32 = 12.0;
     let wrap = |sentence: &String| composer.faces.wrap(sentence, SET, WIDTH - INDENT, 6);
     let points: Vec<Vec<String>> = sentences.iter().map(wrap).collect();
@@ -95,7 +95,7 @@ fn missing(composer: &mut Composer, sentences: &[String]) {
     }
 }
 
-fn outline(parts: Vec<Part>) -> Outline {
+fn outline(parts: Vec<OutlineEntry>) -> Outline {
     let mut outline = Outline::new();
     for part in parts {
         let place = XyzDestination::new(part.page, Point::from_xy(LEFT, part.y));

@@ -1,19 +1,19 @@
 //! The first page: what ran, how it went, how full the machine was, and what to do.
 
-use super::page::{Area, Composer, Item, LEFT, WIDTH};
-use super::style::{Ink, Type};
+use super::page::{Area, Composer, LEFT, PageItem, WIDTH};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use super::{bars, facts};
 use crate::report::Document;
 use crate::report::document::{Advice, Verdict};
 use crate::summary::Severity;
 
-const TITLE: Type = Type::of(22.0).bold();
-const COMMAND: Type = Type::of(9.0).inked(Ink::GREY);
-const VERDICT: Type = Type::of(11.0);
-const SENTENCE: Type = Type::of(9.0);
-const ADVICE: Type = Type::of(8.5).inked(Ink::GREY);
-const WORD: Type = Type::of(9.0).bold();
+const TITLE: FontStyle = FontStyle::of(22.0).bold();
+const COMMAND: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
+const VERDICT: FontStyle = FontStyle::of(11.0);
+const SENTENCE: FontStyle = FontStyle::of(9.0);
+const ADVICE: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
+const WORD: FontStyle = FontStyle::of(9.0).bold();
 /// Where the sentence of a finding begins, behind its word.
 const INDENT: f32 = 62.0;
 /// What somebody else wrote may be long; a page is not.
@@ -71,8 +71,8 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     composer.keep(height);
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
     let items = &mut composer.sheet().items;
-    items.push(Item::Block { area, ink: tint(ink) });
-    items.push(Item::Block { area: Area { width: STRIPE, ..area }, ink });
+    items.push(PageItem::Block { area, ink: tint(ink) });
+    items.push(PageItem::Block { area: Area { width: STRIPE, ..area }, ink });
     composer.y += PADDING;
     composer.text(LEFT + STRIPE + PADDING, set, word);
     for (row, line) in lines.into_iter().enumerate() {

@@ -5,7 +5,7 @@
 
 use resvg::usvg;
 
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
 
 /// A4, in points.
@@ -24,9 +24,9 @@ const ROUNDING: f32 = 0.01;
 pub(super) const HAIRLINE: f32 = 0.5;
 
 /// The heading of a part.
-pub(super) const HEADING: Type = Type::of(13.0).bold();
-const HEADING_AGAIN: Type = Type::of(9.0).inked(Ink::GREY);
-const NOTE: Type = Type::of(8.0).inked(Ink::GREY);
+pub(super) const HEADING: FontStyle = FontStyle::of(13.0).bold();
+const HEADING_AGAIN: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
+const NOTE: FontStyle = FontStyle::of(8.0).inked(Ink::GREY);
 const NOTE_LINES: usize = 12;
 const BELOW_NOTE: f32 = 5.0;
 /// What a heading keeps free above it, unless it is at the top of a page.
@@ -36,9 +36,9 @@ const BELOW_HEADING: f32 = 7.0;
 pub(super) const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
 
 /// Something on a sheet.
-pub(super) enum Item {
+pub(super) enum PageItem {
     /// A line of text, `y` at the feet of its letters.
-    Text { x: f32, y: f32, set: Type, line: String },
+    Text { x: f32, y: f32, set: FontStyle, line: String },
     /// A filled rectangle.
     Block { area: Area, ink: Ink },
     /// An empty rectangle.
@@ -59,27 +59,27 @@ pub(super) struct Area {
 /// A sheet of paper.
 #[derive(Default)]
 pub(super) struct Sheet {
-    pub items: Vec<Item>,
+    pub items: Vec<PageItem>,
 }
 
 impl Sheet {
     /// A line of text whose top is at `y`.
-    pub(super) fn text(&mut self, x: f32, y: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, y: f32, set: FontStyle, line: impl Into<String>) {
         let line = line.into();
         if !line.is_empty() {
-            self.items.push(Item::Text { x, y: y + set.ascent(), set, line });
+            self.items.push(PageItem::Text { x, y: y + set.ascent(), set, line });
         }
     }
 
     /// A rule across the text.
     pub(super) fn rule(&mut self, y: f32, ink: Ink) {
         let area = Area { x: LEFT, y, width: WIDTH, height: HAIRLINE };
-        self.items.push(Item::Block { area, ink });
+        self.items.push(PageItem::Block { area, ink });
     }
 }
 
 /// A part of the report that can be jumped to.
-pub(super) struct Part {
+pub(super) struct OutlineEntry {
     pub title: String,
     /// The page, from 0.
     pub page: usize,
@@ -90,7 +90,7 @@ pub(super) struct Part {
 pub(super) struct Composer<'a> {
     pub faces: &'a Faces,
     pub sheets: Vec<Sheet>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<OutlineEntry>,
     /// Where the next thing goes.
     pub y: f32,
 }
@@ -133,20 +133,20 @@ impl<'a> Composer<'a> {
     }
 
     /// A line of text at the place where the next thing goes, which stays there.
-    pub(super) fn text(&mut self, x: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, set: FontStyle, line: impl Into<String>) {
         let y = self.y;
         self.sheet().text(x, y, set, line);
     }
 
     /// The same, ending at `right`.
-    pub(super) fn text_to(&mut self, right: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text_to(&mut self, right: f32, set: FontStyle, line: impl Into<String>) {
         let line = line.into();
         let x = right - self.faces.width(&line, set);
         self.text(x, set, line);
     }
 
     /// Lines of text, each on a new sheet if need be.
-    pub(super) fn lines(&mut self, x: f32, set: Type, lines: Vec<String>) {
+    pub(super) fn lines(&mut self, x: f32, set: FontStyle, lines: Vec<String>) {
         for line in lines {
             self.keep(set.leading());
             self.text(x, set, line);
@@ -159,7 +159,7 @@ impl<'a> Composer<'a> {
         self.gap(ABOVE_HEADING);
         self.keep(HEADING_HEIGHT + follows);
         let (page, y) = (self.sheets.len() - 1, self.y);
-        self.parts.push(Part { title: shown(title), page, y });
+        self.parts.push(OutlineEntry { title: shown(title), page, y });
         let title = self.faces.cut(title, HEADING, WIDTH);
         self.text(LEFT, HEADING, title);
         self.y += HEADING_HEIGHT;
@@ -228,12 +228,12 @@ mod tests {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         let lines = vec!["line".to_owned(); 100];
-        composer.lines(LEFT, Type::of(10.0), lines);
+        composer.lines(LEFT, FontStyle::of(10.0), lines);
         assert_eq!(composer.sheets.len(), 3);
         assert_eq!(composer.sheets.iter().map(|sheet| sheet.items.len()).sum::<usize>(), 100);
         let lowest = |sheet: &Sheet| {
             let feet = sheet.items.iter().map(|item| match item {
-                Item::Text { y, .. } => *y,
+                PageItem::Text { y, .. } => *y,
                 _ => 0.0,
             });
             feet.fold(0.0, f32::max)

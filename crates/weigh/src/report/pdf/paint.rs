@@ -7,8 +7,8 @@ use krilla::paint::{Fill, Stroke};
 use krilla::surface::Surface;
 use krilla_svg::{SurfaceExt, SvgSettings};
 
-use super::page::{Area, HAIRLINE, Item, PAPER, Sheet};
-use super::style::{Ink, Type};
+use super::page::{Area, HAIRLINE, PAPER, PageItem, Sheet};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 
 /// Draws a sheet as the document's next page.
@@ -19,19 +19,19 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     let mut surface = page.surface();
     for item in &sheet.items {
         match item {
-            Item::Text { x, y, set, line } => text(&mut surface, faces, (*x, *y), *set, line),
-            Item::Block { area, ink } => {
+            PageItem::Text { x, y, set, line } => text(&mut surface, faces, (*x, *y), *set, line),
+            PageItem::Block { area, ink } => {
                 surface.set_stroke(None);
                 surface.set_fill(Some(fill(*ink)));
                 draw(&mut surface, *area);
             }
-            Item::Frame { area, ink } => {
+            PageItem::Frame { area, ink } => {
                 let paint = colour(*ink).into();
                 surface.set_fill(None);
                 surface.set_stroke(Some(Stroke { paint, width: HAIRLINE, ..Stroke::default() }));
                 draw(&mut surface, *area);
             }
-            Item::Picture { area, drawing } => {
+            PageItem::Picture { area, drawing } => {
                 if let Some(size) = Size::from_wh(area.width, area.height) {
                     surface.push_transform(&Transform::from_translate(area.x, area.y));
                     surface.draw_svg(drawing, size, SvgSettings::default());
@@ -42,7 +42,7 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     }
 }
 
-fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), set: Type, line: &str) {
+fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), set: FontStyle, line: &str) {
     surface.set_stroke(None);
     surface.set_fill(Some(fill(set.ink)));
     for run in faces.runs(line, set) {

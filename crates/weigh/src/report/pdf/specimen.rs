@@ -1,9 +1,11 @@
 //! Reports made by hand for the tests: one with much of everything, one with nothing.
 
 use crate::catalog::Unit;
-use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
+use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::Document;
-use crate::report::document::{Advice, Bar, Cell, Chapter, Column, Fact, Head, Table, Verdict};
+use crate::report::document::{
+    Advice, Bar, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportTable, Verdict,
+};
 use crate::summary::Severity;
 
 /// A report of a run about which nothing is known.
@@ -11,7 +13,7 @@ pub(super) fn bare() -> Document {
     Document {
         title: String::new(),
         command: None,
-        head: Head { job: String::new(), user: None, nodes: 0, date: String::new() },
+        head: PageHeader { job: String::new(), user: None, nodes: 0, date: String::new() },
         header: Vec::new(),
         verdict: Verdict { severity: None, sentence: String::new() },
         findings: Vec::new(),
@@ -37,7 +39,7 @@ pub(super) fn rich() -> Document {
              reads_2.fq.gz | samtools sort -@ 8 -m 2G -o aligned/sample-17.bam -"
                 .to_owned(),
         ),
-        head: Head {
+        head: PageHeader {
             job: "4711823".to_owned(),
             user: Some("ada".to_owned()),
             nodes: 2,
@@ -67,9 +69,9 @@ pub(super) fn rich() -> Document {
         figure_ids: Vec::new(),
         important_figures: 0,
         chapters: vec![
-            Chapter { title: "The run".to_owned(), charts: charts(6) },
-            Chapter { title: "Node n1".to_owned(), charts: charts(4) },
-            Chapter { title: "weigh itself".to_owned(), charts: charts(2) },
+            ReportChapter { title: "The run".to_owned(), charts: charts(6) },
+            ReportChapter { title: "Node n1".to_owned(), charts: charts(4) },
+            ReportChapter { title: "weigh itself".to_owned(), charts: charts(2) },
         ],
         tables: vec![programs(), processes(70), phases()],
         hardware: facts(&[
@@ -179,14 +181,19 @@ fn findings() -> Vec<Advice> {
 }
 
 /// A table; `#` at the end of a column's label makes it one of numbers.
-pub(super) fn table(name: &str, title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column = |label: &&str| Column {
+pub(super) fn table(
+    name: &str,
+    title: &str,
+    columns: &[&str],
+    rows: Vec<Vec<String>>,
+) -> ReportTable {
+    let column = |label: &&str| ReportColumn {
         label: label.trim_end_matches('#').to_owned(),
         is_number: label.ends_with('#'),
         is_name: false,
     };
-    let cell = |text: String| Cell { text, number: None };
-    Table {
+    let cell = |text: String| ReportCell { text, number: None };
+    ReportTable {
         name: name.to_owned(),
         title: title.to_owned(),
         note: String::new(),
@@ -199,7 +206,7 @@ fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
     rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
 }
 
-fn figures() -> Table {
+fn figures() -> ReportTable {
     let columns = ["Figure", "Value#", "Method", "Lower bound#", "Upper bound#", "When#", "Source"];
     let rows = rows(&[
         &["CPU time", "9 h 14 min", "exact", "", "", "", "wait4 of all processes"],
@@ -222,10 +229,10 @@ fn figures() -> Table {
         ],
     ]);
     let note = "Exact figures are counted by the kernel, sampled ones were looked at every second.";
-    Table { note: note.to_owned(), ..table("figures", "Figures", &columns, rows) }
+    ReportTable { note: note.to_owned(), ..table("figures", "Figures", &columns, rows) }
 }
 
-fn programs() -> Table {
+fn programs() -> ReportTable {
     let columns = ["Program", "Processes#", "CPU time#", "Largest#", "Read#", "Written#"];
     let rows = rows(&[
         &["bwa", "1", "7 h 58 min", "28.8 GiB", "198 GiB", "92.1 GiB"],
@@ -235,7 +242,7 @@ fn programs() -> Table {
     table("programs", "Programs", &columns, rows)
 }
 
-fn processes(count: usize) -> Table {
+fn processes(count: usize) -> ReportTable {
     let columns = [
         "PID#",
         "Name",
@@ -265,7 +272,7 @@ fn processes(count: usize) -> Table {
     table("processes", "Processes", &columns, (0..count).map(row).collect())
 }
 
-fn phases() -> Table {
+fn phases() -> ReportTable {
     let columns = ["Phase", "Began#", "Lasted#", "CPU time#", "Memory#"];
     let rows = rows(&[
         &["index", "0 s", "4 min", "1 h 2 min", "12.1 GiB"],
@@ -276,13 +283,14 @@ fn phases() -> Table {
 
 /// Charts of every form in turn.
 fn charts(count: usize) -> Vec<Chart> {
-    const FORMS: [Form; 4] = [Form::StackedRates, Form::Stack, Form::Rates, Form::Heat];
+    const FORMS: [ChartForm; 4] =
+        [ChartForm::StackedRates, ChartForm::Stack, ChartForm::Rates, ChartForm::Heat];
     (0..count).map(|place| chart(place, FORMS[place % FORMS.len()])).collect()
 }
 
-fn chart(place: usize, form: Form) -> Chart {
+fn chart(place: usize, form: ChartForm) -> Chart {
     let times: Vec<f64> = (0..400).map(f64::from).collect();
-    let series = |name: usize| Series {
+    let series = |name: usize| ChartSeries {
         name: format!("program-{name}"),
         colour: name,
         values: times.iter().map(|time| (time / 30.0 + name as f64).sin() + 1.5).collect(),
@@ -295,7 +303,7 @@ fn chart(place: usize, form: Form) -> Chart {
         scale: Scale::rate(Unit::Seconds),
         form,
         series: (0..4).map(series).collect(),
-        limits: vec![Limit { name: "cores allowed".to_owned(), value: 12.0 }],
+        limits: vec![ChartLimit { name: "cores allowed".to_owned(), value: 12.0 }],
         peak: None,
         timeline: Timeline {
             left_out: (0, 0),

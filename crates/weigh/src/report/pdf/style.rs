@@ -19,7 +19,7 @@ impl Ink {
 
 /// How a text is set.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Type {
+pub(super) struct FontStyle {
     /// Its size in points.
     pub size: f32,
     /// Whether it is bold.
@@ -28,20 +28,20 @@ pub(super) struct Type {
     pub ink: Ink,
 }
 
-impl Type {
+impl FontStyle {
     /// A text of a size, black and not bold.
-    pub(super) const fn of(size: f32) -> Type {
-        Type { size, bold: false, ink: Ink::BLACK }
+    pub(super) const fn of(size: f32) -> FontStyle {
+        FontStyle { size, bold: false, ink: Ink::BLACK }
     }
 
     /// The same in bold.
-    pub(super) const fn bold(self) -> Type {
-        Type { bold: true, ..self }
+    pub(super) const fn bold(self) -> FontStyle {
+        FontStyle { bold: true, ..self }
     }
 
     /// The same in another colour.
-    pub(super) const fn inked(self, ink: Ink) -> Type {
-        Type { ink, ..self }
+    pub(super) const fn inked(self, ink: Ink) -> FontStyle {
+        FontStyle { ink, ..self }
     }
 
     /// From one line to the next.

@@ -5,9 +5,9 @@
 //! column of words, which wraps.
 
 use super::page::{BOTTOM, Composer, LEFT, TOP, WIDTH};
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
-use crate::report::document::{Cell, Table};
+use crate::report::document::{ReportCell, ReportTable};
 
 /// Sizes of print, the best first: a table that is too wide for one tries the next.
 const SIZES: [f32; 3] = [8.5, 7.5, 6.5];
@@ -24,7 +24,7 @@ const PADDING: f32 = 2.8;
 
 /// How much of a table is put on paper.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
+pub(super) struct TableExtent {
     /// So many rows.
     pub rows: usize,
     /// So many lines of a cell in the last column.
@@ -32,9 +32,9 @@ pub(super) struct Most {
 }
 
 /// Puts a table on paper.
-pub(super) fn add(composer: &mut Composer, table: &Table, most: Most) {
+pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExtent) {
     let rows = &table.rows[..table.rows.len().min(most.rows)];
-    let layout = Layout::new(table, rows, most.lines, composer.faces);
+    let layout = TableLayout::new(table, rows, most.lines, composer.faces);
     let note = composer.note_height(&table.note);
     composer.heading(&table.title, note + layout.together(rows));
     composer.note(&table.note);
@@ -62,9 +62,9 @@ pub(super) fn add(composer: &mut Composer, table: &Table, most: Most) {
 }
 
 /// Where everything of a table goes.
-struct Layout<'a> {
+struct TableLayout<'a> {
     faces: &'a Faces,
-    set: Type,
+    set: FontStyle,
     widths: Vec<f32>,
     numbers: Vec<bool>,
     names: Vec<bool>,
@@ -73,8 +73,13 @@ struct Layout<'a> {
     cell_lines: usize,
 }
 
-impl<'a> Layout<'a> {
-    fn new(table: &Table, rows: &[Vec<Cell>], cell_lines: usize, faces: &'a Faces) -> Layout<'a> {
+impl<'a> TableLayout<'a> {
+    fn new(
+        table: &ReportTable,
+        rows: &[Vec<ReportCell>],
+        cell_lines: usize,
+        faces: &'a Faces,
+    ) -> TableLayout<'a> {
         let numbers: Vec<bool> = table.columns.iter().map(|column| column.is_number).collect();
         let names = table.columns.iter().map(|column| column.is_name).collect();
         let last = numbers.len().saturating_sub(1);
@@ -93,7 +98,7 @@ impl<'a> Layout<'a> {
             widths.map(wanted).sum::<f32>() <= available(*size)
         };
         let size = SIZES.into_iter().find(fits).unwrap_or(SIZES[SIZES.len() - 1]);
-        let set = Type::of(size);
+        let set = FontStyle::of(size);
         let widths = shared(&natural(size), &numbers, available(size));
         let head = head_set(set);
         let heads: Vec<Vec<String>> = (table.columns.iter().zip(&widths))
@@ -101,12 +106,12 @@ impl<'a> Layout<'a> {
             .collect();
         let lines = heads.iter().map(Vec::len).max().unwrap_or_default();
         let head_height = lines as f32 * head.leading() + 2.0 * PADDING;
-        Layout { faces, set, widths, numbers, names, heads, head_height, cell_lines }
+        TableLayout { faces, set, widths, numbers, names, heads, head_height, cell_lines }
     }
 
     /// What must stand together below the heading: a small table as a whole, of a large one
     /// the first rows.
-    fn together(&self, rows: &[Vec<Cell>]) -> f32 {
+    fn together(&self, rows: &[Vec<ReportCell>]) -> f32 {
         let mut heights = rows.iter().map(|row| self.row(row).1);
         let start = self.head_height + heights.by_ref().take(3).sum::<f32>();
         let mut whole = start;
@@ -120,7 +125,7 @@ impl<'a> Layout<'a> {
     }
 
     /// The lines of a row's cells, and the row's height.
-    fn row(&self, row: &[Cell]) -> (Vec<Vec<String>>, f32) {
+    fn row(&self, row: &[ReportCell]) -> (Vec<Vec<String>>, f32) {
         let last = self.widths.len().saturating_sub(1);
         let cells: Vec<Vec<String>> = (row.iter().zip(&self.widths).enumerate())
             .map(|(place, (cell, width))| {
@@ -161,7 +166,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Cells beside each other: the top of each and its lines.
-    fn draw_cells(&self, composer: &mut Composer, cells: Vec<(f32, Vec<String>)>, set: Type) {
+    fn draw_cells(&self, composer: &mut Composer, cells: Vec<(f32, Vec<String>)>, set: FontStyle) {
         let mut x = LEFT;
         for ((top, lines), (width, is_number)) in
             cells.into_iter().zip(self.widths.iter().zip(&self.numbers))
@@ -175,13 +180,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-fn head_set(set: Type) -> Type {
-    Type::of(set.size * 0.94).bold().inked(Ink::GREY)
+fn head_set(set: FontStyle) -> FontStyle {
+    FontStyle::of(set.size * 0.94).bold().inked(Ink::GREY)
 }
 
 /// How wide each column would like to be, for a size of 1: its widest cell, and the longest word of its head.
-fn natural_widths(table: &Table, rows: &[Vec<Cell>], faces: &Faces) -> Vec<f32> {
-    let set = Type::of(1.0);
+fn natural_widths(table: &ReportTable, rows: &[Vec<ReportCell>], faces: &Faces) -> Vec<f32> {
+    let set = FontStyle::of(1.0);
     let columns = table.columns.iter().enumerate().map(|(place, column)| {
         let words = column.label.split_whitespace();
         let head = words.map(|word| faces.width_up_to(&shown(word), head_set(set), WIDTH));
@@ -231,11 +236,11 @@ fn level(natural: &[f32], available: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::{Item, Sheet};
+    use super::super::page::{PageItem, Sheet};
     use super::*;
-    use crate::report::document::Column;
+    use crate::report::document::ReportColumn;
 
-    const MOST: Most = Most { rows: 60, lines: 3 };
+    const MOST: TableExtent = TableExtent { rows: 60, lines: 3 };
 
     #[test]
     fn what_is_left_over_goes_to_all_columns_alike() {
@@ -259,11 +264,14 @@ mod tests {
         assert_eq!(level(&[], 110.0), f32::INFINITY);
     }
 
-    fn long_table(rows: usize) -> Table {
-        let column =
-            |label: &str, is_number| Column { label: label.to_owned(), is_number, is_name: false };
-        let cell = |text: String| Cell { text, number: None };
-        Table {
+    fn long_table(rows: usize) -> ReportTable {
+        let column = |label: &str, is_number| ReportColumn {
+            label: label.to_owned(),
+            is_number,
+            is_name: false,
+        };
+        let cell = |text: String| ReportCell { text, number: None };
+        ReportTable {
             name: "processes".to_owned(),
             title: "Processes".to_owned(),
             note: String::new(),
@@ -280,7 +288,7 @@ mod tests {
         let items = sheet.items.iter();
         items
             .filter_map(
-                |item| if let Item::Text { line, .. } = item { Some(&**line) } else { None },
+                |item| if let PageItem::Text { line, .. } = item { Some(&**line) } else { None },
             )
             .collect()
     }
@@ -294,8 +302,8 @@ mod tests {
         for sheet in &composer.sheets {
             assert!(lines(sheet).contains(&"Name"));
             let feet = sheet.items.iter().map(|item| match item {
-                Item::Text { y, .. } => *y,
-                Item::Block { area, .. } => area.y,
+                PageItem::Text { y, .. } => *y,
+                PageItem::Block { area, .. } => area.y,
                 _ => 0.0,
             });
             assert!(feet.fold(0.0, f32::max) <= BOTTOM + 1.0);
@@ -309,10 +317,10 @@ mod tests {
     fn a_table_of_nothing_says_so() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        add(&mut composer, &Table { columns: Vec::new(), ..long_table(0) }, MOST);
+        add(&mut composer, &ReportTable { columns: Vec::new(), ..long_table(0) }, MOST);
         assert_eq!(lines(&composer.sheets[0]), ["Processes", "None."]);
-        let rows = vec![Vec::new(), vec![Cell { text: "x".into(), number: None }]];
-        add(&mut composer, &Table { rows, ..long_table(0) }, MOST);
+        let rows = vec![Vec::new(), vec![ReportCell { text: "x".into(), number: None }]];
+        add(&mut composer, &ReportTable { rows, ..long_table(0) }, MOST);
         assert!(lines(&composer.sheets[0]).contains(&"x"), "short rows are no harm");
     }
 }

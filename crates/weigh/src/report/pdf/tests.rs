@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use resvg::usvg;
 
-use super::page::{Area, Composer, HEADING, Item, LEFT};
+use super::page::{Area, Composer, HEADING, LEFT, PageItem};
 use super::specimen::{bare, hostile, rich, rich_and_hostile, table};
 use super::text::Faces;
 use super::{paint, pdf};
@@ -151,11 +151,13 @@ fn nothing_reaches_over_the_margins() {
         super::compose(&mut composer, &document);
         for item in composer.sheets.iter().flat_map(|sheet| &sheet.items) {
             let (left, right, foot) = match item {
-                Item::Text { x, y, set, line } => (*x, x + faces.width(line, *set), *y),
-                Item::Block { area, .. } | Item::Frame { area, .. } => {
+                PageItem::Text { x, y, set, line } => (*x, x + faces.width(line, *set), *y),
+                PageItem::Block { area, .. } | PageItem::Frame { area, .. } => {
                     (area.x, area.x + area.width, area.y)
                 }
-                Item::Picture { area, .. } => (area.x, area.x + area.width, area.y + area.height),
+                PageItem::Picture { area, .. } => {
+                    (area.x, area.x + area.width, area.y + area.height)
+                }
             };
             assert!(left >= LEFT && right <= LEFT + super::WIDTH + 0.1, "{left} to {right}");
             assert!(foot <= super::page::BOTTOM + 1.0, "{foot}");
@@ -174,10 +176,9 @@ fn no_page_ends_with_a_heading_and_none_begins_with_what_was_left_over() {
             super::compose(&mut composer, &document);
             for sheet in &composer.sheets {
                 let is_heading =
-                    |item: &Item| matches!(item, Item::Text { set, .. } if *set == HEADING);
+                    |item: &PageItem| matches!(item, PageItem::Text { set, .. } if *set == HEADING);
                 assert!(!sheet.items.last().is_some_and(is_heading), "shifted by {shift}");
-                let is_left_over =
-                    |item: &Item| matches!(item, Item::Text { line, .. } if line == "and 10 more");
+                let is_left_over = |item: &PageItem| matches!(item, PageItem::Text { line, .. } if line == "and 10 more");
                 assert!(!sheet.items.first().is_some_and(is_left_over), "shifted by {shift}");
             }
         }
@@ -212,7 +213,7 @@ fn drawings_stay_vectors_and_their_words_text() {
     let drawing = Box::new(usvg::Tree::from_str(DRAWING, &options).unwrap());
     let mut composer = Composer::new(&faces);
     let area = Area { x: LEFT, y: 100.0, width: 400.0, height: 200.0 };
-    composer.sheet().items.push(Item::Picture { area, drawing });
+    composer.sheet().items.push(PageItem::Picture { area, drawing });
     let mut file = krilla::Document::new_with(krilla::SerializeSettings {
         compress_content_streams: false,
         ..krilla::SerializeSettings::default()
@@ -236,7 +237,7 @@ fn drawings_stay_vectors_and_their_words_text() {
 #[test]
 fn words_of_any_kind_do_not_stop_the_fonts() {
     let faces = Faces::new().unwrap();
-    let set = super::Type::of(9.0);
+    let set = super::FontStyle::of(9.0);
     let words = hostile();
     assert!(faces.width(&faces.cut(&words, set, 100.0), set) <= 100.1);
     let lines = faces.wrap(&words, set, 100.0, 5);

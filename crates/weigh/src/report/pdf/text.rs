@@ -11,7 +11,7 @@ use std::ops::Range;
 use krilla::text::{Font, GlyphId, KrillaGlyph};
 
 use super::Error;
-use super::style::Type;
+use super::style::FontStyle;
 use crate::text::{printable, shortened_inside};
 
 /// What stands for what has no glyph.
@@ -50,7 +50,7 @@ impl Face {
 }
 
 /// Part of a line whose glyphs are drawn in one go.
-pub(super) struct Run {
+pub(super) struct GlyphRun {
     /// Its glyphs, from left to right.
     pub glyphs: Vec<KrillaGlyph>,
     /// Where it begins, from the start of the line.
@@ -70,26 +70,26 @@ impl Faces {
         Ok(Faces { regular: Face::new(regular)?, bold: Face::new(bold)? })
     }
 
-    fn face(&self, set: Type) -> &Face {
+    fn face(&self, set: FontStyle) -> &Face {
         if set.bold { &self.bold } else { &self.regular }
     }
 
     /// The font of a text.
-    pub(super) fn font(&self, set: Type) -> Font {
+    pub(super) fn font(&self, set: FontStyle) -> Font {
         self.face(set).font.clone()
     }
 
-    fn advance(&self, character: char, set: Type) -> f32 {
+    fn advance(&self, character: char, set: FontStyle) -> f32 {
         self.face(set).glyph(character).1 * set.size
     }
 
     /// How wide a text is.
-    pub(super) fn width(&self, text: &str, set: Type) -> f32 {
+    pub(super) fn width(&self, text: &str, set: FontStyle) -> f32 {
         text.chars().map(|character| self.advance(character, set)).sum()
     }
 
     /// How wide a text is, or `most` when it is wider: somebody else's text may be very long.
-    pub(super) fn width_up_to(&self, text: &str, set: Type, most: f32) -> f32 {
+    pub(super) fn width_up_to(&self, text: &str, set: FontStyle, most: f32) -> f32 {
         let mut width = 0.0;
         for character in text.chars() {
             width += self.advance(character, set);
@@ -101,7 +101,7 @@ impl Faces {
     }
 
     /// A line's glyphs.
-    pub(super) fn runs(&self, line: &str, set: Type) -> Vec<Run> {
+    pub(super) fn runs(&self, line: &str, set: FontStyle) -> Vec<GlyphRun> {
         let face = self.face(set);
         let mut x = 0.0;
         let mut runs = Vec::new();
@@ -121,14 +121,14 @@ impl Faces {
             if turned {
                 glyphs.reverse();
             }
-            runs.push(Run { glyphs, x });
+            runs.push(GlyphRun { glyphs, x });
             x += width;
         }
         runs
     }
 
     /// A text in one line no wider than `width`, with an ellipsis where it was cut.
-    pub(super) fn cut(&self, text: &str, set: Type, width: f32) -> String {
+    pub(super) fn cut(&self, text: &str, set: FontStyle, width: f32) -> String {
         let text = shown(text);
         // Widths are sums of floats: a column that was made for a text must hold it.
         let fitting = self.fitting(&text, set, width + 0.01);
@@ -139,7 +139,7 @@ impl Faces {
     }
 
     /// The same, cut inside, so that its end stays.
-    pub(super) fn cut_inside(&self, text: &str, set: Type, width: f32) -> String {
+    pub(super) fn cut_inside(&self, text: &str, set: FontStyle, width: f32) -> String {
         let text = shown(text);
         let letters = text.chars().count();
         let cuts = (1..=letters).rev().map(|most| shortened_inside(&text, most));
@@ -148,7 +148,7 @@ impl Faces {
     }
 
     /// The beginning of a text and an ellipsis, whether it would have fitted or not.
-    fn cut_short(&self, text: &str, set: Type, width: f32) -> String {
+    fn cut_short(&self, text: &str, set: FontStyle, width: f32) -> String {
         let room = width - self.advance(ELLIPSIS, set);
         let mut cut = text[..self.fitting(text, set, room)].trim_end().to_owned();
         cut.push(ELLIPSIS);
@@ -156,7 +156,7 @@ impl Faces {
     }
 
     /// How many bytes of a text fit into a width.
-    fn fitting(&self, text: &str, set: Type, width: f32) -> usize {
+    fn fitting(&self, text: &str, set: FontStyle, width: f32) -> usize {
         let mut used = 0.0;
         let too_much = text.char_indices().find(|(_, character)| {
             used += self.advance(*character, set);
@@ -167,7 +167,7 @@ impl Faces {
 
     /// A text in at most `most` lines no wider than `width`, broken between words, and within
     /// a word that is wider than a line. The last line has an ellipsis when there was more.
-    pub(super) fn wrap(&self, text: &str, set: Type, width: f32, most: usize) -> Vec<String> {
+    pub(super) fn wrap(&self, text: &str, set: FontStyle, width: f32, most: usize) -> Vec<String> {
         let text = shown(text);
         let mut rest = text.trim();
         let mut lines = Vec::new();
@@ -184,7 +184,7 @@ impl Faces {
     }
 
     /// Where the first line of a text ends.
-    fn line_end(&self, text: &str, set: Type, width: f32) -> usize {
+    fn line_end(&self, text: &str, set: FontStyle, width: f32) -> usize {
         let fitting = self.fitting(text, set, width);
         if fitting == text.len() || text[fitting..].starts_with(' ') {
             return fitting;
@@ -231,7 +231,7 @@ fn directions(line: &str) -> Vec<(Range<usize>, bool)> {
 mod tests {
     use super::*;
 
-    const SET: Type = Type::of(10.0);
+    const SET: FontStyle = FontStyle::of(10.0);
 
     #[test]
     fn widths_are_those_of_the_glyphs() {
@@ -283,7 +283,7 @@ mod tests {
         let line = "a שלום עולם b";
         let runs = faces.runs(line, SET);
         assert_eq!(runs.len(), 3);
-        let first = |run: &Run| {
+        let first = |run: &GlyphRun| {
             let range = krilla::text::Glyph::text_range(&run.glyphs[0]);
             line[range].to_owned()
         };

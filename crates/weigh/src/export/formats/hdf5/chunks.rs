@@ -21,24 +21,24 @@ const CHUNKS: u8 = 1;
 #[derive(Default)]
 pub(super) struct ChunkIndex {
     /// The last node of each level; leaves first.
-    levels: Vec<Node>,
+    levels: Vec<BtreeNode>,
 }
 
-struct Node {
+struct BtreeNode {
     address: u64,
     left: u64,
-    children: Vec<Child>,
+    children: Vec<BtreeChild>,
 }
 
 #[derive(Clone, Copy)]
-struct Child {
-    key: Key,
+struct BtreeChild {
+    key: ChunkKey,
     address: u64,
 }
 
 /// The first chunk below a child.
 #[derive(Clone, Copy)]
-struct Key {
+struct ChunkKey {
     stored_size: u32,
     first_row: u64,
 }
@@ -52,12 +52,12 @@ impl ChunkIndex {
         address: u64,
         stored_size: u32,
     ) -> io::Result<()> {
-        self.add_at(space, 0, Child { key: Key { stored_size, first_row }, address })
+        self.add_at(space, 0, BtreeChild { key: ChunkKey { stored_size, first_row }, address })
     }
 
     /// Writes the nodes that are open; the address of the root, for chunks up to this row.
     pub(super) fn finish(mut self, space: &mut Space, end_row: u64) -> io::Result<u64> {
-        let end = Key { stored_size: 0, first_row: end_row };
+        let end = ChunkKey { stored_size: 0, first_row: end_row };
         let mut root = NOWHERE;
         let mut level = 0;
         while level < self.levels.len() {
@@ -66,7 +66,7 @@ impl ChunkIndex {
             level += 1;
             // The top has no parent; the rest belongs to one, which may get full by it.
             if level < self.levels.len() {
-                self.add_at(space, level, Child { key: first, address })?;
+                self.add_at(space, level, BtreeChild { key: first, address })?;
             }
         }
         Ok(root)
@@ -78,27 +78,27 @@ impl ChunkIndex {
         self.levels.len()
     }
 
-    fn add_at(&mut self, space: &mut Space, level: usize, child: Child) -> io::Result<()> {
+    fn add_at(&mut self, space: &mut Space, level: usize, child: BtreeChild) -> io::Result<()> {
         if level == self.levels.len() {
-            self.levels.push(Node::new(space, NOWHERE));
+            self.levels.push(BtreeNode::new(space, NOWHERE));
         }
         let node = &mut self.levels[level];
         if node.children.len() == FANOUT {
-            let next = Node::new(space, node.address);
+            let next = BtreeNode::new(space, node.address);
             let right = next.address;
             let full = replace(node, next);
             let (key, address) = full.write(space, level, right, child.key)?;
-            self.add_at(space, level + 1, Child { key, address })?;
+            self.add_at(space, level + 1, BtreeChild { key, address })?;
         }
         self.levels[level].children.push(child);
         Ok(())
     }
 }
 
-impl Node {
-    fn new(space: &mut Space, left: u64) -> Node {
+impl BtreeNode {
+    fn new(space: &mut Space, left: u64) -> BtreeNode {
         let address = space.reserve(NODE_SIZE);
-        Node { address, left, children: Vec::with_capacity(FANOUT) }
+        BtreeNode { address, left, children: Vec::with_capacity(FANOUT) }
     }
 
     /// Writes the node; its first key and its address, for its parent.
@@ -107,8 +107,8 @@ impl Node {
         space: &mut Space,
         level: usize,
         right: u64,
-        end: Key,
-    ) -> io::Result<(Key, u64)> {
+        end: ChunkKey,
+    ) -> io::Result<(ChunkKey, u64)> {
         let mut bytes = Vec::with_capacity(NODE_SIZE);
         bytes.extend_from_slice(b"TREE");
         bytes.extend_from_slice(&[CHUNKS, level as u8]);
@@ -127,7 +127,7 @@ impl Node {
     }
 }
 
-impl Key {
+impl ChunkKey {
     fn write(self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.stored_size.to_le_bytes());
         // No filter was left out.

@@ -5,10 +5,10 @@ use arrow_schema::{DataType, Schema};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::super::super::Cause;
-use super::super::super::column::Column;
+use super::super::super::column::ArrowColumn;
 use super::chunks::ChunkIndex;
-use super::header::{ObjectHeader, Text};
-use super::slot::{Slot, slots};
+use super::header::{AttributeText, ObjectHeader};
+use super::slot::{ColumnSlot, slots};
 use super::space::Space;
 
 /// Bytes of a chunk before it is deflated. Readers keep whole chunks in a cache of 1 MiB.
@@ -27,7 +27,7 @@ const FILTERS: u16 = 0x0b;
 
 /// A dataset that rows are added to.
 pub(super) struct Dataset {
-    slots: Vec<Slot>,
+    slots: Vec<ColumnSlot>,
     row_size: usize,
     chunk_rows: usize,
     /// The chunk that is filled, shuffled already: all first bytes of its rows, all second ones…
@@ -69,7 +69,7 @@ impl Dataset {
 
     /// Adds rows.
     pub(super) fn append(&mut self, space: &mut Space, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         if columns.len() != self.slots.len() {
             return Err("rows with other columns than their table".into());
         }
@@ -107,9 +107,9 @@ impl Dataset {
         header.message(FILL_VALUE, &[2, 3, 0, 1, 0, 0, 0, 0])?;
         header.message(FILTERS, &self.filters())?;
         header.message(LAYOUT, &self.layout(index))?;
-        header.attribute("CLASS", Text("TABLE"))?;
-        header.attribute("VERSION", Text("2.7"))?;
-        header.attribute("TITLE", Text(name))?;
+        header.attribute("CLASS", AttributeText("TABLE"))?;
+        header.attribute("VERSION", AttributeText("2.7"))?;
+        header.attribute("TITLE", AttributeText(name))?;
         header.attribute("NROWS", i64::try_from(self.rows)?)?;
         describe(&mut header, schema)?;
         Ok(space.append(&header.bytes()?)?)
@@ -194,21 +194,24 @@ fn dataspace(rows: u64) -> Vec<u8> {
 /// What PyTables wants to know of the columns, and what a reader does.
 fn describe(header: &mut ObjectHeader, schema: &Schema) -> Result<(), Cause> {
     for (place, field) in schema.fields().iter().enumerate() {
-        header.attribute(&format!("FIELD_{place}_NAME"), Text(field.name()))?;
+        header.attribute(&format!("FIELD_{place}_NAME"), AttributeText(field.name()))?;
     }
-    header.attribute("time_unit", Text(TIME_UNIT))?;
-    header.attribute("missing_values", Text("NaN; of a text: empty; of a time: -2**63 (NaT)"))?;
+    header.attribute("time_unit", AttributeText(TIME_UNIT))?;
+    header.attribute(
+        "missing_values",
+        AttributeText("NaN; of a text: empty; of a time: -2**63 (NaT)"),
+    )?;
     for (place, field) in schema.fields().iter().enumerate() {
         let notes = NOTES.iter().filter_map(|note| Some((*note, field.metadata().get(*note)?)));
         for (note, text) in notes.filter(|(_, text)| !text.is_empty()) {
             // FIELD_n_NAME is taken: it is the column's.
             let note = if note == "name" { "METRIC" } else { note };
             let attribute = format!("FIELD_{place}_{}", note.to_uppercase());
-            header.attribute(&attribute, Text(text))?;
+            header.attribute(&attribute, AttributeText(text))?;
         }
         let is_time = matches!(field.data_type(), DataType::Timestamp(_, _));
         if is_time && !field.metadata().contains_key("unit") {
-            header.attribute(&format!("FIELD_{place}_UNIT"), Text(TIME_UNIT))?;
+            header.attribute(&format!("FIELD_{place}_UNIT"), AttributeText(TIME_UNIT))?;
         }
     }
     Ok(())

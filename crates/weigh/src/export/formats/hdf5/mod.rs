@@ -49,14 +49,14 @@ use root::Link;
 use space::Space;
 
 /// Tables as datasets of one HDF5 file.
-pub(super) struct Hdf5 {
+pub(super) struct Hdf5Sink {
     space: Space,
     links: Vec<Link>,
-    open: Option<Open>,
+    open: Option<OpenTable>,
 }
 
 /// The table that was begun last.
-struct Open {
+struct OpenTable {
     name: String,
     schema: SchemaRef,
     /// Rows that wait for the width of their texts.
@@ -64,12 +64,12 @@ struct Open {
     dataset: Option<Dataset>,
 }
 
-impl Hdf5 {
+impl Hdf5Sink {
     /// Into this file, which is empty and can be written anywhere.
-    pub(super) fn create(file: File) -> Result<Hdf5, Cause> {
+    pub(super) fn create(file: File) -> Result<Hdf5Sink, Cause> {
         let mut space = Space::new(file);
         space.reserve(root::SUPERBLOCK_SIZE);
-        Ok(Hdf5 { space, links: Vec::new(), open: None })
+        Ok(Hdf5Sink { space, links: Vec::new(), open: None })
     }
 
     fn end_table(&mut self) -> Result<(), Cause> {
@@ -84,7 +84,7 @@ impl Hdf5 {
     }
 }
 
-impl Open {
+impl OpenTable {
     /// The dataset, now that the widths of its columns are known, with the rows that waited.
     fn dataset(&mut self, space: &mut Space) -> Result<Dataset, Cause> {
         let whole = self.waits_for_texts();
@@ -100,7 +100,7 @@ impl Open {
     }
 }
 
-impl Sink for Hdf5 {
+impl Sink for Hdf5Sink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         self.end_table()?;
         if table.is_empty() || table == "." || table.contains(['/', '\0']) {
@@ -110,7 +110,7 @@ impl Sink for Hdf5 {
             return Err(format!("the table {table} is there twice").into());
         }
         let (name, schema) = (table.to_owned(), SchemaRef::clone(schema));
-        self.open = Some(Open { name, schema, held: Vec::new(), dataset: None });
+        self.open = Some(OpenTable { name, schema, held: Vec::new(), dataset: None });
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::super::super::Cause;
-use super::header::{ObjectHeader, Text};
+use super::header::{AttributeText, ObjectHeader};
 use super::space::{NOWHERE, Space};
 
 /// The size of what the file begins with.
@@ -30,10 +30,10 @@ pub(super) fn write(space: &mut Space, mut links: Vec<Link>) -> Result<(), Cause
 
     let mut header = ObjectHeader::default();
     header.message(SYMBOL_TABLE, &[tree.to_le_bytes(), heap.to_le_bytes()].concat())?;
-    header.attribute("CLASS", Text("GROUP"))?;
-    header.attribute("PYTABLES_FORMAT_VERSION", Text("2.1"))?;
-    header.attribute("TITLE", Text("weigh"))?;
-    header.attribute("VERSION", Text("1.0"))?;
+    header.attribute("CLASS", AttributeText("GROUP"))?;
+    header.attribute("PYTABLES_FORMAT_VERSION", AttributeText("2.1"))?;
+    header.attribute("TITLE", AttributeText("weigh"))?;
+    header.attribute("VERSION", AttributeText("1.0"))?;
     let root = space.append(&header.bytes()?)?;
 
     let superblock = superblock(leaf_k, space.end(), root);

@@ -18,7 +18,7 @@ use super::chunks::ChunkIndex;
 use super::space::Space;
 use super::*;
 use crate::export::column::{time_type, word_type};
-use reader::{Table, chunks, tables};
+use reader::{Hdf5Table, chunks, tables};
 
 fn processes() -> SchemaRef {
     let unit = HashMap::from([("unit".to_owned(), "bytes".to_owned())]);
@@ -68,9 +68,9 @@ fn words(list: &[&str]) -> RecordBatch {
 }
 
 /// The tables of a file that these batches were written into, each a table of its own.
-fn written(batches: &[(&str, &[RecordBatch])]) -> Result<HashMap<String, Table>, Cause> {
+fn written(batches: &[(&str, &[RecordBatch])]) -> Result<HashMap<String, Hdf5Table>, Cause> {
     let file = tempfile::tempfile()?;
-    let mut sink = Box::new(Hdf5::create(file.try_clone()?)?);
+    let mut sink = Box::new(Hdf5Sink::create(file.try_clone()?)?);
     for (name, batches) in batches {
         sink.begin(name, batches[0].schema_ref())?;
         batches.iter().try_for_each(|batch| sink.rows(batch))?;

@@ -22,7 +22,7 @@ use arrow_schema::SchemaRef;
 use self::compress::Chunks;
 use self::stripe::{Encoded, StripeColumn};
 use self::tail::{Count, MAGIC, Stripe};
-use super::super::column::Column;
+use super::super::column::ArrowColumn;
 use super::super::{Cause, Sink};
 
 /// A stripe is full at either of these: it is what has to be held, here and by a reader.
@@ -32,7 +32,7 @@ const STRIPE_BYTES: usize = 16 * 1024 * 1024;
 const STEP: usize = 16 * 1024;
 
 /// One table as ORC.
-pub(super) struct Orc<W> {
+pub(super) struct OrcSink<W> {
     out: W,
     chunks: Chunks,
     columns: Vec<StripeColumn>,
@@ -43,10 +43,10 @@ pub(super) struct Orc<W> {
     written: u64,
 }
 
-impl<W: Write> Orc<W> {
+impl<W: Write> OrcSink<W> {
     /// Into this file.
-    pub(super) fn new(out: W) -> Orc<W> {
-        Orc {
+    pub(super) fn new(out: W) -> OrcSink<W> {
+        OrcSink {
             out,
             chunks: Chunks::default(),
             columns: Vec::new(),
@@ -88,7 +88,7 @@ impl<W: Write> Orc<W> {
     }
 }
 
-impl<W: Write> Sink for Orc<W> {
+impl<W: Write> Sink for OrcSink<W> {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         if self.written > 0 {
             return Err(format!("an ORC file holds one table, there is no room for {table}").into());
@@ -96,7 +96,7 @@ impl<W: Write> Sink for Orc<W> {
         for field in schema.fields() {
             let none = new_empty_array(field.data_type());
             let unknown = || format!("column {} has an unknown type", field.name());
-            let like = Column::of(&none).ok_or_else(unknown)?;
+            let like = ArrowColumn::of(&none).ok_or_else(unknown)?;
             self.columns.push(StripeColumn::new(field.name(), &like));
         }
         self.write(MAGIC.as_bytes())
@@ -110,7 +110,7 @@ impl<W: Write> Sink for Orc<W> {
         while first < batch.num_rows() {
             let count = STEP.min(batch.num_rows() - first);
             let part = batch.slice(first, count);
-            for (column, cells) in self.columns.iter_mut().zip(Column::all(&part)?) {
+            for (column, cells) in self.columns.iter_mut().zip(ArrowColumn::all(&part)?) {
                 column.append(&cells)?;
             }
             first += count;

@@ -8,9 +8,9 @@ const LENGTH_FIRST: u64 = 2;
 
 /// A message as it is in the file.
 #[derive(Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(super) struct ProtobufMessage(Vec<u8>);
 
-impl Message {
+impl ProtobufMessage {
     /// A whole number, an enumeration or a truth.
     pub(super) fn number(&mut self, field: u64, value: u64) {
         varint(&mut self.0, field << 3 | VARINT);
@@ -23,7 +23,7 @@ impl Message {
     }
 
     /// A message in this one.
-    pub(super) fn message(&mut self, field: u64, value: &Message) {
+    pub(super) fn message(&mut self, field: u64, value: &ProtobufMessage) {
         self.bytes(field, &value.0);
     }
 
@@ -69,10 +69,10 @@ pub(super) mod tests {
 
     #[test]
     fn a_message_is_as_the_protobuf_guide_has_it() {
-        let mut inner = Message::default();
+        let mut inner = ProtobufMessage::default();
         inner.number(1, 150);
         assert_eq!(inner.as_bytes(), [0x08, 0x96, 0x01]);
-        let mut outer = Message::default();
+        let mut outer = ProtobufMessage::default();
         outer.text(2, "testing");
         outer.message(3, &inner);
         outer.packed(6, [3, 270, 86942]);
@@ -82,7 +82,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_field_above_fifteen_takes_more_than_one_byte() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.text(8000, "ORC");
         assert_eq!(message.as_bytes(), b"\x82\xf4\x03\x03ORC");
     }

@@ -3,7 +3,7 @@
 //! Field numbers and codes are those of `orc_proto.proto` of Apache ORC.
 
 use super::compress::BLOCK;
-use super::protobuf::Message;
+use super::protobuf::ProtobufMessage;
 use super::stripe::{Encoded, StripeColumn};
 
 /// The first bytes of every ORC file, and again in its postscript.
@@ -20,7 +20,7 @@ const WRITER_UNKNOWN: u64 = i32::MAX as u64;
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum OrcType {
     /// 64 bits with a sign.
     Long = 4,
     /// 64 bits, IEEE 754.
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 
 /// What a stream is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Stream {
+pub(super) enum OrcStream {
     /// Which rows hold a value.
     Present = 0,
     /// The values, or what is most of them.
@@ -85,10 +85,13 @@ pub(super) struct Stripe {
 }
 
 /// What ends a stripe: its streams, each with its column, kind and length in the file.
-pub(super) fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded]) -> Message {
-    let mut footer = Message::default();
+pub(super) fn stripe_footer(
+    streams: &[(usize, OrcStream, u64)],
+    columns: &[Encoded],
+) -> ProtobufMessage {
+    let mut footer = ProtobufMessage::default();
     for (column, stream, length) in streams {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.number(1, *stream as u64);
         message.number(2, *column as u64 + 1);
         message.number(3, *length);
@@ -102,10 +105,10 @@ pub(super) fn stripe_footer(streams: &[(usize, Stream, u64)], columns: &[Encoded
 }
 
 /// The statistics of each stripe.
-pub(super) fn metadata(stripes: &[Stripe]) -> Message {
-    let mut metadata = Message::default();
+pub(super) fn metadata(stripes: &[Stripe]) -> ProtobufMessage {
+    let mut metadata = ProtobufMessage::default();
     for stripe in stripes {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         statistics(&mut message, 1, stripe.rows, &stripe.counts);
         metadata.message(1, &message);
     }
@@ -113,12 +116,16 @@ pub(super) fn metadata(stripes: &[Stripe]) -> Message {
 }
 
 /// The table's columns, stripes and statistics.
-pub(super) fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_length: u64) -> Message {
-    let mut footer = Message::default();
+pub(super) fn footer(
+    columns: &[StripeColumn],
+    stripes: &[Stripe],
+    content_length: u64,
+) -> ProtobufMessage {
+    let mut footer = ProtobufMessage::default();
     footer.number(1, MAGIC.len() as u64);
     footer.number(2, content_length);
     for stripe in stripes {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.number(1, stripe.offset);
         message.number(2, 0);
         message.number(3, stripe.data_length);
@@ -126,13 +133,13 @@ pub(super) fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_lengt
         message.number(5, stripe.rows);
         footer.message(3, &message);
     }
-    let mut table = Message::default();
+    let mut table = ProtobufMessage::default();
     table.number(1, STRUCT);
     table.packed(2, 1..=columns.len() as u64);
     columns.iter().for_each(|column| table.text(3, column.name()));
     footer.message(4, &table);
     for column in columns {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.number(1, column.kind() as u64);
         footer.message(4, &message);
     }
@@ -153,8 +160,8 @@ pub(super) fn footer(columns: &[StripeColumn], stripes: &[Stripe], content_lengt
 }
 
 /// What a reader reads first: how to read the rest. It is never compressed.
-pub(super) fn postscript(footer_length: u64, metadata_length: u64) -> Message {
-    let mut postscript = Message::default();
+pub(super) fn postscript(footer_length: u64, metadata_length: u64) -> ProtobufMessage {
+    let mut postscript = ProtobufMessage::default();
     postscript.number(1, footer_length);
     postscript.number(2, ZSTD);
     postscript.number(3, BLOCK as u64);
@@ -165,8 +172,8 @@ pub(super) fn postscript(footer_length: u64, metadata_length: u64) -> Message {
     postscript
 }
 
-fn encoding(encoding: Encoding) -> Message {
-    let mut message = Message::default();
+fn encoding(encoding: Encoding) -> ProtobufMessage {
+    let mut message = ProtobufMessage::default();
     match encoding {
         Encoding::Direct => message.number(1, 0),
         Encoding::DirectV2 => message.number(1, 2),
@@ -179,10 +186,10 @@ fn encoding(encoding: Encoding) -> Message {
 }
 
 /// The counts of the table itself, which no row lacks, and of its columns.
-fn statistics(into: &mut Message, field: u64, rows: u64, counts: &[Count]) {
+fn statistics(into: &mut ProtobufMessage, field: u64, rows: u64, counts: &[Count]) {
     let table = Count { values: rows, has_null: false };
     for count in std::iter::once(&table).chain(counts) {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.number(1, count.values);
         message.number(10, u64::from(count.has_null));
         into.message(field, &message);

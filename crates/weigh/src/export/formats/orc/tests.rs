@@ -18,7 +18,7 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 /// A file of these batches.
 fn file(batches: &[RecordBatch]) -> Result<Vec<u8>, Cause> {
     let mut out = Vec::new();
-    let mut orc = Box::new(Orc::new(&mut out));
+    let mut orc = Box::new(OrcSink::new(&mut out));
     orc.begin("process", &batches[0].schema())?;
     for batch in batches {
         orc.rows(batch)?;
@@ -115,7 +115,7 @@ fn a_stripe_ends_when_it_is_large_and_no_row_is_lost() {
     let noise: ArrayRef = Arc::new(Int64Array::from_iter_values(noise));
     let names = (0..24).map(|place| format!("column{place}")).collect::<Vec<_>>();
     let batch = table(names.iter().map(|name| (name.as_str(), noise.clone())).collect());
-    let mut orc = Orc::new(Vec::new());
+    let mut orc = OrcSink::new(Vec::new());
     orc.begin("process", &batch.schema()).unwrap();
     for _ in 0..6 {
         orc.rows(&batch).unwrap();
@@ -151,7 +151,7 @@ fn a_column_of_an_unknown_type_is_an_error_that_names_it() {
 fn a_file_takes_one_table_and_batches_of_its_columns_only() {
     let batch = table(vec![("pid", Arc::new(UInt32Array::from(vec![1])))]);
     let other = table(vec![("pid", Arc::new(Float64Array::from(vec![1.0])))]);
-    let mut orc = Orc::new(Vec::new());
+    let mut orc = OrcSink::new(Vec::new());
     orc.begin("process", &batch.schema()).unwrap();
     assert!(orc.begin("node", &batch.schema()).unwrap_err().to_string().contains("node"));
     assert!(orc.rows(&other).unwrap_err().to_string().contains("pid"));

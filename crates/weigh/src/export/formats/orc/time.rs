@@ -10,7 +10,7 @@ const EPOCH: i64 = 1_420_070_400;
 
 /// A moment in the numbers of its two streams.
 #[derive(Debug, PartialEq)]
-pub(super) struct Parts {
+pub(super) struct TimestampParts {
     /// Seconds since 2015.
     pub seconds: i64,
     /// Nanoseconds and, in the lowest three bits, one less than how many zeros they lost.
@@ -18,7 +18,7 @@ pub(super) struct Parts {
 }
 
 /// The parts of a moment given in nanoseconds since 1970, if ORC has a place for it.
-pub(super) fn parts(moment: i64) -> Option<Parts> {
+pub(super) fn parts(moment: i64) -> Option<TimestampParts> {
     let nanoseconds = moment.rem_euclid(NANOSECONDS);
     let mut seconds = moment.div_euclid(NANOSECONDS);
     if seconds < 0 && nanoseconds >= 1_000_000 {
@@ -27,7 +27,7 @@ pub(super) fn parts(moment: i64) -> Option<Parts> {
             return None;
         }
     }
-    Some(Parts { seconds: seconds - EPOCH, nanoseconds: without_zeros(nanoseconds) })
+    Some(TimestampParts { seconds: seconds - EPOCH, nanoseconds: without_zeros(nanoseconds) })
 }
 
 /// Two zeros or more are left out and counted; a single one is not worth it.
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     /// As the readers of Apache ORC do it, in Java and C++.
-    fn read(parts: &Parts) -> i64 {
+    fn read(parts: &TimestampParts) -> i64 {
         let zeros = (parts.nanoseconds & 7) as u32;
         let digits = parts.nanoseconds >> 3;
         let nanoseconds = if zeros == 0 { digits } else { digits * 10_i64.pow(zeros + 1) };

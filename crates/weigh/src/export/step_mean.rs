@@ -4,7 +4,7 @@ use super::window::Windows;
 
 /// One value of an entity as it is held.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Held {
+pub(super) struct StepMean {
     /// The value, as last read.
     pub value: Option<f64>,
     /// Since when it is in this step.
@@ -15,10 +15,10 @@ pub(super) struct Held {
     growth: Option<f64>,
 }
 
-impl Held {
+impl StepMean {
     /// Nothing yet, from this moment on.
-    pub(super) fn since(at: i64) -> Held {
-        Held { since: at, ..Held::default() }
+    pub(super) fn since(at: i64) -> StepMean {
+        StepMean { since: at, ..StepMean::default() }
     }
 
     /// A new value from this moment on.
@@ -59,6 +59,6 @@ impl Held {
 
     /// A new step begins; the value goes on.
     pub(super) fn begin_step(&mut self, at: i64) {
-        *self = Held { value: self.value, since: at.max(self.since), ..Held::default() };
+        *self = StepMean { value: self.value, since: at.max(self.since), ..StepMean::default() };
     }
 }

@@ -6,7 +6,7 @@ use crate::model::{Entity, ProcessId, Table, numbering};
 
 /// The processes of the run that were seen on GPUs, by name.
 #[derive(Debug, Default)]
-pub(super) struct People {
+pub(super) struct EntityLabels {
     names: HashMap<ProcessId, String>,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct People {
 /// value.
 pub(super) type Order = (bool, u64, u32, Vec<(String, u64)>);
 
-impl People {
+impl EntityLabels {
     /// Takes in who is on GPUs at a tick. Of those of the run the name is known.
     pub(super) fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
         for entity in table.entities() {

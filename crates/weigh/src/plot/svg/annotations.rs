@@ -1,8 +1,8 @@
 //! What happened along the time axis: phases, marks, limits and the highest point.
 
 use super::pen::{Pen, width_of};
-use super::{Frame, LETTERS};
-use crate::plot::chart::{Chart, Form, Timeline};
+use super::{LETTERS, PlotArea};
+use crate::plot::chart::{Chart, ChartForm, Timeline};
 use crate::text::{printable, shortened};
 
 /// The height of a row of names.
@@ -21,7 +21,7 @@ fn bands_rows(timeline: &Timeline) -> usize {
 }
 
 /// Phases: bands behind the curves, with their names above.
-pub(super) fn bands(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn bands(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
     let rows = bands_rows(timeline);
     pen.group("bands", |pen| {
         for band in &timeline.bands {
@@ -50,7 +50,7 @@ fn fitting(name: &str, room: f64) -> Option<String> {
 }
 
 /// Moments that somebody marked.
-pub(super) fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn marks(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
     pen.group("marks", |pen| {
         let mut free = f64::NEG_INFINITY;
         for mark in &timeline.marks {
@@ -69,10 +69,10 @@ pub(super) fn marks(frame: &Frame, timeline: &Timeline, pen: &mut Pen) {
 }
 
 /// Levels that are not to be passed.
-pub(super) fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn limits(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     pen.group("limits", |pen| {
         // Rows of cells have no height that a line could be at.
-        for limit in chart.limits.iter().filter(|_| chart.form != Form::Heat) {
+        for limit in chart.limits.iter().filter(|_| chart.form != ChartForm::Heat) {
             let y = frame.y(limit.value);
             pen.line("limit", frame.left, y, frame.left + frame.width, y);
             let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));
@@ -83,12 +83,12 @@ pub(super) fn limits(frame: &Frame, chart: &Chart, pen: &mut Pen) {
 }
 
 /// Above the line, unless that is outside.
-fn beside_limit(frame: &Frame, y: f64) -> f64 {
+fn beside_limit(frame: &PlotArea, y: f64) -> f64 {
     if y - frame.top < ROW { y + 13.0 } else { y - 4.0 }
 }
 
 /// The highest point, its value and its time.
-pub(super) fn peak(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn peak(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     pen.group("peak", |pen| {
         let Some(peak) = chart.peak else { return };
         let (x, y) = (frame.x(peak.at), frame.y(peak.value));

@@ -16,12 +16,12 @@ const KEYS: [&str; 3] = ["time", "pid", "started"];
 
 /// Columns under construction.
 #[derive(Default)]
-pub(super) struct Columns {
+pub(super) struct TableBuilder {
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
 
-impl Columns {
+impl TableBuilder {
     fn put(&mut self, name: &str, kind: DataType, help: &str, array: ArrayRef) {
         let field = Field::new(name, kind, !KEYS.contains(&name));
         let metadata = HashMap::from([("help".to_owned(), help.to_owned())]);

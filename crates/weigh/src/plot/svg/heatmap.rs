@@ -1,8 +1,8 @@
 //! Rows of coloured cells: cividis, which looks the same to the colour-blind and in grey.
 
-use super::Frame;
+use super::PlotArea;
 use super::pen::Pen;
-use crate::plot::chart::{Chart, Series};
+use crate::plot::chart::{Chart, ChartSeries};
 use crate::text::shortened_inside;
 
 const CIVIDIS: [[f64; 3]; 6] = [
@@ -18,7 +18,7 @@ const CIVIDIS: [[f64; 3]; 6] = [
 const SHADES: f64 = 32.0;
 
 /// Draws a row of cells for each series.
-pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn draw(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
     // Gaps between rows that are hardly higher than a gap would be all there is to see.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
@@ -43,7 +43,7 @@ pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     }
 }
 
-fn shade_of(series: &Series, place: usize, brightest: f64) -> Option<u32> {
+fn shade_of(series: &ChartSeries, place: usize, brightest: f64) -> Option<u32> {
     let value = series.values[place];
     let share = if brightest > 0.0 { (value / brightest).clamp(0.0, 1.0) } else { 0.0 };
     (!value.is_nan()).then_some((share * SHADES).round() as u32)
@@ -61,7 +61,7 @@ pub(super) fn colour(share: f64) -> String {
 }
 
 /// The names of the rows, as many as there is room for.
-pub(super) fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
+pub(super) fn names(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let high = frame.height / chart.series.len().max(1) as f64;
     let every = (12.0 / high).ceil().max(1.0) as usize;
     for (row, series) in chart.series.iter().enumerate().step_by(every) {

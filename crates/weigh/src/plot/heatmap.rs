@@ -2,7 +2,7 @@
 
 /// The highest value of each thing in each piece of time.
 #[derive(Debug, Default)]
-pub(super) struct Grid {
+pub(super) struct HeatmapGrid {
     width: f64,
     rows: Vec<(u64, Vec<f64>)>,
 }
@@ -10,7 +10,7 @@ pub(super) struct Grid {
 /// Pieces of time in a finished picture.
 const PIECES: usize = 120;
 
-impl Grid {
+impl HeatmapGrid {
     /// Takes in the values at a moment that is not before the last one.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         if self.width == 0.0 {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn the_highest_of_each_thing_is_kept() {
-        let mut grid = Grid::default();
+        let mut grid = HeatmapGrid::default();
         for place in 0..100_000 {
             let spike = if place == 54_321 { 99.0 } else { 1.0 };
             grid.push(f64::from(place), &[f64::NAN, spike]);

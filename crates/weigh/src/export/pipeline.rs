@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::grid::{Grid, Plan};
+use super::grid::{GridPlan, TimeGrid};
 use super::rates::Rates;
-use super::tables::Table;
+use super::tables::ExportTable;
 use super::window::Windows;
-use super::{Error, Options, shape, tables};
+use super::{Error, ExportOptions, shape, tables};
 use crate::catalog::Scope;
 use crate::record::Recording;
 
@@ -17,7 +17,7 @@ use crate::record::Recording;
 const SHORTEST_STEP: i64 = 1_000_000;
 
 /// The same for every table of an export.
-pub(super) struct Steps<'a> {
+pub(super) struct Pipeline<'a> {
     recording: &'a Recording,
     windows: Option<Windows>,
     rates: bool,
@@ -25,7 +25,7 @@ pub(super) struct Steps<'a> {
 }
 
 /// Where tables go.
-pub(super) trait Target {
+pub(super) trait TableWriter {
     /// Begins a table.
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error>;
     /// Takes rows of it.
@@ -35,29 +35,32 @@ pub(super) trait Target {
 }
 
 /// What is done to one table.
-enum Change {
+enum Transform {
     Nothing,
     Cut(Windows),
     Rates(Box<Rates>, Option<Windows>),
-    Grid(Box<Grid>),
+    Grid(Box<TimeGrid>),
 }
 
-impl<'a> Steps<'a> {
+impl<'a> Pipeline<'a> {
     /// What the options ask for.
-    pub(super) fn of(recording: &'a Recording, options: &Options) -> Result<Steps<'a>, Error> {
+    pub(super) fn of(
+        recording: &'a Recording,
+        options: &ExportOptions,
+    ) -> Result<Pipeline<'a>, Error> {
         let windows = Windows::of(recording, options.from, options.to, options.phase.as_deref())?;
         let step = options.resample.map(|step| i64::try_from(step.as_nanos()).unwrap_or(i64::MAX));
         if step.is_some_and(|step| step < SHORTEST_STEP) {
             return Err(Error::NoStep);
         }
-        Ok(Steps { recording, windows, rates: options.rates, step })
+        Ok(Pipeline { recording, windows, rates: options.rates, step })
     }
 
     /// Passes a table on into files; says what of it is missing.
     pub(super) fn pass(
         &self,
-        mut table: Table,
-        files: &mut impl Target,
+        mut table: ExportTable,
+        files: &mut impl TableWriter,
         mut read: impl FnMut(u64),
     ) -> Result<Option<String>, Error> {
         let mut change = self.change(&table);
@@ -73,7 +76,7 @@ impl<'a> Steps<'a> {
                 Err(error) => lost = Some(format!("{}: {error}", table.name)),
             }
         }
-        if let Change::Grid(grid) = &mut change {
+        if let Transform::Grid(grid) = &mut change {
             grid.finish(&mut |rows| files.rows(&rows))?;
         }
         files.end()?;
@@ -82,15 +85,15 @@ impl<'a> Steps<'a> {
 
     /// The columns that a table has when it has been passed on.
     #[cfg(feature = "parquet")]
-    pub(super) fn schema(&self, table: &Table) -> SchemaRef {
+    pub(super) fn schema(&self, table: &ExportTable) -> SchemaRef {
         self.change(table).schema(table)
     }
 
-    fn change(&self, table: &Table) -> Change {
+    fn change(&self, table: &ExportTable) -> Transform {
         // Processes have no window: one that began before may be the one that matters in it.
         let windows = self.windows.clone().filter(|_| table.name != "processes");
         let Some(roles) = shape::roles(&table.schema) else {
-            return windows.map_or(Change::Nothing, Change::Cut);
+            return windows.map_or(Transform::Nothing, Transform::Cut);
         };
         let ends = self.ends(table.name);
         let bases = shape::bases(table.name, &table.schema);
@@ -98,18 +101,18 @@ impl<'a> Steps<'a> {
             let started = tables::started(self.recording);
             let end = self.end();
             let rates = self.rates;
-            let plan = Plan { roles, bases, started, step, rates, windows, ends, end };
-            Change::Grid(Box::new(Grid::new(&table.schema, plan)))
+            let plan = GridPlan { roles, bases, started, step, rates, windows, ends, end };
+            Transform::Grid(Box::new(TimeGrid::new(&table.schema, plan)))
         } else if self.rates {
             let rates = Rates::of(&table.schema, roles, ends).over(bases);
-            Change::Rates(Box::new(rates), windows)
+            Transform::Rates(Box::new(rates), windows)
         } else {
-            windows.map_or(Change::Nothing, Change::Cut)
+            windows.map_or(Transform::Nothing, Transform::Cut)
         }
     }
 
     /// When those end whom the rows of a table are about.
-    fn ends(&self, table: &str) -> VecDeque<(i64, shape::Key)> {
+    fn ends(&self, table: &str) -> VecDeque<(i64, shape::EntityKey)> {
         let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
         match scope {
             Some(Scope::Process) => shape::ends(self.recording),
@@ -135,27 +138,27 @@ impl<'a> Steps<'a> {
     }
 }
 
-impl Change {
-    fn schema(&self, table: &Table) -> SchemaRef {
+impl Transform {
+    fn schema(&self, table: &ExportTable) -> SchemaRef {
         match self {
-            Change::Nothing | Change::Cut(_) => table.schema.clone(),
-            Change::Rates(rates, _) => rates.schema().clone(),
-            Change::Grid(grid) => grid.schema().clone(),
+            Transform::Nothing | Transform::Cut(_) => table.schema.clone(),
+            Transform::Rates(rates, _) => rates.schema().clone(),
+            Transform::Grid(grid) => grid.schema().clone(),
         }
     }
 
-    fn rows(&mut self, batch: &RecordBatch, files: &mut impl Target) -> Result<(), Error> {
+    fn rows(&mut self, batch: &RecordBatch, files: &mut impl TableWriter) -> Result<(), Error> {
         match self {
-            Change::Nothing => files.rows(batch),
-            Change::Cut(windows) => files.rows(&windows.cut(batch)?),
-            Change::Rates(rates, windows) => {
+            Transform::Nothing => files.rows(batch),
+            Transform::Cut(windows) => files.rows(&windows.cut(batch)?),
+            Transform::Rates(rates, windows) => {
                 let rows = rates.rows(batch)?;
                 match windows {
                     Some(windows) => files.rows(&windows.cut(&rows)?),
                     None => files.rows(&rows),
                 }
             }
-            Change::Grid(grid) => grid.rows(batch, &mut |rows| files.rows(&rows)),
+            Transform::Grid(grid) => grid.rows(batch, &mut |rows| files.rows(&rows)),
         }
     }
 }

@@ -12,7 +12,7 @@ use super::Cause;
 
 /// A finished value, or one that is kept as it is.
 #[derive(Debug, Clone, Default)]
-pub(super) enum Ready {
+pub(super) enum OutCell {
     #[default]
     /// Nothing is known.
     Missing,
@@ -27,15 +27,16 @@ pub(super) enum Ready {
 /// The values of a column as an array of its type.
 pub(super) fn array(
     kind: &DataType,
-    ready: &[Ready],
+    ready: &[OutCell],
     words: Option<&StringArray>,
 ) -> Result<ArrayRef, Cause> {
-    let whole = ready.iter().map(|ready| if let Ready::Whole(n) = ready { Some(*n) } else { None });
+    let whole =
+        ready.iter().map(|ready| if let OutCell::Whole(n) = ready { Some(*n) } else { None });
     let texts =
-        ready.iter().map(|ready| if let Ready::Text(t) = ready { Some(&**t) } else { None });
+        ready.iter().map(|ready| if let OutCell::Text(t) = ready { Some(&**t) } else { None });
     Ok(match kind {
         DataType::Float64 => Arc::new(Float64Array::from_iter(
-            ready.iter().map(|ready| if let Ready::Number(n) = ready { Some(*n) } else { None }),
+            ready.iter().map(|ready| if let OutCell::Number(n) = ready { Some(*n) } else { None }),
         )),
         DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
         DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
@@ -53,17 +54,17 @@ pub(super) fn array(
     })
 }
 
-impl From<Option<f64>> for Ready {
-    fn from(number: Option<f64>) -> Ready {
-        number.map_or(Ready::Missing, Ready::Number)
+impl From<Option<f64>> for OutCell {
+    fn from(number: Option<f64>) -> OutCell {
+        number.map_or(OutCell::Missing, OutCell::Number)
     }
 }
 
-impl Ready {
+impl OutCell {
     /// Words change rarely: a new one only when it does.
     pub(super) fn set_text(&mut self, text: &str) {
-        if !matches!(self, Ready::Text(before) if **before == *text) {
-            *self = Ready::Text(text.into());
+        if !matches!(self, OutCell::Text(before) if **before == *text) {
+            *self = OutCell::Text(text.into());
         }
     }
 }

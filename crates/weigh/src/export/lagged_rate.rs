@@ -6,7 +6,7 @@ use crate::model::{self, Since, Total};
 
 /// One such total of an entity.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Paced {
+pub(super) struct LaggedRate {
     before: Option<Total>,
     /// Growth between readings that came in this step, and the seconds between them.
     growth: f64,
@@ -14,7 +14,7 @@ pub(super) struct Paced {
     last: Option<f64>,
 }
 
-impl Paced {
+impl LaggedRate {
     /// Takes in a reading that a row of this moment has.
     pub(super) fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
         let since = self.before.map(|before| now.since(&before, basis));
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_last_rate_holds_while_there_is_no_new_reading() {
         let basis = Basis { age: Some(0), cover: None, is_share: false };
-        let mut paced = Paced::default();
+        let mut paced = LaggedRate::default();
         let mut read = |seconds: f64, joules: f64| {
             let at = (seconds * 1e9) as i64;
             paced.take(Total { at, value: joules, cover: None }, basis, at, None);
