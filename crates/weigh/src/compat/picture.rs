@@ -31,7 +31,7 @@ impl Picture {
         let (width, height) = self.size;
         let height = SET_WIDTH * height / width;
         let drawn =
-            svg::draw(&self.chart, svg::SvgOptions { width: SET_WIDTH, height, alone: true });
+            svg::draw(&self.chart, svg::SvgOptions { width: SET_WIDTH, height, standalone: true });
         crate::plot::png(&drawn, (width / SET_WIDTH) as f32)
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn lines(chart: Chart) -> Chart {
     let form = match chart.form {
         ChartForm::StackedRates | ChartForm::Rates => ChartForm::Rates,
         ChartForm::StackedTotals | ChartForm::Totals => ChartForm::Totals,
-        ChartForm::Stack | ChartForm::Lines | ChartForm::Heat => ChartForm::Lines,
+        ChartForm::Stack | ChartForm::Lines | ChartForm::Heatmap => ChartForm::Lines,
     };
     Chart { form, ..chart }
 }

@@ -26,7 +26,7 @@ pub enum ArrowColumn<'a> {
     /// Real numbers.
     F64(&'a Float64Array),
     /// Words from a short list: places in it, and the list.
-    Word(&'a UInt8Array, &'a StringArray),
+    Symbol(&'a UInt8Array, &'a StringArray),
     /// Any text.
     Text(&'a StringArray),
 }
@@ -65,7 +65,7 @@ pub fn time_type() -> DataType {
 }
 
 /// The type of a word from a short list.
-pub fn word_type() -> DataType {
+pub fn symbol_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
 }
 
@@ -82,7 +82,7 @@ impl<'a> ArrowColumn<'a> {
             DataType::Float64 => ArrowColumn::F64(array.as_primitive_opt::<Float64Type>()?),
             DataType::Dictionary(_, _) => {
                 let words = array.as_dictionary_opt::<UInt8Type>()?;
-                ArrowColumn::Word(words.keys(), words.values().as_string_opt::<i32>()?)
+                ArrowColumn::Symbol(words.keys(), words.values().as_string_opt::<i32>()?)
             }
             DataType::Utf8 => ArrowColumn::Text(array.as_string_opt::<i32>()?),
             _ => return None,
@@ -112,7 +112,7 @@ impl<'a> ArrowColumn<'a> {
             ArrowColumn::U64(a) => present(a, row, CellValue::U64(a.value(row))),
             ArrowColumn::I64(a) => present(a, row, CellValue::I64(a.value(row))),
             ArrowColumn::F64(a) => present(a, row, CellValue::F64(a.value(row))),
-            ArrowColumn::Word(keys, words) => {
+            ArrowColumn::Symbol(keys, words) => {
                 let place = usize::from(keys.value(row));
                 (!keys.is_null(row) && place < words.len())
                     .then(|| CellValue::Text(words.value(place)))
@@ -124,9 +124,9 @@ impl<'a> ArrowColumn<'a> {
 }
 
 /// A moment as text: RFC 3339, UTC, to the nanosecond, always of the same length.
-pub fn moment(nanoseconds: i64) -> String {
-    let moment = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
-    format!("{moment:.9}")
+pub fn timestamp_text(nanoseconds: i64) -> String {
+    let timestamp = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
+    format!("{timestamp:.9}")
 }
 
 #[cfg(test)]
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_keeps_its_nanoseconds_and_its_length() {
-        assert_eq!(moment(1_763_316_348_123_456_789), "2025-11-16T18:05:48.123456789Z");
-        assert_eq!(moment(1_763_316_348_000_000_000), "2025-11-16T18:05:48.000000000Z");
+    fn timestamp_text_has_nanoseconds_and_fixed_length() {
+        assert_eq!(timestamp_text(1_763_316_348_123_456_789), "2025-11-16T18:05:48.123456789Z");
+        assert_eq!(timestamp_text(1_763_316_348_000_000_000), "2025-11-16T18:05:48.000000000Z");
     }
 }

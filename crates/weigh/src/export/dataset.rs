@@ -52,11 +52,11 @@ pub fn dataset(
             open: None,
             done: Vec::new(),
         };
-        let steps = Pipeline::of(&recording, options)?;
+        let pipeline = Pipeline::of(&recording, options)?;
         let (tables, mut lost) = chosen(&recording, options)?;
         lost.extend(unfinished(&recording));
         for table in tables {
-            lost.extend(steps.pass(table, &mut parts, |more| {
+            lost.extend(pipeline.write_table(table, &mut parts, |more| {
                 rows += more;
                 progress(ExportProgress { rows, of });
             })?);
@@ -111,12 +111,12 @@ impl DatasetPlan {
             let why = format!("it is a copy of {}", other.path.display());
             return Err(Cause::from(why).into());
         }
-        let steps = Pipeline::of(&recording, options)?;
+        let pipeline = Pipeline::of(&recording, options)?;
         let (tables, _) = chosen(&recording, options)?;
         let row = runs::row(&recording)?;
         let mut columns = self.columns.clone();
         for table in &tables {
-            add(&mut columns, table.name, &steps.schema(table))?;
+            add(&mut columns, table.name, &pipeline.schema(table))?;
         }
         add(&mut columns, RUNS, &row.schema())?;
         self.columns = columns;
@@ -217,7 +217,7 @@ impl TableWriter for PartitionFiles<'_> {
         let schema = self.plan.columns.get(table).unwrap_or(schema);
         let mut file =
             SinkFile::create(ExportFormat::Parquet, &self.place.file(table), self.force, false)?;
-        file.tell(|sink| sink.begin(table, schema))?;
+        file.with_sink(|sink| sink.begin(table, schema))?;
         self.open = Some((file, schema.clone()));
         Ok(())
     }
@@ -232,7 +232,7 @@ impl TableWriter for PartitionFiles<'_> {
         };
         let columns = schema.fields().iter().map(column).map(in_microseconds).collect();
         let wide = RecordBatch::try_new(schema.clone(), columns).map_err(Cause::from)?;
-        file.tell(|sink| sink.rows(&wide))
+        file.with_sink(|sink| sink.rows(&wide))
     }
 
     fn end(&mut self) -> Result<(), Error> {

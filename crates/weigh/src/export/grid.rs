@@ -67,21 +67,21 @@ pub(super) struct TimeGrid {
     step: i64,
     last: i64,
     /// Finished values of each column, and the times of their rows.
-    ready: Vec<Vec<OutCell>>,
+    cells: Vec<Vec<OutCell>>,
     times: Vec<i64>,
     /// The words of each column that has any.
-    words: Vec<Option<StringArray>>,
+    symbols: Vec<Option<StringArray>>,
 }
 
 struct GridEntity {
     key: EntityKey,
-    since: i64,
-    until: Option<i64>,
+    first_seen: i64,
+    ended: Option<i64>,
     values: Vec<StepMean>,
     /// Totals that were read before their row.
-    paced: Vec<LaggedRate>,
+    lagged: Vec<LaggedRate>,
     /// Keys and words as they were last.
-    words: Vec<OutCell>,
+    symbols: Vec<OutCell>,
 }
 
 impl TimeGrid {
@@ -106,9 +106,9 @@ impl TimeGrid {
             places: HashMap::new(),
             step: i64::MIN,
             last: i64::MIN,
-            ready: vec![Vec::new(); columns],
+            cells: vec![Vec::new(); columns],
             times: Vec::new(),
-            words: vec![None; columns],
+            symbols: vec![None; columns],
         }
     }
 
@@ -121,33 +121,33 @@ impl TimeGrid {
     pub(super) fn rows(
         &mut self,
         batch: &RecordBatch,
-        give: &mut EmitBatch<'_>,
+        emit: &mut EmitBatch<'_>,
     ) -> Result<(), Error> {
         let columns = ArrowColumn::all(batch)?;
         let times = shape::times(batch)?;
-        self.learn_words(&columns);
+        self.learn_symbols(&columns);
         let mut key = Vec::new();
         for (row, &at) in times.values().iter().enumerate() {
-            self.go_to(at, give)?;
+            self.advance_to(at, emit)?;
             self.last = self.last.max(at);
             shape::key(&columns, &self.plan.roles, row, &mut key);
-            self.take(&columns, row, &key, at);
+            self.push(&columns, row, &key, at);
         }
         Ok(())
     }
 
     /// Gives out what is left.
-    pub(super) fn finish(&mut self, give: &mut EmitBatch<'_>) -> Result<(), Error> {
+    pub(super) fn finish(&mut self, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
-            self.go_to(end, give)?;
-            self.close(end.min(self.begin(self.step + 1)), give)?;
+            self.advance_to(end, emit)?;
+            self.close(end.min(self.begin(self.step + 1)), emit)?;
         }
-        self.give(give)
+        self.emit(emit)
     }
 
     /// Ends all steps before the one that a moment is in.
-    fn go_to(&mut self, at: i64, give: &mut EmitBatch<'_>) -> Result<(), Error> {
+    fn advance_to(&mut self, at: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         let step = at.saturating_sub(self.plan.started).div_euclid(self.plan.step);
         if self.step == i64::MIN {
             self.step = step;
@@ -157,7 +157,7 @@ impl TimeGrid {
             return Err(Cause::from(why).into());
         }
         while self.step < step {
-            self.close(self.begin(self.step + 1), give)?;
+            self.close(self.begin(self.step + 1), emit)?;
             self.step += 1;
         }
         Ok(())
@@ -169,10 +169,10 @@ impl TimeGrid {
     }
 
     /// Words keep their places in all batches; some kinds of files insist on it.
-    fn learn_words(&mut self, columns: &[ArrowColumn<'_>]) {
-        for (known, column) in self.words.iter_mut().zip(columns) {
-            if let (None, ArrowColumn::Word(_, words)) = (&known, column) {
-                *known = Some((*words).clone());
+    fn learn_symbols(&mut self, columns: &[ArrowColumn<'_>]) {
+        for (known, column) in self.symbols.iter_mut().zip(columns) {
+            if let (None, ArrowColumn::Symbol(_, symbols)) = (&known, column) {
+                *known = Some((*symbols).clone());
             }
         }
     }
@@ -181,27 +181,27 @@ impl TimeGrid {
         while self.plan.ends.front().is_some_and(|(ended, _)| *ended <= at) {
             let Some((ended, key)) = self.plan.ends.pop_front() else { return };
             if let Some(&place) = self.places.get(&key) {
-                self.entities[place].until = Some(ended);
+                self.entities[place].ended = Some(ended);
             }
         }
     }
 
-    fn take(&mut self, columns: &[ArrowColumn<'_>], row: usize, key: &[u8], at: i64) {
+    fn push(&mut self, columns: &[ArrowColumn<'_>], row: usize, key: &[u8], at: i64) {
         let place = match self.places.get(key) {
             Some(&place) => place,
             None => {
-                let values = vec![StepMean::since(at); columns.len()];
-                let paced = vec![LaggedRate::default(); columns.len()];
-                let words = vec![OutCell::Missing; columns.len()];
+                let values = vec![StepMean::starting(at); columns.len()];
+                let lagged = vec![LaggedRate::default(); columns.len()];
+                let symbols = vec![OutCell::Missing; columns.len()];
                 let key: EntityKey = key.into();
                 self.places.insert(key.clone(), self.entities.len());
                 self.entities.push(GridEntity {
                     key,
-                    since: at,
-                    until: None,
+                    first_seen: at,
+                    ended: None,
                     values,
-                    paced,
-                    words,
+                    lagged,
+                    symbols,
                 });
                 self.entities.len() - 1
             }
@@ -212,81 +212,81 @@ impl TimeGrid {
             let basis = self.plan.bases[place];
             if let (true, Some(value)) = (basis.is_of_readings(), column.cell(row).number()) {
                 let total = Total::of(at, value, basis, |other| columns[other].cell(row).number());
-                entity.paced[place].take(total, basis, at, windows);
+                entity.lagged[place].push(total, basis, at, windows);
             }
             // What was not read is as it was.
             match (role, column.cell(row)) {
                 (_, CellValue::Null) | (ColumnRole::Time, _) => {}
                 (ColumnRole::Gauge | ColumnRole::Counter, CellValue::U64(value)) => {
-                    entity.values[place].take(value as f64, at, windows);
+                    entity.values[place].push(value as f64, at, windows);
                 }
                 (ColumnRole::Gauge | ColumnRole::Counter, CellValue::F64(value)) => {
-                    entity.values[place].take(value, at, windows);
+                    entity.values[place].push(value, at, windows);
                 }
-                (_, CellValue::U64(value)) => entity.words[place] = OutCell::Whole(value),
-                (_, CellValue::Text(text)) => entity.words[place].set_text(text),
+                (_, CellValue::U64(value)) => entity.symbols[place] = OutCell::Integer(value),
+                (_, CellValue::Text(text)) => entity.symbols[place].set_text(text),
                 _ => {}
             }
         }
     }
 
     /// Ends the step at a moment: a row for everybody who lived in it.
-    fn close(&mut self, end: i64, give: &mut EmitBatch<'_>) -> Result<(), Error> {
+    fn close(&mut self, end: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         self.note_ends(end);
         let begin = self.begin(self.step);
         let windows = self.plan.windows.as_ref();
         for entity in &mut self.entities {
-            let until = entity.until.unwrap_or(end).min(end);
-            let from = entity.since.max(begin);
-            let lived =
-                windows.map_or(until.saturating_sub(from), |windows| windows.overlap(from, until));
+            let ended = entity.ended.unwrap_or(end).min(end);
+            let from = entity.first_seen.max(begin);
+            let lifetime =
+                windows.map_or(ended.saturating_sub(from), |windows| windows.overlap(from, ended));
             // Somebody who was seen for a moment only still has a row.
-            let seen =
-                entity.since >= begin && windows.is_none_or(|windows| windows.hold(entity.since));
-            if lived > 0 || seen {
+            let seen = entity.first_seen >= begin
+                && windows.is_none_or(|windows| windows.contains(entity.first_seen));
+            if lifetime > 0 || seen {
                 self.times.push(begin);
                 for (column, role) in self.plan.roles.iter().enumerate() {
-                    let held = &mut entity.values[column];
-                    held.hold_until(until, windows);
-                    self.ready[column].push(match role {
+                    let mean = &mut entity.values[column];
+                    mean.carry_to(ended, windows);
+                    self.cells[column].push(match role {
                         ColumnRole::Time => OutCell::Missing,
-                        ColumnRole::Key | ColumnRole::Word => entity.words[column].clone(),
-                        ColumnRole::Gauge => held.mean().into(),
+                        ColumnRole::Key | ColumnRole::Symbol => entity.symbols[column].clone(),
+                        ColumnRole::Gauge => mean.mean().into(),
                         ColumnRole::Counter
                             if self.plan.rates && self.plan.bases[column].is_of_readings() =>
                         {
-                            entity.paced[column].rate(self.plan.bases[column]).into()
+                            entity.lagged[column].rate(self.plan.bases[column]).into()
                         }
                         ColumnRole::Counter if self.plan.rates => {
-                            held.rate(lived, entity.since < begin).into()
+                            mean.rate(lifetime, entity.first_seen < begin).into()
                         }
-                        ColumnRole::Counter => held.value.into(),
+                        ColumnRole::Counter => mean.value.into(),
                     });
                 }
             }
-            entity.values.iter_mut().for_each(|held| held.begin_step(end));
-            entity.paced.iter_mut().for_each(LaggedRate::begin_step);
+            entity.values.iter_mut().for_each(|mean| mean.begin_step(end));
+            entity.lagged.iter_mut().for_each(LaggedRate::begin_step);
         }
-        self.entities.retain(|entity| entity.until.is_none_or(|until| until > end));
+        self.entities.retain(|entity| entity.ended.is_none_or(|ended| ended > end));
         if self.places.len() > self.entities.len() {
             let places = self.entities.iter().enumerate();
             self.places = places.map(|(place, entity)| (entity.key.clone(), place)).collect();
         }
-        if self.times.len() >= BATCH { self.give(give) } else { Ok(()) }
+        if self.times.len() >= BATCH { self.emit(emit) } else { Ok(()) }
     }
 
-    fn give(&mut self, give: &mut EmitBatch<'_>) -> Result<(), Error> {
+    fn emit(&mut self, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.times.is_empty() {
             return Ok(());
         }
         let times = TimestampNanosecondArray::from(std::mem::take(&mut self.times));
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(times.with_timezone("UTC"))];
-        let columns = self.ready.iter().zip(self.schema.fields()).zip(&self.words);
-        for ((ready, field), words) in columns.skip(1) {
-            arrays.push(array(field.data_type(), ready, words.as_ref())?);
+        let columns = self.cells.iter().zip(self.schema.fields()).zip(&self.symbols);
+        for ((cells, field), symbols) in columns.skip(1) {
+            arrays.push(array(field.data_type(), cells, symbols.as_ref())?);
         }
-        self.ready.iter_mut().for_each(Vec::clear);
+        self.cells.iter_mut().for_each(Vec::clear);
         let schema = Arc::clone(&self.schema);
-        give(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
+        emit(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
     }
 }

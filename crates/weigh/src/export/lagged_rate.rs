@@ -9,21 +9,21 @@ use crate::model::{self, Since, Total};
 pub(super) struct LaggedRate {
     before: Option<Total>,
     /// Growth between readings that came in this step, and the seconds between them.
-    growth: f64,
+    delta: f64,
     seconds: f64,
     last: Option<f64>,
 }
 
 impl LaggedRate {
     /// Takes in a reading that a row of this moment has.
-    pub(super) fn take(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
+    pub(super) fn push(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
         let since = self.before.map(|before| now.since(&before, basis));
         if since != Some(Since::Same) {
             self.before = Some(now);
         }
         match since {
-            Some(Since::Grew { by, seconds }) if windows.is_none_or(|w| w.hold(at)) => {
-                self.growth += by;
+            Some(Since::Grew { by, seconds }) if windows.is_none_or(|w| w.contains(at)) => {
+                self.delta += by;
                 self.seconds += seconds;
             }
             Some(Since::Back) => self.last = None,
@@ -35,14 +35,14 @@ impl LaggedRate {
     /// a new one the last rate holds.
     pub(super) fn rate(&mut self, basis: Basis) -> Option<f64> {
         if self.seconds > 0.0 {
-            self.last = Some(model::rate(self.growth, self.seconds, basis));
+            self.last = Some(model::rate(self.delta, self.seconds, basis));
         }
         self.last
     }
 
     /// A new step begins.
     pub(super) fn begin_step(&mut self) {
-        (self.growth, self.seconds) = (0.0, 0.0);
+        (self.delta, self.seconds) = (0.0, 0.0);
     }
 }
 
@@ -51,14 +51,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_rate_holds_while_there_is_no_new_reading() {
+    fn last_rate_is_carried_forward_without_a_new_reading() {
         let basis = Basis { age: Some(0), cover: None, is_share: false };
-        let mut paced = LaggedRate::default();
+        let mut lagged = LaggedRate::default();
         let mut read = |seconds: f64, joules: f64| {
             let at = (seconds * 1e9) as i64;
-            paced.take(Total { at, value: joules, cover: None }, basis, at, None);
-            let rate = paced.rate(basis);
-            paced.begin_step();
+            lagged.push(Total { at, value: joules, cover: None }, basis, at, None);
+            let rate = lagged.rate(basis);
+            lagged.begin_step();
             rate
         };
         assert_eq!(read(1.0, 5.0), None);

@@ -198,14 +198,14 @@ pub fn export(
     }
     let (tables, mut missing) = chosen(recording, options)?;
     missing.extend(unfinished(recording));
-    let steps = Pipeline::of(recording, options)?;
+    let pipeline = Pipeline::of(recording, options)?;
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
     let mut files = ExportFiles::plan(&options.formats, &names, directory, options.force)?;
     files.spreadsheet_safe = options.spreadsheet_safe;
     let of = tables.iter().map(|table| table.rows).sum();
     let mut rows = 0;
     for table in tables {
-        let lost = steps.pass(table, &mut files, |more| {
+        let lost = pipeline.write_table(table, &mut files, |more| {
             rows += more;
             progress(ExportProgress { rows, of });
         })?;

@@ -19,7 +19,7 @@ pub(super) enum OutCell {
     /// A number.
     Number(f64),
     /// A whole number: a key.
-    Whole(u64),
+    Integer(u64),
     /// A name or a word.
     Text(Arc<str>),
 }
@@ -27,30 +27,30 @@ pub(super) enum OutCell {
 /// The values of a column as an array of its type.
 pub(super) fn array(
     kind: &DataType,
-    ready: &[OutCell],
-    words: Option<&StringArray>,
+    cells: &[OutCell],
+    symbols: Option<&StringArray>,
 ) -> Result<ArrayRef, Cause> {
-    let whole =
-        ready.iter().map(|ready| if let OutCell::Whole(n) = ready { Some(*n) } else { None });
+    let integers =
+        cells.iter().map(|cell| if let OutCell::Integer(n) = cell { Some(*n) } else { None });
     let texts =
-        ready.iter().map(|ready| if let OutCell::Text(t) = ready { Some(&**t) } else { None });
+        cells.iter().map(|cell| if let OutCell::Text(t) = cell { Some(&**t) } else { None });
     Ok(match kind {
         DataType::Float64 => Arc::new(Float64Array::from_iter(
-            ready.iter().map(|ready| if let OutCell::Number(n) = ready { Some(*n) } else { None }),
+            cells.iter().map(|cell| if let OutCell::Number(n) = cell { Some(*n) } else { None }),
         )),
-        DataType::UInt32 => Arc::new(UInt32Array::from_iter(whole.map(|n| n.map(|n| n as u32)))),
-        DataType::UInt64 => Arc::new(UInt64Array::from_iter(whole)),
+        DataType::UInt32 => Arc::new(UInt32Array::from_iter(integers.map(|n| n.map(|n| n as u32)))),
+        DataType::UInt64 => Arc::new(UInt64Array::from_iter(integers)),
         DataType::Utf8 => Arc::new(StringArray::from_iter(texts)),
         DataType::Dictionary(_, _) => {
-            let words = words.cloned().unwrap_or_else(|| StringArray::from(Vec::<&str>::new()));
-            let place = |text: &str| words.iter().position(|word| word == Some(text));
-            let places = texts.map(|text| text.map(|text| place(text).ok_or("a new word")));
+            let symbols = symbols.cloned().unwrap_or_else(|| StringArray::from(Vec::<&str>::new()));
+            let place = |text: &str| symbols.iter().position(|symbol| symbol == Some(text));
+            let places = texts.map(|text| text.map(|text| place(text).ok_or("a new symbol")));
             let places: UInt8Array = places
                 .map(|place| place.transpose().map(|place| place.map(|place| place as u8)))
                 .collect::<Result<_, _>>()?;
-            Arc::new(DictionaryArray::<UInt8Type>::try_new(places, Arc::new(words))?)
+            Arc::new(DictionaryArray::<UInt8Type>::try_new(places, Arc::new(symbols))?)
         }
-        other => return Err(format!("a key or word of type {other}").into()),
+        other => return Err(format!("a key or symbol of type {other}").into()),
     })
 }
 

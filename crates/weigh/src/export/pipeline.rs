@@ -57,26 +57,26 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Passes a table on into files; says what of it is missing.
-    pub(super) fn pass(
+    pub(super) fn write_table(
         &self,
         mut table: ExportTable,
         files: &mut impl TableWriter,
         mut read: impl FnMut(u64),
     ) -> Result<Option<String>, Error> {
-        let mut change = self.change(&table);
-        files.begin(table.name, &change.schema(&table))?;
+        let mut transform = self.transform(&table);
+        files.begin(table.name, &transform.schema(&table))?;
         let mut lost = None;
         while let Some(batch) = table.next() {
             match batch {
                 Ok(batch) => {
-                    change.rows(&batch, files)?;
+                    transform.rows(&batch, files)?;
                     read(batch.num_rows() as u64);
                 }
                 // The others are none the worse for it.
                 Err(error) => lost = Some(format!("{}: {error}", table.name)),
             }
         }
-        if let Transform::Grid(grid) = &mut change {
+        if let Transform::Grid(grid) = &mut transform {
             grid.finish(&mut |rows| files.rows(&rows))?;
         }
         files.end()?;
@@ -86,10 +86,10 @@ impl<'a> Pipeline<'a> {
     /// The columns that a table has when it has been passed on.
     #[cfg(feature = "parquet")]
     pub(super) fn schema(&self, table: &ExportTable) -> SchemaRef {
-        self.change(table).schema(table)
+        self.transform(table).schema(table)
     }
 
-    fn change(&self, table: &ExportTable) -> Transform {
+    fn transform(&self, table: &ExportTable) -> Transform {
         // Processes have no window: one that began before may be the one that matters in it.
         let windows = self.windows.clone().filter(|_| table.name != "processes");
         let Some(roles) = shape::roles(&table.schema) else {
@@ -104,7 +104,7 @@ impl<'a> Pipeline<'a> {
             let plan = GridPlan { roles, bases, started, step, rates, windows, ends, end };
             Transform::Grid(Box::new(TimeGrid::new(&table.schema, plan)))
         } else if self.rates {
-            let rates = Rates::of(&table.schema, roles, ends).over(bases);
+            let rates = Rates::of(&table.schema, roles, ends).with_bases(bases);
             Transform::Rates(Box::new(rates), windows)
         } else {
             windows.map_or(Transform::Nothing, Transform::Cut)
@@ -119,7 +119,7 @@ impl<'a> Pipeline<'a> {
             Some(scope) if scope.name_column().is_some() => {
                 let batches = self.recording.batches(scope).ok().flatten();
                 let whole = batches.into_iter().flatten().filter_map(Result::ok);
-                shape::vanished(whole).unwrap_or_default()
+                shape::disappearances(whole).unwrap_or_default()
             }
             _ => VecDeque::new(),
         }
@@ -130,7 +130,7 @@ impl<'a> Pipeline<'a> {
     fn end(&self) -> Option<i64> {
         let mut entries = self.recording.entries().iter();
         let end = entries.rfind(|entry| entry.event.is_last());
-        end.map(|entry| tables::moment_of(self.recording, entry.seconds)).or_else(|| {
+        end.map(|entry| tables::timestamp_of(self.recording, entry.seconds)).or_else(|| {
             let looks = self.recording.batches(Scope::Own).ok()??.filter_map(Result::ok);
             let last = |batch: RecordBatch| shape::times(&batch).ok()?.values().last().copied();
             looks.filter_map(last).last()

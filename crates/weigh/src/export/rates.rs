@@ -56,7 +56,7 @@ impl Rates {
     }
 
     /// The same, with growth divided by this, a basis for each column.
-    pub(super) fn over(self, bases: Vec<Basis>) -> Rates {
+    pub(super) fn with_bases(self, bases: Vec<Basis>) -> Rates {
         Rates { bases, ..self }
     }
 
@@ -127,18 +127,18 @@ mod tests {
     use super::*;
 
     /// Looks at a GPU that takes 500 W and is always busy: (tick, age of what it was read).
-    const LOOKS: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
+    const SAMPLES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
 
     fn rows() -> RecordBatch {
         let kind = |kind: &str| HashMap::from([("kind".to_owned(), kind.to_owned())]);
         let total = |name: &str, value: &dyn Fn(f64) -> f64| {
-            let values = LOOKS.iter().map(|(tick, age)| value((tick - age) * 100.0));
+            let values = SAMPLES.iter().map(|(tick, age)| value((tick - age) * 100.0));
             let field = Field::new(name, DataType::Float64, true).with_metadata(kind("counter"));
             (field, Arc::new(Float64Array::from_iter_values(values)) as ArrayRef)
         };
-        let times = LOOKS.iter().map(|(tick, _)| (tick * 1e9) as i64);
+        let times = SAMPLES.iter().map(|(tick, _)| (tick * 1e9) as i64);
         let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
-        let ages = Float64Array::from_iter_values(LOOKS.iter().map(|(_, age)| *age));
+        let ages = Float64Array::from_iter_values(SAMPLES.iter().map(|(_, age)| *age));
         // The driver's samples are a tenth of a second long, and the last one is not over.
         let (busy, busy_seconds) = total("activity_busy_seconds", &|at| (at / 10.0).floor() / 10.0);
         let (seen, seen_seconds) =
@@ -158,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_a_gpu_are_over_the_time_between_its_readings() {
+    fn gpu_rates_are_over_the_time_between_readings() {
         let rows = rows();
         let schema = rows.schema();
         let rates = Rates::of(&schema, shape::roles(&schema).unwrap(), VecDeque::new());
-        let made = rates.over(shape::bases("gpu", &schema)).rows(&rows).unwrap();
+        let made = rates.with_bases(shape::bases("gpu", &schema)).rows(&rows).unwrap();
         let of = |name: &str| -> Vec<Option<f64>> {
             made.column_by_name(name).unwrap().as_primitive::<Float64Type>().iter().collect()
         };

@@ -31,7 +31,7 @@ pub(super) enum ColumnRole {
     /// A running total.
     Counter,
     /// One of a few words.
-    Word,
+    Symbol,
 }
 
 /// The roles of all columns; nothing when no column is a measurement.
@@ -41,7 +41,7 @@ pub(super) fn roles(schema: &Schema) -> Option<Vec<ColumnRole>> {
         match (place, kind, field.data_type().is_numeric()) {
             (0, _, _) => ColumnRole::Time,
             (_, None, _) => ColumnRole::Key,
-            (_, Some(_), false) => ColumnRole::Word,
+            (_, Some(_), false) => ColumnRole::Symbol,
             (_, Some("counter"), true) => ColumnRole::Counter,
             (_, Some(_), true) => ColumnRole::Gauge,
         }
@@ -98,14 +98,14 @@ pub(super) fn key(
 /// When things were last seen before they were not there for a while, or any more, in order.
 ///
 /// A process that does nothing has no row; a device that has none is not there.
-pub(super) fn vanished(
+pub(super) fn disappearances(
     batches: impl Iterator<Item = RecordBatch>,
 ) -> Option<VecDeque<(i64, EntityKey)>> {
     let mut ends = VecDeque::new();
     let (mut before, mut now): (Vec<EntityKey>, Vec<EntityKey>) = (Vec::new(), Vec::new());
     let (mut earlier, mut at) = (i64::MIN, i64::MIN);
     let mut key = Vec::new();
-    let mut look = |before: &[EntityKey], now: &[EntityKey], earlier: i64| {
+    let mut end_tick = |before: &[EntityKey], now: &[EntityKey], earlier: i64| {
         let gone = before.iter().filter(|key| !now.contains(key));
         ends.extend(gone.map(|key| (earlier, key.clone())));
     };
@@ -113,7 +113,7 @@ pub(super) fn vanished(
         let (roles, columns) = (roles(batch.schema_ref())?, ArrowColumn::all(&batch).ok()?);
         for (row, &time) in times(&batch).ok()?.values().iter().enumerate() {
             if time != at {
-                look(&before, &now, earlier);
+                end_tick(&before, &now, earlier);
                 (before, now) = (now, Vec::new());
                 (earlier, at) = (at, time);
             }
@@ -121,7 +121,7 @@ pub(super) fn vanished(
             now.push(key.as_slice().into());
         }
     }
-    look(&before, &now, earlier);
+    end_tick(&before, &now, earlier);
     Some(ends)
 }
 
@@ -130,7 +130,7 @@ pub(super) fn ends(recording: &Recording) -> VecDeque<(i64, EntityKey)> {
     let exits = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::ProcessExit { pid, started, .. } => {
             let key = [u64::from(*pid).to_le_bytes(), started.to_le_bytes()].concat();
-            Some((tables::moment_of(recording, entry.seconds), key.into_boxed_slice()))
+            Some((tables::timestamp_of(recording, entry.seconds), key.into_boxed_slice()))
         }
         _ => None,
     });

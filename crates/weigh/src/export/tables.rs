@@ -19,7 +19,7 @@ use crate::record::{self, Batches, Event, Recording};
 use crate::summary::{self, Method};
 
 /// Tables that are made from what happened.
-const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
+const EVENT_TABLES: [&str; 3] = ["processes", "phases", "marks"];
 
 /// One table, ready to be read once.
 pub(super) struct ExportTable {
@@ -50,7 +50,7 @@ impl Iterator for ExportTable {
 
 /// The name of every table that a recording can have.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Scope::ALL.into_iter().map(Scope::name).chain(HAPPENED)
+    Scope::ALL.into_iter().map(Scope::name).chain(EVENT_TABLES)
 }
 
 /// The tables of a recording, those that are asked for or all that hold anything; and what
@@ -59,9 +59,9 @@ pub(super) fn of(
     recording: &Recording,
     wanted: Option<&[String]>,
 ) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
-    let asked = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
-    for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
+    for scope in Scope::ALL.into_iter().filter(|scope| is_wanted(scope.name())) {
         let name = scope.name();
         let Some(batches) = recording.batches(scope)? else {
             if was_measured(recording, scope) {
@@ -82,8 +82,8 @@ pub(super) fn of(
         let batches = BatchSource::Recorded(Box::new(batches));
         tables.push(ExportTable { name: scope.name(), schema, rows, batches });
     }
-    for name in HAPPENED.into_iter().filter(|name| asked(name)) {
-        let made = happened(recording, name, &mut missing).map_err(Cause::from)?;
+    for name in EVENT_TABLES.into_iter().filter(|name| is_wanted(name)) {
+        let made = event_table(recording, name, &mut missing).map_err(Cause::from)?;
         // A run without phases has no table of phases, unless somebody asks for it.
         if made.num_rows() > 0 || wanted.is_some() {
             let (schema, rows) = (made.schema(), made.num_rows() as u64);
@@ -101,7 +101,7 @@ fn was_measured(recording: &Recording, scope: Scope) -> bool {
 }
 
 /// A table of what happened. What it lacks because samples cannot be read is added to `missing`.
-fn happened(
+fn event_table(
     recording: &Recording,
     name: &str,
     missing: &mut Vec<String>,
@@ -124,7 +124,7 @@ fn happened(
 }
 
 /// Nanoseconds since 1970 of a moment of the run.
-pub(super) fn moment_of(recording: &Recording, seconds: f64) -> i64 {
+pub(super) fn timestamp_of(recording: &Recording, seconds: f64) -> i64 {
     started(recording).saturating_add((seconds * 1e9).round() as i64)
 }
 
@@ -173,7 +173,7 @@ fn processes(
     let mut rows: Vec<ExportedProcess> = Vec::new();
     let mut places: HashMap<(u32, u64), usize> = HashMap::new();
     for entry in recording.entries() {
-        let at = moment_of(recording, entry.seconds);
+        let at = timestamp_of(recording, entry.seconds);
         match &entry.event {
             Event::ProcessStart { pid, started, parent, name, command, .. } => {
                 places.insert((*pid, *started), rows.len());
@@ -259,7 +259,7 @@ pub(super) fn phases_of(recording: &Recording) -> Vec<ExportedPhase> {
     // The last of each id: a search for each end would take a minute for 100,000 phases.
     let mut places: HashMap<&str, usize> = HashMap::new();
     for entry in recording.entries() {
-        let at = moment_of(recording, entry.seconds);
+        let at = timestamp_of(recording, entry.seconds);
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 places.insert(id, rows.len());
@@ -317,7 +317,7 @@ fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch
 
 fn marks(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     let marks = recording.entries().iter().filter_map(|entry| match &entry.event {
-        Event::Mark { text } => Some((moment_of(recording, entry.seconds), text.clone())),
+        Event::Mark { text } => Some((timestamp_of(recording, entry.seconds), text.clone())),
         _ => None,
     });
     let rows: Vec<(i64, String)> = marks.collect();

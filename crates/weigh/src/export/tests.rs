@@ -97,7 +97,7 @@ fn words(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn a_process_has_its_own_cpu_time_and_not_that_of_its_children() {
+fn process_cpu_time_excludes_its_children() {
     let (_directory, recording) = parent_and_child();
     let processes = made(&recording, "processes");
     assert_eq!(numbers(&processes, "cpu_time_seconds"), [Some(1.0), Some(2.0)]);
@@ -107,7 +107,7 @@ fn a_process_has_its_own_cpu_time_and_not_that_of_its_children() {
 }
 
 #[test]
-fn no_process_of_a_recording_that_is_not_whole_has_an_exact_cpu_time() {
+fn damaged_recording_has_no_exact_process_cpu_time() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "work");
     run.sample(1.0, |tick| process(tick, CHILD, 1.0, 5_000_000, None));
@@ -127,7 +127,7 @@ fn no_process_of_a_recording_that_is_not_whole_has_an_exact_cpu_time() {
 }
 
 #[test]
-fn phases_of_an_export_have_what_the_summary_says_of_them() {
+fn exported_phases_have_the_summarys_figures() {
     let (_directory, recording) = parent_and_child();
     let summary = summary::of(&recording).unwrap();
     let [step] = &summary.phases[..] else { panic!("one phase: {:?}", summary.phases) };
@@ -145,7 +145,7 @@ fn phases_of_an_export_have_what_the_summary_says_of_them() {
 }
 
 #[test]
-fn a_rate_is_over_the_time_since_the_value_before_and_each_process_has_its_own() {
+fn rate_is_over_the_time_since_the_last_value_of_its_process() {
     let roles = shape::roles(&schema()).unwrap();
     let mut rates = Rates::of(&schema(), roles, [].into());
     let rows = rates.rows(&batch(&[
@@ -163,7 +163,7 @@ fn a_rate_is_over_the_time_since_the_value_before_and_each_process_has_its_own()
 }
 
 #[test]
-fn a_process_that_ended_is_forgotten() {
+fn rates_forget_exited_processes() {
     let roles = shape::roles(&schema()).unwrap();
     let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
     let mut rates = Rates::of(&schema(), roles, [(2 * SECOND, key)].into());
@@ -172,7 +172,7 @@ fn a_process_that_ended_is_forgotten() {
 }
 
 #[test]
-fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
+fn device_that_was_absent_has_no_rate_over_the_gap() {
     let rows = batch(&[
         (1.0, 1, None, Some(10.0)),
         (1.0, 2, None, Some(1.0)),
@@ -180,7 +180,7 @@ fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
         (3.0, 1, None, Some(50.0)),
         (3.0, 2, None, Some(3.0)),
     ]);
-    let ends = shape::vanished([rows.clone()].into_iter()).unwrap();
+    let ends = shape::disappearances([rows.clone()].into_iter()).unwrap();
     let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
     assert_eq!(ends, [(SECOND, key)]);
     let mut rates = Rates::of(&schema(), shape::roles(&schema()).unwrap(), ends);
@@ -212,7 +212,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
 }
 
 #[test]
-fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
+fn gauge_on_a_grid_is_a_time_weighted_mean_carried_forward() {
     let rows = batch(&[
         (0.0, 1, Some(100), Some(0.0)),
         (5.0, 1, Some(200), Some(4.0)),
@@ -226,7 +226,7 @@ fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
 }
 
 #[test]
-fn times_that_make_no_sense_do_not_fill_the_disk() {
+fn absurd_times_do_not_fill_the_disk() {
     let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
     let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
@@ -244,12 +244,12 @@ fn times_that_make_no_sense_do_not_fill_the_disk() {
 }
 
 #[test]
-fn words_keep_their_places_in_all_batches_of_a_grid() {
+fn dictionary_is_the_same_in_all_batches_of_a_grid() {
     let kind = HashMap::from([("kind".to_owned(), "gauge".to_owned())]);
     let fields = vec![
         Field::new("time", time_type(), false),
         Field::new("pid", DataType::UInt32, false),
-        Field::new("doing", super::column::word_type(), true).with_metadata(kind),
+        Field::new("doing", super::column::symbol_type(), true).with_metadata(kind),
     ];
     let schema: SchemaRef = Arc::new(Schema::new(fields));
     // More rows than are given out at once, whose first word changes on the way.
@@ -292,7 +292,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
 }
 
 #[test]
-fn a_process_has_no_rows_after_its_end() {
+fn process_has_no_rows_after_its_exit() {
     let rows =
         batch(&[(0.0, 1, Some(100), None), (0.0, 2, Some(1), None), (35.0, 2, Some(1), None)]);
     let given = grid(false, &[(12 * SECOND, 1)], 40 * SECOND, &rows);
@@ -313,7 +313,7 @@ fn written(rows: &[Option<&str>], sink: impl Sink) {
 }
 
 #[test]
-fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
+fn csv_quotes_where_needed_and_null_differs_from_empty() {
     let mut bytes = Vec::new();
     let rows = [Some("plain"), None, Some(""), Some("a \"b\", c"), Some("two\nlines")];
     written(&rows, CsvSink::new(&mut bytes, false));
@@ -322,7 +322,7 @@ fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
 }
 
 #[test]
-fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
+fn csv_escapes_control_characters_and_spreadsheet_formulas() {
     let rows = [Some("=1+1"), Some("@x"), Some("-5"), Some("a-b"), Some("\u{1b}[31m\u{7}\t.")];
     for (safe, expected) in [
         (false, "\"a,b\"\n=1+1\n@x\n-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),

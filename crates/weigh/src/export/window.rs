@@ -62,12 +62,12 @@ impl Windows {
         let Some(phase) = phase else { return Ok(Some(Windows(vec![(from, to)]))) };
         let all = tables::phases_of(recording);
         let named = all.iter().filter(|one| one.name == phase);
-        let there_is = named.clone().next().is_some();
+        let is_known = named.clone().next().is_some();
         let parts: Vec<(i64, i64)> = named
             .map(|one| (one.at.max(from), one.ended().unwrap_or(i64::MAX).min(to)))
             .filter(|(from, to)| from < to)
             .collect();
-        if parts.is_empty() && there_is {
+        if parts.is_empty() && is_known {
             return Err(Error::EmptyWindow);
         }
         if parts.is_empty() {
@@ -76,11 +76,11 @@ impl Windows {
             there.dedup();
             return Err(Error::NoPhase { name: phase.to_owned(), there });
         }
-        Ok(Some(Windows(together(parts))))
+        Ok(Some(Windows(merged(parts))))
     }
 
     /// Whether a moment is in one of them.
-    pub(super) fn hold(&self, at: i64) -> bool {
+    pub(super) fn contains(&self, at: i64) -> bool {
         self.0.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
@@ -96,13 +96,14 @@ impl Windows {
     /// The rows of a batch that are in them.
     pub(super) fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
         let times = shape::times(batch)?;
-        let inside: BooleanArray = times.values().iter().map(|at| Some(self.hold(*at))).collect();
+        let inside: BooleanArray =
+            times.values().iter().map(|at| Some(self.contains(*at))).collect();
         Ok(filter_record_batch(batch, &inside)?)
     }
 }
 
 /// Phases of one name may be inside each other: what they cover, each moment once.
-fn together(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+fn merged(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     parts.sort_unstable();
     let mut apart: Vec<(i64, i64)> = Vec::new();
     for (from, to) in parts {
@@ -119,19 +120,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_inside_each_other_cover_a_moment_once() {
-        assert_eq!(together(vec![(5, 9), (0, 4), (1, 2), (4, 5), (20, 30)]), [(0, 9), (20, 30)]);
+    fn overlapping_phases_are_merged() {
+        assert_eq!(merged(vec![(5, 9), (0, 4), (1, 2), (4, 5), (20, 30)]), [(0, 9), (20, 30)]);
     }
 
     #[test]
-    fn the_end_of_a_window_is_not_in_it() {
+    fn window_end_is_exclusive() {
         let windows = Windows(vec![(0, 10), (20, 30)]);
-        assert!(windows.hold(0) && windows.hold(9) && !windows.hold(10) && windows.hold(20));
+        assert!(
+            windows.contains(0)
+                && windows.contains(9)
+                && !windows.contains(10)
+                && windows.contains(20)
+        );
         assert_eq!(windows.overlap(5, 25), 10);
     }
 
     #[test]
-    fn moments_are_read_as_people_write_them() {
+    fn time_bounds_are_durations_or_timestamps() {
         assert_eq!(TimeBound::parse("90s"), Ok(TimeBound::After(Duration::from_secs(90))));
         let time = "2026-11-15T18:05:48Z".parse().unwrap();
         assert_eq!(TimeBound::parse("2026-11-15T18:05:48Z"), Ok(TimeBound::At(time)));

@@ -13,7 +13,7 @@ use crate::catalog::{Metric, Scope};
 /// A chart and what it is of.
 struct MetricChart {
     metric: &'static Metric,
-    is_asked_for: bool,
+    is_requested: bool,
     chart: Chart,
 }
 
@@ -21,21 +21,21 @@ struct MetricChart {
 pub(super) fn arranged(
     entities: Vec<(Scope, Entities)>,
     timeline: &Timeline,
-    people: &EntityLabels,
+    labels: &EntityLabels,
 ) -> Vec<(Scope, Chart)> {
     let mut charts: Vec<Option<MetricChart>> = entities
         .into_iter()
         .map(|(_, entities)| {
-            let (metric, is_asked_for) = (entities.metric(), entities.is_asked_for());
-            let chart = entities.chart(timeline, people)?;
-            Some(MetricChart { metric, is_asked_for, chart })
+            let (metric, is_requested) = (entities.metric(), entities.is_requested());
+            let chart = entities.chart(timeline, labels)?;
+            Some(MetricChart { metric, is_requested, chart })
         })
         .collect();
     for place in 0..charts.len() {
-        let better = charts[place].as_ref().filter(|one| !one.is_asked_for).and_then(|one| {
+        let better = charts[place].as_ref().filter(|one| !one.is_requested).and_then(|one| {
             charts
                 .iter()
-                .position(|other| other.as_ref().is_some_and(|other| says_more(other, one)))
+                .position(|other| other.as_ref().is_some_and(|other| supersedes(other, one)))
         });
         if let Some(better) = better {
             charts[place] = charts[better].take();
@@ -55,7 +55,7 @@ pub(super) fn arranged(
 }
 
 /// Whether one chart says what another does, of everybody who is in it.
-fn says_more(one: &MetricChart, other: &MetricChart) -> bool {
+fn supersedes(one: &MetricChart, other: &MetricChart) -> bool {
     let has = |name: &str| one.chart.series.iter().any(|series| series.name == name);
     other.metric.is_beside(one.metric) && other.chart.series.iter().all(|series| has(&series.name))
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_at_a_round_value_above_everything() {
+    fn axis_ends_at_a_round_value_above_all_data() {
         let bytes = values(Scale::level(Unit::Bytes), 3.2 * 1024.0 * 1024.0 * 1024.0, 5);
         assert_eq!(labels(&bytes), ["0", "1 GiB", "2 GiB", "3 GiB", "4 GiB"]);
         let cores = values(Scale::rate(Unit::Seconds), 1.9, 5);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_that_people_count_in() {
+    fn time_ticks_are_round_times() {
         assert_eq!(
             labels(&times(3.0, 6)),
             ["0", "0.5 s", "1.0 s", "1.5 s", "2.0 s", "2.5 s", "3.0 s"]

@@ -4,13 +4,13 @@
 //! metrics of one family and one unit share a chart, a line for each. A collector that
 //! comes later has its chart without a word here.
 
-use super::chart::{Chart, ChartSeries, MOST_SERIES, Scale, Timeline};
+use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
 use super::curve::ChartCurve;
 use super::steps::RateSteps;
 use super::thin::Thinned;
 use super::window::ChartWindow;
 use crate::catalog::{Kind, Metric, Scope, Type, Whose};
-use crate::text::within_a_line;
+use crate::text::lowercase_label;
 
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
@@ -31,12 +31,12 @@ impl Catalogued {
     pub(super) fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
         let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
         for (column, metric) in columns.iter().copied().enumerate() {
-            let is_said_better = columns.iter().any(|other| metric.is_beside(other));
-            if !is_drawn(metric) || !metric.is_a_quantity() || is_said_better {
+            let is_superseded = columns.iter().any(|other| metric.is_beside(other));
+            if !is_drawn(metric) || !metric.is_a_quantity() || is_superseded {
                 continue;
             }
             let shared = charts.iter_mut().find(|chart| shares(chart[0].1, metric));
-            match shared.filter(|chart| chart.len() < MOST_SERIES) {
+            match shared.filter(|chart| chart.len() < MAX_SERIES) {
                 Some(chart) => chart.push((column, metric)),
                 None => charts.push(vec![(column, metric)]),
             }
@@ -53,7 +53,7 @@ impl Catalogued {
                 return family.to_owned();
             }
             let labels: Vec<String> =
-                chart.iter().map(|(_, metric)| within_a_line(metric.label)).collect();
+                chart.iter().map(|(_, metric)| lowercase_label(metric.label)).collect();
             format!("{family}: {}", labels.join(", "))
         };
         let named = |chart: &[(usize, &'static Metric)]| {
@@ -69,7 +69,7 @@ impl Catalogued {
 
     /// A chart of one metric.
     pub(super) fn only(metric: &'static Metric, column: usize) -> Catalogued {
-        let title = format!("{}: {}", metric.family, within_a_line(metric.label));
+        let title = format!("{}: {}", metric.family, lowercase_label(metric.label));
         let note = metric.caption();
         Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
     }
@@ -94,7 +94,7 @@ impl Catalogued {
     }
 
     /// Takes in the values of all columns of the scope at a moment.
-    pub(super) fn see(&mut self, at: f64, values: &[f64]) {
+    pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.row.clear();
         self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
         self.curve.push(at, &self.row);
@@ -162,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_collector_declares_is_drawn() {
+    fn metrics_of_a_new_collector_are_drawn() {
         let metrics: Vec<_> = TestTraffic::METRICS.iter().collect();
         let mut charts = Catalogued::of(Scope::Node, &metrics);
         for at in 0..5 {
             let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];
-            charts.iter_mut().for_each(|chart| chart.see(f64::from(at), &totals));
+            charts.iter_mut().for_each(|chart| chart.push(f64::from(at), &totals));
         }
         let timeline = Timeline::default();
         let charts: Vec<_> = charts.into_iter().map(|c| c.chart(&timeline).unwrap()).collect();

@@ -21,7 +21,7 @@ pub struct Chart {
     pub form: ChartForm,
     /// When the values of the series are, in seconds since the run began; ascending.
     pub times: Vec<f64>,
-    /// What is drawn. Never more than [`MOST_SERIES`] and what is unattributed, except in a heat
+    /// What is drawn. Never more than [`MAX_SERIES`] and what is unattributed, except in a heat
     /// map.
     pub series: Vec<ChartSeries>,
     /// Levels that are not to be passed.
@@ -33,7 +33,7 @@ pub struct Chart {
 }
 
 /// More colours than these nobody tells apart.
-pub const MOST_SERIES: usize = 8;
+pub const MAX_SERIES: usize = 8;
 
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum ChartForm {
     /// Areas on top of each other, joined like [`Form::Rates`].
     StackedRates,
     /// A row of coloured cells for each series; a cell lasts until the next time.
-    Heat,
+    Heatmap,
 }
 
 impl ChartForm {
@@ -62,12 +62,12 @@ impl ChartForm {
 
     /// Whether a value holds until the next: levels between two samples are not known, and a
     /// slope from one to the other is a change that never happened.
-    pub const fn holds(self) -> bool {
+    pub const fn is_stepped(self) -> bool {
         matches!(self, ChartForm::Lines | ChartForm::Stack)
     }
 
     /// Whether a value speaks of the time before it.
-    pub const fn looks_back(self) -> bool {
+    pub const fn is_rate(self) -> bool {
         matches!(self, ChartForm::Rates | ChartForm::StackedRates)
     }
 }
@@ -111,7 +111,7 @@ impl ChartPeak {
     }
 
     /// Its value and when it was, in words.
-    pub fn words(&self, scale: Scale) -> String {
+    pub fn describe(&self, scale: Scale) -> String {
         let (value, at) = (scale.shown(self.value), quantity::seconds(self.at));
         match self.after {
             None => format!("{value} at {at}"),

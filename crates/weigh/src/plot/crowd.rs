@@ -112,7 +112,7 @@ impl Crowd {
                 if let Some(member) = self.alive.remove(&id) {
                     let parent_is_here = || self.alive.keys().any(|one| Some(one.pid) == parent);
                     let stays = usage.is_some() || (parent.is_some() && !parent_is_here());
-                    self.sums.went(&member.values, stays);
+                    self.sums.exited(&member.values, stays);
                     self.programs.went(&member);
                 }
             }

@@ -11,13 +11,13 @@ use super::steps::RateSteps;
 use super::thin::Thinned;
 use crate::catalog::{Basis, Kind, Metric, Sense};
 use crate::model::{Entity, Table, Total};
-use crate::text::within_a_line;
+use crate::text::lowercase_label;
 
 /// More lines than these nobody tells apart; a heat map takes any number of rows.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// More levels than these are no limit of anything.
-const MOST_LIMITS: usize = 3;
+const MAX_LIMITS: usize = 3;
 
 /// A metric of each of many things, being filled.
 #[derive(Debug)]
@@ -25,8 +25,8 @@ pub(super) struct Entities {
     metric: &'static Metric,
     column: usize,
     /// Whether somebody asked for it by its name.
-    is_asked_for: bool,
-    things: Vec<ChartEntity>,
+    is_requested: bool,
+    entities: Vec<ChartEntity>,
     /// What can be at most, and where that is.
     bound: Option<(usize, &'static Metric)>,
     curve: EntityCurve,
@@ -52,11 +52,11 @@ enum EntityCurve {
 
 impl Entities {
     /// The charts of a scope with these columns, and of those of them that somebody asked for.
-    pub(super) fn of(columns: &[&'static Metric], asked_for: &[&'static Metric]) -> Vec<Entities> {
+    pub(super) fn of(columns: &[&'static Metric], requested: &[&'static Metric]) -> Vec<Entities> {
         let known: Vec<Option<&'static Metric>> = columns.iter().copied().map(Some).collect();
         let all = columns.iter().copied().enumerate();
         let drawn = all.filter(|(_, metric)| {
-            is_drawn(metric) && (metric.is_a_quantity() || asked_for.contains(metric))
+            is_drawn(metric) && (metric.is_a_quantity() || requested.contains(metric))
         });
         let curve = |metric: &Metric| match metric.kind {
             Kind::Gauge => EntityCurve::Levels(Thinned::lines(0)),
@@ -70,8 +70,8 @@ impl Entities {
             .map(|(column, metric)| Entities {
                 metric,
                 column,
-                is_asked_for: asked_for.contains(&metric),
-                things: Vec::new(),
+                is_requested: requested.contains(&metric),
+                entities: Vec::new(),
                 bound: columns.iter().copied().enumerate().find(|(_, one)| one.bounds(metric)),
                 curve: curve(metric),
                 grid: HeatmapGrid::default(),
@@ -81,7 +81,7 @@ impl Entities {
     }
 
     /// Takes in the rows of a tick.
-    pub(super) fn see(&mut self, at: f64, table: &Table) {
+    pub(super) fn push(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
         // Who has no row is not there, and whoever comes back begins anew.
@@ -92,7 +92,7 @@ impl Entities {
         for (row, entity) in table.entities().iter().enumerate() {
             let place = self.place(*entity);
             let value = number(cells, row);
-            self.things[place].saw(value, self.bound.and_then(|(column, _)| cell(column, row)));
+            self.entities[place].push(value, self.bound.and_then(|(column, _)| cell(column, row)));
             self.levels[place] = value.unwrap_or(f64::NAN);
             if let (EntityCurve::Rates { basis, totals, .. }, Some(value)) =
                 (&mut self.curve, value)
@@ -101,7 +101,7 @@ impl Entities {
                 totals[place] = Some(Total::of(tick, value, *basis, |column| cell(column, row)));
             }
         }
-        let are_lines = self.things.len() <= MOST_LINES;
+        let are_lines = self.entities.len() <= MAX_LINES;
         match &mut self.curve {
             EntityCurve::Levels(levels) => {
                 self.grid.push(at, &self.levels);
@@ -110,10 +110,10 @@ impl Entities {
                 }
             }
             EntityCurve::Rates { totals, readings, steps, .. } => {
-                if let Some(stretch) = readings.see(at, totals) {
-                    self.grid.push(stretch.from, stretch.rates);
+                if let Some(interval) = readings.push(at, totals) {
+                    self.grid.push(interval.from, interval.rates);
                     if are_lines {
-                        steps.push(stretch.from, stretch.to, stretch.rates);
+                        steps.push(interval.from, interval.to, interval.rates);
                     }
                 }
             }
@@ -122,29 +122,29 @@ impl Entities {
 
     /// Where a thing is, which may be new.
     fn place(&mut self, entity: Entity) -> usize {
-        let place = self.things.iter().position(|known| known.entity == entity);
+        let place = self.entities.iter().position(|known| known.entity == entity);
         place.unwrap_or_else(|| {
-            let thing = ChartEntity { entity, first: f64::NAN, has_changed: false, bound: None };
-            self.things.push(thing);
+            let one = ChartEntity { entity, first: f64::NAN, has_changed: false, bound: None };
+            self.entities.push(one);
             self.levels.push(f64::NAN);
             if let EntityCurve::Rates { totals, .. } = &mut self.curve {
                 totals.push(None);
             }
-            self.things.len() - 1
+            self.entities.len() - 1
         })
     }
 
     /// The chart; of what never was anything there is none, nor of a bound that never moved: it
     /// is a line in the chart of what it bounds.
-    pub(super) fn chart(self, timeline: &Timeline, people: &EntityLabels) -> Option<Chart> {
+    pub(super) fn chart(self, timeline: &Timeline, labels: &EntityLabels) -> Option<Chart> {
         let metric = self.metric;
         let is_bound = matches!(metric.sense, Sense::Bound(_));
-        if is_bound && !self.is_asked_for && !self.things.iter().any(|thing| thing.has_changed) {
+        if is_bound && !self.is_requested && !self.entities.iter().any(|one| one.has_changed) {
             return None;
         }
         let limits = self.limits();
-        let is_heat = self.things.len() > MOST_LINES;
-        let (times, columns) = match (is_heat, self.curve) {
+        let is_heatmap = self.entities.len() > MAX_LINES;
+        let (times, columns) = match (is_heatmap, self.curve) {
             (true, _) => self.grid.finish(),
             (false, EntityCurve::Levels(levels)) => levels.finish(),
             (false, EntityCurve::Rates { steps, .. }) => steps.finish(),
@@ -152,24 +152,24 @@ impl Entities {
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {
             return None;
         }
-        let things = self.things.into_iter().map(|thing| thing.entity);
-        let mut named: Vec<(Entity, Vec<f64>)> = things.zip(columns).collect();
+        let entities = self.entities.into_iter().map(|one| one.entity);
+        let mut named: Vec<(Entity, Vec<f64>)> = entities.zip(columns).collect();
         // Who never said anything is not there.
         named.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
-        named.sort_by_cached_key(|(entity, _)| people.order(entity));
+        named.sort_by_cached_key(|(entity, _)| labels.order(entity));
         let series = named.into_iter().enumerate().map(|(colour, (entity, values))| ChartSeries {
-            name: people.name(entity),
+            name: labels.name(entity),
             colour,
             values,
         });
         let (form, more) = match metric.kind {
-            _ if is_heat => (ChartForm::Heat, " Each cell shows its highest value."),
+            _ if is_heatmap => (ChartForm::Heatmap, " Each cell shows its highest value."),
             Kind::Counter => (ChartForm::Rates, ""),
             Kind::Gauge => (ChartForm::Lines, ""),
         };
         Some(Chart {
             name: metric.name(),
-            title: format!("{}: {}", metric.family, within_a_line(metric.label)),
+            title: format!("{}: {}", metric.family, lowercase_label(metric.label)),
             note: metric.caption() + more,
             scale: Scale::of(metric),
             form,
@@ -187,24 +187,24 @@ impl Entities {
     }
 
     /// Whether it was asked for by its name.
-    pub(super) fn is_asked_for(&self) -> bool {
-        self.is_asked_for
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_requested
     }
 
     /// What things can be at most, each level once; those of many levels have none.
     fn limits(&self) -> Vec<ChartLimit> {
         let Some((_, bound)) = self.bound else { return Vec::new() };
-        let mut levels: Vec<f64> = self.things.iter().filter_map(|thing| thing.bound).collect();
+        let mut levels: Vec<f64> = self.entities.iter().filter_map(|one| one.bound).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();
-        levels.truncate(if levels.len() > MOST_LIMITS { 0 } else { MOST_LIMITS });
-        let name = within_a_line(bound.label);
+        levels.truncate(if levels.len() > MAX_LIMITS { 0 } else { MAX_LIMITS });
+        let name = lowercase_label(bound.label);
         levels.into_iter().map(|value| ChartLimit { name: name.clone(), value }).collect()
     }
 }
 
 impl ChartEntity {
-    fn saw(&mut self, value: Option<f64>, bound: Option<f64>) {
+    fn push(&mut self, value: Option<f64>, bound: Option<f64>) {
         if let Some(value) = value {
             self.has_changed |= !self.first.is_nan() && value != self.first;
             self.first = if self.first.is_nan() { value } else { self.first };

@@ -16,10 +16,10 @@ pub(super) type Order = (bool, u64, u32, Vec<(String, u64)>);
 
 impl EntityLabels {
     /// Takes in who is on GPUs at a tick. Of those of the run the name is known.
-    pub(super) fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
+    pub(super) fn learn(&mut self, table: &Table, name_of: impl Fn(&ProcessId) -> Option<String>) {
         for entity in table.entities() {
             if let Entity::OnGpu(_, id) = entity
-                && let Some(name) = called(id)
+                && let Some(name) = name_of(id)
             {
                 self.names.insert(*id, name);
             }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_stand_in_the_order_of_their_numbers() {
+    fn entities_are_sorted_by_number_not_by_text() {
         let mut names = ["nvidia10", "nvidia2", "nvidia2:1", "amd3", "node-b/nvidia0", "nvidia2:0"];
         names.sort_by_cached_key(|name| numbered(name));
         let wanted = ["amd3", "node-b/nvidia0", "nvidia2", "nvidia2:0", "nvidia2:1", "nvidia10"];

@@ -42,7 +42,7 @@ pub struct Gatherer {
     crowd: Crowd,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
-    people: EntityLabels,
+    labels: EntityLabels,
     times: TimelineBuilder,
     limits: LimitLines,
     units: Units,
@@ -83,7 +83,7 @@ impl Gatherer {
             crowd: Crowd::new(&processes, Programs::new(measures, f64::from(manifest.host.cores))),
             catalogued,
             entities,
-            people: EntityLabels::default(),
+            labels: EntityLabels::default(),
             times: TimelineBuilder::default(),
             limits: LimitLines {
                 memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
@@ -157,19 +157,19 @@ impl Gatherer {
     /// figures are made of the same numbers.
     pub fn tick(&mut self, tick: &Tick, summary: &Accumulator) {
         let at = tick.at.as_secs_f64();
-        self.times.reach(at);
+        self.times.extend_to(at);
         if let Some(table) = tick.table(Scope::Process) {
             self.crowd.rows(table);
         }
         if let Some(table) = tick.table(Scope::GpuProcess) {
-            self.people.see(table, |id| self.crowd.name(id));
+            self.labels.learn(table, |id| self.crowd.name(id));
         }
         for table in tick.tables().iter().filter(|table| !table.is_empty()) {
             if table.scope().is_single() {
                 self.single(at, table);
             } else {
                 let charts = self.entities.iter_mut().filter(|(scope, _)| *scope == table.scope());
-                charts.for_each(|(_, chart)| chart.see(at, table));
+                charts.for_each(|(_, chart)| chart.push(at, table));
             }
         }
         // Only a whole tick has a row of weigh's own: everybody was looked at.
@@ -177,7 +177,7 @@ impl Gatherer {
             self.crowd.programs.look(at, summary.cpu_so_far());
             let sums = self.crowd.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
-            charts.for_each(|chart| chart.see(at, sums));
+            charts.for_each(|chart| chart.push(at, sums));
         }
     }
 
@@ -186,7 +186,7 @@ impl Gatherer {
         self.row.clear();
         self.row.extend(table.columns().iter().map(|cells| number(cells, 0).unwrap_or(f64::NAN)));
         let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == table.scope());
-        charts.for_each(|chart| chart.see(at, &self.row));
+        charts.for_each(|chart| chart.push(at, &self.row));
     }
 
     /// The charts of a run with these figures.
@@ -194,7 +194,7 @@ impl Gatherer {
         let timeline = self.times.finish();
         let mut gallery =
             Gallery { run: self.crowd.programs.charts(&timeline), ..Gallery::default() };
-        for (scope, chart) in arranged(self.entities, &timeline, &self.people) {
+        for (scope, chart) in arranged(self.entities, &timeline, &self.labels) {
             match scope {
                 Scope::Gpu | Scope::GpuProcess => gallery.gpus.push(chart),
                 _ => gallery.node.push(chart),

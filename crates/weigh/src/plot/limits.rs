@@ -30,7 +30,7 @@ impl LimitLines {
             chart.peak = peak(chart, figures.get(figure));
             chart.limits.extend(value.map(|value| ChartLimit { name: name.to_owned(), value }));
         }
-        let Some(top) = chart.top().filter(|_| chart.form != ChartForm::Heat) else { return };
+        let Some(top) = chart.top().filter(|_| chart.form != ChartForm::Heatmap) else { return };
         // Far above everything else a line would leave the rest no room.
         let (near, far): (Vec<ChartLimit>, Vec<ChartLimit>) =
             chart.limits.drain(..).partition(|limit| top > limit.value * 0.3);

@@ -7,7 +7,7 @@
 //! CPU time of the run that no sample has found at a process (of processes too short to be
 //! sampled, and of the last moments of others) is unattributed, which is no program.
 
-use super::chart::{Chart, ChartSeries, MOST_SERIES, Scale, Timeline};
+use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
 use super::crowd::Member;
 use super::curve::ChartCurve;
 use super::steps::RateSteps;
@@ -141,7 +141,7 @@ const UNATTRIBUTED: usize = 1;
 const FIRST: usize = 2;
 
 /// Processes are told apart up to here.
-const MOST_PROCESSES: usize = MOST_SERIES - 1;
+const MOST_PROCESSES: usize = MAX_SERIES - 1;
 
 /// Programs that are followed at once; the small ones are found out at the end.
 const MOST_FOLLOWED: usize = 24;
@@ -315,7 +315,7 @@ impl Programs {
 
     /// The charts, in the order of the measures; of what never was anything there is none.
     pub(super) fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
-        while self.slots.len() - FIRST >= MOST_SERIES {
+        while self.slots.len() - FIRST >= MAX_SERIES {
             self.merge_smallest();
         }
         let weights = self.weights();
@@ -440,8 +440,8 @@ impl Counter {
             .map(|(place, slot)| ChartSeries {
                 name: names[*slot].clone(),
                 colour: match *slot {
-                    OTHERS => MOST_SERIES - 1,
-                    UNATTRIBUTED => MOST_SERIES,
+                    OTHERS => MAX_SERIES - 1,
+                    UNATTRIBUTED => MAX_SERIES,
                     _ => place,
                 },
                 values: std::mem::take(&mut columns[*slot]),

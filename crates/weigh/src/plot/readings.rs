@@ -36,7 +36,7 @@ impl Readings {
 
     /// Takes in the totals of all things that a tick has, and gives the rates up to now when
     /// there is anything new. Whoever is not there, came just now or went back has no rate.
-    pub(super) fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
+    pub(super) fn push(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
         let mut reached = f64::NEG_INFINITY;
@@ -79,17 +79,17 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_comes_late_brings_no_burst() {
+    fn late_device_starts_without_a_burst() {
         let mut readings = Readings::over(Basis::default());
-        assert_eq!(readings.see(0.0, &[total(0.0, 0.0, 1.0)]), None);
-        let now = readings.see(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
+        assert_eq!(readings.push(0.0, &[total(0.0, 0.0, 1.0)]), None);
+        let now = readings.push(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
         assert!(now.rates[0] == 1.0 && now.rates[1].is_nan(), "{now:?}");
-        let now = readings.see(2.0, &[None, total(2.0, 0.0, 1e12 + 5.0)]).unwrap();
+        let now = readings.push(2.0, &[None, total(2.0, 0.0, 1e12 + 5.0)]).unwrap();
         assert!(now.rates[0].is_nan() && now.rates[1] == 5.0, "{now:?}");
     }
 
     #[test]
-    fn a_steady_gpu_has_a_steady_rate_however_old_its_readings_are() {
+    fn steady_gpu_has_a_steady_rate_with_readings_of_any_age() {
         let mut readings = Readings::over(AGED);
         let ages = [0.1, 0.7, 1.703, 0.0, 0.9, 0.2];
         let mut area = 0.0;
@@ -97,7 +97,7 @@ mod tests {
             let tick = tick as f64 + 1.0;
             // The third tick has the second's reading once more.
             let read = if tick == 3.0 { 1.3 } else { tick - age };
-            if let Some(now) = readings.see(tick, &[total(tick, age, 500.0 * read)]) {
+            if let Some(now) = readings.push(tick, &[total(tick, age, 500.0 * read)]) {
                 assert!((now.rates[0] - 500.0).abs() < 2.0, "{now:?}");
                 area += (now.to - now.from) * now.rates[0];
             }
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn while_a_driver_is_silent_nothing_is_known() {
+    fn rate_is_unknown_while_the_driver_reports_nothing() {
         let mut readings = Readings::over(AGED);
-        readings.see(1.0, &[total(1.0, 0.1, 1.0)]);
-        readings.see(2.0, &[total(2.0, 0.1, 2.0)]);
-        assert!(readings.see(3.0, &[None]).unwrap().rates[0].is_nan());
-        assert!(readings.see(9.0, &[total(9.0, 0.1, 9.0)]).unwrap().rates[0].is_nan());
-        let now = readings.see(10.0, &[total(10.0, 0.1, 10.0)]).unwrap();
+        readings.push(1.0, &[total(1.0, 0.1, 1.0)]);
+        readings.push(2.0, &[total(2.0, 0.1, 2.0)]);
+        assert!(readings.push(3.0, &[None]).unwrap().rates[0].is_nan());
+        assert!(readings.push(9.0, &[total(9.0, 0.1, 9.0)]).unwrap().rates[0].is_nan());
+        let now = readings.push(10.0, &[total(10.0, 0.1, 10.0)]).unwrap();
         assert!((now.rates[0] - 1.0).abs() < 1e-9 && (now.from - 8.9).abs() < 1e-9, "{now:?}");
     }
 }

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_keep_height_time_and_length_and_the_area_stays() {
+    fn bursts_keep_height_time_length_and_area() {
         let mut steps = RateSteps::stack();
         // Ten hours, a second of two cores every ten minutes.
         for second in 0..36_000 {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_area_of_noise_is_kept_and_so_is_its_highest() {
+    fn noise_keeps_its_area_and_its_maximum() {
         let mut steps = RateSteps::stack();
         let (mut total, mut noise) = (0.0, 12_345_u64);
         for tick in 0..200_000 {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn few_stretches_stay_as_they_are_and_the_unknown_stays_unknown() {
+    fn few_intervals_are_not_thinned_and_unknown_stays_unknown() {
         let mut steps = RateSteps::lines();
         for (second, value) in [1.0, f64::NAN, 3.0].into_iter().enumerate() {
             steps.push(second as f64, second as f64 + 1.0, &[value]);

@@ -37,25 +37,25 @@ impl ProcessMetricSums {
             self.known[column] -= 1;
             self.totals[column] -= old;
         } else {
-            let rise = new - old;
-            let is_level = self.metrics[column].kind == Kind::Gauge;
+            let delta = new - old;
+            let is_gauge = self.metrics[column].kind == Kind::Gauge;
             // A running total that goes back is the kernel's rounding.
-            self.totals[column] += if is_level { rise } else { rise.max(0.0) };
+            self.totals[column] += if is_gauge { delta } else { delta.max(0.0) };
         }
     }
 
     /// A process went with these values. Levels go with it. What it counted stays: in the
     /// sum, or with its parent when that is followed, too, and takes the count over.
-    pub(super) fn went(&mut self, values: &[f64], stays: bool) {
+    pub(super) fn exited(&mut self, values: &[f64], stays: bool) {
         for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             self.known[column] -= 1;
             let metric = self.metrics[column];
-            let goes = match (metric.kind, metric.whose) {
+            let is_removed = match (metric.kind, metric.whose) {
                 (Kind::Gauge, _) => true,
                 (Kind::Counter, Whose::Own) => false,
                 (Kind::Counter, _) => !stays,
             };
-            if goes {
+            if is_removed {
                 self.totals[column] -= value;
             }
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_child_counted_is_neither_lost_nor_counted_twice() {
+    fn reaped_childs_counters_are_neither_lost_nor_counted_twice() {
         let mut sums = ProcessMetricSums::new(&TestCounts::METRICS.iter().collect::<Vec<_>>());
         let nothing = f64::NAN;
         let (parent, child) = ([10.0, 1.0, 1.0], [5.0, 7.0, 7.0]);
@@ -106,12 +106,12 @@ mod tests {
         }
         assert_eq!(sums.now(2), [15.0, 8.0, 8.0]);
         // The parent waits for it: its count is the parent's from the next look on.
-        sums.went(&child, false);
+        sums.exited(&child, false);
         assert_eq!(sums.now(1), [10.0, 8.0, 8.0]);
         sums.change(2, 1.0, 9.0);
         assert_eq!(sums.now(1), [10.0, 8.0, 9.0]);
         // weigh reaps the parent: nobody takes over.
-        sums.went(&[10.0, 1.0, 9.0], true);
+        sums.exited(&[10.0, 1.0, 9.0], true);
         assert_eq!(sums.now(0), [0.0, 8.0, 9.0]);
         // Of the next one the level cannot be read.
         sums.change(1, nothing, 2.0);

@@ -52,9 +52,9 @@ fn drawn(run: &FakeRun) -> Gallery {
 }
 
 /// Gathers the usual charts, and those of these metrics.
-fn gatherer(run: &FakeRun, asked_for: &[&'static Metric]) -> Gatherer {
+fn gatherer(run: &FakeRun, requested: &[&'static Metric]) -> Gatherer {
     let groups = crate::catalog::groups(Settings::default().sources());
-    Gatherer::new(&run.manifest, &groups, asked_for)
+    Gatherer::new(&run.manifest, &groups, requested)
 }
 
 fn with_figures(run: &FakeRun, mut gatherer: Gatherer) -> (Gallery, Figures) {
@@ -84,7 +84,7 @@ fn series<'a>(chart: &'a Chart, name: &str) -> &'a [f64] {
 }
 
 #[test]
-fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
+fn sleeping_process_keeps_its_values_and_exited_process_has_none() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     run.starts(0.0, id(11), "two");
@@ -107,7 +107,7 @@ fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
 }
 
 #[test]
-fn many_processes_are_shown_by_program_and_the_small_ones_together() {
+fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     let mut run = FakeRun::new();
     for pid in 0..3000 {
         run.starts(0.0, id(pid), &format!("tool-{}", pid % 40));
@@ -153,7 +153,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     // Dense samples at first; clock ticks of the process come in late, and all at once.
-    let looks = [
+    let samples = [
         (0.003, 0.0, 0.003),
         (0.013, 0.01, 0.013),
         (0.103, 0.08, 0.101),
@@ -162,7 +162,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
         (0.523, 0.75, 0.82),
         (1.523, 0.78, 0.85),
     ];
-    for (at, process, all) in looks {
+    for (at, process, all) in samples {
         run.sample(at, processes(&[(10, 100, process)], Some(all)));
     }
     let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
@@ -209,7 +209,7 @@ fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
 }
 
 #[test]
-fn marked_peak_of_the_memory_chart_is_the_figure_also_when_no_sample_met_it() {
+fn marked_memory_peak_is_the_figure_even_when_no_sample_met_it() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     for (at, rss, high_water) in [(1.0, 50, 50), (2.0, 60, 300), (3.0, 40, 300)] {
@@ -228,7 +228,7 @@ fn marked_peak_of_the_memory_chart_is_the_figure_also_when_no_sample_met_it() {
 }
 
 #[test]
-fn a_program_that_becomes_another_takes_its_memory_along() {
+fn exec_moves_the_memory_to_the_new_program() {
     let mut run = FakeRun::new();
     for pid in 0..9 {
         run.starts(0.0, id(pid), "shell");
@@ -243,7 +243,7 @@ fn a_program_that_becomes_another_takes_its_memory_along() {
 }
 
 #[test]
-fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
+fn vfork_child_adds_no_memory_and_leaves_no_gap() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     run.starts(0.0, id(11), "one");
@@ -259,7 +259,7 @@ fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
 }
 
 #[test]
-fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
+fn unknown_size_of_one_process_makes_its_program_unknown() {
     let groups = all_groups();
     let uss = groups.iter().copied().flatten().find(|m| m.name() == "process.memory.uss");
     let mut run = FakeRun::new();
@@ -272,7 +272,7 @@ fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
 }
 
 #[test]
-fn a_run_that_was_never_looked_at_has_no_charts() {
+fn run_without_samples_has_no_charts() {
     let gallery = drawn(&FakeRun::new());
     assert_eq!(gallery.all().count(), 0);
 }
@@ -309,12 +309,12 @@ fn example(form: ChartForm) -> Chart {
     }
 }
 
-const ALONE: SvgOptions = SvgOptions { width: 900.0, height: 380.0, alone: true };
+const ALONE: SvgOptions = SvgOptions { width: 900.0, height: 380.0, standalone: true };
 
 #[test]
-fn whatever_somebody_is_called_is_drawn_as_text() {
+fn hostile_process_name_is_drawn_as_text() {
     let areas = [ChartForm::Stack, ChartForm::StackedTotals, ChartForm::StackedRates];
-    for form in [ChartForm::Lines, ChartForm::Totals, ChartForm::Rates, ChartForm::Heat]
+    for form in [ChartForm::Lines, ChartForm::Totals, ChartForm::Rates, ChartForm::Heatmap]
         .into_iter()
         .chain(areas)
     {
@@ -327,8 +327,8 @@ fn whatever_somebody_is_called_is_drawn_as_text() {
 }
 
 #[test]
-fn what_is_not_known_is_a_gap_in_the_line() {
-    let drawn = draw(&example(ChartForm::Lines), SvgOptions { alone: false, ..ALONE });
+fn unknown_values_are_a_gap_in_the_line() {
+    let drawn = draw(&example(ChartForm::Lines), SvgOptions { standalone: false, ..ALONE });
     let line = drawn.lines().find(|line| line.contains("class=\"line c1\"")).unwrap();
     assert_eq!(line.matches('M').count(), 2, "{line}");
     assert!(!drawn.contains("<style>"), "the page has its own");
@@ -342,7 +342,7 @@ fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
 }
 
 #[test]
-fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
+fn gauges_are_drawn_as_steps_and_totals_as_slopes() {
     let mut chart = example(ChartForm::Stack);
     chart.series.truncate(1);
     chart.series[0].values = vec![3.0, 1.0, 2.0];
@@ -357,7 +357,7 @@ fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
 }
 
 #[test]
-fn one_look_is_drawn_to_the_end_and_none_says_so() {
+fn single_sample_is_drawn_to_the_end_and_no_sample_says_so() {
     let mut chart = example(ChartForm::Stack);
     chart.times.truncate(1);
     chart.series.iter_mut().for_each(|series| series.values.truncate(1));
@@ -370,7 +370,7 @@ fn one_look_is_drawn_to_the_end_and_none_says_so() {
 
 #[cfg(feature = "png")]
 #[test]
-fn a_picture_in_pixels_has_the_colours_of_its_curves() {
+fn png_has_the_colours_of_its_curves() {
     let bytes = super::png(&draw(&example(ChartForm::Stack), ALONE), 1.0).unwrap();
     let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert_eq!((pixels.width(), pixels.height()), (900, 380));
@@ -382,8 +382,8 @@ fn a_picture_in_pixels_has_the_colours_of_its_curves() {
 }
 
 #[test]
-fn more_things_than_lines_can_tell_apart_are_a_heat_map() {
-    let mut chart = example(ChartForm::Heat);
+fn many_entities_are_drawn_as_a_heat_map() {
+    let mut chart = example(ChartForm::Heatmap);
     chart.limits.clear();
     chart.series = (0..64)
         .map(|cpu| ChartSeries {

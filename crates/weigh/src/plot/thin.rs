@@ -40,7 +40,7 @@ struct ThinnedRow {
     is_edge: bool,
     /// Whether it stands beside an extreme that is far from it: without it a spike would look
     /// as long as the way to the next row that is kept.
-    is_beside: bool,
+    is_neighbour: bool,
 }
 
 /// Buckets of a finished picture; it is some hundred pixels wide.
@@ -83,14 +83,14 @@ impl Thinned {
             }
         }
         let is_edge = self.is_edge(values);
-        let is_beside = self.jumps(values);
+        let is_neighbour = self.jumps(values);
         let most = 8 * (self.columns + 2);
         let (absent, summed) = (self.absent, self.summed);
         let Some(bucket) = self.buckets.last_mut() else { return };
-        if bucket.see(values, absent, summed) || is_edge || is_beside {
-            let last = self.last.as_ref().filter(|_| is_beside && !self.is_last_kept);
-            bucket.rows.extend(last.map(|last| ThinnedRow { is_beside: true, ..last.clone() }));
-            bucket.rows.push(ThinnedRow { at, values: values.to_vec(), is_edge, is_beside });
+        if bucket.widen_extremes(values, absent, summed) || is_edge || is_neighbour {
+            let last = self.last.as_ref().filter(|_| is_neighbour && !self.is_last_kept);
+            bucket.rows.extend(last.map(|last| ThinnedRow { is_neighbour: true, ..last.clone() }));
+            bucket.rows.push(ThinnedRow { at, values: values.to_vec(), is_edge, is_neighbour });
             if bucket.rows.len() > most {
                 bucket.prune(self.columns, absent, summed);
             }
@@ -105,8 +105,8 @@ impl Thinned {
                 last.values.extend_from_slice(values);
             }
             None => {
-                let (values, is_edge, is_beside) = (values.to_vec(), false, false);
-                self.last = Some(ThinnedRow { at, values, is_edge, is_beside });
+                let (values, is_edge, is_neighbour) = (values.to_vec(), false, false);
+                self.last = Some(ThinnedRow { at, values, is_edge, is_neighbour });
             }
         }
     }
@@ -184,8 +184,8 @@ impl Thinned {
 
 impl RowBucket {
     /// Takes values into account; whether any is lower or higher than all before.
-    fn see(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
-        self.extremes.resize(self.extremes.len().max(values.len() + 1), NOTHING);
+    fn widen_extremes(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
+        self.extremes.resize(self.extremes.len().max(values.len() + 1), EMPTY_RANGE);
         let mut is_extreme = false;
         for column in 0..values.len() {
             is_extreme |= widened(&mut self.extremes[column + 1], cell(values, column, absent));
@@ -194,15 +194,15 @@ impl RowBucket {
     }
 
     /// What comes and goes all the time has more edges than anybody can see.
-    fn forget_edges(&mut self) {
-        const MOST: usize = 4;
+    fn limit_edges(&mut self) {
+        const MAX_EDGES: usize = 4;
         let edges = self.rows.iter_mut().filter(|row| row.is_edge);
-        edges.skip(MOST).for_each(|row| row.is_edge = false);
+        edges.skip(MAX_EDGES).for_each(|row| row.is_edge = false);
     }
 
     /// Keeps only the rows that are an extreme or an edge.
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
-        self.forget_edges();
+        self.limit_edges();
         let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
         let rows: Vec<&[f64]> = self.rows.iter().map(|row| &row.values[..]).collect();
         extremes::mark(&rows, Shape { columns, absent, summed }, &mut keep);
@@ -211,20 +211,20 @@ impl RowBucket {
             before || keep.get(place + 1).is_some_and(|kept| *kept)
         };
         let mut kept: Vec<bool> = (0..self.rows.len())
-            .map(|place| keep[place] || (self.rows[place].is_beside && near(place)))
+            .map(|place| keep[place] || (self.rows[place].is_neighbour && near(place)))
             .collect();
         let mut kept = kept.drain(..);
         self.rows.retain(|_| kept.next().unwrap_or(true));
         self.extremes.clear();
         for row in 0..self.rows.len() {
             let values = std::mem::take(&mut self.rows[row].values);
-            self.see(&values, absent, summed);
+            self.widen_extremes(&values, absent, summed);
             self.rows[row].values = values;
         }
     }
 }
 
-const NOTHING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+const EMPTY_RANGE: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
 fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
     let (is_low, is_high) = (value < *low, value > *high);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_of_one_look_in_a_million_is_kept_at_its_time() {
+    fn spike_of_one_sample_in_a_million_keeps_its_time() {
         for spike in [0, 1, 345_678, 999_999] {
             let (times, columns) = long(spike).finish();
             assert!(times.len() <= 4 * BUCKETS + 2, "{} rows", times.len());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_is_no_longer_than_it_was() {
+    fn thinning_does_not_widen_a_spike() {
         let mut thinned = Thinned::lines(1);
         for second in 0..36_000 {
             let value = if second == 12_345 { 900.0 } else { 100.0 };
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_stay_as_they_are() {
+    fn few_points_are_not_thinned() {
         let mut thinned = Thinned::lines(2);
         let rows = [(0.0, [1.0, 5.0]), (1.0, [2.0, 4.0]), (2.0, [2.0, 4.0])];
         rows.iter().for_each(|(at, values)| thinned.push(*at, values));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_of_the_sum_are_kept_where_no_part_has_one() {
+    fn extremes_of_the_sum_are_kept_where_no_column_has_one() {
         let mut thinned = Thinned::stack();
         for place in 0..100_000 {
             // The parts take turns; at one moment both are as high as they ever are.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_unknown_leaves_a_gap_and_late_columns_were_nothing_before() {
+    fn unknown_values_leave_a_gap_and_late_columns_start_at_zero() {
         let mut thinned = Thinned::lines(1);
         for place in 0..10_000 {
             let value = if (4000..6000).contains(&place) { f64::NAN } else { 1.0 };

@@ -3,7 +3,7 @@
 /// Turns totals into rates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartWindow {
-    since: Option<f64>,
+    start: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
     /// What a total that has just come was before.
@@ -15,24 +15,24 @@ pub(crate) use crate::summary::SHORTEST_WINDOW as SHORTEST;
 impl ChartWindow {
     /// Of totals that were zero when the run began.
     pub(crate) fn from_start() -> ChartWindow {
-        ChartWindow { since: Some(0.0), ..ChartWindow::default() }
+        ChartWindow { start: Some(0.0), ..ChartWindow::default() }
     }
 
     /// Of things that may come late, with totals that are older than they: nothing is known of
     /// what was before.
-    pub(crate) fn of_things() -> ChartWindow {
+    pub(crate) fn of_entities() -> ChartWindow {
         ChartWindow { absent: f64::NAN, ..ChartWindow::default() }
     }
 
     /// How long the window is now, when it is long enough for a rate.
     pub(crate) fn due(&self, at: f64) -> Option<f64> {
-        self.since.map(|since| at - since).filter(|length| *length >= SHORTEST)
+        self.start.map(|start| at - start).filter(|length| *length >= SHORTEST)
     }
 
     /// The rates up to now and since when, when the window is long enough. A total that was not known
     /// before, or that goes back, has no rate.
     pub(crate) fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
-        let Some(since) = self.since else {
+        let Some(start) = self.start else {
             self.begin(at, totals);
             return None;
         };
@@ -45,11 +45,11 @@ impl ChartWindow {
             }),
         );
         self.begin(at, totals);
-        Some((since, &self.rates))
+        Some((start, &self.rates))
     }
 
     fn begin(&mut self, at: f64, totals: &[f64]) {
-        self.since = Some(at);
+        self.start = Some(at);
         self.before.clear();
         self.before.extend_from_slice(totals);
     }
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_comes_late_brings_no_burst() {
-        let mut window = ChartWindow::of_things();
+    fn late_device_starts_without_a_burst() {
+        let mut window = ChartWindow::of_entities();
         window.rates(0.0, &[1.0]);
         let (_, rates) = window.rates(1.0, &[2.0, 1e12]).unwrap();
         assert!(rates[0] == 1.0 && rates[1].is_nan(), "{rates:?}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_needs_a_window_and_a_total_that_grows() {
+    fn rate_needs_a_window_and_a_growing_counter() {
         let mut window = ChartWindow::from_start();
         assert_eq!(window.rates(0.05, &[1.0]), None);
         assert_eq!(window.rates(0.5, &[1.0]), Some((0.0, &[2.0][..])));

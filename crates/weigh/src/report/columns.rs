@@ -2,7 +2,7 @@
 //! column 80.
 
 use super::text::{BOLD, DIM, Style};
-use crate::text::shortened;
+use crate::text::ellipsize;
 
 /// Lines end before column 80.
 const WIDTH: usize = 79;
@@ -16,9 +16,9 @@ pub(super) struct TextColumns<const N: usize> {
     /// What stands above each.
     pub(super) header: [&'static str; N],
     /// Those that hold words; the others hold numbers.
-    pub(super) words: &'static [usize],
+    pub(super) left_aligned: &'static [usize],
     /// The one that gives way where a line would be too long.
-    pub(super) gives_way: usize,
+    pub(super) elastic: usize,
 }
 
 impl<const N: usize> TextColumns<N> {
@@ -50,17 +50,17 @@ impl<const N: usize> TextColumns<N> {
             cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
         });
         let all: usize = self.indent + widths.iter().sum::<usize>() + 2 * (N - 1);
-        let yielding = &mut widths[self.gives_way];
-        let rest = all - *yielding;
-        *yielding = (*yielding).min(WIDTH.saturating_sub(rest).max(SHORTEST));
+        let elastic = &mut widths[self.elastic];
+        let rest = all - *elastic;
+        *elastic = (*elastic).min(WIDTH.saturating_sub(rest).max(SHORTEST));
         widths
     }
 
     fn padded(&self, cells: &[String; N], widths: &[usize; N]) -> [String; N] {
         std::array::from_fn(|column| {
-            let (cell, width) = (shortened(&cells[column], widths[column]), widths[column]);
-            let is_words = self.words.contains(&column);
-            if is_words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            let (cell, width) = (ellipsize(&cells[column], widths[column]), widths[column]);
+            let is_left = self.left_aligned.contains(&column);
+            if is_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         })
     }
 }
@@ -69,8 +69,12 @@ impl<const N: usize> TextColumns<N> {
 mod tests {
     use super::*;
 
-    const COLUMNS: TextColumns<3> =
-        TextColumns { indent: 2, header: ["name", "size", "model"], words: &[0, 2], gives_way: 2 };
+    const COLUMNS: TextColumns<3> = TextColumns {
+        indent: 2,
+        header: ["name", "size", "model"],
+        left_aligned: &[0, 2],
+        elastic: 2,
+    };
 
     fn shown(rows: &[[&str; 3]]) -> String {
         let rows: Vec<[String; 3]> = rows.iter().map(|row| row.map(str::to_owned)).collect();
@@ -78,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn words_begin_and_numbers_end_at_the_same_place() {
+    fn text_is_left_aligned_and_numbers_right_aligned() {
         let shown = shown(&[["a", "1", "x"], ["long", "12345", ""]]);
         assert_eq!(shown, "  name   size  model\n  a         1  x\n  long  12345\n");
     }
 
     #[test]
-    fn one_column_gives_way_and_keeps_some_letters() {
+    fn elastic_column_shrinks_to_its_minimum() {
         let long = "m".repeat(100);
         let one_line = |name: &str| shown(&[[name, "1", &long]]).lines().nth(1).unwrap().to_owned();
         assert_eq!(one_line("a").chars().count(), WIDTH);

@@ -6,11 +6,11 @@ use super::document::{Document, Fact, ReportCell};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::catalog::FigureId;
 use crate::quantity;
+use crate::text::ellipsize;
 use crate::text::markdown::{code, plain};
-use crate::text::shortened;
 
 /// More programs than these are for the full report.
-const MOST_PROGRAMS: usize = 8;
+const MAX_PROGRAMS: usize = 8;
 
 /// The report in a few lines: for `$GITHUB_STEP_SUMMARY` and comments of a CI.
 pub fn github(document: &Document) -> String {
@@ -24,10 +24,10 @@ pub fn github(document: &Document) -> String {
     findings(&mut out, &document.findings, "");
     out.push_str("<details>\n<summary>More</summary>\n\n");
     if let Some(command) = &document.command {
-        let _ = writeln!(out, "{}\n", code(&shortened(command, LONGEST_CELL)));
+        let _ = writeln!(out, "{}\n", code(&ellipsize(command, LONGEST_CELL)));
     }
     if let Some(programs) = document.tables.iter().find(|table| table.name == "programs") {
-        rows(&mut out, programs, MOST_PROGRAMS);
+        rows(&mut out, programs, MAX_PROGRAMS);
     }
     // The head says where it ran, and the lines above how it went.
     let machine = document.hardware.iter().filter(|fact| fact.label != "Host");

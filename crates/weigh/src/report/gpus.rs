@@ -7,13 +7,13 @@ use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
 use crate::quantity;
 use crate::summary::{Gpu, GpuUser, Summary};
-use crate::text::{broken, printable};
+use crate::text::{printable, wrap};
 
 const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["GPU", "memory", "full", "busy", "peak", "power", "energy", "temp"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
 /// Processes that are listed under one GPU: the JSON has more.
@@ -22,7 +22,7 @@ const LISTED: usize = 10;
 /// Whether GPUs are worth a word to somebody who did not ask for them. One that only shows the
 /// desktop, as in most laptops, is not: the run had nothing of it, and it does not say how busy
 /// it was.
-pub(super) fn are_told(summary: &Summary) -> bool {
+pub(super) fn worth_reporting(summary: &Summary) -> bool {
     let value = |id| summary.figures.value(id);
     let says_how_busy = value(FigureId::GpuUtilizationMean).is_some();
     let may_be_used = value(FigureId::GpuMemoryPeak) != Some(0.0);
@@ -56,7 +56,7 @@ fn some(gpus: &[Gpu], style: Style) -> String {
 
 /// Words in lines that end before column 80.
 fn indented(words: &str, paint: impl Fn(&str) -> String) -> String {
-    broken(words, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
+    wrap(words, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
 }
 
 fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -114,14 +114,14 @@ fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
     if gpus.iter().any(|gpu| !is_whole(&gpu.is.name)) {
         notes.push((DIM, "what a part of a divided GPU has is in the whole, too".to_owned()));
     }
-    let kept: Vec<&str> =
+    let hidden: Vec<&str> =
         gpus.iter().filter(|gpu| gpu.is.usable == Some(false)).map(|gpu| &*gpu.is.name).collect();
-    if !kept.is_empty() {
+    if !hidden.is_empty() {
         notes.push((
             DIM,
             format!(
                 "{}: hidden by CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES",
-                listed(&kept)
+                listed(&hidden)
             ),
         ));
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_stand_under_their_gpu_and_models_are_named_once() {
+    fn processes_are_listed_under_their_gpu_and_models_named_once() {
         let first = Gpu { processes: vec![user(4711, "python")], ..gpu("nvidia0") };
         let table = some(&[first, gpu("nvidia1")], Style::default());
         let lines: Vec<&str> = table.lines().collect();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_before_column_80_and_nothing_in_them_is_obeyed() {
+    fn long_or_hostile_names_stay_below_80_columns_escaped() {
         let names = (0..20).map(|pid| user(pid, &format!("\x1b[31m{}", "x".repeat(90))));
         let mut many: Vec<Gpu> = (0..16).map(|index| gpu(&format!("nvidia{index}"))).collect();
         many[0].processes = names.collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_it_is_said_why() {
+    fn without_gpus_the_reason_is_given() {
         let words = none(
             "no NVIDIA driver is loaded: there is no /proc/driver/nvidia/version; \
                           no driver of AMD's or Intel's GPUs is loaded",

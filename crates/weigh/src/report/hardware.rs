@@ -275,7 +275,7 @@ fn rows(items: &[String]) -> Vec<String> {
         let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= room;
         match rows.last_mut().filter(|row| fits(row)) {
             Some(row) => *row += &format!(" · {item}"),
-            None => rows.extend(text::broken(item, room)),
+            None => rows.extend(text::wrap(item, room)),
         }
     }
     rows
@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_for_a_line_is_broken_and_nothing_is_lost() {
+    fn long_items_are_wrapped_without_loss() {
         let items = ["a".repeat(40), "b".repeat(20), "c".repeat(20)];
         assert_eq!(rows(&items), [format!("{} · {}", items[0], items[1]), items[2].clone()]);
         let list: String = (0..60).map(|cpu| format!("{},", cpu * 2)).collect();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_device_cannot_take_over_the_terminal() {
+    fn device_name_cannot_control_the_terminal() {
         let nic = HardwareNic {
             name: "eth0\x1b[31m".to_owned(),
             driver: None,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_differ_are_counted_and_not_multiplied() {
+    fn heterogeneous_cores_are_counted_not_multiplied() {
         let cpu = |threads| Processor {
             cpus: Some(24),
             sockets: Some(1),

@@ -8,11 +8,11 @@ use super::document::{Advice, Bar, Document, Fact, ReportColumn, ReportTable};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
+use crate::text::ellipsize;
 use crate::text::markdown::{address, code, fenced, plain};
-use crate::text::shortened;
 
 /// More rows of a table nobody reads in a text.
-const MOST_ROWS: usize = 30;
+const MAX_ROWS: usize = 30;
 /// A longer cell makes a table that does not fit a page.
 pub(super) const LONGEST_CELL: usize = 120;
 
@@ -47,7 +47,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     }
     for table in &document.tables {
         let _ = writeln!(out, "## {}\n", plain(&table.title));
-        rows(&mut out, table, MOST_ROWS);
+        rows(&mut out, table, MAX_ROWS);
         if !table.note.is_empty() {
             let _ = writeln!(out, "{}\n", plain(&table.note));
         }
@@ -135,7 +135,7 @@ pub(super) fn rows(out: &mut String, table: &ReportTable, most: usize) {
     line(table.columns.iter().map(rule).collect());
     for row in table.rows.iter().take(most) {
         let cells = row.iter().zip(&table.columns).map(|(cell, column)| {
-            let text = shortened(&cell.text, LONGEST_CELL);
+            let text = ellipsize(&cell.text, LONGEST_CELL);
             if column.label == "Command" { code(&text) } else { plain(&text) }
         });
         line(cells.collect());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nasty_names_can_only_be_read() {
+    fn hostile_names_are_escaped() {
         let document = nasty();
         let full = markdown(&document, |_| "charts/a b.png".to_owned());
         for text in [&full, &github(&document)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_has_as_many_cells_in_each_line() {
+    fn every_table_row_has_the_same_number_of_cells() {
         let text = markdown(&nasty(), |_| "a.png".to_owned());
         let mut width = None;
         for line in text.lines() {
@@ -258,12 +258,12 @@ mod tests {
             run.starts(1.0, id, "tool").sample(1.0, |tick| cpu(tick, id, 1.0, 0.0));
         }
         let text = markdown(&document(run, Vec::new()), |_| String::new());
-        assert_eq!(text.matches("<code>tool</code>").count(), MOST_ROWS);
+        assert_eq!(text.matches("<code>tool</code>").count(), MAX_ROWS);
         assert!(text.contains("\nand 70 more\n"), "{text}");
     }
 
     #[test]
-    fn a_comment_of_an_ordinary_run_is_short() {
+    fn comment_of_an_ordinary_run_is_short() {
         let mut run = work_hard();
         for number in 0..30 {
             let id = ProcessId { pid: 1000 + number, started: 1 };

@@ -9,20 +9,20 @@ use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics};
 use crate::summary::{Method, Summary};
-use crate::text::{printable, shortened};
+use crate::text::{ellipsize, printable};
 
 const COLUMNS: TextColumns<6> = TextColumns {
     indent: 2,
     header: ["phase", "count", "total", "mean ± std", "CPU time", "memory"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
 const FIGURES: TextColumns<6> = TextColumns {
     indent: 4,
     header: ["figure", "n", "min", "max", "mean", "std"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
 /// The phases of a run, and with `every` figure its statistics.
@@ -135,7 +135,7 @@ fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> S
 fn notes(named: &[Named], style: Style) -> Vec<String> {
     let mut notes = Vec::new();
     for one in named {
-        let name = shortened(&printable(&one.name), 20);
+        let name = ellipsize(&printable(&one.name), 20);
         // What is below a clock tick in a thousand is rounding.
         if one.total_seconds - one.covered_seconds > one.total_seconds * 1e-3 {
             let covered = quantity::seconds(one.covered_seconds);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_inside_another_stands_under_it() {
+    fn nested_phase_is_listed_under_its_parent() {
         let table = shown(&[
             phase("1", "build", None, Some(5.0)),
             phase("2", "test", None, Some(1.0)),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_a_phase_that_is_not_exact_says_so() {
+    fn inexact_phase_figure_names_its_method() {
         let named = statistics(&[phase("1", "build", None, Some(5.0))]);
         let lines = lines(&named, Style::default());
         let expected = "5.00 s, CPU time 12 min 34 s, memory 1.40 GiB (sampled)";
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_before_column_80_whatever_a_phase_is_called() {
+    fn long_phase_names_stay_below_80_columns() {
         let name = "a name that is much longer than anybody would think of, \x1b[31m and red";
         let phases: Vec<Phase> =
             [245.0, 7300.0, 100_000.0].map(|length| phase("1", name, None, Some(length))).into();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_without_an_end_is_counted_apart() {
+    fn phase_without_end_is_counted_separately() {
         let table = shown(&[phase("1", "a", None, Some(5.0)), phase("2", "a", None, None)]);
         assert!(table.contains("1+1") && table.contains("without an end"), "{table}");
     }

@@ -1,7 +1,7 @@
 //! Reads a recording once, for everything that a report is made of.
 
 use super::document::{ReportChapter, marks};
-use super::gpus::are_told;
+use super::gpus::worth_reporting;
 use super::{Census, Document};
 use crate::catalog::all_groups;
 use crate::plot::{Gallery, Gatherer};
@@ -39,8 +39,9 @@ pub fn read(
     if losses.concern_processes() || losses.are_changes() {
         participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);
     }
-    let are_told = are_told(&summary);
-    let chapters = chapters(gatherer.finish(&summary.figures), &manifest.host.name, are_told);
+    let worth_reporting = worth_reporting(&summary);
+    let chapters =
+        chapters(gatherer.finish(&summary.figures), &manifest.host.name, worth_reporting);
     let mut document = Document::of(manifest, &summary, &participants, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
     Ok(document)
@@ -48,7 +49,7 @@ pub fn read(
 
 /// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
 /// telling come after the node.
-fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<ReportChapter> {
+fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
     let chapter = |title: String, charts| ReportChapter { title, charts };
     let mut all = [
         chapter("The run".to_owned(), gallery.run),
@@ -56,7 +57,7 @@ fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<ReportChap
         chapter(format!("Node {host}"), gallery.node),
         chapter("weigh itself".to_owned(), gallery.own),
     ];
-    if !gpus_are_told {
+    if !gpus_worth_reporting {
         all.swap(1, 2);
     }
     all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()

@@ -9,10 +9,10 @@ use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::summary::phases::Named;
 use crate::summary::{Figure, Finding, Method, Outcome, Run, Severity, Summary};
-use crate::text::{broken, printable};
+use crate::text::{printable, wrap};
 
 /// Names of phases that are listed: a summary is to fit on a screen.
-const MOST_PHASES: usize = 20;
+const MAX_PHASES: usize = 20;
 
 /// How the text looks.
 #[derive(Debug, Clone, Copy, Default)]
@@ -234,15 +234,15 @@ impl SummaryText {
 
     /// Nothing, where there is no GPU that is worth it.
     fn gpus(&mut self, summary: &Summary) {
-        if !super::gpus::are_told(summary) {
+        if !super::gpus::worth_reporting(summary) {
             return;
         }
         let none = Figure::default();
         let get = |id| summary.figures.get(id).unwrap_or(&none);
         let system = summary.parts.system.figures.get(FigureId::GpuMemoryPeak).unwrap_or(&none);
         let style = self.style;
-        let telling = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
-        let mut means: Vec<f64> = telling.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
+        let reporting = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
+        let mut means: Vec<f64> = reporting.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
         means.sort_by(f64::total_cmp);
         let of = match means[..] {
             [_] => "one GPU".to_owned(),
@@ -359,7 +359,7 @@ impl SummaryText {
     }
 
     fn phases(&mut self, phases: &[Named]) {
-        let shown = &phases[..phases.len().min(MOST_PHASES)];
+        let shown = &phases[..phases.len().min(MAX_PHASES)];
         for (name, note) in super::phases::lines(shown, self.style) {
             self.line("phase", &name, "", &note);
         }
@@ -380,7 +380,7 @@ impl SummaryText {
 
     fn remark(&mut self, colour: &str, word: &str, sentence: &str, advice: &str) {
         let word = format!("{word}:");
-        let lines = broken(&format!("{word} {sentence}"), 75).join("\n    ");
+        let lines = wrap(&format!("{word} {sentence}"), 75).join("\n    ");
         self.push(&format!("  {}", lines.replacen(&word, &self.style.paint(colour, &word), 1)));
         if !advice.is_empty() {
             let advice = self.style.paint(DIM, advice);
@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_that_is_less_sure_than_its_row_says_so() {
+    fn less_certain_figure_names_its_method() {
         let (exact, sampled) = (Figure::exact(1.5, "wait4"), Figure::sampled(1.81, "ticks"));
         let estimated = Figure::between(0.5, Method::Estimated, 0.0, None, "clock ticks");
         let shown = |row: &Figure, figure: &Figure| {
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_break_behind_commas_and_long_ones_between_words() {
+    fn notes_wrap_after_commas_and_between_words() {
         let lines = wrapped("one thing that is long enough, another thing that is long enough");
         assert_eq!(lines, ["one thing that is long enough, ", "another thing that is long enough"]);
         assert!(wrapped(&"word ".repeat(30)).iter().all(|line| line.trim_end().len() <= 42));

@@ -11,8 +11,8 @@ use crate::text::printable;
 const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["tool", "runs", "CPU", "cores", "peak", "USS of 1", "memory", "time"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
 /// A line for each tool.
@@ -53,7 +53,7 @@ mod tests {
     use crate::quantity::Units;
 
     #[test]
-    fn every_tool_has_a_line_of_less_than_eighty_columns() {
+    fn every_tool_has_one_line_below_80_columns() {
         let tool = Tool {
             name: "a-program-with-a-name-that-nobody-would-choose".to_owned(),
             instances: 12_345,

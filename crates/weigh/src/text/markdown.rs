@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_outside_means_anything_to_markdown_or_html() {
+    fn hostile_text_is_inert_in_markdown_and_html() {
         for nasty in [
             "<script>alert(1)</script>",
             "a | b",
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_called_by_a_name() {
+    fn mentions_do_not_notify_users() {
         assert_eq!(plain("@team #12 !7"), "&#64;&#8288;team &#35;&#8288;12 &#33;&#8288;7");
         assert_eq!(code("git@host"), "<code>git&#64;host</code>", "what is copied is what it was");
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_longer_than_any_inside_and_an_address_has_no_brackets() {
+    fn fence_is_longer_than_any_inside_and_link_has_no_brackets() {
         assert_eq!(fenced("a\n````\nb"), "`````sh\na\n````\nb\n`````\n");
         assert!(!fenced("\x1b[31m").contains('\x1b'));
         assert_eq!(address("a b/c)(<d>.png"), "a%20b/c%29%28%3Cd%3E.png");

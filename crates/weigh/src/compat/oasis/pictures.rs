@@ -1,7 +1,7 @@
 //! The six pictures of the oasislmf ResourceMonitor.
 
 use crate::compat::picture::{Picture, lines, named};
-use crate::plot::chart::{Chart, ChartLimit, ChartSeries, MOST_SERIES};
+use crate::plot::chart::{Chart, ChartLimit, ChartSeries, MAX_SERIES};
 use crate::plot::{Gatherer, metric};
 use crate::record::{Error, Recording};
 
@@ -42,14 +42,14 @@ fn both(mut uss: Chart, rss: Chart) -> Chart {
     };
     let other = |series: &ChartSeries| ChartSeries {
         name: format!("{} RSS", series.name),
-        colour: series.colour % (MOST_SERIES / 2) + MOST_SERIES / 2,
+        colour: series.colour % (MAX_SERIES / 2) + MAX_SERIES / 2,
         values: uss.times.iter().map(|at| value_at(series, *at)).collect(),
     };
-    let others: Vec<ChartSeries> = rss.series.iter().take(MOST_SERIES / 2).map(other).collect();
-    uss.series.truncate(MOST_SERIES / 2);
+    let others: Vec<ChartSeries> = rss.series.iter().take(MAX_SERIES / 2).map(other).collect();
+    uss.series.truncate(MAX_SERIES / 2);
     for series in &mut uss.series {
         series.name.push_str(" USS");
-        series.colour %= MOST_SERIES / 2;
+        series.colour %= MAX_SERIES / 2;
     }
     uss.series.extend(others);
     lines(uss)

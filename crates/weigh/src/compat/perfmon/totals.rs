@@ -85,7 +85,7 @@ struct Total {
 
 impl Total {
     fn of(wanted: &'static Wanted) -> Total {
-        let (window, steps) = (ChartWindow::of_things(), RateSteps::lines());
+        let (window, steps) = (ChartWindow::of_entities(), RateSteps::lines());
         Total { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
     }
 
@@ -134,7 +134,7 @@ pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
         Moment::Event(entry) => times.event(entry),
         Moment::Tick(tick) => {
             let at = tick.at.as_secs_f64();
-            times.reach(at);
+            times.extend_to(at);
             for total in &mut totals {
                 let table = tick.table(total.wanted.scope).filter(|table| !table.is_empty());
                 if let Some(table) = table {

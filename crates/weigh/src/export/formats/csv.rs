@@ -14,7 +14,7 @@ use std::io::Write;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{ArrowColumn, CellValue, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// One table as CSV.
@@ -74,7 +74,7 @@ impl<W: Write> Sink for CsvSink<W> {
 fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
     match cell {
         CellValue::Null => {}
-        CellValue::Time(at) => line.extend_from_slice(moment(at).as_bytes()),
+        CellValue::Time(at) => line.extend_from_slice(timestamp_text(at).as_bytes()),
         CellValue::U64(number) => {
             line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
         }

@@ -8,7 +8,7 @@ use std::io::Write;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{ArrowColumn, CellValue, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// One table as JSON.
@@ -16,7 +16,7 @@ pub(crate) struct JsonSink<W> {
     out: W,
     array: bool,
     /// `{"name":` and `,"name":` of each column.
-    heads: Vec<Vec<u8>>,
+    prefixes: Vec<Vec<u8>>,
     rows: u64,
     line: Vec<u8>,
 }
@@ -24,7 +24,7 @@ pub(crate) struct JsonSink<W> {
 impl<W: Write> JsonSink<W> {
     /// As one array.
     pub(crate) fn array(out: W) -> JsonSink<W> {
-        JsonSink { out, array: true, heads: Vec::new(), rows: 0, line: Vec::new() }
+        JsonSink { out, array: true, prefixes: Vec::new(), rows: 0, line: Vec::new() }
     }
 
     /// As one object on each line.
@@ -36,10 +36,10 @@ impl<W: Write> JsonSink<W> {
 impl<W: Write> Sink for JsonSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         for (place, field) in schema.fields().iter().enumerate() {
-            let mut head = vec![if place == 0 { b'{' } else { b',' }];
-            serde_json::to_writer(&mut head, field.name())?;
-            head.push(b':');
-            self.heads.push(head);
+            let mut prefix = vec![if place == 0 { b'{' } else { b',' }];
+            serde_json::to_writer(&mut prefix, field.name())?;
+            prefix.push(b':');
+            self.prefixes.push(prefix);
         }
         if self.array {
             self.out.write_all(b"[")?;
@@ -55,8 +55,8 @@ impl<W: Write> Sink for JsonSink<W> {
                 let separator: &[u8] = if self.rows == 0 { b"\n" } else { b",\n" };
                 self.line.extend_from_slice(separator);
             }
-            for (head, column) in self.heads.iter().zip(&columns) {
-                self.line.extend_from_slice(head);
+            for (prefix, column) in self.prefixes.iter().zip(&columns) {
+                self.line.extend_from_slice(prefix);
                 value(&mut self.line, column.cell(row))?;
             }
             self.line.push(b'}');
@@ -81,7 +81,7 @@ fn value(line: &mut Vec<u8>, cell: CellValue<'_>) -> Result<(), Cause> {
     match cell {
         CellValue::Time(at) => {
             line.push(b'"');
-            line.extend_from_slice(moment(at).as_bytes());
+            line.extend_from_slice(timestamp_text(at).as_bytes());
             line.push(b'"');
         }
         CellValue::U64(number) => {

@@ -103,7 +103,7 @@ impl ExportFormat {
     }
 
     /// Whether one file holds all tables.
-    const fn holds_all(self) -> bool {
+    const fn holds_all_tables(self) -> bool {
         match self {
             #[cfg(feature = "hdf5")]
             ExportFormat::Hdf5 => true,
@@ -189,12 +189,12 @@ impl ExportFiles {
             done: Vec::new(),
         };
         for format in &formats {
-            let names = if format.holds_all() { &[ALL_TABLES] } else { tables };
+            let names = if format.holds_all_tables() { &[ALL_TABLES] } else { tables };
             for name in names {
                 OutputFile::check(&files.path(*format, name), force)?;
             }
         }
-        let whole = formats.iter().filter(|format| format.holds_all());
+        let whole = formats.iter().filter(|format| format.holds_all_tables());
         files.whole = whole
             .map(|format| SinkFile::create(*format, &files.path(*format, ALL_TABLES), force, false))
             .collect::<Result<_, Error>>()?;
@@ -220,21 +220,21 @@ impl ExportFiles {
 
 impl TableWriter for ExportFiles {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
-        let apart = self.formats.iter().filter(|format| !format.holds_all());
+        let apart = self.formats.iter().filter(|format| !format.holds_all_tables());
         self.current = apart
             .map(|format| {
                 let path = self.path(*format, table);
                 SinkFile::create(*format, &path, self.force, self.spreadsheet_safe)
             })
             .collect::<Result<_, Error>>()?;
-        self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
+        self.open().try_for_each(|file| file.with_sink(|sink| sink.begin(table, schema)))
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        self.open().try_for_each(|file| file.tell(|sink| sink.rows(batch)))
+        self.open().try_for_each(|file| file.with_sink(|sink| sink.rows(batch)))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -266,7 +266,7 @@ impl SinkFile {
     }
 
     /// Has it write something.
-    pub(super) fn tell(
+    pub(super) fn with_sink(
         &mut self,
         what: impl FnOnce(&mut dyn Sink) -> Result<(), Cause>,
     ) -> Result<(), Error> {

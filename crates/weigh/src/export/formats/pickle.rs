@@ -68,7 +68,7 @@ impl<W: Write> Sink for PickleSink<W> {
                 ArrowColumn::U64(_) => PickleKind::Masked("<u8"),
                 ArrowColumn::I64(_) => PickleKind::Masked("<i8"),
                 ArrowColumn::F64(_) => PickleKind::Plain("<f8"),
-                ArrowColumn::Word(..) => PickleKind::Category(Vec::new()),
+                ArrowColumn::Symbol(..) => PickleKind::Category(Vec::new()),
                 ArrowColumn::Text(_) => PickleKind::Texts,
             };
             let spool = || tempfile::tempfile_in(&self.directory).map(BufWriter::new);
@@ -102,7 +102,8 @@ impl<W: Write> Sink for PickleSink<W> {
 
 impl Spool {
     fn take(&mut self, column: ArrowColumn<'_>, rows: usize) -> Result<(), Cause> {
-        if let (PickleKind::Category(words), ArrowColumn::Word(_, known)) = (&mut self.kind, column)
+        if let (PickleKind::Category(words), ArrowColumn::Symbol(_, known)) =
+            (&mut self.kind, column)
         {
             for word in known.iter().flatten() {
                 if !words.iter().any(|there| there == word) {

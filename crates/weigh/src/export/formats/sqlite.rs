@@ -12,7 +12,7 @@ use arrow_schema::{DataType, SchemaRef};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ToSql};
 
-use super::super::column::{ArrowColumn, CellValue, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// All tables as an SQLite database.
@@ -96,7 +96,7 @@ impl Sink for SqliteSink {
 fn value(cell: CellValue<'_>) -> Option<impl ToSql + '_> {
     Some(match cell {
         CellValue::Null => ToSqlOutput::Owned(Value::Null),
-        CellValue::Time(at) => ToSqlOutput::Owned(Value::Text(moment(at))),
+        CellValue::Time(at) => ToSqlOutput::Owned(Value::Text(timestamp_text(at))),
         CellValue::U64(number) => ToSqlOutput::Owned(Value::Integer(i64::try_from(number).ok()?)),
         CellValue::I64(number) => ToSqlOutput::Owned(Value::Integer(number)),
         CellValue::F64(number) => ToSqlOutput::Owned(Value::Real(number)),

@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
-use super::super::column::{ArrowColumn, CellValue, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 use crate::record::caught;
 
@@ -87,7 +87,7 @@ impl XlsxSink {
                 put(sheet, self.row, place, cell, &self.date)?;
                 place += 1;
                 if let (CellValue::Time(at), 1) = (cell, place) {
-                    sheet.write_string(self.row, place, moment(at))?;
+                    sheet.write_string(self.row, place, timestamp_text(at))?;
                     place += 1;
                 }
             }

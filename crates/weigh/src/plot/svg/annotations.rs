@@ -1,9 +1,9 @@
 //! What happened along the time axis: phases, marks, limits and the highest point.
 
 use super::pen::{Pen, width_of};
-use super::{LETTERS, PlotArea};
+use super::{FONT_SIZE, PlotArea};
 use crate::plot::chart::{Chart, ChartForm, Timeline};
-use crate::text::{printable, shortened};
+use crate::text::{ellipsize, printable};
 
 /// The height of a row of names.
 pub(super) const ROW: f64 = 14.0;
@@ -21,14 +21,14 @@ fn bands_rows(timeline: &Timeline) -> usize {
 }
 
 /// Phases: bands behind the curves, with their names above.
-pub(super) fn bands(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn bands(area: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
     let rows = bands_rows(timeline);
     pen.group("bands", |pen| {
         for band in &timeline.bands {
             let depth = band.depth;
-            let (x, to) = (frame.x(band.from), frame.x(band.to));
-            let top = frame.top - (rows - depth) as f64 * ROW;
-            let size = ((to - x).max(0.5), frame.bottom() - top);
+            let (x, to) = (area.x(band.from), area.x(band.to));
+            let top = area.top - (rows - depth) as f64 * ROW;
+            let size = ((to - x).max(0.5), area.bottom() - top);
             // The edges of many short ones would be all there is to see.
             let thin = if to - x < THIN { " thin" } else { "" };
             pen.rectangle(&format!("band d{depth}{thin}"), (x, top), size, "");
@@ -42,26 +42,26 @@ pub(super) fn bands(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
 /// As much of a name as there is room for.
 fn fitting(name: &str, room: f64) -> Option<String> {
     let name = printable(name);
-    if width_of(&name, LETTERS) <= room {
+    if width_of(&name, FONT_SIZE) <= room {
         return Some(name);
     }
-    let letters = (room / (0.63 * LETTERS)) as usize;
-    (letters >= 3).then(|| shortened(&name, letters))
+    let letters = (room / (0.63 * FONT_SIZE)) as usize;
+    (letters >= 3).then(|| ellipsize(&name, letters))
 }
 
 /// Moments that somebody marked.
-pub(super) fn marks(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
+pub(super) fn marks(area: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
     pen.group("marks", |pen| {
         let mut free = f64::NEG_INFINITY;
         for mark in &timeline.marks {
-            let x = frame.x(mark.at);
-            let top = frame.top - rows(timeline) as f64 * ROW;
-            pen.line("mark", x, top, x, frame.bottom());
-            let room = frame.left + frame.width - x - 4.0;
+            let x = area.x(mark.at);
+            let top = area.top - rows(timeline) as f64 * ROW;
+            pen.line("mark", x, top, x, area.bottom());
+            let room = area.left + area.width - x - 4.0;
             let name = fitting(&mark.text, room.min(160.0));
             // A name that would lie over the last one is left out; the line stays.
             if let Some(name) = name.filter(|_| x >= free) {
-                free = x + width_of(&name, LETTERS) + 8.0;
+                free = x + width_of(&name, FONT_SIZE) + 8.0;
                 pen.text("mark-name", x + 3.0, top + 11.0, "start", &name);
             }
         }
@@ -69,39 +69,39 @@ pub(super) fn marks(frame: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
 }
 
 /// Levels that are not to be passed.
-pub(super) fn limits(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
+pub(super) fn limits(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     pen.group("limits", |pen| {
         // Rows of cells have no height that a line could be at.
-        for limit in chart.limits.iter().filter(|_| chart.form != ChartForm::Heat) {
-            let y = frame.y(limit.value);
-            pen.line("limit", frame.left, y, frame.left + frame.width, y);
+        for limit in chart.limits.iter().filter(|_| chart.form != ChartForm::Heatmap) {
+            let y = area.y(limit.value);
+            pen.line("limit", area.left, y, area.left + area.width, y);
             let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));
-            let y = beside_limit(frame, y);
-            pen.text("limit-name", frame.left + frame.width - 4.0, y, "end", &words);
+            let y = beside_limit(area, y);
+            pen.text("limit-name", area.left + area.width - 4.0, y, "end", &words);
         }
     });
 }
 
 /// Above the line, unless that is outside.
-fn beside_limit(frame: &PlotArea, y: f64) -> f64 {
-    if y - frame.top < ROW { y + 13.0 } else { y - 4.0 }
+fn beside_limit(area: &PlotArea, y: f64) -> f64 {
+    if y - area.top < ROW { y + 13.0 } else { y - 4.0 }
 }
 
 /// The highest point, its value and its time.
-pub(super) fn peak(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
+pub(super) fn peak(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     pen.group("peak", |pen| {
         let Some(peak) = chart.peak else { return };
-        let (x, y) = (frame.x(peak.at), frame.y(peak.value));
+        let (x, y) = (area.x(peak.at), area.y(peak.value));
         match peak.after {
             None => pen.dot("peak-dot", x, y, 3.5),
             // Nobody knows when in this time it was.
-            Some(after) => pen.line("peak-span", frame.x(after), y, x, y),
+            Some(after) => pen.line("peak-span", area.x(after), y, x, y),
         }
-        let words = peak.words(chart.scale);
-        let is_left = x < frame.left + frame.width / 2.0;
+        let words = peak.describe(chart.scale);
+        let is_left = x < area.left + area.width / 2.0;
         let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
-        let above = (y - 5.0).max(frame.top + 10.0);
-        let names = chart.limits.iter().map(|limit| beside_limit(frame, frame.y(limit.value)));
+        let above = (y - 5.0).max(area.top + 10.0);
+        let names = chart.limits.iter().map(|limit| beside_limit(area, area.y(limit.value)));
         // Below the dot where a limit's name is in the way.
         let is_taken = names.into_iter().any(|name| (name - above).abs() < ROW);
         pen.text("peak-name", x, if is_taken { y + 18.0 } else { above }, anchor, &words);

@@ -3,11 +3,11 @@
 use super::heatmap;
 use super::pen::{Pen, width_of};
 use crate::plot::chart::{Chart, ChartForm, ChartSeries};
-use crate::text::{printable, shortened};
+use crate::text::{ellipsize, printable};
 
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 18.0;
-const LETTERS: f64 = 12.0;
+const FONT_SIZE: f64 = 12.0;
 
 /// How much room title and note take.
 pub(super) fn height(chart: &Chart, width: f64) -> f64 {
@@ -17,7 +17,7 @@ pub(super) fn height(chart: &Chart, width: f64) -> f64 {
 /// Draws title and note.
 pub(super) fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
     let letters = ((width - 2.0 * MARGIN) / 9.5) as usize;
-    pen.text("title", MARGIN, 24.0, "start", &shortened(&chart.title, letters));
+    pen.text("title", MARGIN, 24.0, "start", &ellipsize(&chart.title, letters));
     for (line, words) in note(chart, width).iter().enumerate() {
         pen.text("note", MARGIN, 41.0 + line as f64 * 15.0, "start", words);
     }
@@ -40,7 +40,7 @@ fn note(chart: &Chart, width: f64) -> Vec<String> {
 
 /// How much room the legend takes.
 pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
-    if chart.form == ChartForm::Heat {
+    if chart.form == ChartForm::Heatmap {
         return 30.0;
     }
     let rows = places(chart, width).last().map_or(0, |(row, _, _)| row + 1);
@@ -53,8 +53,8 @@ fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     let mut places = Vec::new();
     // What lies on top in the chart comes first.
     for series in ordered(chart) {
-        let name = shortened(&printable(&series.name), 40);
-        let wide = width_of(&name, LETTERS) + 38.0;
+        let name = ellipsize(&printable(&series.name), 40);
+        let wide = width_of(&name, FONT_SIZE) + 38.0;
         if x + wide > width - MARGIN && x > MARGIN {
             row += 1;
             x = MARGIN;
@@ -75,7 +75,7 @@ fn ordered(chart: &Chart) -> Vec<&ChartSeries> {
 
 /// Draws the legend below the chart.
 pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
-    if chart.form == ChartForm::Heat {
+    if chart.form == ChartForm::Heatmap {
         shades(chart, top, pen);
         return;
     }

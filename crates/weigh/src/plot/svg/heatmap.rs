@@ -3,7 +3,7 @@
 use super::PlotArea;
 use super::pen::Pen;
 use crate::plot::chart::{Chart, ChartSeries};
-use crate::text::shortened_inside;
+use crate::text::ellipsize_middle;
 
 const CIVIDIS: [[f64; 3]; 6] = [
     [0.0, 32.0, 77.0],
@@ -18,13 +18,13 @@ const CIVIDIS: [[f64; 3]; 6] = [
 const SHADES: f64 = 32.0;
 
 /// Draws a row of cells for each series.
-pub(super) fn draw(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
-    let high = frame.height / chart.series.len().max(1) as f64;
+pub(super) fn draw(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
+    let high = area.height / chart.series.len().max(1) as f64;
     // Gaps between rows that are hardly higher than a gap would be all there is to see.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
     let brightest = chart.brightest();
     for (row, series) in chart.series.iter().enumerate() {
-        let y = frame.top + row as f64 * high;
+        let y = area.top + row as f64 * high;
         let mut place = 0;
         while place < series.values.len() {
             let shade = shade_of(series, place, brightest);
@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
             }
             if let Some(shade) = shade {
                 let end = chart.times.get(next).copied().unwrap_or(chart.timeline.end);
-                let (x, to) = (frame.x(chart.times[place]), frame.x(end));
+                let (x, to) = (area.x(chart.times[place]), area.x(end));
                 let fill = format!(" style=\"fill:{}\"", colour(f64::from(shade) / SHADES));
                 pen.rectangle("cell", (x, y), ((to - x).max(0.5), cell), &fill);
             }
@@ -61,11 +61,11 @@ pub(super) fn colour(share: f64) -> String {
 }
 
 /// The names of the rows, as many as there is room for.
-pub(super) fn names(frame: &PlotArea, chart: &Chart, pen: &mut Pen) {
-    let high = frame.height / chart.series.len().max(1) as f64;
+pub(super) fn names(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
+    let high = area.height / chart.series.len().max(1) as f64;
     let every = (12.0 / high).ceil().max(1.0) as usize;
     for (row, series) in chart.series.iter().enumerate().step_by(every) {
-        let y = frame.top + (row as f64 + 0.5) * high + 4.0;
-        pen.text("tick", frame.left - 6.0, y, "end", &shortened_inside(&series.name, 28));
+        let y = area.top + (row as f64 + 0.5) * high + 4.0;
+        pen.text("tick", area.left - 6.0, y, "end", &ellipsize_middle(&series.name, 28));
     }
 }

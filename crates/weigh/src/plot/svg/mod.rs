@@ -24,52 +24,54 @@ pub struct SvgOptions {
     pub height: f64,
     /// Whether it stands alone: with title, legend and its own colours. In a page these are
     /// the page's.
-    pub alone: bool,
+    pub standalone: bool,
 }
 
 /// The letters of ticks and names.
-const LETTERS: f64 = 11.0;
+const FONT_SIZE: f64 = 11.0;
 
 /// Draws a chart.
-pub fn draw(chart: &Chart, look: SvgOptions) -> String {
+pub fn draw(chart: &Chart, options: SvgOptions) -> String {
     let mut pen = Pen::default();
-    let height = if look.alone { look.height.max(200.0) } else { look.height };
-    let (head, foot) = match look.alone {
-        true => (heading::height(chart, look.width), heading::legend_height(chart, look.width)),
+    let height = if options.standalone { options.height.max(200.0) } else { options.height };
+    let (header, footer) = match options.standalone {
+        true => {
+            (heading::height(chart, options.width), heading::legend_height(chart, options.width))
+        }
         false => (0.0, 0.0),
     };
-    let frame = PlotArea::of(chart, look.width, head, height - foot);
-    let PlotArea { left, top, width: wide, height: high, end, .. } = frame;
-    let highest = frame.highest();
+    let area = PlotArea::of(chart, options.width, header, height - footer);
+    let PlotArea { left, top, width: wide, height: high, end, .. } = area;
+    let highest = area.highest();
     pen.open(
         "svg",
         &format!(
             "xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{0}\" height=\"{height}\" \
              viewBox=\"0 0 {0} {height}\" role=\"img\" data-plot=\"{left} {top} {wide} {high}\" \
              data-x=\"0 {end}\" data-y=\"0 {highest}\" aria-label=\"{1}\"",
-            look.width,
-            pen::escaped(&spoken(chart)),
+            options.width,
+            pen::escaped(&aria_label(chart)),
         ),
     );
-    if look.alone {
+    if options.standalone {
         pen.raw(colours::STYLE);
         pen.raw("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>");
-        heading::draw(chart, look.width, &mut pen);
+        heading::draw(chart, options.width, &mut pen);
     }
-    frame.draw(chart, &mut pen);
-    if look.alone {
-        heading::legend(chart, look.width, height - foot, &mut pen);
+    area.draw(chart, &mut pen);
+    if options.standalone {
+        heading::legend(chart, options.width, height - footer, &mut pen);
     }
     pen.close("svg");
     pen.finish()
 }
 
 /// The chart in a sentence, for those who cannot see it.
-fn spoken(chart: &Chart) -> String {
+fn aria_label(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
     match chart.peak.or_else(|| chart.highest()) {
         Some(peak) => {
-            format!("{}: peak {}; {}", chart.title, peak.words(chart.scale), names.join(", "))
+            format!("{}: peak {}; {}", chart.title, peak.describe(chart.scale), names.join(", "))
         }
         None => format!("{}: nothing was measured", chart.title),
     }
@@ -89,19 +91,19 @@ struct PlotArea {
 }
 
 impl PlotArea {
-    fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> PlotArea {
+    fn of(chart: &Chart, width: f64, header: f64, bottom: f64) -> PlotArea {
         let limits = chart.limits.iter().map(|limit| limit.value);
         let highest = chart.top().into_iter().chain(limits);
         let values = axis::values(chart.scale, highest.fold(0.0, f64::max), 5);
         let labels: Vec<&str> = match chart.form {
-            ChartForm::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),
+            ChartForm::Heatmap => chart.series.iter().map(|series| series.name.as_str()).collect(),
             _ => values.iter().map(|tick| tick.label.as_str()).collect(),
         };
-        let widest = labels.iter().map(|label| width_of(label, LETTERS)).fold(24.0, f64::max);
+        let widest = labels.iter().map(|label| width_of(label, FONT_SIZE)).fold(24.0, f64::max);
         let left = (widest + 12.0).min(width / 4.0).round();
         // Names of phases and marks stand above the curves.
         let rows = annotations::rows(&chart.timeline);
-        let top = head + 10.0 + rows as f64 * annotations::ROW;
+        let top = header + 10.0 + rows as f64 * annotations::ROW;
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
         let width = (width - left - 16.0).max(40.0);
         let height = (bottom - 26.0 - top).max(40.0);
@@ -128,15 +130,15 @@ impl PlotArea {
 
     fn draw(&self, chart: &Chart, pen: &mut Pen) {
         annotations::bands(self, &chart.timeline, pen);
-        let is_heat = chart.form == ChartForm::Heat;
+        let is_heatmap = chart.form == ChartForm::Heatmap;
         pen.group("grid", |pen| {
-            for tick in self.values.iter().filter(|_| !is_heat) {
+            for tick in self.values.iter().filter(|_| !is_heatmap) {
                 let y = self.y(tick.value);
                 pen.line("rule", self.left, y, self.left + self.width, y);
             }
         });
         pen.group("series", |pen| match chart.form {
-            ChartForm::Heat => heatmap::draw(self, chart, pen),
+            ChartForm::Heatmap => heatmap::draw(self, chart, pen),
             _ => curves::draw(self, chart, pen),
         });
         annotations::limits(self, chart, pen);
@@ -161,7 +163,7 @@ impl PlotArea {
             }
         });
         pen.group("axis y", |pen| match chart.form {
-            ChartForm::Heat => heatmap::names(self, chart, pen),
+            ChartForm::Heatmap => heatmap::names(self, chart, pen),
             _ => {
                 for tick in &self.values {
                     let y = self.y(tick.value) + 4.0;

@@ -98,38 +98,38 @@ impl std::fmt::Display for Coordinate {
 /// The way of a line, in as few letters as SVG needs: what goes straight names one number, and
 /// what is less than anybody sees is not gone.
 #[derive(Debug, Default)]
-pub(super) struct Trail {
+pub(super) struct PathData {
     /// What stands in the picture.
-    pub drawn: String,
+    pub data: String,
     /// Where it is, in tenths of a pixel, and whether it has moved since it was put down.
     at: Option<((i64, i64), bool)>,
 }
 
-impl Trail {
+impl PathData {
     /// Goes on to a place, or begins there.
-    pub(super) fn go(&mut self, x: f64, y: f64) {
+    pub(super) fn line_to(&mut self, x: f64, y: f64) {
         let place = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
         let (x, y) = (Coordinate(x), Coordinate(y));
         let _ = match self.at {
-            None => write!(self.drawn, "M{x} {y}"),
+            None => write!(self.data, "M{x} {y}"),
             // A line that does not go anywhere is a dot, and a dot is drawn.
             Some((before, true)) if before == place => return,
-            Some((before, _)) if before.1 == place.1 => write!(self.drawn, "H{x}"),
-            Some((before, _)) if before.0 == place.0 => write!(self.drawn, "V{y}"),
-            Some(_) => write!(self.drawn, "L{x} {y}"),
+            Some((before, _)) if before.1 == place.1 => write!(self.data, "H{x}"),
+            Some((before, _)) if before.0 == place.0 => write!(self.data, "V{y}"),
+            Some(_) => write!(self.data, "L{x} {y}"),
         };
         self.at = Some((place, self.at.is_some()));
     }
 
     /// Ends the line: the next place begins another.
-    pub(super) fn lift(&mut self) {
+    pub(super) fn end_subpath(&mut self) {
         self.at = None;
     }
 
     /// Goes back to where the line began, and ends it.
     pub(super) fn close(&mut self) {
-        self.drawn.push('Z');
-        self.lift();
+        self.data.push('Z');
+        self.end_subpath();
     }
 }
 
@@ -167,15 +167,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trail_says_no_more_than_where_it_turns() {
-        let mut trail = Trail::default();
+    fn path_data_names_only_coordinates_that_change() {
+        let mut path = PathData::default();
         for (x, y) in [(1.0, 2.0), (3.04, 2.0), (3.0, 5.5), (3.01, 5.5), (4.0, 6.0)] {
-            trail.go(x, y);
+            path.line_to(x, y);
         }
-        trail.close();
-        trail.go(7.0, 7.0);
-        trail.go(7.0, 7.0);
-        trail.lift();
-        assert_eq!(trail.drawn, "M1 2H3V5.5L4 6ZM7 7H7");
+        path.close();
+        path.line_to(7.0, 7.0);
+        path.line_to(7.0, 7.0);
+        path.end_subpath();
+        assert_eq!(path.data, "M1 2H3V5.5L4 6ZM7 7H7");
     }
 }

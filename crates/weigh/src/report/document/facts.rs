@@ -14,7 +14,7 @@ const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
 
 /// What stands at the head of every page of paper.
-pub(super) fn head(manifest: &Manifest, summary: &Summary) -> PageHeader {
+pub(super) fn page_header(manifest: &Manifest, summary: &Summary) -> PageHeader {
     use serde_json::Value;
     let job = summary.job.as_ref().and_then(|job| match job.get("id")? {
         Value::String(id) => Some(id.clone()),

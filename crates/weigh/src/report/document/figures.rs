@@ -3,7 +3,7 @@
 use super::{ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
-use crate::report::gpus::are_told;
+use crate::report::gpus::worth_reporting;
 use crate::report::phases::quantity_of;
 use crate::report::text::measured_longer;
 use crate::summary::{Figure, Figures, Method, Summary};
@@ -40,7 +40,7 @@ pub(super) struct FigureTable {
 pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
-    let of_gpus = if are_told(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
+    let of_gpus = if worth_reporting(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
     let first = IMPORTANT.iter().chain(of_gpus).copied();
     let mut ids: Vec<FigureId> = first.filter(|id| figures.get(*id).is_some()).collect();
     let important = ids.len();

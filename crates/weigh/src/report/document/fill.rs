@@ -32,7 +32,7 @@ impl Document {
         Document {
             title: summary.run.name.clone(),
             command: command.map(|words| typed(words.iter().map(String::as_str))),
-            head: facts::head(manifest, summary),
+            page_header: facts::page_header(manifest, summary),
             header: facts::header(manifest, summary),
             verdict: facts::verdict(manifest, summary, units),
             findings: facts::findings(summary),

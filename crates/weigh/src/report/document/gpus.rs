@@ -8,7 +8,7 @@ use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
-use crate::report::gpus::are_told;
+use crate::report::gpus::worth_reporting;
 use crate::summary::{Gpu, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
@@ -31,8 +31,8 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     let used = summary.parts.system.figures.value(FigureId::GpuMemoryPeak);
     // Of those that say how much is in use.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
-    let telling = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
-    let all: Option<f64> = telling.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
+    let reporting = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
+    let all: Option<f64> = reporting.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
     let all = all.filter(|all| *all > 0.0);
     let bytes = |value: f64| quantity::bytes(value, units);
     let note = match (own, used, all) {
@@ -54,7 +54,7 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
 
 /// What the verdict says of them: how busy they were, and what the run had of their memory.
 pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
-    if !are_told(summary) {
+    if !worth_reporting(summary) {
         return Vec::new();
     }
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();

@@ -26,7 +26,7 @@ pub struct Document {
     /// Its command line; `None` when it is not recorded.
     pub command: Option<String>,
     /// Who ran it, when and where, for the head of every page of paper.
-    pub head: PageHeader,
+    pub page_header: PageHeader,
     /// When, where, how long, labels: a label and a value each.
     pub header: Vec<Fact>,
     /// How it went, in one sentence.

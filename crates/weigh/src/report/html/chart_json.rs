@@ -151,6 +151,6 @@ fn form(form: ChartForm) -> &'static str {
         ChartForm::Stack => "stack",
         ChartForm::StackedTotals => "stacked totals",
         ChartForm::StackedRates => "stacked rates",
-        ChartForm::Heat => "heat",
+        ChartForm::Heatmap => "heat",
     }
 }

@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn markup_and_what_turns_the_direction_are_shown_and_do_nothing() {
+    fn markup_and_bidi_characters_are_escaped() {
         assert_eq!(escaped("<b a='1'>&\"\n"), "&#60;b a=&#39;1&#39;&#62;&#38;&#34;\n");
         assert_eq!(escaped("a\u{202e}b\0"), "a\\u{202e}b\\u{0}");
     }
 
     #[test]
-    fn json_cannot_end_its_script_and_stays_the_same_json() {
+    fn json_cannot_close_its_script_element() {
         let names = ["</script><!--", "a&b\u{2028}\u{2029}"];
         let json = json_in_script(&serde_json::to_string(&names).unwrap());
         assert!(json.is_ascii() && !json.contains(['<', '>', '&']), "{json}");

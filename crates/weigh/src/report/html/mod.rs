@@ -22,7 +22,7 @@ use crate::plot::svg::{self, SvgOptions};
 use crate::plot::{Chart, ChartForm, ChartSeries};
 use crate::quantity;
 use crate::summary::Severity;
-use crate::text::shortened;
+use crate::text::ellipsize;
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +49,16 @@ const SCRIPT: &str = concat!(
 );
 
 /// As wide as the page's column, so that a pixel is a pixel.
-const LOOK: SvgOptions = SvgOptions { width: 860.0, height: 280.0, alone: false };
+const CHART_SIZE: SvgOptions = SvgOptions { width: 860.0, height: 280.0, standalone: false };
 
 /// Rows of cells that are all named; more are as good as a picture of all of them.
 const NAMED_ROWS: usize = 64;
 
 /// Rows of cells are so high that each has room for its name.
 fn height(chart: &Chart) -> f64 {
-    let rows = if chart.form == ChartForm::Heat { chart.series.len().min(NAMED_ROWS) } else { 0 };
-    LOOK.height.max(rows as f64 * 13.0 + 60.0)
+    let rows =
+        if chart.form == ChartForm::Heatmap { chart.series.len().min(NAMED_ROWS) } else { 0 };
+    CHART_SIZE.height.max(rows as f64 * 13.0 + 60.0)
 }
 
 /// A report as a page.
@@ -78,7 +79,7 @@ pub fn html(document: &Document) -> Result<String, Error> {
         let mut charts = Vec::new();
         for chart in &chapter.charts {
             drawn.push(chart);
-            let svg = svg::draw(chart, SvgOptions { height: height(chart), ..LOOK });
+            let svg = svg::draw(chart, SvgOptions { height: height(chart), ..CHART_SIZE });
             charts.push(HtmlChart {
                 anchor: anchors.make(&format!("chart-{}", chart.name)),
                 place,
@@ -135,7 +136,7 @@ impl HtmlChart<'_> {
     /// first. One alone is what the title says, and rows of cells have names at the axis.
     fn legend(&self) -> Vec<(usize, &ChartSeries)> {
         let mut series: Vec<(usize, &ChartSeries)> = self.chart.series.iter().enumerate().collect();
-        if self.is_heat() {
+        if self.is_heatmap() {
             series.clear();
         } else if self.is_stacked() {
             series.reverse();
@@ -147,8 +148,8 @@ impl HtmlChart<'_> {
         self.chart.form.is_stacked()
     }
 
-    fn is_heat(&self) -> bool {
-        self.chart.form == ChartForm::Heat
+    fn is_heatmap(&self) -> bool {
+        self.chart.form == ChartForm::Heatmap
     }
 
     /// What the brightest cell stands for.
@@ -235,7 +236,7 @@ const LONG: usize = 90;
 
 /// The beginning of a text that is too long for a row.
 fn beginning(text: &str) -> Option<String> {
-    (text.chars().count() > LONG).then(|| shortened(text, LONG / 2))
+    (text.chars().count() > LONG).then(|| ellipsize(text, LONG / 2))
 }
 
 /// The class of something good or bad.

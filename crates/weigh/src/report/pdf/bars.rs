@@ -21,7 +21,7 @@ pub(super) fn add(composer: &mut Composer, bars: &[Bar]) {
             pair.iter().map(|bar| faces.wrap(&bar.note, NOTE, COLUMN, NOTE_LINES)).collect();
         let lines = notes.iter().map(Vec::len).max().unwrap_or_default();
         let height = LABEL.leading() + BAR_HEIGHT + 4.0 + lines as f32 * NOTE.leading();
-        composer.keep(height);
+        composer.ensure_space(height);
         for (place, (bar, note)) in pair.iter().zip(notes).enumerate() {
             one(composer, LEFT + place as f32 * (COLUMN + BETWEEN), bar, note);
         }
@@ -32,15 +32,15 @@ pub(super) fn add(composer: &mut Composer, bars: &[Bar]) {
 /// One bar, which leaves the composer where it was.
 fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
     let share = bar.share.filter(|share| share.is_finite());
-    let (word, set) = match share {
+    let (word, style) = match share {
         Some(share) => (quantity::ratio(share), LABEL),
         None => ("unknown".to_owned(), FontStyle::of(8.0).inked(Ink::GREY)),
     };
     let top = composer.y;
-    let room = COLUMN - composer.faces.width(&word, set) - 8.0;
+    let room = COLUMN - composer.faces.width(&word, style) - 8.0;
     let label = composer.faces.cut(&bar.label, LABEL, room);
     composer.text(x, LABEL, label);
-    composer.text_to(x + COLUMN, set, word);
+    composer.text_to(x + COLUMN, style, word);
 
     let area = Area { x, y: top + LABEL.leading(), width: COLUMN, height: BAR_HEIGHT };
     let items = &mut composer.sheet().items;

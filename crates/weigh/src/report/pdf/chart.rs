@@ -30,8 +30,8 @@ pub(super) fn add(composer: &mut Composer, chapters: &[ReportChapter]) {
         composer.heading(&chapter.title, chapter.charts.first().map_or(SLOT, slot));
         for chart in &chapter.charts {
             let slot = slot(chart);
-            if composer.keep(slot) {
-                composer.heading_again(&chapter.title);
+            if composer.ensure_space(slot) {
+                composer.continued_heading(&chapter.title);
             }
             one(composer, chart, slot, &options);
         }
@@ -40,17 +40,18 @@ pub(super) fn add(composer: &mut Composer, chapters: &[ReportChapter]) {
 
 /// What a chart takes of a page.
 fn slot(chart: &Chart) -> f32 {
-    let is_high = chart.form == ChartForm::Heat && chart.series.len() > ROWS;
+    let is_high = chart.form == ChartForm::Heatmap && chart.series.len() > ROWS;
     if is_high { 2.0 * SLOT } else { SLOT }
 }
 
 fn one(composer: &mut Composer, chart: &Chart, slot: f32, options: &usvg::Options) {
     let pixels = |points: f32| f64::from(points / POINTS);
-    let look = SvgOptions { width: pixels(WIDTH), height: pixels(slot - BELOW), alone: true };
-    let item = match usvg::Tree::from_str(&svg::draw(chart, look), options) {
+    let svg_options =
+        SvgOptions { width: pixels(WIDTH), height: pixels(slot - BELOW), standalone: true };
+    let item = match usvg::Tree::from_str(&svg::draw(chart, svg_options), options) {
         Ok(drawing) => picture(composer.y, slot - BELOW, drawing),
         // The rest of the report is worth having all the same.
-        Err(error) => excuse(composer, &chart.title, &error),
+        Err(error) => error_note(composer, &chart.title, &error),
     };
     composer.sheet().items.push(item);
     composer.y += slot;
@@ -65,7 +66,7 @@ fn picture(y: f32, most: f32, drawing: usvg::Tree) -> PageItem {
 }
 
 /// The words for a chart that could not be drawn, and the frame around them.
-fn excuse(composer: &mut Composer, title: &str, error: &usvg::Error) -> PageItem {
+fn error_note(composer: &mut Composer, title: &str, error: &usvg::Error) -> PageItem {
     const INDENT: f32 = 10.0;
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height: HEIGHT };
     let words = format!("{title} could not be drawn: {error}");
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_has_room_for_four_charts_and_no_more() {
+    fn four_charts_fit_on_a_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         let charts: Vec<Chart> = rich().chapters[0].charts[..5].to_vec();
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_keeps_its_proportions() {
+    fn chart_keeps_its_proportions() {
         let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"200\"/>";
         let drawing = usvg::Tree::from_str(svg, &usvg::Options::default()).unwrap();
         let PageItem::Picture { area, .. } = picture(TOP, HEIGHT, drawing) else {
@@ -103,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_that_cannot_be_drawn_says_so() {
+    fn chart_that_cannot_be_drawn_says_so() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         let error = usvg::Tree::from_str("<svg", &usvg::Options::default()).unwrap_err();
-        let frame = excuse(&mut composer, "Cores", &error);
+        let frame = error_note(&mut composer, "Cores", &error);
         assert!(matches!(frame, PageItem::Frame { .. }));
         assert!(matches!(&composer.sheet().items[0],
             PageItem::Text { line, .. } if line.starts_with("Cores could not be drawn: ")));

@@ -12,7 +12,7 @@ const COLUMN: f32 = (WIDTH - BETWEEN) / 2.0;
 /// The most that a label takes of its column.
 const WIDEST_LABEL: f32 = COLUMN * 0.45;
 const BEHIND_LABEL: f32 = 10.0;
-const MOST_LINES: usize = 5;
+const MAX_LINES: usize = 5;
 const BELOW_ROW: f32 = 2.5;
 
 /// Lists facts, below a title if there is one.
@@ -40,7 +40,7 @@ impl FactRow {
         let room = COLUMN - label_width - BEHIND_LABEL;
         let lines = |fact: &Fact| {
             let label = faces.cut(&fact.label, LABEL, label_width);
-            (label, faces.wrap(&fact.value, VALUE, room, MOST_LINES))
+            (label, faces.wrap(&fact.value, VALUE, room, MAX_LINES))
         };
         FactRow { facts: pair.iter().map(lines).collect() }
     }
@@ -52,7 +52,7 @@ impl FactRow {
 
     fn draw(self, composer: &mut Composer, label_width: f32) {
         let height = self.height();
-        composer.keep(height);
+        composer.ensure_space(height);
         let top = composer.y;
         for (place, (label, value)) in self.facts.into_iter().enumerate() {
             let x = LEFT + place as f32 * (COLUMN + BETWEEN);

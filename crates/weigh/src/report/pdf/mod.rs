@@ -43,9 +43,9 @@ pub enum Error {
 }
 
 /// All figures, with all that there is to say about them.
-const MOST_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
+const MAX_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
 /// Of other tables the beginning; who wants more has the export.
-const MOST_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
+const MAX_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
 
 /// The report as the bytes of a PDF file.
 pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
@@ -67,10 +67,10 @@ pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
 /// Everything in its order.
 fn compose(composer: &mut Composer, document: &Document) {
     opening::add(composer, document);
-    table::add(composer, &document.figures, MOST_FIGURES);
+    table::add(composer, &document.figures, MAX_FIGURES);
     chart::add(composer, &document.chapters);
     for table in &document.tables {
-        table::add(composer, table, MOST_OF_OTHERS);
+        table::add(composer, table, MAX_OF_OTHERS);
     }
     facts::add(composer, Some("Hardware"), &document.hardware);
     facts::add(composer, Some("What the monitor cost"), &document.monitor);
@@ -78,19 +78,19 @@ fn compose(composer: &mut Composer, document: &Document) {
 }
 
 fn missing(composer: &mut Composer, sentences: &[String]) {
-    const SET: FontStyle = FontStyle::of(8.5);
+    const STYLE: FontStyle = FontStyle::of(8.5);
     const INDENT: f32 = 12.0;
-    let wrap = |sentence: &String| composer.faces.wrap(sentence, SET, WIDTH - INDENT, 6);
+    let wrap = |sentence: &String| composer.faces.wrap(sentence, STYLE, WIDTH - INDENT, 6);
     let points: Vec<Vec<String>> = sentences.iter().map(wrap).collect();
-    let height = |lines: &Vec<String>| lines.len() as f32 * SET.leading();
-    composer.heading("What could not be measured", points.first().map_or(SET.leading(), height));
+    let height = |lines: &Vec<String>| lines.len() as f32 * STYLE.leading();
+    composer.heading("What could not be measured", points.first().map_or(STYLE.leading(), height));
     if points.is_empty() {
-        composer.text(LEFT, SET, "Everything that was asked for was measured.");
+        composer.text(LEFT, STYLE, "Everything that was asked for was measured.");
     }
     for lines in points {
-        composer.keep(height(&lines));
-        composer.text(LEFT, SET, "•");
-        composer.lines(LEFT + INDENT, SET, lines);
+        composer.ensure_space(height(&lines));
+        composer.text(LEFT, STYLE, "•");
+        composer.lines(LEFT + INDENT, STYLE, lines);
         composer.y += 3.0;
     }
 }
@@ -109,7 +109,7 @@ fn metadata(document: &Document) -> Metadata {
         .title(text::shown(&document.title))
         .creator(text::shown(&document.made_by))
         .language("en".to_owned());
-    match document.head.date.parse::<jiff::civil::Date>() {
+    match document.page_header.date.parse::<jiff::civil::Date>() {
         Ok(date) => {
             let year = u16::try_from(date.year()).unwrap_or_default();
             let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());

@@ -17,7 +17,7 @@ const WORD: FontStyle = FontStyle::of(9.0).bold();
 /// Where the sentence of a finding begins, behind its word.
 const INDENT: f32 = 62.0;
 /// What somebody else wrote may be long; a page is not.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 /// Puts the opening on paper.
 pub(super) fn add(composer: &mut Composer, document: &Document) {
@@ -63,18 +63,18 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     const PADDING: f32 = 9.0;
     const STRIPE: f32 = 3.0;
     let (word, ink) = severity_mark(verdict.severity);
-    let set = VERDICT.bold().inked(ink);
-    let x = LEFT + STRIPE + PADDING + composer.faces.width(word, set) + 12.0;
+    let style = VERDICT.bold().inked(ink);
+    let x = LEFT + STRIPE + PADDING + composer.faces.width(word, style) + 12.0;
     let room = LEFT + WIDTH - PADDING - x;
-    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, room, MOST_LINES);
+    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, room, MAX_LINES);
     let height = lines.len().max(1) as f32 * VERDICT.leading() + 2.0 * PADDING;
-    composer.keep(height);
+    composer.ensure_space(height);
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
     let items = &mut composer.sheet().items;
     items.push(PageItem::Block { area, ink: tint(ink) });
     items.push(PageItem::Block { area: Area { width: STRIPE, ..area }, ink });
     composer.y += PADDING;
-    composer.text(LEFT + STRIPE + PADDING, set, word);
+    composer.text(LEFT + STRIPE + PADDING, style, word);
     for (row, line) in lines.into_iter().enumerate() {
         let y = area.y + PADDING + row as f32 * VERDICT.leading();
         composer.sheet().text(x, y, VERDICT, line);
@@ -94,11 +94,11 @@ impl Remark {
     fn of(finding: &Advice, faces: &Faces) -> Remark {
         const ROOM: f32 = WIDTH - INDENT;
         let (word, ink) = severity_mark(Some(finding.severity));
-        let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MOST_LINES);
+        let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MAX_LINES);
         // Advice is ours, and may have lines of its own.
         let advice = finding.advice.lines();
-        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MOST_LINES));
-        Remark { word, ink, sentence, advice: advice.take(MOST_LINES).collect() }
+        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MAX_LINES));
+        Remark { word, ink, sentence, advice: advice.take(MAX_LINES).collect() }
     }
 
     fn height(&self) -> f32 {
@@ -107,7 +107,7 @@ impl Remark {
     }
 
     fn draw(self, composer: &mut Composer) {
-        composer.keep(self.height());
+        composer.ensure_space(self.height());
         composer.text(LEFT, WORD.inked(self.ink), self.word);
         composer.lines(LEFT + INDENT, SENTENCE, self.sentence);
         composer.lines(LEFT + INDENT, ADVICE, self.advice);

@@ -25,7 +25,7 @@ pub(super) const HAIRLINE: f32 = 0.5;
 
 /// The heading of a part.
 pub(super) const HEADING: FontStyle = FontStyle::of(13.0).bold();
-const HEADING_AGAIN: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
+const CONTINUED_HEADING: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
 const NOTE: FontStyle = FontStyle::of(8.0).inked(Ink::GREY);
 const NOTE_LINES: usize = 12;
 const BELOW_NOTE: f32 = 5.0;
@@ -38,7 +38,7 @@ pub(super) const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
 /// Something on a sheet.
 pub(super) enum PageItem {
     /// A line of text, `y` at the feet of its letters.
-    Text { x: f32, y: f32, set: FontStyle, line: String },
+    Text { x: f32, y: f32, style: FontStyle, line: String },
     /// A filled rectangle.
     Block { area: Area, ink: Ink },
     /// An empty rectangle.
@@ -64,10 +64,10 @@ pub(super) struct Sheet {
 
 impl Sheet {
     /// A line of text whose top is at `y`.
-    pub(super) fn text(&mut self, x: f32, y: f32, set: FontStyle, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, y: f32, style: FontStyle, line: impl Into<String>) {
         let line = line.into();
         if !line.is_empty() {
-            self.items.push(PageItem::Text { x, y: y + set.ascent(), set, line });
+            self.items.push(PageItem::Text { x, y: y + style.ascent(), style, line });
         }
     }
 
@@ -101,19 +101,19 @@ impl<'a> Composer<'a> {
     }
 
     /// Goes on with a new sheet.
-    pub(super) fn turn(&mut self) {
+    pub(super) fn new_sheet(&mut self) {
         self.sheets.push(Sheet::default());
         self.y = TOP;
     }
 
     /// Makes sure that something of this height fits, on a new sheet if need be; says whether
     /// one was begun. What is higher than a sheet gets one of its own.
-    pub(super) fn keep(&mut self, height: f32) -> bool {
-        let turns = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
-        if turns {
-            self.turn();
+    pub(super) fn ensure_space(&mut self, height: f32) -> bool {
+        let is_full = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
+        if is_full {
+            self.new_sheet();
         }
-        turns
+        is_full
     }
 
     /// Leaves room, except at the top of a sheet.
@@ -133,31 +133,31 @@ impl<'a> Composer<'a> {
     }
 
     /// A line of text at the place where the next thing goes, which stays there.
-    pub(super) fn text(&mut self, x: f32, set: FontStyle, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, style: FontStyle, line: impl Into<String>) {
         let y = self.y;
-        self.sheet().text(x, y, set, line);
+        self.sheet().text(x, y, style, line);
     }
 
     /// The same, ending at `right`.
-    pub(super) fn text_to(&mut self, right: f32, set: FontStyle, line: impl Into<String>) {
+    pub(super) fn text_to(&mut self, right: f32, style: FontStyle, line: impl Into<String>) {
         let line = line.into();
-        let x = right - self.faces.width(&line, set);
-        self.text(x, set, line);
+        let x = right - self.faces.width(&line, style);
+        self.text(x, style, line);
     }
 
     /// Lines of text, each on a new sheet if need be.
-    pub(super) fn lines(&mut self, x: f32, set: FontStyle, lines: Vec<String>) {
+    pub(super) fn lines(&mut self, x: f32, style: FontStyle, lines: Vec<String>) {
         for line in lines {
-            self.keep(set.leading());
-            self.text(x, set, line);
-            self.y += set.leading();
+            self.ensure_space(style.leading());
+            self.text(x, style, line);
+            self.y += style.leading();
         }
     }
 
     /// The heading of a part, together with at least `follows` of what comes below it.
     pub(super) fn heading(&mut self, title: &str, follows: f32) {
         self.gap(ABOVE_HEADING);
-        self.keep(HEADING_HEIGHT + follows);
+        self.ensure_space(HEADING_HEIGHT + follows);
         let (page, y) = (self.sheets.len() - 1, self.y);
         self.parts.push(OutlineEntry { title: shown(title), page, y });
         let title = self.faces.cut(title, HEADING, WIDTH);
@@ -166,12 +166,12 @@ impl<'a> Composer<'a> {
     }
 
     /// Says at the top of a new sheet what goes on there.
-    pub(super) fn heading_again(&mut self, title: &str) {
+    pub(super) fn continued_heading(&mut self, title: &str) {
         let continued = " (continued)";
-        let room = WIDTH - self.faces.width(continued, HEADING_AGAIN);
-        let title = self.faces.cut(title, HEADING_AGAIN, room) + continued;
-        self.text(LEFT, HEADING_AGAIN, title);
-        self.y += HEADING_AGAIN.leading() + BELOW_HEADING;
+        let room = WIDTH - self.faces.width(continued, CONTINUED_HEADING);
+        let title = self.faces.cut(title, CONTINUED_HEADING, room) + continued;
+        self.text(LEFT, CONTINUED_HEADING, title);
+        self.y += CONTINUED_HEADING.leading() + BELOW_HEADING;
     }
 
     fn note_lines(&self, text: &str) -> Vec<String> {
@@ -199,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_goes_to_a_new_sheet_and_only_then() {
+    fn content_that_does_not_fit_starts_a_new_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        assert!(!composer.keep(BOTTOM - TOP));
-        assert!(!composer.keep(2.0 * BOTTOM), "an empty sheet is as good as the next one");
+        assert!(!composer.ensure_space(BOTTOM - TOP));
+        assert!(!composer.ensure_space(2.0 * BOTTOM), "an empty sheet is as good as the next one");
         composer.y = BOTTOM - 10.0;
-        assert!(!composer.keep(10.0));
-        assert!(composer.keep(11.0));
+        assert!(!composer.ensure_space(10.0));
+        assert!(composer.ensure_space(11.0));
         assert_eq!((composer.sheets.len(), composer.y), (2, TOP));
     }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_on_on_the_next_sheet() {
+    fn lines_continue_on_the_next_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         let lines = vec!["line".to_owned(); 100];

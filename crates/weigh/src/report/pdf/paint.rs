@@ -19,7 +19,9 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     let mut surface = page.surface();
     for item in &sheet.items {
         match item {
-            PageItem::Text { x, y, set, line } => text(&mut surface, faces, (*x, *y), *set, line),
+            PageItem::Text { x, y, style, line } => {
+                text(&mut surface, faces, (*x, *y), *style, line)
+            }
             PageItem::Block { area, ink } => {
                 surface.set_stroke(None);
                 surface.set_fill(Some(fill(*ink)));
@@ -42,12 +44,12 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     }
 }
 
-fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), set: FontStyle, line: &str) {
+fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), style: FontStyle, line: &str) {
     surface.set_stroke(None);
-    surface.set_fill(Some(fill(set.ink)));
-    for run in faces.runs(line, set) {
+    surface.set_fill(Some(fill(style.ink)));
+    for run in faces.runs(line, style) {
         let start = Point::from_xy(x + run.x, y);
-        surface.draw_glyphs(start, &run.glyphs, faces.font(set), line, set.size, false);
+        surface.draw_glyphs(start, &run.glyphs, faces.font(style), line, style.size, false);
     }
 }
 

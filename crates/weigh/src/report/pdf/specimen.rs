@@ -13,7 +13,7 @@ pub(super) fn bare() -> Document {
     Document {
         title: String::new(),
         command: None,
-        head: PageHeader { job: String::new(), user: None, nodes: 0, date: String::new() },
+        page_header: PageHeader { job: String::new(), user: None, nodes: 0, date: String::new() },
         header: Vec::new(),
         verdict: Verdict { severity: None, sentence: String::new() },
         findings: Vec::new(),
@@ -39,7 +39,7 @@ pub(super) fn rich() -> Document {
              reads_2.fq.gz | samtools sort -@ 8 -m 2G -o aligned/sample-17.bam -"
                 .to_owned(),
         ),
-        head: PageHeader {
+        page_header: PageHeader {
             job: "4711823".to_owned(),
             user: Some("ada".to_owned()),
             nodes: 2,
@@ -108,9 +108,9 @@ pub(super) fn rich_and_hostile() -> Document {
     let mut document = rich();
     document.title = hostile();
     document.command = Some(hostile());
-    document.head.job = hostile();
-    document.head.user = Some(hostile());
-    document.head.date = hostile();
+    document.page_header.job = hostile();
+    document.page_header.user = Some(hostile());
+    document.page_header.date = hostile();
     document.made_by = hostile();
     document.verdict.sentence = hostile();
     document.missing.push(hostile());
@@ -284,7 +284,7 @@ fn phases() -> ReportTable {
 /// Charts of every form in turn.
 fn charts(count: usize) -> Vec<Chart> {
     const FORMS: [ChartForm; 4] =
-        [ChartForm::StackedRates, ChartForm::Stack, ChartForm::Rates, ChartForm::Heat];
+        [ChartForm::StackedRates, ChartForm::Stack, ChartForm::Rates, ChartForm::Heatmap];
     (0..count).map(|place| chart(place, FORMS[place % FORMS.len()])).collect()
 }
 

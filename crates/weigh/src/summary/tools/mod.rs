@@ -28,7 +28,7 @@ use super::own_cpu::{OwnCpu, difference};
 use crate::catalog::metrics::{Doing, ProcessMemory, ProcessState};
 use crate::model::{CLOCK_TICKS, Entity, ProcessId, Table, Usage, program_name};
 use crate::record::{Entry, Event, Manifest};
-use crate::text::shortened;
+use crate::text::ellipsize;
 pub(crate) use list::by_weight;
 use running::Sizes;
 
@@ -97,7 +97,7 @@ const LONGEST_NAME: usize = 60;
 /// The tool of a process of this kernel name and command line, unless it was said which.
 pub fn tool_name(name: &str, command: Option<&[String]>, said: Option<&str>) -> String {
     let name = said.map_or_else(|| program_name(name, command), str::to_owned);
-    shortened(&name, LONGEST_NAME)
+    ellipsize(&name, LONGEST_NAME)
 }
 
 /// Counts what each tool uses, moment by moment.

@@ -44,14 +44,14 @@ impl Dataset {
     /// An empty one, made for these rows; `whole` when no others will follow.
     pub(super) fn new(
         schema: &Schema,
-        held: &[RecordBatch],
+        buffered: &[RecordBatch],
         whole: bool,
     ) -> Result<Dataset, Cause> {
-        let slots = slots(schema, held)?;
+        let slots = slots(schema, buffered)?;
         let row_size: usize = slots.iter().map(|slot| slot.stored.size()).sum();
         let mut chunk_rows = CHUNK_SIZE / row_size.max(1);
         if whole {
-            chunk_rows = chunk_rows.min(held.iter().map(RecordBatch::num_rows).sum());
+            chunk_rows = chunk_rows.min(buffered.iter().map(RecordBatch::num_rows).sum());
         }
         let chunk_rows = chunk_rows.max(1);
         Ok(Dataset {

@@ -60,7 +60,7 @@ struct OpenTable {
     name: String,
     schema: SchemaRef,
     /// Rows that wait for the width of their texts.
-    held: Vec<RecordBatch>,
+    buffered: Vec<RecordBatch>,
     dataset: Option<Dataset>,
 }
 
@@ -88,8 +88,8 @@ impl OpenTable {
     /// The dataset, now that the widths of its columns are known, with the rows that waited.
     fn dataset(&mut self, space: &mut Space) -> Result<Dataset, Cause> {
         let whole = self.waits_for_texts();
-        let mut dataset = Dataset::new(&self.schema, &self.held, whole)?;
-        for batch in self.held.drain(..) {
+        let mut dataset = Dataset::new(&self.schema, &self.buffered, whole)?;
+        for batch in self.buffered.drain(..) {
             dataset.append(space, &batch)?;
         }
         Ok(dataset)
@@ -110,7 +110,7 @@ impl Sink for Hdf5Sink {
             return Err(format!("the table {table} is there twice").into());
         }
         let (name, schema) = (table.to_owned(), SchemaRef::clone(schema));
-        self.open = Some(OpenTable { name, schema, held: Vec::new(), dataset: None });
+        self.open = Some(OpenTable { name, schema, buffered: Vec::new(), dataset: None });
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl Sink for Hdf5Sink {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        open.held.push(batch.clone());
+        open.buffered.push(batch.clone());
         if !open.waits_for_texts() {
             open.dataset = Some(open.dataset(&mut self.space)?);
         }

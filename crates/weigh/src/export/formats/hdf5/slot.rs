@@ -46,7 +46,7 @@ pub(super) enum Hdf5Type {
 }
 
 /// The places of all columns; texts are as wide as these rows need.
-pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<ColumnSlot>, Cause> {
+pub(super) fn slots(schema: &Schema, buffered: &[RecordBatch]) -> Result<Vec<ColumnSlot>, Cause> {
     let fields = schema.fields();
     let keys = fields.iter().skip(1).take_while(|field| KEYS.contains(&field.name().as_str()));
     let keys = 1..1 + keys.count();
@@ -59,7 +59,7 @@ pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<ColumnS
             DataType::UInt64 if never_null => Hdf5Type::U64,
             DataType::Int64 if never_null => Hdf5Type::I64,
             DataType::UInt64 | DataType::Int64 | DataType::Float64 => Hdf5Type::F64,
-            DataType::Dictionary(_, _) | DataType::Utf8 => Hdf5Type::Text(width(held, place)),
+            DataType::Dictionary(_, _) | DataType::Utf8 => Hdf5Type::Text(width(buffered, place)),
             _ => return Err(format!("column {} has an unknown type", field.name()).into()),
         };
         let slot = ColumnSlot { name: field.name().clone(), stored, offset };
@@ -70,9 +70,9 @@ pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<ColumnS
 }
 
 /// The longest text of a column; at least one byte, as HDF5 has no empty type.
-fn width(held: &[RecordBatch], place: usize) -> usize {
-    let widths = held.iter().map(|batch| match ArrowColumn::of(batch.column(place)) {
-        Some(ArrowColumn::Word(_, words)) => longest(words).max(SHORTEST_WORD),
+fn width(buffered: &[RecordBatch], place: usize) -> usize {
+    let widths = buffered.iter().map(|batch| match ArrowColumn::of(batch.column(place)) {
+        Some(ArrowColumn::Symbol(_, words)) => longest(words).max(SHORTEST_WORD),
         Some(ArrowColumn::Text(texts)) => longest(texts),
         _ => 0,
     });

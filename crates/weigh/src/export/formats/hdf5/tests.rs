@@ -17,7 +17,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::chunks::ChunkIndex;
 use super::space::Space;
 use super::*;
-use crate::export::column::{time_type, word_type};
+use crate::export::column::{symbol_type, time_type};
 use reader::{Hdf5Table, chunks, tables};
 
 fn processes() -> SchemaRef {
@@ -30,7 +30,7 @@ fn processes() -> SchemaRef {
         Field::new("change", DataType::Int64, true),
         Field::new("load", DataType::Float64, true),
         Field::new("sure", DataType::UInt64, false),
-        Field::new("state", word_type(), true),
+        Field::new("state", symbol_type(), true),
     ]))
 }
 
@@ -91,7 +91,7 @@ fn refusal(batches: &[RecordBatch]) -> String {
 }
 
 #[test]
-fn rows_come_back_from_many_chunks_as_they_were_written() {
+fn rows_round_trip_through_many_chunks() {
     let batches: Vec<RecordBatch> =
         (0..20).map(|batch| process_rows(batch * 997..(batch + 1) * 997)).collect();
     let table = &written(&[("process", &batches)]).unwrap()["process"];
@@ -120,7 +120,7 @@ fn rows_come_back_from_many_chunks_as_they_were_written() {
 }
 
 #[test]
-fn columns_explain_themselves() {
+fn columns_have_their_attributes() {
     let table = &written(&[("process", &[process_rows(0..1)])]).unwrap()["process"];
     let note = |name: &str| String::from_utf8_lossy(&table.attributes[name]).into_owned();
     assert_eq!(note("CLASS"), "TABLE");
@@ -145,7 +145,7 @@ fn every_table_has_its_own_dataset() {
 }
 
 #[test]
-fn every_chunk_is_found_from_the_root_of_its_index() {
+fn every_chunk_is_reachable_from_the_index_root() {
     for count in [0, 1, 64, 65, 128, 64 * 64, 64 * 64 + 1, 64 * 64 * 3 + 5] {
         let file = tempfile::tempfile().unwrap();
         let mut space = Space::new(file.try_clone().unwrap());
@@ -163,13 +163,13 @@ fn every_chunk_is_found_from_the_root_of_its_index() {
 }
 
 #[test]
-fn a_missing_key_is_an_error_that_names_its_column() {
+fn missing_key_is_an_error_naming_its_column() {
     let pids: ArrayRef = Arc::new(UInt32Array::from(vec![Some(1), None]));
     assert_eq!(refusal(&[one_column("pid", pids)]), "column pid: a value is missing");
 }
 
 #[test]
-fn a_missing_moment_is_not_a_time() {
+fn missing_timestamp_is_nat() {
     let moments = TimestampNanosecondArray::from(vec![Some(5), None]).with_timezone("UTC");
     let table =
         &written(&[("phases", &[one_column("ended", Arc::new(moments))])]).unwrap()["phases"];
@@ -177,7 +177,7 @@ fn a_missing_moment_is_not_a_time() {
 }
 
 #[test]
-fn a_number_that_a_float_cannot_hold_is_an_error_that_names_its_column() {
+fn integer_not_exact_as_float64_is_an_error_naming_its_column() {
     let column = |number: u64| one_column("bytes", Arc::new(UInt64Array::from(vec![number])));
     for exact in [1 << 53, 1 << 63] {
         assert!(written(&[("process", &[column(exact)])]).is_ok());
@@ -200,14 +200,14 @@ fn a_long_text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_text_is_as_wide_as_the_longest_of_all_batches() {
+fn text_is_as_wide_as_the_longest_in_all_batches() {
     let texts = |text: &str| one_column("command", Arc::new(StringArray::from(vec![text])));
     let table = &written(&[("process", &[texts("a"), texts("abc")])]).unwrap()["process"];
     assert_eq!(table.rows, [[b"a\0\0".to_vec()], [b"abc".to_vec()]]);
 }
 
 #[test]
-fn a_word_may_come_after_an_empty_list_but_not_without_end() {
+fn later_symbol_may_be_new_but_not_longer_than_the_column() {
     let late = words(&["waiting for disk"]);
     assert!(written(&[("process", &[words(&[]), words(&["a"]), late])]).is_ok());
     let refusal = refusal(&[words(&["a"]), words(&["a word of more than thirty-two bytes"])]);
@@ -215,7 +215,7 @@ fn a_word_may_come_after_an_empty_list_but_not_without_end() {
 }
 
 #[test]
-fn a_table_needs_a_name_of_its_own() {
+fn table_name_must_be_unique_and_valid() {
     let rows: &[RecordBatch] = &[process_rows(0..1)];
     assert!(written(&[("a", rows), ("b", rows), ("a", rows)]).is_err());
     assert!(written(&[("a/b", rows)]).is_err());

@@ -61,18 +61,18 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_does_not_get_smaller_stays_as_it_is() {
+    fn incompressible_chunk_is_stored() {
         // The example of the specification.
         assert_eq!(packed(b"12345"), b"\x0b\x00\x0012345");
     }
 
     #[test]
-    fn nothing_is_no_chunk() {
+    fn empty_input_makes_no_chunk() {
         assert_eq!(packed(b""), b"");
     }
 
     #[test]
-    fn more_than_a_block_is_several_chunks() {
+    fn input_above_a_block_makes_several_chunks() {
         let bytes: Vec<u8> = (0..BLOCK + 10).map(|place| (place / 1000) as u8).collect();
         let packed = packed(&bytes);
         assert!(packed.len() < BLOCK / 10, "{}", packed.len());

@@ -36,14 +36,14 @@ const DELTA: u8 = 0b11;
 #[derive(Debug)]
 pub(super) struct Integers {
     signed: bool,
-    waiting: Vec<i64>,
+    pending: Vec<i64>,
     out: Vec<u8>,
 }
 
 impl Integers {
     /// Numbers that may be negative.
     pub(super) fn signed() -> Integers {
-        Integers { signed: true, waiting: Vec::new(), out: Vec::new() }
+        Integers { signed: true, pending: Vec::new(), out: Vec::new() }
     }
 
     /// Numbers that never are.
@@ -53,14 +53,14 @@ impl Integers {
 
     /// One more.
     pub(super) fn push(&mut self, number: i64) {
-        self.waiting.push(number);
-        if self.waiting.len() == LONGEST_RUN {
+        self.pending.push(number);
+        if self.pending.len() == LONGEST_RUN {
             self.flush();
         }
     }
 
     /// Memory in use.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         self.out.len()
     }
 
@@ -71,8 +71,8 @@ impl Integers {
     }
 
     fn flush(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let mut rest = waiting.as_slice();
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.as_slice();
         while !rest.is_empty() {
             let (varied, after) = rest.split_at(long_repeat(rest));
             let alike = leading_repeat(after);
@@ -80,8 +80,8 @@ impl Integers {
             self.run(&after[..alike]);
             rest = &after[alike..];
         }
-        waiting.clear();
-        self.waiting = waiting;
+        pending.clear();
+        self.pending = pending;
     }
 
     fn run(&mut self, numbers: &[i64]) {

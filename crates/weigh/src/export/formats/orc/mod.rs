@@ -115,8 +115,8 @@ impl<W: Write> Sink for OrcSink<W> {
             }
             first += count;
             self.rows += count;
-            let held: usize = self.columns.iter().map(StripeColumn::held).sum();
-            if self.rows >= STRIPE_ROWS || held >= STRIPE_BYTES {
+            let buffered_bytes: usize = self.columns.iter().map(StripeColumn::buffered_bytes).sum();
+            if self.rows >= STRIPE_ROWS || buffered_bytes >= STRIPE_BYTES {
                 self.write_stripe()?;
             }
         }

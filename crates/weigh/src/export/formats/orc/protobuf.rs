@@ -68,7 +68,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_message_is_as_the_protobuf_guide_has_it() {
+    fn message_bytes_match_the_protobuf_guide() {
         let mut inner = ProtobufMessage::default();
         inner.number(1, 150);
         assert_eq!(inner.as_bytes(), [0x08, 0x96, 0x01]);

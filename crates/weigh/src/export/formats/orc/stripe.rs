@@ -25,7 +25,7 @@ enum StripeCells {
     Time { seconds: Integers, nanoseconds: Integers },
     Number(Integers),
     Real(Vec<u8>),
-    Word { places: HashMap<String, u32>, cells: Vec<u32> },
+    Symbol { places: HashMap<String, u32>, cells: Vec<u32> },
     Text { bytes: Vec<u8>, lengths: Integers },
 }
 
@@ -62,22 +62,24 @@ impl StripeColumn {
             StripeCells::Time { .. } => OrcType::TimestampInstant,
             StripeCells::Number(_) => OrcType::Long,
             StripeCells::Real(_) => OrcType::Double,
-            StripeCells::Word { .. } | StripeCells::Text { .. } => OrcType::String,
+            StripeCells::Symbol { .. } | StripeCells::Text { .. } => OrcType::String,
         }
     }
 
     /// Memory in use.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         let cells = match &self.cells {
-            StripeCells::Time { seconds, nanoseconds } => seconds.held() + nanoseconds.held(),
-            StripeCells::Number(numbers) => numbers.held(),
+            StripeCells::Time { seconds, nanoseconds } => {
+                seconds.buffered_bytes() + nanoseconds.buffered_bytes()
+            }
+            StripeCells::Number(numbers) => numbers.buffered_bytes(),
             StripeCells::Real(bytes) => bytes.len(),
-            StripeCells::Word { places, cells } => {
+            StripeCells::Symbol { places, cells } => {
                 size_of_val(cells.as_slice()) + places.keys().map(String::len).sum::<usize>()
             }
-            StripeCells::Text { bytes, lengths } => bytes.len() + lengths.held(),
+            StripeCells::Text { bytes, lengths } => bytes.len() + lengths.buffered_bytes(),
         };
-        self.present.held() + cells
+        self.present.buffered_bytes() + cells
     }
 
     /// Takes more cells.
@@ -120,7 +122,7 @@ impl StripeColumn {
                     Ok(())
                 })
             }
-            (StripeCells::Word { places, cells }, ArrowColumn::Word(keys, words)) => {
+            (StripeCells::Symbol { places, cells }, ArrowColumn::Symbol(keys, words)) => {
                 let mut known = vec![None; words.len()];
                 let keys = keys.iter().map(|key| {
                     key.map(usize::from).filter(|key| *key < words.len() && words.is_valid(*key))
@@ -165,8 +167,8 @@ impl StripeCells {
                 StripeCells::Number(Integers::signed())
             }
             ArrowColumn::F64(_) => StripeCells::Real(Vec::new()),
-            ArrowColumn::Word(_, _) => {
-                StripeCells::Word { places: HashMap::new(), cells: Vec::new() }
+            ArrowColumn::Symbol(_, _) => {
+                StripeCells::Symbol { places: HashMap::new(), cells: Vec::new() }
             }
             ArrowColumn::Text(_) => {
                 StripeCells::Text { bytes: Vec::new(), lengths: Integers::unsigned() }
@@ -190,7 +192,7 @@ impl StripeCells {
                 streams.push((OrcStream::Data, std::mem::take(bytes)));
                 Encoding::Direct
             }
-            StripeCells::Word { places, cells } => {
+            StripeCells::Symbol { places, cells } => {
                 let words = std::mem::take(places);
                 dictionary(words, std::mem::take(cells), streams)
             }

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds_are_as_the_specification_has_them() {
+    fn nanoseconds_follow_the_specification() {
         assert_eq!(without_zeros(1000), 0x0a);
         assert_eq!(without_zeros(100_000), 0x0c);
         assert_eq!(without_zeros(500_000_000), 5 << 3 | 7);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_come_back_whole_from_any_side_of_an_epoch() {
+    fn timestamps_round_trip_on_both_sides_of_each_epoch() {
         let second = |count: i64| count * NANOSECONDS;
         for base in [second(1_763_316_348), second(EPOCH), second(1), second(0), second(-86_400)] {
             for off in [0, 1, 10, 100, 999_999, 1_000_000, 120_000_000, 500_000_000, 999_999_999] {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_second_of_1969_has_no_place() {
+    fn last_second_of_1969_cannot_be_stored() {
         assert_eq!(parts(-1), None);
         assert_eq!(parts(-999_000_000), None);
         assert_eq!(parts(-999_000_001).map(|parts| read(&parts)), Some(-999_000_001));

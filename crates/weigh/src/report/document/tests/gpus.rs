@@ -45,7 +45,7 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
 }
 
 #[test]
-fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
+fn gpus_used_by_the_run_are_in_verdict_bars_and_figures() {
     let document = on_gpus(2, 3 * GIB, Some(0.5));
     let sentence = &document.verdict.sentence;
     let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached 6.00 GiB or more.";
@@ -65,7 +65,7 @@ fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
 }
 
 #[test]
-fn a_gpu_that_only_shows_the_desktop_is_not_told_of() {
+fn gpu_that_only_drives_the_desktop_is_not_reported() {
     let document = on_gpus(1, 0, None);
     assert!(!document.verdict.sentence.contains("GPU"), "{}", document.verdict.sentence);
     assert!(!github(&document).contains("**GPU"));

@@ -86,7 +86,7 @@ fn chart(
         peak: None,
         timeline,
     };
-    chart.peak = if form == ChartForm::Heat { None } else { chart.highest() };
+    chart.peak = if form == ChartForm::Heatmap { None } else { chart.highest() };
     chart
 }
 
@@ -152,7 +152,7 @@ pub(super) fn document() -> Document {
         "cpus",
         "Each CPU",
         Scale::rate(Unit::Seconds),
-        ChartForm::Heat,
+        ChartForm::Heatmap,
         (0..8)
             .map(|row| series(&row.to_string(), 0, move |at| wave(at, 10.0 + f64::from(row))))
             .collect(),
@@ -199,7 +199,7 @@ pub(super) fn document() -> Document {
     Document {
         title: "solver <beta>".to_owned(),
         command: Some("./solver --mesh wing.msh --steps 4000 --tolerance 1e-6 '</pre>'".to_owned()),
-        head: PageHeader {
+        page_header: PageHeader {
             job: "4182".to_owned(),
             user: None,
             nodes: 1,
