@@ -1,4 +1,4 @@
-//! What a column of an exported table holds, whatever file it goes into.
+//! Typed columns and cells of an exported table, for all file formats.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,7 +12,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::Cause;
 
-/// The cells of one column of a batch.
+/// A typed column of a batch.
 #[derive(Debug, Clone, Copy)]
 pub enum ArrowColumn<'a> {
     /// Nanoseconds since 1970, UTC.
@@ -25,7 +25,7 @@ pub enum ArrowColumn<'a> {
     I64(&'a Int64Array),
     /// Real numbers.
     F64(&'a Float64Array),
-    /// Words from a short list: places in it, and the list.
+    /// Symbols from a short list: indices and the list (a dictionary).
     Symbol(&'a UInt8Array, &'a StringArray),
     /// Any text.
     Text(&'a StringArray),
@@ -34,7 +34,7 @@ pub enum ArrowColumn<'a> {
 /// One cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CellValue<'a> {
-    /// Nothing was measured.
+    /// Null: not measured.
     Null,
     /// Nanoseconds since 1970, UTC.
     Time(i64),
@@ -44,7 +44,7 @@ pub enum CellValue<'a> {
     I64(i64),
     /// A real number.
     F64(f64),
-    /// A word or any text.
+    /// A symbol or any text.
     Text(&'a str),
 }
 
@@ -59,18 +59,18 @@ impl CellValue<'_> {
     }
 }
 
-/// The type of a moment.
+/// The Arrow type of a timestamp.
 pub fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
 }
 
-/// The type of a word from a short list.
+/// The Arrow type of a symbol (dictionary).
 pub fn symbol_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
 }
 
 impl<'a> ArrowColumn<'a> {
-    /// The cells of an array, if it is of one of our types.
+    /// A typed view of an array, if the type is supported.
     pub fn of(array: &'a ArrayRef) -> Option<ArrowColumn<'a>> {
         Some(match array.data_type() {
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
@@ -123,7 +123,7 @@ impl<'a> ArrowColumn<'a> {
     }
 }
 
-/// A moment as text: RFC 3339, UTC, to the nanosecond, always of the same length.
+/// A timestamp as text: RFC 3339, UTC, to the nanosecond, of fixed length.
 pub fn timestamp_text(nanoseconds: i64) -> String {
     let timestamp = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
     format!("{timestamp:.9}")

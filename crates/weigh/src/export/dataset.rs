@@ -4,10 +4,9 @@
 //! DIR/process/run=20261115T180548-1f2e3d4c/host=node-a/part-0.parquet
 //! ```
 //!
-//! All files of a table have the same columns, those of all runs together, so that
-//! every engine that knows partitions reads them as one. Times end at the microsecond:
-//! Spark refuses Parquet's nanoseconds. `runs` has one row for each run: what it was,
-//! and its figures.
+//! All files of a table have the same columns, the union over all runs, so that every engine that
+//! knows partitions reads them as one table. Times are in microseconds: Spark refuses Parquet's
+//! nanoseconds. `runs` has one row for each run: its metadata and its figures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -70,17 +69,17 @@ pub fn dataset(
     Ok(Exported { files, missing })
 }
 
-/// What there is to be written.
+/// What is to be written.
 #[derive(Default)]
 struct DatasetPlan {
     runs: Vec<DatasetRun>,
-    /// The columns of each table, over all runs.
+    /// The columns of each table: the union over all runs.
     columns: BTreeMap<String, SchemaRef>,
     rows: u64,
     missing: Vec<String>,
 }
 
-/// A run of the dataset; its events are read again when its turn comes.
+/// A run of the dataset; it is opened again when it is written.
 struct DatasetRun {
     path: PathBuf,
     manifest: Manifest,
@@ -92,7 +91,7 @@ impl DatasetPlan {
         let mut plan = DatasetPlan::default();
         let mut why = "there is none".to_owned();
         for path in recordings {
-            // One that is damaged, or has no such phase, must not keep the others.
+            // One that is damaged, or has no such phase, must not stop the others.
             match plan.add_run(path, options) {
                 Ok(()) => {}
                 Err(error) => {
@@ -125,7 +124,7 @@ impl DatasetPlan {
         Ok(())
     }
 
-    /// Makes sure that nothing is in the way of any file before the first is begun.
+    /// Checks that no file exists before the first is created.
     fn check(&self, directory: &Path, force: bool) -> Result<(), Error> {
         for run in &self.runs {
             let place = PartitionPath::of(directory, &run.manifest);
@@ -153,7 +152,7 @@ fn add(
                 let why = format!("{table}: {} has another type in other runs", field.name());
                 return Err(Cause::from(why).into());
             }
-            // Where it is missing, it is null.
+            // Null in runs without it.
             Err(_) => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
         }
     }
@@ -162,7 +161,7 @@ fn add(
     Ok(())
 }
 
-/// The same columns with times that end at the microsecond.
+/// The same columns with times in microseconds.
 fn microseconds(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
@@ -184,7 +183,7 @@ fn in_microseconds(column: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Where the parts of one run are.
+/// The partition directories of one run.
 struct PartitionPath {
     directory: PathBuf,
     below: PathBuf,
@@ -203,7 +202,7 @@ impl PartitionPath {
     }
 }
 
-/// The files of one run, each with the columns of all.
+/// The files of one run, each with the columns of all runs.
 struct PartitionFiles<'a> {
     plan: &'a DatasetPlan,
     place: PartitionPath,

@@ -1,13 +1,12 @@
-//! Rows on a grid of time: one for each step and entity.
+//! Resampling: one row for each time step and entity.
 //!
-//! Values hold until the next one is read, as everywhere in weigh: a process that did
-//! not run has no row of its own, and still has its memory. A level becomes its mean
-//! over the step, weighted by time; a running total its last value in it, or with
-//! rates its growth over the time (of readings that are older than their row, the time
-//! between them; while there is no new one, the last rate holds); a word the last one. A step that an entity lived
-//! through only partly, or that lies partly outside the wanted window, is the mean of
-//! the part. The time of a row is when its step begins, counted from the start of the
-//! run.
+//! Values are carried forward until the next reading: a sleeping process has no row, and still has
+//! its memory. A gauge becomes its time-weighted mean over the step; a counter its last value, or
+//! with rates its delta over the time (for readings older than their row, the time between the
+//! readings; without a new reading the last rate is carried forward); a symbol its last value.
+//! Where an entity exists in part of a step only, or the step is partly outside the window, values
+//! are means over that part. The time of a row is the start of its step, counted from the start of
+//! the run.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -26,41 +25,41 @@ use super::{Cause, Error};
 use crate::catalog::Basis;
 use crate::model::Total;
 
-/// Steps without a row that are still believed: a laptop may sleep over a weekend, but a
-/// recording from a stranger must not fill the disk.
+/// The most steps without a row: a laptop may sleep over a weekend, but a damaged recording must
+/// not fill the disk.
 const LONGEST_GAP: i64 = 10_000_000;
 
-/// Rows that are given out at once.
+/// Rows of an emitted batch.
 const BATCH: usize = 8192;
 
-/// Takes batches that are finished.
+/// Receives finished batches.
 pub(super) type EmitBatch<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
 
-/// What a grid is made of.
+/// Parameters of a grid.
 pub(super) struct GridPlan {
-    /// What the columns are for.
+    /// The roles of the columns.
     pub roles: Vec<ColumnRole>,
-    /// What the growth of each is divided by.
+    /// What the delta of each counter is divided by.
     pub bases: Vec<Basis>,
     /// When the run began, in nanoseconds since 1970.
     pub started: i64,
     /// The length of a step, in nanoseconds.
     pub step: i64,
-    /// Totals as rates.
+    /// Counters as rates.
     pub rates: bool,
-    /// The wanted parts of the run.
+    /// The selected parts of the run.
     pub windows: Option<Windows>,
-    /// When entities end.
+    /// When entities end, in order.
     pub ends: VecDeque<(i64, EntityKey)>,
-    /// When the run ended, if that is known.
+    /// When the run ended, if known.
     pub end: Option<i64>,
 }
 
-/// Puts one table on a grid.
+/// Resamples one table.
 pub(super) struct TimeGrid {
     plan: GridPlan,
     schema: SchemaRef,
-    /// In the order they were first seen.
+    /// In order of first row.
     entities: Vec<GridEntity>,
     places: HashMap<EntityKey, usize>,
     /// The step that is being filled.
@@ -69,7 +68,7 @@ pub(super) struct TimeGrid {
     /// Finished values of each column, and the times of their rows.
     cells: Vec<Vec<OutCell>>,
     times: Vec<i64>,
-    /// The words of each column that has any.
+    /// The dictionary of each symbol column.
     symbols: Vec<Option<StringArray>>,
 }
 
@@ -78,9 +77,9 @@ struct GridEntity {
     first_seen: i64,
     ended: Option<i64>,
     values: Vec<StepMean>,
-    /// Totals that were read before their row.
+    /// Counters whose readings are older than their row.
     lagged: Vec<LaggedRate>,
-    /// Keys and words as they were last.
+    /// Last keys and symbols.
     symbols: Vec<OutCell>,
 }
 
@@ -117,7 +116,7 @@ impl TimeGrid {
         &self.schema
     }
 
-    /// Takes rows in, and gives out what is finished.
+    /// Adds rows, and emits finished batches.
     pub(super) fn rows(
         &mut self,
         batch: &RecordBatch,
@@ -136,7 +135,7 @@ impl TimeGrid {
         Ok(())
     }
 
-    /// Gives out what is left.
+    /// Emits what is left.
     pub(super) fn finish(&mut self, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
@@ -146,7 +145,7 @@ impl TimeGrid {
         self.emit(emit)
     }
 
-    /// Ends all steps before the one that a moment is in.
+    /// Ends all steps before the one that contains a time.
     fn advance_to(&mut self, at: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         let step = at.saturating_sub(self.plan.started).div_euclid(self.plan.step);
         if self.step == i64::MIN {
@@ -168,7 +167,7 @@ impl TimeGrid {
         self.plan.started.saturating_add(step.saturating_mul(self.plan.step))
     }
 
-    /// Words keep their places in all batches; some kinds of files insist on it.
+    /// All batches share the first dictionary; some file formats require it.
     fn learn_symbols(&mut self, columns: &[ArrowColumn<'_>]) {
         for (known, column) in self.symbols.iter_mut().zip(columns) {
             if let (None, ArrowColumn::Symbol(_, symbols)) = (&known, column) {
@@ -214,7 +213,7 @@ impl TimeGrid {
                 let total = Total::of(at, value, basis, |other| columns[other].cell(row).number());
                 entity.lagged[place].push(total, basis, at, windows);
             }
-            // What was not read is as it was.
+            // Null means not read: the last value is carried forward.
             match (role, column.cell(row)) {
                 (_, CellValue::Null) | (ColumnRole::Time, _) => {}
                 (ColumnRole::Gauge | ColumnRole::Counter, CellValue::U64(value)) => {
@@ -230,7 +229,7 @@ impl TimeGrid {
         }
     }
 
-    /// Ends the step at a moment: a row for everybody who lived in it.
+    /// Ends the step at a time: a row for every entity that existed in it.
     fn close(&mut self, end: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         self.note_ends(end);
         let begin = self.begin(self.step);
@@ -240,7 +239,7 @@ impl TimeGrid {
             let from = entity.first_seen.max(begin);
             let lifetime =
                 windows.map_or(ended.saturating_sub(from), |windows| windows.overlap(from, ended));
-            // Somebody who was seen for a moment only still has a row.
+            // An entity with a single sample still has a row.
             let seen = entity.first_seen >= begin
                 && windows.is_none_or(|windows| windows.contains(entity.first_seen));
             if lifetime > 0 || seen {

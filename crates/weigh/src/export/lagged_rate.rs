@@ -1,21 +1,21 @@
-//! A total that was read before its row, over one step of a grid: GPUs.
+//! The rate of a counter whose readings are older than their rows (GPUs), over one step of a grid.
 
 use super::window::Windows;
 use crate::catalog::Basis;
 use crate::model::{self, Since, Total};
 
-/// One such total of an entity.
+/// One such counter of an entity.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LaggedRate {
     before: Option<Total>,
-    /// Growth between readings that came in this step, and the seconds between them.
+    /// Delta between the readings of this step, and the seconds between them.
     delta: f64,
     seconds: f64,
     last: Option<f64>,
 }
 
 impl LaggedRate {
-    /// Takes in a reading that a row of this moment has.
+    /// Adds the reading of a row at this time.
     pub(super) fn push(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
         let since = self.before.map(|before| now.since(&before, basis));
         if since != Some(Since::Same) {
@@ -31,8 +31,7 @@ impl LaggedRate {
         }
     }
 
-    /// The rate in the step. Between two readings nothing is known of what was when, so without
-    /// a new one the last rate holds.
+    /// The rate in the step. Without a new reading the last rate is carried forward.
     pub(super) fn rate(&mut self, basis: Basis) -> Option<f64> {
         if self.seconds > 0.0 {
             self.last = Some(model::rate(self.delta, self.seconds, basis));
@@ -40,7 +39,7 @@ impl LaggedRate {
         self.last
     }
 
-    /// A new step begins.
+    /// Begins a new step.
     pub(super) fn begin_step(&mut self) {
         (self.delta, self.seconds) = (0.0, 0.0);
     }

@@ -1,11 +1,10 @@
 //! Tables for other tools.
 //!
-//! A table is a sequence of Arrow batches (`tables`): a stream of the recording as
-//! it is, or a small table made from its events. On its way it may be cut to a
-//! window of time, turned into rates and put on a grid (`steps`); then a [`Sink`]
-//! for each kind of file writes it, a batch at a time, so that memory does not grow
-//! with the recording and several kinds cost one reading. A file has its final name
-//! only when it is whole (`destination`).
+//! A table is a sequence of Arrow batches (`tables`): a stream of the recording as it is, or a
+//! small table made from its events. It may be cut to a time window, turned into rates and
+//! resampled (`pipeline`); then a [`Sink`] for each file format writes it, a batch at a time, so
+//! that memory does not grow with the recording and several formats cost one reading. A file gets
+//! its final name only when it is complete (`destination`).
 #![allow(clippy::disallowed_methods, reason = "exported files are the user's, not the machine's")]
 
 pub mod column;
@@ -46,43 +45,43 @@ use formats::ExportFiles;
 use pipeline::Pipeline;
 use tables::ExportTable;
 
-/// Why a file could not be written, before it is known which.
+/// Why a file could not be written, without its path.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that tables are written into: one table after the other, a batch at a time.
+/// A file that tables are written into, one after the other, a batch at a time.
 pub trait Sink {
     /// Begins a table; the rows up to the next one are its own.
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause>;
     /// Writes rows of the table that was begun last.
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause>;
-    /// Writes what is left. The file is whole when it returns.
+    /// Writes what is left. The file is complete when it returns.
     fn finish(self: Box<Self>) -> Result<(), Cause>;
 }
 
 /// What to export, and how.
 #[derive(Debug, Clone, Default)]
 pub struct ExportOptions {
-    /// Kinds of files.
+    /// File formats.
     pub formats: Vec<ExportFormat>,
-    /// Tables by name; all that hold anything when nothing is said.
+    /// Tables by name; `None` for all that are not empty.
     pub tables: Option<Vec<String>>,
-    /// Running totals as rates.
+    /// Counters as rates.
     pub rates: bool,
-    /// Rows on a grid of this step.
+    /// Resample to this step.
     pub resample: Option<Duration>,
-    /// Only from this moment on.
+    /// Only from this time on.
     pub from: Option<TimeBound>,
-    /// Only up to this moment.
+    /// Only up to this time.
     pub to: Option<TimeBound>,
     /// Only during phases of this name.
     pub phase: Option<String>,
-    /// Replace files that are there.
+    /// Replace existing files.
     pub force: bool,
-    /// No text of a CSV file is a formula to a spreadsheet.
+    /// Escape CSV text that a spreadsheet would take as a formula.
     pub spreadsheet_safe: bool,
 }
 
-/// What came of an export.
+/// The result of an export.
 #[derive(Debug, Default)]
 pub struct Exported {
     /// The files that were written.
@@ -91,12 +90,12 @@ pub struct Exported {
     pub missing: Vec<String>,
 }
 
-/// How far an export is.
+/// Progress of an export.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportProgress {
-    /// Rows that were read.
+    /// Rows read so far.
     pub rows: u64,
-    /// Rows that there are.
+    /// Rows in total.
     pub of: u64,
 }
 
@@ -117,16 +116,16 @@ pub enum Error {
     NoPhase {
         /// The name.
         name: String,
-        /// Those that it has.
+        /// The phases that it has.
         there: Vec<String>,
     },
-    /// From is not before to.
+    /// The start is not before the end.
     #[error("--from is not before --to")]
     EmptyWindow,
-    /// The steps of a grid have no length.
+    /// The resampling step is too short.
     #[error("a grid needs steps of at least a millisecond")]
     NoStep,
-    /// A table of the recording makes no sense.
+    /// A table of the recording is invalid.
     #[error("{0}")]
     Rows(#[from] Cause),
     /// The files would mix with those of a recording.
@@ -143,7 +142,7 @@ pub enum Error {
         /// Why there is no NVIDIA GPU.
         why: String,
     },
-    /// Two recordings would be one host's.
+    /// Two recordings are of the same host.
     #[error("two of the recordings are of {host}")]
     SameHost {
         /// Which one.
@@ -230,7 +229,7 @@ fn chosen(
     tables::of(recording, options.tables.as_deref())
 }
 
-/// What is known to be missing at the end of a recording.
+/// What is missing: the recorded end, and losses of the recording.
 pub(crate) fn unfinished(recording: &Recording) -> Vec<String> {
     let ended = recording.entries().iter().any(|entry| entry.event.is_last());
     let mut missing = Vec::new();
@@ -242,7 +241,7 @@ pub(crate) fn unfinished(recording: &Recording) -> Vec<String> {
     missing
 }
 
-/// A moment of a run in seconds since 1970, rounded once.
+/// A time of the run in seconds since 1970, rounded once.
 pub(crate) fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
     const SECOND: i128 = 1_000_000_000;
     let nanoseconds = unix_nanoseconds(started, seconds);

@@ -1,4 +1,4 @@
-//! Finished values of a grid, until there are enough of them for a batch.
+//! Finished cells of a grid, collected until there are enough for a batch.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use arrow_schema::DataType;
 
 use super::Cause;
 
-/// A finished value, or one that is kept as it is.
+/// A finished cell, or a key or symbol passed on unchanged.
 #[derive(Debug, Clone, Default)]
 pub(super) enum OutCell {
     #[default]
-    /// Nothing is known.
+    /// Null.
     Missing,
     /// A number.
     Number(f64),
-    /// A whole number: a key.
+    /// An integer key.
     Integer(u64),
-    /// A name or a word.
+    /// A name or symbol.
     Text(Arc<str>),
 }
 
-/// The values of a column as an array of its type.
+/// The cells of a column as an array of its type.
 pub(super) fn array(
     kind: &DataType,
     cells: &[OutCell],
@@ -61,7 +61,7 @@ impl From<Option<f64>> for OutCell {
 }
 
 impl OutCell {
-    /// Words change rarely: a new one only when it does.
+    /// Symbols change rarely: allocates only on change.
     pub(super) fn set_text(&mut self, text: &str) {
         if !matches!(self, OutCell::Text(before) if **before == *text) {
             *self = OutCell::Text(text.into());

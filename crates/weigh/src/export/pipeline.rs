@@ -1,4 +1,4 @@
-//! What happens to the rows of a table on their way from the recording to the files.
+//! Transforms of the rows between recording and files: window, rates, resampling.
 
 use std::collections::VecDeque;
 
@@ -13,10 +13,10 @@ use super::{Error, ExportOptions, shape, tables};
 use crate::catalog::Scope;
 use crate::record::Recording;
 
-/// The shortest step of a grid: the shortest interval that weigh looks at.
+/// The shortest resampling step: weigh's shortest sampling interval.
 const SHORTEST_STEP: i64 = 1_000_000;
 
-/// The same for every table of an export.
+/// The transforms of an export, the same for every table.
 pub(super) struct Pipeline<'a> {
     recording: &'a Recording,
     windows: Option<Windows>,
@@ -24,17 +24,17 @@ pub(super) struct Pipeline<'a> {
     step: Option<i64>,
 }
 
-/// Where tables go.
+/// Receives the transformed tables.
 pub(super) trait TableWriter {
     /// Begins a table.
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error>;
-    /// Takes rows of it.
+    /// Writes rows of it.
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error>;
-    /// The table is complete.
+    /// Ends the table.
     fn end(&mut self) -> Result<(), Error>;
 }
 
-/// What is done to one table.
+/// The transform of one table.
 enum Transform {
     Nothing,
     Cut(Windows),
@@ -43,7 +43,7 @@ enum Transform {
 }
 
 impl<'a> Pipeline<'a> {
-    /// What the options ask for.
+    /// The pipeline for these options.
     pub(super) fn of(
         recording: &'a Recording,
         options: &ExportOptions,
@@ -56,7 +56,7 @@ impl<'a> Pipeline<'a> {
         Ok(Pipeline { recording, windows, rates: options.rates, step })
     }
 
-    /// Passes a table on into files; says what of it is missing.
+    /// Writes a table; returns what of it could not be read.
     pub(super) fn write_table(
         &self,
         mut table: ExportTable,
@@ -72,7 +72,7 @@ impl<'a> Pipeline<'a> {
                     transform.rows(&batch, files)?;
                     read(batch.num_rows() as u64);
                 }
-                // The others are none the worse for it.
+                // The other batches are still readable.
                 Err(error) => lost = Some(format!("{}: {error}", table.name)),
             }
         }
@@ -83,14 +83,14 @@ impl<'a> Pipeline<'a> {
         Ok(lost)
     }
 
-    /// The columns that a table has when it has been passed on.
+    /// The columns of a table after the transform.
     #[cfg(feature = "parquet")]
     pub(super) fn schema(&self, table: &ExportTable) -> SchemaRef {
         self.transform(table).schema(table)
     }
 
     fn transform(&self, table: &ExportTable) -> Transform {
-        // Processes have no window: one that began before may be the one that matters in it.
+        // Processes have no window: one that started before it may matter in it.
         let windows = self.windows.clone().filter(|_| table.name != "processes");
         let Some(roles) = shape::roles(&table.schema) else {
             return windows.map_or(Transform::Nothing, Transform::Cut);
@@ -111,7 +111,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// When those end whom the rows of a table are about.
+    /// When the entities of a table end.
     fn ends(&self, table: &str) -> VecDeque<(i64, shape::EntityKey)> {
         let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
         match scope {
@@ -125,8 +125,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// When the run ended, in nanoseconds since 1970; when that is not recorded, when weigh
-    /// last looked, which it tells of itself in every tick.
+    /// When the run ended, in nanoseconds since 1970. If not recorded: the last tick, from weigh's
+    /// own rows.
     fn end(&self) -> Option<i64> {
         let mut entries = self.recording.entries().iter();
         let end = entries.rfind(|entry| entry.event.is_last());

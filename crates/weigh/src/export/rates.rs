@@ -1,10 +1,10 @@
-//! Running totals as rates.
+//! Counters as rates.
 //!
-//! The rate in a row is the growth since the value before it, over the time between
-//! the two; a process that did not run has no row meanwhile, and its rate is over all
-//! of that time. The first row of each has none. A total that went back (a device that
-//! was reset) has none either. Where rows tell how old their values are (GPUs), the time is
-//! that between the two readings, and a row that has the reading of the last one has no rate.
+//! The rate in a row is the delta to the value before it, over the time between the two; a sleeping
+//! process has no rows, so its rate is over all of that time. The first row of an entity has no
+//! rate, nor has a counter that decreased (a device reset). Where rows have the age of their
+//! readings (GPUs), the time is that between the two readings, and a row that repeats the last
+//! reading has no rate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::shape::{self, ColumnRole, EntityKey};
 use crate::catalog::Basis;
 use crate::model::{Since, Total};
 
-/// Turns the totals of one table into rates, a batch at a time.
+/// Turns the counters of one table into rates, a batch at a time.
 pub(super) struct Rates {
     schema: SchemaRef,
     roles: Vec<ColumnRole>,
@@ -27,7 +27,7 @@ pub(super) struct Rates {
     ends: VecDeque<(i64, EntityKey)>,
 }
 
-/// The field of a total, as a rate.
+/// The field of a counter, as a rate.
 pub(super) fn rate_field(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     let name = format!("{}_per_second", field.name());
@@ -39,7 +39,7 @@ pub(super) fn rate_field(field: &Field) -> Field {
 }
 
 impl Rates {
-    /// For a table with these columns, of entities that end at these moments.
+    /// For a table with these columns, of entities that end at these times.
     pub(super) fn of(
         schema: &Schema,
         roles: Vec<ColumnRole>,
@@ -55,7 +55,7 @@ impl Rates {
         Rates { schema, roles, bases, last: HashMap::new(), ends }
     }
 
-    /// The same, with growth divided by this, a basis for each column.
+    /// The same, with a rate basis for each column.
     pub(super) fn with_bases(self, bases: Vec<Basis>) -> Rates {
         Rates { bases, ..self }
     }
@@ -98,7 +98,7 @@ impl Rates {
         places.filter(move |(_, role)| **role == wanted).map(|(place, _)| place)
     }
 
-    /// Processes end; what is kept must not grow with all that ever were.
+    /// Forgets ended entities, so that memory does not grow with their number.
     fn forget_until(&mut self, at: i64) {
         while self.ends.front().is_some_and(|(ended, _)| *ended < at) {
             let gone = self.ends.pop_front();
@@ -107,7 +107,7 @@ impl Rates {
     }
 }
 
-/// The rate up to a reading, which is the last one from now on if it is a new one.
+/// The rate up to a reading, which becomes the last one if it is new.
 fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
     let since = last.map(|before| now.since(&before, basis));
     if since != Some(Since::Same) {
@@ -126,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks at a GPU that takes 500 W and is always busy: (tick, age of what it was read).
+    /// Samples of a GPU that draws 500 W and is fully utilised: (tick, age of the reading).
     const SAMPLES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
 
     fn rows() -> RecordBatch {
@@ -139,7 +139,7 @@ mod tests {
         let times = SAMPLES.iter().map(|(tick, _)| (tick * 1e9) as i64);
         let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
         let ages = Float64Array::from_iter_values(SAMPLES.iter().map(|(_, age)| *age));
-        // The driver's samples are a tenth of a second long, and the last one is not over.
+        // The driver's samples are 0.1 s long, and the last one is not complete.
         let (busy, busy_seconds) = total("activity_busy_seconds", &|at| (at / 10.0).floor() / 10.0);
         let (seen, seen_seconds) =
             total("activity_observed_seconds", &|at| (at / 10.0).floor() / 10.0);

@@ -1,4 +1,4 @@
-//! One row about a run: what it was, how it ended, and its figures.
+//! One row about a run: its metadata, how it ended, and its figures.
 
 use arrow_array::RecordBatch;
 

@@ -1,4 +1,4 @@
-//! What the columns of a recorded table are for, and whom a row is about.
+//! Roles of the columns of a recorded table, and keys of its entities.
 
 use std::collections::VecDeque;
 
@@ -19,22 +19,22 @@ pub(super) fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Ca
     times.ok_or_else(|| "the first column is not the time".into())
 }
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnRole {
-    /// When.
+    /// The time of the row.
     Time,
-    /// Whom the row is about.
+    /// Part of the entity's key.
     Key,
-    /// A level.
+    /// A gauge.
     Gauge,
-    /// A running total.
+    /// A counter.
     Counter,
-    /// One of a few words.
+    /// A symbol from a short list.
     Symbol,
 }
 
-/// The roles of all columns; nothing when no column is a measurement.
+/// The roles of all columns; `None` when no column is a measurement.
 pub(super) fn roles(schema: &Schema) -> Option<Vec<ColumnRole>> {
     let role = |(place, field): (usize, &arrow_schema::FieldRef)| {
         let kind = field.metadata().get("kind").map(String::as_str);
@@ -51,8 +51,8 @@ pub(super) fn roles(schema: &Schema) -> Option<Vec<ColumnRole>> {
     measured.then_some(roles)
 }
 
-/// What the growth of each column is divided by: what the catalogue says of those it knows, and
-/// else the time between the rows.
+/// What the delta of each column is divided by: from the catalogue where it is known, else the time
+/// between the rows.
 pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
     let known: Vec<&'static Metric> = all_groups().into_iter().flatten().collect();
@@ -68,10 +68,10 @@ pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     metrics.iter().map(basis).collect()
 }
 
-/// Tells one entity from the others of its table.
+/// Identifies an entity within its table.
 pub(super) type EntityKey = Box<[u8]>;
 
-/// Writes the key of a row into a buffer that is used again and again.
+/// Writes the key of a row into a reused buffer.
 pub(super) fn key(
     columns: &[ArrowColumn<'_>],
     roles: &[ColumnRole],
@@ -95,9 +95,9 @@ pub(super) fn key(
     }
 }
 
-/// When things were last seen before they were not there for a while, or any more, in order.
+/// The last row of each entity before it was absent in a tick, in order.
 ///
-/// A process that does nothing has no row; a device that has none is not there.
+/// Only for devices: a sleeping process has no row either, but a device without a row is absent.
 pub(super) fn disappearances(
     batches: impl Iterator<Item = RecordBatch>,
 ) -> Option<VecDeque<(i64, EntityKey)>> {
@@ -125,7 +125,7 @@ pub(super) fn disappearances(
     Some(ends)
 }
 
-/// When processes ended, in order: what is kept of them can be forgotten then.
+/// When processes exited, in order: their state can be dropped then.
 pub(super) fn ends(recording: &Recording) -> VecDeque<(i64, EntityKey)> {
     let exits = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::ProcessExit { pid, started, .. } => {

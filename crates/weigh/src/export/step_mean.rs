@@ -1,27 +1,27 @@
-//! A value that holds until the next one is read, over one step of a grid.
+//! One value over one step of a grid, carried forward between readings: mean, delta and rate.
 
 use super::window::Windows;
 
-/// One value of an entity as it is held.
+/// One value of an entity within the current step.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StepMean {
-    /// The value, as last read.
+    /// The last value read.
     pub value: Option<f64>,
-    /// Since when it is in this step.
+    /// Up to where this step is integrated.
     from: i64,
-    /// Value times nanoseconds in this step, so far.
+    /// Value times nanoseconds in this step, so far, and the time covered.
     area: f64,
     covered: i64,
     delta: Option<f64>,
 }
 
 impl StepMean {
-    /// Nothing yet, from this moment on.
+    /// No value yet, starting at this time.
     pub(super) fn starting(at: i64) -> StepMean {
         StepMean { from: at, ..StepMean::default() }
     }
 
-    /// A new value from this moment on.
+    /// A new value from this time on.
     pub(super) fn push(&mut self, value: f64, at: i64, windows: Option<&Windows>) {
         self.carry_to(at, windows);
         let inside = windows.is_none_or(|windows| windows.contains(at));
@@ -31,14 +31,14 @@ impl StepMean {
         self.value = Some(value);
     }
 
-    /// Growth over the time lived in the step; none for somebody who was there before and
-    /// has no new value, because then it stood still.
+    /// Delta over the entity's time in the step; 0 for one that existed before and has no new
+    /// value, since then the counter did not change.
     pub(super) fn rate(&self, lived: i64, was_there: bool) -> Option<f64> {
         let delta = self.delta.or((self.value.is_some() && was_there).then_some(0.0));
         delta.filter(|_| lived > 0).map(|delta| delta / (lived as f64 / 1e9))
     }
 
-    /// The value held up to a moment.
+    /// Carries the value forward to a time.
     pub(super) fn carry_to(&mut self, at: i64, windows: Option<&Windows>) {
         if at <= self.from {
             return;
@@ -52,12 +52,12 @@ impl StepMean {
         self.from = at;
     }
 
-    /// The mean over the part of the step it was held in; of no time at all, the value itself.
+    /// The mean over the covered part of the step; without any, the value itself.
     pub(super) fn mean(&self) -> Option<f64> {
         if self.covered > 0 { Some(self.area / self.covered as f64) } else { self.value }
     }
 
-    /// A new step begins; the value goes on.
+    /// Begins a new step; the value is carried forward.
     pub(super) fn begin_step(&mut self, at: i64) {
         *self = StepMean { value: self.value, from: at.max(self.from), ..StepMean::default() };
     }

@@ -1,4 +1,4 @@
-//! Small tables that are made from rows, column by column.
+//! Builds small tables from rows, column by column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::column::time_type;
 /// Columns that are never null.
 const KEYS: [&str; 3] = ["time", "pid", "started"];
 
-/// Columns under construction.
+/// Columns of a table being built.
 #[derive(Default)]
 pub(super) struct TableBuilder {
     fields: Vec<Field>,
@@ -29,7 +29,7 @@ impl TableBuilder {
         self.arrays.push(array);
     }
 
-    /// A column of moments.
+    /// A column of timestamps.
     pub(super) fn times<T>(
         &mut self,
         name: &str,
@@ -95,7 +95,7 @@ impl TableBuilder {
         self.put(name, DataType::Float64, help, Arc::new(array));
     }
 
-    /// All of them as rows.
+    /// The finished table.
     pub(super) fn done(self) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
     }

@@ -1,9 +1,9 @@
-//! The tables of a recording: what was measured, one for each scope, and what happened.
+//! The tables of a recording: measurements, one for each scope, and events.
 //!
-//! Measurements are the batches of the recording's streams as they are, so whatever a
-//! recording holds can be exported, also by a weigh that does not know all of it. What
-//! happened (processes, phases, marks) comes from the events and is small; what phases used is
-//! what the summary says, so that `weigh show` and an export agree.
+//! Measurements are the batches of the recording's streams as they are, so columns that this
+//! version of weigh does not know are exported, too. Processes, phases and marks are small tables
+//! made from the events; figures of phases come from the summary, so that `weigh show` and an
+//! export agree.
 
 use std::collections::HashMap;
 
@@ -18,16 +18,16 @@ use crate::model::{End, ProcessId, Usage, numbering};
 use crate::record::{self, Batches, Event, Recording};
 use crate::summary::{self, Method};
 
-/// Tables that are made from what happened.
+/// Tables made from events.
 const EVENT_TABLES: [&str; 3] = ["processes", "phases", "marks"];
 
-/// One table, ready to be read once.
+/// One table, an iterator over its batches.
 pub(super) struct ExportTable {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub schema: SchemaRef,
-    /// How many rows it has.
+    /// Its number of rows.
     pub rows: u64,
     batches: BatchSource,
 }
@@ -48,13 +48,12 @@ impl Iterator for ExportTable {
     }
 }
 
-/// The name of every table that a recording can have.
+/// The names of all possible tables.
 pub fn names() -> impl Iterator<Item = &'static str> {
     Scope::ALL.into_iter().map(Scope::name).chain(EVENT_TABLES)
 }
 
-/// The tables of a recording, those that are asked for or all that hold anything; and what
-/// should be there and is not.
+/// The requested tables of a recording, or all that are not empty; and what is missing.
 pub(super) fn of(
     recording: &Recording,
     wanted: Option<&[String]>,
@@ -84,7 +83,7 @@ pub(super) fn of(
     }
     for name in EVENT_TABLES.into_iter().filter(|name| is_wanted(name)) {
         let made = event_table(recording, name, &mut missing).map_err(Cause::from)?;
-        // A run without phases has no table of phases, unless somebody asks for it.
+        // A run without phases has no table of phases, unless it is requested.
         if made.num_rows() > 0 || wanted.is_some() {
             let (schema, rows) = (made.schema(), made.num_rows() as u64);
             tables.push(ExportTable { name, schema, rows, batches: BatchSource::Made(Some(made)) });
@@ -93,14 +92,14 @@ pub(super) fn of(
     Ok((tables, missing))
 }
 
-/// Whether a collector that the run was told to use has something of this scope.
+/// Whether an enabled collector has metrics of this scope.
 fn was_measured(recording: &Recording, scope: Scope) -> bool {
     let used = |source: &&Source| recording.manifest().collectors.iter().any(|n| n == source.name);
     let groups = groups(SOURCES.iter().filter(used));
     groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }
 
-/// A table of what happened. What it lacks because samples cannot be read is added to `missing`.
+/// A table made from events. What it lacks because samples cannot be read is added to `missing`.
 fn event_table(
     recording: &Recording,
     name: &str,
@@ -113,7 +112,7 @@ fn event_table(
             processes(recording, &own)
         }
         "phases" => {
-            // Most recordings have none, and need not be read for them.
+            // Most recordings have no phases; then the samples need not be read.
             let rows = phases_of(recording);
             let summary = Some(()).filter(|()| !rows.is_empty()).map(|()| summary::of(recording));
             let summary = summary.and_then(|summary| summary.map_err(&mut lacks).ok());
@@ -123,7 +122,7 @@ fn event_table(
     }
 }
 
-/// Nanoseconds since 1970 of a moment of the run.
+/// A time of the run in nanoseconds since 1970.
 pub(super) fn timestamp_of(recording: &Recording, seconds: f64) -> i64 {
     started(recording).saturating_add((seconds * 1e9).round() as i64)
 }
@@ -133,7 +132,7 @@ pub(super) fn started(recording: &Recording) -> i64 {
     i64::try_from(recording.manifest().started.as_nanosecond()).unwrap_or(0)
 }
 
-/// How something ended, as far as it is known.
+/// How a process or phase ended, as far as known.
 #[derive(Default, Clone)]
 struct EndRecord {
     at: Option<i64>,
@@ -148,7 +147,7 @@ impl EndRecord {
         columns.integers("exit_code", "128 and the signal when one killed it", rows, code);
     }
 
-    /// The largest process, from `wait4`.
+    /// `ru_maxrss` of `wait4`: the largest process.
     fn largest<T>(columns: &mut TableBuilder, rows: &[T], of: impl Fn(&T) -> &EndRecord) {
         let largest = |row: &T| of(row).usage.map(|usage| usage.largest_rss_bytes);
         columns.counts("largest_process_bytes", "Largest process, from wait4", rows, largest);
@@ -165,7 +164,7 @@ struct ExportedProcess {
     ended: EndRecord,
 }
 
-/// One row for each process that was seen.
+/// One row for each process.
 fn processes(
     recording: &Recording,
     own: &HashMap<ProcessId, (f64, Method)>,
@@ -234,9 +233,9 @@ fn processes(
     columns.done()
 }
 
-/// A phase of a run, as its events tell.
+/// A phase of a run, from its events.
 pub(super) struct ExportedPhase {
-    /// Tells it from others of its name.
+    /// Its unique id.
     pub id: String,
     /// Its name.
     pub name: String,
@@ -256,7 +255,7 @@ impl ExportedPhase {
 /// The phases of a run, in the order they began.
 pub(super) fn phases_of(recording: &Recording) -> Vec<ExportedPhase> {
     let mut rows: Vec<ExportedPhase> = Vec::new();
-    // The last of each id: a search for each end would take a minute for 100,000 phases.
+    // The last row of each id: a linear search for each end would take a minute for 100,000 phases.
     let mut places: HashMap<&str, usize> = HashMap::new();
     for entry in recording.entries() {
         let at = timestamp_of(recording, entry.seconds);
@@ -282,7 +281,7 @@ pub(super) fn phases_of(recording: &Recording) -> Vec<ExportedPhase> {
     rows
 }
 
-/// One row for each phase, with what the summary says it used.
+/// One row for each phase, with the summary's figures.
 fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
     const CPU: FigureId = FigureId::CpuTime;
     const MEMORY: FigureId = FigureId::MemoryPeak;

@@ -1,4 +1,4 @@
-//! Rates and grids on numbers whose result is known, and the texts that files hold.
+//! Rates and grids with known results, and the text of CSV and JSON files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ pub(crate) fn small_machine() -> FakeRun {
     run
 }
 
-/// A main process of 1 s and its child of 2 s, which it waits for, inside a step.
+/// A main process that uses 1 s and its reaped child that uses 2 s, inside a phase.
 fn parent_and_child() -> (tempfile::TempDir, Recording) {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
@@ -156,7 +156,7 @@ fn rate_is_over_the_time_since_the_last_value_of_its_process() {
         (4.0, 2, None, Some(90.0)),
     ]));
     let found = numbers(&rows.unwrap(), "total_per_second");
-    // Not the first, not where nothing was read, not a total that went back.
+    // No rate for the first, for a null, and for a counter that decreased.
     assert_eq!(found, [None, None, None, Some(2.0), None]);
     let later = rates.rows(&batch(&[(5.0, 1, None, Some(20.0))])).unwrap();
     assert_eq!(numbers(&later, "total_per_second"), [Some(3.0)]);
@@ -252,7 +252,7 @@ fn dictionary_is_the_same_in_all_batches_of_a_grid() {
         Field::new("doing", super::column::symbol_type(), true).with_metadata(kind),
     ];
     let schema: SchemaRef = Arc::new(Schema::new(fields));
-    // More rows than are given out at once, whose first word changes on the way.
+    // More rows than one batch; the symbol changes on the way.
     let count = 20_000;
     let times = TimestampNanosecondArray::from_iter_values((0..count).map(|row| row * SECOND));
     let words = ["sleeping", "running"].map(Some);
@@ -301,7 +301,7 @@ fn process_has_no_rows_after_its_exit() {
     assert_eq!(pids.values().iter().filter(|pid| **pid == 2).count(), 4);
 }
 
-/// What a sink makes of a column of texts.
+/// Writes a column of texts with a sink.
 fn written(rows: &[Option<&str>], sink: impl Sink) {
     let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("a,b", DataType::Utf8, true)]));
     let column: ArrayRef = Arc::new(StringArray::from(rows.to_vec()));

@@ -1,4 +1,4 @@
-//! Parts of a run: from one moment to another, or the phases of one name.
+//! Time windows of a run: from one time to another, or the phases of one name.
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
@@ -8,12 +8,12 @@ use super::{Cause, Error, shape, tables};
 use crate::quantity;
 use crate::record::Recording;
 
-/// A moment as people write it.
+/// A start or end of a window, as given by the user.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TimeBound {
-    /// So long after the run began.
+    /// Time since the start of the run.
     After(Duration),
-    /// At this time.
+    /// A point in time.
     At(jiff::Timestamp),
 }
 
@@ -37,13 +37,12 @@ impl TimeBound {
     }
 }
 
-/// The parts of a run that are wanted: from, up to and without, in nanoseconds since 1970,
-/// apart and in order.
+/// The selected half-open intervals, in nanoseconds since 1970; disjoint and in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Windows(Vec<(i64, i64)>);
 
 impl Windows {
-    /// What the options ask for; nothing when they want all.
+    /// The windows for these options; `None` for the whole run.
     pub(super) fn of(
         recording: &Recording,
         from: Option<TimeBound>,
@@ -79,15 +78,15 @@ impl Windows {
         Ok(Some(Windows(merged(parts))))
     }
 
-    /// Whether a moment is in one of them.
+    /// Whether a time is in one of them.
     pub(super) fn contains(&self, at: i64) -> bool {
         self.0.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
-    /// How many nanoseconds between two moments are in them.
+    /// How many nanoseconds between two times are in them.
     pub(super) fn overlap(&self, from: i64, to: i64) -> i64 {
         let inside = |(first, last): &(i64, i64)| {
-            // Moments from strangers may be centuries apart.
+            // Times of a damaged recording may be centuries apart.
             to.min(*last).saturating_sub(from.max(*first)).max(0)
         };
         self.0.iter().map(inside).fold(0, i64::saturating_add)
@@ -102,7 +101,7 @@ impl Windows {
     }
 }
 
-/// Phases of one name may be inside each other: what they cover, each moment once.
+/// The union of intervals: phases of one name may overlap.
 fn merged(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     parts.sort_unstable();
     let mut apart: Vec<(i64, i64)> = Vec::new();

@@ -1,23 +1,23 @@
-//! Which charts of many things a report has, and in which order.
+//! Which charts of many entities a report has, and in which order.
 //!
-//! Some metrics say in another way what another says better: a glimpse of what a total has all
-//! of. Such a chart is left out where the better one has all that it has, which then stands in
-//! its place. After that the first chart of every family comes before the others of its scope: how
-//! busy GPUs were, their memory and their power are what most people look for.
+//! Some metrics are superseded by another: a sampled gauge by the counter of the same quantity.
+//! Such a chart is left out where the better one has all its series, and the better one takes its
+//! place. Then the first chart of every family comes before the others of its scope: utilisation,
+//! memory and power of GPUs are what most users look for.
 
 use super::chart::{Chart, Timeline};
 use super::entities::Entities;
 use super::entity_labels::EntityLabels;
 use crate::catalog::{Metric, Scope};
 
-/// A chart and what it is of.
+/// A chart and its metric.
 struct MetricChart {
     metric: &'static Metric,
     is_requested: bool,
     chart: Chart,
 }
 
-/// The charts of all things, in the order of a report.
+/// The charts of all entities, in the order of a report.
 pub(super) fn arranged(
     entities: Vec<(Scope, Entities)>,
     timeline: &Timeline,
@@ -54,7 +54,7 @@ pub(super) fn arranged(
     all.into_iter().map(|(scope, _, chart)| (scope, chart)).collect()
 }
 
-/// Whether one chart says what another does, of everybody who is in it.
+/// Whether one chart supersedes another: better metric, and all of its series.
 fn supersedes(one: &MetricChart, other: &MetricChart) -> bool {
     let has = |name: &str| one.chart.series.iter().any(|series| series.name == name);
     other.metric.is_beside(one.metric) && other.chart.series.iter().all(|series| has(&series.name))

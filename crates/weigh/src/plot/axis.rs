@@ -1,10 +1,10 @@
-//! Where an axis has its ticks, and what stands there.
+//! Ticks of an axis: positions and labels.
 
 use super::chart::Scale;
 use crate::catalog::Unit;
 use crate::quantity::Units;
 
-/// A place on an axis.
+/// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct AxisTick {
     /// The value.
@@ -18,7 +18,7 @@ pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<AxisTick> 
     let highest = if highest.is_finite() && highest > 0.0 { highest } else { smallest(scale) };
     let (factor, unit) = prefix(scale, highest);
     let mut step = round_step(highest / factor / about as f64);
-    // Half a process or half a page fault is nothing.
+    // Counts have no fractions.
     if scale.unit == Unit::One && !scale.per_second {
         step = step.max(1.0);
     }
@@ -81,7 +81,7 @@ fn round_step(least: f64) -> f64 {
     steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 
-/// Steps of time that people count in.
+/// Round steps of time.
 const TIMES: [f64; 17] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
     10_800.0, 21_600.0, 43_200.0,

@@ -1,8 +1,7 @@
-//! Charts that follow from the catalogue alone: what a collector declares is drawn.
+//! Charts made from the catalogue alone: every declared metric is drawn.
 //!
-//! Of scopes with one entity (the machine, the run, weigh) and of the sums over processes,
-//! metrics of one family and one unit share a chart, a line for each. A collector that
-//! comes later has its chart without a word here.
+//! Of scopes with one entity (the machine, the run, weigh) and of the sums over processes, metrics
+//! of one family and one unit share a chart, a line for each. A new collector needs no code here.
 
 use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
 use super::curve::ChartCurve;
@@ -15,7 +14,7 @@ use crate::text::lowercase_label;
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
 pub(super) struct Catalogued {
-    /// What its rows are about.
+    /// The scope of its rows.
     pub scope: Scope,
     /// The chart's name.
     pub name: String,
@@ -81,7 +80,7 @@ impl Catalogued {
         note: String,
         metrics: Vec<(usize, &'static Metric)>,
     ) -> Catalogued {
-        // The run's own totals begin at zero with it; those of the machine are older.
+        // Counters of the run begin at zero with it; those of the machine are older.
         let window = match scope {
             Scope::Run | Scope::Process => ChartWindow::from_start(),
             _ => ChartWindow::default(),
@@ -93,14 +92,14 @@ impl Catalogued {
         Catalogued { scope, name, title, note, metrics, row: Vec::new(), curve }
     }
 
-    /// Takes in the values of all columns of the scope at a moment.
+    /// Adds the values of all columns of the scope at a time.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.row.clear();
         self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
         self.curve.push(at, &self.row);
     }
 
-    /// The chart; of what never was anything there is none.
+    /// The chart; none if all values are zero.
     pub(super) fn chart(self, timeline: &Timeline) -> Option<Chart> {
         let form = self.curve.form(false);
         let (times, columns) = self.curve.finish();
@@ -132,7 +131,7 @@ impl Catalogued {
     }
 }
 
-/// Words cannot be drawn, and what children did is in their own rows already.
+/// Symbols cannot be drawn, and counters of reaped children are in the children's own rows already.
 pub(super) fn is_drawn(metric: &Metric) -> bool {
     !matches!(metric.stored, Type::Symbol(_)) && metric.whose != Whose::OfChildren
 }
@@ -148,13 +147,13 @@ mod tests {
     use crate::plot::ChartForm;
 
     metrics! {
-        /// A collector that comes later.
+        /// A new collector.
         struct TestTraffic in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.
             sent: Counter u64 Bytes, "Sent", from "here";
-            /// Never seen.
+            /// Always zero.
             dropped: Counter u64 Bytes, "Dropped", from "here";
             /// Open.
             connections: Gauge u64 One, "Connections", from "here";

@@ -1,23 +1,23 @@
-//! What becomes a line or an area: levels at moments, or rates over stretches of time.
+//! What becomes a line or an area: gauges at points in time, or rates over intervals.
 
 use super::chart::ChartForm;
 use super::steps::RateSteps;
 use super::thin::Thinned;
 use super::window::ChartWindow;
 
-/// Values over time, as few as a picture needs.
+/// Values over time, as few as a chart needs.
 #[derive(Debug)]
 pub(super) enum ChartCurve {
-    /// Levels at moments.
+    /// Gauges at points in time.
     Levels(Thinned),
-    /// What was counted so far, at moments.
+    /// Counters, drawn as they are.
     Totals(Thinned),
-    /// Running totals, drawn as rates.
+    /// Counters, drawn as rates.
     Rates(ChartWindow, RateSteps),
 }
 
 impl ChartCurve {
-    /// Takes in the levels or totals of all columns at a moment.
+    /// Adds the gauges or counters of all columns at a time.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         match self {
             ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => levels.push(at, values),
@@ -29,7 +29,7 @@ impl ChartCurve {
         }
     }
 
-    /// How long the window of a rate is now, when it is long enough.
+    /// The length of the rate window, when it is long enough.
     pub(super) fn due(&self, at: f64) -> Option<f64> {
         match self {
             ChartCurve::Levels(_) | ChartCurve::Totals(_) => None,
@@ -37,7 +37,7 @@ impl ChartCurve {
         }
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(super) fn merge(&mut self, from: usize, into: usize) {
         match self {
             ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => {

@@ -1,5 +1,5 @@
-//! A metric of many things of one kind (CPUs, GPUs, network devices): a line for each, or
-//! a heat map of time and thing when they are too many for lines.
+//! A metric of many entities (CPUs, GPUs, network devices): a line for each, or a heat map when
+//! they are too many for lines.
 
 use super::catalogued::is_drawn;
 use super::chart::{Chart, ChartForm, ChartLimit, ChartSeries, Scale, Timeline};
@@ -13,34 +13,34 @@ use crate::catalog::{Basis, Kind, Metric, Sense};
 use crate::model::{Entity, Table, Total};
 use crate::text::lowercase_label;
 
-/// More lines than these nobody tells apart; a heat map takes any number of rows.
+/// More lines cannot be told apart; a heat map takes any number of rows.
 const MAX_LINES: usize = 6;
 
-/// More levels than these are no limit of anything.
+/// More different limits than these are not drawn.
 const MAX_LIMITS: usize = 3;
 
-/// A metric of each of many things, being filled.
+/// A chart of one metric of many entities, being filled.
 #[derive(Debug)]
 pub(super) struct Entities {
     metric: &'static Metric,
     column: usize,
-    /// Whether somebody asked for it by its name.
+    /// Whether the user requested it by name.
     is_requested: bool,
     entities: Vec<ChartEntity>,
-    /// What can be at most, and where that is.
+    /// The capacity metric and its column.
     bound: Option<(usize, &'static Metric)>,
     curve: EntityCurve,
     grid: HeatmapGrid,
     levels: Vec<f64>,
 }
 
-/// One of them.
+/// One entity of the chart.
 #[derive(Debug)]
 struct ChartEntity {
     entity: Entity,
     first: f64,
     has_changed: bool,
-    /// The most that it can be.
+    /// Its capacity.
     bound: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ enum EntityCurve {
 }
 
 impl Entities {
-    /// The charts of a scope with these columns, and of those of them that somebody asked for.
+    /// The charts of a scope with these columns, including those requested by name.
     pub(super) fn of(columns: &[&'static Metric], requested: &[&'static Metric]) -> Vec<Entities> {
         let known: Vec<Option<&'static Metric>> = columns.iter().copied().map(Some).collect();
         let all = columns.iter().copied().enumerate();
@@ -80,11 +80,11 @@ impl Entities {
             .collect()
     }
 
-    /// Takes in the rows of a tick.
+    /// Adds the rows of a tick.
     pub(super) fn push(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
-        // Who has no row is not there, and whoever comes back begins anew.
+        // An entity without a row is absent; one that returns starts a new baseline.
         self.levels.fill(f64::NAN);
         if let EntityCurve::Rates { totals, .. } = &mut self.curve {
             totals.fill(None);
@@ -120,7 +120,7 @@ impl Entities {
         }
     }
 
-    /// Where a thing is, which may be new.
+    /// The index of an entity, which may be new.
     fn place(&mut self, entity: Entity) -> usize {
         let place = self.entities.iter().position(|known| known.entity == entity);
         place.unwrap_or_else(|| {
@@ -134,8 +134,8 @@ impl Entities {
         })
     }
 
-    /// The chart; of what never was anything there is none, nor of a bound that never moved: it
-    /// is a line in the chart of what it bounds.
+    /// The chart. None if all values are zero, nor for a capacity that never changed: it is a limit
+    /// line in the chart of what it bounds.
     pub(super) fn chart(self, timeline: &Timeline, labels: &EntityLabels) -> Option<Chart> {
         let metric = self.metric;
         let is_bound = matches!(metric.sense, Sense::Bound(_));
@@ -154,7 +154,7 @@ impl Entities {
         }
         let entities = self.entities.into_iter().map(|one| one.entity);
         let mut named: Vec<(Entity, Vec<f64>)> = entities.zip(columns).collect();
-        // Who never said anything is not there.
+        // Entities without any value are not drawn.
         named.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
         named.sort_by_cached_key(|(entity, _)| labels.order(entity));
         let series = named.into_iter().enumerate().map(|(colour, (entity, values))| ChartSeries {
@@ -181,17 +181,17 @@ impl Entities {
         })
     }
 
-    /// What it is of.
+    /// Its metric.
     pub(super) fn metric(&self) -> &'static Metric {
         self.metric
     }
 
-    /// Whether it was asked for by its name.
+    /// Whether it was requested by name.
     pub(super) fn is_requested(&self) -> bool {
         self.is_requested
     }
 
-    /// What things can be at most, each level once; those of many levels have none.
+    /// The capacities as limit lines, each value once; none if there are too many.
     fn limits(&self) -> Vec<ChartLimit> {
         let Some((_, bound)) = self.bound else { return Vec::new() };
         let mut levels: Vec<f64> = self.entities.iter().filter_map(|one| one.bound).collect();

@@ -1,17 +1,17 @@
-//! Cells of time and thing for a heat map, as few as can be seen.
+//! Cells of a heat map: entity by time interval, as few as can be seen.
 
-/// The highest value of each thing in each piece of time.
+/// The maximum of each entity in each interval.
 #[derive(Debug, Default)]
 pub(super) struct HeatmapGrid {
     width: f64,
     rows: Vec<(u64, Vec<f64>)>,
 }
 
-/// Pieces of time in a finished picture.
+/// Intervals of a finished chart.
 const INTERVALS: usize = 120;
 
 impl HeatmapGrid {
-    /// Takes in the values at a moment that is not before the last one.
+    /// Adds the values at a time that is not before the last one.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         if self.width == 0.0 {
             self.width = 1e-3;
@@ -38,7 +38,7 @@ impl HeatmapGrid {
         self.rows = wide;
     }
 
-    /// When each piece begins, and the values of each thing.
+    /// The start of each interval, and the values of each entity.
     pub(super) fn finish(self) -> (Vec<f64>, Vec<Vec<f64>>) {
         let entities = self.rows.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
         let times = self.rows.iter().map(|(number, _)| *number as f64 * self.width).collect();
@@ -51,7 +51,7 @@ impl HeatmapGrid {
 fn raise(highest: &mut Vec<f64>, values: &[f64]) {
     highest.resize(highest.len().max(values.len()), f64::NAN);
     for (highest, value) in highest.iter_mut().zip(values) {
-        // NaN gives way to whatever is known.
+        // `f64::max` ignores NaN.
         *highest = highest.max(*value);
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures of a run: one chart model, drawn once, for files, pages and paper.
+//! Charts of a run: one chart model, drawn once, for files, HTML pages and PDF.
 //!
 //! ```text
 //! Tick ─Gatherer→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG

@@ -1,17 +1,17 @@
-//! A picture in pixels, with letters that weigh brings along: a compute node has no fonts.
+//! An SVG as PNG, with embedded fonts: a compute node may have none.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 use super::fonts::fonts;
 
-/// A picture that could not be made.
+/// Why a PNG could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The SVG makes no sense.
+    /// The SVG is invalid.
     #[error("the picture cannot be drawn: {0}")]
     Drawing(#[from] resvg::usvg::Error),
-    /// It has no size, or one beyond all measure.
+    /// Its size is zero or too large.
     #[error("a picture of {width} × {height} pixels cannot be made")]
     Size {
         /// Its width.
@@ -19,12 +19,12 @@ pub enum Error {
         /// Its height.
         height: f32,
     },
-    /// It cannot be packed.
+    /// It cannot be encoded.
     #[error("the picture cannot be packed: {0}")]
     Packing(String),
 }
 
-/// Draws an SVG in pixels, `scale` of them for each of its own.
+/// Renders an SVG with `scale` pixels for each SVG pixel.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
     let options = Options { fontdb: fonts(), ..Options::default() };
     let tree = Tree::from_str(svg, &options)?;

@@ -1,41 +1,41 @@
-//! Totals of many things as rates: each over the time between two readings of it.
+//! Counters of many entities as rates, each over the time between two readings.
 //!
-//! Most rows are read when their tick comes. Those of GPUs were read before, by a thread, and a
-//! tick may find the same reading again: then there is no new rate, and the stretch goes on.
+//! Most rows are read at their tick. Those of GPUs were read earlier by a thread, and a tick may
+//! find the same reading again: then there is no new rate, and the interval continues.
 
 use super::window::SHORTEST;
 use crate::catalog::Basis;
 use crate::model::{Since, Total};
 
-/// Turns the totals of things into rates.
+/// Turns the counters of entities into rates.
 #[derive(Debug, Clone)]
 pub(super) struct Readings {
     basis: Basis,
     before: Vec<Option<Total>>,
     rates: Vec<f64>,
-    /// When the last stretch ended.
+    /// When the last interval ended.
     since: Option<f64>,
 }
 
-/// A stretch of time and the rates in it.
+/// An interval and its rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RateInterval<'a> {
     /// When it began.
     pub from: f64,
     /// When it ended.
     pub to: f64,
-    /// The rate of each thing; NaN where none is known.
+    /// The rate of each entity; NaN where unknown.
     pub rates: &'a [f64],
 }
 
 impl Readings {
-    /// Of totals that may be older than those who watch them.
+    /// Of counters that may have started before the recording.
     pub(super) fn over(basis: Basis) -> Readings {
         Readings { basis, before: Vec::new(), rates: Vec::new(), since: None }
     }
 
-    /// Takes in the totals of all things that a tick has, and gives the rates up to now when
-    /// there is anything new. Whoever is not there, came just now or went back has no rate.
+    /// Adds the counters of all entities at a tick, and returns the rates up to now when any
+    /// reading is new. An entity that is absent, new or reset has no rate.
     pub(super) fn push(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
@@ -95,7 +95,7 @@ mod tests {
         let mut area = 0.0;
         for (tick, age) in ages.into_iter().enumerate() {
             let tick = tick as f64 + 1.0;
-            // The third tick has the second's reading once more.
+            // The third tick has the second's reading again.
             let read = if tick == 3.0 { 1.3 } else { tick - age };
             if let Some(now) = readings.push(tick, &[total(tick, age, 500.0 * read)]) {
                 assert!((now.rates[0] - 500.0).abs() < 2.0, "{now:?}");

@@ -1,17 +1,17 @@
-//! Rates over time, as few steps as a picture needs: no burst lost, none made longer.
+//! Downsampling of rates that keeps every burst at its length.
 //!
-//! A rate is that of a stretch of time. Of each bucket the lowest and the highest stretch of
-//! every column stay as they were measured, and all others become one: their mean. So a burst
-//! has its height, its time and its length, and the area under the curve is what was used.
+//! A rate covers an interval. Of each bucket the intervals with the minimum and maximum of every
+//! column are kept as measured, and all others become one: their mean. So a burst keeps its height,
+//! time and length, and the area under the curve is what was used.
 
 use super::extremes::{self, Shape, cell};
 
-/// Stretches of time with their rates.
+/// Intervals with their rates.
 #[derive(Debug, Clone)]
 pub(crate) struct RateSteps {
-    /// What a column holds in stretches from before it came.
+    /// The value of a column in intervals from before it was added.
     absent: f64,
-    /// Whether the sum of all columns is drawn, too, and keeps its extremes.
+    /// Whether the sum of all columns is drawn, too, so its extremes are kept.
     summed: bool,
     columns: usize,
     width: f64,
@@ -21,9 +21,9 @@ pub(crate) struct RateSteps {
 #[derive(Debug, Clone)]
 struct RateBucket {
     number: u64,
-    /// Those that stay as they are, in order.
+    /// Intervals kept as measured, in order.
     kept: Vec<RateStep>,
-    /// Value times time of each column, and the time it was known, of all stretches.
+    /// Of each column over all intervals: the area, and the time its value was known.
     areas: Vec<(f64, f64)>,
     from: f64,
     to: f64,
@@ -36,14 +36,14 @@ struct RateStep {
     values: Vec<f64>,
 }
 
-/// Buckets of a finished picture; it is some hundred pixels wide.
+/// Buckets of a finished chart; it is some hundred pixels wide.
 const BUCKETS: usize = 120;
 
 /// No window of a rate is shorter than a hundred of these.
 const FIRST_WIDTH: f64 = 1e-3;
 
 impl RateSteps {
-    /// Lines beside each other; in stretches from before a column came nothing is known of it.
+    /// Lines; before a column was added its values are unknown.
     pub(crate) fn lines() -> RateSteps {
         RateSteps {
             absent: f64::NAN,
@@ -54,17 +54,17 @@ impl RateSteps {
         }
     }
 
-    /// Areas on top of each other; before a column came it was zero.
+    /// Stacked areas; before a column was added it was zero.
     pub(crate) fn stack() -> RateSteps {
         RateSteps { absent: 0.0, summed: true, ..RateSteps::lines() }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Takes in the rates of a stretch that begins where the last one ended.
+    /// Adds the rates of an interval that begins where the last one ended.
     pub(crate) fn push(&mut self, from: f64, to: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (to.max(0.0) / self.width) as u64;
@@ -106,7 +106,7 @@ impl RateSteps {
         self.buckets = wide;
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(crate) fn merge(&mut self, from: usize, into: usize) {
         for bucket in &mut self.buckets {
             bucket.areas.resize(self.columns, (0.0, 0.0));
@@ -144,9 +144,9 @@ impl RateBucket {
         self.to = later.to;
     }
 
-    /// Keeps only the stretches that are an extreme; the others are in the areas.
+    /// Keeps only intervals that are an extreme; the others are in the areas.
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
-        // A few are kept as they are.
+        // A few are all kept.
         if self.kept.len() <= 3 {
             return;
         }
@@ -157,7 +157,7 @@ impl RateBucket {
         self.kept.retain(|_| kept.next().unwrap_or(true));
     }
 
-    /// The kept stretches, and between them the mean of all others.
+    /// The kept intervals, and between them the mean of all others.
     fn draw(&self, columns: usize, absent: f64, steps: &mut Vec<(f64, Vec<f64>)>) {
         let rest: Vec<f64> = (0..columns).map(|column| self.rest(column, absent)).collect();
         let mut reached = self.from;
@@ -187,7 +187,7 @@ impl RateBucket {
     }
 }
 
-/// Adds a step; one like the last makes that longer.
+/// Adds a step; equal steps are merged.
 fn put(steps: &mut Vec<(f64, Vec<f64>)>, to: f64, values: Vec<f64>) {
     match steps.last_mut().filter(|(_, last)| *last == values) {
         Some((end, _)) => *end = to,

@@ -1,20 +1,20 @@
-//! What all processes have together, metric by metric.
+//! Sums of process metrics over all live processes.
 
 use crate::catalog::{Kind, Metric, Whose};
 
-/// The sum of every process metric, kept up to date by what changes.
+/// The sum of every process metric, updated by deltas.
 #[derive(Debug)]
 pub(super) struct ProcessMetricSums {
     metrics: Vec<&'static Metric>,
     totals: Vec<f64>,
-    /// How many of those alive have a value.
+    /// How many live processes have a value.
     known: Vec<u32>,
-    /// The sums as they may be shown; NaN where nothing was ever known.
+    /// The sums as shown; NaN where no value was ever known.
     shown: Vec<f64>,
 }
 
 impl ProcessMetricSums {
-    /// Nothing yet, of these metrics.
+    /// Empty sums of these metrics.
     pub(super) fn new(metrics: &[&'static Metric]) -> ProcessMetricSums {
         let count = metrics.len();
         ProcessMetricSums {
@@ -25,7 +25,7 @@ impl ProcessMetricSums {
         }
     }
 
-    /// One value of one process changed; NaN when it was not known before, or is not any more.
+    /// One value of one process changed; NaN means unknown.
     pub(super) fn change(&mut self, column: usize, old: f64, new: f64) {
         if old.is_nan() && new.is_nan() {
             return;
@@ -39,13 +39,13 @@ impl ProcessMetricSums {
         } else {
             let delta = new - old;
             let is_gauge = self.metrics[column].kind == Kind::Gauge;
-            // A running total that goes back is the kernel's rounding.
+            // A counter that decreases is the kernel's rounding.
             self.totals[column] += if is_gauge { delta } else { delta.max(0.0) };
         }
     }
 
-    /// A process went with these values. Levels go with it. What it counted stays: in the
-    /// sum, or with its parent when that is followed, too, and takes the count over.
+    /// A process exited with these values. Its gauges are removed. Its counters stay in the sum, or
+    /// pass to its parent when the parent is monitored, too, and reaps it.
     pub(super) fn exited(&mut self, values: &[f64], stays: bool) {
         for (column, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             self.known[column] -= 1;
@@ -61,13 +61,14 @@ impl ProcessMetricSums {
         }
     }
 
-    /// The sums now that so many are alive. A level that is not known of somebody has no sum.
+    /// The sums over so many live processes. A gauge that is unknown for one of them has no sum.
     pub(super) fn now(&mut self, alive: usize) -> &[f64] {
         for (column, metric) in self.metrics.iter().enumerate() {
             let (known, total) = (self.known[column] as usize, self.totals[column]);
             let shown = &mut self.shown[column];
             *shown = match metric.kind {
-                // On its way from a child to its parent a count is nowhere; it does not fall.
+                // Between a child's exit and its parent's next sample a count is in neither; it
+                // must not fall.
                 Kind::Counter if known > 0 => total.max(*shown),
                 Kind::Counter => *shown,
                 Kind::Gauge if known == alive => total,
@@ -86,11 +87,11 @@ mod tests {
     metrics! {
         /// For the tests.
         struct TestCounts in Process / "counts", "Counts" {
-            /// A level.
+            /// A gauge.
             level: Gauge u64 One, "Level", from "here";
-            /// Its own.
+            /// Of the process alone.
             own: Counter u64 One, "Own", from "here";
-            /// With its children's.
+            /// With its reaped children's.
             all: Counter u64 One WithChildren, "All", from "here";
         }
     }
@@ -105,15 +106,15 @@ mod tests {
             sums.change(column, nothing, child[column]);
         }
         assert_eq!(sums.now(2), [15.0, 8.0, 8.0]);
-        // The parent waits for it: its count is the parent's from the next look on.
+        // The parent reaps it: its count is in the parent's from the next sample on.
         sums.exited(&child, false);
         assert_eq!(sums.now(1), [10.0, 8.0, 8.0]);
         sums.change(2, 1.0, 9.0);
         assert_eq!(sums.now(1), [10.0, 8.0, 9.0]);
-        // weigh reaps the parent: nobody takes over.
+        // weigh reaps the parent: no other process takes the counts over.
         sums.exited(&[10.0, 1.0, 9.0], true);
         assert_eq!(sums.now(0), [0.0, 8.0, 9.0]);
-        // Of the next one the level cannot be read.
+        // The gauge of the next one cannot be read.
         sums.change(1, nothing, 2.0);
         assert!(sums.now(1)[0].is_nan());
     }

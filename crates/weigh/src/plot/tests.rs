@@ -1,4 +1,4 @@
-//! From ticks to charts, and from charts to pictures.
+//! From ticks to charts, and from charts to SVG.
 
 mod gpus;
 
@@ -18,7 +18,7 @@ fn id(pid: u32) -> ProcessId {
     ProcessId { pid, started: u64::from(pid) }
 }
 
-/// A sample of the run: who has a row has this size and this much CPU time.
+/// A sample: each listed process has this size and CPU time.
 fn processes(rows: &[(u32, u64, f64)], run_cpu: Option<f64>) -> impl FnOnce(&mut Tick) {
     move |tick| {
         for (pid, rss, user) in rows {
@@ -112,7 +112,7 @@ fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     for pid in 0..3000 {
         run.starts(0.0, id(pid), &format!("tool-{}", pid % 40));
     }
-    // Every program has 75 processes; the ones with higher numbers are larger.
+    // Every program has 75 processes; those with higher pids are larger.
     let rows: Vec<_> = (0..3000).map(|pid| (pid, u64::from(pid % 40) + 1, 0.0)).collect();
     run.sample(0.0, processes(&rows, None));
     run.sample(1.0, processes(&[], None));
@@ -152,7 +152,7 @@ fn cpu_time_of_processes_too_short_to_be_sampled_is_unattributed() {
 fn marked_peak_of_the_cpu_chart_is_the_figure() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
-    // Dense samples at first; clock ticks of the process come in late, and all at once.
+    // Dense samples at first; the process's CPU time, in clock ticks, arrives late and all at once.
     let samples = [
         (0.003, 0.0, 0.003),
         (0.013, 0.01, 0.013),
@@ -171,7 +171,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
     assert_eq!((Some(peak.value), Some(peak.at)), (figure.value, figure.at_seconds));
     let drawn = cpu.highest().unwrap();
     assert!((drawn.value - peak.value).abs() < 1e-9 && drawn.at == peak.at, "{drawn:?} {peak:?}");
-    // What is drawn together is what the run used.
+    // The total area is what the run used.
     let before = std::iter::once(&0.0).chain(&cpu.times);
     let lengths: Vec<f64> = cpu.times.iter().zip(before).map(|(to, from)| to - from).collect();
     let area: f64 = cpu
@@ -188,7 +188,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
 fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
-    // A steady 0.04 cores: a clock tick of 10 ms comes every quarter of a second.
+    // A steady 0.04 cores: one clock tick of 10 ms every 0.25 s.
     for step in 0..=20 {
         let at = f64::from(step) * 0.1;
         let (ticks, ran) = ((at * 4.0).floor() * 0.01, at * 0.04);
@@ -248,7 +248,7 @@ fn vfork_child_adds_no_memory_and_leaves_no_gap() {
     run.starts(0.0, id(10), "one");
     run.starts(0.0, id(11), "one");
     run.sample(0.0, vfork((10, 400), 11));
-    // The child calls exec: its size is known before its proportional part is.
+    // The child calls exec: its RSS is known before its PSS.
     run.sample(1.0, processes(&[(11, 3, 0.0)], None));
     let mut gatherer = gatherer(&run, &[]);
     gatherer.crowd_by_program();
@@ -334,7 +334,7 @@ fn unknown_values_are_a_gap_in_the_line() {
     assert!(!drawn.contains("<style>"), "the page has its own");
 }
 
-/// The points of the first path of a class, as numbers.
+/// The path data of the first path of a class.
 fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
     let line = drawn.lines().find(|line| line.contains(&format!("class=\"{class}\""))).unwrap();
     let (_, path) = line.split_once(" d=\"").unwrap();
@@ -374,7 +374,7 @@ fn png_has_the_colours_of_its_curves() {
     let bytes = super::png(&draw(&example(ChartForm::Stack), ALONE), 1.0).unwrap();
     let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert_eq!((pixels.width(), pixels.height()), (900, 380));
-    // The second area is orange where it is high, at the left end.
+    // The second area is orange at the left end, where it is high.
     let colour = pixels.pixel(100, 250).unwrap();
     assert!(colour.red() > 200 && colour.blue() < 60, "{colour:?}");
     let paper = pixels.pixel(2, 2).unwrap();

@@ -1,26 +1,26 @@
-//! Fewer points, and never a spike less.
+//! Downsampling that keeps every spike.
 //!
-//! Time is cut into buckets; of each bucket those rows stay that are the lowest or the
-//! highest in any column, at their own times. When there are too many buckets, two become
-//! one. So memory does not grow with the run, and every extreme that was measured is drawn.
+//! Time is divided into buckets; of each bucket the rows with the minimum or maximum of any column
+//! are kept, at their own times. When there are too many buckets, pairs are merged. So memory does
+//! not grow with the run, and every measured extreme is drawn.
 
 use super::extremes::{self, Shape, cell, sum};
 
-/// Rows of values over time, as few as a picture needs.
+/// Rows of values over time, as few as a chart needs.
 #[derive(Debug, Clone)]
 pub(super) struct Thinned {
-    /// What a column holds in rows from before it came.
+    /// The value of a column in rows from before it was added.
     absent: f64,
-    /// Whether the sum of all columns is drawn, too, and keeps its extremes.
+    /// Whether the sum of all columns is drawn, too, so its extremes are kept.
     summed: bool,
     columns: usize,
     width: f64,
     buckets: Vec<RowBucket>,
-    /// The last row, whether or not it is an extreme: the picture ends there.
+    /// The last row, extreme or not: the chart ends there.
     last: Option<ThinnedRow>,
-    /// Whether it is among the rows of its bucket.
+    /// Whether it is in the rows of its bucket.
     is_last_kept: bool,
-    /// The highest of each column so far.
+    /// The maximum of each column so far.
     highest: Vec<f64>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Thinned {
 struct RowBucket {
     number: u64,
     rows: Vec<ThinnedRow>,
-    /// The lowest and the highest of each column, and of the sum.
+    /// The minimum and maximum of the sum and of each column.
     extremes: Vec<(f64, f64)>,
 }
 
@@ -36,26 +36,26 @@ struct RowBucket {
 struct ThinnedRow {
     at: f64,
     values: Vec<f64>,
-    /// Whether something became known or unknown here.
+    /// Whether a value became known or unknown here.
     is_edge: bool,
-    /// Whether it stands beside an extreme that is far from it: without it a spike would look
-    /// as long as the way to the next row that is kept.
+    /// Whether it is next to an extreme far from it: without it a spike would look as long as the
+    /// gap to the next kept row.
     is_neighbour: bool,
 }
 
-/// Buckets of a finished picture; it is some hundred pixels wide.
+/// Buckets of a finished chart; it is some hundred pixels wide.
 const BUCKETS: usize = 240;
 
-/// No two looks are closer together.
+/// No two samples are closer together.
 const FIRST_WIDTH: f64 = 1e-3;
 
 impl Thinned {
-    /// Lines beside each other; in rows from before a column came nothing is known of it.
+    /// Lines; before a column was added its values are unknown.
     pub(super) fn lines(columns: usize) -> Thinned {
         Thinned::new(columns, f64::NAN, false)
     }
 
-    /// Areas on top of each other; before a column came it was zero.
+    /// Stacked areas; before a column was added it was zero.
     pub(super) fn stack() -> Thinned {
         Thinned::new(0, 0.0, true)
     }
@@ -66,13 +66,13 @@ impl Thinned {
         Thinned { absent, summed, columns, width, buckets, last, is_last_kept: false, highest }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Takes in the values at a moment that is not before the last one. More values than
-    /// columns add columns.
+    /// Adds the values at a time that is not before the last one. More values than columns add
+    /// columns.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (at.max(0.0) / self.width) as u64;
@@ -111,7 +111,7 @@ impl Thinned {
         }
     }
 
-    /// Whether something became known or unknown since the last row.
+    /// Whether a value became known or unknown since the last row.
     fn is_edge(&self, values: &[f64]) -> bool {
         let Some(last) = &self.last else { return true };
         (0..values.len()).any(|column| {
@@ -120,7 +120,7 @@ impl Thinned {
         })
     }
 
-    /// Whether a value is far from what it was at the last row.
+    /// Whether a value differs much from the last row.
     fn jumps(&mut self, values: &[f64]) -> bool {
         const FAR: f64 = 0.1;
         self.highest.resize(self.highest.len().max(values.len()), 0.0);
@@ -150,7 +150,7 @@ impl Thinned {
         self.buckets = wide;
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(super) fn merge(&mut self, from: usize, into: usize) {
         let rows = self.buckets.iter_mut().flat_map(|bucket| &mut bucket.rows);
         for row in rows.chain(&mut self.last) {
@@ -183,7 +183,7 @@ impl Thinned {
 }
 
 impl RowBucket {
-    /// Takes values into account; whether any is lower or higher than all before.
+    /// Updates the extremes; says whether any value is a new one.
     fn widen_extremes(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
         self.extremes.resize(self.extremes.len().max(values.len() + 1), EMPTY_RANGE);
         let mut is_extreme = false;
@@ -193,14 +193,14 @@ impl RowBucket {
         is_extreme | (summed && widened(&mut self.extremes[0], sum(values)))
     }
 
-    /// What comes and goes all the time has more edges than anybody can see.
+    /// Flickering values have more edges than a chart can show.
     fn limit_edges(&mut self) {
         const MAX_EDGES: usize = 4;
         let edges = self.rows.iter_mut().filter(|row| row.is_edge);
         edges.skip(MAX_EDGES).for_each(|row| row.is_edge = false);
     }
 
-    /// Keeps only the rows that are an extreme or an edge.
+    /// Keeps only rows that are an extreme or an edge, and their neighbours.
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
         self.limit_edges();
         let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
@@ -241,7 +241,7 @@ fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// A million looks, a millisecond apart, at a line that rises and falls.
+    /// A million samples, a millisecond apart, of a triangle wave.
     fn long(spike: usize) -> Thinned {
         let mut thinned = Thinned::lines(1);
         for place in 0..1_000_000 {
@@ -291,7 +291,7 @@ mod tests {
     fn extremes_of_the_sum_are_kept_where_no_column_has_one() {
         let mut thinned = Thinned::stack();
         for place in 0..100_000 {
-            // The parts take turns; at one moment both are as high as they ever are.
+            // The columns alternate; at one time both are at their maximum.
             let values = match place {
                 77_777 => [9.0, 9.0],
                 place if place % 2 == 0 => [9.0, 0.0],

@@ -1,33 +1,33 @@
-//! The time of a run: how long it was, its phases and its marks.
+//! The time axis of a run: its length, phases and marks.
 
 use std::collections::HashMap;
 
 use super::chart::{Band, Mark, Timeline};
 use crate::record::{Entry, Event};
 
-/// More bands or marks than these are no longer told apart; the longest and the first stay.
+/// More bands or marks cannot be told apart; the longest bands and the first marks are kept.
 const MAX_BANDS: usize = 300;
 const MAX_MARKS: usize = 100;
 
-/// Phases inside each other are drawn up to this depth.
+/// Nested phases are drawn up to this depth.
 pub(crate) const MAX_DEPTH: usize = 2;
 
-/// Follows what happens in a run.
+/// Builds the timeline from events.
 #[derive(Debug, Default)]
 pub(crate) struct TimelineBuilder {
     timeline: Timeline,
-    /// Phases that last, by their ids: where their band is.
+    /// Open phases: id to index of the band.
     open: HashMap<String, usize>,
     depths: HashMap<String, usize>,
 }
 
 impl TimelineBuilder {
-    /// Something was measured.
+    /// Extends the run to the time of a sample.
     pub(crate) fn extend_to(&mut self, at: f64) {
         self.timeline.end = self.timeline.end.max(at);
     }
 
-    /// Something happened.
+    /// Adds an event.
     pub(crate) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
@@ -51,7 +51,7 @@ impl TimelineBuilder {
         }
     }
 
-    /// All of it. What lies outside of the run is put to its ends: a recording may be anybody's.
+    /// The timeline. Times outside the run are clamped: a recording may come from a stranger.
     pub(crate) fn finish(mut self) -> Timeline {
         let end = self.timeline.end;
         let inside = |at: f64| if at.is_nan() { 0.0 } else { at.clamp(0.0, end) };

@@ -1,36 +1,35 @@
-//! Running totals as rates: over windows that are long enough to mean something.
+//! Counters as rates, over windows that are long enough for a meaningful rate.
 
-/// Turns totals into rates.
+/// Turns counters into rates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartWindow {
     start: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
-    /// What a total that has just come was before.
+    /// The value of a counter before its first reading.
     absent: f64,
 }
 
 pub(crate) use crate::summary::SHORTEST_WINDOW as SHORTEST;
 
 impl ChartWindow {
-    /// Of totals that were zero when the run began.
+    /// Of counters that were zero when the run began.
     pub(crate) fn from_start() -> ChartWindow {
         ChartWindow { start: Some(0.0), ..ChartWindow::default() }
     }
 
-    /// Of things that may come late, with totals that are older than they: nothing is known of
-    /// what was before.
+    /// Of entities that may appear late with counters that started earlier: no baseline is known.
     pub(crate) fn of_entities() -> ChartWindow {
         ChartWindow { absent: f64::NAN, ..ChartWindow::default() }
     }
 
-    /// How long the window is now, when it is long enough for a rate.
+    /// The length of the window, when it is long enough for a rate.
     pub(crate) fn due(&self, at: f64) -> Option<f64> {
         self.start.map(|start| at - start).filter(|length| *length >= SHORTEST)
     }
 
-    /// The rates up to now and since when, when the window is long enough. A total that was not known
-    /// before, or that goes back, has no rate.
+    /// The start of the window and its rates, when it is long enough. A counter without a baseline,
+    /// or one that decreased, has no rate.
     pub(crate) fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
         let Some(start) = self.start else {
             self.begin(at, totals);
@@ -54,7 +53,7 @@ impl ChartWindow {
         self.before.extend_from_slice(totals);
     }
 
-    /// One column is part of another from now on.
+    /// Adds one column to another and removes it.
     pub(crate) fn merge(&mut self, from: usize, into: usize) {
         let most = self.before.len().max(from + 1).max(into + 1);
         self.before.resize(most, self.absent);

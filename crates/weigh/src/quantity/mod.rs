@@ -1,12 +1,12 @@
-//! Durations, sizes and shares as people write and read them.
+//! Durations, sizes and ratios, parsed and formatted.
 //!
 //! Read from command lines, configuration files and keyword arguments; written
 //! into reports. Stored values never pass through here: recordings hold base
 //! units.
 //!
-//! What surprises: `K`, `M`, `G` and `T` alone are powers of 1024, as for du(1),
-//! systemd and SLURM, while `KB` and `MB` are powers of 1000. Durations are read
-//! by hand, since jiff knows no days without a calendar and no bare seconds.
+//! Note: `K`, `M`, `G` and `T` alone are powers of 1024, as for du(1), systemd and SLURM, while
+//! `KB` and `MB` are powers of 1000. Durations are parsed by hand, since jiff has no days without a
+//! calendar and no bare seconds.
 
 mod read;
 mod write;

@@ -1,28 +1,27 @@
-//! Columns for a terminal: words begin and numbers end at the same place, and lines end before
-//! column 80.
+//! Aligned columns for a terminal: text to the left, numbers to the right, lines below 80 columns.
 
 use super::text::{BOLD, DIM, Style};
 use crate::text::ellipsize;
 
 /// Lines end before column 80.
 const WIDTH: usize = 79;
-/// The column that gives way to the others keeps so many letters.
+/// The least width of the elastic column.
 const SHORTEST: usize = 8;
 
-/// What the columns of a table are.
+/// The columns of a text table.
 pub(super) struct TextColumns<const N: usize> {
     /// Spaces before each line.
     pub(super) indent: usize,
-    /// What stands above each.
+    /// The header of each.
     pub(super) header: [&'static str; N],
-    /// Those that hold words; the others hold numbers.
+    /// Left-aligned columns (text); the others are numbers.
     pub(super) left_aligned: &'static [usize],
-    /// The one that gives way where a line would be too long.
+    /// The column that shrinks where a line would be too long.
     pub(super) elastic: usize,
 }
 
 impl<const N: usize> TextColumns<N> {
-    /// A table as lines; of some rows, by their first cell, that cell is bold.
+    /// The table as lines; the first cell of a row is bold where `is_bold`.
     pub(super) fn lines(
         &self,
         rows: &[[String; N]],

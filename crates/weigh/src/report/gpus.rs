@@ -16,12 +16,11 @@ const COLUMNS: TextColumns<8> = TextColumns {
     elastic: 0,
 };
 
-/// Processes that are listed under one GPU: the JSON has more.
+/// Processes listed under one GPU: the JSON has more.
 const LISTED: usize = 10;
 
-/// Whether GPUs are worth a word to somebody who did not ask for them. One that only shows the
-/// desktop, as in most laptops, is not: the run had nothing of it, and it does not say how busy
-/// it was.
+/// Whether GPUs belong in a report without a request. One that only drives the desktop, as in most
+/// laptops, does not: the run had no memory on it, and its utilisation is unknown.
 pub(super) fn worth_reporting(summary: &Summary) -> bool {
     let value = |id| summary.figures.value(id);
     let says_how_busy = value(FigureId::GpuUtilizationMean).is_some();
@@ -29,7 +28,7 @@ pub(super) fn worth_reporting(summary: &Summary) -> bool {
     !summary.gpus.is_empty() && (says_how_busy || may_be_used)
 }
 
-/// Each GPU, whoever used it, and the processes of the run on it.
+/// Each GPU, with all of its load, and the processes of the run on it.
 pub fn table(summary: &Summary, style: Style) -> String {
     let figure = summary.figures.get(FigureId::GpuMemoryPeak);
     let reason = figure.and_then(|figure| figure.reason.as_deref());
@@ -54,7 +53,7 @@ fn some(gpus: &[Gpu], style: Style) -> String {
     })
 }
 
-/// Words in lines that end before column 80.
+/// Text in lines that end before column 80.
 fn indented(words: &str, paint: impl Fn(&str) -> String) -> String {
     wrap(words, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
 }
@@ -85,7 +84,7 @@ fn rows(gpu: &Gpu, style: Style) -> Vec<[String; 8]> {
     rows
 }
 
-/// What is of a whole GPU alone stays empty.
+/// Columns of the whole GPU stay empty.
 fn process(user: &GpuUser, style: Style) -> [String; 8] {
     let (pid, name) = (numbering::shown(user.pid), printable(&user.name));
     let memory = user.memory_peak_bytes.map(|bytes| bytes as f64);
@@ -95,7 +94,7 @@ fn process(user: &GpuUser, style: Style) -> [String; 8] {
     [format!("  {pid} {name}"), memory, empty(), busy, empty(), empty(), empty(), empty()]
 }
 
-/// What the GPUs are, and what a reader of the table must know.
+/// Models of the GPUs, and notes about hidden GPUs and unknown processes.
 fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
     let mut models: Vec<(String, Vec<&str>)> = Vec::new();
     for gpu in gpus {

@@ -1,4 +1,4 @@
-//! What a machine is made of, as text of 80 columns: `weigh doctor --hardware`.
+//! The hardware of a machine, as text of 80 columns: `weigh doctor --hardware`.
 //!
 //! Names of devices and distributions come from files, so everything is shown with control
 //! characters escaped.
@@ -15,14 +15,14 @@ use crate::text::{self, printable};
 
 /// Where a line ends.
 const WIDTH: usize = 80;
-/// Where the words begin, behind their label.
+/// Where values begin, after their label.
 const INDENT: usize = 12;
 const NONE: &str = "none";
 
-/// Lists that may be empty because there is nothing: their own line says so.
+/// Lists that may be empty because nothing is installed: their own line says so.
 const LISTS: [&str; 4] = ["container", "gpus", "infiniband", "network"];
 
-/// What a machine is made of, and what a run would be allowed on it.
+/// The hardware of a machine, and the limits of a run on it.
 pub fn text(hardware: &Hardware, surroundings: Option<&Surroundings>, style: Style) -> String {
     let mut page = HardwareText { out: String::new(), style };
     page.processor(hardware);
@@ -41,7 +41,7 @@ pub fn text(hardware: &Hardware, surroundings: Option<&Surroundings>, style: Sty
     page.out
 }
 
-/// Sockets, cores and threads in a few words.
+/// Sockets, cores and threads as text.
 pub fn topology(cpu: &Processor) -> String {
     let many = |count: u32, what: &str| match count {
         1 => format!("1 {what}"),
@@ -65,7 +65,7 @@ pub fn topology(cpu: &Processor) -> String {
     }
 }
 
-/// Whose virtual machine it is, or that it is none.
+/// The hypervisor, or that there is none.
 pub fn virtual_machine(hardware: &Hardware) -> String {
     match &hardware.virtual_machine {
         Some(told) if told.name == NONE => "no: bare metal".to_owned(),
@@ -97,7 +97,7 @@ impl HardwareText {
                 numbered("family", cpu.family),
                 match cpu.family {
                     Some(_) => numbered("model", cpu.model),
-                    // ARM numbers its parts, and everybody writes them so.
+                    // ARM part numbers are written in hexadecimal.
                     None => cpu.model.map(|part| format!("part {part:#x}")),
                 },
                 said("stepping", &cpu.stepping),
@@ -222,7 +222,7 @@ impl HardwareText {
         self.some("modules", modules.collect::<Vec<_>>());
     }
 
-    /// Why something is not known, each reason once.
+    /// Why values are unknown, each reason once.
     fn missing(&mut self, missing: &[(&String, &String)]) {
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (key, why) in missing {
@@ -234,7 +234,7 @@ impl HardwareText {
         }
     }
 
-    /// A line for each thing; one word when there is none.
+    /// A line for each item; `none` when there is none.
     fn lines(&mut self, label: &str, things: impl Iterator<Item = Vec<String>>) {
         let mut label = label;
         for items in things {
@@ -246,7 +246,7 @@ impl HardwareText {
         }
     }
 
-    /// A line of what is known; none when nothing is.
+    /// A line of the known items; no line when all are unknown.
     fn some(&mut self, label: &str, items: impl IntoIterator<Item = Option<String>>) {
         let items: Vec<String> = items.into_iter().flatten().map(|item| printable(&item)).collect();
         if !items.is_empty() {
@@ -254,7 +254,7 @@ impl HardwareText {
         }
     }
 
-    /// Items with points between them, on as many lines as they need.
+    /// Items separated by dots, on as many lines as they need.
     fn line(&mut self, label: &str, items: Vec<String>) {
         let mut label = label;
         for row in rows(&items) {
@@ -267,7 +267,7 @@ impl HardwareText {
     }
 }
 
-/// Items in rows that fit. One that is longer than a row is broken behind a space or a comma.
+/// Items in rows that fit. One that is longer than a row is wrapped after a space or a comma.
 fn rows(items: &[String]) -> Vec<String> {
     let room = WIDTH - INDENT;
     let mut rows: Vec<String> = Vec::new();

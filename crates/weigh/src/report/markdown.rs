@@ -1,6 +1,6 @@
 //! A report as Markdown, for repositories and wikis.
 //!
-//! What is long stands in `<details>`. Where one reads it without HTML, nothing is lost.
+//! Long parts are in `<details>`. Without HTML nothing is lost.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use crate::summary::Severity;
 use crate::text::ellipsize;
 use crate::text::markdown::{address, code, fenced, plain};
 
-/// More rows of a table nobody reads in a text.
+/// Most rows of a table.
 const MAX_ROWS: usize = 30;
-/// A longer cell makes a table that does not fit a page.
+/// A longer cell is cut, so that a table fits a page.
 pub(super) const LONGEST_CELL: usize = 120;
 
-/// The report as Markdown. `picture` says where the picture of a chart is, relative to the text.
+/// The report as Markdown. `picture` returns the path of a chart's image, relative to the text.
 pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> String {
     let mut out = format!("# {}\n\n", plain(&document.title));
     let severity = document.verdict.severity.map(severity).unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     out
 }
 
-/// How much something matters, as the words before it.
+/// The prefix of a severity.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Problem => "**Problem:** ",
@@ -76,7 +76,7 @@ pub(super) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What was found, as a list.
+/// The findings as a list.
 pub(super) fn findings(out: &mut String, findings: &[Advice], heading: &str) {
     if findings.is_empty() {
         return;
@@ -115,7 +115,7 @@ fn bars(out: &mut String, bars: &[Bar]) {
     out.push('\n');
 }
 
-/// The figures that most people want, in the columns that they want.
+/// The important figures and columns.
 fn short_figures(out: &mut String, document: &Document) {
     const COLUMNS: usize = 5;
     let figures = &document.figures;

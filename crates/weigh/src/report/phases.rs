@@ -1,7 +1,6 @@
-//! The phases of a run as a table that a person reads at a glance.
+//! The phases of a run as a table for a terminal.
 //!
-//! One line for each name, those inside another indented under it, at most 80
-//! columns wide.
+//! One line for each name, nested phases indented, at most 80 columns wide.
 
 use super::columns::TextColumns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
@@ -25,7 +24,7 @@ const FIGURES: TextColumns<6> = TextColumns {
     elastic: 0,
 };
 
-/// The phases of a run, and with `every` figure its statistics.
+/// The phases of a run, with `every` also the statistics of all figures.
 pub fn table(summary: &Summary, style: Style, every: bool) -> String {
     let named = summary.named_phases();
     let mut out = heading(summary, style);
@@ -69,7 +68,7 @@ fn line(named: &Named, style: Style) -> String {
     ])
 }
 
-/// Names under the name around their first phase, with how deep they are.
+/// Names in nesting order, with their depth; the parent is that of a name's first phase.
 pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     fn below<'a>(
         all: &'a [Named],
@@ -78,7 +77,7 @@ pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
         out: &mut Vec<(usize, &'a Named)>,
     ) {
         for (place, one) in all.iter().enumerate() {
-            // Only what came up before can be around it, so nothing goes round in circles.
+            // Only an earlier name can be the parent, so there are no cycles.
             let around = one
                 .parent
                 .as_deref()
@@ -125,18 +124,18 @@ fn row(depth: usize, named: &Named, style: Style) -> [String; 6] {
     ]
 }
 
-/// A value, with a sign when not all of it was counted by the kernel.
+/// A value, with `~` when it is not exact.
 fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
     let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
     value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
 }
 
-/// What a reader of the table must know, where it is so.
+/// Notes about overlap, missing ends, failures and methods, where they apply.
 fn notes(named: &[Named], style: Style) -> Vec<String> {
     let mut notes = Vec::new();
     for one in named {
         let name = ellipsize(&printable(&one.name), 20);
-        // What is below a clock tick in a thousand is rounding.
+        // Less than 0.1 % is rounding.
         if one.total_seconds - one.covered_seconds > one.total_seconds * 1e-3 {
             let covered = quantity::seconds(one.covered_seconds);
             notes.push(style.paint(
@@ -190,7 +189,7 @@ fn figures(named: &Named, style: Style) -> String {
     out
 }
 
-/// The figures that nobody could measure, in lines that end before column 80.
+/// The unknown figures, in lines that end before column 80.
 fn unknown_figures(names: &[&str], style: Style) -> String {
     let mut lines = vec!["not known:".to_owned()];
     for name in names {
@@ -205,7 +204,7 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
     lines.iter().map(|line| format!("    {}\n", style.paint(DIM, line))).collect()
 }
 
-/// A value of a figure in its unit.
+/// A value of a figure in its unit, as text.
 pub(super) fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
     match id.unit() {
         FigureUnit::Bytes => quantity::bytes(value, units),

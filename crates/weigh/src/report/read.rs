@@ -1,4 +1,4 @@
-//! Reads a recording once, for everything that a report is made of.
+//! Reads a recording once for all parts of a report.
 
 use super::document::{ReportChapter, marks};
 use super::gpus::worth_reporting;
@@ -9,7 +9,7 @@ use crate::quantity::Units;
 use crate::record::{Error, Moment, Recording};
 use crate::summary::Accumulator;
 
-/// The report of a recording. `progress` is told how much of it is read, from 0 to 1.
+/// The report of a recording. `progress` gets the part that is read, from 0 to 1.
 pub fn read(
     recording: &Recording,
     units: Units,
@@ -48,7 +48,7 @@ pub fn read(
 }
 
 /// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
-/// telling come after the node.
+/// reporting come after the node.
 fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
     let chapter = |title: String, charts| ReportChapter { title, charts };
     let mut all = [

@@ -1,6 +1,6 @@
 //! What each tool used, as a table for a terminal.
 //!
-//! Eighty columns hold what people ask first; the JSON and the report have the rest.
+//! 80 columns hold what matters most; the JSON and the report have the rest.
 
 use super::columns::TextColumns;
 use super::text::Style;
@@ -29,7 +29,7 @@ fn row(tool: &Tool, style: Style) -> [String; 8] {
     let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
     let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));
     let bytes = |value: Option<u64>| value.map_or_else(unknown, |size| style.bytes(size as f64));
-    // What a sample said, and not the end of each process.
+    // From samples, not from the exit of each process.
     let is_exact = tool.cpu_time_method == Some(Method::Exact);
     let cpu = |tool: &Tool| match tool.cpu_time_seconds {
         Some(value) if !is_exact => format!("~{}", quantity::seconds(value)),

@@ -1,9 +1,8 @@
-//! Words from the outside, made safe to show: a process may be called anything.
+//! Text from outside, made safe to show: a process may have any name.
 
 pub(crate) mod markdown;
 
-/// Text with everything escaped that does something to a terminal or a reader: control
-/// characters, and those that turn the direction of what follows.
+/// Text with control characters and bidirectional overrides escaped.
 pub fn printable(text: &str) -> String {
     let acts = |c: char| {
         let is_bidi = ['\u{200e}', '\u{200f}', '\u{061c}'].contains(&c)
@@ -20,14 +19,14 @@ pub fn printable(text: &str) -> String {
         .collect()
 }
 
-/// A label within a line: in small letters, but for words like `PCIe`, `SM` and `BAR1`.
+/// A label in lower case, except words like `PCIe`, `SM` and `BAR1`.
 pub fn lowercase_label(label: &str) -> String {
     let is_plain = |word: &str| !word.chars().skip(1).any(char::is_uppercase);
     let small = |word: &str| if is_plain(word) { word.to_lowercase() } else { word.to_owned() };
     label.split(' ').map(small).collect::<Vec<_>>().join(" ")
 }
 
-/// Text of at most so many letters, with an ellipsis where it was cut.
+/// Text of at most `most` characters, with an ellipsis where it was cut.
 pub fn ellipsize(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -36,20 +35,20 @@ pub fn ellipsize(text: &str, most: usize) -> String {
     format!("{}…", start.trim_end())
 }
 
-/// The same with its end kept: what names differ in is often there.
+/// The same, cut in the middle: names often differ at their end.
 pub fn ellipsize_middle(text: &str, most: usize) -> String {
     let letters = text.chars().count();
     if letters <= most {
         return text.to_owned();
     }
     let start = most.saturating_sub(1);
-    // The end gets more: it tells which one, the beginning only of what kind.
+    // The end gets more characters: it identifies the item, the start only its kind.
     let begin: String = text.chars().take(start * 2 / 5).collect();
     let end: String = text.chars().skip(letters - (start - start * 2 / 5)).collect();
     format!("{}…{}", begin.trim_end(), end.trim_start())
 }
 
-/// Text in lines of at most so many letters, broken behind a space or a comma.
+/// Text in lines of at most `room` characters, wrapped after a space or a comma.
 pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for piece in text.split_inclusive([' ', ',']) {

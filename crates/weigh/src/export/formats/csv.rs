@@ -1,13 +1,11 @@
-//! Comma-separated values, quoted as RFC 4180 has it.
+//! Comma-separated values, quoted as in RFC 4180.
 //!
-//! A missing value is an empty field, an empty text is `""`. Lines end with a plain
-//! newline, which every reader takes and every Unix tool expects. Control characters, which do
-//! something to a terminal that shows the file, are escaped (`\u{1b}`) but for tabs and ends of
-//! lines, which belong to texts.
+//! A missing value is an empty field, an empty text is `""`. Lines end with `\n`, which every
+//! reader takes and every Unix tool expects. Control characters, which could control a terminal
+//! that shows the file, are escaped (`\u{1b}`) except tabs and line ends, which belong to texts.
 //!
 //! A spreadsheet takes a text that begins with `=`, `+`, `-` or `@` as a formula, quoted or not.
-//! Other readers want it as it is, so it gets an apostrophe before it only when that is asked
-//! for.
+//! Other readers want it unchanged, so it gets a leading apostrophe only on request.
 
 use std::io::Write;
 
@@ -21,12 +19,12 @@ use super::super::{Cause, Sink};
 pub(crate) struct CsvSink<W> {
     out: W,
     line: Vec<u8>,
-    /// Whether texts must not be formulas.
+    /// Whether formulas are escaped.
     spreadsheet_safe: bool,
 }
 
 impl<W: Write> CsvSink<W> {
-    /// Into this file; for spreadsheets, no text is a formula.
+    /// Into this file; optionally with formulas escaped for spreadsheets.
     pub(crate) fn new(out: W, spreadsheet_safe: bool) -> CsvSink<W> {
         CsvSink { out, line: Vec::new(), spreadsheet_safe }
     }
@@ -88,7 +86,7 @@ fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
     }
 }
 
-/// Whether a spreadsheet would calculate it.
+/// Whether a spreadsheet would take it as a formula.
 fn is_formula(words: &str) -> bool {
     words.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
 }

@@ -1,4 +1,4 @@
-//! Feather version 2: the Arrow IPC file, which the schema's own words go into.
+//! Feather version 2: the Arrow IPC file, with the schema's metadata.
 
 use std::io::Write;
 

@@ -1,7 +1,7 @@
 //! JSON: one array of objects, or one object on each line.
 //!
-//! A missing value is null. Whole numbers are written in full; a reader whose numbers
-//! are all floating-point (JavaScript) rounds those above 2^53.
+//! A missing value is null. Integers are written in full; a reader with floating-point numbers only
+//! (JavaScript) rounds those above 2^53.
 
 use std::io::Write;
 
@@ -94,7 +94,7 @@ fn value(line: &mut Vec<u8>, cell: CellValue<'_>) -> Result<(), Cause> {
             line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
         }
         CellValue::Text(text) => serde_json::to_writer(line, text)?,
-        // JSON has no other numbers.
+        // JSON has no NaN and no infinity.
         CellValue::Null | CellValue::F64(_) => line.extend_from_slice(b"null"),
     }
     Ok(())

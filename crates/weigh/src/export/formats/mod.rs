@@ -1,4 +1,4 @@
-//! Kinds of files, one in each module, and the files of one export.
+//! File formats, one in each module, and the files of one export.
 
 pub(super) mod csv;
 mod feather;
@@ -24,7 +24,7 @@ use super::pipeline::TableWriter;
 use super::{Cause, Error, Sink};
 use crate::destination::OutputFile;
 
-/// A kind of file.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportFormat {
     /// Comma-separated values.
@@ -54,7 +54,7 @@ pub enum ExportFormat {
 }
 
 impl ExportFormat {
-    /// Every kind.
+    /// All formats.
     pub const ALL: &'static [ExportFormat] = &[
         ExportFormat::Csv,
         ExportFormat::Json,
@@ -72,7 +72,7 @@ impl ExportFormat {
         ExportFormat::Xlsx,
     ];
 
-    /// What it is called.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             ExportFormat::Csv => "csv",
@@ -92,7 +92,7 @@ impl ExportFormat {
         }
     }
 
-    /// How its files' names end.
+    /// Its file name extension.
     const fn extension(self) -> &'static str {
         match self {
             #[cfg(feature = "hdf5")]
@@ -115,7 +115,7 @@ impl ExportFormat {
         }
     }
 
-    /// Begins a file of this kind.
+    /// Creates a file of this format.
     fn open(
         self,
         destination: &OutputFile,
@@ -152,11 +152,11 @@ pub(super) struct ExportFiles {
     directory: PathBuf,
     formats: Vec<ExportFormat>,
     force: bool,
-    /// No text of a CSV file is a formula to a spreadsheet.
+    /// Escape CSV text that a spreadsheet would take as a formula.
     pub(super) spreadsheet_safe: bool,
-    /// Files of all tables.
+    /// Files that hold all tables.
     whole: Vec<SinkFile>,
-    /// Files of the table that is being written.
+    /// Files of the current table.
     current: Vec<SinkFile>,
     done: Vec<PathBuf>,
 }
@@ -165,7 +165,7 @@ pub(super) struct ExportFiles {
 const ALL_TABLES: &str = "run";
 
 impl ExportFiles {
-    /// Makes sure that nothing is in the way of any file before the first is begun.
+    /// Checks that no file exists before the first is created.
     pub(super) fn plan(
         formats: &[ExportFormat],
         tables: &[&str],
@@ -205,7 +205,7 @@ impl ExportFiles {
         self.directory.join(format!("{name}.{}", format.extension()))
     }
 
-    /// All tables are complete. Returns what was written.
+    /// Completes the files of all tables. Returns the paths written.
     pub(super) fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
         for file in std::mem::take(&mut self.whole) {
             self.done.push(file.finish()?);
@@ -252,7 +252,7 @@ pub(super) struct SinkFile {
 }
 
 impl SinkFile {
-    /// Begins a file.
+    /// Creates a file.
     pub(super) fn create(
         format: ExportFormat,
         path: &Path,
@@ -265,7 +265,7 @@ impl SinkFile {
         Ok(SinkFile { destination, sink })
     }
 
-    /// Has it write something.
+    /// Writes with its sink; errors get the path.
     pub(super) fn with_sink(
         &mut self,
         what: impl FnOnce(&mut dyn Sink) -> Result<(), Cause>,
@@ -274,7 +274,7 @@ impl SinkFile {
         what(self.sink.as_mut()).map_err(failed)
     }
 
-    /// Ends it, and gives it its name.
+    /// Completes it under its final name.
     pub(super) fn finish(self) -> Result<PathBuf, Error> {
         let path = self.destination.path().to_owned();
         self.sink.finish().map_err(|source| Error::Write { path, source })?;

@@ -10,8 +10,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::super::{Cause, Sink};
 
-/// Rows of a row group: as many as fit into memory many times over, and enough that readers
-/// can skip whole groups by their times.
+/// Rows of a row group: small in memory, and readers can skip whole groups by their times.
 const GROUP: usize = 256 * 1024;
 
 /// One table as Parquet.
@@ -32,7 +31,7 @@ impl Sink for ParquetSink {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
             .set_max_row_group_row_count(Some(GROUP))
-            // Enough to skip row groups; those of pages cost more than they save here.
+            // Enough to skip row groups; page statistics cost more than they save here.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(format!("weigh {}", env!("CARGO_PKG_VERSION")))
             .build();

@@ -1,13 +1,12 @@
 //! A pickle that `pandas.read_pickle` makes a DataFrame of.
 //!
-//! Written opcode by opcode (Python's `pickletools` has the list): protocol 5, for its
-//! bytearrays, which NumPy arrays can be laid over and stay writable. A column's bytes
-//! must follow each other, and rows come a batch at a time; so each column waits in an
-//! unnamed file until all rows are there.
+//! Written opcode by opcode (listed in Python's `pickletools`): protocol 5, whose bytearrays back
+//! writable NumPy arrays. A column's bytes must be contiguous, and rows come in batches; so each
+//! column is spooled to an unnamed file until all rows are written.
 //!
-//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other
-//! whole numbers are `UInt64` or `Int64`, which can be missing; real numbers are
-//! `float64` with NaN for missing; words are categories; texts are strings or None.
+//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other whole numbers
+//! are `UInt64` or `Int64`, which can be missing; real numbers are `float64` with NaN for missing;
+//! symbols are categories; texts are strings or None.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -26,12 +25,12 @@ pub(super) struct PickleSink<W> {
     columns: Vec<Spool>,
 }
 
-/// A column that waits for its end.
+/// A spooled column.
 struct Spool {
     name: String,
     bytes: BufWriter<File>,
     length: u64,
-    /// For whole numbers that can be missing: one byte each, 1 when it is.
+    /// For nullable integers: one byte each, 1 when null.
     mask: Option<BufWriter<File>>,
     rows: u64,
     kind: PickleKind,
@@ -39,18 +38,18 @@ struct Spool {
 
 enum PickleKind {
     Time,
-    /// A NumPy type: a number that is never missing, or NaN when it is.
+    /// A NumPy type: never null, or NaN when null.
     Plain(&'static str),
     /// A NumPy type, with a mask.
     Masked(&'static str),
-    /// Places in a list.
+    /// Indices into a list.
     Category(Vec<String>),
     /// Opcodes that push each text.
     Texts,
 }
 
 impl<W: Write> PickleSink<W> {
-    /// Into this file; what waits is kept in files of this directory that have no name.
+    /// Into this file; columns are spooled to unnamed files of this directory.
     pub(super) fn new(out: W, directory: &Path) -> PickleSink<W> {
         PickleSink { out, directory: directory.to_owned(), columns: Vec::new() }
     }
@@ -122,7 +121,7 @@ impl Spool {
                 }
                 (_, CellValue::U64(number)) => self.put(&number.to_le_bytes())?,
                 (_, CellValue::F64(number)) => self.put(&number.to_le_bytes())?,
-                // Batches may number their words differently. The code of a missing one is -1.
+                // Dictionaries of batches may differ. The code of a null is -1.
                 (PickleKind::Category(words), CellValue::Text(text)) => {
                     let code = words.iter().position(|word| word == text);
                     self.put(&code.map_or(-1, |code| code as i16).to_le_bytes())?;
@@ -207,7 +206,7 @@ const BINUNICODE: u8 = b'X';
 const STACK_GLOBAL: u8 = 0x93;
 const BYTEARRAY8: u8 = 0x96;
 
-/// Pushes something that a Python module has.
+/// Pushes an attribute of a Python module.
 fn global(out: &mut impl Write, module: &str, name: &str) -> Result<(), Cause> {
     text(out, module)?;
     text(out, name)?;

@@ -26,7 +26,7 @@ impl SqliteSink {
     /// Into this file, which is empty.
     pub(super) fn create(path: &Path) -> Result<SqliteSink, Cause> {
         let connection = Connection::open(path)?;
-        // Nobody sees the file before it is whole, so it needs no journal.
+        // The file is not visible before it is complete, so it needs no journal.
         connection.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              BEGIN;
@@ -92,7 +92,7 @@ impl Sink for SqliteSink {
     }
 }
 
-/// A cell as SQLite has it; nothing when it cannot.
+/// A cell as an SQLite value; `None` when it does not fit.
 fn value(cell: CellValue<'_>) -> Option<impl ToSql + '_> {
     Some(match cell {
         CellValue::Null => ToSqlOutput::Owned(Value::Null),

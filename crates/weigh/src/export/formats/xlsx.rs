@@ -1,9 +1,9 @@
 //! One Excel workbook with a sheet for each table.
 //!
-//! Excel's moments end at about a microsecond, its numbers at 2^53 and its sheets at
-//! 1,048,576 rows. So the time stands twice (`time`, to calculate with, and `time_utc`,
-//! a text to the nanosecond), larger numbers are texts, and a longer table goes on in a
-//! second sheet. A missing value is an empty cell.
+//! Excel's times have a precision of about a microsecond, its integers end at 2^53 and its sheets
+//! at 1,048,576 rows. So there are two time columns (`time`, to calculate with, and `time_utc`,
+//! text to the nanosecond), larger integers are texts, and a longer table continues in a second
+//! sheet. A missing value is an empty cell.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,11 +16,11 @@ use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 use crate::record::caught;
 
-/// Rows of a sheet below its head.
+/// Rows of a sheet below its header.
 const SHEET: u32 = 1_048_575;
 /// The longest text of a cell, in UTF-16 units.
 const TEXT: usize = 32_767;
-/// The largest whole number that Excel has exactly.
+/// The largest integer that Excel stores exactly.
 const WHOLE: u64 = 1 << 53;
 /// From Excel's first day to 1970, in days.
 const EPOCH: f64 = 25_569.0;
@@ -39,7 +39,7 @@ pub(super) struct XlsxSink {
 }
 
 impl XlsxSink {
-    /// Into this file; what waits is kept in files of this directory that have no name.
+    /// Into this file; temporary data is in unnamed files of this directory.
     pub(super) fn new(file: File, directory: &Path) -> Result<XlsxSink, Cause> {
         let mut workbook = Workbook::new();
         workbook.set_tempdir(directory)?;
@@ -150,7 +150,7 @@ fn put(
     Ok(())
 }
 
-/// As much of a text as a cell can hold.
+/// As much of a text as fits into a cell.
 fn cut(text: &str) -> &str {
     let mut units = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -160,7 +160,7 @@ fn cut(text: &str) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
-/// The library panics when its temporary files find no room.
+/// rust_xlsxwriter panics when there is no space for its temporary files.
 fn guarded(write: impl FnOnce() -> Result<(), Cause>) -> Result<(), Cause> {
     caught(write).unwrap_or_else(|| Err("no room for the temporary files of a workbook".into()))
 }

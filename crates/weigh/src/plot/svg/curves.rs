@@ -18,7 +18,7 @@ pub(super) fn draw(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     }
 }
 
-/// The points of a line; what is not known is a gap.
+/// The path of a line; unknown values are gaps.
 fn line(area: &PlotArea, chart: &Chart, values: &[f64]) -> String {
     let mut path = PathData::default();
     for piece in pieces(values) {
@@ -32,8 +32,8 @@ fn line(area: &PlotArea, chart: &Chart, values: &[f64]) -> String {
     path.data
 }
 
-/// The times at which a value is drawn: its own, for a rate also the end of the last one, and
-/// for a level the time of the next.
+/// The times at which a value is drawn: its own, for a rate also the end of the last one, and for a
+/// gauge also the time of the next.
 fn drawn_times(
     chart: &Chart,
     place: usize,
@@ -42,7 +42,7 @@ fn drawn_times(
     let time = chart.times[place];
     let before = if place > 0 { chart.times[place - 1] } else { 0.0 };
     let first = chart.form.is_rate().then_some(before);
-    // One sample alone is no line: what it says holds until the next.
+    // A single sample is no line: it is carried forward to the next time.
     let alone = piece.len() == 1 && !chart.form.is_rate();
     let next = chart.times.get(place + 1).copied().unwrap_or(chart.timeline.end.max(time));
     first.into_iter().chain([time]).chain((alone || chart.form.is_stepped()).then_some(next))
@@ -55,7 +55,7 @@ fn areas(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
         let known = series.values.iter().zip(&mut above).filter(|(value, _)| !value.is_nan());
         known.for_each(|(value, above)| *above += value);
         let mut path = PathData::default();
-        // What is not known is a gap: each piece between two gaps is an area of its own.
+        // Unknown values are gaps: each piece between two gaps is a separate area.
         for piece in pieces(&with_area(chart, &series.values)) {
             let mut line_to = |time: f64, value: f64| path.line_to(area.x(time), area.y(value));
             for place in piece.clone() {
@@ -72,14 +72,13 @@ fn areas(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     }
 }
 
-/// The values that have an area: where a step is zero there is nothing, and its outline would be
-/// a line on top of the others.
+/// The values that have an area: the outline of a zero step would be a line on top of the others.
 fn with_area(chart: &Chart, values: &[f64]) -> Vec<f64> {
     let is_nothing = |value: f64| value == 0.0 && (chart.form.is_stepped() || chart.form.is_rate());
     values.iter().map(|value| if is_nothing(*value) { f64::NAN } else { *value }).collect()
 }
 
-/// The places between the gaps.
+/// The index ranges between gaps.
 fn pieces(values: &[f64]) -> Vec<Range<usize>> {
     let mut pieces: Vec<Range<usize>> = Vec::new();
     for place in (0..values.len()).filter(|place| !values[*place].is_nan()) {

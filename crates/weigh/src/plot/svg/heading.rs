@@ -1,4 +1,4 @@
-//! Title, note and legend of a picture that stands alone.
+//! Title, note and legend of a standalone SVG.
 
 use super::heatmap;
 use super::pen::{Pen, width_of};
@@ -9,7 +9,7 @@ const MARGIN: f64 = 16.0;
 const LINE: f64 = 18.0;
 const FONT_SIZE: f64 = 12.0;
 
-/// How much room title and note take.
+/// The height of title and note.
 pub(super) fn height(chart: &Chart, width: f64) -> f64 {
     30.0 + note(chart, width).len() as f64 * 15.0
 }
@@ -23,7 +23,7 @@ pub(super) fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
     }
 }
 
-/// The note in lines that fit.
+/// The wrapped note.
 fn note(chart: &Chart, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in chart.note.split_whitespace() {
@@ -38,7 +38,7 @@ fn note(chart: &Chart, width: f64) -> Vec<String> {
     lines
 }
 
-/// How much room the legend takes.
+/// The height of the legend.
 pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
     if chart.form == ChartForm::Heatmap {
         return 30.0;
@@ -47,11 +47,11 @@ pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
     rows as f64 * LINE + if rows > 0 { 10.0 } else { 4.0 }
 }
 
-/// The row and the place of each name.
+/// Row, x and label of each series.
 fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     let (mut row, mut x) = (0, MARGIN);
     let mut places = Vec::new();
-    // What lies on top in the chart comes first.
+    // The topmost area comes first.
     for series in ordered(chart) {
         let name = ellipsize(&printable(&series.name), 40);
         let wide = width_of(&name, FONT_SIZE) + 38.0;
@@ -93,7 +93,7 @@ pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
     });
 }
 
-/// What the shades of a heat map mean.
+/// The colour scale of a heat map.
 fn shades(chart: &Chart, top: f64, pen: &mut Pen) {
     pen.group("legend", |pen| {
         pen.text("name", MARGIN, top + 14.0, "start", "0");

@@ -1,4 +1,4 @@
-//! Rows of coloured cells: cividis, which looks the same to the colour-blind and in grey.
+//! Heat map cells, coloured with cividis: safe for colour-blind readers and readable in grey.
 
 use super::PlotArea;
 use super::pen::Pen;
@@ -14,13 +14,13 @@ const CIVIDIS: [[f64; 3]; 6] = [
     [255.0, 234.0, 70.0],
 ];
 
-/// Shades that are told apart; neighbours of one shade are one cell.
+/// Distinct shades; adjacent cells of one shade are merged.
 const SHADES: f64 = 32.0;
 
 /// Draws a row of cells for each series.
 pub(super) fn draw(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let high = area.height / chart.series.len().max(1) as f64;
-    // Gaps between rows that are hardly higher than a gap would be all there is to see.
+    // Gaps between very low rows would hide the rows.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
     let brightest = chart.brightest();
     for (row, series) in chart.series.iter().enumerate() {
@@ -49,7 +49,7 @@ fn shade_of(series: &ChartSeries, place: usize, brightest: f64) -> Option<u32> {
     (!value.is_nan()).then_some((share * SHADES).round() as u32)
 }
 
-/// The colour of a share from 0 to 1.
+/// The colour of a ratio from 0 to 1.
 pub(super) fn colour(share: f64) -> String {
     let place = share.clamp(0.0, 1.0) * (CIVIDIS.len() - 1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);

@@ -1,8 +1,8 @@
-//! A chart as SVG: for files, for the page and for paper.
+//! A chart as SVG: for files, HTML pages and PDF.
 //!
-//! Everything that has a colour has a class instead. In a page the classes are the page's,
-//! with its dark mode; a picture that stands alone brings its own. The groups and classes
-//! are what the page's script draws again when somebody zooms: change both together.
+//! Elements have classes instead of colours. A page styles them, with its dark mode; a standalone
+//! SVG brings its own style. The page's script redraws the same groups and classes on zoom: change
+//! both together.
 
 mod annotations;
 mod colours;
@@ -15,19 +15,19 @@ use super::axis::{self, AxisTick};
 use super::chart::{Chart, ChartForm};
 use pen::{Pen, width_of};
 
-/// How a chart is drawn.
+/// Size and style of an SVG.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SvgOptions {
     /// Its width in pixels.
     pub width: f64,
     /// Its height in pixels.
     pub height: f64,
-    /// Whether it stands alone: with title, legend and its own colours. In a page these are
-    /// the page's.
+    /// Whether it is standalone: with title, legend and its own colours, which a page provides
+    /// itself.
     pub standalone: bool,
 }
 
-/// The letters of ticks and names.
+/// The font size of ticks and labels.
 const FONT_SIZE: f64 = 11.0;
 
 /// Draws a chart.
@@ -66,7 +66,7 @@ pub fn draw(chart: &Chart, options: SvgOptions) -> String {
     pen.finish()
 }
 
-/// The chart in a sentence, for those who cannot see it.
+/// The chart in a sentence, for screen readers.
 fn aria_label(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
     match chart.peak.or_else(|| chart.highest()) {
@@ -77,7 +77,7 @@ fn aria_label(chart: &Chart) -> String {
     }
 }
 
-/// Where the curves are, and what the axes say.
+/// The plot area and its axes.
 #[derive(Debug)]
 struct PlotArea {
     left: f64,
@@ -101,7 +101,7 @@ impl PlotArea {
         };
         let widest = labels.iter().map(|label| width_of(label, FONT_SIZE)).fold(24.0, f64::max);
         let left = (widest + 12.0).min(width / 4.0).round();
-        // Names of phases and marks stand above the curves.
+        // Labels of phases and marks are above the curves.
         let rows = annotations::rows(&chart.timeline);
         let top = header + 10.0 + rows as f64 * annotations::ROW;
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
@@ -111,7 +111,7 @@ impl PlotArea {
         PlotArea { left, top, width, height, end, values, times }
     }
 
-    /// The value at the upper end.
+    /// The value at the top.
     fn highest(&self) -> f64 {
         self.values.last().map_or(1.0, |tick| tick.value)
     }

@@ -1,33 +1,33 @@
-//! Writes the elements of a picture.
+//! Writes SVG elements.
 
 use std::fmt::Write;
 
 use crate::text;
 
-/// A picture that is being written.
+/// An SVG that is being written.
 #[derive(Debug, Default)]
 pub(super) struct Pen {
     out: String,
 }
 
 impl Pen {
-    /// Begins an element.
+    /// Opens an element.
     pub(super) fn open(&mut self, element: &str, attributes: &str) {
         let _ = writeln!(self.out, "<{element} {attributes}>");
     }
 
-    /// Ends an element.
+    /// Closes an element.
     pub(super) fn close(&mut self, element: &str) {
         let _ = writeln!(self.out, "</{element}>");
     }
 
-    /// Something that is SVG already.
+    /// Raw SVG.
     pub(super) fn raw(&mut self, svg: &str) {
         self.out.push_str(svg);
         self.out.push('\n');
     }
 
-    /// A group, and what is in it.
+    /// A group and its content.
     pub(super) fn group(&mut self, class: &str, inside: impl FnOnce(&mut Pen)) {
         self.open("g", &format!("class=\"{class}\""));
         inside(self);
@@ -43,7 +43,7 @@ impl Pen {
         );
     }
 
-    /// A rectangle, with more attributes when there are any.
+    /// A rectangle, with more attributes if any.
     pub(super) fn rectangle(&mut self, class: &str, at: (f64, f64), size: (f64, f64), more: &str) {
         let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(Coordinate);
         let _ = writeln!(
@@ -52,7 +52,7 @@ impl Pen {
         );
     }
 
-    /// A path of points that is drawn with this class.
+    /// A path with this class.
     pub(super) fn path(&mut self, class: &str, points: &str) {
         if !points.is_empty() {
             let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{points}\"/>");
@@ -66,7 +66,7 @@ impl Pen {
             writeln!(self.out, "<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>");
     }
 
-    /// Words that begin, end or have their middle at a place.
+    /// Text anchored at start, middle or end.
     pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, words: &str) {
         let ([x, y], words) = ([x, y].map(Coordinate), escaped(words));
         let _ = writeln!(
@@ -75,13 +75,13 @@ impl Pen {
         );
     }
 
-    /// The picture.
+    /// The SVG.
     pub(super) fn finish(self) -> String {
         self.out
     }
 }
 
-/// A place in a picture: a tenth of a pixel is as fine as anybody sees.
+/// A coordinate, rounded to a tenth of a pixel.
 pub(super) struct Coordinate(pub f64);
 
 impl std::fmt::Display for Coordinate {
@@ -95,24 +95,24 @@ impl std::fmt::Display for Coordinate {
     }
 }
 
-/// The way of a line, in as few letters as SVG needs: what goes straight names one number, and
-/// what is less than anybody sees is not gone.
+/// Compact SVG path data: horizontal and vertical lines name one number, and moves below a tenth of
+/// a pixel are dropped.
 #[derive(Debug, Default)]
 pub(super) struct PathData {
-    /// What stands in the picture.
+    /// The value of the `d` attribute.
     pub data: String,
-    /// Where it is, in tenths of a pixel, and whether it has moved since it was put down.
+    /// The current point in tenths of a pixel, and whether the subpath has a line yet.
     at: Option<((i64, i64), bool)>,
 }
 
 impl PathData {
-    /// Goes on to a place, or begins there.
+    /// Draws a line to a point, or starts a subpath there.
     pub(super) fn line_to(&mut self, x: f64, y: f64) {
         let place = ((x * 10.0).round() as i64, (y * 10.0).round() as i64);
         let (x, y) = (Coordinate(x), Coordinate(y));
         let _ = match self.at {
             None => write!(self.data, "M{x} {y}"),
-            // A line that does not go anywhere is a dot, and a dot is drawn.
+            // A subpath of zero length is a dot, and a dot is drawn.
             Some((before, true)) if before == place => return,
             Some((before, _)) if before.1 == place.1 => write!(self.data, "H{x}"),
             Some((before, _)) if before.0 == place.0 => write!(self.data, "V{y}"),
@@ -121,19 +121,19 @@ impl PathData {
         self.at = Some((place, self.at.is_some()));
     }
 
-    /// Ends the line: the next place begins another.
+    /// Ends the subpath: the next point starts another.
     pub(super) fn end_subpath(&mut self) {
         self.at = None;
     }
 
-    /// Goes back to where the line began, and ends it.
+    /// Closes the subpath.
     pub(super) fn close(&mut self) {
         self.data.push('Z');
         self.end_subpath();
     }
 }
 
-/// Words as SVG takes them, in elements and in attributes.
+/// Text escaped for elements and attributes.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text::printable(text).chars() {
@@ -142,7 +142,7 @@ pub(super) fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            // Nothing that XML 1.0 forbids.
+            // XML 1.0 forbids these.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             letter => out.push(letter),
         }
@@ -150,13 +150,13 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// About how wide words are in letters of this size.
+/// The approximate width of text in this font size.
 pub(super) fn width_of(text: &str, size: f64) -> f64 {
     let letter = |c: char| match c {
         'i' | 'l' | 'j' | 't' | 'f' | 'r' | ' ' | '.' | ',' | ':' | '\'' | '|' | '(' | ')' => 0.36,
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.95,
         c if c.is_ascii() => 0.63,
-        // Wide scripts; accents are narrower, and room to spare does no harm.
+        // Wide scripts; accents are narrower, and spare space does no harm.
         _ => 1.0,
     };
     text.chars().map(letter).sum::<f64>() * size

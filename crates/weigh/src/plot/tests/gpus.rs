@@ -6,11 +6,11 @@ use crate::catalog::metrics::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShar
 use crate::model::Name;
 use crate::testing::GIB;
 
-/// When ticks are, and how old what they find is: the third finds the second's reading again.
+/// Ticks and the age of their readings: the third has the second's reading again.
 const SAMPLES: [(f64, f64); 6] =
     [(1.0, 0.1), (2.0, 0.7), (3.0, 1.7), (4.0, 0.0), (5.0, 0.9), (6.0, 0.2)];
 
-/// A run on so many GPUs: each is busy all the time and takes 500 W of 700 W.
+/// A run on so many GPUs: each is fully utilised and draws 500 W of 700 W.
 fn trained(gpus: usize, requested: &[&'static Metric]) -> Gallery {
     let mut run = FakeRun::new();
     run.starts(0.0, id(70), "train.py");

@@ -1,4 +1,4 @@
-//! What is said in a few words: when and where, how it went, how full the machine was.
+//! The short facts of a report: when and where, outcome, utilisation, hardware, cost.
 
 use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
@@ -13,7 +13,7 @@ use crate::summary::{Outcome, Severity, Summary};
 const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
 
-/// What stands at the head of every page of paper.
+/// The header of every PDF page.
 pub(super) fn page_header(manifest: &Manifest, summary: &Summary) -> PageHeader {
     use serde_json::Value;
     let job = summary.job.as_ref().and_then(|job| match job.get("id")? {
@@ -59,7 +59,7 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
     facts
 }
 
-/// How the command ended, in a few words.
+/// How the command ended, as text.
 fn outcome(summary: &Summary) -> String {
     match summary.run.outcome() {
         Outcome::NotRecorded => NOT_RECORDED.to_owned(),
@@ -72,12 +72,12 @@ pub(super) fn value(summary: &Summary, id: FigureId) -> Option<f64> {
     summary.figures.value(id)
 }
 
-/// The cores a run should have kept busy: those expected, or all it may use.
+/// The cores a run should use: those expected, or all it may use.
 fn cores(manifest: &Manifest) -> f64 {
     manifest.expected_cores.unwrap_or(manifest.host.cores_allowed)
 }
 
-/// How it went, in one sentence.
+/// The outcome in one sentence.
 pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> Verdict {
     let run = &summary.run;
     let mut after = quantity::seconds(run.duration_seconds);
@@ -129,7 +129,7 @@ fn weight(severity: &Severity) -> u8 {
     }
 }
 
-/// What is worth knowing, what matters most first.
+/// The findings, the most severe first.
 pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
     let mut findings: Vec<Advice> = summary
         .findings
@@ -144,7 +144,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
     findings
 }
 
-/// How full the machine's parts were.
+/// Utilisation of CPU, memory and GPUs.
 pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Bar> {
     let bytes = |value: f64| quantity::bytes(value, units);
     let all = cores(manifest);

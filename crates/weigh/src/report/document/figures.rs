@@ -1,4 +1,4 @@
-//! Every figure of a run in one table, those first that most people want.
+//! All figures of a run in one table, the important ones first.
 
 use super::{ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
@@ -8,7 +8,7 @@ use crate::report::phases::quantity_of;
 use crate::report::text::measured_longer;
 use crate::summary::{Figure, Figures, Method, Summary};
 
-/// What most people want to know first, in this order.
+/// The important figures, in this order.
 const IMPORTANT: [FigureId; 11] = [
     FigureId::Duration,
     FigureId::Measured,
@@ -23,20 +23,20 @@ const IMPORTANT: [FigureId; 11] = [
     FigureId::ProcessesPeak,
 ];
 
-/// And of GPUs, where there are any worth telling.
+/// The important GPU figures, where GPUs are worth reporting.
 const IMPORTANT_OF_GPUS: [FigureId; 3] =
     [FigureId::GpuMemoryPeak, FigureId::GpuUtilizationMean, FigureId::GpuEnergy];
 
 const NO_REASON: &str = "no reason was given";
 
-/// The figures of a run in the order of their rows, and how many of them most people want.
+/// The table of figures, the figure of each row, and how many rows are important.
 pub(super) struct FigureTable {
     pub(super) table: ReportTable,
     pub(super) ids: Vec<FigureId>,
     pub(super) important: usize,
 }
 
-/// The figures of a run; `seen` when any of its processes was.
+/// The figures of a run; `seen` when any of its processes was sampled.
 pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
@@ -66,7 +66,7 @@ pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable 
     FigureTable { table, ids, important }
 }
 
-/// What the summary says elsewhere.
+/// Figures that the summary has elsewhere: duration and process counts.
 fn counted(summary: &Summary, seen: bool) -> Figures {
     let run = &summary.run;
     let whole = if run.target.is_some() { "while it was followed" } else { "exec to exit" };
@@ -78,7 +78,7 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
     let (source, processes) = ("/proc", &summary.processes);
     let (total, peak) = (processes.total as f64, processes.peak as f64);
     let (total, peak) = match seen {
-        // A summary counts one process also when nobody was seen.
+        // A summary counts one process even when no process was sampled.
         false => {
             let reason =
                 summary.figures.get(FigureId::ThreadsPeak).and_then(|one| one.reason.as_deref());
@@ -134,7 +134,7 @@ fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<ReportCell> {
     ]
 }
 
-/// When it was reached: a moment, or between two where only that is known.
+/// When it was reached: a time, or an interval where only that is known.
 fn when(figure: &Figure) -> ReportCell {
     let number = figure.at_seconds.or(figure.before_seconds);
     let shown = quantity::seconds;
@@ -146,10 +146,10 @@ fn when(figure: &Figure) -> ReportCell {
     ReportCell { text, number }
 }
 
-/// The figures that have no value, by the reason why: a sentence for each reason.
+/// The unknown figures grouped by reason, a sentence for each reason.
 pub(super) fn unknown(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    // A machine without GPUs lacks nothing.
+    // Without GPUs, their figures are not missing.
     let is_missed = |id: FigureId| !id.is_of_gpus() || !summary.gpus.is_empty();
     let unknown = summary.figures.iter().filter(|(_, figure)| figure.value.is_none());
     for (id, figure) in unknown.filter(|(id, _)| is_missed(*id)) {

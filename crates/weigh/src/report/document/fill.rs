@@ -1,4 +1,4 @@
-//! Fills a report from what is known of a run.
+//! Builds a report from manifest, summary, processes and charts.
 
 use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
@@ -9,8 +9,7 @@ use crate::report::typed;
 use crate::summary::Summary;
 
 impl Document {
-    /// The report of a run: what was known when it began, what it used, who took part, and the
-    /// charts of it.
+    /// The report of a run from its manifest, summary, processes and charts.
     pub fn of(
         manifest: &Manifest,
         summary: &Summary,
@@ -53,7 +52,7 @@ impl Document {
     }
 }
 
-/// What could not be measured, and why; each sentence once.
+/// What could not be measured and why; each sentence once.
 fn missing(summary: &Summary) -> Vec<String> {
     let mut missing: Vec<String> = Vec::new();
     for sentence in summary.monitor.faults.iter().cloned().chain(figures::unknown(summary)) {

@@ -1,4 +1,4 @@
-//! GPUs: what they are, how full they were, and the processes of the run on them.
+//! GPUs: models, utilisation, and the processes of the run on them.
 
 use super::facts::value;
 use super::tables::{bytes, table};
@@ -13,7 +13,7 @@ use crate::summary::{Gpu, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
 
-/// How busy the GPUs were.
+/// The utilisation of the GPUs.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, FigureId::GpuUtilizationMean);
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
@@ -25,11 +25,11 @@ pub(super) fn busy(summary: &Summary) -> Bar {
     Bar { label: "GPU".to_owned(), share, note }
 }
 
-/// How full the GPUs' memory was: of the run alone where that is known, like the other bars.
+/// The share of GPU memory used: by the run alone where that is known, like the other bars.
 pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     let own = value(summary, FigureId::GpuMemoryPeak);
     let used = summary.parts.system.figures.value(FigureId::GpuMemoryPeak);
-    // Of those that say how much is in use.
+    // Only GPUs that report their used memory.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
     let reporting = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
     let all: Option<f64> = reporting.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
@@ -52,7 +52,7 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     Bar { label: "GPU memory".to_owned(), share, note }
 }
 
-/// What the verdict says of them: how busy they were, and what the run had of their memory.
+/// The GPU part of the verdict: utilisation, and memory of the run.
 pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
     if !worth_reporting(summary) {
         return Vec::new();
@@ -70,8 +70,7 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
     [busy, memory].into_iter().flatten().collect()
 }
 
-/// What the GPUs are called, each name once: those that were measured, or else
-/// those that the machine has.
+/// Model names of the GPUs with counts: those measured, or else those installed.
 pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
     let measured = &summary.host.gpus;
     let names = if measured.is_empty() { &manifest.host.gpus } else { measured };

@@ -1,4 +1,4 @@
-//! Who did what: programs, processes, phases, nodes, and who stayed behind.
+//! Tables of programs, processes, phases, nodes, and processes that outlived the command.
 
 use super::{ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
@@ -19,7 +19,7 @@ pub(super) fn table(
     ReportTable { name: name.to_owned(), title: title.to_owned(), note, columns, rows: Vec::new() }
 }
 
-/// The moments that were marked.
+/// The marks.
 pub(in crate::report) fn marks(entries: &[Entry]) -> ReportTable {
     const MOST: usize = 500;
     let told = |entry: &Entry| match &entry.event {
@@ -42,13 +42,13 @@ fn seconds(value: Option<f64>) -> ReportCell {
     ReportCell::number(value, quantity::seconds)
 }
 
-/// CPU time of a process or program; `~` marks what a sample said, and not its end.
+/// CPU time of a process or program; `~` when it is from a sample, not from its exit.
 fn cpu_time(value: Option<f64>, is_exact: bool) -> ReportCell {
     let mark = if is_exact { "" } else { "~" };
     ReportCell::number(value, |value| format!("{mark}{}", quantity::seconds(value)))
 }
 
-/// CPU time of the run that no sample found at a process, where that is worth a line.
+/// Unattributed CPU time of the run, where it is worth a line.
 fn unattributed(summary: &Summary) -> Option<f64> {
     const LEAST: f64 = 0.001;
     let figure = summary.figures.get(FigureId::CpuUnattributed)?;
@@ -214,7 +214,7 @@ pub(super) fn nodes(summary: &Summary, units: Units) -> ReportTable {
     ReportTable { rows: vec![row], ..table("nodes", "Nodes", note, columns) }
 }
 
-/// Who outlived the command.
+/// Processes that outlived the command.
 pub(super) fn left(summary: &Summary) -> ReportTable {
     let columns = vec![ReportColumn::number("PID"), ReportColumn::text("Name")];
     let note = "What they use after the command ended is not counted; weigh run --wait-all \

@@ -1,4 +1,4 @@
-//! Reports of runs that went well, badly, or hardly at all.
+//! Reports of runs that succeeded, failed, or have hardly any data.
 
 mod gpus;
 

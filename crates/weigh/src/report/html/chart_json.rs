@@ -1,8 +1,8 @@
-//! Charts as the page's script reads them, to draw them again when somebody zooms.
+//! Charts as JSON for the page's script, which redraws them on zoom.
 //!
-//! Kept small, because a page may be an attachment: charts of one run mostly have their
-//! times and always their phases in common, so those stand once and are named by their
-//! place; times are steps from one to the next; values have five digits.
+//! Kept small, because a page may be an attachment: charts of one run mostly share their times and
+//! always their phases, so those are stored once and referenced by index; times are deltas; values
+//! have five digits.
 
 use serde::{Serialize, Serializer};
 
@@ -18,7 +18,7 @@ pub(super) struct ChartsJson {
     charts: Vec<ChartJson>,
 }
 
-/// Steps between times, the first from zero, in whole units of a part of a second.
+/// Deltas between times, the first from zero, as multiples of a unit.
 #[derive(Debug, PartialEq, Serialize)]
 struct TimesJson {
     unit: f64,
@@ -41,9 +41,9 @@ struct ChartJson {
     timeline: usize,
     series: Vec<SeriesJson>,
     limits: Vec<(f64, String)>,
-    /// When and how high the point is that has a mark, and after when, where only that is known.
+    /// Time and value of the marked peak, and the start of its interval where only that is known.
     peak: Option<(f64, f64, Option<f64>)>,
-    /// The highest value in sight with all its digits: rounded, it could end the axis a tick earlier.
+    /// The highest value shown, unrounded: rounded, the axis could end a tick earlier.
     highest: Option<f64>,
 }
 
@@ -54,13 +54,13 @@ struct SeriesJson {
     values: Vec<RoundedNumber>,
 }
 
-/// A number with five digits, or null when it is none.
+/// A number with five digits; null for NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RoundedNumber(f64);
 
 impl Serialize for RoundedNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Written and read again: powers of ten are not exact, and 0.1 must not become
+        // Formatted and parsed: powers of ten are not exact, and 0.1 must not become
         // 0.10000000000000002.
         let rounded: f64 = format!("{:.4e}", self.0).parse().unwrap_or(f64::NAN);
         if !rounded.is_finite() {
@@ -74,7 +74,7 @@ impl Serialize for RoundedNumber {
 }
 
 impl ChartsJson {
-    /// Adds a chart; the script knows it by its place.
+    /// Adds a chart; the script refers to it by index.
     pub(super) fn push(&mut self, chart: &Chart) {
         let times = place_of(&mut self.times, TimesJson::of(&chart.times));
         let timeline = place_of(&mut self.timelines, TimelineJson::of(&chart.timeline));
@@ -92,7 +92,7 @@ impl ChartsJson {
     }
 }
 
-/// Where something is in a list, at whose end it is put when it is not there yet.
+/// The index of a value in a list, appended if it is new.
 fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     if let Some(place) = list.iter().position(|one| *one == wanted) {
         return place;
@@ -103,7 +103,7 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
 
 impl TimesJson {
     fn of(times: &[f64]) -> TimesJson {
-        // A run of some milliseconds has times of microseconds.
+        // Short runs have times in microseconds.
         let unit = if times.last().is_some_and(|last| *last < 10.0) { 1e-6 } else { 1e-3 };
         let whole: Vec<i64> = times.iter().map(|time| (time / unit).round() as i64).collect();
         let before = std::iter::once(0).chain(whole.iter().copied());

@@ -1,11 +1,11 @@
-//! A report as one page that needs nothing else: no network, no server, no other file.
+//! A report as one self-contained HTML page: no network, no server, no other file.
 //!
-//! The charts are the same SVG that goes on paper; `page.css` gives it colours, and the
-//! script makes it answer to a mouse, a finger and a keyboard. Without the script every
-//! number and every chart is there all the same.
+//! The charts are the same SVG as in the PDF; `page.css` colours them, and the script adds zoom and
+//! values by mouse, touch and keyboard. Without the script every number and every chart is still
+//! there.
 //!
-//! What surprised us: a policy in a `meta` element binds a page that is opened from a disk,
-//! too, so a name that got past all escaping still could not fetch anything.
+//! What surprised us: a Content-Security-Policy in a `meta` element also applies to a page opened
+//! from disk, so even a name that escaped all escaping could not load anything.
 
 mod chart_json;
 mod escape;
@@ -35,10 +35,10 @@ pub enum Error {
     Charts(#[from] serde_json::Error),
 }
 
-/// The look of the page.
+/// The style of the page.
 const STYLE: &str = include_str!("page.css");
 
-/// The page's script, in the order in which its parts need each other.
+/// The page's script, in dependency order.
 const SCRIPT: &str = concat!(
     include_str!("quantity.js"),
     include_str!("axis.js"),
@@ -48,13 +48,13 @@ const SCRIPT: &str = concat!(
     include_str!("page.js"),
 );
 
-/// As wide as the page's column, so that a pixel is a pixel.
+/// As wide as the page's column, so that charts are not scaled.
 const CHART_SIZE: SvgOptions = SvgOptions { width: 860.0, height: 280.0, standalone: false };
 
-/// Rows of cells that are all named; more are as good as a picture of all of them.
+/// Heat map rows that all have labels; with more rows only some have.
 const NAMED_ROWS: usize = 64;
 
-/// Rows of cells are so high that each has room for its name.
+/// The height of a chart; rows of a heat map are high enough for their labels.
 fn height(chart: &Chart) -> f64 {
     let rows =
         if chart.form == ChartForm::Heatmap { chart.series.len().min(NAMED_ROWS) } else { 0 };
@@ -106,7 +106,7 @@ pub fn html(document: &Document) -> Result<String, Error> {
 #[template(path = "report/html/report.html")]
 struct HtmlPage<'a> {
     document: &'a Document,
-    /// Where what is: an anchor and a title.
+    /// Table of contents: anchor and title.
     contents: Vec<(String, String)>,
     levels: Vec<HtmlBar<'a>>,
     figures: HtmlTable<'a>,
@@ -125,15 +125,15 @@ struct HtmlChapter<'a> {
 
 struct HtmlChart<'a> {
     anchor: String,
-    /// Where the script finds it.
+    /// Its index in the script's data.
     place: usize,
     chart: &'a Chart,
     svg: String,
 }
 
 impl HtmlChart<'_> {
-    /// The series that need a name beside the chart and their places, those that lie on top
-    /// first. One alone is what the title says, and rows of cells have names at the axis.
+    /// The legend: index and series, the topmost area first. Heat maps have labels at the axis
+    /// instead.
     fn legend(&self) -> Vec<(usize, &ChartSeries)> {
         let mut series: Vec<(usize, &ChartSeries)> = self.chart.series.iter().enumerate().collect();
         if self.is_heatmap() {
@@ -152,7 +152,7 @@ impl HtmlChart<'_> {
         self.chart.form == ChartForm::Heatmap
     }
 
-    /// What the brightest cell stands for.
+    /// The value of the brightest cell.
     fn brightest(&self) -> String {
         self.chart.scale.shown(self.chart.brightest())
     }
@@ -168,7 +168,7 @@ impl HtmlTable<'_> {
         HtmlTable { anchor: anchors.make(&table.name), table }
     }
 
-    /// The class of a column's cells; nothing for plain words.
+    /// The class of a column's cells; empty for plain text.
     fn class(&self, column: usize) -> &'static str {
         match self.table.columns.get(column) {
             Some(column) if column.is_number => "number",
@@ -177,7 +177,7 @@ impl HtmlTable<'_> {
         }
     }
 
-    /// Whether it has so many columns that each must do with less room.
+    /// Whether it has so many columns that they must be narrow.
     fn is_wide(&self) -> bool {
         self.table.columns.len() > 8
     }
@@ -185,9 +185,9 @@ impl HtmlTable<'_> {
 
 struct HtmlBar<'a> {
     bar: &'a Bar,
-    /// In words.
+    /// As text.
     share: String,
-    /// How far it reaches, in percent; a share above the whole fills it.
+    /// The length of the bar in percent, at most 100.
     reach: Option<f64>,
 }
 
@@ -198,13 +198,13 @@ impl HtmlBar<'_> {
         HtmlBar { bar, share, reach }
     }
 
-    /// Whether it is as good as full: fine for a CPU, a danger for memory, and stronger drawn.
+    /// Whether it is nearly full: fine for a CPU, a risk for memory; drawn stronger.
     fn is_full(&self) -> bool {
         self.reach.is_some_and(|reach| reach >= 90.0)
     }
 }
 
-/// Names of places in the page, each given out once.
+/// Unique anchors of the page.
 #[derive(Default)]
 struct Anchors(BTreeSet<String>);
 
@@ -215,7 +215,7 @@ impl Anchors {
     fn make(&mut self, name: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let plain: String = name.chars().map(plain).collect();
-        // A letter first: some readers of pages take nothing else.
+        // A letter first: some readers accept nothing else.
         let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
             plain
         } else {
@@ -231,15 +231,15 @@ impl Anchors {
     }
 }
 
-/// The most letters of a cell that stand there at once; command lines may have thousands.
+/// Longer cells are folded; command lines may have thousands of characters.
 const LONG: usize = 90;
 
-/// The beginning of a text that is too long for a row.
+/// The beginning of a text that is folded.
 fn beginning(text: &str) -> Option<String> {
     (text.chars().count() > LONG).then(|| ellipsize(text, LONG / 2))
 }
 
-/// The class of something good or bad.
+/// The class of a severity.
 fn tone(severity: Option<&Severity>) -> &'static str {
     match severity {
         None => "well",

@@ -1,4 +1,4 @@
-//! Pages of a run whose names mean harm.
+//! Pages of a run with hostile names.
 
 mod sample;
 
@@ -13,13 +13,13 @@ fn page() -> String {
     html(&document()).unwrap()
 }
 
-/// What the page holds for its script.
+/// The page's data for its script.
 fn drawn(page: &str) -> Value {
     let (_, rest) = page.split_once("id=\"drawn\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// The page as somebody without scripts has it.
+/// The page without its scripts.
 fn unscripted(page: &str) -> String {
     let mut parts = page.split("<script");
     let first = parts.next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! How full the machine's parts were: a bar for each, two beside each other.
+//! Utilisation bars, two in a row.
 
 use super::page::{Area, Composer, LEFT, PageItem, WIDTH};
 use super::style::{FontStyle, Ink};
@@ -29,7 +29,7 @@ pub(super) fn add(composer: &mut Composer, bars: &[Bar]) {
     }
 }
 
-/// One bar, which leaves the composer where it was.
+/// One bar; the position of the composer is unchanged.
 fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
     let share = bar.share.filter(|share| share.is_finite());
     let (word, style) = match share {

@@ -1,5 +1,5 @@
-//! Chapters of charts: drawn as SVG, put on paper as vectors, four to a page. Heat maps of many
-//! rows have the room of two.
+//! Chapters of charts: drawn as SVG, embedded as vectors, four to a page. Heat maps of many rows
+//! take the space of two.
 
 use resvg::usvg;
 
@@ -11,19 +11,19 @@ use crate::plot::{Chart, ChartForm};
 use crate::report::document::ReportChapter;
 
 const ON_A_PAGE: f32 = 4.0;
-/// What a chart takes with all that belongs to it.
+/// The height of a chart with its margin.
 const SLOT: f32 = (BOTTOM - TOP - HEADING_HEIGHT) / ON_A_PAGE;
 /// Below a drawing.
 const BELOW: f32 = 10.0;
-/// What a drawing in one slot takes.
+/// The height of a drawing in one slot.
 const HEIGHT: f32 = SLOT - BELOW;
-/// Rows of cells that have room for their names in one slot.
+/// Heat map rows whose labels fit in one slot.
 const ROWS: usize = 12;
 const FAILED: FontStyle = FontStyle::of(8.0).inked(Ink::GREY);
-/// Points in a pixel: letters of 11 pixels are 7 points high, which is small and readable.
+/// Points in a pixel: 11-pixel text becomes 7 points, which is small but readable.
 const POINTS: f32 = 0.65;
 
-/// Puts chapters on paper.
+/// Adds chapters.
 pub(super) fn add(composer: &mut Composer, chapters: &[ReportChapter]) {
     let options = usvg::Options { fontdb: fonts(), ..usvg::Options::default() };
     for chapter in chapters.iter().filter(|chapter| !chapter.charts.is_empty()) {
@@ -38,7 +38,7 @@ pub(super) fn add(composer: &mut Composer, chapters: &[ReportChapter]) {
     }
 }
 
-/// What a chart takes of a page.
+/// The height of a chart on a page.
 fn slot(chart: &Chart) -> f32 {
     let is_high = chart.form == ChartForm::Heatmap && chart.series.len() > ROWS;
     if is_high { 2.0 * SLOT } else { SLOT }
@@ -50,14 +50,14 @@ fn one(composer: &mut Composer, chart: &Chart, slot: f32, options: &usvg::Option
         SvgOptions { width: pixels(WIDTH), height: pixels(slot - BELOW), standalone: true };
     let item = match usvg::Tree::from_str(&svg::draw(chart, svg_options), options) {
         Ok(drawing) => picture(composer.y, slot - BELOW, drawing),
-        // The rest of the report is worth having all the same.
+        // The rest of the report is still useful.
         Err(error) => error_note(composer, &chart.title, &error),
     };
     composer.sheet().items.push(item);
     composer.y += slot;
 }
 
-/// A drawing as large as fits; who draws may take other measures than were asked for.
+/// A drawing as large as fits; its size may differ from the requested one.
 fn picture(y: f32, most: f32, drawing: usvg::Tree) -> PageItem {
     let (width, height) = (drawing.size().width(), drawing.size().height());
     let scale = (WIDTH / width).min(most / height);
@@ -65,7 +65,7 @@ fn picture(y: f32, most: f32, drawing: usvg::Tree) -> PageItem {
     PageItem::Picture { area, drawing: Box::new(drawing) }
 }
 
-/// The words for a chart that could not be drawn, and the frame around them.
+/// The error text of a chart that could not be drawn, in a frame.
 fn error_note(composer: &mut Composer, title: &str, error: &usvg::Error) -> PageItem {
     const INDENT: f32 = 10.0;
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height: HEIGHT };

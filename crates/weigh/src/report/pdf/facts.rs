@@ -1,4 +1,4 @@
-//! Labels and what they say, two beside each other.
+//! Labels and values, two in a row.
 
 use super::page::{Composer, LEFT, WIDTH};
 use super::style::{FontStyle, Ink};
@@ -9,13 +9,13 @@ const LABEL: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
 const VALUE: FontStyle = FontStyle::of(8.5);
 const BETWEEN: f32 = 24.0;
 const COLUMN: f32 = (WIDTH - BETWEEN) / 2.0;
-/// The most that a label takes of its column.
+/// The greatest width of a label.
 const WIDEST_LABEL: f32 = COLUMN * 0.45;
 const BEHIND_LABEL: f32 = 10.0;
 const MAX_LINES: usize = 5;
 const BELOW_ROW: f32 = 2.5;
 
-/// Lists facts, below a title if there is one.
+/// Adds facts, below a title if there is one.
 pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) {
     let faces = composer.faces;
     let widths = facts.iter().map(|fact| faces.width_up_to(&fact.label, LABEL, WIDEST_LABEL));
@@ -30,7 +30,7 @@ pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) 
     }
 }
 
-/// Two facts beside each other: the lines of each.
+/// Two facts in a row: the lines of each.
 struct FactRow {
     facts: Vec<(String, Vec<String>)>,
 }

@@ -1,4 +1,4 @@
-//! What stands at the head and at the foot of every page.
+//! Header and footer of every page.
 
 use super::page::{BOTTOM, LEFT, PAPER, Sheet, WIDTH};
 use super::style::{FontStyle, Ink};
@@ -9,13 +9,13 @@ const LABEL: FontStyle = FontStyle::of(7.0).inked(Ink::GREY);
 const VALUE: FontStyle = FontStyle::of(9.0).bold();
 const FOOTER: FontStyle = FontStyle::of(7.5).inked(Ink::GREY);
 const HEADER_TOP: f32 = 38.0;
-/// How the head's width is shared: an id may be long, a number of nodes is not.
+/// How the header's width is shared: an id may be long, a number of nodes is not.
 const SHARES: [f32; 4] = [0.4, 0.27, 0.13, 0.2];
 const BETWEEN: f32 = 12.0;
-/// What is not known.
+/// Shown for unknown values.
 const UNKNOWN: &str = "–";
 
-/// Puts head and foot on every sheet.
+/// Adds header and footer to every page.
 pub(super) fn add(sheets: &mut [Sheet], document: &Document, faces: &Faces) {
     let pages = sheets.len();
     for (place, sheet) in sheets.iter_mut().enumerate() {

@@ -1,9 +1,7 @@
-//! The report as PDF, for paper and for archives: A4, drawings as vectors, text that can be
-//! searched.
+//! The report as PDF, for print and archives: A4, vector charts, searchable text.
 //!
-//! Made by hand rather than by printing the page with a browser, which compute nodes
-//! do not have. The same report gives the same bytes: the date is the run's, and
-//! nothing asks the clock.
+//! Written directly rather than printed by a browser, which compute nodes do not have. The same
+//! report gives the same bytes: the date is the run's, and no clock is read.
 
 mod bars;
 mod chart;
@@ -42,9 +40,9 @@ pub enum Error {
     Assemble(#[from] krilla::error::KrillaError),
 }
 
-/// All figures, with all that there is to say about them.
+/// All figures, with their full sources.
 const MAX_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
-/// Of other tables the beginning; who wants more has the export.
+/// Of other tables the first rows; the export has all.
 const MAX_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
 
 /// The report as the bytes of a PDF file.
@@ -64,7 +62,7 @@ pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
     Ok(file.finish()?)
 }
 
-/// Everything in its order.
+/// All parts in order.
 fn compose(composer: &mut Composer, document: &Document) {
     opening::add(composer, document);
     table::add(composer, &document.figures, MAX_FIGURES);

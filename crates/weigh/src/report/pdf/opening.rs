@@ -1,4 +1,4 @@
-//! The first page: what ran, how it went, how full the machine was, and what to do.
+//! The first page: command, outcome, utilisation and findings.
 
 use super::page::{Area, Composer, LEFT, PageItem, WIDTH};
 use super::style::{FontStyle, Ink};
@@ -14,12 +14,12 @@ const VERDICT: FontStyle = FontStyle::of(11.0);
 const SENTENCE: FontStyle = FontStyle::of(9.0);
 const ADVICE: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
 const WORD: FontStyle = FontStyle::of(9.0).bold();
-/// Where the sentence of a finding begins, behind its word.
+/// Where the sentence of a finding begins, after its severity.
 const INDENT: f32 = 62.0;
-/// What somebody else wrote may be long; a page is not.
+/// Text from outside may be long.
 const MAX_LINES: usize = 8;
 
-/// Puts the opening on paper.
+/// Adds the first page.
 pub(super) fn add(composer: &mut Composer, document: &Document) {
     let title = if document.title.trim().is_empty() { "A run" } else { &document.title };
     let lines = composer.faces.wrap(title, TITLE, WIDTH, 2);
@@ -43,7 +43,7 @@ pub(super) fn add(composer: &mut Composer, document: &Document) {
     }
 }
 
-/// The word and the colour of a severity. The word is for black and white.
+/// The word and the colour of a severity. The word is for black-and-white print.
 fn severity_mark(severity: Option<Severity>) -> (&'static str, Ink) {
     match severity {
         None => ("Good", Ink(0x1a, 0x7f, 0x37)),
@@ -53,7 +53,7 @@ fn severity_mark(severity: Option<Severity>) -> (&'static str, Ink) {
     }
 }
 
-/// A colour so light that black print on it is easily read.
+/// A light tint, readable below black text.
 fn tint(Ink(red, green, blue): Ink) -> Ink {
     let light = |part: u8| 255 - (255 - part) / 14;
     Ink(light(red), light(green), light(blue))
@@ -82,7 +82,7 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     composer.y = area.y + height;
 }
 
-/// A finding in lines.
+/// A wrapped finding.
 struct Remark {
     word: &'static str,
     ink: Ink,
@@ -95,7 +95,7 @@ impl Remark {
         const ROOM: f32 = WIDTH - INDENT;
         let (word, ink) = severity_mark(Some(finding.severity));
         let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MAX_LINES);
-        // Advice is ours, and may have lines of its own.
+        // Advice is ours and may have several lines.
         let advice = finding.advice.lines();
         let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MAX_LINES));
         Remark { word, ink, sentence, advice: advice.take(MAX_LINES).collect() }

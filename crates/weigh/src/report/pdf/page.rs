@@ -1,7 +1,7 @@
-//! Sheets of paper: where the next thing goes, and when a new sheet is needed.
+//! Pages: where the next item goes, and when a new page is needed.
 //!
-//! Everything is put on a list for each sheet first and drawn last, because the foot
-//! of the first page says how many pages there are.
+//! Items are collected for each page first and drawn last, because the footer of the first page has
+//! the number of pages.
 
 use resvg::usvg;
 
@@ -14,9 +14,9 @@ pub(super) const PAPER: (f32, f32) = (595.28, 841.89);
 pub(super) const LEFT: f32 = 54.0;
 /// How wide the text is.
 pub(super) const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
-/// Where the text begins, below the head of the page.
+/// Where the text begins, below the header of the page.
 pub(super) const TOP: f32 = 88.0;
-/// Where it ends, above the foot.
+/// Where it ends, above the footer.
 pub(super) const BOTTOM: f32 = PAPER.1 - 62.0;
 /// Heights are sums of floats: four charts made for a page must fit on it.
 const ROUNDING: f32 = 0.01;
@@ -29,15 +29,15 @@ const CONTINUED_HEADING: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
 const NOTE: FontStyle = FontStyle::of(8.0).inked(Ink::GREY);
 const NOTE_LINES: usize = 12;
 const BELOW_NOTE: f32 = 5.0;
-/// What a heading keeps free above it, unless it is at the top of a page.
+/// Space above a heading, unless it is at the top of a page.
 const ABOVE_HEADING: f32 = 24.0;
 const BELOW_HEADING: f32 = 7.0;
-/// What a heading on a new page takes.
+/// The height of a heading on a new page.
 pub(super) const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
 
-/// Something on a sheet.
+/// An item on a page.
 pub(super) enum PageItem {
-    /// A line of text, `y` at the feet of its letters.
+    /// A line of text, `y` at the baseline.
     Text { x: f32, y: f32, style: FontStyle, line: String },
     /// A filled rectangle.
     Block { area: Area, ink: Ink },
@@ -47,7 +47,7 @@ pub(super) enum PageItem {
     Picture { area: Area, drawing: Box<usvg::Tree> },
 }
 
-/// A rectangle on a sheet.
+/// A rectangle on a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Area {
     pub x: f32,
@@ -56,7 +56,7 @@ pub(super) struct Area {
     pub height: f32,
 }
 
-/// A sheet of paper.
+/// A page.
 #[derive(Default)]
 pub(super) struct Sheet {
     pub items: Vec<PageItem>,
@@ -78,7 +78,7 @@ impl Sheet {
     }
 }
 
-/// A part of the report that can be jumped to.
+/// An entry of the PDF outline.
 pub(super) struct OutlineEntry {
     pub title: String,
     /// The page, from 0.
@@ -86,12 +86,12 @@ pub(super) struct OutlineEntry {
     pub y: f32,
 }
 
-/// Puts one thing after the other, sheet by sheet.
+/// Lays out items one after the other, page by page.
 pub(super) struct Composer<'a> {
     pub faces: &'a Faces,
     pub sheets: Vec<Sheet>,
     pub parts: Vec<OutlineEntry>,
-    /// Where the next thing goes.
+    /// Where the next item goes.
     pub y: f32,
 }
 
@@ -100,14 +100,14 @@ impl<'a> Composer<'a> {
         Composer { faces, sheets: vec![Sheet::default()], parts: Vec::new(), y: TOP }
     }
 
-    /// Goes on with a new sheet.
+    /// Starts a new page.
     pub(super) fn new_sheet(&mut self) {
         self.sheets.push(Sheet::default());
         self.y = TOP;
     }
 
-    /// Makes sure that something of this height fits, on a new sheet if need be; says whether
-    /// one was begun. What is higher than a sheet gets one of its own.
+    /// Starts a new page if this height does not fit; returns whether it did. An item higher than a
+    /// page gets its own.
     pub(super) fn ensure_space(&mut self, height: f32) -> bool {
         let is_full = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
         if is_full {
@@ -116,14 +116,14 @@ impl<'a> Composer<'a> {
         is_full
     }
 
-    /// Leaves room, except at the top of a sheet.
+    /// Leaves space, except at the top of a page.
     pub(super) fn gap(&mut self, height: f32) {
         if self.y > TOP {
             self.y += height;
         }
     }
 
-    /// The sheet that is being filled.
+    /// The current page.
     pub(super) fn sheet(&mut self) -> &mut Sheet {
         if self.sheets.is_empty() {
             self.sheets.push(Sheet::default());
@@ -132,7 +132,7 @@ impl<'a> Composer<'a> {
         &mut self.sheets[last]
     }
 
-    /// A line of text at the place where the next thing goes, which stays there.
+    /// A line of text at the current position, which does not change.
     pub(super) fn text(&mut self, x: f32, style: FontStyle, line: impl Into<String>) {
         let y = self.y;
         self.sheet().text(x, y, style, line);
@@ -145,7 +145,7 @@ impl<'a> Composer<'a> {
         self.text(x, style, line);
     }
 
-    /// Lines of text, each on a new sheet if need be.
+    /// Lines of text, with page breaks between them.
     pub(super) fn lines(&mut self, x: f32, style: FontStyle, lines: Vec<String>) {
         for line in lines {
             self.ensure_space(style.leading());
@@ -165,7 +165,7 @@ impl<'a> Composer<'a> {
         self.y += HEADING_HEIGHT;
     }
 
-    /// Says at the top of a new sheet what goes on there.
+    /// The heading of a part continued on a new page.
     pub(super) fn continued_heading(&mut self, title: &str) {
         let continued = " (continued)";
         let room = WIDTH - self.faces.width(continued, CONTINUED_HEADING);
@@ -178,13 +178,13 @@ impl<'a> Composer<'a> {
         self.faces.wrap(text, NOTE, WIDTH, NOTE_LINES)
     }
 
-    /// What a paragraph that explains will take.
+    /// The height of a note.
     pub(super) fn note_height(&self, text: &str) -> f32 {
         let lines = self.note_lines(text).len();
         if lines == 0 { 0.0 } else { lines as f32 * NOTE.leading() + BELOW_NOTE }
     }
 
-    /// A paragraph that explains.
+    /// A note.
     pub(super) fn note(&mut self, text: &str) {
         let lines = self.note_lines(text);
         if !lines.is_empty() {

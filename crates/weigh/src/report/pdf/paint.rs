@@ -1,4 +1,4 @@
-//! Sheets as PDF.
+//! Draws pages as PDF.
 
 use krilla::color::rgb;
 use krilla::geom::{Path, PathBuilder, Point, Rect, Size, Transform};
@@ -11,9 +11,9 @@ use super::page::{Area, HAIRLINE, PAPER, PageItem, Sheet};
 use super::style::{FontStyle, Ink};
 use super::text::Faces;
 
-/// Draws a sheet as the document's next page.
+/// Draws a page as the document's next one.
 pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
-    // Only a size that is no size at all gives nothing, and then the default is A4 as well.
+    // `None` only for an invalid size; the default is A4 as well.
     let settings = PageSettings::from_wh(PAPER.0, PAPER.1).unwrap_or_default();
     let mut page = document.start_page_with(settings);
     let mut surface = page.surface();

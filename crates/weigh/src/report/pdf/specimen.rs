@@ -1,4 +1,4 @@
-//! Reports made by hand for the tests: one with much of everything, one with nothing.
+//! Reports for the tests: one with many items of every kind, one empty.
 
 use crate::catalog::Unit;
 use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
@@ -8,7 +8,7 @@ use crate::report::document::{
 };
 use crate::summary::Severity;
 
-/// A report of a run about which nothing is known.
+/// A report of a run without any data.
 pub(super) fn bare() -> Document {
     Document {
         title: String::new(),
@@ -30,7 +30,7 @@ pub(super) fn bare() -> Document {
     }
 }
 
-/// A report with several pages of everything.
+/// A report with several pages of every kind.
 pub(super) fn rich() -> Document {
     Document {
         title: "align-sample-17".to_owned(),
@@ -97,13 +97,13 @@ pub(super) fn rich() -> Document {
     }
 }
 
-/// What somebody may call a process who wishes us ill.
+/// A hostile process name.
 pub(super) fn hostile() -> String {
     let strange = "a\0b\x1b[31m\n\u{202e}\u{ffff}日本語🦀👩‍🚀 שלום עולם مرحبا e\u{301}\u{fe0f}";
     format!("{strange} {}", "x".repeat(400))
 }
 
-/// The rich report with hostile words wherever words from outside stand.
+/// The rich report with hostile text wherever text comes from outside.
 pub(super) fn rich_and_hostile() -> Document {
     let mut document = rich();
     document.title = hostile();

@@ -1,37 +1,36 @@
-//! Tables: columns as wide as what is in them, heads on every page.
+//! Tables: columns sized by content, headers on every page.
 //!
-//! Numbers keep their width as long as they can, since half a number is a wrong one;
-//! words give way first. What is too long for its column is cut, names inside, except in a last
-//! column of words, which wraps.
+//! Text columns shrink before number columns, since a cut number is a wrong one. Long cells are
+//! cut, names in the middle; only a last column of text wraps.
 
 use super::page::{BOTTOM, Composer, LEFT, TOP, WIDTH};
 use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
 use crate::report::document::{ReportCell, ReportTable};
 
-/// Sizes of print, the best first: a table that is too wide for one tries the next.
+/// Font sizes, the best first: a table that is too wide for one tries the next.
 const SIZES: [f32; 3] = [8.5, 7.5, 6.5];
-/// Between two columns, in parts of the size of print.
+/// Between two columns, in parts of the font size.
 const BETWEEN: f32 = 1.35;
-/// How much of a page's width numbers may take from words.
+/// The greatest part of the width that number columns may take from text columns.
 const MAX_FOR_NUMBERS: f32 = 0.7;
-/// What columns of words must have before print is made smaller: the last may need lines.
+/// The width of text columns before the font is made smaller: the last one wraps.
 const ENOUGH_FOR_WORDS: f32 = 95.0;
 const ENOUGH_FOR_LAST: f32 = 140.0;
 const HEADER_LINES: usize = 3;
 /// Above and below the text of a row.
 const PADDING: f32 = 2.8;
 
-/// How much of a table is put on paper.
+/// How much of a table is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TableExtent {
-    /// So many rows.
+    /// The most rows.
     pub rows: usize,
-    /// So many lines of a cell in the last column.
+    /// The most lines of a cell in the last column.
     pub lines: usize,
 }
 
-/// Puts a table on paper.
+/// Adds a table.
 pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExtent) {
     let rows = &table.rows[..table.rows.len().min(most.rows)];
     let layout = TableLayout::new(table, rows, most.lines, composer.faces);
@@ -46,7 +45,7 @@ pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExten
     let more = table.rows.len() - rows.len();
     for (place, row) in rows.iter().enumerate() {
         let (lines, height) = layout.row(row);
-        // How many more there are is not said on a page of its own.
+        // The number of omitted rows is not alone on a page.
         let is_followed = more > 0 && place + 1 == rows.len();
         let below = if is_followed { PADDING + layout.style.leading() } else { 0.0 };
         if composer.ensure_space(height + below) {
@@ -61,7 +60,7 @@ pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExten
     }
 }
 
-/// Where everything of a table goes.
+/// The layout of a table.
 struct TableLayout<'a> {
     faces: &'a Faces,
     style: FontStyle,
@@ -84,10 +83,10 @@ impl<'a> TableLayout<'a> {
         let names = table.columns.iter().map(|column| column.is_name).collect();
         let last = numbers.len().saturating_sub(1);
         let available = |size: f32| WIDTH - BETWEEN * size * last as f32;
-        // Measured once, in a size of 1: widths grow with the size.
+        // Measured once, in size 1: widths are proportional to the size.
         let ones = natural_widths(table, rows, faces);
         let natural = |size: f32| -> Vec<f32> { ones.iter().map(|one| one * size).collect() };
-        // Numbers are shown whole at any price, words only up to a point.
+        // Numbers are never cut, text only up to a limit.
         let wanted = |(place, width): (usize, f32)| match numbers[place] {
             true => width,
             false if place == last => width.min(ENOUGH_FOR_LAST),
@@ -109,8 +108,8 @@ impl<'a> TableLayout<'a> {
         TableLayout { faces, style, widths, numbers, names, headers, header_height, cell_lines }
     }
 
-    /// What must stand together below the heading: a small table as a whole, of a large one
-    /// the first rows.
+    /// The height to keep together below the heading: a small table as a whole, of a large one the
+    /// first rows.
     fn together(&self, rows: &[Vec<ReportCell>]) -> f32 {
         let mut heights = rows.iter().map(|row| self.row(row).1);
         let start = self.header_height + heights.by_ref().take(3).sum::<f32>();
@@ -146,7 +145,7 @@ impl<'a> TableLayout<'a> {
         let style = header_style(self.style);
         let bottom = composer.y + self.header_height - PADDING;
         let headers = self.headers.iter().map(|lines| {
-            // Heads of one line stand on the rule like those of three.
+            // Headers are aligned at the bottom.
             (bottom - lines.len() as f32 * style.leading(), lines.clone())
         });
         let headers: Vec<_> = headers.collect();
@@ -165,7 +164,7 @@ impl<'a> TableLayout<'a> {
         composer.sheet().rule(y, Ink::PALE);
     }
 
-    /// Cells beside each other: the top of each and its lines.
+    /// Cells of a row: the top of each and its lines.
     fn draw_cells(
         &self,
         composer: &mut Composer,
@@ -189,7 +188,7 @@ fn header_style(style: FontStyle) -> FontStyle {
     FontStyle::of(style.size * 0.94).bold().inked(Ink::GREY)
 }
 
-/// How wide each column would like to be, for a size of 1: its widest cell, and the longest word of its head.
+/// The natural width of each column in size 1: its widest cell, and the longest word of its header.
 fn natural_widths(table: &ReportTable, rows: &[Vec<ReportCell>], faces: &Faces) -> Vec<f32> {
     let style = FontStyle::of(1.0);
     let columns = table.columns.iter().enumerate().map(|(place, column)| {
@@ -202,8 +201,8 @@ fn natural_widths(table: &ReportTable, rows: &[Vec<ReportCell>], faces: &Faces) 
     columns.collect()
 }
 
-/// How wide each column is. What is left over goes to all of them alike; what is missing is
-/// taken from the widest columns of words, and from numbers only when they are most of it.
+/// The width of each column. Spare width is shared equally; missing width is taken from the widest
+/// text columns, and from numbers only when they are most of it.
 fn shared(natural: &[f32], numbers: &[bool], available: f32) -> Vec<f32> {
     let spare = available - natural.iter().sum::<f32>();
     if spare >= 0.0 {

@@ -1,4 +1,4 @@
-//! The PDF as other programs read it.
+//! The PDF as read by other programs.
 
 use std::io::Write;
 use std::process::{Command, Output};
@@ -12,7 +12,7 @@ use super::{paint, pdf};
 use crate::host::skip::skipped;
 use crate::report::Document;
 
-/// What one of poppler's programs says of a PDF; says so when it is not there.
+/// The output of one of poppler's programs; the test is skipped when it is not installed.
 fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(pdf).unwrap();
@@ -34,7 +34,7 @@ fn text_of(document: &Document) -> Option<String> {
     poppler("pdftotext", &pdf(document).unwrap(), &["-layout"])
 }
 
-/// Text without what a page's width does to it.
+/// Text with line breaks and columns normalised.
 fn flowing(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -131,7 +131,7 @@ fn hostile_text_is_shown_escaped() {
     assert!(text.contains("a\\u{0}b\\u{1b}[31m\\n\\u{202e}"), "{text}");
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
     assert!(text.contains('…'));
-    // Without a glyph, and still what it was when somebody copies it.
+    // Without a glyph, but copied as itself.
     assert!(text.contains("日本語"), "{text}");
 }
 
@@ -192,7 +192,7 @@ fn table_with_very_many_columns_is_set() {
     assert!(pdf(&Document { tables, ..bare() }).is_ok());
 }
 
-/// What a chart may use of SVG.
+/// The SVG features that charts use.
 const DRAWING: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" width="400" height="200" viewBox="0 0 400 200">
 <style>.line { fill: none; stroke: #b3261e; stroke-width: 2 } .dashed { stroke-dasharray: 6 4 }
 text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1c2228 } .strong { font-weight: 600 }

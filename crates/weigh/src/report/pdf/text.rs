@@ -1,10 +1,9 @@
-//! Words on paper: the two fonts, how wide a text is, where it is cut and where it wraps.
+//! Text in the PDF: fonts, widths, cutting and wrapping.
 //!
-//! The fonts are DejaVu Sans and its bold, compiled in: a compute node may have
-//! none. A line is set glyph by glyph, without kerning, so that what is measured
-//! is what is drawn. A character without a glyph is shown as `�`, and is still
-//! itself when the text is copied or searched. Hebrew and Arabic run from right to
-//! left, but Arabic letters stand apart.
+//! The fonts are DejaVu Sans regular and bold, compiled in: a compute node may have none. A line is
+//! set glyph by glyph, without kerning, so that the measured width is the drawn width. A character
+//! without a glyph is shown as `�`, but copied and searched as itself. Hebrew and Arabic run from
+//! right to left, but Arabic letters are not joined.
 
 use std::ops::Range;
 
@@ -14,7 +13,7 @@ use super::Error;
 use super::style::FontStyle;
 use crate::text::{ellipsize_middle, printable};
 
-/// What stands for what has no glyph.
+/// Shown for characters without a glyph.
 const UNKNOWN: char = '\u{fffd}';
 const ELLIPSIS: char = '…';
 
@@ -22,7 +21,7 @@ const ELLIPSIS: char = '…';
 struct Face {
     font: Font,
     measures: ttf_parser::Face<'static>,
-    /// The glyphs of ASCII, which nearly all text is: to look one up is slow.
+    /// Cached glyphs of ASCII, which is nearly all text: a lookup is slow.
     ascii: Vec<(u16, f32)>,
 }
 
@@ -49,7 +48,7 @@ impl Face {
     }
 }
 
-/// Part of a line whose glyphs are drawn in one go.
+/// Glyphs of a line drawn in one call.
 pub(super) struct GlyphRun {
     /// Its glyphs, from left to right.
     pub glyphs: Vec<KrillaGlyph>,
@@ -88,7 +87,7 @@ impl Faces {
         text.chars().map(|character| self.advance(character, style)).sum()
     }
 
-    /// How wide a text is, or `most` when it is wider: somebody else's text may be very long.
+    /// How wide a text is, or `most` when it is wider: text from outside may be very long.
     pub(super) fn width_up_to(&self, text: &str, style: FontStyle, most: f32) -> f32 {
         let mut width = 0.0;
         for character in text.chars() {
@@ -130,7 +129,7 @@ impl Faces {
     /// A text in one line no wider than `width`, with an ellipsis where it was cut.
     pub(super) fn cut(&self, text: &str, style: FontStyle, width: f32) -> String {
         let text = shown(text);
-        // Widths are sums of floats: a column that was made for a text must hold it.
+        // Widths are sums of floats: a column sized for a text must hold it.
         let fitting = self.fitting(&text, style, width + 0.01);
         if fitting == text.len() {
             return text;
@@ -138,7 +137,7 @@ impl Faces {
         self.cut_short(&text, style, width)
     }
 
-    /// The same, cut inside, so that its end stays.
+    /// The same, cut in the middle, so that its end stays.
     pub(super) fn cut_inside(&self, text: &str, style: FontStyle, width: f32) -> String {
         let text = shown(text);
         let letters = text.chars().count();
@@ -165,8 +164,8 @@ impl Faces {
         too_much.map_or(text.len(), |(at, _)| at)
     }
 
-    /// A text in at most `most` lines no wider than `width`, broken between words, and within
-    /// a word that is wider than a line. The last line has an ellipsis when there was more.
+    /// A text in at most `most` lines no wider than `width`, wrapped between words, and within a
+    /// word that is wider than a line. The last line has an ellipsis when there is more.
     pub(super) fn wrap(
         &self,
         text: &str,
@@ -203,9 +202,9 @@ impl Faces {
     }
 }
 
-/// A text from outside, on one line: what does something to a reader is escaped.
+/// Text from outside on one line: control characters and bidirectional overrides are escaped.
 pub(super) fn shown(text: &str) -> String {
-    // Two code points that no document may hold, and no font shows.
+    // Two noncharacters, which PDF readers reject.
     printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 
@@ -215,8 +214,8 @@ fn is_rtl(character: char) -> bool {
         0x590..=0x8ff | 0xfb1d..=0xfdff | 0xfe70..=0xfefe | 0x1_0800..=0x1_0fff | 0x1_e800..=0x1_efff)
 }
 
-/// The parts of a line that run one way, and whether that is from right to left. Spaces
-/// between two words that run to the left do so too.
+/// The parts of a line with one direction, and whether it is right to left. Spaces between two
+/// right-to-left words are, too.
 fn directions(line: &str) -> Vec<(Range<usize>, bool)> {
     let mut parts: Vec<(Range<usize>, bool)> = Vec::new();
     let mut push = |range: Range<usize>, rtl: bool| match parts.last_mut() {

@@ -15,7 +15,7 @@ use super::space::Space;
 const CHUNK_SIZE: usize = 512 * 1024;
 const DEFLATE_LEVEL: u32 = 4;
 const TIME_UNIT: &str = "ns since 1970-01-01T00:00:00Z";
-/// What a schema may say of a column.
+/// Metadata of a column that becomes attributes.
 const NOTES: [&str; 6] = ["name", "unit", "kind", "label", "help", "source"];
 
 // Types of header messages.
@@ -30,7 +30,7 @@ pub(super) struct Dataset {
     slots: Vec<ColumnSlot>,
     row_size: usize,
     chunk_rows: usize,
-    /// The chunk that is filled, shuffled already: all first bytes of its rows, all second ones…
+    /// The open chunk, already shuffled: all first bytes of its rows, then all second ones…
     planes: Vec<u8>,
     /// Rows in it.
     filled: usize,
@@ -41,7 +41,7 @@ pub(super) struct Dataset {
 }
 
 impl Dataset {
-    /// An empty one, made for these rows; `whole` when no others will follow.
+    /// An empty dataset, sized for these rows; `whole` when no others will follow.
     pub(super) fn new(
         schema: &Schema,
         buffered: &[RecordBatch],
@@ -89,7 +89,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes what is left; the address of the dataset's header.
+    /// Writes what is left; returns the address of the dataset's header.
     pub(super) fn finish(
         mut self,
         space: &mut Space,
@@ -103,7 +103,7 @@ impl Dataset {
         let mut header = ObjectHeader::default();
         header.message(DATASPACE, &dataspace(self.rows))?;
         header.message(DATATYPE, &self.datatype()?)?;
-        // Version 2: room as chunks come, written when there is room, the default of zeros.
+        // Version 2: space allocated incrementally, fill value written on allocation, default zero.
         header.message(FILL_VALUE, &[2, 3, 0, 1, 0, 0, 0, 0])?;
         header.message(FILTERS, &self.filters())?;
         header.message(LAYOUT, &self.layout(index))?;
@@ -121,7 +121,7 @@ impl Dataset {
         }
         self.deflate.reset();
         self.deflated.clear();
-        // A buffer that is large enough for bytes that cannot be deflated: all in one go.
+        // Large enough for incompressible bytes, so that one call deflates all.
         self.deflated.reserve(self.planes.len() + self.planes.len() / 100 + 1024);
         let end = FlushCompress::Finish;
         if self.deflate.compress_vec(&self.planes, &mut self.deflated, end)? != Status::StreamEnd {
@@ -131,7 +131,7 @@ impl Dataset {
         self.index.add(space, self.rows, address, u32::try_from(self.deflated.len())?)?;
         self.rows += self.filled as u64;
         self.filled = 0;
-        // Texts do not write the zeros after them, the last chunk not the rows after its own.
+        // Padding of texts, and rows after the last one of the last chunk, must be zero.
         self.planes.fill(0);
         Ok(())
     }
@@ -191,7 +191,7 @@ fn dataspace(rows: u64) -> Vec<u8> {
     message
 }
 
-/// What PyTables wants to know of the columns, and what a reader does.
+/// Attributes of the columns that PyTables requires, and those for readers.
 fn describe(header: &mut ObjectHeader, schema: &Schema) -> Result<(), Cause> {
     for (place, field) in schema.fields().iter().enumerate() {
         header.attribute(&format!("FIELD_{place}_NAME"), AttributeText(field.name()))?;

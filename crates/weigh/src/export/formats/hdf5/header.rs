@@ -1,4 +1,4 @@
-//! Object headers of version 1 (IV.A.1.a): messages that say what a group or dataset is.
+//! Version 1 object headers (IV.A.1.a): messages that describe a group or dataset.
 
 use super::super::super::Cause;
 use super::slot::Hdf5Type;
@@ -21,7 +21,7 @@ pub(super) struct AttributeText<'a>(pub &'a str);
 pub(super) trait AttributeValue {
     /// How it is stored.
     fn stored(&self) -> Hdf5Type;
-    /// What is stored.
+    /// The stored bytes.
     fn bytes(&self) -> Vec<u8>;
 }
 
@@ -78,7 +78,7 @@ impl ObjectHeader {
         self.message(ATTRIBUTE, &body)
     }
 
-    /// The header as it is in the file.
+    /// The encoded header.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, Cause> {
         let mut bytes = vec![1, 0];
         bytes.extend_from_slice(&self.count.to_le_bytes());

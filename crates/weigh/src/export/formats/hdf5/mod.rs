@@ -1,16 +1,15 @@
 //! HDF5: every table a dataset at the root, in the layout of PyTables.
 //!
 //! h5py, PyTables, `pandas.read_hdf(path, "process")` and h5dump read it. A table is a
-//! one-dimensional dataset of compounds, in chunks that are shuffled and deflated. The
-//! parts of the file are old ones (superblock 0, object headers 1, B-trees 1), which every
-//! reader since HDF5 1.8 knows; all numbers are little-endian. References like (III.A.1)
-//! are to the HDF5 File Format Specification, version 3.0,
+//! one-dimensional dataset of compounds, in chunks that are shuffled and deflated. The file uses
+//! old structures (superblock 0, object headers 1, B-trees 1), which every reader since HDF5 1.8
+//! knows; all numbers are little-endian. References like (III.A.1) are to the HDF5 File Format
+//! Specification, version 3.0,
 //! <https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>.
 //!
-//! Written by hand, because hdf5-writer 0.12 builds the file in memory, and hdf5-pure
-//! 0.47, which can append, is 127,000 lines, wants a path, and indexes what grows in a way
-//! that HDF5 before 1.10 cannot read. Here one chunk is in memory at a time, and the open
-//! nodes of its index: the rest is in the file.
+//! Written by hand, because hdf5-writer 0.12 builds the file in memory, and hdf5-pure 0.47, which
+//! can append, is 127,000 lines, needs a path, and uses a chunk index that HDF5 before 1.10 cannot
+//! read. Here only one chunk and the open nodes of its index are in memory.
 //!
 //! HDF5 has no nulls, so a column becomes:
 //!
@@ -24,10 +23,10 @@
 //! | word | UTF-8, as long as the longest word of the dictionary, at least 32 bytes | empty |
 //! | text | UTF-8, as long as the longest text, at most 4096 bytes | empty |
 //!
-//! How long the words are is known with the first rows; how long the texts are only with
-//! the last, so a table with texts is kept in memory until it ends. Only small tables
-//! have texts. What the schema says of a column (unit, kind, label, help, source) is in
-//! the attributes `FIELD_<column>_UNIT` and so on, its name as `FIELD_<column>_METRIC`.
+//! The width of symbols is known with the first rows; that of texts only with the last, so a table
+//! with texts is buffered in memory until it ends. Only small tables have texts. The schema's
+//! metadata of a column (unit, kind, label, help, source) is in the attributes
+//! `FIELD_<column>_UNIT` and so on, its name as `FIELD_<column>_METRIC`.
 
 mod chunks;
 mod dataset;
@@ -55,17 +54,17 @@ pub(super) struct Hdf5Sink {
     open: Option<OpenTable>,
 }
 
-/// The table that was begun last.
+/// The current table.
 struct OpenTable {
     name: String,
     schema: SchemaRef,
-    /// Rows that wait for the width of their texts.
+    /// Rows buffered until the width of their texts is known.
     buffered: Vec<RecordBatch>,
     dataset: Option<Dataset>,
 }
 
 impl Hdf5Sink {
-    /// Into this file, which is empty and can be written anywhere.
+    /// Into this empty, seekable file.
     pub(super) fn create(file: File) -> Result<Hdf5Sink, Cause> {
         let mut space = Space::new(file);
         space.reserve(root::SUPERBLOCK_SIZE);
@@ -85,7 +84,7 @@ impl Hdf5Sink {
 }
 
 impl OpenTable {
-    /// The dataset, now that the widths of its columns are known, with the rows that waited.
+    /// The dataset, now that the widths of its columns are known, with the buffered rows.
     fn dataset(&mut self, space: &mut Space) -> Result<Dataset, Cause> {
         let whole = self.waits_for_texts();
         let mut dataset = Dataset::new(&self.schema, &self.buffered, whole)?;

@@ -1,4 +1,4 @@
-//! How a column is stored: its place in a row, its HDF5 type, the bytes of its cells.
+//! How a column is stored: its offset in a row, its HDF5 type, the bytes of its cells.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use arrow_schema::{DataType, FieldRef, Schema};
 use super::super::super::Cause;
 use super::super::super::column::{ArrowColumn, CellValue};
 
-/// Columns right after `time` that say whose row it is. They are never null, although the
-/// recording's schema would allow it.
+/// Key columns right after `time`. They are never null, although the recording's schema would allow
+/// it.
 const KEYS: [&str; 3] = ["pid", "started", "cpu"];
 /// The most bytes of a text that are kept.
 const LONGEST_TEXT: usize = 4096;
-/// The least bytes of a word. Its width is fixed with the first rows, and the list of words
-/// may be longer in later ones: empty where a node lacks the metric, other words of another
-/// version. The zeros take no room once they are deflated.
+/// The least bytes of a symbol. Its width is fixed with the first rows, and the dictionary may grow
+/// in later ones: it is empty where a node lacks the metric, and another version may have other
+/// symbols. The padding zeros deflate to almost nothing.
 const SHORTEST_WORD: usize = 32;
-/// A moment that is missing, such as the end of what has not ended: NumPy's "not a time".
+/// A missing timestamp, such as the end of an open phase: NumPy's NaT.
 const NOT_A_TIME: i64 = i64::MIN;
 
 /// A column within a row.
@@ -26,7 +26,7 @@ pub(super) struct ColumnSlot {
     pub name: String,
     /// Its type in the file.
     pub stored: Hdf5Type,
-    /// Where in the row it begins.
+    /// Its offset in the row.
     pub offset: usize,
 }
 
@@ -41,11 +41,11 @@ pub(super) enum Hdf5Type {
     U64,
     /// float64.
     F64,
-    /// UTF-8 of so many bytes, filled up with zeros.
+    /// UTF-8 of so many bytes, padded with zeros.
     Text(usize),
 }
 
-/// The places of all columns; texts are as wide as these rows need.
+/// The slots of all columns; texts are as wide as these rows need.
 pub(super) fn slots(schema: &Schema, buffered: &[RecordBatch]) -> Result<Vec<ColumnSlot>, Cause> {
     let fields = schema.fields();
     let keys = fields.iter().skip(1).take_while(|field| KEYS.contains(&field.name().as_str()));
@@ -83,7 +83,7 @@ fn longest(texts: &StringArray) -> usize {
     texts.iter().flatten().map(|text| cut(text).len()).max().unwrap_or(0)
 }
 
-/// The part of a text that is kept: whole characters.
+/// The part of a text that fits: whole characters.
 fn cut(text: &str) -> &str {
     let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
@@ -120,9 +120,9 @@ impl Hdf5Type {
 }
 
 impl ColumnSlot {
-    /// Puts cells of a column into the planes of this slot: the first bytes of all rows, then
-    /// the second ones, and so on, which is what the shuffle filter makes of rows. `stride` is
-    /// the length of a plane, `at` the first row in it.
+    /// Writes cells of a column into the byte planes of this slot: the first bytes of all rows,
+    /// then the second ones, and so on, as the shuffle filter orders them. `stride` is the length
+    /// of a plane, `at` the first row in it.
     pub(super) fn fill(
         &self,
         planes: &mut [u8],
@@ -162,7 +162,7 @@ impl ColumnSlot {
         Ok(())
     }
 
-    /// A number as float64, if it is the same there.
+    /// A number as float64, if that is exact.
     fn real(&self, cell: CellValue<'_>) -> Result<f64, Cause> {
         let (real, whole) = match cell {
             CellValue::Null => return Ok(f64::NAN),
@@ -171,7 +171,7 @@ impl ColumnSlot {
             CellValue::I64(number) => (number as f64, i128::from(number)),
             _ => return Err(self.refuse("its rows are of another type than its schema")),
         };
-        // Compared in 128 bits: back in 64, the largest number would seem to be the same.
+        // Compared in 128 bits: converted back to 64 bits, the largest integer would seem equal.
         if real as i128 != whole {
             return Err(self.refuse(&format!("{whole} is not exact as a float64")));
         }

@@ -1,5 +1,5 @@
 //! Files are read back by a small reader of the same specification ([`reader`]); that h5py,
-//! PyTables, pandas and h5dump agree with it was tried by hand.
+//! PyTables, pandas and h5dump agree was checked by hand.
 
 mod reader;
 
@@ -34,7 +34,7 @@ fn processes() -> SchemaRef {
     ]))
 }
 
-/// Every third cell that may be missing is; `sure` does not fit into a float64.
+/// Every third nullable cell is null; `sure` does not fit into a float64.
 fn process_rows(rows: std::ops::Range<u64>) -> RecordBatch {
     let some = |row: u64| !row.is_multiple_of(3);
     let words: ArrayRef = Arc::new(StringArray::from(vec!["running", "schläft"]));
@@ -67,7 +67,7 @@ fn words(list: &[&str]) -> RecordBatch {
     one_column("state", Arc::new(DictionaryArray::<UInt8Type>::new(keys, list)))
 }
 
-/// The tables of a file that these batches were written into, each a table of its own.
+/// Writes these tables into a file and reads it back.
 fn written(batches: &[(&str, &[RecordBatch])]) -> Result<HashMap<String, Hdf5Table>, Cause> {
     let file = tempfile::tempfile()?;
     let mut sink = Box::new(Hdf5Sink::create(file.try_clone()?)?);

@@ -8,7 +8,7 @@ const SHORTEST_RUN: usize = 3;
 const LONGEST_RUN: usize = 127 + SHORTEST_RUN;
 const LONGEST_LITERAL: usize = 128;
 
-/// A truth for each row.
+/// A boolean for each row.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Bits {
         self.bytes.len()
     }
 
-    /// The bits as the file has them.
+    /// The encoded bits.
     pub(super) fn encoded(&self) -> Vec<u8> {
         byte_runs(&self.bytes)
     }
@@ -71,7 +71,7 @@ fn byte_runs(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes as they are, behind how many they are, negated.
+/// Literal bytes, preceded by their negated count.
 fn literals(out: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.chunks(LONGEST_LITERAL) {
         out.push((part.len() as u8).wrapping_neg());

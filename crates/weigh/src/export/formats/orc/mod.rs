@@ -1,10 +1,10 @@
 //! Apache ORC, as Hive, Spark, Trino and pandas read it.
 //!
 //! A file is stripes of rows and, at its end, a footer that says where they are
-//! (<https://orc.apache.org/specification/ORCv1/>). A stripe is encoded as its rows
-//! come, compressed with Zstandard when it is full, and written: memory is that of one
-//! stripe. ORC has no whole numbers without a sign; one above 2⁶³ − 1 is an error.
-//! There are no row indexes: exported tables are read whole.
+//! (<https://orc.apache.org/specification/ORCv1/>). A stripe is encoded as its rows come,
+//! compressed with Zstandard when it is full, and written: memory is that of one stripe. ORC has no
+//! unsigned integers; one above 2⁶³ − 1 is an error. There are no row indexes: exported tables are
+//! read whole.
 
 mod bits;
 mod compress;
@@ -25,10 +25,10 @@ use self::tail::{Count, MAGIC, Stripe};
 use super::super::column::ArrowColumn;
 use super::super::{Cause, Sink};
 
-/// A stripe is full at either of these: it is what has to be held, here and by a reader.
+/// A stripe is full at either of these: writer and readers hold one stripe in memory.
 const STRIPE_ROWS: usize = 256 * 1024;
 const STRIPE_BYTES: usize = 16 * 1024 * 1024;
-/// How many rows are taken before the size of the stripe is looked at again.
+/// How many rows are added before the size of the stripe is checked again.
 const STEP: usize = 16 * 1024;
 
 /// One table as ORC.
@@ -36,10 +36,10 @@ pub(super) struct OrcSink<W> {
     out: W,
     chunks: Chunks,
     columns: Vec<StripeColumn>,
-    /// Rows of the stripe in the making.
+    /// Rows of the open stripe.
     rows: usize,
     stripes: Vec<Stripe>,
-    /// Bytes written; none before the table has begun.
+    /// Bytes written; 0 before the table begins.
     written: u64,
 }
 

@@ -1,7 +1,7 @@
-//! One column of the stripe in the making: its cells, encoded, until the stripe is written.
+//! One column of the open stripe: its encoded cells, until the stripe is written.
 //!
-//! Only cells with a value are in the streams of values; which rows they belong to is
-//! in PRESENT, which a column without nulls does not have.
+//! Value streams hold only cells with a value; PRESENT says which rows these are. A column without
+//! nulls has no PRESENT.
 
 use std::collections::HashMap;
 
@@ -29,11 +29,11 @@ enum StripeCells {
     Text { bytes: Vec<u8>, lengths: Integers },
 }
 
-/// What a column leaves to the stripe.
+/// A column's encoded streams for the stripe.
 pub(super) struct Encoded {
     /// How many cells hold a value.
     pub values: u64,
-    /// Whether any does not.
+    /// Whether any is null.
     pub has_null: bool,
     /// How the streams are to be read.
     pub encoding: Encoding,
@@ -42,7 +42,7 @@ pub(super) struct Encoded {
 }
 
 impl StripeColumn {
-    /// An empty column for cells like these.
+    /// An empty column for cells of this type.
     pub(super) fn new(name: &str, like: &ArrowColumn<'_>) -> StripeColumn {
         StripeColumn {
             name: name.to_owned(),
@@ -82,7 +82,7 @@ impl StripeColumn {
         self.present.buffered_bytes() + cells
     }
 
-    /// Takes more cells.
+    /// Appends cells.
     pub(super) fn append(&mut self, column: &ArrowColumn<'_>) -> Result<(), Cause> {
         let StripeColumn { name, present, cells } = self;
         match (cells, *column) {
@@ -145,7 +145,7 @@ impl StripeColumn {
         }
     }
 
-    /// Hands over what it holds and is empty again.
+    /// Takes the encoded streams; the column is empty again.
     pub(super) fn take(&mut self) -> Encoded {
         let present = std::mem::take(&mut self.present);
         let mut streams = Vec::new();
@@ -176,7 +176,7 @@ impl StripeCells {
         }
     }
 
-    /// Every stream is there even if it is empty: the C++ reader asks for each by name.
+    /// Empty streams are written, too: the C++ reader requires each by name.
     fn take(&mut self, streams: &mut Vec<(OrcStream, Vec<u8>)>) -> Encoding {
         match self {
             StripeCells::Time { seconds, nanoseconds } => {
@@ -225,7 +225,7 @@ fn place_of(places: &mut HashMap<String, u32>, word: &str) -> u32 {
     }
 }
 
-/// The words of the stripe, sorted as the specification has it, and where each cell finds its own.
+/// The dictionary of the stripe, sorted as specified, and the index of each cell.
 fn dictionary(
     places: HashMap<String, u32>,
     cells: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The messages that say what is where: stripe footers, metadata, footer and postscript.
+//! The metadata messages: stripe footers, metadata, footer and postscript.
 //!
 //! Field numbers and codes are those of `orc_proto.proto` of Apache ORC.
 
@@ -11,11 +11,11 @@ pub(super) const MAGIC: &str = "ORC";
 
 const STRUCT: u64 = 12;
 const ZSTD: u64 = 5;
-/// Hive 0.12 made the file format that all readers know.
+/// The file format of Hive 0.12, which all readers know.
 const FILE_VERSION: [u64; 2] = [0, 12];
-/// Writers other than the first begin with six, so that older readers see no old bugs in them.
+/// Newer writers start at 6, so that readers do not apply workarounds for old bugs.
 const WRITER_VERSION: u64 = 6;
-/// Apache ORC gives numbers to writers; this one is for those without.
+/// Apache ORC assigns numbers to writers; this one means unknown.
 const WRITER_UNKNOWN: u64 = i32::MAX as u64;
 
 /// The type of a column.
@@ -27,7 +27,7 @@ pub(super) enum OrcType {
     Double = 6,
     /// UTF-8.
     String = 7,
-    /// A moment, whatever the time zone of who reads it.
+    /// A timestamp independent of the reader's time zone.
     TimestampInstant = 18,
 }
 
@@ -36,11 +36,11 @@ pub(super) enum OrcType {
 pub(super) enum OrcStream {
     /// Which rows hold a value.
     Present = 0,
-    /// The values, or what is most of them.
+    /// The values, or their main part.
     Data = 1,
     /// The lengths of texts.
     Length = 2,
-    /// The words of a dictionary.
+    /// The entries of a dictionary.
     DictionaryData = 3,
     /// Nanoseconds.
     Secondary = 5,
@@ -55,24 +55,24 @@ pub(super) enum Encoding {
     DirectV2,
     /// A dictionary, with integer runs of version 2.
     DictionaryV2 {
-        /// How many words it has.
+        /// Its number of entries.
         words: u64,
     },
 }
 
-/// How many cells of a column hold a value, and whether any does not.
+/// How many cells of a column hold a value, and whether any is null.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Count {
     /// Cells with a value.
     pub values: u64,
-    /// Whether there are others.
+    /// Whether there are nulls.
     pub has_null: bool,
 }
 
 /// A stripe that has been written.
 #[derive(Debug)]
 pub(super) struct Stripe {
-    /// Where it begins.
+    /// Its offset in the file.
     pub offset: u64,
     /// The length of its streams.
     pub data_length: u64,
@@ -84,7 +84,7 @@ pub(super) struct Stripe {
     pub counts: Vec<Count>,
 }
 
-/// What ends a stripe: its streams, each with its column, kind and length in the file.
+/// The footer of a stripe: its streams, each with its column, kind and length in the file.
 pub(super) fn stripe_footer(
     streams: &[(usize, OrcStream, u64)],
     columns: &[Encoded],
@@ -99,7 +99,8 @@ pub(super) fn stripe_footer(
     }
     footer.message(2, &encoding(Encoding::Direct));
     columns.iter().for_each(|column| footer.message(2, &encoding(column.encoding)));
-    // Moments do not depend on it, but readers look it up; the C++ one needs this zone anyway.
+    // Timestamps do not depend on it, but readers load the zone; the C++ reader needs this one
+    // anyway.
     footer.text(3, "GMT");
     footer
 }
@@ -153,13 +154,13 @@ pub(super) fn footer(
         }
     }
     statistics(&mut footer, 7, rows, &counts);
-    // No row indexes: rows are found by reading their stripe.
+    // No row indexes: readers scan stripes.
     footer.number(8, 0);
     footer.number(9, WRITER_UNKNOWN);
     footer
 }
 
-/// What a reader reads first: how to read the rest. It is never compressed.
+/// The postscript, read first: how to read the rest. Never compressed.
 pub(super) fn postscript(footer_length: u64, metadata_length: u64) -> ProtobufMessage {
     let mut postscript = ProtobufMessage::default();
     postscript.number(1, footer_length);
@@ -185,7 +186,7 @@ fn encoding(encoding: Encoding) -> ProtobufMessage {
     message
 }
 
-/// The counts of the table itself, which no row lacks, and of its columns.
+/// The counts of the root struct, which is never null, and of its columns.
 fn statistics(into: &mut ProtobufMessage, field: u64, rows: u64, counts: &[Count]) {
     let table = Count { values: rows, has_null: false };
     for count in std::iter::once(&table).chain(counts) {

@@ -27,7 +27,7 @@ fn file(batches: &[RecordBatch]) -> Result<Vec<u8>, Cause> {
     Ok(out)
 }
 
-/// The stripes' bytes, the metadata and the footer, found from the end as a reader does.
+/// The stripes' bytes, the metadata and the footer, found from the end as readers do.
 fn parts(file: &[u8]) -> (&[u8], Vec<u8>, Vec<u8>) {
     let (length, rest) = file.split_last().unwrap();
     let (rest, postscript) = rest.split_at(rest.len() - usize::from(*length));
@@ -37,7 +37,7 @@ fn parts(file: &[u8]) -> (&[u8], Vec<u8>, Vec<u8>) {
     (content, unpacked(metadata).concat(), unpacked(footer).concat())
 }
 
-/// The last whole number of each field of a message.
+/// The last integer of each field of a message.
 fn numbers(mut bytes: &[u8]) -> HashMap<u64, u64> {
     let mut found = HashMap::new();
     while !bytes.is_empty() {

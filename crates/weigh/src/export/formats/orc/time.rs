@@ -1,23 +1,23 @@
-//! Moments as ORC has them: seconds from 2015, and nanoseconds without their trailing zeros.
+//! Timestamps in ORC: seconds since 2015, and nanoseconds without trailing zeros.
 //!
-//! Before 1970 ORC counts the seconds towards zero, but only where there is a whole
-//! millisecond after them: readers then go one second back. That leaves two moments
-//! for the same numbers around 1970, and readers take the later one.
+//! Before 1970 ORC rounds seconds towards zero, but only where the nanoseconds are at least a
+//! millisecond: readers then subtract one second. So two timestamps around 1970 have the same
+//! encoding, and readers take the later one.
 
 const NANOSECONDS: i64 = 1_000_000_000;
 /// 2015-01-01T00:00:00Z, in seconds since 1970.
 const EPOCH: i64 = 1_420_070_400;
 
-/// A moment in the numbers of its two streams.
+/// A timestamp as the numbers of its two streams.
 #[derive(Debug, PartialEq)]
 pub(super) struct TimestampParts {
     /// Seconds since 2015.
     pub seconds: i64,
-    /// Nanoseconds and, in the lowest three bits, one less than how many zeros they lost.
+    /// Nanoseconds and, in the lowest three bits, the number of removed zeros minus one.
     pub nanoseconds: i64,
 }
 
-/// The parts of a moment given in nanoseconds since 1970, if ORC has a place for it.
+/// The parts of a timestamp in nanoseconds since 1970, if ORC can store it.
 pub(super) fn parts(moment: i64) -> Option<TimestampParts> {
     let nanoseconds = moment.rem_euclid(NANOSECONDS);
     let mut seconds = moment.div_euclid(NANOSECONDS);
@@ -30,7 +30,7 @@ pub(super) fn parts(moment: i64) -> Option<TimestampParts> {
     Some(TimestampParts { seconds: seconds - EPOCH, nanoseconds: without_zeros(nanoseconds) })
 }
 
-/// Two zeros or more are left out and counted; a single one is not worth it.
+/// Two trailing zeros or more are removed and counted; a single one is kept.
 fn without_zeros(nanoseconds: i64) -> i64 {
     if nanoseconds == 0 || nanoseconds % 100 != 0 {
         return nanoseconds << 3;
@@ -48,7 +48,7 @@ fn without_zeros(nanoseconds: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// As the readers of Apache ORC do it, in Java and C++.
+    /// Decodes like the Java and C++ readers of Apache ORC.
     fn read(parts: &TimestampParts) -> i64 {
         let zeros = (parts.nanoseconds & 7) as u32;
         let digits = parts.nanoseconds >> 3;

@@ -1,4 +1,4 @@
-//! What reports say of GPUs that the run used, and of one that only shows the desktop.
+//! Reports with GPUs that the run used, and with one that only drives the desktop.
 
 use super::*;
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare};
@@ -7,7 +7,7 @@ use crate::report::github;
 
 const GIB: u64 = 1 << 30;
 
-/// Eight seconds on so many GPUs of 80 GiB, of each of which the run has some memory.
+/// Eight seconds on so many GPUs of 80 GiB; the run uses memory on each.
 fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
     let mut run = ordinary();
     let name = |number: usize| format!("nvidia{number}");

@@ -1,4 +1,4 @@
-//! The report of a run that never was, whose names mean harm.
+//! A made-up report with hostile names.
 
 use crate::catalog::Unit;
 use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
@@ -8,7 +8,7 @@ use crate::report::document::{
 };
 use crate::summary::Severity;
 
-/// What a process, a phase and a series are called.
+/// The name of a process, a phase and a series.
 pub(super) const EVIL: &str = "</script><script>alert(1)</script>";
 
 fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {

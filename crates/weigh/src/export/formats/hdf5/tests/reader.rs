@@ -1,4 +1,4 @@
-//! As much of a reader of HDF5 as our files need. It panics where they are not as it expects.
+//! A minimal HDF5 reader for our files. It panics on anything unexpected.
 
 use std::collections::HashMap;
 

@@ -16,7 +16,7 @@ fn encoded(mut stream: Integers, numbers: &[i64]) -> Vec<u8> {
     stream.take()
 }
 
-/// The numbers of a stream, by the specification's description of its runs.
+/// Decodes a stream as the specification describes its runs.
 fn decoded(signed: bool, mut bytes: &[u8]) -> Vec<i64> {
     let mut numbers = Vec::new();
     while let Some(header) = bytes.first() {
@@ -107,7 +107,7 @@ fn decrease_after_a_zero_delta_is_no_delta_run() {
     assert_eq!(decoded(true, &signed(&numbers)), numbers);
 }
 
-/// Columns as they come: noise of any width, repeats, climbs and falls, one after another.
+/// Realistic columns: noise of any width, repeats, ramps up and down, concatenated.
 fn pieces() -> impl Strategy<Value = Vec<i64>> {
     let noise = (0..64u32, prop::collection::vec(any::<i64>(), 0..40))
         .prop_map(|(shift, piece)| piece.iter().map(|number| number >> shift).collect());
