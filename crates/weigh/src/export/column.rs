@@ -81,8 +81,8 @@ impl<'a> ArrowColumn<'a> {
             DataType::Int64 => ArrowColumn::I64(array.as_primitive_opt::<Int64Type>()?),
             DataType::Float64 => ArrowColumn::F64(array.as_primitive_opt::<Float64Type>()?),
             DataType::Dictionary(_, _) => {
-                let words = array.as_dictionary_opt::<UInt8Type>()?;
-                ArrowColumn::Symbol(words.keys(), words.values().as_string_opt::<i32>()?)
+                let symbols = array.as_dictionary_opt::<UInt8Type>()?;
+                ArrowColumn::Symbol(symbols.keys(), symbols.values().as_string_opt::<i32>()?)
             }
             DataType::Utf8 => ArrowColumn::Text(array.as_string_opt::<i32>()?),
             _ => return None,
@@ -112,10 +112,10 @@ impl<'a> ArrowColumn<'a> {
             ArrowColumn::U64(a) => present(a, row, CellValue::U64(a.value(row))),
             ArrowColumn::I64(a) => present(a, row, CellValue::I64(a.value(row))),
             ArrowColumn::F64(a) => present(a, row, CellValue::F64(a.value(row))),
-            ArrowColumn::Symbol(keys, words) => {
+            ArrowColumn::Symbol(keys, symbols) => {
                 let place = usize::from(keys.value(row));
-                (!keys.is_null(row) && place < words.len())
-                    .then(|| CellValue::Text(words.value(place)))
+                (!keys.is_null(row) && place < symbols.len())
+                    .then(|| CellValue::Text(symbols.value(place)))
             }
             ArrowColumn::Text(a) => (!a.is_null(row)).then(|| CellValue::Text(a.value(row))),
         };

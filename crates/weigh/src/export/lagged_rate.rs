@@ -17,11 +17,11 @@ pub(super) struct LaggedRate {
 impl LaggedRate {
     /// Adds the reading of a row at this time.
     pub(super) fn push(&mut self, now: Total, basis: Basis, at: i64, windows: Option<&Windows>) {
-        let since = self.before.map(|before| now.since(&before, basis));
-        if since != Some(Since::Same) {
+        let change = self.before.map(|before| now.since(&before, basis));
+        if change != Some(Since::Same) {
             self.before = Some(now);
         }
-        match since {
+        match change {
             Some(Since::Grew { by, seconds }) if windows.is_none_or(|w| w.contains(at)) => {
                 self.delta += by;
                 self.seconds += seconds;

@@ -234,7 +234,7 @@ pub(crate) fn unfinished(recording: &Recording) -> Vec<String> {
     let ended = recording.entries().iter().any(|entry| entry.event.is_last());
     let mut missing = Vec::new();
     if !ended {
-        let why = "the end of the run is not recorded: it goes on, or weigh was killed";
+        let why = "the end of the run is not recorded: it is still running, or weigh was killed";
         missing.push(why.to_owned());
     }
     missing.extend(recording.losses().sentences().map(str::to_owned));

@@ -109,11 +109,11 @@ impl Rates {
 
 /// The rate up to a reading, which becomes the last one if it is new.
 fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
-    let since = last.map(|before| now.since(&before, basis));
-    if since != Some(Since::Same) {
+    let delta = last.map(|before| now.since(&before, basis));
+    if delta != Some(Since::Same) {
         *last = Some(now);
     }
-    since?.rate(basis)
+    delta?.rate(basis)
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub(super) fn of(
         let name = scope.name();
         let Some(batches) = recording.batches(scope)? else {
             if was_measured(recording, scope) {
-                missing.push(format!("{name}: its file is not there"));
+                missing.push(format!("{name}: its file is missing"));
             } else if wanted.is_some() {
                 missing.push(format!("{name}: it was not measured in this run"));
             }
@@ -74,7 +74,7 @@ pub(super) fn of(
             schema.fields().first().is_some_and(|first| *first.data_type() == time_type())
         });
         let Some(schema) = schema else {
-            missing.push(format!("{name}: nothing of its file is whole"));
+            missing.push(format!("{name}: its file has no complete batch"));
             continue;
         };
         let rows = batches.rows;
@@ -204,7 +204,7 @@ fn processes(
     columns.times("time", "When it was first seen", &rows, |row| Some(row.at));
     columns.pids("pid", "Its pid", &rows, |row| row.pid);
     columns.counts("started", "Clock ticks from boot to its start", &rows, |row| Some(row.started));
-    columns.integers("parent", "Who started it, or took it over", &rows, |row| {
+    columns.integers("parent", "Its parent, or the process it was reparented to", &rows, |row| {
         Some(i64::from(row.parent))
     });
     columns.texts("name", "Its name at the end", &rows, |row| Some(row.name.clone()));
@@ -216,10 +216,10 @@ fn processes(
     let help = "CPU time of it alone, without its children";
     columns.numbers(FigureId::CpuTime.name(), help, &rows, |row| own(row).map(|own| own.0));
     EndRecord::largest(&mut columns, &rows, |row| &row.ended);
-    let help = "How that CPU time was got: exact, or sampled before its end";
+    let help = "Method of that CPU time: exact, or sampled before its exit";
     columns
         .texts("cpu_time_method", help, &rows, |row| own(row).map(|own| own.1.name().to_owned()));
-    let help = "CPU time of it and of the children it waited for, from wait4";
+    let help = "CPU time of it and of its reaped children, from wait4";
     columns.numbers("cpu_time_with_children_seconds", help, &rows, |row| {
         row.ended.usage.map(|usage| usage.cpu_seconds())
     });
@@ -294,7 +294,7 @@ fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch
     let places: Vec<usize> = (0..rows.len()).collect();
     let mut columns = TableBuilder::default();
     columns.times("time", "When it began", rows, |row| Some(row.at));
-    columns.texts("id", "Tells it from others of its name", rows, |row| Some(row.id.clone()));
+    columns.texts("id", "Unique id", rows, |row| Some(row.id.clone()));
     columns.texts("name", "Its name", rows, |row| Some(row.name.clone()));
     columns.texts("parent", "The phase around it", rows, |row| row.parent.clone());
     columns.numbers("duration_seconds", "How long it lasted", rows, |row| {
@@ -304,12 +304,12 @@ fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch
     let help = "CPU time of its command, or of the whole run while it lasted";
     columns.numbers(CPU.name(), help, &places, |row| value(*row, CPU));
     EndRecord::largest(&mut columns, rows, |row| &row.ended);
-    let help = "How that CPU time was got: exact, sampled or estimated";
+    let help = "Method of that CPU time: exact, sampled or estimated";
     columns.texts("cpu_time_method", help, &places, |row| method(*row, CPU));
     let help = "Peak of the memory of its command, or of the whole run while it lasted";
     columns
         .counts(MEMORY.name(), help, &places, |row| value(*row, MEMORY).map(|bytes| bytes as u64));
-    let help = "How that peak was got: exact, sampled or estimated";
+    let help = "Method of that peak: exact, sampled or estimated";
     columns.texts("memory_peak_method", help, &places, |row| method(*row, MEMORY));
     columns.done()
 }
@@ -322,6 +322,6 @@ fn marks(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     let rows: Vec<(i64, String)> = marks.collect();
     let mut columns = TableBuilder::default();
     columns.times("time", "When", &rows, |row| Some(row.0));
-    columns.texts("text", "What somebody wrote", &rows, |row| Some(row.1.clone()));
+    columns.texts("text", "Text of the mark", &rows, |row| Some(row.1.clone()));
     columns.done()
 }

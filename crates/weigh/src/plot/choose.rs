@@ -19,7 +19,7 @@ pub enum Error {
         name: String,
     },
     /// The run has no data for it.
-    #[error("the recording holds nothing of {name}, or it was zero all the time")]
+    #[error("the recording has no data for {name}, or it was always zero")]
     Nothing {
         /// The name.
         name: String,

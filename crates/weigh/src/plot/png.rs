@@ -9,10 +9,10 @@ use super::fonts::fonts;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The SVG is invalid.
-    #[error("the picture cannot be drawn: {0}")]
+    #[error("the SVG cannot be rendered: {0}")]
     Drawing(#[from] resvg::usvg::Error),
     /// Its size is zero or too large.
-    #[error("a picture of {width} × {height} pixels cannot be made")]
+    #[error("an image of {width} × {height} pixels cannot be made")]
     Size {
         /// Its width.
         width: f32,
@@ -20,7 +20,7 @@ pub enum Error {
         height: f32,
     },
     /// It cannot be encoded.
-    #[error("the picture cannot be packed: {0}")]
+    #[error("the PNG cannot be encoded: {0}")]
     Packing(String),
 }
 

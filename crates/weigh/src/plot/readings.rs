@@ -14,7 +14,7 @@ pub(super) struct Readings {
     before: Vec<Option<Total>>,
     rates: Vec<f64>,
     /// When the last interval ended.
-    since: Option<f64>,
+    end: Option<f64>,
 }
 
 /// An interval and its rates.
@@ -31,7 +31,7 @@ pub(super) struct RateInterval<'a> {
 impl Readings {
     /// Of counters that may have started before the recording.
     pub(super) fn over(basis: Basis) -> Readings {
-        Readings { basis, before: Vec::new(), rates: Vec::new(), since: None }
+        Readings { basis, before: Vec::new(), rates: Vec::new(), end: None }
     }
 
     /// Adds the counters of all entities at a tick, and returns the rates up to now when any
@@ -46,12 +46,12 @@ impl Readings {
                 reached = reached.max(at);
                 continue;
             };
-            let since = self.before[place].map(|before| {
+            let delta = self.before[place].map(|before| {
                 let is_short = now.at.saturating_sub(before.at) < (SHORTEST * 1e9) as i64;
                 if is_short { Since::Same } else { now.since(&before, self.basis) }
             });
-            if since != Some(Since::Same) {
-                let rate = since.and_then(|since| since.rate(self.basis));
+            if delta != Some(Since::Same) {
+                let rate = delta.and_then(|delta| delta.rate(self.basis));
                 (self.before[place], self.rates[place]) = (Some(*now), rate.unwrap_or(f64::NAN));
                 reached = reached.max(now.at as f64 / 1e9);
             }
@@ -59,11 +59,11 @@ impl Readings {
         if reached == f64::NEG_INFINITY {
             return None;
         }
-        let from = *self.since.get_or_insert(reached);
+        let from = *self.end.get_or_insert(reached);
         if reached < from + SHORTEST {
             return None;
         }
-        self.since = Some(reached);
+        self.end = Some(reached);
         Some(RateInterval { from, to: reached, rates: &self.rates })
     }
 }

@@ -40,8 +40,8 @@ pub fn table(summary: &Summary, style: Style) -> String {
 }
 
 fn none(reason: &str) -> String {
-    let words = format!("no GPU was measured: {}", printable(reason));
-    indented(&words, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
+    let text = format!("no GPU was measured: {}", printable(reason));
+    indented(&text, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
 }
 
 fn some(gpus: &[Gpu], style: Style) -> String {
@@ -54,8 +54,8 @@ fn some(gpus: &[Gpu], style: Style) -> String {
 }
 
 /// Text in lines that end before column 80.
-fn indented(words: &str, paint: impl Fn(&str) -> String) -> String {
-    wrap(words, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
+fn indented(text: &str, paint: impl Fn(&str) -> String) -> String {
+    wrap(text, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
 }
 
 fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -100,18 +100,18 @@ fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
     for gpu in gpus {
         let memory = gpu.is.memory_bytes.map(|bytes| style.bytes(bytes as f64));
         let model = gpu.is.model.as_deref().map(printable);
-        let words: Vec<String> = [model, memory].into_iter().flatten().collect();
-        let words = words.join(", ");
-        match models.iter_mut().find(|(known, _)| *known == words) {
+        let text: Vec<String> = [model, memory].into_iter().flatten().collect();
+        let text = text.join(", ");
+        match models.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(&gpu.is.name),
-            None => models.push((words, vec![&gpu.is.name])),
+            None => models.push((text, vec![&gpu.is.name])),
         }
     }
-    let models = models.into_iter().filter(|(words, _)| !words.is_empty());
+    let models = models.into_iter().filter(|(text, _)| !text.is_empty());
     let mut notes: Vec<(&str, String)> =
-        models.map(|(words, names)| (DIM, format!("{}: {words}", listed(&names)))).collect();
+        models.map(|(text, names)| (DIM, format!("{}: {text}", listed(&names)))).collect();
     if gpus.iter().any(|gpu| !is_whole(&gpu.is.name)) {
-        notes.push((DIM, "what a part of a divided GPU has is in the whole, too".to_owned()));
+        notes.push((DIM, "MIG instances are included in their GPU".to_owned()));
     }
     let hidden: Vec<&str> =
         gpus.iter().filter(|gpu| gpu.is.usable == Some(false)).map(|gpu| &*gpu.is.name).collect();
@@ -195,20 +195,20 @@ mod tests {
         let table = some(&many, Style::default());
         assert!(table.lines().all(|line| line.chars().count() < 80), "{table}");
         assert!(!table.contains('\x1b'), "{table:?}");
-        for words in
+        for text in
             ["and 10 more", "nvidia1: up to 7 processes", "nvidia2: hidden by CUDA_VISIBLE_DEVICES"]
         {
-            assert!(table.contains(words), "{words}: {table}");
+            assert!(table.contains(text), "{text}: {table}");
         }
     }
 
     #[test]
     fn without_gpus_the_reason_is_given() {
-        let words = none(
+        let text = none(
             "no NVIDIA driver is loaded: there is no /proc/driver/nvidia/version; \
                           no driver of AMD's or Intel's GPUs is loaded",
         );
-        assert!(words.lines().all(|line| line.chars().count() < 80), "{words}");
-        assert!(words.contains("no NVIDIA driver") && words.contains("weigh doctor"), "{words}");
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+        assert!(text.contains("no NVIDIA driver") && text.contains("weigh doctor"), "{text}");
     }
 }

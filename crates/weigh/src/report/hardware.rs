@@ -68,8 +68,8 @@ pub fn topology(cpu: &Processor) -> String {
 /// The hypervisor, or that there is none.
 pub fn virtual_machine(hardware: &Hardware) -> String {
     match &hardware.virtual_machine {
-        Some(told) if told.name == NONE => "no: bare metal".to_owned(),
-        Some(told) => told.name.clone(),
+        Some(stated) if stated.name == NONE => "no: bare metal".to_owned(),
+        Some(stated) => stated.name.clone(),
         None => "unknown".to_owned(),
     }
 }
@@ -174,13 +174,14 @@ impl HardwareText {
         let system = hardware.distribution.as_ref();
         let name = system.and_then(|system| system.name.clone().or(system.id.clone()));
         self.some("system", [name]);
-        let told =
-            |told: &Option<Stated>| told.as_ref().map(|told| format!("told by {}", told.told_by));
+        let source = |stated: &Option<Stated>| {
+            stated.as_ref().map(|stated| format!("reported by {}", stated.told_by))
+        };
         let machine = &hardware.virtual_machine;
-        self.some("virtual", [Some(virtual_machine(hardware)), told(machine)]);
+        self.some("virtual", [Some(virtual_machine(hardware)), source(machine)]);
         let container = &hardware.container;
-        let name = container.as_ref().map_or(NONE, |told| &told.name);
-        self.some("container", [Some(name.to_owned()), told(container)]);
+        let name = container.as_ref().map_or(NONE, |stated| &stated.name);
+        self.some("container", [Some(name.to_owned()), source(container)]);
     }
 
     fn surroundings(&mut self, found: &Surroundings) {
@@ -229,15 +230,15 @@ impl HardwareText {
             reasons.entry(why).or_default().push(key);
         }
         for (place, (why, keys)) in reasons.into_iter().enumerate() {
-            let words = format!("{}: {why}", keys.join(", "));
-            self.line(if place == 0 { "not known" } else { "" }, vec![words]);
+            let line = format!("{}: {why}", keys.join(", "));
+            self.line(if place == 0 { "not known" } else { "" }, vec![line]);
         }
     }
 
     /// A line for each item; `none` when there is none.
-    fn lines(&mut self, label: &str, things: impl Iterator<Item = Vec<String>>) {
+    fn lines(&mut self, label: &str, lines: impl Iterator<Item = Vec<String>>) {
         let mut label = label;
-        for items in things {
+        for items in lines {
             self.line(label, items);
             label = "";
         }

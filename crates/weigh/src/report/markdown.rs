@@ -274,7 +274,7 @@ mod tests {
         let text = github(&document(run, Vec::new()));
         assert!(text.lines().count() < 40, "{}", text.lines().count());
         assert!(text.starts_with("### work: exit 0\n"), "{text}");
-        let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores busy on average (100 %) |";
+        let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores used on average (100 %) |";
         assert!(text.contains(cpu), "{text}");
         assert!(text.contains("| **Processes** | 30, peak at least 30 |"), "{text}");
     }

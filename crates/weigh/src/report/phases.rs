@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn long_phase_names_stay_below_80_columns() {
-        let name = "a name that is much longer than anybody would think of, \x1b[31m and red";
+        let name = "a name that is much longer than the names of most phases, \x1b[31m and red";
         let phases: Vec<Phase> =
             [245.0, 7300.0, 100_000.0].map(|length| phase("1", name, None, Some(length))).into();
         let table = shown(&phases);

@@ -253,7 +253,7 @@ impl SummaryText {
             [] => "0 GPUs".to_owned(),
         };
         let memory = get(FigureId::GpuMemoryPeak);
-        let note = beside(memory, "with everybody's", system, |bytes| style.bytes(bytes));
+        let note = beside(memory, "all processes", system, |bytes| style.bytes(bytes));
         self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
         let busy = get(FigureId::GpuUtilizationMean);
         let note = join(&[
@@ -370,18 +370,18 @@ impl SummaryText {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        let (colour, word) = match finding.severity {
+        let (colour, label) = match finding.severity {
             Severity::Problem => (RED, "problem"),
             Severity::Warning => (YELLOW, "warning"),
             Severity::Note => (DIM, "note"),
         };
-        self.remark(colour, word, &printable(&finding.sentence), &finding.advice);
+        self.remark(colour, label, &printable(&finding.sentence), &finding.advice);
     }
 
-    fn remark(&mut self, colour: &str, word: &str, sentence: &str, advice: &str) {
-        let word = format!("{word}:");
-        let lines = wrap(&format!("{word} {sentence}"), 75).join("\n    ");
-        self.push(&format!("  {}", lines.replacen(&word, &self.style.paint(colour, &word), 1)));
+    fn remark(&mut self, colour: &str, label: &str, sentence: &str, advice: &str) {
+        let label = format!("{label}:");
+        let lines = wrap(&format!("{label} {sentence}"), 75).join("\n    ");
+        self.push(&format!("  {}", lines.replacen(&label, &self.style.paint(colour, &label), 1)));
         if !advice.is_empty() {
             let advice = self.style.paint(DIM, advice);
             self.push(&format!("    {advice}"));

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn every_tool_has_one_line_below_80_columns() {
         let tool = Tool {
-            name: "a-program-with-a-name-that-nobody-would-choose".to_owned(),
+            name: "a-program-with-a-name-much-longer-than-usual--".to_owned(),
             instances: 12_345,
             cpu_time_seconds: Some(123_456.0),
             cpu_cores_mean: Some(123.456),

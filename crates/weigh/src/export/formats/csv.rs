@@ -52,8 +52,8 @@ impl<W: Write> Sink for CsvSink<W> {
                     self.line.push(b',');
                 }
                 match column.cell(row) {
-                    CellValue::Text(words) if self.spreadsheet_safe && is_formula(words) => {
-                        text(&mut self.line, &format!("'{words}"));
+                    CellValue::Text(value) if self.spreadsheet_safe && is_formula(value) => {
+                        text(&mut self.line, &format!("'{value}"));
                     }
                     other => cell(&mut self.line, other),
                 }
@@ -82,20 +82,20 @@ fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
         CellValue::F64(number) => {
             line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes())
         }
-        CellValue::Text(words) => text(line, words),
+        CellValue::Text(value) => text(line, value),
     }
 }
 
 /// Whether a spreadsheet would take it as a formula.
-fn is_formula(words: &str) -> bool {
-    words.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
+fn is_formula(value: &str) -> bool {
+    value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
 }
 
-fn text(line: &mut Vec<u8>, words: &str) {
+fn text(line: &mut Vec<u8>, value: &str) {
     let acts = |c: char| c.is_control() && !"\t\r\n".contains(c);
-    if words.contains(acts) {
-        let mut escaped = String::with_capacity(words.len() + 8);
-        for c in words.chars() {
+    if value.contains(acts) {
+        let mut escaped = String::with_capacity(value.len() + 8);
+        for c in value.chars() {
             match acts(c) {
                 true => escaped.extend(c.escape_unicode()),
                 false => escaped.push(c),
@@ -103,12 +103,12 @@ fn text(line: &mut Vec<u8>, words: &str) {
         }
         return text(line, &escaped);
     }
-    let bare = !words.is_empty() && !words.contains(['"', ',', '\n', '\r']);
+    let bare = !value.is_empty() && !value.contains(['"', ',', '\n', '\r']);
     if bare {
-        line.extend_from_slice(words.as_bytes());
+        line.extend_from_slice(value.as_bytes());
         return;
     }
     line.push(b'"');
-    line.extend_from_slice(words.replace('"', "\"\"").as_bytes());
+    line.extend_from_slice(value.replace('"', "\"\"").as_bytes());
     line.push(b'"');
 }

@@ -101,12 +101,12 @@ impl<W: Write> Sink for PickleSink<W> {
 
 impl Spool {
     fn take(&mut self, column: ArrowColumn<'_>, rows: usize) -> Result<(), Cause> {
-        if let (PickleKind::Category(words), ArrowColumn::Symbol(_, known)) =
+        if let (PickleKind::Category(categories), ArrowColumn::Symbol(_, known)) =
             (&mut self.kind, column)
         {
-            for word in known.iter().flatten() {
-                if !words.iter().any(|there| there == word) {
-                    words.push(word.to_owned());
+            for category in known.iter().flatten() {
+                if !categories.iter().any(|there| there == category) {
+                    categories.push(category.to_owned());
                 }
             }
         }
@@ -122,13 +122,13 @@ impl Spool {
                 (_, CellValue::U64(number)) => self.put(&number.to_le_bytes())?,
                 (_, CellValue::F64(number)) => self.put(&number.to_le_bytes())?,
                 // Dictionaries of batches may differ. The code of a null is -1.
-                (PickleKind::Category(words), CellValue::Text(text)) => {
-                    let code = words.iter().position(|word| word == text);
+                (PickleKind::Category(categories), CellValue::Text(text)) => {
+                    let code = categories.iter().position(|category| category == text);
                     self.put(&code.map_or(-1, |code| code as i16).to_le_bytes())?;
                 }
                 (PickleKind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
-                (_, CellValue::Text(words)) => {
-                    text(&mut self.bytes, words)?;
+                (_, CellValue::Text(value)) => {
+                    text(&mut self.bytes, value)?;
                 }
                 (PickleKind::Texts, CellValue::Null) => self.put(&[NONE])?,
                 // NumPy's "not a time".
@@ -171,11 +171,11 @@ impl Spool {
                 array(out, "?", self.rows, mask)?;
                 out.write_all(&[TUPLE2, REDUCE])?;
             }
-            PickleKind::Category(words) => {
+            PickleKind::Category(categories) => {
                 global(out, "pandas", "Categorical.from_codes")?;
                 array(out, "<i2", self.length, self.bytes)?;
                 out.write_all(&[EMPTY_LIST, MARK])?;
-                words.iter().try_for_each(|word| text(out, word))?;
+                categories.iter().try_for_each(|category| text(out, category))?;
                 out.write_all(&[APPENDS, TUPLE2, REDUCE])?;
             }
             PickleKind::Texts => {
@@ -214,10 +214,10 @@ fn global(out: &mut impl Write, module: &str, name: &str) -> Result<(), Cause> {
 }
 
 /// Pushes a text.
-fn text(out: &mut impl Write, words: &str) -> Result<(), Cause> {
+fn text(out: &mut impl Write, value: &str) -> Result<(), Cause> {
     out.write_all(&[BINUNICODE])?;
-    out.write_all(&u32::try_from(words.len())?.to_le_bytes())?;
-    Ok(out.write_all(words.as_bytes())?)
+    out.write_all(&u32::try_from(value.len())?.to_le_bytes())?;
+    Ok(out.write_all(value.as_bytes())?)
 }
 
 /// Pushes `numpy.frombuffer(bytearray, dtype)`.

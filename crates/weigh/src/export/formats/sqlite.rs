@@ -61,9 +61,9 @@ impl Sink for SqliteSink {
         let mut explain =
             self.connection.prepare("INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?)")?;
         for field in schema.fields() {
-            let word = |key: &str| field.metadata().get(key);
+            let metadata = |key: &str| field.metadata().get(key);
             let [unit, kind, label, help, source] =
-                ["unit", "kind", "label", "help", "source"].map(word);
+                ["unit", "kind", "label", "help", "source"].map(metadata);
             explain.execute((table, field.name(), unit, kind, label, help, source))?;
         }
         let places = vec!["?"; columns.len()].join(", ");

@@ -162,5 +162,5 @@ fn cut(text: &str) -> &str {
 
 /// rust_xlsxwriter panics when there is no space for its temporary files.
 fn guarded(write: impl FnOnce() -> Result<(), Cause>) -> Result<(), Cause> {
-    caught(write).unwrap_or_else(|| Err("no room for the temporary files of a workbook".into()))
+    caught(write).unwrap_or_else(|| Err("no space for the temporary files of a workbook".into()))
 }

@@ -40,12 +40,12 @@ pub(super) fn bands(area: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
 }
 
 /// As much of a name as fits.
-fn fitting(name: &str, room: f64) -> Option<String> {
+fn fitting(name: &str, space: f64) -> Option<String> {
     let name = printable(name);
-    if width_of(&name, FONT_SIZE) <= room {
+    if width_of(&name, FONT_SIZE) <= space {
         return Some(name);
     }
-    let letters = (room / (0.63 * FONT_SIZE)) as usize;
+    let letters = (space / (0.63 * FONT_SIZE)) as usize;
     (letters >= 3).then(|| ellipsize(&name, letters))
 }
 
@@ -57,8 +57,8 @@ pub(super) fn marks(area: &PlotArea, timeline: &Timeline, pen: &mut Pen) {
             let x = area.x(mark.at);
             let top = area.top - rows(timeline) as f64 * ROW;
             pen.line("mark", x, top, x, area.bottom());
-            let room = area.left + area.width - x - 4.0;
-            let name = fitting(&mark.text, room.min(160.0));
+            let space = area.left + area.width - x - 4.0;
+            let name = fitting(&mark.text, space.min(160.0));
             // A label that would overlap the last one is left out; the line stays.
             if let Some(name) = name.filter(|_| x >= free) {
                 free = x + width_of(&name, FONT_SIZE) + 8.0;
@@ -75,9 +75,9 @@ pub(super) fn limits(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
         for limit in chart.limits.iter().filter(|_| chart.form != ChartForm::Heatmap) {
             let y = area.y(limit.value);
             pen.line("limit", area.left, y, area.left + area.width, y);
-            let words = format!("{} {}", limit.name, chart.scale.shown(limit.value));
+            let label = format!("{} {}", limit.name, chart.scale.shown(limit.value));
             let y = beside_limit(area, y);
-            pen.text("limit-name", area.left + area.width - 4.0, y, "end", &words);
+            pen.text("limit-name", area.left + area.width - 4.0, y, "end", &label);
         }
     });
 }
@@ -97,13 +97,13 @@ pub(super) fn peak(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
             // When in this interval it was is unknown.
             Some(after) => pen.line("peak-span", area.x(after), y, x, y),
         }
-        let words = peak.describe(chart.scale);
+        let label = peak.describe(chart.scale);
         let is_left = x < area.left + area.width / 2.0;
         let (x, anchor) = if is_left { (x + 7.0, "start") } else { (x - 7.0, "end") };
         let above = (y - 5.0).max(area.top + 10.0);
         let names = chart.limits.iter().map(|limit| beside_limit(area, area.y(limit.value)));
         // Below the dot where a limit's label is in the way.
         let is_taken = names.into_iter().any(|name| (name - above).abs() < ROW);
-        pen.text("peak-name", x, if is_taken { y + 18.0 } else { above }, anchor, &words);
+        pen.text("peak-name", x, if is_taken { y + 18.0 } else { above }, anchor, &label);
     });
 }

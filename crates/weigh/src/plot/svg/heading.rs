@@ -18,8 +18,8 @@ pub(super) fn height(chart: &Chart, width: f64) -> f64 {
 pub(super) fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
     let letters = ((width - 2.0 * MARGIN) / 9.5) as usize;
     pen.text("title", MARGIN, 24.0, "start", &ellipsize(&chart.title, letters));
-    for (line, words) in note(chart, width).iter().enumerate() {
-        pen.text("note", MARGIN, 41.0 + line as f64 * 15.0, "start", words);
+    for (line, text) in note(chart, width).iter().enumerate() {
+        pen.text("note", MARGIN, 41.0 + line as f64 * 15.0, "start", text);
     }
 }
 

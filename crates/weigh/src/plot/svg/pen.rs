@@ -67,11 +67,11 @@ impl Pen {
     }
 
     /// Text anchored at start, middle or end.
-    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, words: &str) {
-        let ([x, y], words) = ([x, y].map(Coordinate), escaped(words));
+    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, anchor: &str, content: &str) {
+        let ([x, y], content) = ([x, y].map(Coordinate), escaped(content));
         let _ = writeln!(
             self.out,
-            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{words}</text>"
+            "<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{content}</text>"
         );
     }
 

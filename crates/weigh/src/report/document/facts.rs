@@ -44,7 +44,7 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
         facts.insert(3, Fact::new("Measured for", measured));
     }
     let target = run.target.as_ref().map(|target| {
-        let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Followed" };
+        let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Monitored" };
         Fact::new(name, target.words())
     });
     facts.extend(target);
@@ -93,18 +93,18 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         }
         Outcome::Well => format!("Succeeded (exit 0) after {after}"),
         Outcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
-        Outcome::Followed(Why::Ended) => format!("Ended after it was followed for {after}"),
-        Outcome::Followed(_) => format!("Followed for {after}, and going on"),
+        Outcome::Followed(Why::Ended) => format!("Ended after it was monitored for {after}"),
+        Outcome::Followed(_) => format!("Monitored for {after}, still running"),
         Outcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
     let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
         let all = quantity::count(cores(manifest));
-        format!("it kept {mean:.2} of {all} cores busy on average")
+        format!("it used {mean:.2} of {all} cores on average")
     });
     let peak = summary.figures.get(FigureId::MemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
-        format!("its memory reached {}{open}", quantity::bytes(value, units))
+        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
+        format!("its memory reached {bound}{}", quantity::bytes(value, units))
     });
     let of_gpus = gpus::verdict(summary, units);
     let used: Vec<String> = [busy, memory].into_iter().flatten().chain(of_gpus).collect();
@@ -148,7 +148,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
 pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Bar> {
     let bytes = |value: f64| quantity::bytes(value, units);
     let all = cores(manifest);
-    let whose = if manifest.expected_cores.is_some() { " expected" } else { "" };
+    let expected = if manifest.expected_cores.is_some() { " expected" } else { "" };
     let mean = value(summary, FigureId::CpuCoresMean);
     let peak = value(summary, FigureId::MemoryPeak);
     let memory = summary.host.memory_allowed_bytes().map(|bytes| bytes as f64);
@@ -164,17 +164,13 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     };
     let busy = match mean {
         Some(mean) => {
-            format!("{mean:.2} of {}{whose} cores busy on average", quantity::count(all))
+            format!("{mean:.2} of {}{expected} cores used on average", quantity::count(all))
         }
         None => unknown(FigureId::CpuCoresMean),
     };
     let reached = match (peak, memory) {
         (Some(peak), Some(memory)) if limit.is_some() => {
-            format!(
-                "{} of the {} its control group may use at the peak",
-                bytes(peak),
-                bytes(memory)
-            )
+            format!("{} of the {} its cgroup may use at the peak", bytes(peak), bytes(memory))
         }
         (Some(peak), Some(memory)) => {
             format!("{} of the machine's {} at the peak", bytes(peak), bytes(memory))
@@ -220,7 +216,9 @@ pub(super) fn hardware(manifest: &Manifest, summary: &Summary, units: Units) -> 
         let distribution = distribution.and_then(|system| system.name.as_deref());
         facts.push(Fact::new("Distribution", distribution.unwrap_or(UNKNOWN)));
         facts.push(Fact::new("Virtual machine", machine::virtual_machine(hardware)));
-        facts.extend(hardware.container.as_ref().map(|told| Fact::new("Container", &*told.name)));
+        facts.extend(
+            hardware.container.as_ref().map(|stated| Fact::new("Container", &*stated.name)),
+        );
     }
     facts.push(Fact::new("GPUs", gpus::names(manifest, summary)));
     facts

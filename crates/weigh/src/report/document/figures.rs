@@ -69,7 +69,7 @@ pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable 
 /// Figures that the summary has elsewhere: duration and process counts.
 fn counted(summary: &Summary, seen: bool) -> Figures {
     let run = &summary.run;
-    let whole = if run.target.is_some() { "while it was followed" } else { "exec to exit" };
+    let whole = if run.target.is_some() { "while it was monitored" } else { "exec to exit" };
     let duration = match run.ended.is_some() {
         true => Figure::exact(run.duration_seconds, whole),
         false => Figure::sampled(run.duration_seconds, "the last tick")
@@ -86,7 +86,7 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
             (unknown.clone(), unknown)
         }
         true if processes.some_unseen || !run.complete => {
-            let why = "others may have come and gone between two ticks";
+            let why = "processes shorter than the sampling interval may be missing";
             let more = |count| Figure::sampled(count, source).because(why);
             (more(total), more(peak))
         }

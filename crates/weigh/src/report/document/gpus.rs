@@ -44,7 +44,7 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
             format!("{} of the run's at its peak, of {}", bytes(own), bytes(all))
         }
         (None, Some(used), Some(all)) => {
-            format!("{} of everybody's at the peak, of {}", bytes(used), bytes(all))
+            format!("{} of all processes at the peak, of {}", bytes(used), bytes(all))
         }
         _ => NOT_MEASURED.to_owned(),
     };
@@ -64,8 +64,8 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
     });
     let peak = summary.figures.get(FigureId::GpuMemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
-        format!("its GPU memory reached {}{open}", quantity::bytes(value, units))
+        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
+        format!("its GPU memory reached {bound}{}", quantity::bytes(value, units))
     });
     [busy, memory].into_iter().flatten().collect()
 }
@@ -91,9 +91,8 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
 
 /// By GPU.
 pub(super) fn each(summary: &Summary, units: Units) -> ReportTable {
-    let note = "Whoever used it. Memory is the most that was in use at once; how busy it was is \
-                by all samples of its driver. What a part of a divided GPU has is in the whole, \
-                too.";
+    let note = "Load of all processes. Memory is the peak of what was in use; busy is from all samples \
+                of its driver. MIG instances are included in their GPU.";
     let columns = vec![
         ReportColumn::name("GPU"),
         ReportColumn::name("Model"),
@@ -137,8 +136,8 @@ fn with_nodes<'s>(mut table: ReportTable, gpus: impl Iterator<Item = &'s Gpu>) -
 
 /// By process and GPU.
 pub(super) fn processes(summary: &Summary, units: Units) -> ReportTable {
-    let note = "Processes of the run alone. Memory is the most that each had, as far as it was \
-                looked at, or as the driver's account has it.";
+    let note = "Processes of the run alone. Memory is the most that each had, as sampled, or \
+                from the driver's accounting.";
     let columns = vec![
         ReportColumn::name("GPU"),
         ReportColumn::number("PID"),

@@ -22,12 +22,12 @@ pub(super) fn table(
 /// The marks.
 pub(in crate::report) fn marks(entries: &[Entry]) -> ReportTable {
     const MOST: usize = 500;
-    let told = |entry: &Entry| match &entry.event {
+    let row = |entry: &Entry| match &entry.event {
         Event::Mark { text } => Some(vec![seconds(Some(entry.seconds)), ReportCell::text(&**text)]),
         _ => None,
     };
     let columns = vec![ReportColumn::number("At"), ReportColumn::text("Mark")];
-    let mut rows: Vec<Vec<ReportCell>> = entries.iter().filter_map(told).collect();
+    let mut rows: Vec<Vec<ReportCell>> = entries.iter().filter_map(row).collect();
     let more = rows.len().saturating_sub(MOST);
     rows.truncate(MOST);
     let note = if more > 0 { format!("{more} later ones are left out.") } else { String::new() };
@@ -57,12 +57,12 @@ fn unattributed(summary: &Summary) -> Option<f64> {
 
 /// By program.
 pub(super) fn programs(summary: &Summary, units: Units) -> ReportTable {
-    let mut note = "An interpreter is called by the script it runs. CPU time is of the processes \
-                    themselves; with ~ as they were last sampled, else all they used. \
-                    Unattributed is the rest of the run's: of processes too short to be sampled, \
-                    and of the last moments of others. Together is the largest sum of their \
-                    sizes at one moment, shared pages divided where that is known. A process \
-                    that became another program is counted for both."
+    let mut note = "An interpreter is named by the script it runs. CPU time is of the processes \
+                    themselves, without children; ~ marks the last sample, else it is the total. \
+                    Unattributed is CPU time of the run that no sample found at a process: of \
+                    processes too short to be sampled, and after the last sample of others. \
+                    Together is the largest sum of their sizes at one time, with shared pages \
+                    divided where known. A process that called exec is counted for both programs."
         .to_owned();
     if let Some(others) = summary.tools.last().filter(|last| last.is_others()) {
         let count = quantity::count(others.programs as f64);
@@ -102,10 +102,10 @@ pub(super) fn processes(
     summary: &Summary,
     units: Units,
 ) -> ReportTable {
-    let mut note = "CPU time and largest size are its own; CPU time with ~ as it was last \
-                    sampled, else all it used. Bytes read and written are its own and those of \
-                    the children it has waited for. How it ended is known of those that weigh \
-                    itself reaped: the command, and those who outlived their parent."
+    let mut note = "CPU time and largest size are its own; ~ marks the CPU time of the last \
+                    sample, else it is the total. Bytes read and written include those of reaped \
+                    children. The end is known for processes that weigh itself reaped: the \
+                    command, and processes that outlived their parent."
         .to_owned();
     if let Some(rest) = unattributed(summary) {
         let rest = quantity::seconds(rest);
@@ -160,8 +160,8 @@ fn end(end: Option<End>) -> ReportCell {
 /// By the name of a phase.
 pub(super) fn phases(summary: &Summary, units: Units) -> ReportTable {
     let named = summary.named_phases();
-    let note = "A phase inside another stands under it; its time and what it used are in the \
-                other's too.";
+    let note = "A nested phase is listed under its parent; its time and usage are included in the \
+                parent's.";
     let columns = vec![
         ReportColumn::text("Phase"),
         ReportColumn::number("Count"),
@@ -210,7 +210,7 @@ pub(super) fn nodes(summary: &Summary, units: Units) -> ReportTable {
         ReportCell::number(figure(FigureId::CpuUtilizationMean), quantity::ratio),
         ReportCell::number(figure(FigureId::MemoryUsedPeak), |used| quantity::bytes(used, units)),
     ];
-    let note = "The whole machine, whoever used it.".to_owned();
+    let note = "The whole machine, all processes.".to_owned();
     ReportTable { rows: vec![row], ..table("nodes", "Nodes", note, columns) }
 }
 
@@ -224,5 +224,5 @@ pub(super) fn left(summary: &Summary) -> ReportTable {
             ReportCell { text: numbering::shown(left.pid), number: Some(f64::from(left.pid)) };
         vec![pid, ReportCell::text(&*left.name)]
     });
-    ReportTable { rows: rows.collect(), ..table("left", "Left behind", note.to_owned(), columns) }
+    ReportTable { rows: rows.collect(), ..table("left", "Still running", note.to_owned(), columns) }
 }

@@ -30,12 +30,12 @@ fn report_shows_duration_and_longer_measured_time() {
     assert!(text.starts_with("weigh: work · exit 0 · 500 ms, measured for 4.00 s\n"), "{text}");
     let document = Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary);
     let sentence = &document.verdict.sentence;
-    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it kept 1.00 of 4";
+    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it used 1.00 of 4";
     assert!(sentence.starts_with(begin), "{sentence}");
     assert_eq!(fact(&document.header, "Duration"), "500 ms");
     assert_eq!(fact(&document.header, "Measured for"), "4.00 s");
-    let went = &table(&document, "processes").rows[0];
-    assert_eq!((went[1].text.as_str(), went[7].text.as_str()), ("daemon", "4.00 s"));
+    let exited = &table(&document, "processes").rows[0];
+    assert_eq!((exited[1].text.as_str(), exited[7].text.as_str()), ("daemon", "4.00 s"));
     let short = crate::report::github(&document);
     assert!(short.contains("| **Time** | 500 ms, measured for 4.00 s |"), "{short}");
 }
@@ -79,7 +79,7 @@ fn successful_run_says_so_in_its_verdict() {
     let document = document(run);
     assert_eq!(
         document.verdict.sentence,
-        "Succeeded (exit 0) after 8.00 s; it kept 2.00 of 4 cores busy on average, its memory \
+        "Succeeded (exit 0) after 8.00 s; it used 2.00 of 4 cores on average, its memory \
          reached 512 MiB."
     );
     assert_eq!(
@@ -194,7 +194,7 @@ fn report_has_the_job_id_and_the_labels() {
     assert_eq!((document.page_header.job.as_str(), document.page_header.user), ("4711", None));
     assert_eq!(fact(&document.header, "Labels"), "case=large");
     assert_eq!(document.bars[0].share, Some(0.5));
-    assert_eq!(document.bars[0].note, "1.00 of 2 expected cores busy on average");
+    assert_eq!(document.bars[0].note, "1.00 of 2 expected cores used on average");
 }
 
 #[test]

@@ -32,15 +32,15 @@ pub(super) fn add(composer: &mut Composer, bars: &[Bar]) {
 /// One bar; the position of the composer is unchanged.
 fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
     let share = bar.share.filter(|share| share.is_finite());
-    let (word, style) = match share {
+    let (value, style) = match share {
         Some(share) => (quantity::ratio(share), LABEL),
         None => ("unknown".to_owned(), FontStyle::of(8.0).inked(Ink::GREY)),
     };
     let top = composer.y;
-    let room = COLUMN - composer.faces.width(&word, style) - 8.0;
+    let room = COLUMN - composer.faces.width(&value, style) - 8.0;
     let label = composer.faces.cut(&bar.label, LABEL, room);
     composer.text(x, LABEL, label);
-    composer.text_to(x + COLUMN, style, word);
+    composer.text_to(x + COLUMN, style, value);
 
     let area = Area { x, y: top + LABEL.leading(), width: COLUMN, height: BAR_HEIGHT };
     let items = &mut composer.sheet().items;

@@ -1,6 +1,6 @@
 //! Header and footer of every page.
 
-use super::page::{BOTTOM, LEFT, PAPER, Sheet, WIDTH};
+use super::page::{BOTTOM, LEFT, PAGE_SIZE, Sheet, WIDTH};
 use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use crate::report::Document;
@@ -47,7 +47,7 @@ fn footer(sheet: &mut Sheet, document: &Document, faces: &Faces, page: &str) {
     let middle = faces.width(page, FOOTER);
     let side = (WIDTH - middle) / 2.0 - BETWEEN;
     sheet.text(LEFT, y, FOOTER, faces.cut(&document.title, FOOTER, side));
-    sheet.text((PAPER.0 - middle) / 2.0, y, FOOTER, page);
+    sheet.text((PAGE_SIZE.0 - middle) / 2.0, y, FOOTER, page);
     let made_by = faces.cut(&document.made_by, FOOTER, side);
     sheet.text(LEFT + WIDTH - faces.width(&made_by, FOOTER), y, FOOTER, made_by);
 }

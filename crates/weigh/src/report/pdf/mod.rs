@@ -83,7 +83,7 @@ fn missing(composer: &mut Composer, sentences: &[String]) {
     let height = |lines: &Vec<String>| lines.len() as f32 * STYLE.leading();
     composer.heading("What could not be measured", points.first().map_or(STYLE.leading(), height));
     if points.is_empty() {
-        composer.text(LEFT, STYLE, "Everything that was asked for was measured.");
+        composer.text(LEFT, STYLE, "Everything requested was measured.");
     }
     for lines in points {
         composer.ensure_space(height(&lines));

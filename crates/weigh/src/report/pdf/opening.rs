@@ -13,7 +13,7 @@ const COMMAND: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
 const VERDICT: FontStyle = FontStyle::of(11.0);
 const SENTENCE: FontStyle = FontStyle::of(9.0);
 const ADVICE: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
-const WORD: FontStyle = FontStyle::of(9.0).bold();
+const SEVERITY: FontStyle = FontStyle::of(9.0).bold();
 /// Where the sentence of a finding begins, after its severity.
 const INDENT: f32 = 62.0;
 /// Text from outside may be long.
@@ -62,11 +62,11 @@ fn tint(Ink(red, green, blue): Ink) -> Ink {
 fn verdict(composer: &mut Composer, verdict: &Verdict) {
     const PADDING: f32 = 9.0;
     const STRIPE: f32 = 3.0;
-    let (word, ink) = severity_mark(verdict.severity);
+    let (label, ink) = severity_mark(verdict.severity);
     let style = VERDICT.bold().inked(ink);
-    let x = LEFT + STRIPE + PADDING + composer.faces.width(word, style) + 12.0;
-    let room = LEFT + WIDTH - PADDING - x;
-    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, room, MAX_LINES);
+    let x = LEFT + STRIPE + PADDING + composer.faces.width(label, style) + 12.0;
+    let width = LEFT + WIDTH - PADDING - x;
+    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, width, MAX_LINES);
     let height = lines.len().max(1) as f32 * VERDICT.leading() + 2.0 * PADDING;
     composer.ensure_space(height);
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
@@ -74,7 +74,7 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     items.push(PageItem::Block { area, ink: tint(ink) });
     items.push(PageItem::Block { area: Area { width: STRIPE, ..area }, ink });
     composer.y += PADDING;
-    composer.text(LEFT + STRIPE + PADDING, style, word);
+    composer.text(LEFT + STRIPE + PADDING, style, label);
     for (row, line) in lines.into_iter().enumerate() {
         let y = area.y + PADDING + row as f32 * VERDICT.leading();
         composer.sheet().text(x, y, VERDICT, line);
@@ -84,7 +84,7 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
 
 /// A wrapped finding.
 struct Remark {
-    word: &'static str,
+    label: &'static str,
     ink: Ink,
     sentence: Vec<String>,
     advice: Vec<String>,
@@ -92,13 +92,13 @@ struct Remark {
 
 impl Remark {
     fn of(finding: &Advice, faces: &Faces) -> Remark {
-        const ROOM: f32 = WIDTH - INDENT;
-        let (word, ink) = severity_mark(Some(finding.severity));
-        let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MAX_LINES);
+        const ADVICE_WIDTH: f32 = WIDTH - INDENT;
+        let (label, ink) = severity_mark(Some(finding.severity));
+        let sentence = faces.wrap(&finding.sentence, SENTENCE, ADVICE_WIDTH, MAX_LINES);
         // Advice is ours and may have several lines.
         let advice = finding.advice.lines();
-        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MAX_LINES));
-        Remark { word, ink, sentence, advice: advice.take(MAX_LINES).collect() }
+        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ADVICE_WIDTH, MAX_LINES));
+        Remark { label, ink, sentence, advice: advice.take(MAX_LINES).collect() }
     }
 
     fn height(&self) -> f32 {
@@ -108,7 +108,7 @@ impl Remark {
 
     fn draw(self, composer: &mut Composer) {
         composer.ensure_space(self.height());
-        composer.text(LEFT, WORD.inked(self.ink), self.word);
+        composer.text(LEFT, SEVERITY.inked(self.ink), self.label);
         composer.lines(LEFT + INDENT, SENTENCE, self.sentence);
         composer.lines(LEFT + INDENT, ADVICE, self.advice);
         composer.y += 7.0;

@@ -9,15 +9,15 @@ use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
 
 /// A4, in points.
-pub(super) const PAPER: (f32, f32) = (595.28, 841.89);
+pub(super) const PAGE_SIZE: (f32, f32) = (595.28, 841.89);
 /// From the paper's edge to the text, left and right.
 pub(super) const LEFT: f32 = 54.0;
 /// How wide the text is.
-pub(super) const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
+pub(super) const WIDTH: f32 = PAGE_SIZE.0 - 2.0 * LEFT;
 /// Where the text begins, below the header of the page.
 pub(super) const TOP: f32 = 88.0;
 /// Where it ends, above the footer.
-pub(super) const BOTTOM: f32 = PAPER.1 - 62.0;
+pub(super) const BOTTOM: f32 = PAGE_SIZE.1 - 62.0;
 /// Heights are sums of floats: four charts made for a page must fit on it.
 const ROUNDING: f32 = 0.01;
 /// How thick a rule is.

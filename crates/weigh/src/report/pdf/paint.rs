@@ -7,14 +7,14 @@ use krilla::paint::{Fill, Stroke};
 use krilla::surface::Surface;
 use krilla_svg::{SurfaceExt, SvgSettings};
 
-use super::page::{Area, HAIRLINE, PAPER, PageItem, Sheet};
+use super::page::{Area, HAIRLINE, PAGE_SIZE, PageItem, Sheet};
 use super::style::{FontStyle, Ink};
 use super::text::Faces;
 
 /// Draws a page as the document's next one.
 pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
     // `None` only for an invalid size; the default is A4 as well.
-    let settings = PageSettings::from_wh(PAPER.0, PAPER.1).unwrap_or_default();
+    let settings = PageSettings::from_wh(PAGE_SIZE.0, PAGE_SIZE.1).unwrap_or_default();
     let mut page = document.start_page_with(settings);
     let mut surface = page.surface();
     for item in &sheet.items {

@@ -89,8 +89,8 @@ pub(super) fn rich() -> Document {
         ]),
         missing: vec![
             "Energy: /sys/class/powercap is readable by root only.".to_owned(),
-            "GPU: libnvidia-ml.so.1 was not found, so no GPU was looked at; a GPU of another \
-             maker would not have been seen either."
+            "GPU: libnvidia-ml.so.1 was not found, so no GPU was sampled; a GPU of another \
+             vendor would not have been found either."
                 .to_owned(),
         ],
         made_by: "weigh 0.1.0".to_owned(),
@@ -163,7 +163,7 @@ fn findings() -> Vec<Advice> {
         advice(
             Severity::Warning,
             "Of 16 cores it had, it kept 7.7 busy: 48 %. Half of what was reserved was not used, \
-             and nobody else could use it either.",
+             and no other job could use it either.",
             "Ask for 8 cores next time: sbatch --cpus-per-task=8",
         ),
         advice(
@@ -228,7 +228,7 @@ fn figures() -> ReportTable {
             "the machine's counters (/sys/class/powercap) are readable by root only",
         ],
     ]);
-    let note = "Exact figures are counted by the kernel, sampled ones were looked at every second.";
+    let note = "Exact figures are counted by the kernel, sampled ones are measured every second.";
     ReportTable { note: note.to_owned(), ..table("figures", "Figures", &columns, rows) }
 }
 

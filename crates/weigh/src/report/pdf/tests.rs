@@ -26,7 +26,7 @@ fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
         return None;
     };
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    assert_eq!(String::from_utf8_lossy(&stderr), "", "a PDF that nobody complains about");
+    assert_eq!(String::from_utf8_lossy(&stderr), "", "no warnings");
     Some(String::from_utf8(stdout).unwrap())
 }
 
@@ -82,8 +82,8 @@ fn every_page_has_header_and_footer() {
     for (place, page) in pages.iter().enumerate() {
         let words = flowing(page);
         assert!(words.starts_with("Job ID User # Nodes Date 4711823 ada 2 2025-11-14"), "{words}");
-        let foot = format!("align-sample-17 page {} of {} weigh 0.1.0", place + 1, pages.len());
-        assert!(words.ends_with(&foot), "{words}");
+        let footer = format!("align-sample-17 page {} of {} weigh 0.1.0", place + 1, pages.len());
+        assert!(words.ends_with(&footer), "{words}");
     }
 }
 
@@ -150,7 +150,7 @@ fn nothing_crosses_the_margins() {
         let mut composer = Composer::new(&faces);
         super::compose(&mut composer, &document);
         for item in composer.sheets.iter().flat_map(|sheet| &sheet.items) {
-            let (left, right, foot) = match item {
+            let (left, right, bottom) = match item {
                 PageItem::Text { x, y, style, line } => (*x, x + faces.width(line, *style), *y),
                 PageItem::Block { area, .. } | PageItem::Frame { area, .. } => {
                     (area.x, area.x + area.width, area.y)
@@ -160,7 +160,7 @@ fn nothing_crosses_the_margins() {
                 }
             };
             assert!(left >= LEFT && right <= LEFT + super::WIDTH + 0.1, "{left} to {right}");
-            assert!(foot <= super::page::BOTTOM + 1.0, "{foot}");
+            assert!(bottom <= super::page::BOTTOM + 1.0, "{bottom}");
         }
     }
 }

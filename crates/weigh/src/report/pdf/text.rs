@@ -204,7 +204,7 @@ impl Faces {
 
 /// Text from outside on one line: control characters and bidirectional overrides are escaped.
 pub(super) fn shown(text: &str) -> String {
-    // Two noncharacters, which PDF readers reject.
+    // Two noncharacters: no document may hold them, and no font shows them.
     printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
 

@@ -20,7 +20,7 @@
 //! | uint64, int64, never null | as it is | an error |
 //! | uint64, int64, may be null | float64; a number it cannot hold exactly is an error | NaN |
 //! | float64 | float64 | NaN |
-//! | word | UTF-8, as long as the longest word of the dictionary, at least 32 bytes | empty |
+//! | symbol | UTF-8, as long as the longest symbol of the dictionary, at least 32 bytes | empty |
 //! | text | UTF-8, as long as the longest text, at most 4096 bytes | empty |
 //!
 //! The width of symbols is known with the first rows; that of texts only with the last, so a table
@@ -106,7 +106,7 @@ impl Sink for Hdf5Sink {
             return Err(format!("{table:?} cannot be the name of an HDF5 dataset").into());
         }
         if self.links.iter().any(|link| link.name == table) {
-            return Err(format!("the table {table} is there twice").into());
+            return Err(format!("the table {table} appears twice").into());
         }
         let (name, schema) = (table.to_owned(), SchemaRef::clone(schema));
         self.open = Some(OpenTable { name, schema, buffered: Vec::new(), dataset: None });

@@ -16,7 +16,7 @@ const LONGEST_TEXT: usize = 4096;
 /// The least bytes of a symbol. Its width is fixed with the first rows, and the dictionary may grow
 /// in later ones: it is empty where a node lacks the metric, and another version may have other
 /// symbols. The padding zeros deflate to almost nothing.
-const SHORTEST_WORD: usize = 32;
+const SHORTEST_SYMBOL: usize = 32;
 /// A missing timestamp, such as the end of an open phase: NumPy's NaT.
 const NOT_A_TIME: i64 = i64::MIN;
 
@@ -72,7 +72,7 @@ pub(super) fn slots(schema: &Schema, buffered: &[RecordBatch]) -> Result<Vec<Col
 /// The longest text of a column; at least one byte, as HDF5 has no empty type.
 fn width(buffered: &[RecordBatch], place: usize) -> usize {
     let widths = buffered.iter().map(|batch| match ArrowColumn::of(batch.column(place)) {
-        Some(ArrowColumn::Symbol(_, words)) => longest(words).max(SHORTEST_WORD),
+        Some(ArrowColumn::Symbol(_, symbols)) => longest(symbols).max(SHORTEST_SYMBOL),
         Some(ArrowColumn::Text(texts)) => longest(texts),
         _ => 0,
     });

@@ -37,9 +37,9 @@ fn processes() -> SchemaRef {
 /// Every third nullable cell is null; `sure` does not fit into a float64.
 fn process_rows(rows: std::ops::Range<u64>) -> RecordBatch {
     let some = |row: u64| !row.is_multiple_of(3);
-    let words: ArrayRef = Arc::new(StringArray::from(vec!["running", "schläft"]));
+    let symbols: ArrayRef = Arc::new(StringArray::from(vec!["running", "schläft"]));
     let states = rows.clone().map(|row| some(row).then_some((row % 2) as u8));
-    let states = DictionaryArray::<UInt8Type>::new(UInt8Array::from_iter(states), words);
+    let states = DictionaryArray::<UInt8Type>::new(UInt8Array::from_iter(states), symbols);
     let times = rows.clone().map(|row| row as i64 * 1_000_000_007);
     let columns: Vec<ArrayRef> = vec![
         Arc::new(TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC")),
@@ -61,7 +61,7 @@ fn one_column(name: &str, column: ArrayRef) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![column]).unwrap()
 }
 
-fn words(list: &[&str]) -> RecordBatch {
+fn symbols(list: &[&str]) -> RecordBatch {
     let keys = UInt8Array::from_iter_values(0..list.len() as u8);
     let list: ArrayRef = Arc::new(StringArray::from(list.to_vec()));
     one_column("state", Arc::new(DictionaryArray::<UInt8Type>::new(keys, list)))
@@ -208,9 +208,9 @@ fn text_is_as_wide_as_the_longest_in_all_batches() {
 
 #[test]
 fn later_symbol_may_be_new_but_not_longer_than_the_column() {
-    let late = words(&["waiting for disk"]);
-    assert!(written(&[("process", &[words(&[]), words(&["a"]), late])]).is_ok());
-    let refusal = refusal(&[words(&["a"]), words(&["a word of more than thirty-two bytes"])]);
+    let late = symbols(&["waiting for disk"]);
+    assert!(written(&[("process", &[symbols(&[]), symbols(&["a"]), late])]).is_ok());
+    let refusal = refusal(&[symbols(&["a"]), symbols(&["a word of more than thirty-two bytes"])]);
     assert!(refusal.contains("column state: ") && refusal.contains("longer"), "{refusal}");
 }
 

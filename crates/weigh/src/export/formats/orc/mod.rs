@@ -91,7 +91,7 @@ impl<W: Write> OrcSink<W> {
 impl<W: Write> Sink for OrcSink<W> {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         if self.written > 0 {
-            return Err(format!("an ORC file holds one table, there is no room for {table}").into());
+            return Err(format!("an ORC file holds one table, not also {table}").into());
         }
         for field in schema.fields() {
             let none = new_empty_array(field.data_type());

@@ -87,9 +87,9 @@ impl StripeColumn {
         let StripeColumn { name, present, cells } = self;
         match (cells, *column) {
             (StripeCells::Time { seconds, nanoseconds }, ArrowColumn::Time(array)) => {
-                each(present, array.iter(), |moment| {
-                    let parts = time::parts(moment).ok_or_else(|| {
-                        format!("column {name}: ORC has no place for the last second of 1969")
+                each(present, array.iter(), |timestamp| {
+                    let parts = time::parts(timestamp).ok_or_else(|| {
+                        format!("column {name}: ORC cannot store the last second of 1969")
                     })?;
                     seconds.push(parts.seconds);
                     nanoseconds.push(parts.nanoseconds);
@@ -122,14 +122,15 @@ impl StripeColumn {
                     Ok(())
                 })
             }
-            (StripeCells::Symbol { places, cells }, ArrowColumn::Symbol(keys, words)) => {
-                let mut known = vec![None; words.len()];
+            (StripeCells::Symbol { places, cells }, ArrowColumn::Symbol(keys, symbols)) => {
+                let mut known = vec![None; symbols.len()];
                 let keys = keys.iter().map(|key| {
-                    key.map(usize::from).filter(|key| *key < words.len() && words.is_valid(*key))
+                    key.map(usize::from)
+                        .filter(|key| *key < symbols.len() && symbols.is_valid(*key))
                 });
                 each(present, keys, |key| {
                     let place =
-                        *known[key].get_or_insert_with(|| place_of(places, words.value(key)));
+                        *known[key].get_or_insert_with(|| place_of(places, symbols.value(key)));
                     cells.push(place);
                     Ok(())
                 })
@@ -193,8 +194,8 @@ impl StripeCells {
                 Encoding::Direct
             }
             StripeCells::Symbol { places, cells } => {
-                let words = std::mem::take(places);
-                dictionary(words, std::mem::take(cells), streams)
+                let symbols = std::mem::take(places);
+                dictionary(symbols, std::mem::take(cells), streams)
             }
             StripeCells::Text { bytes, lengths } => {
                 streams.push((OrcStream::Data, std::mem::take(bytes)));
@@ -217,11 +218,11 @@ fn each<T>(
     Ok(())
 }
 
-fn place_of(places: &mut HashMap<String, u32>, word: &str) -> u32 {
+fn place_of(places: &mut HashMap<String, u32>, symbol: &str) -> u32 {
     let next = places.len() as u32;
-    match places.get(word) {
+    match places.get(symbol) {
         Some(place) => *place,
-        None => *places.entry(word.to_owned()).or_insert(next),
+        None => *places.entry(symbol.to_owned()).or_insert(next),
     }
 }
 
@@ -231,20 +232,20 @@ fn dictionary(
     cells: Vec<u32>,
     streams: &mut Vec<(OrcStream, Vec<u8>)>,
 ) -> Encoding {
-    let mut words: Vec<(String, u32)> = places.into_iter().collect();
-    words.sort_unstable();
-    let mut sorted_places = vec![0; words.len()];
+    let mut symbols: Vec<(String, u32)> = places.into_iter().collect();
+    symbols.sort_unstable();
+    let mut sorted_places = vec![0; symbols.len()];
     let mut bytes = Vec::new();
     let mut lengths = Integers::unsigned();
-    for (sorted, (word, place)) in words.iter().enumerate() {
+    for (sorted, (symbol, place)) in symbols.iter().enumerate() {
         sorted_places[*place as usize] = sorted as i64;
-        bytes.extend_from_slice(word.as_bytes());
-        lengths.push(word.len() as i64);
+        bytes.extend_from_slice(symbol.as_bytes());
+        lengths.push(symbol.len() as i64);
     }
     let mut numbers = Integers::unsigned();
     cells.into_iter().for_each(|place| numbers.push(sorted_places[place as usize]));
     streams.push((OrcStream::Data, numbers.take()));
     streams.push((OrcStream::DictionaryData, bytes));
     streams.push((OrcStream::Length, lengths.take()));
-    Encoding::DictionaryV2 { words: words.len() as u64 }
+    Encoding::DictionaryV2 { entries: symbols.len() as u64 }
 }

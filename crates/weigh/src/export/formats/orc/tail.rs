@@ -13,7 +13,7 @@ const STRUCT: u64 = 12;
 const ZSTD: u64 = 5;
 /// The file format of Hive 0.12, which all readers know.
 const FILE_VERSION: [u64; 2] = [0, 12];
-/// Newer writers start at 6, so that readers do not apply workarounds for old bugs.
+/// Writers other than ORC Java start at 6, so that readers do not apply workarounds for old bugs.
 const WRITER_VERSION: u64 = 6;
 /// Apache ORC assigns numbers to writers; this one means unknown.
 const WRITER_UNKNOWN: u64 = i32::MAX as u64;
@@ -56,7 +56,7 @@ pub(super) enum Encoding {
     /// A dictionary, with integer runs of version 2.
     DictionaryV2 {
         /// Its number of entries.
-        words: u64,
+        entries: u64,
     },
 }
 
@@ -178,9 +178,9 @@ fn encoding(encoding: Encoding) -> ProtobufMessage {
     match encoding {
         Encoding::Direct => message.number(1, 0),
         Encoding::DirectV2 => message.number(1, 2),
-        Encoding::DictionaryV2 { words } => {
+        Encoding::DictionaryV2 { entries } => {
             message.number(1, 3);
-            message.number(2, words);
+            message.number(2, entries);
         }
     }
     message

@@ -88,12 +88,12 @@ fn streams_of_a_small_table_follow_the_specification() {
 
 #[test]
 fn dictionary_of_a_stripe_is_sorted_across_batches() {
-    let words = |words: Vec<Option<&str>>| -> RecordBatch {
-        let array: DictionaryArray<UInt8Type> = words.into_iter().collect();
+    let symbols = |symbols: Vec<Option<&str>>| -> RecordBatch {
+        let array: DictionaryArray<UInt8Type> = symbols.into_iter().collect();
         table(vec![("state", Arc::new(array))])
     };
-    let first = words(vec![Some("sleeping"), None, Some("running")]);
-    let second = words(vec![Some("idle"), Some("sleeping")]);
+    let first = symbols(vec![Some("sleeping"), None, Some("running")]);
+    let second = symbols(vec![Some("idle"), Some("sleeping")]);
     let file = file(&[first, second]).unwrap();
     let mut expected = b"ORC".to_vec();
     let streams = [

@@ -18,9 +18,9 @@ pub(super) struct TimestampParts {
 }
 
 /// The parts of a timestamp in nanoseconds since 1970, if ORC can store it.
-pub(super) fn parts(moment: i64) -> Option<TimestampParts> {
-    let nanoseconds = moment.rem_euclid(NANOSECONDS);
-    let mut seconds = moment.div_euclid(NANOSECONDS);
+pub(super) fn parts(timestamp: i64) -> Option<TimestampParts> {
+    let nanoseconds = timestamp.rem_euclid(NANOSECONDS);
+    let mut seconds = timestamp.div_euclid(NANOSECONDS);
     if seconds < 0 && nanoseconds >= 1_000_000 {
         seconds += 1;
         if seconds == 0 {
@@ -73,8 +73,12 @@ mod tests {
         let second = |count: i64| count * NANOSECONDS;
         for base in [second(1_763_316_348), second(EPOCH), second(1), second(0), second(-86_400)] {
             for off in [0, 1, 10, 100, 999_999, 1_000_000, 120_000_000, 500_000_000, 999_999_999] {
-                let moment = base + off;
-                assert_eq!(parts(moment).map(|parts| read(&parts)), Some(moment), "{moment}");
+                let timestamp = base + off;
+                assert_eq!(
+                    parts(timestamp).map(|parts| read(&parts)),
+                    Some(timestamp),
+                    "{timestamp}"
+                );
             }
         }
     }

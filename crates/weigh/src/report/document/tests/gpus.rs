@@ -48,7 +48,7 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
 fn gpus_used_by_the_run_are_in_verdict_bars_and_figures() {
     let document = on_gpus(2, 3 * GIB, Some(0.5));
     let sentence = &document.verdict.sentence;
-    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached 6.00 GiB or more.";
+    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached at least 6.00 GiB.";
     assert!(sentence.ends_with(end), "{sentence}");
     assert_eq!(
         (document.bars[3].share, document.bars[3].note.as_str()),

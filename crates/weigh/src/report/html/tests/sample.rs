@@ -40,7 +40,7 @@ fn table(
     }
 }
 
-fn word(text: &str) -> ReportCell {
+fn text_cell(text: &str) -> ReportCell {
     ReportCell { text: text.to_owned(), number: None }
 }
 
@@ -77,7 +77,7 @@ fn chart(
     let mut chart = Chart {
         name: name.to_owned(),
         title: title.to_owned(),
-        note: "Looked at every second.".to_owned(),
+        note: "Sampled every second.".to_owned(),
         scale,
         form,
         times,
@@ -158,16 +158,22 @@ pub(super) fn document() -> Document {
             .collect(),
     );
     let exact = |name: &str, text: &str, value: f64| {
-        vec![word(name), number(text, value), word("exact"), word(""), word("wait4")]
+        vec![
+            text_cell(name),
+            number(text, value),
+            text_cell("exact"),
+            text_cell(""),
+            text_cell("wait4"),
+        ]
     };
     let figures = vec![
         exact("CPU time", "12 min 03 s", 723.0),
         vec![
-            word("memory, peak"),
+            text_cell("memory, peak"),
             number("3.52 GiB", 3.52 * GIB),
-            word("sampled"),
-            word("3.52 GiB to 3.71 GiB"),
-            word("the largest sum of PSS seen"),
+            text_cell("sampled"),
+            text_cell("3.52 GiB to 3.71 GiB"),
+            text_cell("the largest sum of PSS"),
         ],
         exact("read", "4.12 GiB", 4.12 * GIB),
     ];
@@ -181,7 +187,7 @@ pub(super) fn document() -> Document {
         };
         vec![
             number(&(4000 + place).to_string(), f64::from(4000 + place)),
-            word(names[place as usize % 4]),
+            text_cell(names[place as usize % 4]),
             number(&format!("{cpu:.2} s"), cpu),
             memory,
         ]
@@ -220,7 +226,7 @@ pub(super) fn document() -> Document {
             advice(
                 Severity::Problem,
                 &format!("A process called {EVIL} was killed by SIGKILL."),
-                "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
+                "If no user killed it, check for the kernel's OOM killer: dmesg | grep -i 'killed process'",
             ),
             advice(
                 Severity::Warning,
