@@ -17,11 +17,11 @@ use super::Cause;
 pub enum ArrowColumn<'a> {
     /// Nanoseconds since 1970, UTC.
     Time(&'a TimestampNanosecondArray),
-    /// Small whole numbers: keys.
+    /// Small unsigned integers: keys.
     U32(&'a UInt32Array),
-    /// Whole numbers.
+    /// Unsigned integers.
     U64(&'a UInt64Array),
-    /// Whole numbers with a sign.
+    /// Signed integers.
     I64(&'a Int64Array),
     /// Real numbers.
     F64(&'a Float64Array),
@@ -38,9 +38,9 @@ pub enum CellValue<'a> {
     Null,
     /// Nanoseconds since 1970, UTC.
     Time(i64),
-    /// A whole number.
+    /// An unsigned integer.
     U64(u64),
-    /// A whole number with a sign.
+    /// A signed integer.
     I64(i64),
     /// A real number.
     F64(f64),

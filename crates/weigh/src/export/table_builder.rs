@@ -59,7 +59,7 @@ impl TableBuilder {
         self.put(name, DataType::Utf8, help, Arc::new(array));
     }
 
-    /// A column of whole numbers with a sign.
+    /// A column of signed integers.
     pub(super) fn integers<T>(
         &mut self,
         name: &str,
@@ -71,7 +71,7 @@ impl TableBuilder {
         self.put(name, DataType::Int64, help, Arc::new(array));
     }
 
-    /// A column of whole numbers.
+    /// A column of unsigned integers.
     pub(super) fn counts<T>(
         &mut self,
         name: &str,

@@ -4,7 +4,7 @@
 //! writable NumPy arrays. A column's bytes must be contiguous, and rows come in batches; so each
 //! column is spooled to an unnamed file until all rows are written.
 //!
-//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other whole numbers
+//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other integers
 //! are `UInt64` or `Int64`, which can be missing; real numbers are `float64` with NaN for missing;
 //! symbols are categories; texts are strings or None.
 

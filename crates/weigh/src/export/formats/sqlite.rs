@@ -1,7 +1,7 @@
 //! One SQLite database with all tables.
 //!
 //! Times are text (RFC 3339, UTC, to the nanosecond), which SQLite's date functions
-//! read and which sorts; a missing value is NULL. SQLite's whole numbers end at
+//! read and which sorts; a missing value is NULL. SQLite's integers end at
 //! 2^63 - 1: a larger one is an error, not another number. The table `columns` says
 //! what each column means.
 

@@ -60,7 +60,7 @@ pub(super) fn colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", part(0), part(1), part(2))
 }
 
-/// The names of the rows, as many as there is room for.
+/// The labels of the rows, as many as fit.
 pub(super) fn names(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
     let high = area.height / chart.series.len().max(1) as f64;
     let every = (12.0 / high).ceil().max(1.0) as usize;

@@ -58,7 +58,7 @@ fn all_numbers_and_charts_work_without_script() {
     assert!(page.contains("72 %") && page.contains("width=\"72\""), "a bar");
     assert!(page.contains("no GPU is measured yet"), "why a bar is empty");
     let buttons = page.matches("<button").count();
-    assert_eq!(buttons, 0, "what does nothing without the script comes with it");
+    assert_eq!(buttons, 0, "buttons are added by the script");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::text::{Faces, shown};
 
 /// A4, in points.
 pub(super) const PAGE_SIZE: (f32, f32) = (595.28, 841.89);
-/// From the paper's edge to the text, left and right.
+/// The left and right margin.
 pub(super) const LEFT: f32 = 54.0;
 /// How wide the text is.
 pub(super) const WIDTH: f32 = PAGE_SIZE.0 - 2.0 * LEFT;
@@ -220,7 +220,7 @@ mod tests {
         composer.y = BOTTOM - HEADING_HEIGHT - ABOVE_HEADING - 10.0;
         composer.heading("does not", 11.0);
         assert_eq!(composer.parts[1].page, 1);
-        assert_eq!(composer.parts[1].y, TOP, "no room is left above it there");
+        assert_eq!(composer.parts[1].y, TOP, "no space above it there");
     }
 
     #[test]
