@@ -83,7 +83,7 @@ pub(super) fn key(
         match column.cell(row) {
             CellValue::U64(number) => into.extend_from_slice(&number.to_le_bytes()),
             CellValue::I64(number) | CellValue::Time(number) => {
-                into.extend_from_slice(&number.to_le_bytes())
+                into.extend_from_slice(&number.to_le_bytes());
             }
             CellValue::F64(number) => into.extend_from_slice(&number.to_le_bytes()),
             CellValue::Text(text) => {

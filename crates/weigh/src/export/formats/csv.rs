@@ -74,13 +74,13 @@ fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
         CellValue::Null => {}
         CellValue::Time(at) => line.extend_from_slice(timestamp_text(at).as_bytes()),
         CellValue::U64(number) => {
-            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
         CellValue::I64(number) => {
-            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
         CellValue::F64(number) => {
-            line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes())
+            line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
         }
         CellValue::Text(value) => text(line, value),
     }

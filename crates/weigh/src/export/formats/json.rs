@@ -85,10 +85,10 @@ fn value(line: &mut Vec<u8>, cell: CellValue<'_>) -> Result<(), Cause> {
             line.push(b'"');
         }
         CellValue::U64(number) => {
-            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
         CellValue::I64(number) => {
-            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes())
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
         CellValue::F64(number) if number.is_finite() => {
             line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());

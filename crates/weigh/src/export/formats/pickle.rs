@@ -114,7 +114,7 @@ impl Spool {
             let cell = column.cell(row);
             match (&self.kind, cell) {
                 (_, CellValue::Time(number) | CellValue::I64(number)) => {
-                    self.put(&number.to_le_bytes())?
+                    self.put(&number.to_le_bytes())?;
                 }
                 (PickleKind::Plain("<u4"), CellValue::U64(number)) => {
                     self.put(&(number as u32).to_le_bytes())?;

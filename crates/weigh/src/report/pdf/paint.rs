@@ -20,7 +20,7 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     for item in &sheet.items {
         match item {
             PageItem::Text { x, y, style, line } => {
-                text(&mut surface, faces, (*x, *y), *style, line)
+                text(&mut surface, faces, (*x, *y), *style, line);
             }
             PageItem::Block { area, ink } => {
                 surface.set_stroke(None);
