@@ -131,9 +131,9 @@ impl<'a> Pipeline<'a> {
         let mut entries = self.recording.entries().iter();
         let end = entries.rfind(|entry| entry.event.is_last());
         end.map(|entry| tables::timestamp_of(self.recording, entry.seconds)).or_else(|| {
-            let looks = self.recording.batches(Scope::Own).ok()??.filter_map(Result::ok);
+            let batches = self.recording.batches(Scope::Own).ok()??.filter_map(Result::ok);
             let last = |batch: RecordBatch| shape::times(&batch).ok()?.values().last().copied();
-            looks.filter_map(last).last()
+            batches.filter_map(last).last()
         })
     }
 }

@@ -32,7 +32,7 @@ impl TimeBound {
         let clamped = |wide: i128| wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         match self {
             TimeBound::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
-            TimeBound::At(moment) => clamped(moment.as_nanosecond()),
+            TimeBound::At(time) => clamped(time.as_nanosecond()),
         }
     }
 }

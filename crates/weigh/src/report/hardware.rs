@@ -270,13 +270,13 @@ impl HardwareText {
 
 /// Items in rows that fit. One that is longer than a row is wrapped after a space or a comma.
 fn rows(items: &[String]) -> Vec<String> {
-    let room = WIDTH - INDENT;
+    let width = WIDTH - INDENT;
     let mut rows: Vec<String> = Vec::new();
     for item in items {
-        let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= room;
+        let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= width;
         match rows.last_mut().filter(|row| fits(row)) {
             Some(row) => *row += &format!(" · {item}"),
-            None => rows.extend(text::wrap(item, room)),
+            None => rows.extend(text::wrap(item, width)),
         }
     }
     rows

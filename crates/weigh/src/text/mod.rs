@@ -48,12 +48,12 @@ pub fn ellipsize_middle(text: &str, most: usize) -> String {
     format!("{}…{}", begin.trim_end(), end.trim_start())
 }
 
-/// Text in lines of at most `room` characters, wrapped after a space or a comma.
-pub fn wrap(text: &str, room: usize) -> Vec<String> {
+/// Text in lines of at most `width` characters, wrapped after a space or a comma.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for piece in text.split_inclusive([' ', ',']) {
         let last = lines.last_mut().filter(|line| {
-            line.is_empty() || line.chars().count() + piece.trim_end().chars().count() <= room
+            line.is_empty() || line.chars().count() + piece.trim_end().chars().count() <= width
         });
         match last {
             Some(line) => line.push_str(piece),

@@ -37,8 +37,8 @@ fn one(composer: &mut Composer, x: f32, bar: &Bar, note: Vec<String>) {
         None => ("unknown".to_owned(), FontStyle::of(8.0).inked(Ink::GREY)),
     };
     let top = composer.y;
-    let room = COLUMN - composer.faces.width(&value, style) - 8.0;
-    let label = composer.faces.cut(&bar.label, LABEL, room);
+    let space = COLUMN - composer.faces.width(&value, style) - 8.0;
+    let label = composer.faces.cut(&bar.label, LABEL, space);
     composer.text(x, LABEL, label);
     composer.text_to(x + COLUMN, style, value);
 

@@ -37,10 +37,10 @@ struct FactRow {
 
 impl FactRow {
     fn of(pair: &[Fact], label_width: f32, faces: &Faces) -> FactRow {
-        let room = COLUMN - label_width - BEHIND_LABEL;
+        let width = COLUMN - label_width - BEHIND_LABEL;
         let lines = |fact: &Fact| {
             let label = faces.cut(&fact.label, LABEL, label_width);
-            (label, faces.wrap(&fact.value, VALUE, room, MAX_LINES))
+            (label, faces.wrap(&fact.value, VALUE, width, MAX_LINES))
         };
         FactRow { facts: pair.iter().map(lines).collect() }
     }

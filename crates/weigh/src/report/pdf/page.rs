@@ -168,8 +168,8 @@ impl<'a> Composer<'a> {
     /// The heading of a part continued on a new page.
     pub(super) fn continued_heading(&mut self, title: &str) {
         let continued = " (continued)";
-        let room = WIDTH - self.faces.width(continued, CONTINUED_HEADING);
-        let title = self.faces.cut(title, CONTINUED_HEADING, room) + continued;
+        let space = WIDTH - self.faces.width(continued, CONTINUED_HEADING);
+        let title = self.faces.cut(title, CONTINUED_HEADING, space) + continued;
         self.text(LEFT, CONTINUED_HEADING, title);
         self.y += CONTINUED_HEADING.leading() + BELOW_HEADING;
     }

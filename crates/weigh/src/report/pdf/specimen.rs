@@ -174,7 +174,7 @@ fn findings() -> Vec<Advice> {
         advice(Severity::Note, "Two processes outlived the command: sleep (4301), sh (4302).", ""),
         advice(
             Severity::Note,
-            "A third of the time went to reading the reference again for each chunk.",
+            "A third of the time was spent reading the reference again for each chunk.",
             "Keep it in memory between chunks, or copy it to the node's own disk first.",
         ),
     ]

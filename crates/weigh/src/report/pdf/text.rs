@@ -148,8 +148,8 @@ impl Faces {
 
     /// The beginning of a text and an ellipsis, whether it would have fitted or not.
     fn cut_short(&self, text: &str, style: FontStyle, width: f32) -> String {
-        let room = width - self.advance(ELLIPSIS, style);
-        let mut cut = text[..self.fitting(text, style, room)].trim_end().to_owned();
+        let space = width - self.advance(ELLIPSIS, style);
+        let mut cut = text[..self.fitting(text, style, space)].trim_end().to_owned();
         cut.push(ELLIPSIS);
         cut
     }

@@ -170,9 +170,8 @@ fn missing_key_is_an_error_naming_its_column() {
 
 #[test]
 fn missing_timestamp_is_nat() {
-    let moments = TimestampNanosecondArray::from(vec![Some(5), None]).with_timezone("UTC");
-    let table =
-        &written(&[("phases", &[one_column("ended", Arc::new(moments))])]).unwrap()["phases"];
+    let times = TimestampNanosecondArray::from(vec![Some(5), None]).with_timezone("UTC");
+    let table = &written(&[("phases", &[one_column("ended", Arc::new(times))])]).unwrap()["phases"];
     assert_eq!(table.rows, [[5i64.to_le_bytes().to_vec()], [i64::MIN.to_le_bytes().to_vec()]]);
 }
 

@@ -220,7 +220,7 @@ pub(super) fn document() -> Document {
         ]),
         verdict: Verdict {
             severity: Some(Severity::Warning),
-            sentence: "The run ended well and came within a tenth of its memory limit.".to_owned(),
+            sentence: "The run succeeded and used 93 % of its memory limit.".to_owned(),
         },
         findings: vec![
             advice(
@@ -230,7 +230,7 @@ pub(super) fn document() -> Document {
             ),
             advice(
                 Severity::Warning,
-                "Memory came to 93 % of the limit of the job.",
+                "Memory reached 93 % of the limit of the job.",
                 "#SBATCH --mem=5G",
             ),
             advice(Severity::Note, "3 of 4 cores were in use on average.", ""),
