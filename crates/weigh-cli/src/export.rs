@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use weigh::compat::{gpu_tracker, oasis, perfmon, pytyche};
-use weigh::export::{self, Exported, Format, Options};
+use weigh::export::{self, ExportFormat, ExportOptions, Exported};
 use weigh::record::{Event, Recording, files};
 
 use crate::args::{ExportArgs, Predecessor};
@@ -26,7 +26,7 @@ pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
         Some(Predecessor::Perfmon) => return as_perfmon(args),
         None => {}
     }
-    let options = Options {
+    let options = ExportOptions {
         formats: args.formats,
         tables: args.tables,
         rates: args.rates,
@@ -53,8 +53,8 @@ pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
 }
 
 /// Exports a run that has just ended; says what went wrong or is missing.
-pub(crate) fn at_end(recording: &Path, formats: &[Format]) -> Vec<String> {
-    let options = Options { formats: formats.to_vec(), ..Options::default() };
+pub(crate) fn at_end(recording: &Path, formats: &[ExportFormat]) -> Vec<String> {
+    let options = ExportOptions { formats: formats.to_vec(), ..ExportOptions::default() };
     match one(recording, &options, &recording.join(DIRECTORY)) {
         Ok(exported) => exported.missing,
         Err(failure) => vec![format!("{}: {}", failure.what, failure.cause)],
@@ -160,8 +160,8 @@ fn many_runs(directory: &Path) -> Option<Vec<PathBuf>> {
     (!runs.is_empty()).then_some(runs)
 }
 
-fn all(runs: &[PathBuf], options: &Options, output: &Path) -> Result<Exported, Failure> {
-    if options.formats != [Format::Parquet] {
+fn all(runs: &[PathBuf], options: &ExportOptions, output: &Path) -> Result<Exported, Failure> {
+    if options.formats != [ExportFormat::Parquet] {
         let cause = "many runs are written as one Parquet dataset";
         let hint = "weigh export DIR -f parquet -o OUT, or name one run";
         return Err(Failure::new("cannot export many runs this way", cause, hint).code(USAGE));
@@ -171,7 +171,7 @@ fn all(runs: &[PathBuf], options: &Options, output: &Path) -> Result<Exported, F
         .map_err(|error| of_export(&error))
 }
 
-fn one(directory: &Path, options: &Options, output: &Path) -> Result<Exported, Failure> {
+fn one(directory: &Path, options: &ExportOptions, output: &Path) -> Result<Exported, Failure> {
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
     let bar = Bar::of_rows();
     export::export(&recording, options, output, |progress| bar.show(progress.rows, progress.of))

@@ -118,7 +118,8 @@ struct Drawing {
 
 impl Drawing {
     fn draw(&mut self, chart: &Chart, kind: Picture, file: &Path) -> Result<(), Failure> {
-        let drawn = svg::draw(chart, svg::Look { width: WIDTH, height: HEIGHT, alone: true });
+        let drawn =
+            svg::draw(chart, svg::SvgOptions { width: WIDTH, height: HEIGHT, standalone: true });
         match kind {
             Picture::Svg => self.write(file, drawn.as_bytes()),
             // Twice as many pixels look sharp on every screen.

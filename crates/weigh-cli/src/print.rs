@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use weigh::record::Recording;
-use weigh::text::{broken, printable};
+use weigh::text::{printable, wrap};
 
 use crate::failure::Failure;
 
@@ -69,7 +69,7 @@ pub(crate) fn warning(text: &str) {
 
 /// Words that end before column 80, their further lines under the first.
 pub(crate) fn indented(words: &str, column: usize) -> String {
-    broken(words, 79 - column).join(&format!("\n{:column$}", ""))
+    wrap(words, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
 /// Names files, one on a line, for people and for scripts.

@@ -21,7 +21,7 @@ const DIRECTORY: &str = "report";
 const NAME: &str = "report";
 
 /// The size of a picture beside Markdown, in its own pixels.
-const PICTURE: svg::Look = svg::Look { width: 900.0, height: 380.0, alone: true };
+const PICTURE: svg::SvgOptions = svg::SvgOptions { width: 900.0, height: 380.0, standalone: true };
 
 /// Writes reports, and prints the names of the files.
 pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {

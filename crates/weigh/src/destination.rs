@@ -1,8 +1,7 @@
-//! Files that have their name only when they are whole.
+//! Output files that get their final name only when they are complete.
 //!
-//! A file is written under a hidden temporary name in the same directory, brought to
-//! the disk and renamed. Whatever ends weigh before that leaves no file of the final
-//! name, and none that was there is harmed.
+//! A file is written under a hidden temporary name in the same directory, fsynced and renamed. If
+//! weigh is killed before that, no file has the final name and an existing one is unchanged.
 
 #![allow(clippy::disallowed_methods, reason = "these are the user's files, not the machine")]
 
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// A file that could not be made.
+/// Why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It already exists.
@@ -38,22 +37,22 @@ impl Error {
     }
 }
 
-/// Writes a whole file, which is then there whole or not at all.
+/// Writes a file atomically: complete, or not at all.
 pub fn write(path: &Path, contents: &[u8], force: bool) -> Result<PathBuf, Error> {
-    let destination = Destination::create(path, force)?;
+    let destination = OutputFile::create(path, force)?;
     let written = destination.file().and_then(|mut file| file.write_all(contents));
     written.map_err(|source| Error::file(path, source))?;
     destination.keep()
 }
 
 /// A file that is being written.
-pub struct Destination {
+pub struct OutputFile {
     path: PathBuf,
     partial: NamedTempFile,
     force: bool,
 }
 
-impl Destination {
+impl OutputFile {
     /// Refuses a file that already exists, unless it may be replaced.
     pub fn check(path: &Path, force: bool) -> Result<(), Error> {
         if !force && path.symlink_metadata().is_ok() {
@@ -62,8 +61,8 @@ impl Destination {
         Ok(())
     }
 
-    /// Begins a file; directories above it are made.
-    pub fn create(path: &Path, force: bool) -> Result<Destination, Error> {
+    /// Creates a file, and missing parent directories.
+    pub fn create(path: &Path, force: bool) -> Result<OutputFile, Error> {
         let directory = match path.parent() {
             Some(directory) if !directory.as_os_str().is_empty() => directory,
             _ => Path::new("."),
@@ -74,14 +73,14 @@ impl Destination {
             let kind = std::io::ErrorKind::NotADirectory;
             Error::file(directory, if in_the_way { kind.into() } else { source })
         })?;
-        // Exports are made to be passed on: as readable as the user's other files.
+        // Exports are meant to be shared: the umask decides, as for the user's other files.
         let partial = tempfile::Builder::new()
             .prefix(".weigh-")
             .suffix(".partial")
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)
             .map_err(failed)?;
-        Ok(Destination { path: path.to_owned(), partial, force })
+        Ok(OutputFile { path: path.to_owned(), partial, force })
     }
 
     /// The file, to be written to.
@@ -89,12 +88,12 @@ impl Destination {
         self.partial.as_file().try_clone()
     }
 
-    /// Its name while it is written.
+    /// Its temporary name while it is written.
     pub fn partial_path(&self) -> &Path {
         self.partial.path()
     }
 
-    /// Where it is, and where what it needs meanwhile may be.
+    /// Its directory, also for temporary files of the writer.
     pub fn directory(&self) -> &Path {
         self.partial.path().parent().unwrap_or(Path::new("."))
     }
@@ -104,13 +103,13 @@ impl Destination {
         &self.path
     }
 
-    /// Gives it its name, now that it is whole.
+    /// Renames the complete file to its final name.
     pub fn keep(self) -> Result<PathBuf, Error> {
         self.partial.as_file().sync_all().map_err(|source| Error::file(&self.path, source))?;
         let kept = if self.force {
             self.partial.persist(&self.path).map_err(|error| error.error)
         } else {
-            // Somebody may have made one meanwhile.
+            // Another process may have created it meanwhile.
             self.partial.persist_noclobber(&self.path).map_err(|error| error.error)
         };
         match kept {
@@ -123,16 +122,16 @@ impl Destination {
     }
 }
 
-/// A text that is written a line at a time, and has its name when it is whole.
+/// A text file written line by line, renamed when complete.
 pub struct Lines {
-    destination: Destination,
+    destination: OutputFile,
     out: BufWriter<File>,
     ending: &'static str,
 }
 
 impl Lines {
-    /// Begins a text whose lines end in this way.
-    pub fn create(destination: Destination, ending: &'static str) -> Result<Lines, Error> {
+    /// Starts a text file with this line ending.
+    pub fn create(destination: OutputFile, ending: &'static str) -> Result<Lines, Error> {
         let file = destination.file().map_err(|source| Error::file(&destination.path, source))?;
         Ok(Lines { destination, out: BufWriter::new(file), ending })
     }
@@ -143,7 +142,7 @@ impl Lines {
         written.map_err(|source| Error::file(&self.destination.path, source))
     }
 
-    /// Gives it its name, now that it is whole.
+    /// Renames the complete file to its final name.
     pub fn finish(mut self) -> Result<PathBuf, Error> {
         let path = &self.destination.path;
         self.out.flush().map_err(|source| Error::file(path, source))?;

@@ -32,7 +32,7 @@ pub(crate) struct ExportArgs {
     pub run: Option<PathBuf>,
     /// Kinds of files
     #[arg(short, long, value_delimiter = ',', required_unless_present = "predecessor", conflicts_with = "predecessor", value_name = "LIST", value_parser = export_format())]
-    pub formats: Vec<weigh::export::Format>,
+    pub formats: Vec<weigh::export::ExportFormat>,
     /// Write what this program would have written
     #[arg(long = "as", id = "predecessor", value_enum, value_name = "PROGRAM", conflicts_with_all = ["tables", "rates", "resample", "from", "to", "phase"])]
     pub predecessor: Option<Predecessor>,
@@ -49,11 +49,11 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub resample: Option<Duration>,
     /// Only from this moment on: 90s after the start, or 2026-11-15T18:05:48Z
-    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::Moment::parse)]
-    pub from: Option<weigh::export::Moment>,
+    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::TimeBound::parse)]
+    pub from: Option<weigh::export::TimeBound>,
     /// Only up to this moment
-    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::Moment::parse)]
-    pub to: Option<weigh::export::Moment>,
+    #[arg(long, value_name = "MOMENT", value_parser = weigh::export::TimeBound::parse)]
+    pub to: Option<weigh::export::TimeBound>,
     /// Only while a phase of this name lasted
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
@@ -99,10 +99,12 @@ fn cores(text: &str) -> Result<f64, String> {
 }
 
 /// The kinds of files that this weigh can write, by name.
-pub(super) fn export_format() -> impl TypedValueParser<Value = weigh::export::Format> {
-    use weigh::export::Format;
-    PossibleValuesParser::new(Format::ALL.iter().map(|format| format.name())).try_map(|name| {
-        let found = Format::ALL.iter().find(|format| format.name() == name);
-        found.copied().ok_or("there is no such format")
-    })
+pub(super) fn export_format() -> impl TypedValueParser<Value = weigh::export::ExportFormat> {
+    use weigh::export::ExportFormat;
+    PossibleValuesParser::new(ExportFormat::ALL.iter().map(|format| format.name())).try_map(
+        |name| {
+            let found = ExportFormat::ALL.iter().find(|format| format.name() == name);
+            found.copied().ok_or("there is no such format")
+        },
+    )
 }

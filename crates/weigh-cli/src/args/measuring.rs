@@ -82,7 +82,7 @@ pub(crate) struct Measuring {
     pub sizes: Sizes,
     /// Export the recording at the end, as weigh export does
     #[arg(long, value_delimiter = ',', value_name = "LIST", value_parser = export_format(), conflicts_with = "no_record")]
-    pub export: Vec<weigh::export::Format>,
+    pub export: Vec<weigh::export::ExportFormat>,
     /// Write reports at the end, as weigh report does
     #[arg(
         long,

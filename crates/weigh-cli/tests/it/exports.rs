@@ -291,9 +291,9 @@ fn a_file_that_is_missing_or_damaged_is_named() {
         assert!(output.status.success() && stderr.contains(words), "{stderr}");
     };
     fs::write(&stream, &whole[..100]).unwrap();
-    warned("process: nothing of its file is whole", "a");
+    warned("process: its file has no complete batch", "a");
     fs::remove_file(&stream).unwrap();
-    warned("process: its file is not there", "b");
+    warned("process: its file is missing", "b");
     fs::write(&stream, &whole).unwrap();
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     fs::write(run.join("events.jsonl"), events.replacen("phase_end", "phase_eXd", 1)).unwrap();

@@ -339,7 +339,7 @@ fn a_chart_by_name_goes_into_a_file() {
         (&["--metric", "process.state.doing"], 2, "no chart and no metric"),
         (&["-o", "all.svg"], 2, "a file holds one picture"),
         (&["--metric", "memory", "-o", "memory.png"], 1, "already exists"),
-        (&["--metric", "cpu.time.user"], 1, "holds nothing of"),
+        (&["--metric", "cpu.time.user"], 1, "has no data for"),
     ] {
         let refused = plot(&run, arguments);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();

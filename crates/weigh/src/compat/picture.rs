@@ -5,7 +5,7 @@
 
 use crate::catalog::Unit;
 use crate::plot::Gallery;
-use crate::plot::chart::{Chart, Form, Scale, Timeline};
+use crate::plot::chart::{Chart, ChartForm, Scale, Timeline};
 #[cfg(feature = "png")]
 use crate::plot::svg;
 
@@ -30,7 +30,8 @@ impl Picture {
     pub fn png(&self) -> Result<Vec<u8>, crate::plot::PngError> {
         let (width, height) = self.size;
         let height = SET_WIDTH * height / width;
-        let drawn = svg::draw(&self.chart, svg::Look { width: SET_WIDTH, height, alone: true });
+        let drawn =
+            svg::draw(&self.chart, svg::SvgOptions { width: SET_WIDTH, height, standalone: true });
         crate::plot::png(&drawn, (width / SET_WIDTH) as f32)
     }
 }
@@ -48,7 +49,7 @@ pub(super) fn nothing(title: &str, note: &str) -> Chart {
         title: title.to_owned(),
         note: note.to_owned(),
         scale: Scale::level(Unit::One),
-        form: Form::Lines,
+        form: ChartForm::Lines,
         times: Vec::new(),
         series: Vec::new(),
         limits: Vec::new(),
@@ -60,9 +61,9 @@ pub(super) fn nothing(title: &str, note: &str) -> Chart {
 /// A line for each tool instead of areas on top of each other.
 pub(super) fn lines(chart: Chart) -> Chart {
     let form = match chart.form {
-        Form::StackedRates | Form::Rates => Form::Rates,
-        Form::StackedTotals | Form::Totals => Form::Totals,
-        Form::Stack | Form::Lines | Form::Heat => Form::Lines,
+        ChartForm::StackedRates | ChartForm::Rates => ChartForm::Rates,
+        ChartForm::StackedTotals | ChartForm::Totals => ChartForm::Totals,
+        ChartForm::Stack | ChartForm::Lines | ChartForm::Heatmap => ChartForm::Lines,
     };
     Chart { form, ..chart }
 }

@@ -1,4 +1,4 @@
-//! What a column of an exported table holds, whatever file it goes into.
+//! Typed columns and cells of an exported table, for all file formats.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,120 +12,121 @@ use arrow_schema::{DataType, TimeUnit};
 
 use super::Cause;
 
-/// The cells of one column of a batch.
+/// A typed column of a batch.
 #[derive(Debug, Clone, Copy)]
-pub enum Column<'a> {
+pub enum ArrowColumn<'a> {
     /// Nanoseconds since 1970, UTC.
     Time(&'a TimestampNanosecondArray),
-    /// Small whole numbers: keys.
+    /// Small unsigned integers: keys.
     U32(&'a UInt32Array),
-    /// Whole numbers.
+    /// Unsigned integers.
     U64(&'a UInt64Array),
-    /// Whole numbers with a sign.
+    /// Signed integers.
     I64(&'a Int64Array),
     /// Real numbers.
     F64(&'a Float64Array),
-    /// Words from a short list: places in it, and the list.
-    Word(&'a UInt8Array, &'a StringArray),
+    /// Symbols from a short list: indices and the list (a dictionary).
+    Symbol(&'a UInt8Array, &'a StringArray),
     /// Any text.
     Text(&'a StringArray),
 }
 
 /// One cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
-    /// Nothing was measured.
+pub enum CellValue<'a> {
+    /// Null: not measured.
     Null,
     /// Nanoseconds since 1970, UTC.
     Time(i64),
-    /// A whole number.
+    /// An unsigned integer.
     U64(u64),
-    /// A whole number with a sign.
+    /// A signed integer.
     I64(i64),
     /// A real number.
     F64(f64),
-    /// A word or any text.
+    /// A symbol or any text.
     Text(&'a str),
 }
 
-impl Cell<'_> {
+impl CellValue<'_> {
     /// A measured number.
     pub fn number(&self) -> Option<f64> {
         match self {
-            Cell::U64(value) => Some(*value as f64),
-            Cell::F64(value) => Some(*value),
+            CellValue::U64(value) => Some(*value as f64),
+            CellValue::F64(value) => Some(*value),
             _ => None,
         }
     }
 }
 
-/// The type of a moment.
+/// The Arrow type of a timestamp.
 pub fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
 }
 
-/// The type of a word from a short list.
-pub fn word_type() -> DataType {
+/// The Arrow type of a symbol (dictionary).
+pub fn symbol_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8))
 }
 
-impl<'a> Column<'a> {
-    /// The cells of an array, if it is of one of our types.
-    pub fn of(array: &'a ArrayRef) -> Option<Column<'a>> {
+impl<'a> ArrowColumn<'a> {
+    /// A typed view of an array, if the type is supported.
+    pub fn of(array: &'a ArrayRef) -> Option<ArrowColumn<'a>> {
         Some(match array.data_type() {
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                Column::Time(array.as_primitive_opt::<TimestampNanosecondType>()?)
+                ArrowColumn::Time(array.as_primitive_opt::<TimestampNanosecondType>()?)
             }
-            DataType::UInt32 => Column::U32(array.as_primitive_opt::<UInt32Type>()?),
-            DataType::UInt64 => Column::U64(array.as_primitive_opt::<UInt64Type>()?),
-            DataType::Int64 => Column::I64(array.as_primitive_opt::<Int64Type>()?),
-            DataType::Float64 => Column::F64(array.as_primitive_opt::<Float64Type>()?),
+            DataType::UInt32 => ArrowColumn::U32(array.as_primitive_opt::<UInt32Type>()?),
+            DataType::UInt64 => ArrowColumn::U64(array.as_primitive_opt::<UInt64Type>()?),
+            DataType::Int64 => ArrowColumn::I64(array.as_primitive_opt::<Int64Type>()?),
+            DataType::Float64 => ArrowColumn::F64(array.as_primitive_opt::<Float64Type>()?),
             DataType::Dictionary(_, _) => {
-                let words = array.as_dictionary_opt::<UInt8Type>()?;
-                Column::Word(words.keys(), words.values().as_string_opt::<i32>()?)
+                let symbols = array.as_dictionary_opt::<UInt8Type>()?;
+                ArrowColumn::Symbol(symbols.keys(), symbols.values().as_string_opt::<i32>()?)
             }
-            DataType::Utf8 => Column::Text(array.as_string_opt::<i32>()?),
+            DataType::Utf8 => ArrowColumn::Text(array.as_string_opt::<i32>()?),
             _ => return None,
         })
     }
 
     /// The columns of a batch, in its order.
-    pub fn all(batch: &'a RecordBatch) -> Result<Vec<Column<'a>>, Cause> {
+    pub fn all(batch: &'a RecordBatch) -> Result<Vec<ArrowColumn<'a>>, Cause> {
         let fields = batch.schema_ref().fields().iter();
         fields
             .zip(batch.columns())
             .map(|(field, array)| {
                 let unknown = || format!("column {} has an unknown type", field.name());
-                Column::of(array).ok_or_else(|| unknown().into())
+                ArrowColumn::of(array).ok_or_else(|| unknown().into())
             })
             .collect()
     }
 
     /// One cell.
-    pub fn cell(&self, row: usize) -> Cell<'a> {
+    pub fn cell(&self, row: usize) -> CellValue<'a> {
         fn present<T>(array: &impl Array, row: usize, cell: T) -> Option<T> {
             (!array.is_null(row)).then_some(cell)
         }
         let cell = match *self {
-            Column::Time(a) => present(a, row, Cell::Time(a.value(row))),
-            Column::U32(a) => present(a, row, Cell::U64(u64::from(a.value(row)))),
-            Column::U64(a) => present(a, row, Cell::U64(a.value(row))),
-            Column::I64(a) => present(a, row, Cell::I64(a.value(row))),
-            Column::F64(a) => present(a, row, Cell::F64(a.value(row))),
-            Column::Word(keys, words) => {
+            ArrowColumn::Time(a) => present(a, row, CellValue::Time(a.value(row))),
+            ArrowColumn::U32(a) => present(a, row, CellValue::U64(u64::from(a.value(row)))),
+            ArrowColumn::U64(a) => present(a, row, CellValue::U64(a.value(row))),
+            ArrowColumn::I64(a) => present(a, row, CellValue::I64(a.value(row))),
+            ArrowColumn::F64(a) => present(a, row, CellValue::F64(a.value(row))),
+            ArrowColumn::Symbol(keys, symbols) => {
                 let place = usize::from(keys.value(row));
-                (!keys.is_null(row) && place < words.len()).then(|| Cell::Text(words.value(place)))
+                (!keys.is_null(row) && place < symbols.len())
+                    .then(|| CellValue::Text(symbols.value(place)))
             }
-            Column::Text(a) => (!a.is_null(row)).then(|| Cell::Text(a.value(row))),
+            ArrowColumn::Text(a) => (!a.is_null(row)).then(|| CellValue::Text(a.value(row))),
         };
-        cell.unwrap_or(Cell::Null)
+        cell.unwrap_or(CellValue::Null)
     }
 }
 
-/// A moment as text: RFC 3339, UTC, to the nanosecond, always of the same length.
-pub fn moment(nanoseconds: i64) -> String {
-    let moment = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
-    format!("{moment:.9}")
+/// A timestamp as text: RFC 3339, UTC, to the nanosecond, of fixed length.
+pub fn timestamp_text(nanoseconds: i64) -> String {
+    let timestamp = jiff::Timestamp::from_nanosecond(i128::from(nanoseconds)).unwrap_or_default();
+    format!("{timestamp:.9}")
 }
 
 #[cfg(test)]
@@ -133,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_keeps_its_nanoseconds_and_its_length() {
-        assert_eq!(moment(1_763_316_348_123_456_789), "2025-11-16T18:05:48.123456789Z");
-        assert_eq!(moment(1_763_316_348_000_000_000), "2025-11-16T18:05:48.000000000Z");
+    fn timestamp_text_has_nanoseconds_and_fixed_length() {
+        assert_eq!(timestamp_text(1_763_316_348_123_456_789), "2025-11-16T18:05:48.123456789Z");
+        assert_eq!(timestamp_text(1_763_316_348_000_000_000), "2025-11-16T18:05:48.000000000Z");
     }
 }

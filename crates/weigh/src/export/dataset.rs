@@ -4,10 +4,9 @@
 //! DIR/process/run=20261115T180548-1f2e3d4c/host=node-a/part-0.parquet
 //! ```
 //!
-//! All files of a table have the same columns, those of all runs together, so that
-//! every engine that knows partitions reads them as one. Times end at the microsecond:
-//! Spark refuses Parquet's nanoseconds. `runs` has one row for each run: what it was,
-//! and its figures.
+//! All files of a table have the same columns, the union over all runs, so that every engine that
+//! knows partitions reads them as one table. Times are in microseconds: Spark refuses Parquet's
+//! nanoseconds. `runs` has one row for each run: its metadata and its figures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -18,10 +17,12 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{ArrayRef, RecordBatch, TimestampMicrosecondArray, new_null_array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-use super::formats::Open;
-use super::steps::{Steps, Target};
-use super::{Cause, Error, Exported, Format, Options, Progress, chosen, runs, unfinished};
-use crate::destination::Destination;
+use super::formats::SinkFile;
+use super::pipeline::{Pipeline, TableWriter};
+use super::{
+    Cause, Error, ExportFormat, ExportOptions, ExportProgress, Exported, chosen, runs, unfinished,
+};
+use crate::destination::OutputFile;
 use crate::record::{self, Manifest, Recording};
 
 /// The table with one row for each run.
@@ -30,11 +31,11 @@ pub(super) const RUNS: &str = "runs";
 /// Writes the tables of many recordings as one dataset.
 pub fn dataset(
     recordings: &[PathBuf],
-    options: &Options,
+    options: &ExportOptions,
     directory: &Path,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(ExportProgress),
 ) -> Result<Exported, Error> {
-    let mut plan = Plan::of(recordings, options)?;
+    let mut plan = DatasetPlan::of(recordings, options)?;
     let of = plan.rows;
     let mut missing = std::mem::take(&mut plan.missing);
     let mut rows = 0;
@@ -43,20 +44,20 @@ pub fn dataset(
     for run in &plan.runs {
         let recording = Recording::open(&run.path)?;
         let name = run.path.display();
-        let mut parts = Parts {
+        let mut parts = PartitionFiles {
             plan: &plan,
-            place: Place::of(directory, recording.manifest()),
+            place: PartitionPath::of(directory, recording.manifest()),
             force: options.force,
             open: None,
             done: Vec::new(),
         };
-        let steps = Steps::of(&recording, options)?;
+        let pipeline = Pipeline::of(&recording, options)?;
         let (tables, mut lost) = chosen(&recording, options)?;
         lost.extend(unfinished(&recording));
         for table in tables {
-            lost.extend(steps.pass(table, &mut parts, |more| {
+            lost.extend(pipeline.write_table(table, &mut parts, |more| {
                 rows += more;
-                progress(Progress { rows, of });
+                progress(ExportProgress { rows, of });
             })?);
         }
         missing.extend(lost.into_iter().map(|what| format!("{name}: {what}")));
@@ -68,29 +69,29 @@ pub fn dataset(
     Ok(Exported { files, missing })
 }
 
-/// What there is to be written.
+/// What is to be written.
 #[derive(Default)]
-struct Plan {
-    runs: Vec<Run>,
-    /// The columns of each table, over all runs.
+struct DatasetPlan {
+    runs: Vec<DatasetRun>,
+    /// The columns of each table: the union over all runs.
     columns: BTreeMap<String, SchemaRef>,
     rows: u64,
     missing: Vec<String>,
 }
 
-/// A run of the dataset; its events are read again when its turn comes.
-struct Run {
+/// A run of the dataset; it is opened again when it is written.
+struct DatasetRun {
     path: PathBuf,
     manifest: Manifest,
     row: RecordBatch,
 }
 
-impl Plan {
-    fn of(recordings: &[PathBuf], options: &Options) -> Result<Plan, Error> {
-        let mut plan = Plan::default();
+impl DatasetPlan {
+    fn of(recordings: &[PathBuf], options: &ExportOptions) -> Result<DatasetPlan, Error> {
+        let mut plan = DatasetPlan::default();
         let mut why = "there is none".to_owned();
         for path in recordings {
-            // One that is damaged, or has no such phase, must not keep the others.
+            // One that is damaged, or has no such phase, must not stop the others.
             match plan.add_run(path, options) {
                 Ok(()) => {}
                 Err(error) => {
@@ -102,33 +103,33 @@ impl Plan {
         if plan.runs.is_empty() { Err(Error::NoRuns { why }) } else { Ok(plan) }
     }
 
-    fn add_run(&mut self, path: &Path, options: &Options) -> Result<(), Error> {
+    fn add_run(&mut self, path: &Path, options: &ExportOptions) -> Result<(), Error> {
         let recording = Recording::open(path)?;
         let manifest = recording.manifest();
         if let Some(other) = self.runs.iter().find(|run| run.manifest.id == manifest.id) {
             let why = format!("it is a copy of {}", other.path.display());
             return Err(Cause::from(why).into());
         }
-        let steps = Steps::of(&recording, options)?;
+        let pipeline = Pipeline::of(&recording, options)?;
         let (tables, _) = chosen(&recording, options)?;
         let row = runs::row(&recording)?;
         let mut columns = self.columns.clone();
         for table in &tables {
-            add(&mut columns, table.name, &steps.schema(table))?;
+            add(&mut columns, table.name, &pipeline.schema(table))?;
         }
         add(&mut columns, RUNS, &row.schema())?;
         self.columns = columns;
         self.rows += tables.iter().map(|table| table.rows).sum::<u64>();
-        self.runs.push(Run { path: path.to_owned(), manifest: manifest.clone(), row });
+        self.runs.push(DatasetRun { path: path.to_owned(), manifest: manifest.clone(), row });
         Ok(())
     }
 
-    /// Makes sure that nothing is in the way of any file before the first is begun.
+    /// Checks that no file exists before the first is created.
     fn check(&self, directory: &Path, force: bool) -> Result<(), Error> {
         for run in &self.runs {
-            let place = Place::of(directory, &run.manifest);
+            let place = PartitionPath::of(directory, &run.manifest);
             for table in self.columns.keys() {
-                Destination::check(&place.file(table), force)?;
+                OutputFile::check(&place.file(table), force)?;
             }
         }
         Ok(())
@@ -151,7 +152,7 @@ fn add(
                 let why = format!("{table}: {} has another type in other runs", field.name());
                 return Err(Cause::from(why).into());
             }
-            // Where it is missing, it is null.
+            // Null in runs without it.
             Err(_) => fields.push(Arc::new(field.as_ref().clone().with_nullable(true))),
         }
     }
@@ -160,7 +161,7 @@ fn add(
     Ok(())
 }
 
-/// The same columns with times that end at the microsecond.
+/// The same columns with times in microseconds.
 fn microseconds(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => {
@@ -182,18 +183,18 @@ fn in_microseconds(column: ArrayRef) -> ArrayRef {
     }
 }
 
-/// Where the parts of one run are.
-struct Place {
+/// The partition directories of one run.
+struct PartitionPath {
     directory: PathBuf,
     below: PathBuf,
 }
 
-impl Place {
-    fn of(directory: &Path, manifest: &Manifest) -> Place {
+impl PartitionPath {
+    fn of(directory: &Path, manifest: &Manifest) -> PartitionPath {
         let run = record::host_directory(&manifest.id);
         let host = record::host_directory(&manifest.host.name);
         let below = Path::new(&format!("run={run}")).join(format!("host={host}"));
-        Place { directory: directory.to_owned(), below }
+        PartitionPath { directory: directory.to_owned(), below }
     }
 
     fn file(&self, table: &str) -> PathBuf {
@@ -201,20 +202,21 @@ impl Place {
     }
 }
 
-/// The files of one run, each with the columns of all.
-struct Parts<'a> {
-    plan: &'a Plan,
-    place: Place,
+/// The files of one run, each with the columns of all runs.
+struct PartitionFiles<'a> {
+    plan: &'a DatasetPlan,
+    place: PartitionPath,
     force: bool,
-    open: Option<(Open, SchemaRef)>,
+    open: Option<(SinkFile, SchemaRef)>,
     done: Vec<PathBuf>,
 }
 
-impl Target for Parts<'_> {
+impl TableWriter for PartitionFiles<'_> {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
         let schema = self.plan.columns.get(table).unwrap_or(schema);
-        let mut file = Open::create(Format::Parquet, &self.place.file(table), self.force, false)?;
-        file.tell(|sink| sink.begin(table, schema))?;
+        let mut file =
+            SinkFile::create(ExportFormat::Parquet, &self.place.file(table), self.force, false)?;
+        file.with_sink(|sink| sink.begin(table, schema))?;
         self.open = Some((file, schema.clone()));
         Ok(())
     }
@@ -229,7 +231,7 @@ impl Target for Parts<'_> {
         };
         let columns = schema.fields().iter().map(column).map(in_microseconds).collect();
         let wide = RecordBatch::try_new(schema.clone(), columns).map_err(Cause::from)?;
-        file.tell(|sink| sink.rows(&wide))
+        file.with_sink(|sink| sink.rows(&wide))
     }
 
     fn end(&mut self) -> Result<(), Error> {

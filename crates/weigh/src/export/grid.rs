@@ -1,13 +1,12 @@
-//! Rows on a grid of time: one for each step and entity.
+//! Resampling: one row for each time step and entity.
 //!
-//! Values hold until the next one is read, as everywhere in weigh: a process that did
-//! not run has no row of its own, and still has its memory. A level becomes its mean
-//! over the step, weighted by time; a running total its last value in it, or with
-//! rates its growth over the time (of readings that are older than their row, the time
-//! between them; while there is no new one, the last rate holds); a word the last one. A step that an entity lived
-//! through only partly, or that lies partly outside the wanted window, is the mean of
-//! the part. The time of a row is when its step begins, counted from the start of the
-//! run.
+//! Values are carried forward until the next reading: a sleeping process has no row, and still has
+//! its memory. A gauge becomes its time-weighted mean over the step; a counter its last value, or
+//! with rates its delta over the time (for readings older than their row, the time between the
+//! readings; without a new reading the last rate is carried forward); a symbol its last value.
+//! Where an entity exists in part of a step only, or the step is partly outside the window, values
+//! are means over that part. The time of a row is the start of its step, counted from the start of
+//! the run.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,81 +14,81 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, TimestampNanosecondArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::column::{Cell, Column};
-use super::held::Held;
-use super::paced::Paced;
+use super::column::{ArrowColumn, CellValue};
+use super::lagged_rate::LaggedRate;
+use super::out_cell::{OutCell, array};
 use super::rates::rate_field;
-use super::ready::{Ready, array};
-use super::shape::{self, Key, Role};
+use super::shape::{self, ColumnRole, EntityKey};
+use super::step_mean::StepMean;
 use super::window::Windows;
 use super::{Cause, Error};
 use crate::catalog::Basis;
 use crate::model::Total;
 
-/// Steps without a row that are still believed: a laptop may sleep over a weekend, but a
-/// recording from a stranger must not fill the disk.
+/// The most steps without a row: a laptop may sleep over a weekend, but a damaged recording must
+/// not fill the disk.
 const LONGEST_GAP: i64 = 10_000_000;
 
-/// Rows that are given out at once.
+/// Rows of an emitted batch.
 const BATCH: usize = 8192;
 
-/// Takes batches that are finished.
-pub(super) type Give<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
+/// Receives finished batches.
+pub(super) type EmitBatch<'a> = dyn FnMut(RecordBatch) -> Result<(), Error> + 'a;
 
-/// What a grid is made of.
-pub(super) struct Plan {
-    /// What the columns are for.
-    pub roles: Vec<Role>,
-    /// What the growth of each is divided by.
+/// Parameters of a grid.
+pub(super) struct GridPlan {
+    /// The roles of the columns.
+    pub roles: Vec<ColumnRole>,
+    /// What the delta of each counter is divided by.
     pub bases: Vec<Basis>,
     /// When the run began, in nanoseconds since 1970.
     pub started: i64,
     /// The length of a step, in nanoseconds.
     pub step: i64,
-    /// Totals as rates.
+    /// Counters as rates.
     pub rates: bool,
-    /// The wanted parts of the run.
+    /// The selected parts of the run.
     pub windows: Option<Windows>,
-    /// When entities end.
-    pub ends: VecDeque<(i64, Key)>,
-    /// When the run ended, if that is known.
+    /// When entities end, in order.
+    pub ends: VecDeque<(i64, EntityKey)>,
+    /// When the run ended, if known.
     pub end: Option<i64>,
 }
 
-/// Puts one table on a grid.
-pub(super) struct Grid {
-    plan: Plan,
+/// Resamples one table.
+pub(super) struct TimeGrid {
+    plan: GridPlan,
     schema: SchemaRef,
-    /// In the order they were first seen.
-    entities: Vec<Entity>,
-    places: HashMap<Key, usize>,
+    /// In order of first row.
+    entities: Vec<GridEntity>,
+    places: HashMap<EntityKey, usize>,
     /// The step that is being filled.
     step: i64,
     last: i64,
     /// Finished values of each column, and the times of their rows.
-    ready: Vec<Vec<Ready>>,
+    cells: Vec<Vec<OutCell>>,
     times: Vec<i64>,
-    /// The words of each column that has any.
-    words: Vec<Option<StringArray>>,
+    /// The dictionary of each symbol column.
+    symbols: Vec<Option<StringArray>>,
 }
 
-struct Entity {
-    key: Key,
-    since: i64,
-    until: Option<i64>,
-    values: Vec<Held>,
-    /// Totals that were read before their row.
-    paced: Vec<Paced>,
-    /// Keys and words as they were last.
-    words: Vec<Ready>,
+struct GridEntity {
+    key: EntityKey,
+    first_seen: i64,
+    ended: Option<i64>,
+    values: Vec<StepMean>,
+    /// Counters whose readings are older than their row.
+    lagged: Vec<LaggedRate>,
+    /// Last keys and symbols.
+    symbols: Vec<OutCell>,
 }
 
-impl Grid {
+impl TimeGrid {
     /// For a table with these columns.
-    pub(super) fn new(schema: &Schema, plan: Plan) -> Grid {
+    pub(super) fn new(schema: &Schema, plan: GridPlan) -> TimeGrid {
         let fields = schema.fields().iter().zip(&plan.roles).map(|(field, role)| match role {
-            Role::Counter if plan.rates => Arc::new(rate_field(field)),
-            Role::Counter | Role::Gauge => {
+            ColumnRole::Counter if plan.rates => Arc::new(rate_field(field)),
+            ColumnRole::Counter | ColumnRole::Gauge => {
                 let field = Field::new(field.name(), DataType::Float64, true)
                     .with_metadata(field.metadata().clone());
                 Arc::new(field)
@@ -99,16 +98,16 @@ impl Grid {
         let fields: Vec<Arc<Field>> = fields.collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
         let columns = plan.roles.len();
-        Grid {
+        TimeGrid {
             plan,
             schema,
             entities: Vec::new(),
             places: HashMap::new(),
             step: i64::MIN,
             last: i64::MIN,
-            ready: vec![Vec::new(); columns],
+            cells: vec![Vec::new(); columns],
             times: Vec::new(),
-            words: vec![None; columns],
+            symbols: vec![None; columns],
         }
     }
 
@@ -117,33 +116,37 @@ impl Grid {
         &self.schema
     }
 
-    /// Takes rows in, and gives out what is finished.
-    pub(super) fn rows(&mut self, batch: &RecordBatch, give: &mut Give<'_>) -> Result<(), Error> {
-        let columns = Column::all(batch)?;
+    /// Adds rows, and emits finished batches.
+    pub(super) fn rows(
+        &mut self,
+        batch: &RecordBatch,
+        emit: &mut EmitBatch<'_>,
+    ) -> Result<(), Error> {
+        let columns = ArrowColumn::all(batch)?;
         let times = shape::times(batch)?;
-        self.learn_words(&columns);
+        self.learn_symbols(&columns);
         let mut key = Vec::new();
         for (row, &at) in times.values().iter().enumerate() {
-            self.go_to(at, give)?;
+            self.advance_to(at, emit)?;
             self.last = self.last.max(at);
             shape::key(&columns, &self.plan.roles, row, &mut key);
-            self.take(&columns, row, &key, at);
+            self.push(&columns, row, &key, at);
         }
         Ok(())
     }
 
-    /// Gives out what is left.
-    pub(super) fn finish(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+    /// Emits what is left.
+    pub(super) fn finish(&mut self, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.step != i64::MIN {
             let end = self.plan.end.unwrap_or(self.last).max(self.last);
-            self.go_to(end, give)?;
-            self.close(end.min(self.begin(self.step + 1)), give)?;
+            self.advance_to(end, emit)?;
+            self.close(end.min(self.begin(self.step + 1)), emit)?;
         }
-        self.give(give)
+        self.emit(emit)
     }
 
-    /// Ends all steps before the one that a moment is in.
-    fn go_to(&mut self, at: i64, give: &mut Give<'_>) -> Result<(), Error> {
+    /// Ends all steps before the one that contains a time.
+    fn advance_to(&mut self, at: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         let step = at.saturating_sub(self.plan.started).div_euclid(self.plan.step);
         if self.step == i64::MIN {
             self.step = step;
@@ -153,7 +156,7 @@ impl Grid {
             return Err(Cause::from(why).into());
         }
         while self.step < step {
-            self.close(self.begin(self.step + 1), give)?;
+            self.close(self.begin(self.step + 1), emit)?;
             self.step += 1;
         }
         Ok(())
@@ -164,11 +167,11 @@ impl Grid {
         self.plan.started.saturating_add(step.saturating_mul(self.plan.step))
     }
 
-    /// Words keep their places in all batches; some kinds of files insist on it.
-    fn learn_words(&mut self, columns: &[Column<'_>]) {
-        for (known, column) in self.words.iter_mut().zip(columns) {
-            if let (None, Column::Word(_, words)) = (&known, column) {
-                *known = Some((*words).clone());
+    /// All batches share the first dictionary; some file formats require it.
+    fn learn_symbols(&mut self, columns: &[ArrowColumn<'_>]) {
+        for (known, column) in self.symbols.iter_mut().zip(columns) {
+            if let (None, ArrowColumn::Symbol(_, symbols)) = (&known, column) {
+                *known = Some((*symbols).clone());
             }
         }
     }
@@ -177,21 +180,28 @@ impl Grid {
         while self.plan.ends.front().is_some_and(|(ended, _)| *ended <= at) {
             let Some((ended, key)) = self.plan.ends.pop_front() else { return };
             if let Some(&place) = self.places.get(&key) {
-                self.entities[place].until = Some(ended);
+                self.entities[place].ended = Some(ended);
             }
         }
     }
 
-    fn take(&mut self, columns: &[Column<'_>], row: usize, key: &[u8], at: i64) {
+    fn push(&mut self, columns: &[ArrowColumn<'_>], row: usize, key: &[u8], at: i64) {
         let place = match self.places.get(key) {
             Some(&place) => place,
             None => {
-                let values = vec![Held::since(at); columns.len()];
-                let paced = vec![Paced::default(); columns.len()];
-                let words = vec![Ready::Missing; columns.len()];
-                let key: Key = key.into();
+                let values = vec![StepMean::starting(at); columns.len()];
+                let lagged = vec![LaggedRate::default(); columns.len()];
+                let symbols = vec![OutCell::Missing; columns.len()];
+                let key: EntityKey = key.into();
                 self.places.insert(key.clone(), self.entities.len());
-                self.entities.push(Entity { key, since: at, until: None, values, paced, words });
+                self.entities.push(GridEntity {
+                    key,
+                    first_seen: at,
+                    ended: None,
+                    values,
+                    lagged,
+                    symbols,
+                });
                 self.entities.len() - 1
             }
         };
@@ -201,81 +211,81 @@ impl Grid {
             let basis = self.plan.bases[place];
             if let (true, Some(value)) = (basis.is_of_readings(), column.cell(row).number()) {
                 let total = Total::of(at, value, basis, |other| columns[other].cell(row).number());
-                entity.paced[place].take(total, basis, at, windows);
+                entity.lagged[place].push(total, basis, at, windows);
             }
-            // What was not read is as it was.
+            // Null means not read: the last value is carried forward.
             match (role, column.cell(row)) {
-                (_, Cell::Null) | (Role::Time, _) => {}
-                (Role::Gauge | Role::Counter, Cell::U64(value)) => {
-                    entity.values[place].take(value as f64, at, windows);
+                (_, CellValue::Null) | (ColumnRole::Time, _) => {}
+                (ColumnRole::Gauge | ColumnRole::Counter, CellValue::U64(value)) => {
+                    entity.values[place].push(value as f64, at, windows);
                 }
-                (Role::Gauge | Role::Counter, Cell::F64(value)) => {
-                    entity.values[place].take(value, at, windows);
+                (ColumnRole::Gauge | ColumnRole::Counter, CellValue::F64(value)) => {
+                    entity.values[place].push(value, at, windows);
                 }
-                (_, Cell::U64(value)) => entity.words[place] = Ready::Whole(value),
-                (_, Cell::Text(text)) => entity.words[place].set_text(text),
+                (_, CellValue::U64(value)) => entity.symbols[place] = OutCell::Integer(value),
+                (_, CellValue::Text(text)) => entity.symbols[place].set_text(text),
                 _ => {}
             }
         }
     }
 
-    /// Ends the step at a moment: a row for everybody who lived in it.
-    fn close(&mut self, end: i64, give: &mut Give<'_>) -> Result<(), Error> {
+    /// Ends the step at a time: a row for every entity that existed in it.
+    fn close(&mut self, end: i64, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         self.note_ends(end);
         let begin = self.begin(self.step);
         let windows = self.plan.windows.as_ref();
         for entity in &mut self.entities {
-            let until = entity.until.unwrap_or(end).min(end);
-            let from = entity.since.max(begin);
-            let lived =
-                windows.map_or(until.saturating_sub(from), |windows| windows.overlap(from, until));
-            // Somebody who was seen for a moment only still has a row.
-            let seen =
-                entity.since >= begin && windows.is_none_or(|windows| windows.hold(entity.since));
-            if lived > 0 || seen {
+            let ended = entity.ended.unwrap_or(end).min(end);
+            let from = entity.first_seen.max(begin);
+            let lifetime =
+                windows.map_or(ended.saturating_sub(from), |windows| windows.overlap(from, ended));
+            // An entity with a single sample still has a row.
+            let seen = entity.first_seen >= begin
+                && windows.is_none_or(|windows| windows.contains(entity.first_seen));
+            if lifetime > 0 || seen {
                 self.times.push(begin);
                 for (column, role) in self.plan.roles.iter().enumerate() {
-                    let held = &mut entity.values[column];
-                    held.hold_until(until, windows);
-                    self.ready[column].push(match role {
-                        Role::Time => Ready::Missing,
-                        Role::Key | Role::Word => entity.words[column].clone(),
-                        Role::Gauge => held.mean().into(),
-                        Role::Counter
+                    let mean = &mut entity.values[column];
+                    mean.carry_to(ended, windows);
+                    self.cells[column].push(match role {
+                        ColumnRole::Time => OutCell::Missing,
+                        ColumnRole::Key | ColumnRole::Symbol => entity.symbols[column].clone(),
+                        ColumnRole::Gauge => mean.mean().into(),
+                        ColumnRole::Counter
                             if self.plan.rates && self.plan.bases[column].is_of_readings() =>
                         {
-                            entity.paced[column].rate(self.plan.bases[column]).into()
+                            entity.lagged[column].rate(self.plan.bases[column]).into()
                         }
-                        Role::Counter if self.plan.rates => {
-                            held.rate(lived, entity.since < begin).into()
+                        ColumnRole::Counter if self.plan.rates => {
+                            mean.rate(lifetime, entity.first_seen < begin).into()
                         }
-                        Role::Counter => held.value.into(),
+                        ColumnRole::Counter => mean.value.into(),
                     });
                 }
             }
-            entity.values.iter_mut().for_each(|held| held.begin_step(end));
-            entity.paced.iter_mut().for_each(Paced::begin_step);
+            entity.values.iter_mut().for_each(|mean| mean.begin_step(end));
+            entity.lagged.iter_mut().for_each(LaggedRate::begin_step);
         }
-        self.entities.retain(|entity| entity.until.is_none_or(|until| until > end));
+        self.entities.retain(|entity| entity.ended.is_none_or(|ended| ended > end));
         if self.places.len() > self.entities.len() {
             let places = self.entities.iter().enumerate();
             self.places = places.map(|(place, entity)| (entity.key.clone(), place)).collect();
         }
-        if self.times.len() >= BATCH { self.give(give) } else { Ok(()) }
+        if self.times.len() >= BATCH { self.emit(emit) } else { Ok(()) }
     }
 
-    fn give(&mut self, give: &mut Give<'_>) -> Result<(), Error> {
+    fn emit(&mut self, emit: &mut EmitBatch<'_>) -> Result<(), Error> {
         if self.times.is_empty() {
             return Ok(());
         }
         let times = TimestampNanosecondArray::from(std::mem::take(&mut self.times));
         let mut arrays: Vec<ArrayRef> = vec![Arc::new(times.with_timezone("UTC"))];
-        let columns = self.ready.iter().zip(self.schema.fields()).zip(&self.words);
-        for ((ready, field), words) in columns.skip(1) {
-            arrays.push(array(field.data_type(), ready, words.as_ref())?);
+        let columns = self.cells.iter().zip(self.schema.fields()).zip(&self.symbols);
+        for ((cells, field), symbols) in columns.skip(1) {
+            arrays.push(array(field.data_type(), cells, symbols.as_ref())?);
         }
-        self.ready.iter_mut().for_each(Vec::clear);
+        self.cells.iter_mut().for_each(Vec::clear);
         let schema = Arc::clone(&self.schema);
-        give(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
+        emit(RecordBatch::try_new(schema, arrays).map_err(Cause::from)?)
     }
 }

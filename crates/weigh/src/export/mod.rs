@@ -1,11 +1,10 @@
 //! Tables for other tools.
 //!
-//! A table is a sequence of Arrow batches (`tables`): a stream of the recording as
-//! it is, or a small table made from its events. On its way it may be cut to a
-//! window of time, turned into rates and put on a grid (`steps`); then a [`Sink`]
-//! for each kind of file writes it, a batch at a time, so that memory does not grow
-//! with the recording and several kinds cost one reading. A file has its final name
-//! only when it is whole (`destination`).
+//! A table is a sequence of Arrow batches (`tables`): a stream of the recording as it is, or a
+//! small table made from its events. It may be cut to a time window, turned into rates and
+//! resampled (`pipeline`); then a [`Sink`] for each file format writes it, a batch at a time, so
+//! that memory does not grow with the recording and several formats cost one reading. A file gets
+//! its final name only when it is complete (`destination`).
 #![allow(clippy::disallowed_methods, reason = "exported files are the user's, not the machine's")]
 
 pub mod column;
@@ -13,16 +12,16 @@ pub mod column;
 mod dataset;
 mod formats;
 mod grid;
-mod held;
-mod made;
+mod lagged_rate;
+mod out_cell;
 mod own_cpu;
-mod paced;
+mod pipeline;
 mod rates;
-mod ready;
 #[cfg(feature = "parquet")]
 mod runs;
 mod shape;
-mod steps;
+mod step_mean;
+mod table_builder;
 mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,53 +35,53 @@ use arrow_schema::SchemaRef;
 
 #[cfg(feature = "parquet")]
 pub use dataset::dataset;
-pub use formats::Format;
+pub use formats::ExportFormat;
 pub use tables::names as table_names;
-pub use window::Moment;
+pub use window::TimeBound;
 
 use crate::destination;
 use crate::record::{self, Recording, files};
-use formats::Files;
-use steps::Steps;
-use tables::Table;
+use formats::ExportFiles;
+use pipeline::Pipeline;
+use tables::ExportTable;
 
-/// Why a file could not be written, before it is known which.
+/// Why a file could not be written, without its path.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Something that tables are written into: one table after the other, a batch at a time.
+/// A file that tables are written into, one after the other, a batch at a time.
 pub trait Sink {
     /// Begins a table; the rows up to the next one are its own.
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause>;
     /// Writes rows of the table that was begun last.
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause>;
-    /// Writes what is left. The file is whole when it returns.
+    /// Writes what is left. The file is complete when it returns.
     fn finish(self: Box<Self>) -> Result<(), Cause>;
 }
 
 /// What to export, and how.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Kinds of files.
-    pub formats: Vec<Format>,
-    /// Tables by name; all that hold anything when nothing is said.
+pub struct ExportOptions {
+    /// File formats.
+    pub formats: Vec<ExportFormat>,
+    /// Tables by name; `None` for all that are not empty.
     pub tables: Option<Vec<String>>,
-    /// Running totals as rates.
+    /// Counters as rates.
     pub rates: bool,
-    /// Rows on a grid of this step.
+    /// Resample to this step.
     pub resample: Option<Duration>,
-    /// Only from this moment on.
-    pub from: Option<Moment>,
-    /// Only up to this moment.
-    pub to: Option<Moment>,
+    /// Only from this time on.
+    pub from: Option<TimeBound>,
+    /// Only up to this time.
+    pub to: Option<TimeBound>,
     /// Only during phases of this name.
     pub phase: Option<String>,
-    /// Replace files that are there.
+    /// Replace existing files.
     pub force: bool,
-    /// No text of a CSV file is a formula to a spreadsheet.
+    /// Escape CSV text that a spreadsheet would take as a formula.
     pub spreadsheet_safe: bool,
 }
 
-/// What came of an export.
+/// The result of an export.
 #[derive(Debug, Default)]
 pub struct Exported {
     /// The files that were written.
@@ -91,12 +90,12 @@ pub struct Exported {
     pub missing: Vec<String>,
 }
 
-/// How far an export is.
+/// Progress of an export.
 #[derive(Debug, Clone, Copy)]
-pub struct Progress {
-    /// Rows that were read.
+pub struct ExportProgress {
+    /// Rows read so far.
     pub rows: u64,
-    /// Rows that there are.
+    /// Rows in total.
     pub of: u64,
 }
 
@@ -117,16 +116,16 @@ pub enum Error {
     NoPhase {
         /// The name.
         name: String,
-        /// Those that it has.
+        /// The phases that it has.
         there: Vec<String>,
     },
-    /// From is not before to.
+    /// The start is not before the end.
     #[error("--from is not before --to")]
     EmptyWindow,
-    /// The steps of a grid have no length.
+    /// The resampling step is too short.
     #[error("a grid needs steps of at least a millisecond")]
     NoStep,
-    /// A table of the recording makes no sense.
+    /// A table of the recording is invalid.
     #[error("{0}")]
     Rows(#[from] Cause),
     /// The files would mix with those of a recording.
@@ -143,7 +142,7 @@ pub enum Error {
         /// Why there is no NVIDIA GPU.
         why: String,
     },
-    /// Two recordings would be one host's.
+    /// Two recordings are of the same host.
     #[error("two of the recordings are of {host}")]
     SameHost {
         /// Which one.
@@ -189,25 +188,25 @@ impl Error {
 /// Writes the tables of a recording into files of a directory.
 pub fn export(
     recording: &Recording,
-    options: &Options,
+    options: &ExportOptions,
     directory: &Path,
-    mut progress: impl FnMut(Progress),
+    mut progress: impl FnMut(ExportProgress),
 ) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
     let (tables, mut missing) = chosen(recording, options)?;
     missing.extend(unfinished(recording));
-    let steps = Steps::of(recording, options)?;
+    let pipeline = Pipeline::of(recording, options)?;
     let names: Vec<&str> = tables.iter().map(|table| table.name).collect();
-    let mut files = Files::plan(&options.formats, &names, directory, options.force)?;
+    let mut files = ExportFiles::plan(&options.formats, &names, directory, options.force)?;
     files.spreadsheet_safe = options.spreadsheet_safe;
     let of = tables.iter().map(|table| table.rows).sum();
     let mut rows = 0;
     for table in tables {
-        let lost = steps.pass(table, &mut files, |more| {
+        let lost = pipeline.write_table(table, &mut files, |more| {
             rows += more;
-            progress(Progress { rows, of });
+            progress(ExportProgress { rows, of });
         })?;
         missing.extend(lost);
     }
@@ -218,7 +217,10 @@ pub fn export(
     Ok(Exported { files, missing })
 }
 
-fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<String>), Error> {
+fn chosen(
+    recording: &Recording,
+    options: &ExportOptions,
+) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
     for name in options.tables.iter().flatten() {
         if !table_names().any(|there| there == name) {
             return Err(Error::NoTable { name: name.clone() });
@@ -227,19 +229,19 @@ fn chosen(recording: &Recording, options: &Options) -> Result<(Vec<Table>, Vec<S
     tables::of(recording, options.tables.as_deref())
 }
 
-/// What is known to be missing at the end of a recording.
+/// What is missing: the recorded end, and losses of the recording.
 pub(crate) fn unfinished(recording: &Recording) -> Vec<String> {
     let ended = recording.entries().iter().any(|entry| entry.event.is_last());
     let mut missing = Vec::new();
     if !ended {
-        let why = "the end of the run is not recorded: it goes on, or weigh was killed";
+        let why = "the end of the run is not recorded: it is still running, or weigh was killed";
         missing.push(why.to_owned());
     }
     missing.extend(recording.losses().sentences().map(str::to_owned));
     missing
 }
 
-/// A moment of a run in seconds since 1970, rounded once.
+/// A time of the run in seconds since 1970, rounded once.
 pub(crate) fn unix_seconds(started: jiff::Timestamp, seconds: f64) -> f64 {
     const SECOND: i128 = 1_000_000_000;
     let nanoseconds = unix_nanoseconds(started, seconds);

@@ -1,10 +1,10 @@
-//! Running totals as rates.
+//! Counters as rates.
 //!
-//! The rate in a row is the growth since the value before it, over the time between
-//! the two; a process that did not run has no row meanwhile, and its rate is over all
-//! of that time. The first row of each has none. A total that went back (a device that
-//! was reset) has none either. Where rows tell how old their values are (GPUs), the time is
-//! that between the two readings, and a row that has the reading of the last one has no rate.
+//! The rate in a row is the delta to the value before it, over the time between the two; a sleeping
+//! process has no rows, so its rate is over all of that time. The first row of an entity has no
+//! rate, nor has a counter that decreased (a device reset). Where rows have the age of their
+//! readings (GPUs), the time is that between the two readings, and a row that repeats the last
+//! reading has no rate.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::Cause;
-use super::column::Column;
-use super::shape::{self, Key, Role};
+use super::column::ArrowColumn;
+use super::shape::{self, ColumnRole, EntityKey};
 use crate::catalog::Basis;
 use crate::model::{Delta, Total};
 
-/// Turns the totals of one table into rates, a batch at a time.
+/// Turns the counters of one table into rates, a batch at a time.
 pub(super) struct Rates {
     schema: SchemaRef,
-    roles: Vec<Role>,
+    roles: Vec<ColumnRole>,
     bases: Vec<Basis>,
-    last: HashMap<Key, Vec<Option<Total>>>,
-    ends: VecDeque<(i64, Key)>,
+    last: HashMap<EntityKey, Vec<Option<Total>>>,
+    ends: VecDeque<(i64, EntityKey)>,
 }
 
-/// The field of a total, as a rate.
+/// The field of a counter, as a rate.
 pub(super) fn rate_field(field: &Field) -> Field {
     let mut metadata = field.metadata().clone();
     let name = format!("{}_per_second", field.name());
@@ -39,10 +39,14 @@ pub(super) fn rate_field(field: &Field) -> Field {
 }
 
 impl Rates {
-    /// For a table with these columns, of entities that end at these moments.
-    pub(super) fn of(schema: &Schema, roles: Vec<Role>, ends: VecDeque<(i64, Key)>) -> Rates {
+    /// For a table with these columns, of entities that end at these times.
+    pub(super) fn of(
+        schema: &Schema,
+        roles: Vec<ColumnRole>,
+        ends: VecDeque<(i64, EntityKey)>,
+    ) -> Rates {
         let fields = schema.fields().iter().zip(&roles).map(|(field, role)| match role {
-            Role::Counter => Arc::new(rate_field(field)),
+            ColumnRole::Counter => Arc::new(rate_field(field)),
             _ => Arc::clone(field),
         });
         let fields: Vec<Arc<Field>> = fields.collect();
@@ -51,8 +55,8 @@ impl Rates {
         Rates { schema, roles, bases, last: HashMap::new(), ends }
     }
 
-    /// The same, with growth divided by this, a basis for each column.
-    pub(super) fn over(self, bases: Vec<Basis>) -> Rates {
+    /// The same, with a rate basis for each column.
+    pub(super) fn with_bases(self, bases: Vec<Basis>) -> Rates {
         Rates { bases, ..self }
     }
 
@@ -63,9 +67,9 @@ impl Rates {
 
     /// The rows with rates.
     pub(super) fn rows(&mut self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         let times = shape::times(batch)?;
-        let counters: Vec<usize> = self.places(Role::Counter).collect();
+        let counters: Vec<usize> = self.places(ColumnRole::Counter).collect();
         let mut rates = vec![Vec::with_capacity(batch.num_rows()); counters.len()];
         let mut key = Vec::new();
         for (row, &at) in times.values().iter().enumerate() {
@@ -89,12 +93,12 @@ impl Rates {
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 
-    fn places(&self, wanted: Role) -> impl Iterator<Item = usize> {
+    fn places(&self, wanted: ColumnRole) -> impl Iterator<Item = usize> {
         let places = self.roles.iter().enumerate();
         places.filter(move |(_, role)| **role == wanted).map(|(place, _)| place)
     }
 
-    /// Processes end; what is kept must not grow with all that ever were.
+    /// Forgets ended entities, so that memory does not grow with their number.
     fn forget_until(&mut self, at: i64) {
         while self.ends.front().is_some_and(|(ended, _)| *ended < at) {
             let gone = self.ends.pop_front();
@@ -103,13 +107,13 @@ impl Rates {
     }
 }
 
-/// The rate up to a reading, which is the last one from now on if it is a new one.
+/// The rate up to a reading, which becomes the last one if it is new.
 fn rate(last: &mut Option<Total>, now: Total, basis: Basis) -> Option<f64> {
-    let since = last.map(|before| now.since(&before, basis));
-    if since != Some(Delta::Same) {
+    let delta = last.map(|before| now.since(&before, basis));
+    if delta != Some(Delta::Same) {
         *last = Some(now);
     }
-    since?.rate(basis)
+    delta?.rate(basis)
 }
 
 #[cfg(test)]
@@ -122,20 +126,20 @@ mod tests {
 
     use super::*;
 
-    /// Looks at a GPU that takes 500 W and is always busy: (tick, age of what it was read).
-    const LOOKS: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
+    /// Samples of a GPU that draws 500 W and is fully utilised: (tick, age of the reading).
+    const SAMPLES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 0.6), (3.0, 1.602), (4.0, 0.0), (5.0, 0.9)];
 
     fn rows() -> RecordBatch {
         let kind = |kind: &str| HashMap::from([("kind".to_owned(), kind.to_owned())]);
         let total = |name: &str, value: &dyn Fn(f64) -> f64| {
-            let values = LOOKS.iter().map(|(tick, age)| value((tick - age) * 100.0));
+            let values = SAMPLES.iter().map(|(tick, age)| value((tick - age) * 100.0));
             let field = Field::new(name, DataType::Float64, true).with_metadata(kind("counter"));
             (field, Arc::new(Float64Array::from_iter_values(values)) as ArrayRef)
         };
-        let times = LOOKS.iter().map(|(tick, _)| (tick * 1e9) as i64);
+        let times = SAMPLES.iter().map(|(tick, _)| (tick * 1e9) as i64);
         let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
-        let ages = Float64Array::from_iter_values(LOOKS.iter().map(|(_, age)| *age));
-        // The driver's samples are a tenth of a second long, and the last one is not over.
+        let ages = Float64Array::from_iter_values(SAMPLES.iter().map(|(_, age)| *age));
+        // The driver's samples are 0.1 s long, and the last one is not complete.
         let (busy, busy_seconds) = total("activity_busy_seconds", &|at| (at / 10.0).floor() / 10.0);
         let (seen, seen_seconds) =
             total("activity_observed_seconds", &|at| (at / 10.0).floor() / 10.0);
@@ -154,11 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_a_gpu_are_over_the_time_between_its_readings() {
+    fn gpu_rates_are_over_the_time_between_readings() {
         let rows = rows();
         let schema = rows.schema();
         let rates = Rates::of(&schema, shape::roles(&schema).unwrap(), VecDeque::new());
-        let made = rates.over(shape::bases("gpu", &schema)).rows(&rows).unwrap();
+        let made = rates.with_bases(shape::bases("gpu", &schema)).rows(&rows).unwrap();
         let of = |name: &str| -> Vec<Option<f64>> {
             made.column_by_name(name).unwrap().as_primitive::<Float64Type>().iter().collect()
         };

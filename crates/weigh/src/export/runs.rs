@@ -1,8 +1,8 @@
-//! One row about a run: what it was, how it ended, and its figures.
+//! One row about a run: its metadata, how it ended, and its figures.
 
 use arrow_array::RecordBatch;
 
-use super::made::Columns;
+use super::table_builder::TableBuilder;
 use super::{Cause, Error, tables};
 use crate::record::Recording;
 use crate::summary::{self, Summary};
@@ -13,16 +13,14 @@ pub(super) fn row(recording: &Recording) -> Result<RecordBatch, Error> {
     let figures = summary.figures.clone();
     let labels = serde_json::to_string(&summary.run.labels).map_err(Cause::from)?;
     let rows = [summary];
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     let began = tables::started(recording);
     columns.times("time", "When it began", &rows, |_| Some(began));
-    columns.texts("name", "What it is called", &rows, |row| Some(row.run.name.clone()));
+    columns.texts("name", "Its name", &rows, |row| Some(row.run.name.clone()));
     columns.texts("command", "The command, with spaces between its arguments", &rows, |row| {
         row.run.command.as_ref().map(|command| command.join(" "))
     });
-    columns.texts("labels", "Words that tell it from others, as JSON", &rows, |_| {
-        Some(labels.clone())
-    });
+    columns.texts("labels", "Labels of the run, as JSON", &rows, |_| Some(labels.clone()));
     let code = |row: &Summary| row.run.exit_code.map(i64::from);
     columns.integers("exit_code", "128 and the signal when one killed it", &rows, code);
     columns.numbers("duration_seconds", "From exec to exit", &rows, |row| {

@@ -1,4 +1,4 @@
-//! What the columns of a recorded table are for, and whom a row is about.
+//! Roles of the columns of a recorded table, and keys of its entities.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use arrow_array::types::TimestampNanosecondType;
 use arrow_array::{RecordBatch, TimestampNanosecondArray};
 use arrow_schema::Schema;
 
-use super::column::{Cell, Column};
+use super::column::{ArrowColumn, CellValue};
 use super::{Cause, tables};
 use crate::catalog::{Basis, Kind, Metric, Scope, all_groups};
 use crate::record::{Event, Recording};
@@ -19,40 +19,40 @@ pub(super) fn times(batch: &RecordBatch) -> Result<&TimestampNanosecondArray, Ca
     times.ok_or_else(|| "the first column is not the time".into())
 }
 
-/// What a column is for.
+/// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
-    /// When.
+pub(super) enum ColumnRole {
+    /// The time of the row.
     Time,
-    /// Whom the row is about.
+    /// Part of the entity's key.
     Key,
-    /// A level.
+    /// A gauge.
     Gauge,
-    /// A running total.
+    /// A counter.
     Counter,
-    /// One of a few words.
-    Word,
+    /// A symbol from a short list.
+    Symbol,
 }
 
-/// The roles of all columns; nothing when no column is a measurement.
-pub(super) fn roles(schema: &Schema) -> Option<Vec<Role>> {
+/// The roles of all columns; `None` when no column is a measurement.
+pub(super) fn roles(schema: &Schema) -> Option<Vec<ColumnRole>> {
     let role = |(place, field): (usize, &arrow_schema::FieldRef)| {
         let kind = field.metadata().get("kind").map(String::as_str);
         match (place, kind, field.data_type().is_numeric()) {
-            (0, _, _) => Role::Time,
-            (_, None, _) => Role::Key,
-            (_, Some(_), false) => Role::Word,
-            (_, Some("counter"), true) => Role::Counter,
-            (_, Some(_), true) => Role::Gauge,
+            (0, _, _) => ColumnRole::Time,
+            (_, None, _) => ColumnRole::Key,
+            (_, Some(_), false) => ColumnRole::Symbol,
+            (_, Some("counter"), true) => ColumnRole::Counter,
+            (_, Some(_), true) => ColumnRole::Gauge,
         }
     };
-    let roles: Vec<Role> = schema.fields().iter().enumerate().map(role).collect();
-    let measured = roles.iter().any(|role| !matches!(role, Role::Time | Role::Key));
+    let roles: Vec<ColumnRole> = schema.fields().iter().enumerate().map(role).collect();
+    let measured = roles.iter().any(|role| !matches!(role, ColumnRole::Time | ColumnRole::Key));
     measured.then_some(roles)
 }
 
-/// What the growth of each column is divided by: what the catalogue says of those it knows, and
-/// else the time between the rows.
+/// What the delta of each column is divided by: from the catalogue where it is known, else the time
+/// between the rows.
 pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     let scope = Scope::ALL.into_iter().find(|scope| scope.name() == table);
     let known: Vec<&'static Metric> = all_groups().into_iter().flatten().collect();
@@ -68,43 +68,52 @@ pub(super) fn bases(table: &str, schema: &Schema) -> Vec<Basis> {
     metrics.iter().map(basis).collect()
 }
 
-/// Tells one entity from the others of its table.
-pub(super) type Key = Box<[u8]>;
+/// Identifies an entity within its table.
+pub(super) type EntityKey = Box<[u8]>;
 
-/// Writes the key of a row into a buffer that is used again and again.
-pub(super) fn key(columns: &[Column<'_>], roles: &[Role], row: usize, into: &mut Vec<u8>) {
+/// Writes the key of a row into a reused buffer.
+pub(super) fn key(
+    columns: &[ArrowColumn<'_>],
+    roles: &[ColumnRole],
+    row: usize,
+    into: &mut Vec<u8>,
+) {
     into.clear();
-    for (column, _) in columns.iter().zip(roles).filter(|(_, role)| **role == Role::Key) {
+    for (column, _) in columns.iter().zip(roles).filter(|(_, role)| **role == ColumnRole::Key) {
         match column.cell(row) {
-            Cell::U64(number) => into.extend_from_slice(&number.to_le_bytes()),
-            Cell::I64(number) | Cell::Time(number) => into.extend_from_slice(&number.to_le_bytes()),
-            Cell::F64(number) => into.extend_from_slice(&number.to_le_bytes()),
-            Cell::Text(text) => {
+            CellValue::U64(number) => into.extend_from_slice(&number.to_le_bytes()),
+            CellValue::I64(number) | CellValue::Time(number) => {
+                into.extend_from_slice(&number.to_le_bytes());
+            }
+            CellValue::F64(number) => into.extend_from_slice(&number.to_le_bytes()),
+            CellValue::Text(text) => {
                 into.extend_from_slice(&(text.len() as u64).to_le_bytes());
                 into.extend_from_slice(text.as_bytes());
             }
-            Cell::Null => into.push(0),
+            CellValue::Null => into.push(0),
         }
     }
 }
 
-/// When things were last seen before they were not there for a while, or any more, in order.
+/// The last row of each entity before it was absent in a tick, in order.
 ///
-/// A process that does nothing has no row; a device that has none is not there.
-pub(super) fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<VecDeque<(i64, Key)>> {
+/// Only for devices: a sleeping process has no row either, but a device without a row is absent.
+pub(super) fn disappearances(
+    batches: impl Iterator<Item = RecordBatch>,
+) -> Option<VecDeque<(i64, EntityKey)>> {
     let mut ends = VecDeque::new();
-    let (mut before, mut now): (Vec<Key>, Vec<Key>) = (Vec::new(), Vec::new());
+    let (mut before, mut now): (Vec<EntityKey>, Vec<EntityKey>) = (Vec::new(), Vec::new());
     let (mut earlier, mut at) = (i64::MIN, i64::MIN);
     let mut key = Vec::new();
-    let mut look = |before: &[Key], now: &[Key], earlier: i64| {
+    let mut end_tick = |before: &[EntityKey], now: &[EntityKey], earlier: i64| {
         let gone = before.iter().filter(|key| !now.contains(key));
         ends.extend(gone.map(|key| (earlier, key.clone())));
     };
     for batch in batches {
-        let (roles, columns) = (roles(batch.schema_ref())?, Column::all(&batch).ok()?);
+        let (roles, columns) = (roles(batch.schema_ref())?, ArrowColumn::all(&batch).ok()?);
         for (row, &time) in times(&batch).ok()?.values().iter().enumerate() {
             if time != at {
-                look(&before, &now, earlier);
+                end_tick(&before, &now, earlier);
                 (before, now) = (now, Vec::new());
                 (earlier, at) = (at, time);
             }
@@ -112,16 +121,16 @@ pub(super) fn vanished(batches: impl Iterator<Item = RecordBatch>) -> Option<Vec
             now.push(key.as_slice().into());
         }
     }
-    look(&before, &now, earlier);
+    end_tick(&before, &now, earlier);
     Some(ends)
 }
 
-/// When processes ended, in order: what is kept of them can be forgotten then.
-pub(super) fn ends(recording: &Recording) -> VecDeque<(i64, Key)> {
+/// When processes exited, in order: their state can be dropped then.
+pub(super) fn ends(recording: &Recording) -> VecDeque<(i64, EntityKey)> {
     let exits = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::ProcessExit { pid, started, .. } => {
             let key = [u64::from(*pid).to_le_bytes(), started.to_le_bytes()].concat();
-            Some((tables::moment_of(recording, entry.seconds), key.into_boxed_slice()))
+            Some((tables::timestamp_of(recording, entry.seconds), key.into_boxed_slice()))
         }
         _ => None,
     });

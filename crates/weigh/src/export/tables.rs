@@ -1,9 +1,9 @@
-//! The tables of a recording: what was measured, one for each scope, and what happened.
+//! The tables of a recording: measurements, one for each scope, and events.
 //!
-//! Measurements are the batches of the recording's streams as they are, so whatever a
-//! recording holds can be exported, also by a weigh that does not know all of it. What
-//! happened (processes, phases, marks) comes from the events and is small; what phases used is
-//! what the summary says, so that `weigh show` and an export agree.
+//! Measurements are the batches of the recording's streams as they are, so columns that this
+//! version of weigh does not know are exported, too. Processes, phases and marks are small tables
+//! made from the events; figures of phases come from the summary, so that `weigh show` and an
+//! export agree.
 
 use std::collections::HashMap;
 
@@ -11,61 +11,60 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::column::time_type;
-use super::made::Columns;
+use super::table_builder::TableBuilder;
 use super::{Cause, Error, own_cpu};
 use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
 use crate::model::{End, ProcessId, Usage, numbering};
 use crate::record::{self, BasedBatches, Event, Recording};
 use crate::summary::{self, Method};
 
-/// Tables that are made from what happened.
-const HAPPENED: [&str; 3] = ["processes", "phases", "marks"];
+/// Tables made from events.
+const EVENT_TABLES: [&str; 3] = ["processes", "phases", "marks"];
 
-/// One table, ready to be read once.
-pub(super) struct Table {
+/// One table, an iterator over its batches.
+pub(super) struct ExportTable {
     /// Its name.
     pub name: &'static str,
     /// Its columns.
     pub schema: SchemaRef,
-    /// How many rows it has.
+    /// Its number of rows.
     pub rows: u64,
-    batches: Rows,
+    batches: BatchSource,
 }
 
-enum Rows {
+enum BatchSource {
     Recorded(Box<BasedBatches>),
     Made(Option<RecordBatch>),
 }
 
-impl Iterator for Table {
+impl Iterator for ExportTable {
     type Item = Result<RecordBatch, record::Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.batches {
-            Rows::Recorded(batches) => batches.next(),
-            Rows::Made(batch) => batch.take().map(Ok),
+            BatchSource::Recorded(batches) => batches.next(),
+            BatchSource::Made(batch) => batch.take().map(Ok),
         }
     }
 }
 
-/// The name of every table that a recording can have.
+/// The names of all possible tables.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Scope::ALL.into_iter().map(Scope::name).chain(HAPPENED)
+    Scope::ALL.into_iter().map(Scope::name).chain(EVENT_TABLES)
 }
 
-/// The tables of a recording, those that are asked for or all that hold anything; and what
-/// should be there and is not.
+/// The requested tables of a recording, or all that are not empty; and what is missing.
 pub(super) fn of(
     recording: &Recording,
     wanted: Option<&[String]>,
-) -> Result<(Vec<Table>, Vec<String>), Error> {
-    let asked = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
+) -> Result<(Vec<ExportTable>, Vec<String>), Error> {
+    let is_wanted = |name: &str| wanted.is_none_or(|wanted| wanted.iter().any(|one| one == name));
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
-    for scope in Scope::ALL.into_iter().filter(|scope| asked(scope.name())) {
+    for scope in Scope::ALL.into_iter().filter(|scope| is_wanted(scope.name())) {
         let name = scope.name();
         let Some(batches) = recording.based_batches(scope)? else {
             if was_measured(recording, scope) {
-                missing.push(format!("{name}: its file is not there"));
+                missing.push(format!("{name}: its file is missing"));
             } else if wanted.is_some() {
                 missing.push(format!("{name}: it was not measured in this run"));
             }
@@ -75,33 +74,33 @@ pub(super) fn of(
             schema.fields().first().is_some_and(|first| *first.data_type() == time_type())
         });
         let Some(schema) = schema else {
-            missing.push(format!("{name}: nothing of its file is whole"));
+            missing.push(format!("{name}: its file has no complete batch"));
             continue;
         };
         let rows = batches.rows();
-        let batches = Rows::Recorded(Box::new(batches));
-        tables.push(Table { name: scope.name(), schema, rows, batches });
+        let batches = BatchSource::Recorded(Box::new(batches));
+        tables.push(ExportTable { name: scope.name(), schema, rows, batches });
     }
-    for name in HAPPENED.into_iter().filter(|name| asked(name)) {
-        let made = happened(recording, name, &mut missing).map_err(Cause::from)?;
-        // A run without phases has no table of phases, unless somebody asks for it.
+    for name in EVENT_TABLES.into_iter().filter(|name| is_wanted(name)) {
+        let made = event_table(recording, name, &mut missing).map_err(Cause::from)?;
+        // A run without phases has no table of phases, unless it is requested.
         if made.num_rows() > 0 || wanted.is_some() {
             let (schema, rows) = (made.schema(), made.num_rows() as u64);
-            tables.push(Table { name, schema, rows, batches: Rows::Made(Some(made)) });
+            tables.push(ExportTable { name, schema, rows, batches: BatchSource::Made(Some(made)) });
         }
     }
     Ok((tables, missing))
 }
 
-/// Whether a collector that the run was told to use has something of this scope.
+/// Whether an enabled collector has metrics of this scope.
 fn was_measured(recording: &Recording, scope: Scope) -> bool {
     let used = |source: &&Source| recording.manifest().collectors.iter().any(|n| n == source.name);
     let groups = groups(SOURCES.iter().filter(used));
     groups.into_iter().flatten().any(|metric| metric.scope == scope)
 }
 
-/// A table of what happened. What it lacks because samples cannot be read is added to `missing`.
-fn happened(
+/// A table made from events. What it lacks because samples cannot be read is added to `missing`.
+fn event_table(
     recording: &Recording,
     name: &str,
     missing: &mut Vec<String>,
@@ -113,7 +112,7 @@ fn happened(
             processes(recording, &own)
         }
         "phases" => {
-            // Most recordings have none, and need not be read for them.
+            // Most recordings have no phases; then the samples need not be read.
             let rows = phases_of(recording);
             let summary = Some(()).filter(|()| !rows.is_empty()).map(|()| summary::of(recording));
             let summary = summary.and_then(|summary| summary.map_err(&mut lacks).ok());
@@ -123,8 +122,8 @@ fn happened(
     }
 }
 
-/// Nanoseconds since 1970 of a moment of the run.
-pub(super) fn moment_of(recording: &Recording, seconds: f64) -> i64 {
+/// A time of the run in nanoseconds since 1970.
+pub(super) fn timestamp_of(recording: &Recording, seconds: f64) -> i64 {
     started(recording).saturating_add((seconds * 1e9).round() as i64)
 }
 
@@ -133,58 +132,58 @@ pub(super) fn started(recording: &Recording) -> i64 {
     i64::try_from(recording.manifest().started.as_nanosecond()).unwrap_or(0)
 }
 
-/// How something ended, as far as it is known.
+/// How a process or phase ended, as far as known.
 #[derive(Default, Clone)]
-struct Ended {
+struct EndRecord {
     at: Option<i64>,
     end: Option<End>,
     usage: Option<Usage>,
 }
 
-impl Ended {
-    fn columns<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
+impl EndRecord {
+    fn columns<T>(columns: &mut TableBuilder, rows: &[T], of: impl Fn(&T) -> &EndRecord) {
         columns.times("ended", "When it ended", rows, |row| of(row).at);
         let code = |row: &T| of(row).end.map(|end| i64::from(end.exit_code()));
         columns.integers("exit_code", "128 and the signal when one killed it", rows, code);
     }
 
-    /// The largest process, from `wait4`.
-    fn largest<T>(columns: &mut Columns, rows: &[T], of: impl Fn(&T) -> &Ended) {
+    /// `ru_maxrss` of `wait4`: the largest process.
+    fn largest<T>(columns: &mut TableBuilder, rows: &[T], of: impl Fn(&T) -> &EndRecord) {
         let largest = |row: &T| of(row).usage.map(|usage| usage.largest_rss_bytes);
         columns.counts("largest_process_bytes", "Largest process, from wait4", rows, largest);
     }
 }
 
-struct Process {
+struct ExportedProcess {
     at: i64,
     pid: u32,
     started: u64,
     parent: u32,
     name: String,
     command: Option<Vec<String>>,
-    ended: Ended,
+    ended: EndRecord,
 }
 
-/// One row for each process that was seen.
+/// One row for each process.
 fn processes(
     recording: &Recording,
     own: &HashMap<ProcessId, (f64, Method)>,
 ) -> Result<RecordBatch, ArrowError> {
-    let mut rows: Vec<Process> = Vec::new();
+    let mut rows: Vec<ExportedProcess> = Vec::new();
     let mut places: HashMap<(u32, u64), usize> = HashMap::new();
     for entry in recording.entries() {
-        let at = moment_of(recording, entry.seconds);
+        let at = timestamp_of(recording, entry.seconds);
         match &entry.event {
             Event::ProcessStart { pid, started, parent, name, command, .. } => {
                 places.insert((*pid, *started), rows.len());
-                rows.push(Process {
+                rows.push(ExportedProcess {
                     at,
                     pid: *pid,
                     started: *started,
                     parent: *parent,
                     name: name.clone(),
                     command: command.clone(),
-                    ended: Ended::default(),
+                    ended: EndRecord::default(),
                 });
             }
             Event::ProcessExec { pid, started, name, command, .. } => {
@@ -195,58 +194,58 @@ fn processes(
             }
             Event::ProcessExit { pid, started, end, usage, .. } => {
                 if let Some(&place) = places.get(&(*pid, *started)) {
-                    rows[place].ended = Ended { at: Some(at), end: *end, usage: *usage };
+                    rows[place].ended = EndRecord { at: Some(at), end: *end, usage: *usage };
                 }
             }
             _ => {}
         }
     }
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When it was first seen", &rows, |row| Some(row.at));
     columns.pids("pid", "Its pid", &rows, |row| row.pid);
     columns.counts("started", "Clock ticks from boot to its start", &rows, |row| Some(row.started));
-    columns.integers("parent", "Who started it, or took it over", &rows, |row| {
+    columns.integers("parent", "Its parent, or the process it was reparented to", &rows, |row| {
         Some(i64::from(row.parent))
     });
     columns.texts("name", "Its name at the end", &rows, |row| Some(row.name.clone()));
     columns.texts("command", "Its arguments, with spaces between them", &rows, |row| {
         row.command.as_ref().map(|command| command.join(" "))
     });
-    Ended::columns(&mut columns, &rows, |row| &row.ended);
-    let own = |row: &Process| own.get(&ProcessId { pid: row.pid, started: row.started });
+    EndRecord::columns(&mut columns, &rows, |row| &row.ended);
+    let own = |row: &ExportedProcess| own.get(&ProcessId { pid: row.pid, started: row.started });
     let help = "CPU time of it alone, without its children";
     columns.numbers(FigureId::CpuTime.name(), help, &rows, |row| own(row).map(|own| own.0));
-    Ended::largest(&mut columns, &rows, |row| &row.ended);
-    let help = "How that CPU time was got: exact, or sampled before its end";
+    EndRecord::largest(&mut columns, &rows, |row| &row.ended);
+    let help = "Method of that CPU time: exact, or sampled before its exit";
     columns
         .texts("cpu_time_method", help, &rows, |row| own(row).map(|own| own.1.name().to_owned()));
-    let help = "CPU time of it and of the children it waited for, from wait4";
+    let help = "CPU time of it and of its reaped children, from wait4";
     columns.numbers("cpu_time_with_children_seconds", help, &rows, |row| {
         row.ended.usage.map(|usage| usage.cpu_seconds())
     });
     if recording.manifest().is_merged() {
-        let member = |row: &Process| Some(numbering::original(row.pid).0 as i64 + 1);
+        let member = |row: &ExportedProcess| Some(numbering::original(row.pid).0 as i64 + 1);
         let help = "The first recording of those with its pid namespace, counted from 1";
         columns.integers("member", help, &rows, member);
-        let pid = |row: &Process| Some(i64::from(numbering::original(row.pid).1));
+        let pid = |row: &ExportedProcess| Some(i64::from(numbering::original(row.pid).1));
         columns.integers("member_pid", "Its pid there", &rows, pid);
     }
     columns.done()
 }
 
-/// A phase of a run, as its events tell.
-pub(super) struct Phase {
-    /// Tells it from others of its name.
+/// A phase of a run, from its events.
+pub(super) struct ExportedPhase {
+    /// Its unique id.
     pub id: String,
     /// Its name.
     pub name: String,
     /// When it began, in nanoseconds since 1970.
     pub at: i64,
     parent: Option<String>,
-    ended: Ended,
+    ended: EndRecord,
 }
 
-impl Phase {
+impl ExportedPhase {
     /// When it ended, if it did.
     pub(super) fn ended(&self) -> Option<i64> {
         self.ended.at
@@ -254,26 +253,26 @@ impl Phase {
 }
 
 /// The phases of a run, in the order they began.
-pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
-    let mut rows: Vec<Phase> = Vec::new();
-    // The last of each id: a search for each end would take a minute for 100,000 phases.
+pub(super) fn phases_of(recording: &Recording) -> Vec<ExportedPhase> {
+    let mut rows: Vec<ExportedPhase> = Vec::new();
+    // The last row of each id: a linear search for each end would take a minute for 100,000 phases.
     let mut places: HashMap<&str, usize> = HashMap::new();
     for entry in recording.entries() {
-        let at = moment_of(recording, entry.seconds);
+        let at = timestamp_of(recording, entry.seconds);
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
                 places.insert(id, rows.len());
-                rows.push(Phase {
+                rows.push(ExportedPhase {
                     id: id.clone(),
                     name: name.clone(),
                     at,
                     parent: parent.clone(),
-                    ended: Ended::default(),
+                    ended: EndRecord::default(),
                 });
             }
             Event::PhaseEnd { id, usage, end, .. } => {
                 if let Some(place) = places.get(id.as_str()) {
-                    rows[*place].ended = Ended { at: Some(at), end: *end, usage: *usage };
+                    rows[*place].ended = EndRecord { at: Some(at), end: *end, usage: *usage };
                 }
             }
             _ => {}
@@ -282,8 +281,8 @@ pub(super) fn phases_of(recording: &Recording) -> Vec<Phase> {
     rows
 }
 
-/// One row for each phase, with what the summary says it used.
-fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
+/// One row for each phase, with the summary's figures.
+fn phases(rows: &[ExportedPhase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowError> {
     const CPU: FigureId = FigureId::CpuTime;
     const MEMORY: FigureId = FigureId::MemoryPeak;
     let used = |row: usize| used.get(row).filter(|used| used.id == rows[row].id);
@@ -293,36 +292,36 @@ fn phases(rows: &[Phase], used: &[summary::Phase]) -> Result<RecordBatch, ArrowE
         figure(row, id).and_then(|figure| figure.method).map(|method| method.name().to_owned())
     };
     let places: Vec<usize> = (0..rows.len()).collect();
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When it began", rows, |row| Some(row.at));
-    columns.texts("id", "Tells it from others of its name", rows, |row| Some(row.id.clone()));
+    columns.texts("id", "Unique id", rows, |row| Some(row.id.clone()));
     columns.texts("name", "Its name", rows, |row| Some(row.name.clone()));
     columns.texts("parent", "The phase around it", rows, |row| row.parent.clone());
     columns.numbers("duration_seconds", "How long it lasted", rows, |row| {
         row.ended.at.map(|end| end.saturating_sub(row.at) as f64 / 1e9)
     });
-    Ended::columns(&mut columns, rows, |row| &row.ended);
+    EndRecord::columns(&mut columns, rows, |row| &row.ended);
     let help = "CPU time of its command, or of the whole run while it lasted";
     columns.numbers(CPU.name(), help, &places, |row| value(*row, CPU));
-    Ended::largest(&mut columns, rows, |row| &row.ended);
-    let help = "How that CPU time was got: exact, sampled or estimated";
+    EndRecord::largest(&mut columns, rows, |row| &row.ended);
+    let help = "Method of that CPU time: exact, sampled or estimated";
     columns.texts("cpu_time_method", help, &places, |row| method(*row, CPU));
     let help = "Peak of the memory of its command, or of the whole run while it lasted";
     columns
         .counts(MEMORY.name(), help, &places, |row| value(*row, MEMORY).map(|bytes| bytes as u64));
-    let help = "How that peak was got: exact, sampled or estimated";
+    let help = "Method of that peak: exact, sampled or estimated";
     columns.texts("memory_peak_method", help, &places, |row| method(*row, MEMORY));
     columns.done()
 }
 
 fn marks(recording: &Recording) -> Result<RecordBatch, ArrowError> {
     let marks = recording.entries().iter().filter_map(|entry| match &entry.event {
-        Event::Mark { text } => Some((moment_of(recording, entry.seconds), text.clone())),
+        Event::Mark { text } => Some((timestamp_of(recording, entry.seconds), text.clone())),
         _ => None,
     });
     let rows: Vec<(i64, String)> = marks.collect();
-    let mut columns = Columns::default();
+    let mut columns = TableBuilder::default();
     columns.times("time", "When", &rows, |row| Some(row.0));
-    columns.texts("text", "What somebody wrote", &rows, |row| Some(row.1.clone()));
+    columns.texts("text", "Text of the mark", &rows, |row| Some(row.1.clone()));
     columns.done()
 }

@@ -1,4 +1,4 @@
-//! Rates and grids on numbers whose result is known, and the texts that files hold.
+//! Rates and grids with known results, and the text of CSV and JSON files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::time_type;
-use super::formats::csv::Csv;
-use super::formats::json::Json;
-use super::grid::{Grid, Plan};
+use super::formats::csv::CsvSink;
+use super::formats::json::JsonSink;
+use super::grid::{GridPlan, TimeGrid};
 use super::rates::Rates;
 use super::{Sink, shape, tables};
 use crate::catalog::Basis;
@@ -63,7 +63,7 @@ pub(crate) fn small_machine() -> FakeRun {
     run
 }
 
-/// A main process of 1 s and its child of 2 s, which it waits for, inside a step.
+/// A main process that uses 1 s and its reaped child that uses 2 s, inside a phase.
 fn parent_and_child() -> (tempfile::TempDir, Recording) {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "work").starts_under(0.0, CHILD, MAIN.pid, "child");
@@ -97,7 +97,7 @@ fn words(batch: &RecordBatch, name: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn a_process_has_its_own_cpu_time_and_not_that_of_its_children() {
+fn process_cpu_time_excludes_its_children() {
     let (_directory, recording) = parent_and_child();
     let processes = made(&recording, "processes");
     assert_eq!(numbers(&processes, "cpu_time_seconds"), [Some(1.0), Some(2.0)]);
@@ -107,7 +107,7 @@ fn a_process_has_its_own_cpu_time_and_not_that_of_its_children() {
 }
 
 #[test]
-fn no_process_of_a_recording_that_is_not_whole_has_an_exact_cpu_time() {
+fn damaged_recording_has_no_exact_process_cpu_time() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "work").starts(0.0, CHILD, "work");
     run.sample(1.0, |tick| process(tick, CHILD, 1.0, 5_000_000, None));
@@ -127,7 +127,7 @@ fn no_process_of_a_recording_that_is_not_whole_has_an_exact_cpu_time() {
 }
 
 #[test]
-fn phases_of_an_export_have_what_the_summary_says_of_them() {
+fn exported_phases_have_the_summarys_figures() {
     let (_directory, recording) = parent_and_child();
     let summary = summary::of(&recording).unwrap();
     let [step] = &summary.phases[..] else { panic!("one phase: {:?}", summary.phases) };
@@ -145,7 +145,7 @@ fn phases_of_an_export_have_what_the_summary_says_of_them() {
 }
 
 #[test]
-fn a_rate_is_over_the_time_since_the_value_before_and_each_process_has_its_own() {
+fn rate_is_over_the_time_since_the_last_value_of_its_process() {
     let roles = shape::roles(&schema()).unwrap();
     let mut rates = Rates::of(&schema(), roles, [].into());
     let rows = rates.rows(&batch(&[
@@ -156,14 +156,14 @@ fn a_rate_is_over_the_time_since_the_value_before_and_each_process_has_its_own()
         (4.0, 2, None, Some(90.0)),
     ]));
     let found = numbers(&rows.unwrap(), "total_per_second");
-    // Not the first, not where nothing was read, not a total that went back.
+    // No rate for the first, for a null, and for a counter that decreased.
     assert_eq!(found, [None, None, None, Some(2.0), None]);
     let later = rates.rows(&batch(&[(5.0, 1, None, Some(20.0))])).unwrap();
     assert_eq!(numbers(&later, "total_per_second"), [Some(3.0)]);
 }
 
 #[test]
-fn a_process_that_ended_is_forgotten() {
+fn rates_forget_exited_processes() {
     let roles = shape::roles(&schema()).unwrap();
     let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
     let mut rates = Rates::of(&schema(), roles, [(2 * SECOND, key)].into());
@@ -172,7 +172,7 @@ fn a_process_that_ended_is_forgotten() {
 }
 
 #[test]
-fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
+fn device_that_was_absent_has_no_rate_over_the_gap() {
     let rows = batch(&[
         (1.0, 1, None, Some(10.0)),
         (1.0, 2, None, Some(1.0)),
@@ -180,7 +180,7 @@ fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
         (3.0, 1, None, Some(50.0)),
         (3.0, 2, None, Some(3.0)),
     ]);
-    let ends = shape::vanished([rows.clone()].into_iter()).unwrap();
+    let ends = shape::disappearances([rows.clone()].into_iter()).unwrap();
     let key = 1_u64.to_le_bytes().to_vec().into_boxed_slice();
     assert_eq!(ends, [(SECOND, key)]);
     let mut rates = Rates::of(&schema(), shape::roles(&schema()).unwrap(), ends);
@@ -190,7 +190,7 @@ fn a_device_that_was_away_has_no_rate_over_the_time_without_it() {
 
 fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<RecordBatch> {
     let key = |pid: u32| u64::from(pid).to_le_bytes().to_vec().into_boxed_slice();
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
         bases: vec![Basis::default(); 4],
         started: 0,
@@ -200,7 +200,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
         ends: ends.iter().map(|(at, pid)| (*at, key(*pid))).collect(),
         end: Some(end),
     };
-    let mut grid = Grid::new(&schema(), plan);
+    let mut grid = TimeGrid::new(&schema(), plan);
     let mut given = Vec::new();
     let mut give = |batch| {
         given.push(batch);
@@ -212,7 +212,7 @@ fn grid(rates: bool, ends: &[(i64, u32)], end: i64, rows: &RecordBatch) -> Vec<R
 }
 
 #[test]
-fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
+fn gauge_on_a_grid_is_a_time_weighted_mean_carried_forward() {
     let rows = batch(&[
         (0.0, 1, Some(100), Some(0.0)),
         (5.0, 1, Some(200), Some(4.0)),
@@ -226,9 +226,9 @@ fn a_level_on_a_grid_is_its_mean_over_time_and_holds_until_it_is_read_again() {
 }
 
 #[test]
-fn times_that_make_no_sense_do_not_fill_the_disk() {
+fn absurd_times_do_not_fill_the_disk() {
     let rows = batch(&[(0.0, 1, Some(1), None), (9e9, 1, Some(1), None)]);
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema()).unwrap(),
         bases: vec![Basis::default(); 4],
         started: 0,
@@ -238,21 +238,21 @@ fn times_that_make_no_sense_do_not_fill_the_disk() {
         ends: [].into(),
         end: None,
     };
-    let mut grid = Grid::new(&schema(), plan);
+    let mut grid = TimeGrid::new(&schema(), plan);
     let refused = grid.rows(&rows, &mut |_| Ok(()));
     assert!(refused.unwrap_err().to_string().contains("further apart"));
 }
 
 #[test]
-fn words_keep_their_places_in_all_batches_of_a_grid() {
+fn dictionary_is_the_same_in_all_batches_of_a_grid() {
     let kind = HashMap::from([("kind".to_owned(), "gauge".to_owned())]);
     let fields = vec![
         Field::new("time", time_type(), false),
         Field::new("pid", DataType::UInt32, false),
-        Field::new("doing", super::column::word_type(), true).with_metadata(kind),
+        Field::new("doing", super::column::symbol_type(), true).with_metadata(kind),
     ];
     let schema: SchemaRef = Arc::new(Schema::new(fields));
-    // More rows than are given out at once, whose first word changes on the way.
+    // More rows than one batch; the symbol changes on the way.
     let count = 20_000;
     let times = TimestampNanosecondArray::from_iter_values((0..count).map(|row| row * SECOND));
     let words = ["sleeping", "running"].map(Some);
@@ -267,7 +267,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
         Arc::new(doing),
     ];
     let rows = RecordBatch::try_new(schema.clone(), columns).unwrap();
-    let plan = Plan {
+    let plan = GridPlan {
         roles: shape::roles(&schema).unwrap(),
         bases: vec![Basis::default(); 3],
         started: 0,
@@ -277,7 +277,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
         ends: [].into(),
         end: None,
     };
-    let (mut grid, mut given) = (Grid::new(&schema, plan), Vec::new());
+    let (mut grid, mut given) = (TimeGrid::new(&schema, plan), Vec::new());
     let mut give = |batch| {
         given.push(batch);
         Ok(())
@@ -292,7 +292,7 @@ fn words_keep_their_places_in_all_batches_of_a_grid() {
 }
 
 #[test]
-fn a_process_has_no_rows_after_its_end() {
+fn process_has_no_rows_after_its_exit() {
     let rows =
         batch(&[(0.0, 1, Some(100), None), (0.0, 2, Some(1), None), (35.0, 2, Some(1), None)]);
     let given = grid(false, &[(12 * SECOND, 1)], 40 * SECOND, &rows);
@@ -301,7 +301,7 @@ fn a_process_has_no_rows_after_its_end() {
     assert_eq!(pids.values().iter().filter(|pid| **pid == 2).count(), 4);
 }
 
-/// What a sink makes of a column of texts.
+/// Writes a column of texts with a sink.
 fn written(rows: &[Option<&str>], sink: impl Sink) {
     let schema: SchemaRef = Arc::new(Schema::new(vec![Field::new("a,b", DataType::Utf8, true)]));
     let column: ArrayRef = Arc::new(StringArray::from(rows.to_vec()));
@@ -313,23 +313,23 @@ fn written(rows: &[Option<&str>], sink: impl Sink) {
 }
 
 #[test]
-fn csv_quotes_what_needs_it_and_tells_nothing_from_empty() {
+fn csv_quotes_where_needed_and_null_differs_from_empty() {
     let mut bytes = Vec::new();
     let rows = [Some("plain"), None, Some(""), Some("a \"b\", c"), Some("two\nlines")];
-    written(&rows, Csv::new(&mut bytes, false));
+    written(&rows, CsvSink::new(&mut bytes, false));
     let expected = "\"a,b\"\nplain\n\n\"\"\n\"a \"\"b\"\", c\"\n\"two\nlines\"\n";
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
 }
 
 #[test]
-fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
+fn csv_escapes_control_characters_and_spreadsheet_formulas() {
     let rows = [Some("=1+1"), Some("@x"), Some("-5"), Some("a-b"), Some("\u{1b}[31m\u{7}\t.")];
     for (safe, expected) in [
         (false, "\"a,b\"\n=1+1\n@x\n-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),
         (true, "\"a,b\"\n'=1+1\n'@x\n'-5\na-b\n\\u{1b}[31m\\u{7}\t.\n"),
     ] {
         let mut bytes = Vec::new();
-        written(&rows, Csv::new(&mut bytes, safe));
+        written(&rows, CsvSink::new(&mut bytes, safe));
         assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     }
 }
@@ -337,10 +337,10 @@ fn csv_escapes_control_characters_and_makes_no_formulas_for_spreadsheets() {
 #[test]
 fn json_is_an_array_or_lines() {
     let mut bytes = Vec::new();
-    written(&[Some("a\"b"), None], Json::array(&mut bytes));
+    written(&[Some("a\"b"), None], JsonSink::array(&mut bytes));
     let expected = "[\n{\"a,b\":\"a\\\"b\"},\n{\"a,b\":null}\n]\n";
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
     let mut bytes = Vec::new();
-    written(&[Some("x"), None], Json::lines(&mut bytes));
+    written(&[Some("x"), None], JsonSink::lines(&mut bytes));
     assert_eq!(String::from_utf8(bytes).unwrap(), "{\"a,b\":\"x\"}\n{\"a,b\":null}\n");
 }

@@ -1,4 +1,4 @@
-//! Parts of a run: from one moment to another, or the phases of one name.
+//! Time windows of a run: from one time to another, or the phases of one name.
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
@@ -8,22 +8,22 @@ use super::{Cause, Error, shape, tables};
 use crate::quantity;
 use crate::record::Recording;
 
-/// A moment as people write it.
+/// A start or end of a window, as given by the user.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Moment {
-    /// So long after the run began.
+pub enum TimeBound {
+    /// Time since the start of the run.
     After(Duration),
-    /// At this time.
+    /// A point in time.
     At(jiff::Timestamp),
 }
 
-impl Moment {
+impl TimeBound {
     /// Reads `30s`, `1h 30m`, or a time such as `2026-11-15T18:05:48Z`.
-    pub fn parse(text: &str) -> Result<Moment, String> {
+    pub fn parse(text: &str) -> Result<TimeBound, String> {
         if let Ok(after) = quantity::parse_duration(text) {
-            return Ok(Moment::After(after));
+            return Ok(TimeBound::After(after));
         }
-        text.parse().map(Moment::At).map_err(|_| {
+        text.parse().map(TimeBound::At).map_err(|_| {
             "write it like 90s or 1h30m after the start, or like 2026-11-15T18:05:48Z".to_owned()
         })
     }
@@ -31,23 +31,22 @@ impl Moment {
     fn nanoseconds(self, started: i64) -> i64 {
         let clamped = |wide: i128| wide.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
         match self {
-            Moment::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
-            Moment::At(moment) => clamped(moment.as_nanosecond()),
+            TimeBound::After(after) => clamped(i128::from(started) + after.as_nanos() as i128),
+            TimeBound::At(time) => clamped(time.as_nanosecond()),
         }
     }
 }
 
-/// The parts of a run that are wanted: from, up to and without, in nanoseconds since 1970,
-/// apart and in order.
+/// The selected half-open intervals, in nanoseconds since 1970; disjoint and in order.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Windows(Vec<(i64, i64)>);
 
 impl Windows {
-    /// What the options ask for; nothing when they want all.
+    /// The windows for these options; `None` for the whole run.
     pub(super) fn of(
         recording: &Recording,
-        from: Option<Moment>,
-        to: Option<Moment>,
+        from: Option<TimeBound>,
+        to: Option<TimeBound>,
         phase: Option<&str>,
     ) -> Result<Option<Windows>, Error> {
         if from.is_none() && to.is_none() && phase.is_none() {
@@ -62,12 +61,12 @@ impl Windows {
         let Some(phase) = phase else { return Ok(Some(Windows(vec![(from, to)]))) };
         let all = tables::phases_of(recording);
         let named = all.iter().filter(|one| one.name == phase);
-        let there_is = named.clone().next().is_some();
+        let is_known = named.clone().next().is_some();
         let parts: Vec<(i64, i64)> = named
             .map(|one| (one.at.max(from), one.ended().unwrap_or(i64::MAX).min(to)))
             .filter(|(from, to)| from < to)
             .collect();
-        if parts.is_empty() && there_is {
+        if parts.is_empty() && is_known {
             return Err(Error::EmptyWindow);
         }
         if parts.is_empty() {
@@ -76,18 +75,18 @@ impl Windows {
             there.dedup();
             return Err(Error::NoPhase { name: phase.to_owned(), there });
         }
-        Ok(Some(Windows(together(parts))))
+        Ok(Some(Windows(merged(parts))))
     }
 
-    /// Whether a moment is in one of them.
-    pub(super) fn hold(&self, at: i64) -> bool {
+    /// Whether a time is in one of them.
+    pub(super) fn contains(&self, at: i64) -> bool {
         self.0.iter().any(|(from, to)| (*from..*to).contains(&at))
     }
 
-    /// How many nanoseconds between two moments are in them.
+    /// How many nanoseconds between two times are in them.
     pub(super) fn overlap(&self, from: i64, to: i64) -> i64 {
         let inside = |(first, last): &(i64, i64)| {
-            // Moments from strangers may be centuries apart.
+            // Times of a damaged recording may be centuries apart.
             to.min(*last).saturating_sub(from.max(*first)).max(0)
         };
         self.0.iter().map(inside).fold(0, i64::saturating_add)
@@ -96,13 +95,14 @@ impl Windows {
     /// The rows of a batch that are in them.
     pub(super) fn cut(&self, batch: &RecordBatch) -> Result<RecordBatch, Cause> {
         let times = shape::times(batch)?;
-        let inside: BooleanArray = times.values().iter().map(|at| Some(self.hold(*at))).collect();
+        let inside: BooleanArray =
+            times.values().iter().map(|at| Some(self.contains(*at))).collect();
         Ok(filter_record_batch(batch, &inside)?)
     }
 }
 
-/// Phases of one name may be inside each other: what they cover, each moment once.
-fn together(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+/// The union of intervals: phases of one name may overlap.
+fn merged(mut parts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     parts.sort_unstable();
     let mut apart: Vec<(i64, i64)> = Vec::new();
     for (from, to) in parts {
@@ -119,22 +119,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phases_inside_each_other_cover_a_moment_once() {
-        assert_eq!(together(vec![(5, 9), (0, 4), (1, 2), (4, 5), (20, 30)]), [(0, 9), (20, 30)]);
+    fn overlapping_phases_are_merged() {
+        assert_eq!(merged(vec![(5, 9), (0, 4), (1, 2), (4, 5), (20, 30)]), [(0, 9), (20, 30)]);
     }
 
     #[test]
-    fn the_end_of_a_window_is_not_in_it() {
+    fn window_end_is_exclusive() {
         let windows = Windows(vec![(0, 10), (20, 30)]);
-        assert!(windows.hold(0) && windows.hold(9) && !windows.hold(10) && windows.hold(20));
+        assert!(
+            windows.contains(0)
+                && windows.contains(9)
+                && !windows.contains(10)
+                && windows.contains(20)
+        );
         assert_eq!(windows.overlap(5, 25), 10);
     }
 
     #[test]
-    fn moments_are_read_as_people_write_them() {
-        assert_eq!(Moment::parse("90s"), Ok(Moment::After(Duration::from_secs(90))));
+    fn time_bounds_are_durations_or_timestamps() {
+        assert_eq!(TimeBound::parse("90s"), Ok(TimeBound::After(Duration::from_secs(90))));
         let time = "2026-11-15T18:05:48Z".parse().unwrap();
-        assert_eq!(Moment::parse("2026-11-15T18:05:48Z"), Ok(Moment::At(time)));
-        assert!(Moment::parse("yesterday").is_err());
+        assert_eq!(TimeBound::parse("2026-11-15T18:05:48Z"), Ok(TimeBound::At(time)));
+        assert!(TimeBound::parse("yesterday").is_err());
     }
 }

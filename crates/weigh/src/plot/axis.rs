@@ -1,12 +1,12 @@
-//! Where an axis has its ticks, and what stands there.
+//! Ticks of an axis: positions and labels.
 
 use super::chart::Scale;
 use crate::catalog::Unit;
 use crate::quantity::Units;
 
-/// A place on an axis.
+/// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Tick {
+pub(super) struct AxisTick {
     /// The value.
     pub value: f64,
     /// How it is written.
@@ -14,11 +14,11 @@ pub(super) struct Tick {
 }
 
 /// Ticks from zero to a round value that is not below `highest`: the last one ends the axis.
-pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
+pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<AxisTick> {
     let highest = if highest.is_finite() && highest > 0.0 { highest } else { smallest(scale) };
     let (factor, unit) = prefix(scale, highest);
     let mut step = round_step(highest / factor / about as f64);
-    // Half a process or half a page fault is nothing.
+    // Counts have no fractions.
     if scale.unit == Unit::One && !scale.per_second {
         step = step.max(1.0);
     }
@@ -27,7 +27,7 @@ pub(super) fn values(scale: Scale, highest: f64, about: usize) -> Vec<Tick> {
     let tick = |place: usize| {
         let value = place as f64 * step;
         let label = if place == 0 { "0".to_owned() } else { format!("{value:.decimals$}{unit}") };
-        Tick { value: value * factor, label }
+        AxisTick { value: value * factor, label }
     };
     (0..=count).map(tick).collect()
 }
@@ -81,7 +81,7 @@ fn round_step(least: f64) -> f64 {
     steps.into_iter().find(|step| *step >= least * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 
-/// Steps of time that people count in.
+/// Round steps of time.
 const TIMES: [f64; 17] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
     10_800.0, 21_600.0, 43_200.0,
@@ -89,9 +89,9 @@ const TIMES: [f64; 17] = [
 const DAY: f64 = 86_400.0;
 
 /// Ticks of time from zero up to `end`, about so many.
-pub(super) fn times(end: f64, about: usize) -> Vec<Tick> {
+pub(super) fn times(end: f64, about: usize) -> Vec<AxisTick> {
     if end.is_nan() || end <= 0.0 {
-        return vec![Tick { value: 0.0, label: "0".to_owned() }];
+        return vec![AxisTick { value: 0.0, label: "0".to_owned() }];
     }
     let least = end / about as f64;
     let step = if least < 1.0 {
@@ -105,7 +105,7 @@ pub(super) fn times(end: f64, about: usize) -> Vec<Tick> {
     (0..=count).map(|place| time(place as f64 * step, step)).collect()
 }
 
-fn time(value: f64, step: f64) -> Tick {
+fn time(value: f64, step: f64) -> AxisTick {
     let label = if value == 0.0 {
         "0".to_owned()
     } else if step < 0.1 && value < 1.0 {
@@ -117,7 +117,7 @@ fn time(value: f64, step: f64) -> Tick {
     } else {
         parts(value.round() as u64)
     };
-    Tick { value, label }
+    AxisTick { value, label }
 }
 
 /// Whole seconds in the units that are not zero: `1 h 30 min`.
@@ -136,12 +136,12 @@ fn parts(seconds: u64) -> String {
 mod tests {
     use super::*;
 
-    fn labels(ticks: &[Tick]) -> Vec<&str> {
+    fn labels(ticks: &[AxisTick]) -> Vec<&str> {
         ticks.iter().map(|tick| tick.label.as_str()).collect()
     }
 
     #[test]
-    fn an_axis_ends_at_a_round_value_above_everything() {
+    fn axis_ends_at_a_round_value_above_all_data() {
         let bytes = values(Scale::level(Unit::Bytes), 3.2 * 1024.0 * 1024.0 * 1024.0, 5);
         assert_eq!(labels(&bytes), ["0", "1 GiB", "2 GiB", "3 GiB", "4 GiB"]);
         let cores = values(Scale::rate(Unit::Seconds), 1.9, 5);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_that_people_count_in() {
+    fn time_ticks_are_round_times() {
         assert_eq!(
             labels(&times(3.0, 6)),
             ["0", "0.5 s", "1.0 s", "1.5 s", "2.0 s", "2.5 s", "3.0 s"]

@@ -1,21 +1,20 @@
-//! Charts that follow from the catalogue alone: what a collector declares is drawn.
+//! Charts made from the catalogue alone: every declared metric is drawn.
 //!
-//! Of scopes with one entity (the machine, the run, weigh) and of the sums over processes,
-//! metrics of one family and one unit share a chart, a line for each. A collector that
-//! comes later has its chart without a word here.
+//! Of scopes with one entity (the machine, the run, weigh) and of the sums over processes, metrics
+//! of one family and one unit share a chart, a line for each. A new collector needs no code here.
 
-use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
-use super::curve::Curve;
-use super::steps::Steps;
+use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
+use super::curve::ChartCurve;
+use super::steps::RateSteps;
 use super::thin::Thinned;
-use super::window::Window;
+use super::window::ChartWindow;
 use crate::catalog::{ChildAccounting, Kind, Metric, Scope, Type};
-use crate::text::within_a_line;
+use crate::text::lowercase_label;
 
 /// A chart of some metrics, being filled.
 #[derive(Debug)]
 pub(super) struct Catalogued {
-    /// What its rows are about.
+    /// The scope of its rows.
     pub scope: Scope,
     /// The chart's name.
     pub name: String,
@@ -23,7 +22,7 @@ pub(super) struct Catalogued {
     note: String,
     metrics: Vec<(usize, &'static Metric)>,
     row: Vec<f64>,
-    curve: Curve,
+    curve: ChartCurve,
 }
 
 impl Catalogued {
@@ -31,12 +30,12 @@ impl Catalogued {
     pub(super) fn of(scope: Scope, columns: &[&'static Metric]) -> Vec<Catalogued> {
         let mut charts: Vec<Vec<(usize, &'static Metric)>> = Vec::new();
         for (column, metric) in columns.iter().copied().enumerate() {
-            let is_said_better = columns.iter().any(|other| metric.is_beside(other));
-            if !is_drawn(metric) || !metric.is_a_quantity() || is_said_better {
+            let is_superseded = columns.iter().any(|other| metric.is_beside(other));
+            if !is_drawn(metric) || !metric.is_a_quantity() || is_superseded {
                 continue;
             }
             let shared = charts.iter_mut().find(|chart| shares(chart[0].1, metric));
-            match shared.filter(|chart| chart.len() < MOST_SERIES) {
+            match shared.filter(|chart| chart.len() < MAX_SERIES) {
                 Some(chart) => chart.push((column, metric)),
                 None => charts.push(vec![(column, metric)]),
             }
@@ -53,7 +52,7 @@ impl Catalogued {
                 return family.to_owned();
             }
             let labels: Vec<String> =
-                chart.iter().map(|(_, metric)| within_a_line(metric.label)).collect();
+                chart.iter().map(|(_, metric)| lowercase_label(metric.label)).collect();
             format!("{family}: {}", labels.join(", "))
         };
         let named = |chart: &[(usize, &'static Metric)]| {
@@ -69,7 +68,7 @@ impl Catalogued {
 
     /// A chart of one metric.
     pub(super) fn only(metric: &'static Metric, column: usize) -> Catalogued {
-        let title = format!("{}: {}", metric.family, within_a_line(metric.label));
+        let title = format!("{}: {}", metric.family, lowercase_label(metric.label));
         let note = metric.caption();
         Catalogued::new(metric.scope, metric.name(), title, note, vec![(column, metric)])
     }
@@ -81,36 +80,36 @@ impl Catalogued {
         note: String,
         metrics: Vec<(usize, &'static Metric)>,
     ) -> Catalogued {
-        // The run's own totals begin at zero with it; those of the machine are older.
+        // Counters of the run begin at zero with it; those of the machine are older.
         let window = match scope {
-            Scope::Run | Scope::Process => Window::from_start(),
-            _ => Window::default(),
+            Scope::Run | Scope::Process => ChartWindow::from_start(),
+            _ => ChartWindow::default(),
         };
         let curve = match metrics[0].1.kind {
-            Kind::Gauge => Curve::Levels(Thinned::lines(metrics.len())),
-            Kind::Counter => Curve::Rates(window, Steps::lines()),
+            Kind::Gauge => ChartCurve::Levels(Thinned::lines(metrics.len())),
+            Kind::Counter => ChartCurve::Rates(window, RateSteps::lines()),
         };
         Catalogued { scope, name, title, note, metrics, row: Vec::new(), curve }
     }
 
-    /// Takes in the values of all columns of the scope at a moment.
-    pub(super) fn see(&mut self, at: f64, values: &[f64]) {
+    /// Adds the values of all columns of the scope at a time.
+    pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.row.clear();
         self.row.extend(self.metrics.iter().map(|(column, _)| values[*column]));
         self.curve.push(at, &self.row);
     }
 
-    /// The chart; of what never was anything there is none.
+    /// The chart; none if all values are zero.
     pub(super) fn chart(self, timeline: &Timeline) -> Option<Chart> {
         let form = self.curve.form(false);
         let (times, columns) = self.curve.finish();
-        let series: Vec<Series> = self
+        let series: Vec<ChartSeries> = self
             .metrics
             .iter()
             .zip(columns)
             .enumerate()
             .filter(|(_, (_, values))| values.iter().any(|value| *value != 0.0 && !value.is_nan()))
-            .map(|(colour, ((_, metric), values))| Series {
+            .map(|(colour, ((_, metric), values))| ChartSeries {
                 name: metric.label.to_owned(),
                 colour,
                 values,
@@ -132,7 +131,7 @@ impl Catalogued {
     }
 }
 
-/// Words cannot be drawn, and what children did is in their own rows already.
+/// Symbols cannot be drawn, and counters of reaped children are in the children's own rows already.
 pub(super) fn is_drawn(metric: &Metric) -> bool {
     !matches!(metric.stored, Type::Symbol(_))
         && !matches!(metric.children, ChildAccounting::ReapedOnly(_))
@@ -146,16 +145,16 @@ fn shares(one: &Metric, other: &Metric) -> bool {
 mod tests {
     use super::*;
     use crate::catalog::{Row, metrics};
-    use crate::plot::Form;
+    use crate::plot::ChartForm;
 
     metrics! {
-        /// A collector that comes later.
-        struct Connections in Node / "network", "Network" {
+        /// A new collector.
+        struct TestTraffic in Node / "network", "Network" {
             /// In.
             received: Counter u64 Bytes, "Received", from "here";
             /// Out.
             sent: Counter u64 Bytes, "Sent", from "here";
-            /// Never seen.
+            /// Always zero.
             dropped: Counter u64 Bytes, "Dropped", from "here";
             /// Open.
             connections: Gauge u64 One, "Connections", from "here";
@@ -163,19 +162,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_collector_declares_is_drawn() {
-        let metrics: Vec<_> = Connections::METRICS.iter().collect();
+    fn metrics_of_a_new_collector_are_drawn() {
+        let metrics: Vec<_> = TestTraffic::METRICS.iter().collect();
         let mut charts = Catalogued::of(Scope::Node, &metrics);
         for at in 0..5 {
             let totals = [f64::from(at) * 100.0, f64::from(at) * 7.0, 0.0, 3.0];
-            charts.iter_mut().for_each(|chart| chart.see(f64::from(at), &totals));
+            charts.iter_mut().for_each(|chart| chart.push(f64::from(at), &totals));
         }
         let timeline = Timeline::default();
         let charts: Vec<_> = charts.into_iter().map(|c| c.chart(&timeline).unwrap()).collect();
         let [traffic, connections] = &charts[..] else { panic!("{charts:?}") };
         assert_eq!(traffic.title, "Network: received, sent, dropped");
         assert_eq!(traffic.name, "node-network-bytes-rate");
-        assert_eq!((traffic.form, traffic.scale.name()), (Form::Rates, "bytes/s"));
+        assert_eq!((traffic.form, traffic.scale.name()), (ChartForm::Rates, "bytes/s"));
         // A line that is always zero is not drawn.
         let names: Vec<_> = traffic.series.iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["Received", "Sent"]);

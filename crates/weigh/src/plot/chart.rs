@@ -1,4 +1,4 @@
-//! The chart model: what a picture shows, whoever draws it.
+//! The chart model, shared by all renderers.
 //!
 //! The SVG, the PNG, the page's script and the PDF are all made from this.
 
@@ -9,109 +9,108 @@ use crate::quantity::{self, Units};
 /// A chart over the time of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
-    /// A short name in small letters: the name of its file and of its place in a page.
+    /// A short lower-case name: of its file and its anchor in a page.
     pub name: String,
     /// What it shows.
     pub title: String,
-    /// How to read it, and how it was got; may be empty.
+    /// How to read it and how it was measured; may be empty.
     pub note: String,
     /// What the values are.
     pub scale: Scale,
     /// How it is drawn.
-    pub form: Form,
-    /// When the values of the series are, in seconds since the run began; ascending.
+    pub form: ChartForm,
+    /// Times of the values, in seconds since the run began; ascending.
     pub times: Vec<f64>,
-    /// What is drawn. Never more than [`MOST_SERIES`] and what is unattributed, except in a heat
-    /// map.
-    pub series: Vec<Series>,
-    /// Levels that are not to be passed.
-    pub limits: Vec<Limit>,
-    /// The highest point, where it is worth a mark.
-    pub peak: Option<Peak>,
-    /// The time axis, and what happened along it.
+    /// The series: at most [`MAX_SERIES`] and the unattributed rest, except in a heat map.
+    pub series: Vec<ChartSeries>,
+    /// Limit lines.
+    pub limits: Vec<ChartLimit>,
+    /// The peak, where it is marked.
+    pub peak: Option<ChartPeak>,
+    /// The time axis with phases and marks.
     pub timeline: Timeline,
 }
 
-/// More colours than these nobody tells apart.
-pub const MOST_SERIES: usize = 8;
+/// More colours cannot be told apart.
+pub const MAX_SERIES: usize = 8;
 
 /// How a chart is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// A line for each series, in steps: a value holds from its time to the next.
+pub enum ChartForm {
+    /// A stepped line for each series: a value is carried forward to the next time.
     Lines,
-    /// A line for each series from one value straight to the next: what was counted so far.
+    /// A straight line from value to value for each series: counters.
     Totals,
-    /// A line for each series; a value is that of the time before it, back to the last one.
+    /// A line for each series; a value covers the interval before its time.
     Rates,
-    /// Areas on top of each other, joined like [`Form::Lines`].
+    /// Stacked areas, joined like [`ChartForm::Lines`].
     Stack,
-    /// Areas on top of each other, joined like [`Form::Totals`].
+    /// Stacked areas, joined like [`ChartForm::Totals`].
     StackedTotals,
-    /// Areas on top of each other, joined like [`Form::Rates`].
+    /// Stacked areas, joined like [`ChartForm::Rates`].
     StackedRates,
     /// A row of coloured cells for each series; a cell lasts until the next time.
-    Heat,
+    Heatmap,
 }
 
-impl Form {
-    /// Whether series lie on top of each other.
+impl ChartForm {
+    /// Whether series are stacked.
     pub const fn is_stacked(self) -> bool {
-        matches!(self, Form::Stack | Form::StackedTotals | Form::StackedRates)
+        matches!(self, ChartForm::Stack | ChartForm::StackedTotals | ChartForm::StackedRates)
     }
 
-    /// Whether a value holds until the next: levels between two samples are not known, and a
-    /// slope from one to the other is a change that never happened.
-    pub const fn holds(self) -> bool {
-        matches!(self, Form::Lines | Form::Stack)
+    /// Whether a value is carried forward to the next: gauges between two samples are unknown, and
+    /// a slope would show a change that never happened.
+    pub const fn is_stepped(self) -> bool {
+        matches!(self, ChartForm::Lines | ChartForm::Stack)
     }
 
-    /// Whether a value speaks of the time before it.
-    pub const fn looks_back(self) -> bool {
-        matches!(self, Form::Rates | Form::StackedRates)
+    /// Whether a value covers the interval before its time.
+    pub const fn is_rate(self) -> bool {
+        matches!(self, ChartForm::Rates | ChartForm::StackedRates)
     }
 }
 
-/// One line, area or row.
+/// One line, area or heat map row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// What it is.
     pub name: String,
-    /// Its colour: a place in the palette, so that it is the same in every chart of a run.
+    /// Its index in the palette: the same in every chart of a run.
     pub colour: usize,
-    /// A value for each time; NaN where nothing is known.
+    /// A value for each time; NaN where unknown.
     pub values: Vec<f64>,
 }
 
-/// A level that is not to be passed.
+/// A limit line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Limit {
+pub struct ChartLimit {
     /// What it is.
     pub name: String,
     /// Where it is.
     pub value: f64,
 }
 
-/// The highest point of a chart.
+/// The peak of a chart.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Peak {
+pub struct ChartPeak {
     /// When, in seconds since the run began.
     pub at: f64,
     /// How high.
     pub value: f64,
-    /// It was reached after this and before `at`, where only that is known: a high-water mark
-    /// that no sample met.
+    /// Set where only an interval is known: it was reached after this and before `at`. A high-water
+    /// mark that no sample met.
     pub after: Option<f64>,
 }
 
-impl Peak {
-    /// A value that was sampled at a moment.
-    pub const fn at(at: f64, value: f64) -> Peak {
-        Peak { at, value, after: None }
+impl ChartPeak {
+    /// A value sampled at a time.
+    pub const fn at(at: f64, value: f64) -> ChartPeak {
+        ChartPeak { at, value, after: None }
     }
 
-    /// Its value and when it was, in words.
-    pub fn words(&self, scale: Scale) -> String {
+    /// Its value and time as text.
+    pub fn describe(&self, scale: Scale) -> String {
         let (value, at) = (scale.shown(self.value), quantity::seconds(self.at));
         match self.after {
             None => format!("{value} at {at}"),
@@ -123,7 +122,7 @@ impl Peak {
     }
 }
 
-/// The time of a run, and what happened in it.
+/// The time axis of a run with phases and marks.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Timeline {
     /// When the run ended, in seconds since it began.
@@ -132,11 +131,11 @@ pub struct Timeline {
     pub bands: Vec<Band>,
     /// Marks.
     pub marks: Vec<Mark>,
-    /// Phases and marks that are too many, or too deep inside each other, to be drawn.
+    /// Phases and marks that are not drawn: too many, or nested too deep.
     pub left_out: (usize, usize),
 }
 
-/// A phase.
+/// A phase, drawn as a band.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Band {
     /// Its name.
@@ -145,45 +144,45 @@ pub struct Band {
     pub from: f64,
     /// When it ended, or the run.
     pub to: f64,
-    /// How many phases it is inside of.
+    /// Its nesting depth.
     pub depth: usize,
 }
 
-/// A moment that somebody marked.
+/// A mark of the user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// With these words.
+    /// Its text.
     pub text: String,
     /// When.
     pub at: f64,
 }
 
-/// What values are: a unit of the catalogue, or its change in a second.
+/// The unit of values: of the catalogue, or its rate per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
     /// The unit.
     pub unit: Unit,
-    /// Whether it is the change in a second.
+    /// Whether it is a rate per second.
     pub per_second: bool,
     /// How sizes are written.
     pub units: Units,
 }
 
 impl Scale {
-    /// A level in this unit.
+    /// A gauge in this unit.
     pub const fn level(unit: Unit) -> Scale {
         Scale { unit, per_second: false, units: Units::Binary }
     }
 
-    /// A change in a second.
+    /// A rate per second.
     pub const fn rate(unit: Unit) -> Scale {
         Scale { unit, per_second: true, units: Units::Binary }
     }
 
-    /// What a chart of a metric shows: levels as they are, running totals as rates.
+    /// The scale of a metric: gauges as they are, counters as rates.
     pub const fn of(metric: &Metric) -> Scale {
         match (metric.kind, metric.unit) {
-            // A rate already, whoever made it one.
+            // Already a rate.
             (Kind::Gauge, Unit::BytesPerSecond) => Scale::rate(Unit::Bytes),
             (Kind::Gauge, Unit::Watts) => Scale::rate(Unit::Joules),
             (Kind::Gauge, unit) => Scale::level(unit),
@@ -205,7 +204,7 @@ impl Scale {
                 Units::Bytes => "plain bytes/s",
             },
             (Unit::Seconds | Unit::Elapsed, false) => "seconds",
-            // A second of CPU time in a second is a busy core.
+            // One second of CPU time per second is one core used.
             (Unit::Seconds, true) => "cores",
             (Unit::Elapsed, true) | (Unit::Ratio, _) => "share",
             (Unit::Joules, false) => "joules",
@@ -217,7 +216,7 @@ impl Scale {
         }
     }
 
-    /// A value as people read it.
+    /// A value as text.
     pub fn shown(self, value: f64) -> String {
         let bytes = || quantity::bytes(value, self.units);
         match (self.unit, self.per_second) {
@@ -237,8 +236,8 @@ impl Scale {
 }
 
 impl Chart {
-    /// What the brightest cell of a heat map stands for: all of what a share is of, or the limit,
-    /// or else a round value that is not reached. What never changes must not look like an alarm.
+    /// The value of the brightest cell of a heat map: 100 % of a ratio, the limit, or else a round
+    /// value above the data. A constant value must not look like an alarm.
     pub fn brightest(&self) -> f64 {
         let highest = self.highest().map_or(0.0, |peak| peak.value);
         let limits = self.limits.iter().map(|limit| limit.value);
@@ -249,23 +248,23 @@ impl Chart {
         }
     }
 
-    /// The highest value that is in sight: of what is drawn, or the marked peak.
+    /// The highest value shown: of the series, or the marked peak.
     pub fn top(&self) -> Option<f64> {
         let drawn = self.highest().map(|peak| peak.value);
         let marked = self.peak.map(|peak| peak.value);
         drawn.into_iter().chain(marked).reduce(f64::max)
     }
 
-    /// The highest value that is drawn: of one series, or of all on top of each other.
-    pub fn highest(&self) -> Option<Peak> {
+    /// The highest value drawn: of one series, or of the stack.
+    pub fn highest(&self) -> Option<ChartPeak> {
         let value_at = |place: usize| {
             let values = self.series.iter().map(|series| series.values[place]);
             let known = values.filter(|value| value.is_finite());
             if self.form.is_stacked() { known.reduce(|a, b| a + b) } else { known.reduce(f64::max) }
         };
         let points = self.times.iter().enumerate();
-        let known = points.filter_map(|(place, at)| Some(Peak::at(*at, value_at(place)?)));
-        // The first of equals: a level that stays was reached when it began.
+        let known = points.filter_map(|(place, at)| Some(ChartPeak::at(*at, value_at(place)?)));
+        // The first of equals: a constant level was reached when it began.
         known.reduce(|best, next| if next.value > best.value { next } else { best })
     }
 }

@@ -1,4 +1,4 @@
-//! Charts by name: those that every run has, and any metric of the catalogue.
+//! Charts by name: the standard charts, and any metric of the catalogue.
 
 use super::catalogued::is_drawn;
 use super::{Chart, Gatherer};
@@ -6,20 +6,20 @@ use crate::catalog::{Metric, all_groups};
 use crate::quantity::Units;
 use crate::record::{self, Recording};
 
-/// A chart that cannot be had.
+/// Why a chart is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The recording cannot be read.
     #[error(transparent)]
     Recording(#[from] record::Error),
-    /// Nothing is called that.
+    /// No chart or metric has that name.
     #[error("there is no chart and no metric {name}")]
     NoChart {
         /// The name.
         name: String,
     },
-    /// It is known, and the run has nothing of it.
-    #[error("the recording holds nothing of {name}, or it was zero all the time")]
+    /// The run has no data for it.
+    #[error("the recording has no data for {name}, or it was always zero")]
     Nothing {
         /// The name.
         name: String,

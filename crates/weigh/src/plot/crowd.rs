@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::programs::Programs;
-use super::sums::Sums;
+use super::sums::ProcessMetricSums;
 use crate::catalog::metrics::{AddressSpace, ProcessMemory};
 use crate::catalog::{Metric, Row};
 use crate::model::{Cells, Column, Entity, ProcessId, Table, program_name};
@@ -19,7 +19,7 @@ pub(super) struct Crowd {
     alive: HashMap<ProcessId, Member>,
     /// What each is called, and its parent.
     names: HashMap<ProcessId, (String, u32)>,
-    sums: Sums,
+    sums: ProcessMetricSums,
     /// The same by program.
     pub programs: Programs,
 }
@@ -41,7 +41,7 @@ impl Crowd {
     /// Nobody yet, with these columns.
     pub(super) fn new(metrics: &[&'static Metric], programs: Programs) -> Crowd {
         let (alive, names) = (HashMap::new(), HashMap::new());
-        Crowd { alive, names, sums: Sums::new(metrics), programs }
+        Crowd { alive, names, sums: ProcessMetricSums::new(metrics), programs }
     }
 
     /// What a process of the run is called.
@@ -112,7 +112,7 @@ impl Crowd {
                 if let Some(member) = self.alive.remove(&id) {
                     let parent_is_here = || self.alive.keys().any(|one| Some(one.pid) == parent);
                     let stays = usage.is_some() || (parent.is_some() && !parent_is_here());
-                    self.sums.went(&member.values, stays);
+                    self.sums.exited(&member.values, stays);
                     self.programs.went(&member);
                 }
             }

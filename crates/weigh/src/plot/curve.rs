@@ -1,27 +1,27 @@
-//! What becomes a line or an area: levels at moments, or rates over stretches of time.
+//! What becomes a line or an area: gauges at points in time, or rates over intervals.
 
-use super::chart::Form;
-use super::steps::Steps;
+use super::chart::ChartForm;
+use super::steps::RateSteps;
 use super::thin::Thinned;
-use super::window::Window;
+use super::window::ChartWindow;
 
-/// Values over time, as few as a picture needs.
+/// Values over time, as few as a chart needs.
 #[derive(Debug)]
-pub(super) enum Curve {
-    /// Levels at moments.
+pub(super) enum ChartCurve {
+    /// Gauges at points in time.
     Levels(Thinned),
-    /// What was counted so far, at moments.
+    /// Counters, drawn as they are.
     Totals(Thinned),
-    /// Running totals, drawn as rates.
-    Rates(Window, Steps),
+    /// Counters, drawn as rates.
+    Rates(ChartWindow, RateSteps),
 }
 
-impl Curve {
-    /// Takes in the levels or totals of all columns at a moment.
+impl ChartCurve {
+    /// Adds the gauges or counters of all columns at a time.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         match self {
-            Curve::Levels(levels) | Curve::Totals(levels) => levels.push(at, values),
-            Curve::Rates(window, steps) => {
+            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => levels.push(at, values),
+            ChartCurve::Rates(window, steps) => {
                 if let Some((from, rates)) = window.rates(at, values) {
                     steps.push(from, at, rates);
                 }
@@ -29,23 +29,23 @@ impl Curve {
         }
     }
 
-    /// How long the window of a rate is now, when it is long enough.
+    /// The length of the rate window, when it is long enough.
     pub(super) fn due(&self, at: f64) -> Option<f64> {
         match self {
-            Curve::Levels(_) | Curve::Totals(_) => None,
-            Curve::Rates(window, _) => window.due(at),
+            ChartCurve::Levels(_) | ChartCurve::Totals(_) => None,
+            ChartCurve::Rates(window, _) => window.due(at),
         }
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(super) fn merge(&mut self, from: usize, into: usize) {
         match self {
-            Curve::Levels(levels) | Curve::Totals(levels) => {
+            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => {
                 if levels.columns() > from {
                     levels.merge(from, into);
                 }
             }
-            Curve::Rates(window, steps) => {
+            ChartCurve::Rates(window, steps) => {
                 window.merge(from, into);
                 if steps.columns() > from {
                     steps.merge(from, into);
@@ -55,22 +55,22 @@ impl Curve {
     }
 
     /// How it is drawn.
-    pub(super) fn form(&self, is_stacked: bool) -> Form {
+    pub(super) fn form(&self, is_stacked: bool) -> ChartForm {
         match (self, is_stacked) {
-            (Curve::Levels(_), false) => Form::Lines,
-            (Curve::Levels(_), true) => Form::Stack,
-            (Curve::Totals(_), false) => Form::Totals,
-            (Curve::Totals(_), true) => Form::StackedTotals,
-            (Curve::Rates(..), false) => Form::Rates,
-            (Curve::Rates(..), true) => Form::StackedRates,
+            (ChartCurve::Levels(_), false) => ChartForm::Lines,
+            (ChartCurve::Levels(_), true) => ChartForm::Stack,
+            (ChartCurve::Totals(_), false) => ChartForm::Totals,
+            (ChartCurve::Totals(_), true) => ChartForm::StackedTotals,
+            (ChartCurve::Rates(..), false) => ChartForm::Rates,
+            (ChartCurve::Rates(..), true) => ChartForm::StackedRates,
         }
     }
 
     /// The times, and the values of each column.
     pub(super) fn finish(self) -> (Vec<f64>, Vec<Vec<f64>>) {
         match self {
-            Curve::Levels(levels) | Curve::Totals(levels) => levels.finish(),
-            Curve::Rates(_, steps) => steps.finish(),
+            ChartCurve::Levels(levels) | ChartCurve::Totals(levels) => levels.finish(),
+            ChartCurve::Rates(_, steps) => steps.finish(),
         }
     }
 }

@@ -1,173 +1,175 @@
-//! A metric of many things of one kind (CPUs, GPUs, network devices): a line for each, or
-//! a heat map of time and thing when they are too many for lines.
+//! A metric of many entities (CPUs, GPUs, network devices): a line for each, or a heat map when
+//! they are too many for lines.
 
 use super::catalogued::is_drawn;
-use super::chart::{Chart, Form, Limit, Scale, Series, Timeline};
+use super::chart::{Chart, ChartForm, ChartLimit, ChartSeries, Scale, Timeline};
 use super::crowd::number;
-use super::heat::Grid;
-use super::people::People;
+use super::entity_labels::EntityLabels;
+use super::heatmap::HeatmapGrid;
 use super::readings::Readings;
-use super::steps::Steps;
+use super::steps::RateSteps;
 use super::thin::Thinned;
 use crate::catalog::{Basis, Kind, Metric, Sense};
 use crate::model::{Entity, Table, Total};
-use crate::text::within_a_line;
+use crate::text::lowercase_label;
 
-/// More lines than these nobody tells apart; a heat map takes any number of rows.
-const MOST_LINES: usize = 6;
+/// More lines cannot be told apart; a heat map takes any number of rows.
+const MAX_LINES: usize = 6;
 
-/// More levels than these are no limit of anything.
-const MOST_LIMITS: usize = 3;
+/// More different limits than these are not drawn.
+const MAX_LIMITS: usize = 3;
 
-/// A metric of each of many things, being filled.
+/// A chart of one metric of many entities, being filled.
 #[derive(Debug)]
 pub(super) struct Entities {
     metric: &'static Metric,
     column: usize,
-    /// Whether somebody asked for it by its name.
-    is_asked_for: bool,
-    things: Vec<Thing>,
-    /// What can be at most, and where that is.
+    /// Whether the user requested it by name.
+    is_requested: bool,
+    entities: Vec<ChartEntity>,
+    /// The capacity metric and its column.
     bound: Option<(usize, &'static Metric)>,
-    curve: Curve,
-    grid: Grid,
+    curve: EntityCurve,
+    grid: HeatmapGrid,
     levels: Vec<f64>,
 }
 
-/// One of them.
+/// One entity of the chart.
 #[derive(Debug)]
-struct Thing {
+struct ChartEntity {
     entity: Entity,
     first: f64,
     has_changed: bool,
-    /// The most that it can be.
+    /// Its capacity.
     bound: Option<f64>,
 }
 
 #[derive(Debug)]
-enum Curve {
+enum EntityCurve {
     Levels(Thinned),
-    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: Steps },
+    Rates { basis: Basis, totals: Vec<Option<Total>>, readings: Readings, steps: RateSteps },
 }
 
 impl Entities {
-    /// The charts of a scope with these columns, and of those of them that somebody asked for.
-    pub(super) fn of(columns: &[&'static Metric], asked_for: &[&'static Metric]) -> Vec<Entities> {
+    /// The charts of a scope with these columns, including those requested by name.
+    pub(super) fn of(columns: &[&'static Metric], requested: &[&'static Metric]) -> Vec<Entities> {
         let known: Vec<Option<&'static Metric>> = columns.iter().copied().map(Some).collect();
         let all = columns.iter().copied().enumerate();
         let drawn = all.filter(|(_, metric)| {
-            is_drawn(metric) && (metric.is_a_quantity() || asked_for.contains(metric))
+            is_drawn(metric) && (metric.is_a_quantity() || requested.contains(metric))
         });
         let curve = |metric: &Metric| match metric.kind {
-            Kind::Gauge => Curve::Levels(Thinned::lines(0)),
+            Kind::Gauge => EntityCurve::Levels(Thinned::lines(0)),
             Kind::Counter => {
                 let basis = Basis::of(metric, &known);
-                let (readings, steps) = (Readings::over(basis), Steps::lines());
-                Curve::Rates { basis, totals: Vec::new(), readings, steps }
+                let (readings, steps) = (Readings::over(basis), RateSteps::lines());
+                EntityCurve::Rates { basis, totals: Vec::new(), readings, steps }
             }
         };
         drawn
             .map(|(column, metric)| Entities {
                 metric,
                 column,
-                is_asked_for: asked_for.contains(&metric),
-                things: Vec::new(),
+                is_requested: requested.contains(&metric),
+                entities: Vec::new(),
                 bound: columns.iter().copied().enumerate().find(|(_, one)| one.bounds(metric)),
                 curve: curve(metric),
-                grid: Grid::default(),
+                grid: HeatmapGrid::default(),
                 levels: Vec::new(),
             })
             .collect()
     }
 
-    /// Takes in the rows of a tick.
-    pub(super) fn see(&mut self, at: f64, table: &Table) {
+    /// Adds the rows of a tick.
+    pub(super) fn push(&mut self, at: f64, table: &Table) {
         let Some(cells) = table.columns().get(self.column) else { return };
         let cell = |column: usize, row: usize| number(table.columns().get(column)?, row);
-        // Who has no row is not there, and whoever comes back begins anew.
+        // An entity without a row is absent; one that returns starts a new baseline.
         self.levels.fill(f64::NAN);
-        if let Curve::Rates { totals, .. } = &mut self.curve {
+        if let EntityCurve::Rates { totals, .. } = &mut self.curve {
             totals.fill(None);
         }
         for (row, entity) in table.entities().iter().enumerate() {
             let place = self.place(*entity);
             let value = number(cells, row);
-            self.things[place].saw(value, self.bound.and_then(|(column, _)| cell(column, row)));
+            self.entities[place].push(value, self.bound.and_then(|(column, _)| cell(column, row)));
             self.levels[place] = value.unwrap_or(f64::NAN);
-            if let (Curve::Rates { basis, totals, .. }, Some(value)) = (&mut self.curve, value) {
+            if let (EntityCurve::Rates { basis, totals, .. }, Some(value)) =
+                (&mut self.curve, value)
+            {
                 let tick = (at * 1e9) as i64;
                 totals[place] = Some(Total::of(tick, value, *basis, |column| cell(column, row)));
             }
         }
-        let are_lines = self.things.len() <= MOST_LINES;
+        let are_lines = self.entities.len() <= MAX_LINES;
         match &mut self.curve {
-            Curve::Levels(levels) => {
+            EntityCurve::Levels(levels) => {
                 self.grid.push(at, &self.levels);
                 if are_lines {
                     levels.push(at, &self.levels);
                 }
             }
-            Curve::Rates { totals, readings, steps, .. } => {
-                if let Some(stretch) = readings.see(at, totals) {
-                    self.grid.push(stretch.from, stretch.rates);
+            EntityCurve::Rates { totals, readings, steps, .. } => {
+                if let Some(interval) = readings.push(at, totals) {
+                    self.grid.push(interval.from, interval.rates);
                     if are_lines {
-                        steps.push(stretch.from, stretch.to, stretch.rates);
+                        steps.push(interval.from, interval.to, interval.rates);
                     }
                 }
             }
         }
     }
 
-    /// Where a thing is, which may be new.
+    /// The index of an entity, which may be new.
     fn place(&mut self, entity: Entity) -> usize {
-        let place = self.things.iter().position(|known| known.entity == entity);
+        let place = self.entities.iter().position(|known| known.entity == entity);
         place.unwrap_or_else(|| {
-            let thing = Thing { entity, first: f64::NAN, has_changed: false, bound: None };
-            self.things.push(thing);
+            let one = ChartEntity { entity, first: f64::NAN, has_changed: false, bound: None };
+            self.entities.push(one);
             self.levels.push(f64::NAN);
-            if let Curve::Rates { totals, .. } = &mut self.curve {
+            if let EntityCurve::Rates { totals, .. } = &mut self.curve {
                 totals.push(None);
             }
-            self.things.len() - 1
+            self.entities.len() - 1
         })
     }
 
-    /// The chart; of what never was anything there is none, nor of a bound that never moved: it
-    /// is a line in the chart of what it bounds.
-    pub(super) fn chart(self, timeline: &Timeline, people: &People) -> Option<Chart> {
+    /// The chart. None if all values are zero, nor for a capacity that never changed: it is a limit
+    /// line in the chart of what it bounds.
+    pub(super) fn chart(self, timeline: &Timeline, labels: &EntityLabels) -> Option<Chart> {
         let metric = self.metric;
         let is_bound = matches!(metric.sense, Sense::Bound(_));
-        if is_bound && !self.is_asked_for && !self.things.iter().any(|thing| thing.has_changed) {
+        if is_bound && !self.is_requested && !self.entities.iter().any(|one| one.has_changed) {
             return None;
         }
         let limits = self.limits();
-        let is_heat = self.things.len() > MOST_LINES;
-        let (times, columns) = match (is_heat, self.curve) {
+        let is_heatmap = self.entities.len() > MAX_LINES;
+        let (times, columns) = match (is_heatmap, self.curve) {
             (true, _) => self.grid.finish(),
-            (false, Curve::Levels(levels)) => levels.finish(),
-            (false, Curve::Rates { steps, .. }) => steps.finish(),
+            (false, EntityCurve::Levels(levels)) => levels.finish(),
+            (false, EntityCurve::Rates { steps, .. }) => steps.finish(),
         };
         if !columns.iter().flatten().any(|value| *value != 0.0 && !value.is_nan()) {
             return None;
         }
-        let things = self.things.into_iter().map(|thing| thing.entity);
-        let mut named: Vec<(Entity, Vec<f64>)> = things.zip(columns).collect();
-        // Who never said anything is not there.
+        let entities = self.entities.into_iter().map(|one| one.entity);
+        let mut named: Vec<(Entity, Vec<f64>)> = entities.zip(columns).collect();
+        // Entities without any value are not drawn.
         named.retain(|(_, values)| values.iter().any(|value| !value.is_nan()));
-        named.sort_by_cached_key(|(entity, _)| people.order(entity));
-        let series = named.into_iter().enumerate().map(|(colour, (entity, values))| Series {
-            name: people.name(entity),
+        named.sort_by_cached_key(|(entity, _)| labels.order(entity));
+        let series = named.into_iter().enumerate().map(|(colour, (entity, values))| ChartSeries {
+            name: labels.name(entity),
             colour,
             values,
         });
         let (form, more) = match metric.kind {
-            _ if is_heat => (Form::Heat, " Each cell shows its highest value."),
-            Kind::Counter => (Form::Rates, ""),
-            Kind::Gauge => (Form::Lines, ""),
+            _ if is_heatmap => (ChartForm::Heatmap, " Each cell shows its highest value."),
+            Kind::Counter => (ChartForm::Rates, ""),
+            Kind::Gauge => (ChartForm::Lines, ""),
         };
         Some(Chart {
             name: metric.name(),
-            title: format!("{}: {}", metric.family, within_a_line(metric.label)),
+            title: format!("{}: {}", metric.family, lowercase_label(metric.label)),
             note: metric.caption() + more,
             scale: Scale::of(metric),
             form,
@@ -179,30 +181,30 @@ impl Entities {
         })
     }
 
-    /// What it is of.
+    /// Its metric.
     pub(super) fn metric(&self) -> &'static Metric {
         self.metric
     }
 
-    /// Whether it was asked for by its name.
-    pub(super) fn is_asked_for(&self) -> bool {
-        self.is_asked_for
+    /// Whether it was requested by name.
+    pub(super) fn is_requested(&self) -> bool {
+        self.is_requested
     }
 
-    /// What things can be at most, each level once; those of many levels have none.
-    fn limits(&self) -> Vec<Limit> {
+    /// The capacities as limit lines, each value once; none if there are too many.
+    fn limits(&self) -> Vec<ChartLimit> {
         let Some((_, bound)) = self.bound else { return Vec::new() };
-        let mut levels: Vec<f64> = self.things.iter().filter_map(|thing| thing.bound).collect();
+        let mut levels: Vec<f64> = self.entities.iter().filter_map(|one| one.bound).collect();
         levels.sort_by(f64::total_cmp);
         levels.dedup();
-        levels.truncate(if levels.len() > MOST_LIMITS { 0 } else { MOST_LIMITS });
-        let name = within_a_line(bound.label);
-        levels.into_iter().map(|value| Limit { name: name.clone(), value }).collect()
+        levels.truncate(if levels.len() > MAX_LIMITS { 0 } else { MAX_LIMITS });
+        let name = lowercase_label(bound.label);
+        levels.into_iter().map(|value| ChartLimit { name: name.clone(), value }).collect()
     }
 }
 
-impl Thing {
-    fn saw(&mut self, value: Option<f64>, bound: Option<f64>) {
+impl ChartEntity {
+    fn push(&mut self, value: Option<f64>, bound: Option<f64>) {
         if let Some(value) = value {
             self.has_changed |= !self.first.is_nan() && value != self.first;
             self.first = if self.first.is_nan() { value } else { self.first };

@@ -1,11 +1,11 @@
-//! The letters that weigh brings along: a compute node has no fonts.
+//! The embedded fonts: a compute node may have none.
 
 use std::sync::{Arc, OnceLock};
 
 use resvg::usvg::fontdb::{Database, Source};
 
-/// The letters of every picture, whatever family it asks for; reading them takes longer than
-/// a picture.
+/// The fonts of every chart, for any requested family; loaded once, since that takes longer than a
+/// chart.
 pub fn fonts() -> Arc<Database> {
     static FONTS: OnceLock<Arc<Database>> = OnceLock::new();
     let read = || {

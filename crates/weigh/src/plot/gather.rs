@@ -5,10 +5,10 @@ use super::catalogued::Catalogued;
 use super::chart::{Chart, Timeline};
 use super::crowd::{Crowd, number};
 use super::entities::Entities;
-use super::limits::{CPU, Limits, MEMORY};
-use super::people::People;
+use super::entity_labels::EntityLabels;
+use super::limits::{CPU, LimitLines, MEMORY};
 use super::programs::{Measure, Of, Programs, Shown};
-use super::timeline::Times;
+use super::timeline::TimelineBuilder;
 use crate::catalog::metrics::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::catalog::{Metric, Row, Scope, Unit};
 use crate::model::{Table, Tick};
@@ -42,9 +42,9 @@ pub struct Gatherer {
     crowd: Crowd,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
-    people: People,
-    times: Times,
-    limits: Limits,
+    labels: EntityLabels,
+    times: TimelineBuilder,
+    limits: LimitLines,
     units: Units,
     row: Vec<f64>,
 }
@@ -83,9 +83,9 @@ impl Gatherer {
             crowd: Crowd::new(&processes, Programs::new(measures, f64::from(manifest.host.cores))),
             catalogued,
             entities,
-            people: People::default(),
-            times: Times::default(),
-            limits: Limits {
+            labels: EntityLabels::default(),
+            times: TimelineBuilder::default(),
+            limits: LimitLines {
                 memory: manifest.host.memory_allowed_bytes().map(|bytes| bytes as f64),
                 cores: manifest.host.cores_allowed,
             },
@@ -157,26 +157,26 @@ impl Gatherer {
     /// figures are made of the same numbers.
     pub fn tick(&mut self, tick: &Tick, summary: &Accumulator) {
         let at = tick.at.as_secs_f64();
-        self.times.reach(at);
+        self.times.extend_to(at);
         if let Some(table) = tick.table(Scope::Process) {
             self.crowd.rows(table);
         }
         if let Some(table) = tick.table(Scope::GpuProcess) {
-            self.people.see(table, |id| self.crowd.name(id));
+            self.labels.learn(table, |id| self.crowd.name(id));
         }
         for table in tick.tables().iter().filter(|table| !table.is_empty()) {
             if table.scope().is_single() {
                 self.single(at, table);
             } else {
                 let charts = self.entities.iter_mut().filter(|(scope, _)| *scope == table.scope());
-                charts.for_each(|(_, chart)| chart.see(at, table));
+                charts.for_each(|(_, chart)| chart.push(at, table));
             }
         }
         if tick.is_complete() {
             self.crowd.programs.look(at, summary.cpu_so_far());
             let sums = self.crowd.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
-            charts.for_each(|chart| chart.see(at, sums));
+            charts.for_each(|chart| chart.push(at, sums));
         }
     }
 
@@ -185,7 +185,7 @@ impl Gatherer {
         self.row.clear();
         self.row.extend(table.columns().iter().map(|cells| number(cells, 0).unwrap_or(f64::NAN)));
         let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == table.scope());
-        charts.for_each(|chart| chart.see(at, &self.row));
+        charts.for_each(|chart| chart.push(at, &self.row));
     }
 
     /// The charts of a run with these figures.
@@ -193,7 +193,7 @@ impl Gatherer {
         let timeline = self.times.finish();
         let mut gallery =
             Gallery { run: self.crowd.programs.charts(&timeline), ..Gallery::default() };
-        for (scope, chart) in arranged(self.entities, &timeline, &self.people) {
+        for (scope, chart) in arranged(self.entities, &timeline, &self.labels) {
             match scope {
                 Scope::Gpu | Scope::GpuProcess => gallery.gpus.push(chart),
                 _ => gallery.node.push(chart),

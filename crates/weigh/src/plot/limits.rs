@@ -1,25 +1,25 @@
-//! Levels that are not to be passed, where they are in sight of the curves.
+//! Limit lines and the marked peak of a chart.
 
-use super::chart::{Chart, Form, Limit, Peak};
+use super::chart::{Chart, ChartForm, ChartLimit, ChartPeak};
 use crate::catalog::FigureId;
 use crate::summary::{Figure, Figures};
 
-/// What a run may not pass.
+/// The limits of a run.
 #[derive(Debug)]
-pub(super) struct Limits {
+pub(super) struct LimitLines {
     /// Memory, in bytes.
     pub memory: Option<f64>,
     /// Cores.
     pub cores: f64,
 }
 
-/// The names of the charts whose highest point is marked, and which have a limit.
+/// The names of the charts with a marked peak and a limit.
 pub(super) const MEMORY: &str = "memory";
 pub(super) const CPU: &str = "cpu";
 
-impl Limits {
-    /// Marks the peak of a chart as the run's figures have it, and its limits where they are in
-    /// sight.
+impl LimitLines {
+    /// Marks the peak of a chart as in the run's figures, and its limits where they are near the
+    /// curves.
     pub(super) fn mark(&self, chart: &mut Chart, figures: &Figures) {
         let of_run = match chart.name.as_str() {
             MEMORY => Some((FigureId::MemoryPeak, "machine memory", self.memory)),
@@ -28,25 +28,25 @@ impl Limits {
         };
         if let Some((figure, name, value)) = of_run {
             chart.peak = peak(chart, figures.get(figure));
-            chart.limits.extend(value.map(|value| Limit { name: name.to_owned(), value }));
+            chart.limits.extend(value.map(|value| ChartLimit { name: name.to_owned(), value }));
         }
-        let Some(top) = chart.top().filter(|_| chart.form != Form::Heat) else { return };
-        // Far above everything else a line would leave the rest no room.
-        let (near, far): (Vec<Limit>, Vec<Limit>) =
+        let Some(top) = chart.top().filter(|_| chart.form != ChartForm::Heatmap) else { return };
+        // A line far above the data would flatten the curves.
+        let (near, far): (Vec<ChartLimit>, Vec<ChartLimit>) =
             chart.limits.drain(..).partition(|limit| top > limit.value * 0.3);
         chart.limits = near;
-        for Limit { name, value } in far {
+        for ChartLimit { name, value } in far {
             chart.note =
                 format!("{} {}: {}.", chart.note, capital(&name), chart.scale.shown(value));
         }
     }
 }
 
-/// The peak to mark: that of the figure, so that the chart and the summary say the same.
+/// The peak to mark: that of the figure, so that chart and summary agree.
 ///
-/// None where the figure has no moment, or where the chart shows something else: what a control
-/// group has includes the page cache, and sizes without shares may be above the figure.
-fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<Peak> {
+/// None where the figure has no time, or where the chart shows something else: cgroup memory
+/// includes the page cache, and RSS without PSS may be above the figure.
+fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<ChartPeak> {
     let drawn = chart.highest()?;
     let Some(figure) = figure.filter(|figure| figure.value.is_some()) else { return Some(drawn) };
     if figure.source.starts_with("cgroup") && chart.name == MEMORY {
@@ -54,9 +54,9 @@ fn peak(chart: &Chart, figure: Option<&Figure>) -> Option<Peak> {
     }
     let value = figure.value.filter(|value| drawn.value <= value * (1.0 + 1e-6))?;
     match (figure.at_seconds, figure.before_seconds) {
-        (Some(at), _) => Some(Peak::at(at, value)),
+        (Some(at), _) => Some(ChartPeak::at(at, value)),
         (None, Some(at)) => {
-            Some(Peak { at, value, after: Some(figure.after_seconds.unwrap_or(0.0)) })
+            Some(ChartPeak { at, value, after: Some(figure.after_seconds.unwrap_or(0.0)) })
         }
         (None, None) => None,
     }

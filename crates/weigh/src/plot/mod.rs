@@ -1,4 +1,4 @@
-//! Pictures of a run: one chart model, drawn once, for files, pages and paper.
+//! Charts of a run: one chart model, drawn once, for files, HTML pages and PDF.
 //!
 //! ```text
 //! Tick ─Gatherer→ (programs | catalogued | entities) ─Curve→ Chart ─svg→ SVG ─png→ PNG
@@ -12,13 +12,13 @@ mod choose;
 mod crowd;
 mod curve;
 mod entities;
+mod entity_labels;
 mod extremes;
 #[cfg(any(feature = "pdf", feature = "png"))]
 pub mod fonts;
 mod gather;
-mod heat;
+mod heatmap;
 mod limits;
-mod people;
 #[cfg(feature = "png")]
 mod png;
 mod programs;
@@ -32,7 +32,7 @@ mod thin;
 pub(crate) mod timeline;
 pub(crate) mod window;
 
-pub use chart::{Chart, Form, Scale, Series};
+pub use chart::{Chart, ChartForm, ChartSeries, Scale};
 pub use choose::{Error, charts, names};
 pub use gather::{Gallery, Gatherer};
 #[cfg(feature = "png")]

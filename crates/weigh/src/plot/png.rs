@@ -1,30 +1,30 @@
-//! A picture in pixels, with letters that weigh brings along: a compute node has no fonts.
+//! An SVG as PNG, with embedded fonts: a compute node may have none.
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
 use super::fonts::fonts;
 
-/// A picture that could not be made.
+/// Why a PNG could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The SVG makes no sense.
-    #[error("the picture cannot be drawn: {0}")]
+    /// The SVG is invalid.
+    #[error("the SVG cannot be rendered: {0}")]
     Drawing(#[from] resvg::usvg::Error),
-    /// It has no size, or one beyond all measure.
-    #[error("a picture of {width} × {height} pixels cannot be made")]
+    /// Its size is zero or too large.
+    #[error("an image of {width} × {height} pixels cannot be made")]
     Size {
         /// Its width.
         width: f32,
         /// Its height.
         height: f32,
     },
-    /// It cannot be packed.
-    #[error("the picture cannot be packed: {0}")]
+    /// It cannot be encoded.
+    #[error("the PNG cannot be encoded: {0}")]
     Packing(String),
 }
 
-/// Draws an SVG in pixels, `scale` of them for each of its own.
+/// Renders an SVG with `scale` pixels for each SVG pixel.
 pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, Error> {
     let options = Options { fontdb: fonts(), ..Options::default() };
     let tree = Tree::from_str(svg, &options)?;

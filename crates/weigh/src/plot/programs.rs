@@ -7,12 +7,12 @@
 //! CPU time of the run that no sample has found at a process (of processes too short to be
 //! sampled, and of the last moments of others) is unattributed, which is no program.
 
-use super::chart::{Chart, MOST_SERIES, Scale, Series, Timeline};
+use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
 use super::crowd::Member;
-use super::curve::Curve;
-use super::steps::Steps;
+use super::curve::ChartCurve;
+use super::steps::RateSteps;
 use super::thin::Thinned;
-use super::window::Window;
+use super::window::ChartWindow;
 use crate::catalog::{Kind, Metric, Unit};
 use crate::model::{ProcessId, numbering};
 
@@ -115,7 +115,7 @@ struct Counter {
     unknown: Vec<u32>,
     /// The most that each slot had.
     peaks: Vec<f64>,
-    curve: Curve,
+    curve: ChartCurve,
 }
 
 /// What each program has and does, over time.
@@ -141,7 +141,7 @@ const UNATTRIBUTED: usize = 1;
 const FIRST: usize = 2;
 
 /// Processes are told apart up to here.
-const MOST_PROCESSES: usize = MOST_SERIES - 1;
+const MOST_PROCESSES: usize = MAX_SERIES - 1;
 
 /// Programs that are followed at once; the small ones are found out at the end.
 const MOST_FOLLOWED: usize = 24;
@@ -152,9 +152,9 @@ impl Programs {
     pub(super) fn new(measures: Vec<Measure>, cores: f64) -> Programs {
         let counter = |measure: Measure| Counter {
             curve: match measure.shown {
-                Shown::Rate => Curve::Rates(Window::from_start(), Steps::stack()),
-                Shown::Level => Curve::Levels(Thinned::stack()),
-                Shown::Total => Curve::Totals(Thinned::stack()),
+                Shown::Rate => ChartCurve::Rates(ChartWindow::from_start(), RateSteps::stack()),
+                Shown::Level => ChartCurve::Levels(Thinned::stack()),
+                Shown::Total => ChartCurve::Totals(Thinned::stack()),
             },
             measure,
             sums: vec![0.0; FIRST],
@@ -315,7 +315,7 @@ impl Programs {
 
     /// The charts, in the order of the measures; of what never was anything there is none.
     pub(super) fn charts(mut self, timeline: &Timeline) -> Vec<Chart> {
-        while self.slots.len() - FIRST >= MOST_SERIES {
+        while self.slots.len() - FIRST >= MAX_SERIES {
             self.merge_smallest();
         }
         let weights = self.weights();
@@ -434,14 +434,14 @@ impl Counter {
         let (times, mut columns) = self.curve.finish();
         columns.resize(names.len(), vec![0.0; times.len()]);
         let is_something = |values: &[f64]| values.iter().any(|value| *value > 0.0);
-        let series: Vec<Series> = order
+        let series: Vec<ChartSeries> = order
             .iter()
             .enumerate()
-            .map(|(place, slot)| Series {
+            .map(|(place, slot)| ChartSeries {
                 name: names[*slot].clone(),
                 colour: match *slot {
-                    OTHERS => MOST_SERIES - 1,
-                    UNATTRIBUTED => MOST_SERIES,
+                    OTHERS => MAX_SERIES - 1,
+                    UNATTRIBUTED => MAX_SERIES,
                     _ => place,
                 },
                 values: std::mem::take(&mut columns[*slot]),

@@ -1,42 +1,42 @@
-//! Totals of many things as rates: each over the time between two readings of it.
+//! Counters of many entities as rates, each over the time between two readings.
 //!
-//! Most rows are read when their tick comes. Those of GPUs were read before, by a thread, and a
-//! tick may find the same reading again: then there is no new rate, and the stretch goes on.
+//! Most rows are read at their tick. Those of GPUs were read earlier by a thread, and a tick may
+//! find the same reading again: then there is no new rate, and the interval continues.
 
 use super::window::SHORTEST;
 use crate::catalog::Basis;
 use crate::model::{Delta, Total};
 
-/// Turns the totals of things into rates.
+/// Turns the counters of entities into rates.
 #[derive(Debug, Clone)]
 pub(super) struct Readings {
     basis: Basis,
     before: Vec<Option<Total>>,
     rates: Vec<f64>,
-    /// When the last stretch ended.
-    since: Option<f64>,
+    /// When the last interval ended.
+    end: Option<f64>,
 }
 
-/// A stretch of time and the rates in it.
+/// An interval and its rates.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Stretch<'a> {
+pub(super) struct RateInterval<'a> {
     /// When it began.
     pub from: f64,
     /// When it ended.
     pub to: f64,
-    /// The rate of each thing; NaN where none is known.
+    /// The rate of each entity; NaN where unknown.
     pub rates: &'a [f64],
 }
 
 impl Readings {
-    /// Of totals that may be older than those who watch them.
+    /// Of counters that may have started before the recording.
     pub(super) fn over(basis: Basis) -> Readings {
-        Readings { basis, before: Vec::new(), rates: Vec::new(), since: None }
+        Readings { basis, before: Vec::new(), rates: Vec::new(), end: None }
     }
 
-    /// Takes in the totals of all things that a tick has, and gives the rates up to now when
-    /// there is anything new. Whoever is not there, came just now or went back has no rate.
-    pub(super) fn see(&mut self, at: f64, totals: &[Option<Total>]) -> Option<Stretch<'_>> {
+    /// Adds the counters of all entities at a tick, and returns the rates up to now when any
+    /// reading is new. An entity that is absent, new or reset has no rate.
+    pub(super) fn push(&mut self, at: f64, totals: &[Option<Total>]) -> Option<RateInterval<'_>> {
         self.before.resize(totals.len(), None);
         self.rates.resize(totals.len(), f64::NAN);
         let mut reached = f64::NEG_INFINITY;
@@ -46,12 +46,12 @@ impl Readings {
                 reached = reached.max(at);
                 continue;
             };
-            let since = self.before[place].map(|before| {
+            let delta = self.before[place].map(|before| {
                 let is_short = now.at.saturating_sub(before.at) < (SHORTEST * 1e9) as i64;
                 if is_short { Delta::Same } else { now.since(&before, self.basis) }
             });
-            if since != Some(Delta::Same) {
-                let rate = since.and_then(|since| since.rate(self.basis));
+            if delta != Some(Delta::Same) {
+                let rate = delta.and_then(|delta| delta.rate(self.basis));
                 (self.before[place], self.rates[place]) = (Some(*now), rate.unwrap_or(f64::NAN));
                 reached = reached.max(now.at as f64 / 1e9);
             }
@@ -59,12 +59,12 @@ impl Readings {
         if reached == f64::NEG_INFINITY {
             return None;
         }
-        let from = *self.since.get_or_insert(reached);
+        let from = *self.end.get_or_insert(reached);
         if reached < from + SHORTEST {
             return None;
         }
-        self.since = Some(reached);
-        Some(Stretch { from, to: reached, rates: &self.rates })
+        self.end = Some(reached);
+        Some(RateInterval { from, to: reached, rates: &self.rates })
     }
 }
 
@@ -79,25 +79,25 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_comes_late_brings_no_burst() {
+    fn late_device_starts_without_a_burst() {
         let mut readings = Readings::over(Basis::default());
-        assert_eq!(readings.see(0.0, &[total(0.0, 0.0, 1.0)]), None);
-        let now = readings.see(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
+        assert_eq!(readings.push(0.0, &[total(0.0, 0.0, 1.0)]), None);
+        let now = readings.push(1.0, &[total(1.0, 0.0, 2.0), total(1.0, 0.0, 1e12)]).unwrap();
         assert!(now.rates[0] == 1.0 && now.rates[1].is_nan(), "{now:?}");
-        let now = readings.see(2.0, &[None, total(2.0, 0.0, 1e12 + 5.0)]).unwrap();
+        let now = readings.push(2.0, &[None, total(2.0, 0.0, 1e12 + 5.0)]).unwrap();
         assert!(now.rates[0].is_nan() && now.rates[1] == 5.0, "{now:?}");
     }
 
     #[test]
-    fn a_steady_gpu_has_a_steady_rate_however_old_its_readings_are() {
+    fn steady_gpu_has_a_steady_rate_with_readings_of_any_age() {
         let mut readings = Readings::over(AGED);
         let ages = [0.1, 0.7, 1.703, 0.0, 0.9, 0.2];
         let mut area = 0.0;
         for (tick, age) in ages.into_iter().enumerate() {
             let tick = tick as f64 + 1.0;
-            // The third tick has the second's reading once more.
+            // The third tick has the second's reading again.
             let read = if tick == 3.0 { 1.3 } else { tick - age };
-            if let Some(now) = readings.see(tick, &[total(tick, age, 500.0 * read)]) {
+            if let Some(now) = readings.push(tick, &[total(tick, age, 500.0 * read)]) {
                 assert!((now.rates[0] - 500.0).abs() < 2.0, "{now:?}");
                 area += (now.to - now.from) * now.rates[0];
             }
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn while_a_driver_is_silent_nothing_is_known() {
+    fn rate_is_unknown_while_the_driver_reports_nothing() {
         let mut readings = Readings::over(AGED);
-        readings.see(1.0, &[total(1.0, 0.1, 1.0)]);
-        readings.see(2.0, &[total(2.0, 0.1, 2.0)]);
-        assert!(readings.see(3.0, &[None]).unwrap().rates[0].is_nan());
-        assert!(readings.see(9.0, &[total(9.0, 0.1, 9.0)]).unwrap().rates[0].is_nan());
-        let now = readings.see(10.0, &[total(10.0, 0.1, 10.0)]).unwrap();
+        readings.push(1.0, &[total(1.0, 0.1, 1.0)]);
+        readings.push(2.0, &[total(2.0, 0.1, 2.0)]);
+        assert!(readings.push(3.0, &[None]).unwrap().rates[0].is_nan());
+        assert!(readings.push(9.0, &[total(9.0, 0.1, 9.0)]).unwrap().rates[0].is_nan());
+        let now = readings.push(10.0, &[total(10.0, 0.1, 10.0)]).unwrap();
         assert!((now.rates[0] - 1.0).abs() < 1e-9 && (now.from - 8.9).abs() < 1e-9, "{now:?}");
     }
 }

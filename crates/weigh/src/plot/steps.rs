@@ -1,69 +1,75 @@
-//! Rates over time, as few steps as a picture needs: no burst lost, none made longer.
+//! Downsampling of rates that keeps every burst at its length.
 //!
-//! A rate is that of a stretch of time. Of each bucket the lowest and the highest stretch of
-//! every column stay as they were measured, and all others become one: their mean. So a burst
-//! has its height, its time and its length, and the area under the curve is what was used.
+//! A rate covers an interval. Of each bucket the intervals with the minimum and maximum of every
+//! column are kept as measured, and all others become one: their mean. So a burst keeps its height,
+//! time and length, and the area under the curve is what was used.
 
 use super::extremes::{self, Shape, cell};
 
-/// Stretches of time with their rates.
+/// Intervals with their rates.
 #[derive(Debug, Clone)]
-pub(crate) struct Steps {
-    /// What a column holds in stretches from before it came.
+pub(crate) struct RateSteps {
+    /// The value of a column in intervals from before it was added.
     absent: f64,
-    /// Whether the sum of all columns is drawn, too, and keeps its extremes.
+    /// Whether the sum of all columns is drawn, too, so its extremes are kept.
     summed: bool,
     columns: usize,
     width: f64,
-    buckets: Vec<Bucket>,
+    buckets: Vec<RateBucket>,
 }
 
 #[derive(Debug, Clone)]
-struct Bucket {
+struct RateBucket {
     number: u64,
-    /// Those that stay as they are, in order.
-    kept: Vec<Step>,
-    /// Value times time of each column, and the time it was known, of all stretches.
+    /// Intervals kept as measured, in order.
+    kept: Vec<RateStep>,
+    /// Of each column over all intervals: the area, and the time its value was known.
     areas: Vec<(f64, f64)>,
     from: f64,
     to: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Step {
+struct RateStep {
     from: f64,
     to: f64,
     values: Vec<f64>,
 }
 
-/// Buckets of a finished picture; it is some hundred pixels wide.
+/// Buckets of a finished chart; it is some hundred pixels wide.
 const BUCKETS: usize = 120;
 
 /// No window of a rate is shorter than a hundred of these.
 const FIRST_WIDTH: f64 = 1e-3;
 
-impl Steps {
-    /// Lines beside each other; in stretches from before a column came nothing is known of it.
-    pub(crate) fn lines() -> Steps {
-        Steps { absent: f64::NAN, summed: false, columns: 0, width: FIRST_WIDTH, buckets: vec![] }
+impl RateSteps {
+    /// Lines; before a column was added its values are unknown.
+    pub(crate) fn lines() -> RateSteps {
+        RateSteps {
+            absent: f64::NAN,
+            summed: false,
+            columns: 0,
+            width: FIRST_WIDTH,
+            buckets: vec![],
+        }
     }
 
-    /// Areas on top of each other; before a column came it was zero.
-    pub(crate) fn stack() -> Steps {
-        Steps { absent: 0.0, summed: true, ..Steps::lines() }
+    /// Stacked areas; before a column was added it was zero.
+    pub(crate) fn stack() -> RateSteps {
+        RateSteps { absent: 0.0, summed: true, ..RateSteps::lines() }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(crate) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Takes in the rates of a stretch that begins where the last one ended.
+    /// Adds the rates of an interval that begins where the last one ended.
     pub(crate) fn push(&mut self, from: f64, to: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (to.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
-            self.buckets.push(Bucket { number, kept: vec![], areas: vec![], from, to: from });
+            self.buckets.push(RateBucket { number, kept: vec![], areas: vec![], from, to: from });
             if self.buckets.len() > 2 * BUCKETS {
                 self.widen();
             }
@@ -78,7 +84,7 @@ impl Steps {
                 *area = (area.0 + value * (to - from), area.1 + (to - from));
             }
         }
-        bucket.kept.push(Step { from, to, values: values.to_vec() });
+        bucket.kept.push(RateStep { from, to, values: values.to_vec() });
         if bucket.kept.len() > 4 * (columns + 2) {
             bucket.prune(columns, absent, summed);
         }
@@ -86,12 +92,12 @@ impl Steps {
 
     fn widen(&mut self) {
         self.width *= 2.0;
-        let mut wide: Vec<Bucket> = Vec::with_capacity(BUCKETS + 1);
+        let mut wide: Vec<RateBucket> = Vec::with_capacity(BUCKETS + 1);
         for bucket in self.buckets.drain(..) {
             let number = bucket.number / 2;
             match wide.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.join(bucket),
-                None => wide.push(Bucket { number, ..bucket }),
+                None => wide.push(RateBucket { number, ..bucket }),
             }
         }
         for bucket in &mut wide {
@@ -100,7 +106,7 @@ impl Steps {
         self.buckets = wide;
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(crate) fn merge(&mut self, from: usize, into: usize) {
         for bucket in &mut self.buckets {
             bucket.areas.resize(self.columns, (0.0, 0.0));
@@ -128,8 +134,8 @@ impl Steps {
     }
 }
 
-impl Bucket {
-    fn join(&mut self, later: Bucket) {
+impl RateBucket {
+    fn join(&mut self, later: RateBucket) {
         self.kept.extend(later.kept);
         self.areas.resize(self.areas.len().max(later.areas.len()), (0.0, 0.0));
         for (area, more) in self.areas.iter_mut().zip(&later.areas) {
@@ -138,9 +144,9 @@ impl Bucket {
         self.to = later.to;
     }
 
-    /// Keeps only the stretches that are an extreme; the others are in the areas.
+    /// Keeps only intervals that are an extreme; the others are in the areas.
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
-        // A few are kept as they are.
+        // A few are all kept.
         if self.kept.len() <= 3 {
             return;
         }
@@ -151,7 +157,7 @@ impl Bucket {
         self.kept.retain(|_| kept.next().unwrap_or(true));
     }
 
-    /// The kept stretches, and between them the mean of all others.
+    /// The kept intervals, and between them the mean of all others.
     fn draw(&self, columns: usize, absent: f64, steps: &mut Vec<(f64, Vec<f64>)>) {
         let rest: Vec<f64> = (0..columns).map(|column| self.rest(column, absent)).collect();
         let mut reached = self.from;
@@ -181,7 +187,7 @@ impl Bucket {
     }
 }
 
-/// Adds a step; one like the last makes that longer.
+/// Adds a step; equal steps are merged.
 fn put(steps: &mut Vec<(f64, Vec<f64>)>, to: f64, values: Vec<f64>) {
     match steps.last_mut().filter(|(_, last)| *last == values) {
         Some((end, _)) => *end = to,
@@ -200,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn bursts_keep_height_time_and_length_and_the_area_stays() {
-        let mut steps = Steps::stack();
+    fn bursts_keep_height_time_length_and_area() {
+        let mut steps = RateSteps::stack();
         // Ten hours, a second of two cores every ten minutes.
         for second in 0..36_000 {
             let busy = if second % 600 == 300 { 2.0 } else { 0.0 };
@@ -215,8 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn the_area_of_noise_is_kept_and_so_is_its_highest() {
-        let mut steps = Steps::stack();
+    fn noise_keeps_its_area_and_its_maximum() {
+        let mut steps = RateSteps::stack();
         let (mut total, mut noise) = (0.0, 12_345_u64);
         for tick in 0..200_000 {
             noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -232,8 +238,8 @@ mod tests {
     }
 
     #[test]
-    fn few_stretches_stay_as_they_are_and_the_unknown_stays_unknown() {
-        let mut steps = Steps::lines();
+    fn few_intervals_are_not_thinned_and_unknown_stays_unknown() {
+        let mut steps = RateSteps::lines();
         for (second, value) in [1.0, f64::NAN, 3.0].into_iter().enumerate() {
             steps.push(second as f64, second as f64 + 1.0, &[value]);
         }
@@ -244,7 +250,7 @@ mod tests {
 
     #[test]
     fn merged_columns_add_up() {
-        let mut steps = Steps::stack();
+        let mut steps = RateSteps::stack();
         steps.push(0.0, 1.0, &[1.0, 10.0]);
         steps.push(1.0, 2.0, &[2.0, 20.0, 300.0]);
         steps.merge(2, 0);

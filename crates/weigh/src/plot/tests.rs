@@ -1,9 +1,9 @@
-//! From ticks to charts, and from charts to pictures.
+//! From ticks to charts, and from charts to SVG.
 
 mod gpus;
 
-use super::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
-use super::svg::{Look, draw};
+use super::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
+use super::svg::{SvgOptions, draw};
 use super::{Gallery, Gatherer};
 use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory, ProcessState, RunCpu};
 use crate::catalog::{Metric, Unit, all_groups};
@@ -18,7 +18,7 @@ fn id(pid: u32) -> ProcessId {
     ProcessId { pid, started: u64::from(pid) }
 }
 
-/// A sample of the run: who has a row has this size and this much CPU time.
+/// A sample: each listed process has this size and CPU time.
 fn processes(rows: &[(u32, u64, f64)], run_cpu: Option<f64>) -> impl FnOnce(&mut Tick) {
     move |tick| {
         for (pid, rss, user) in rows {
@@ -52,9 +52,9 @@ fn drawn(run: &FakeRun) -> Gallery {
 }
 
 /// Gathers the usual charts, and those of these metrics.
-fn gatherer(run: &FakeRun, asked_for: &[&'static Metric]) -> Gatherer {
+fn gatherer(run: &FakeRun, requested: &[&'static Metric]) -> Gatherer {
     let groups = crate::catalog::groups(Settings::default().sources());
-    Gatherer::new(&run.manifest, &groups, asked_for)
+    Gatherer::new(&run.manifest, &groups, requested)
 }
 
 fn with_figures(run: &FakeRun, mut gatherer: Gatherer) -> (Gallery, Figures) {
@@ -84,7 +84,7 @@ fn series<'a>(chart: &'a Chart, name: &str) -> &'a [f64] {
 }
 
 #[test]
-fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
+fn sleeping_process_keeps_its_values_and_exited_process_has_none() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     run.starts(0.0, id(11), "two");
@@ -107,12 +107,12 @@ fn who_did_not_run_keeps_what_it_had_and_who_went_has_nothing() {
 }
 
 #[test]
-fn many_processes_are_shown_by_program_and_the_small_ones_together() {
+fn many_processes_are_grouped_by_program_and_small_ones_folded() {
     let mut run = FakeRun::new();
     for pid in 0..3000 {
         run.starts(0.0, id(pid), &format!("tool-{}", pid % 40));
     }
-    // Every program has 75 processes; the ones with higher numbers are larger.
+    // Every program has 75 processes; those with higher pids are larger.
     let rows: Vec<_> = (0..3000).map(|pid| (pid, u64::from(pid % 40) + 1, 0.0)).collect();
     run.sample(0.0, processes(&rows, None));
     run.sample(1.0, processes(&[], None));
@@ -152,8 +152,8 @@ fn cpu_time_of_processes_too_short_to_be_sampled_is_unattributed() {
 fn marked_peak_of_the_cpu_chart_is_the_figure() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
-    // Dense samples at first; clock ticks of the process come in late, and all at once.
-    let looks = [
+    // Dense samples at first; the process's CPU time, in clock ticks, arrives late and all at once.
+    let samples = [
         (0.003, 0.0, 0.003),
         (0.013, 0.01, 0.013),
         (0.103, 0.08, 0.101),
@@ -162,7 +162,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
         (0.523, 0.75, 0.82),
         (1.523, 0.78, 0.85),
     ];
-    for (at, process, all) in looks {
+    for (at, process, all) in samples {
         run.sample(at, processes(&[(10, 100, process)], Some(all)));
     }
     let (gallery, figures) = with_figures(&run, gatherer(&run, &[]));
@@ -171,7 +171,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
     assert_eq!((Some(peak.value), Some(peak.at)), (figure.value, figure.at_seconds));
     let drawn = cpu.highest().unwrap();
     assert!((drawn.value - peak.value).abs() < 1e-9 && drawn.at == peak.at, "{drawn:?} {peak:?}");
-    // What is drawn together is what the run used.
+    // The total area is what the run used.
     let before = std::iter::once(&0.0).chain(&cpu.times);
     let lengths: Vec<f64> = cpu.times.iter().zip(before).map(|(to, from)| to - from).collect();
     let area: f64 = cpu
@@ -188,7 +188,7 @@ fn marked_peak_of_the_cpu_chart_is_the_figure() {
 fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
-    // A steady 0.04 cores: a clock tick of 10 ms comes every quarter of a second.
+    // A steady 0.04 cores: one clock tick of 10 ms every 0.25 s.
     for step in 0..=20 {
         let at = f64::from(step) * 0.1;
         let (ticks, ran) = ((at * 4.0).floor() * 0.01, at * 0.04);
@@ -209,7 +209,7 @@ fn rates_of_a_single_threaded_process_are_not_noise_of_clock_ticks() {
 }
 
 #[test]
-fn marked_peak_of_the_memory_chart_is_the_figure_also_when_no_sample_met_it() {
+fn marked_memory_peak_is_the_figure_even_when_no_sample_met_it() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     for (at, rss, high_water) in [(1.0, 50, 50), (2.0, 60, 300), (3.0, 40, 300)] {
@@ -228,7 +228,7 @@ fn marked_peak_of_the_memory_chart_is_the_figure_also_when_no_sample_met_it() {
 }
 
 #[test]
-fn a_program_that_becomes_another_takes_its_memory_along() {
+fn exec_moves_the_memory_to_the_new_program() {
     let mut run = FakeRun::new();
     for pid in 0..9 {
         run.starts(0.0, id(pid), "shell");
@@ -243,12 +243,12 @@ fn a_program_that_becomes_another_takes_its_memory_along() {
 }
 
 #[test]
-fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
+fn vfork_child_adds_no_memory_and_leaves_no_gap() {
     let mut run = FakeRun::new();
     run.starts(0.0, id(10), "one");
     run.starts(0.0, id(11), "one");
     run.sample(0.0, vfork((10, 400), 11));
-    // The child calls exec: its size is known before its proportional part is.
+    // The child calls exec: its RSS is known before its PSS.
     run.sample(1.0, processes(&[(11, 3, 0.0)], None));
     let mut gatherer = gatherer(&run, &[]);
     gatherer.crowd_by_program();
@@ -259,7 +259,7 @@ fn a_vfork_child_adds_nothing_to_the_memory_and_leaves_no_gap() {
 }
 
 #[test]
-fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
+fn unknown_size_of_one_process_makes_its_program_unknown() {
     let groups = all_groups();
     let uss = groups.iter().copied().flatten().find(|m| m.name() == "process.memory.uss");
     let mut run = FakeRun::new();
@@ -272,12 +272,12 @@ fn a_size_that_is_not_known_of_one_is_not_known_of_its_program() {
 }
 
 #[test]
-fn a_run_that_was_never_looked_at_has_no_charts() {
+fn run_without_samples_has_no_charts() {
     let gallery = drawn(&FakeRun::new());
     assert_eq!(gallery.all().count(), 0);
 }
 
-fn example(form: Form) -> Chart {
+fn example(form: ChartForm) -> Chart {
     Chart {
         name: "example".to_owned(),
         title: "Memory & <more>".to_owned(),
@@ -286,10 +286,14 @@ fn example(form: Form) -> Chart {
         form,
         times: vec![0.0, 5.0, 10.0],
         series: vec![
-            Series { name: "<script>alert(1)</script>".into(), colour: 0, values: vec![1.0; 3] },
-            Series { name: "b".into(), colour: 1, values: vec![2048.0, f64::NAN, 2.0] },
+            ChartSeries {
+                name: "<script>alert(1)</script>".into(),
+                colour: 0,
+                values: vec![1.0; 3],
+            },
+            ChartSeries { name: "b".into(), colour: 1, values: vec![2048.0, f64::NAN, 2.0] },
         ],
-        limits: vec![Limit { name: "limit".into(), value: 4096.0 }],
+        limits: vec![ChartLimit { name: "limit".into(), value: 4096.0 }],
         peak: None,
         timeline: Timeline {
             left_out: (0, 0),
@@ -305,12 +309,15 @@ fn example(form: Form) -> Chart {
     }
 }
 
-const ALONE: Look = Look { width: 900.0, height: 380.0, alone: true };
+const ALONE: SvgOptions = SvgOptions { width: 900.0, height: 380.0, standalone: true };
 
 #[test]
-fn whatever_somebody_is_called_is_drawn_as_text() {
-    let areas = [Form::Stack, Form::StackedTotals, Form::StackedRates];
-    for form in [Form::Lines, Form::Totals, Form::Rates, Form::Heat].into_iter().chain(areas) {
+fn hostile_process_name_is_drawn_as_text() {
+    let areas = [ChartForm::Stack, ChartForm::StackedTotals, ChartForm::StackedRates];
+    for form in [ChartForm::Lines, ChartForm::Totals, ChartForm::Rates, ChartForm::Heatmap]
+        .into_iter()
+        .chain(areas)
+    {
         let drawn = draw(&example(form), ALONE);
         assert!(!drawn.contains("<script"), "{drawn}");
         assert!(!drawn.contains('\u{1b}') && !drawn.contains('\u{202e}'));
@@ -320,14 +327,14 @@ fn whatever_somebody_is_called_is_drawn_as_text() {
 }
 
 #[test]
-fn what_is_not_known_is_a_gap_in_the_line() {
-    let drawn = draw(&example(Form::Lines), Look { alone: false, ..ALONE });
+fn unknown_values_are_a_gap_in_the_line() {
+    let drawn = draw(&example(ChartForm::Lines), SvgOptions { standalone: false, ..ALONE });
     let line = drawn.lines().find(|line| line.contains("class=\"line c1\"")).unwrap();
     assert_eq!(line.matches('M').count(), 2, "{line}");
     assert!(!drawn.contains("<style>"), "the page has its own");
 }
 
-/// The points of the first path of a class, as numbers.
+/// The path data of the first path of a class.
 fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
     let line = drawn.lines().find(|line| line.contains(&format!("class=\"{class}\""))).unwrap();
     let (_, path) = line.split_once(" d=\"").unwrap();
@@ -335,23 +342,23 @@ fn path<'a>(drawn: &'a str, class: &str) -> &'a str {
 }
 
 #[test]
-fn counts_and_memory_are_drawn_as_steps_and_totals_as_slopes() {
-    let mut chart = example(Form::Stack);
+fn gauges_are_drawn_as_steps_and_totals_as_slopes() {
+    let mut chart = example(ChartForm::Stack);
     chart.series.truncate(1);
     chart.series[0].values = vec![3.0, 1.0, 2.0];
-    for (form, class) in [(Form::Stack, "area c0"), (Form::Lines, "line c0")] {
+    for (form, class) in [(ChartForm::Stack, "area c0"), (ChartForm::Lines, "line c0")] {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(!path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }
-    for (form, class) in [(Form::StackedTotals, "area c0"), (Form::Totals, "line c0")] {
+    for (form, class) in [(ChartForm::StackedTotals, "area c0"), (ChartForm::Totals, "line c0")] {
         let drawn = draw(&Chart { form, ..chart.clone() }, ALONE);
         assert!(path(&drawn, class).contains('L'), "{}", path(&drawn, class));
     }
 }
 
 #[test]
-fn one_look_is_drawn_to_the_end_and_none_says_so() {
-    let mut chart = example(Form::Stack);
+fn single_sample_is_drawn_to_the_end_and_no_sample_says_so() {
+    let mut chart = example(ChartForm::Stack);
     chart.times.truncate(1);
     chart.series.iter_mut().for_each(|series| series.values.truncate(1));
     let drawn = draw(&chart, ALONE);
@@ -363,11 +370,11 @@ fn one_look_is_drawn_to_the_end_and_none_says_so() {
 
 #[cfg(feature = "png")]
 #[test]
-fn a_picture_in_pixels_has_the_colours_of_its_curves() {
-    let bytes = super::png(&draw(&example(Form::Stack), ALONE), 1.0).unwrap();
+fn png_has_the_colours_of_its_curves() {
+    let bytes = super::png(&draw(&example(ChartForm::Stack), ALONE), 1.0).unwrap();
     let pixels = resvg::tiny_skia::Pixmap::decode_png(&bytes).unwrap();
     assert_eq!((pixels.width(), pixels.height()), (900, 380));
-    // The second area is orange where it is high, at the left end.
+    // The second area is orange at the left end, where it is high.
     let colour = pixels.pixel(100, 250).unwrap();
     assert!(colour.red() > 200 && colour.blue() < 60, "{colour:?}");
     let paper = pixels.pixel(2, 2).unwrap();
@@ -375,11 +382,11 @@ fn a_picture_in_pixels_has_the_colours_of_its_curves() {
 }
 
 #[test]
-fn more_things_than_lines_can_tell_apart_are_a_heat_map() {
-    let mut chart = example(Form::Heat);
+fn many_entities_are_drawn_as_a_heat_map() {
+    let mut chart = example(ChartForm::Heatmap);
     chart.limits.clear();
     chart.series = (0..64)
-        .map(|cpu| Series {
+        .map(|cpu| ChartSeries {
             name: format!("CPU {cpu}"),
             colour: cpu,
             values: vec![cpu as f64, 0.0, f64::NAN],

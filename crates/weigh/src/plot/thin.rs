@@ -1,61 +1,61 @@
-//! Fewer points, and never a spike less.
+//! Downsampling that keeps every spike.
 //!
-//! Time is cut into buckets; of each bucket those rows stay that are the lowest or the
-//! highest in any column, at their own times. When there are too many buckets, two become
-//! one. So memory does not grow with the run, and every extreme that was measured is drawn.
+//! Time is divided into buckets; of each bucket the rows with the minimum or maximum of any column
+//! are kept, at their own times. When there are too many buckets, pairs are merged. So memory does
+//! not grow with the run, and every measured extreme is drawn.
 
 use super::extremes::{self, Shape, cell, sum};
 
-/// Rows of values over time, as few as a picture needs.
+/// Rows of values over time, as few as a chart needs.
 #[derive(Debug, Clone)]
 pub(super) struct Thinned {
-    /// What a column holds in rows from before it came.
+    /// The value of a column in rows from before it was added.
     absent: f64,
-    /// Whether the sum of all columns is drawn, too, and keeps its extremes.
+    /// Whether the sum of all columns is drawn, too, so its extremes are kept.
     summed: bool,
     columns: usize,
     width: f64,
-    buckets: Vec<Bucket>,
-    /// The last row, whether or not it is an extreme: the picture ends there.
-    last: Option<Row>,
-    /// Whether it is among the rows of its bucket.
+    buckets: Vec<RowBucket>,
+    /// The last row, extreme or not: the chart ends there.
+    last: Option<ThinnedRow>,
+    /// Whether it is in the rows of its bucket.
     is_last_kept: bool,
-    /// The highest of each column so far.
+    /// The maximum of each column so far.
     highest: Vec<f64>,
 }
 
 #[derive(Debug, Clone)]
-struct Bucket {
+struct RowBucket {
     number: u64,
-    rows: Vec<Row>,
-    /// The lowest and the highest of each column, and of the sum.
+    rows: Vec<ThinnedRow>,
+    /// The minimum and maximum of the sum and of each column.
     extremes: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Row {
+struct ThinnedRow {
     at: f64,
     values: Vec<f64>,
-    /// Whether something became known or unknown here.
+    /// Whether a value became known or unknown here.
     is_edge: bool,
-    /// Whether it stands beside an extreme that is far from it: without it a spike would look
-    /// as long as the way to the next row that is kept.
-    is_beside: bool,
+    /// Whether it is next to an extreme far from it: without it a spike would look as long as the
+    /// gap to the next kept row.
+    is_neighbour: bool,
 }
 
-/// Buckets of a finished picture; it is some hundred pixels wide.
+/// Buckets of a finished chart; it is some hundred pixels wide.
 const BUCKETS: usize = 240;
 
-/// No two looks are closer together.
+/// No two samples are closer together.
 const FIRST_WIDTH: f64 = 1e-3;
 
 impl Thinned {
-    /// Lines beside each other; in rows from before a column came nothing is known of it.
+    /// Lines; before a column was added its values are unknown.
     pub(super) fn lines(columns: usize) -> Thinned {
         Thinned::new(columns, f64::NAN, false)
     }
 
-    /// Areas on top of each other; before a column came it was zero.
+    /// Stacked areas; before a column was added it was zero.
     pub(super) fn stack() -> Thinned {
         Thinned::new(0, 0.0, true)
     }
@@ -66,31 +66,31 @@ impl Thinned {
         Thinned { absent, summed, columns, width, buckets, last, is_last_kept: false, highest }
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Takes in the values at a moment that is not before the last one. More values than
-    /// columns add columns.
+    /// Adds the values at a time that is not before the last one. More values than columns add
+    /// columns.
     pub(super) fn push(&mut self, at: f64, values: &[f64]) {
         self.columns = self.columns.max(values.len());
         let number = (at.max(0.0) / self.width) as u64;
         if self.buckets.last().is_none_or(|bucket| bucket.number < number) {
-            self.buckets.push(Bucket { number, rows: Vec::new(), extremes: Vec::new() });
+            self.buckets.push(RowBucket { number, rows: Vec::new(), extremes: Vec::new() });
             if self.buckets.len() > 2 * BUCKETS {
                 self.widen();
             }
         }
         let is_edge = self.is_edge(values);
-        let is_beside = self.jumps(values);
+        let is_neighbour = self.jumps(values);
         let most = 8 * (self.columns + 2);
         let (absent, summed) = (self.absent, self.summed);
         let Some(bucket) = self.buckets.last_mut() else { return };
-        if bucket.see(values, absent, summed) || is_edge || is_beside {
-            let last = self.last.as_ref().filter(|_| is_beside && !self.is_last_kept);
-            bucket.rows.extend(last.map(|last| Row { is_beside: true, ..last.clone() }));
-            bucket.rows.push(Row { at, values: values.to_vec(), is_edge, is_beside });
+        if bucket.widen_extremes(values, absent, summed) || is_edge || is_neighbour {
+            let last = self.last.as_ref().filter(|_| is_neighbour && !self.is_last_kept);
+            bucket.rows.extend(last.map(|last| ThinnedRow { is_neighbour: true, ..last.clone() }));
+            bucket.rows.push(ThinnedRow { at, values: values.to_vec(), is_edge, is_neighbour });
             if bucket.rows.len() > most {
                 bucket.prune(self.columns, absent, summed);
             }
@@ -105,13 +105,13 @@ impl Thinned {
                 last.values.extend_from_slice(values);
             }
             None => {
-                let (values, is_edge, is_beside) = (values.to_vec(), false, false);
-                self.last = Some(Row { at, values, is_edge, is_beside });
+                let (values, is_edge, is_neighbour) = (values.to_vec(), false, false);
+                self.last = Some(ThinnedRow { at, values, is_edge, is_neighbour });
             }
         }
     }
 
-    /// Whether something became known or unknown since the last row.
+    /// Whether a value became known or unknown since the last row.
     fn is_edge(&self, values: &[f64]) -> bool {
         let Some(last) = &self.last else { return true };
         (0..values.len()).any(|column| {
@@ -120,7 +120,7 @@ impl Thinned {
         })
     }
 
-    /// Whether a value is far from what it was at the last row.
+    /// Whether a value differs much from the last row.
     fn jumps(&mut self, values: &[f64]) -> bool {
         const FAR: f64 = 0.1;
         self.highest.resize(self.highest.len().max(values.len()), 0.0);
@@ -136,12 +136,12 @@ impl Thinned {
 
     fn widen(&mut self) {
         self.width *= 2.0;
-        let mut wide: Vec<Bucket> = Vec::with_capacity(BUCKETS + 1);
+        let mut wide: Vec<RowBucket> = Vec::with_capacity(BUCKETS + 1);
         for bucket in self.buckets.drain(..) {
             let number = bucket.number / 2;
             match wide.last_mut().filter(|last| last.number == number) {
                 Some(last) => last.rows.extend(bucket.rows),
-                None => wide.push(Bucket { number, ..bucket }),
+                None => wide.push(RowBucket { number, ..bucket }),
             }
         }
         for bucket in &mut wide {
@@ -150,7 +150,7 @@ impl Thinned {
         self.buckets = wide;
     }
 
-    /// Adds one column to another and leaves it out.
+    /// Adds one column to another and removes it.
     pub(super) fn merge(&mut self, from: usize, into: usize) {
         let rows = self.buckets.iter_mut().flat_map(|bucket| &mut bucket.rows);
         for row in rows.chain(&mut self.last) {
@@ -170,7 +170,8 @@ impl Thinned {
         for bucket in &mut self.buckets {
             bucket.prune(self.columns, self.absent, self.summed);
         }
-        let mut rows: Vec<Row> = self.buckets.into_iter().flat_map(|bucket| bucket.rows).collect();
+        let mut rows: Vec<ThinnedRow> =
+            self.buckets.into_iter().flat_map(|bucket| bucket.rows).collect();
         if let Some(last) = self.last.filter(|last| rows.last().is_none_or(|row| row.at < last.at))
         {
             rows.push(last);
@@ -181,10 +182,10 @@ impl Thinned {
     }
 }
 
-impl Bucket {
-    /// Takes values into account; whether any is lower or higher than all before.
-    fn see(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
-        self.extremes.resize(self.extremes.len().max(values.len() + 1), NOTHING);
+impl RowBucket {
+    /// Updates the extremes; says whether any value is a new one.
+    fn widen_extremes(&mut self, values: &[f64], absent: f64, summed: bool) -> bool {
+        self.extremes.resize(self.extremes.len().max(values.len() + 1), EMPTY_RANGE);
         let mut is_extreme = false;
         for column in 0..values.len() {
             is_extreme |= widened(&mut self.extremes[column + 1], cell(values, column, absent));
@@ -192,16 +193,16 @@ impl Bucket {
         is_extreme | (summed && widened(&mut self.extremes[0], sum(values)))
     }
 
-    /// What comes and goes all the time has more edges than anybody can see.
-    fn forget_edges(&mut self) {
-        const MOST: usize = 4;
+    /// Flickering values have more edges than a chart can show.
+    fn limit_edges(&mut self) {
+        const MAX_EDGES: usize = 4;
         let edges = self.rows.iter_mut().filter(|row| row.is_edge);
-        edges.skip(MOST).for_each(|row| row.is_edge = false);
+        edges.skip(MAX_EDGES).for_each(|row| row.is_edge = false);
     }
 
-    /// Keeps only the rows that are an extreme or an edge.
+    /// Keeps only rows that are an extreme or an edge, and their neighbours.
     fn prune(&mut self, columns: usize, absent: f64, summed: bool) {
-        self.forget_edges();
+        self.limit_edges();
         let mut keep: Vec<bool> = self.rows.iter().map(|row| row.is_edge).collect();
         let rows: Vec<&[f64]> = self.rows.iter().map(|row| &row.values[..]).collect();
         extremes::mark(&rows, Shape { columns, absent, summed }, &mut keep);
@@ -210,20 +211,20 @@ impl Bucket {
             before || keep.get(place + 1).is_some_and(|kept| *kept)
         };
         let mut kept: Vec<bool> = (0..self.rows.len())
-            .map(|place| keep[place] || (self.rows[place].is_beside && near(place)))
+            .map(|place| keep[place] || (self.rows[place].is_neighbour && near(place)))
             .collect();
         let mut kept = kept.drain(..);
         self.rows.retain(|_| kept.next().unwrap_or(true));
         self.extremes.clear();
         for row in 0..self.rows.len() {
             let values = std::mem::take(&mut self.rows[row].values);
-            self.see(&values, absent, summed);
+            self.widen_extremes(&values, absent, summed);
             self.rows[row].values = values;
         }
     }
 }
 
-const NOTHING: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+const EMPTY_RANGE: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
 
 fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
     let (is_low, is_high) = (value < *low, value > *high);
@@ -240,7 +241,7 @@ fn widened((low, high): &mut (f64, f64), value: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// A million looks, a millisecond apart, at a line that rises and falls.
+    /// A million samples, a millisecond apart, of a triangle wave.
     fn long(spike: usize) -> Thinned {
         let mut thinned = Thinned::lines(1);
         for place in 0..1_000_000 {
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_of_one_look_in_a_million_is_kept_at_its_time() {
+    fn spike_of_one_sample_in_a_million_keeps_its_time() {
         for spike in [0, 1, 345_678, 999_999] {
             let (times, columns) = long(spike).finish();
             assert!(times.len() <= 4 * BUCKETS + 2, "{} rows", times.len());
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spike_is_no_longer_than_it_was() {
+    fn thinning_does_not_widen_a_spike() {
         let mut thinned = Thinned::lines(1);
         for second in 0..36_000 {
             let value = if second == 12_345 { 900.0 } else { 100.0 };
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn few_points_stay_as_they_are() {
+    fn few_points_are_not_thinned() {
         let mut thinned = Thinned::lines(2);
         let rows = [(0.0, [1.0, 5.0]), (1.0, [2.0, 4.0]), (2.0, [2.0, 4.0])];
         rows.iter().for_each(|(at, values)| thinned.push(*at, values));
@@ -287,10 +288,10 @@ mod tests {
     }
 
     #[test]
-    fn extremes_of_the_sum_are_kept_where_no_part_has_one() {
+    fn extremes_of_the_sum_are_kept_where_no_column_has_one() {
         let mut thinned = Thinned::stack();
         for place in 0..100_000 {
-            // The parts take turns; at one moment both are as high as they ever are.
+            // The columns alternate; at one time both are at their maximum.
             let values = match place {
                 77_777 => [9.0, 9.0],
                 place if place % 2 == 0 => [9.0, 0.0],
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_unknown_leaves_a_gap_and_late_columns_were_nothing_before() {
+    fn unknown_values_leave_a_gap_and_late_columns_start_at_zero() {
         let mut thinned = Thinned::lines(1);
         for place in 0..10_000 {
             let value = if (4000..6000).contains(&place) { f64::NAN } else { 1.0 };

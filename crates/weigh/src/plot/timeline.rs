@@ -1,33 +1,33 @@
-//! The time of a run: how long it was, its phases and its marks.
+//! The time axis of a run: its length, phases and marks.
 
 use std::collections::HashMap;
 
 use super::chart::{Band, Mark, Timeline};
 use crate::record::{Entry, Event};
 
-/// More bands or marks than these are no longer told apart; the longest and the first stay.
-const MOST_BANDS: usize = 300;
-const MOST_MARKS: usize = 100;
+/// More bands or marks cannot be told apart; the longest bands and the first marks are kept.
+const MAX_BANDS: usize = 300;
+const MAX_MARKS: usize = 100;
 
-/// Phases inside each other are drawn up to this depth.
-pub(crate) const DEEPEST: usize = 2;
+/// Nested phases are drawn up to this depth.
+pub(crate) const MAX_DEPTH: usize = 2;
 
-/// Follows what happens in a run.
+/// Builds the timeline from events.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct TimelineBuilder {
     timeline: Timeline,
-    /// Phases that last, by their ids: where their band is.
+    /// Open phases: id to index of the band.
     open: HashMap<String, usize>,
     depths: HashMap<String, usize>,
 }
 
-impl Times {
-    /// Something was measured.
-    pub(crate) fn reach(&mut self, at: f64) {
+impl TimelineBuilder {
+    /// Extends the run to the time of a sample.
+    pub(crate) fn extend_to(&mut self, at: f64) {
         self.timeline.end = self.timeline.end.max(at);
     }
 
-    /// Something happened.
+    /// Adds an event.
     pub(crate) fn event(&mut self, entry: &Entry) {
         match &entry.event {
             Event::PhaseStart { id, name, parent } => {
@@ -46,12 +46,12 @@ impl Times {
             Event::Mark { text } => {
                 self.timeline.marks.push(Mark { text: text.clone(), at: entry.seconds });
             }
-            event if event.is_last() => self.reach(entry.seconds),
+            event if event.is_last() => self.extend_to(entry.seconds),
             _ => {}
         }
     }
 
-    /// All of it. What lies outside of the run is put to its ends: a recording may be anybody's.
+    /// The timeline. Times outside the run are clamped: a recording may come from a stranger.
     pub(crate) fn finish(mut self) -> Timeline {
         let end = self.timeline.end;
         let inside = |at: f64| if at.is_nan() { 0.0 } else { at.clamp(0.0, end) };
@@ -60,13 +60,13 @@ impl Times {
         for band in bands.iter_mut() {
             (band.from, band.to) = (inside(band.from), inside(band.to.max(band.from)));
         }
-        bands.retain(|band| band.depth <= DEEPEST);
-        if bands.len() > MOST_BANDS {
+        bands.retain(|band| band.depth <= MAX_DEPTH);
+        if bands.len() > MAX_BANDS {
             bands.sort_by(|a, b| (b.to - b.from).total_cmp(&(a.to - a.from)));
-            bands.truncate(MOST_BANDS);
+            bands.truncate(MAX_BANDS);
             bands.sort_by(|a, b| a.from.total_cmp(&b.from));
         }
-        marks.truncate(MOST_MARKS);
+        marks.truncate(MAX_MARKS);
         marks.iter_mut().for_each(|mark| mark.at = inside(mark.at));
         self.timeline.left_out = (all.0 - bands.len(), all.1 - marks.len());
         self.timeline
@@ -82,8 +82,8 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_inside_another_is_a_band_below_it_and_lasts_as_long_as_the_run() {
-        let mut times = Times::default();
+    fn nested_phase_is_a_deeper_band_and_open_phase_ends_with_the_run() {
+        let mut times = TimelineBuilder::default();
         let start = |id: &str, parent: Option<&str>| Event::PhaseStart {
             id: id.to_owned(),
             name: format!("phase {id}"),
@@ -94,7 +94,7 @@ mod tests {
         let end = Event::PhaseEnd { id: "b".into(), usage: None, end: None, account: None };
         times.event(&at(3.0, end));
         times.event(&at(4.0, Event::Mark { text: "here".into() }));
-        times.reach(5.0);
+        times.extend_to(5.0);
         let timeline = times.finish();
         let bands: Vec<_> = timeline.bands.iter().map(|b| (b.from, b.to, b.depth)).collect();
         assert_eq!(bands, [(1.0, 5.0, 0), (2.0, 3.0, 1)]);
@@ -103,9 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn moments_outside_of_the_run_do_not_stretch_it_and_what_is_too_much_is_counted() {
-        let mut times = Times::default();
-        times.reach(9.0);
+    fn times_outside_the_run_are_clamped_and_dropped_phases_counted() {
+        let mut times = TimelineBuilder::default();
+        times.extend_to(9.0);
         for (place, seconds) in [1e15, -1e300, f64::NAN].into_iter().enumerate() {
             times.event(&at(seconds, Event::Mark { text: place.to_string() }));
         }

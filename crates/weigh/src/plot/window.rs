@@ -1,38 +1,37 @@
-//! Running totals as rates: over windows that are long enough to mean something.
+//! Counters as rates, over windows that are long enough for a meaningful rate.
 
-/// Turns totals into rates.
+/// Turns counters into rates.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Window {
-    since: Option<f64>,
+pub(crate) struct ChartWindow {
+    start: Option<f64>,
     before: Vec<f64>,
     rates: Vec<f64>,
-    /// What a total that has just come was before.
+    /// The value of a counter before its first reading.
     absent: f64,
 }
 
 pub(crate) use crate::summary::SHORTEST_WINDOW as SHORTEST;
 
-impl Window {
-    /// Of totals that were zero when the run began.
-    pub(crate) fn from_start() -> Window {
-        Window { since: Some(0.0), ..Window::default() }
+impl ChartWindow {
+    /// Of counters that were zero when the run began.
+    pub(crate) fn from_start() -> ChartWindow {
+        ChartWindow { start: Some(0.0), ..ChartWindow::default() }
     }
 
-    /// Of things that may come late, with totals that are older than they: nothing is known of
-    /// what was before.
-    pub(crate) fn of_things() -> Window {
-        Window { absent: f64::NAN, ..Window::default() }
+    /// Of entities that may appear late with counters that started earlier: no baseline is known.
+    pub(crate) fn of_entities() -> ChartWindow {
+        ChartWindow { absent: f64::NAN, ..ChartWindow::default() }
     }
 
-    /// How long the window is now, when it is long enough for a rate.
+    /// The length of the window, when it is long enough for a rate.
     pub(crate) fn due(&self, at: f64) -> Option<f64> {
-        self.since.map(|since| at - since).filter(|length| *length >= SHORTEST)
+        self.start.map(|start| at - start).filter(|length| *length >= SHORTEST)
     }
 
-    /// The rates up to now and since when, when the window is long enough. A total that was not known
-    /// before, or that goes back, has no rate.
+    /// The start of the window and its rates, when it is long enough. A counter without a baseline,
+    /// or one that decreased, has no rate.
     pub(crate) fn rates(&mut self, at: f64, totals: &[f64]) -> Option<(f64, &[f64])> {
-        let Some(since) = self.since else {
+        let Some(start) = self.start else {
             self.begin(at, totals);
             return None;
         };
@@ -45,16 +44,16 @@ impl Window {
             }),
         );
         self.begin(at, totals);
-        Some((since, &self.rates))
+        Some((start, &self.rates))
     }
 
     fn begin(&mut self, at: f64, totals: &[f64]) {
-        self.since = Some(at);
+        self.start = Some(at);
         self.before.clear();
         self.before.extend_from_slice(totals);
     }
 
-    /// One column is part of another from now on.
+    /// Adds one column to another and removes it.
     pub(crate) fn merge(&mut self, from: usize, into: usize) {
         let most = self.before.len().max(from + 1).max(into + 1);
         self.before.resize(most, self.absent);
@@ -68,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_comes_late_brings_no_burst() {
-        let mut window = Window::of_things();
+    fn late_device_starts_without_a_burst() {
+        let mut window = ChartWindow::of_entities();
         window.rates(0.0, &[1.0]);
         let (_, rates) = window.rates(1.0, &[2.0, 1e12]).unwrap();
         assert!(rates[0] == 1.0 && rates[1].is_nan(), "{rates:?}");
@@ -78,12 +77,12 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_needs_a_window_and_a_total_that_grows() {
-        let mut window = Window::from_start();
+    fn rate_needs_a_window_and_a_growing_counter() {
+        let mut window = ChartWindow::from_start();
         assert_eq!(window.rates(0.05, &[1.0]), None);
         assert_eq!(window.rates(0.5, &[1.0]), Some((0.0, &[2.0][..])));
         let (_, rates) = window.rates(1.5, &[0.5, 3.0]).unwrap();
         assert!(rates[0].is_nan() && rates[1] == 3.0, "{rates:?}");
-        assert_eq!(Window::default().rates(9.0, &[1.0]), None, "not known what was before");
+        assert_eq!(ChartWindow::default().rates(9.0, &[1.0]), None, "not known what was before");
     }
 }

@@ -1,12 +1,12 @@
-//! Durations, sizes and shares as people write and read them.
+//! Durations, sizes and ratios, parsed and formatted.
 //!
 //! Read from command lines, configuration files and keyword arguments; written
 //! into reports. Stored values never pass through here: recordings hold base
 //! units.
 //!
-//! What surprises: `K`, `M`, `G` and `T` alone are powers of 1024, as for du(1),
-//! systemd and SLURM, while `KB` and `MB` are powers of 1000. Durations are read
-//! by hand, since jiff knows no days without a calendar and no bare seconds.
+//! Note: `K`, `M`, `G` and `T` alone are powers of 1024, as for du(1), systemd and SLURM, while
+//! `KB` and `MB` are powers of 1000. Durations are parsed by hand, since jiff has no days without a
+//! calendar and no bare seconds.
 
 mod read;
 mod write;
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused() {
+    fn invalid_durations_are_refused() {
         let refused = [
             "", " ", "-1s", "+1s", "1e3", "s", ".", "1..5s", "1h 30", "30m 1h", "1m 1m", "5M",
             "1 2s", "1s,", "\u{661}s", "nan", "inf",
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_shows_what_was_written_and_what_to_write() {
+    fn error_message_shows_input_and_examples() {
         let message = parse_duration("2 parsecs").unwrap_err().to_string();
         let expected = "\"2 parsecs\" is not a duration; write it like 250ms, 1.5s, 2m or 1h30m";
         assert_eq!(message, expected);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in
             ["", "GiB", "-1", "1.5", "1.5B", "1 G B", "1XB", "1\u{b5}B", "1KiBs", "1e3", "1,000"]
         {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_and_plain_shares_are_the_same_to_the_last_bit() {
+    fn percent_and_plain_ratios_are_bit_identical() {
         for (text, expected) in [
             ("0.5%", 0.005),
             ("0.005", 0.005),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_counts_show_no_more_than_they_know() {
+    fn ratios_and_counts_have_few_digits() {
         for (value, expected) in [
             (0.0, "0 %"),
             (0.02, "2 %"),
@@ -189,7 +189,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_can_be_read_back(value in 0u64..(1 << 62), span in 1e-9f64..1e9) {
+        fn written_quantities_parse_back(value in 0u64..(1 << 62), span in 1e-9f64..1e9) {
             let close = |read: f64, wrote: f64, share: f64| (read - wrote).abs() <= wrote * share;
             for units in [Units::Binary, Units::Decimal] {
                 let read = parse_size(&bytes(value as f64, units)).unwrap();

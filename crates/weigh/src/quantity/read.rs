@@ -1,8 +1,8 @@
-//! Quantities as people write them, on command lines and in settings.
+//! Parses quantities from command lines and settings.
 
 use std::time::Duration;
 
-/// A duration, size or share that could not be understood.
+/// A duration, size or ratio that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadQuantity {
     /// Not a duration.
@@ -11,15 +11,15 @@ pub enum BadQuantity {
     /// Not a size.
     #[error("\"{0}\" is not a size; write it like 1024, 64K, 500MB or 1.5GiB")]
     Size(String),
-    /// Not a share.
+    /// Not a ratio.
     #[error("\"{0}\" is not a share; write it like 0.5% or 0.005")]
     Ratio(String),
-    /// Understood, but more than can be counted.
+    /// Valid, but out of range.
     #[error("\"{0}\" is too large")]
     TooLarge(String),
 }
 
-/// From the longest to the shortest, the order in which they may be combined.
+/// From longest to shortest: the order in which they may be combined.
 const DURATION_UNITS: [(&[&str], u128); 7] = [
     (&["d", "day", "days"], 86_400_000_000_000),
     (&["h", "hr", "hour", "hours"], 3_600_000_000_000),
@@ -33,8 +33,8 @@ const DURATION_UNITS: [(&[&str], u128); 7] = [
 
 /// Reads a duration such as `250ms`, `1.5s`, `1h 30m`, `1d` or `90` (seconds).
 ///
-/// Units go from long to short, each at most once. `M` is refused: for some
-/// programs it is a month.
+/// Units go from long to short, each at most once. `M` is refused: some programs read it as a
+/// month.
 pub fn parse_duration(text: &str) -> Result<Duration, BadQuantity> {
     let bad = || BadQuantity::Duration(text.to_owned());
     let too_large = || BadQuantity::TooLarge(text.to_owned());
@@ -70,7 +70,7 @@ pub fn parse_size(text: &str) -> Result<u64, BadQuantity> {
     let (number, unit) = Decimal::split_from(text.trim()).ok_or_else(bad)?;
     let unit = unit.trim_start().to_ascii_lowercase();
     let factor = if matches!(unit.as_str(), "" | "b" | "byte" | "bytes") {
-        // Half a byte is a unit forgotten.
+        // A fraction of a byte means that a unit was forgotten.
         if number.fraction != 0 {
             return Err(bad());
         }
@@ -88,7 +88,7 @@ pub fn parse_size(text: &str) -> Result<u64, BadQuantity> {
     bytes.ok_or_else(|| BadQuantity::TooLarge(text.to_owned()))
 }
 
-/// Reads a share such as `0.5%` or, the same, `0.005`.
+/// Reads a ratio such as `0.5%` or, the same, `0.005`.
 pub fn parse_ratio(text: &str) -> Result<f64, BadQuantity> {
     let bad = || BadQuantity::Ratio(text.to_owned());
     let (number, exponent) = match text.trim().strip_suffix('%') {
@@ -98,7 +98,7 @@ pub fn parse_ratio(text: &str) -> Result<f64, BadQuantity> {
     if !matches!(Decimal::split_from(number), Some((_, ""))) {
         return Err(bad());
     }
-    // Not divided by 100, which would make 0.7% a hair less than 0.007.
+    // Not divided by 100: 0.7 / 100 is not the same float as 0.007.
     let ratio: f64 = format!("{number}{exponent}").parse().map_err(|_| bad())?;
     if ratio.is_finite() { Ok(ratio) } else { Err(BadQuantity::TooLarge(text.to_owned())) }
 }

@@ -1,4 +1,4 @@
-//! Quantities as people read them, in summaries and reports.
+//! Formats quantities for summaries and reports.
 
 /// How sizes are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -8,11 +8,11 @@ pub enum Units {
     Binary,
     /// Powers of 1000: kB, MB, GB.
     Decimal,
-    /// Every byte counted out.
+    /// Plain bytes.
     Bytes,
 }
 
-/// What stands for a value that is no number.
+/// Shown for NaN and infinity.
 const NOT_A_NUMBER: &str = "n/a";
 
 /// Writes a size with three digits: `512 B`, `64.0 MiB`, `1.02 GiB`.
@@ -81,7 +81,7 @@ pub fn seconds(value: f64) -> String {
     })
 }
 
-/// Writes a share in percent: `2 %`, `0.4 %`, `< 0.1 %`.
+/// Writes a ratio in percent: `2 %`, `0.4 %`, `< 0.1 %`.
 pub fn ratio(value: f64) -> String {
     let percent = value * 100.0;
     if percent != 0.0 && percent.abs() < 0.1 {
@@ -91,7 +91,7 @@ pub fn ratio(value: f64) -> String {
     if number == NOT_A_NUMBER { number } else { number + " %" }
 }
 
-/// Writes a number with its thousands apart: `12,345`; below ten with one decimal if it has any.
+/// Writes a number with thousands separators: `12,345`; below ten with one decimal if it has any.
 pub fn count(value: f64) -> String {
     signed(value, |value| {
         let (shown, decimals) = rounded(value, 1);

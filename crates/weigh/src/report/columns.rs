@@ -1,28 +1,27 @@
-//! Columns for a terminal: words begin and numbers end at the same place, and lines end before
-//! column 80.
+//! Aligned columns for a terminal: text to the left, numbers to the right, lines below 80 columns.
 
 use super::text::{BOLD, DIM, Style};
-use crate::text::shortened;
+use crate::text::ellipsize;
 
 /// Lines end before column 80.
 const WIDTH: usize = 79;
-/// The column that gives way to the others keeps so many letters.
+/// The least width of the elastic column.
 const SHORTEST: usize = 8;
 
-/// What the columns of a table are.
-pub(super) struct Columns<const N: usize> {
+/// The columns of a text table.
+pub(super) struct TextColumns<const N: usize> {
     /// Spaces before each line.
     pub(super) indent: usize,
-    /// What stands above each.
+    /// The header of each.
     pub(super) header: [&'static str; N],
-    /// Those that hold words; the others hold numbers.
-    pub(super) words: &'static [usize],
-    /// The one that gives way where a line would be too long.
-    pub(super) gives_way: usize,
+    /// Left-aligned columns (text); the others are numbers.
+    pub(super) left_aligned: &'static [usize],
+    /// The column that shrinks where a line would be too long.
+    pub(super) elastic: usize,
 }
 
-impl<const N: usize> Columns<N> {
-    /// A table as lines; of some rows, by their first cell, that cell is bold.
+impl<const N: usize> TextColumns<N> {
+    /// The table as lines; the first cell of a row is bold where `is_bold`.
     pub(super) fn lines(
         &self,
         rows: &[[String; N]],
@@ -50,17 +49,17 @@ impl<const N: usize> Columns<N> {
             cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
         });
         let all: usize = self.indent + widths.iter().sum::<usize>() + 2 * (N - 1);
-        let yielding = &mut widths[self.gives_way];
-        let rest = all - *yielding;
-        *yielding = (*yielding).min(WIDTH.saturating_sub(rest).max(SHORTEST));
+        let elastic = &mut widths[self.elastic];
+        let rest = all - *elastic;
+        *elastic = (*elastic).min(WIDTH.saturating_sub(rest).max(SHORTEST));
         widths
     }
 
     fn padded(&self, cells: &[String; N], widths: &[usize; N]) -> [String; N] {
         std::array::from_fn(|column| {
-            let (cell, width) = (shortened(&cells[column], widths[column]), widths[column]);
-            let is_words = self.words.contains(&column);
-            if is_words { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            let (cell, width) = (ellipsize(&cells[column], widths[column]), widths[column]);
+            let is_left = self.left_aligned.contains(&column);
+            if is_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         })
     }
 }
@@ -69,8 +68,12 @@ impl<const N: usize> Columns<N> {
 mod tests {
     use super::*;
 
-    const COLUMNS: Columns<3> =
-        Columns { indent: 2, header: ["name", "size", "model"], words: &[0, 2], gives_way: 2 };
+    const COLUMNS: TextColumns<3> = TextColumns {
+        indent: 2,
+        header: ["name", "size", "model"],
+        left_aligned: &[0, 2],
+        elastic: 2,
+    };
 
     fn shown(rows: &[[&str; 3]]) -> String {
         let rows: Vec<[String; 3]> = rows.iter().map(|row| row.map(str::to_owned)).collect();
@@ -78,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn words_begin_and_numbers_end_at_the_same_place() {
+    fn text_is_left_aligned_and_numbers_right_aligned() {
         let shown = shown(&[["a", "1", "x"], ["long", "12345", ""]]);
         assert_eq!(shown, "  name   size  model\n  a         1  x\n  long  12345\n");
     }
 
     #[test]
-    fn one_column_gives_way_and_keeps_some_letters() {
+    fn elastic_column_shrinks_to_its_minimum() {
         let long = "m".repeat(100);
         let one_line = |name: &str| shown(&[[name, "1", &long]]).lines().nth(1).unwrap().to_owned();
         assert_eq!(one_line("a").chars().count(), WIDTH);

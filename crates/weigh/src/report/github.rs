@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use super::document::{Cell, Document, Fact};
+use super::document::{Document, Fact, ReportCell};
 use super::markdown::{LONGEST_CELL, findings, rows};
 use crate::catalog::FigureId;
 use crate::quantity;
+use crate::text::ellipsize;
 use crate::text::markdown::{code, plain};
-use crate::text::shortened;
 
-/// More programs than these are for the full report.
-const MOST_PROGRAMS: usize = 8;
+/// More programs are in the full report.
+const MAX_PROGRAMS: usize = 8;
 
-/// The report in a few lines: for `$GITHUB_STEP_SUMMARY` and comments of a CI.
+/// The report in a few lines, for `$GITHUB_STEP_SUMMARY` and comments by CI.
 pub fn github(document: &Document) -> String {
     let exit = named(&document.header, "Exit");
     let mut out =
@@ -24,12 +24,12 @@ pub fn github(document: &Document) -> String {
     findings(&mut out, &document.findings, "");
     out.push_str("<details>\n<summary>More</summary>\n\n");
     if let Some(command) = &document.command {
-        let _ = writeln!(out, "{}\n", code(&shortened(command, LONGEST_CELL)));
+        let _ = writeln!(out, "{}\n", code(&ellipsize(command, LONGEST_CELL)));
     }
     if let Some(programs) = document.tables.iter().find(|table| table.name == "programs") {
-        rows(&mut out, programs, MOST_PROGRAMS);
+        rows(&mut out, programs, MAX_PROGRAMS);
     }
-    // The head says where it ran, and the lines above how it went.
+    // The header says where it ran, and the lines above how it went.
     let machine = document.hardware.iter().filter(|fact| fact.label != "Host");
     let facts: Vec<String> = document
         .header
@@ -49,9 +49,9 @@ pub fn github(document: &Document) -> String {
     out
 }
 
-/// What matters, a line each.
+/// The main figures, a line each.
 fn lines(document: &Document) -> Vec<(&'static str, String)> {
-    let cell = |id, place: usize| -> Option<&Cell> { document.figure(id)?.get(place) };
+    let cell = |id, place: usize| -> Option<&ReportCell> { document.figure(id)?.get(place) };
     let text = |id, place: usize| cell(id, place).map_or("–", |cell| &cell.text);
     let value = |id| text(id, 1);
     let method = |id| text(id, 2);
@@ -61,14 +61,16 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
         .find(|bar| bar.label == "CPU")
         .and_then(|bar| Some(format!(", {} ({})", bar.note, quantity::ratio(bar.share?))));
     let bound = match (cell(FigureId::MemoryPeak, 4), cell(FigureId::MemoryPeak, 1)) {
-        (Some(Cell { number: Some(_), text: upper }), Some(value)) if *upper != value.text => {
+        (Some(ReportCell { number: Some(_), text: upper }), Some(value))
+            if *upper != value.text =>
+        {
             format!(", at most {upper}")
         }
         _ => String::new(),
     };
-    // What was counted at intervals is a lower bound.
+    // Sampled counts are lower bounds.
     let at_least = |id| match (cell(id, 1), cell(id, 4)) {
-        (Some(Cell { number: Some(_), text }), Some(Cell { number: None, .. })) => {
+        (Some(ReportCell { number: Some(_), text }), Some(ReportCell { number: None, .. })) => {
             format!("at least {text}")
         }
         _ => value(id).to_owned(),
@@ -114,7 +116,7 @@ fn lines(document: &Document) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What matters of GPUs, where there are any worth telling: what is known of it.
+/// The main GPU figures, where GPUs are worth reporting.
 fn gpus(document: &Document) -> Vec<(&'static str, String)> {
     let bar = document.bars.iter().find(|bar| bar.label == "GPU");
     let of = bar.map(|bar| format!(", {}", bar.note)).unwrap_or_default();
@@ -125,7 +127,7 @@ fn gpus(document: &Document) -> Vec<(&'static str, String)> {
     ];
     let line = |(label, id, more): (&'static str, FigureId, &str)| {
         let row = document.figure(id)?;
-        // Those that are not worth telling are among the others.
+        // Figures of GPUs not worth reporting are not among the important ones.
         document.important().find(|one| one.as_slice() == row)?;
         let (value, method) = (row.get(1)?, row.get(2)?);
         value.number.map(|_| (label, format!("{} ({}){more}", value.text, method.text)))
@@ -133,7 +135,7 @@ fn gpus(document: &Document) -> Vec<(&'static str, String)> {
     wanted.into_iter().filter_map(line).collect()
 }
 
-/// What a fact says.
+/// The value of a fact.
 fn named<'a>(facts: &'a [Fact], label: &str) -> &'a str {
     facts.iter().find(|fact| fact.label == label).map_or("–", |fact| &fact.value)
 }

@@ -1,35 +1,34 @@
 //! GPUs as a table for a terminal: a line for each, and under it the processes of the run on it.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::{DIM, Style, YELLOW, heading};
 use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
 use crate::quantity;
 use crate::summary::{Gpu, GpuUser, Summary};
-use crate::text::{broken, printable};
+use crate::text::{printable, wrap};
 
-const COLUMNS: Columns<8> = Columns {
+const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["GPU", "memory", "full", "busy", "peak", "power", "energy", "temp"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
-/// Processes that are listed under one GPU: the JSON has more.
+/// Processes listed under one GPU: the JSON has more.
 const LISTED: usize = 10;
 
-/// Whether GPUs are worth a word to somebody who did not ask for them. One that only shows the
-/// desktop, as in most laptops, is not: the run had nothing of it, and it does not say how busy
-/// it was.
-pub(super) fn are_told(summary: &Summary) -> bool {
+/// Whether GPUs belong in a report without a request. One that only drives the desktop, as in most
+/// laptops, does not: the run had no memory on it, and its utilisation is unknown.
+pub(super) fn worth_reporting(summary: &Summary) -> bool {
     let value = |id| summary.figures.value(id);
     let says_how_busy = value(FigureId::GpuUtilizationMean).is_some();
     let may_be_used = value(FigureId::GpuMemoryPeak) != Some(0.0);
     !summary.gpus.is_empty() && (says_how_busy || may_be_used)
 }
 
-/// Each GPU, whoever used it, and the processes of the run on it.
+/// Each GPU, with all of its load, and the processes of the run on it.
 pub fn table(summary: &Summary, style: Style) -> String {
     let figure = summary.figures.get(FigureId::GpuMemoryPeak);
     let reason = figure.and_then(|figure| figure.reason.as_deref());
@@ -41,8 +40,8 @@ pub fn table(summary: &Summary, style: Style) -> String {
 }
 
 fn none(reason: &str) -> String {
-    let words = format!("no GPU was measured: {}", printable(reason));
-    indented(&words, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
+    let text = format!("no GPU was measured: {}", printable(reason));
+    indented(&text, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
 }
 
 fn some(gpus: &[Gpu], style: Style) -> String {
@@ -54,9 +53,9 @@ fn some(gpus: &[Gpu], style: Style) -> String {
     })
 }
 
-/// Words in lines that end before column 80.
-fn indented(words: &str, paint: impl Fn(&str) -> String) -> String {
-    broken(words, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
+/// Text in lines that end before column 80.
+fn indented(text: &str, paint: impl Fn(&str) -> String) -> String {
+    wrap(text, 77).iter().map(|line| format!("  {}\n", paint(line))).collect()
 }
 
 fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
@@ -85,7 +84,7 @@ fn rows(gpu: &Gpu, style: Style) -> Vec<[String; 8]> {
     rows
 }
 
-/// What is of a whole GPU alone stays empty.
+/// Columns of the whole GPU stay empty.
 fn process(user: &GpuUser, style: Style) -> [String; 8] {
     let (pid, name) = (numbering::shown(user.pid), printable(&user.name));
     let memory = user.memory_peak_bytes.map(|bytes| bytes as f64);
@@ -95,33 +94,33 @@ fn process(user: &GpuUser, style: Style) -> [String; 8] {
     [format!("  {pid} {name}"), memory, empty(), busy, empty(), empty(), empty(), empty()]
 }
 
-/// What the GPUs are, and what a reader of the table must know.
+/// Models of the GPUs, and notes about hidden GPUs and unknown processes.
 fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
     let mut models: Vec<(String, Vec<&str>)> = Vec::new();
     for gpu in gpus {
         let memory = gpu.is.memory_bytes.map(|bytes| style.bytes(bytes as f64));
         let model = gpu.is.model.as_deref().map(printable);
-        let words: Vec<String> = [model, memory].into_iter().flatten().collect();
-        let words = words.join(", ");
-        match models.iter_mut().find(|(known, _)| *known == words) {
+        let text: Vec<String> = [model, memory].into_iter().flatten().collect();
+        let text = text.join(", ");
+        match models.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(&gpu.is.name),
-            None => models.push((words, vec![&gpu.is.name])),
+            None => models.push((text, vec![&gpu.is.name])),
         }
     }
-    let models = models.into_iter().filter(|(words, _)| !words.is_empty());
+    let models = models.into_iter().filter(|(text, _)| !text.is_empty());
     let mut notes: Vec<(&str, String)> =
-        models.map(|(words, names)| (DIM, format!("{}: {words}", listed(&names)))).collect();
+        models.map(|(text, names)| (DIM, format!("{}: {text}", listed(&names)))).collect();
     if gpus.iter().any(|gpu| !is_whole(&gpu.is.name)) {
-        notes.push((DIM, "what a part of a divided GPU has is in the whole, too".to_owned()));
+        notes.push((DIM, "MIG instances are included in their GPU".to_owned()));
     }
-    let kept: Vec<&str> =
+    let hidden: Vec<&str> =
         gpus.iter().filter(|gpu| gpu.is.usable == Some(false)).map(|gpu| &*gpu.is.name).collect();
-    if !kept.is_empty() {
+    if !hidden.is_empty() {
         notes.push((
             DIM,
             format!(
                 "{}: hidden by CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES",
-                listed(&kept)
+                listed(&hidden)
             ),
         ));
     }
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_stand_under_their_gpu_and_models_are_named_once() {
+    fn processes_are_listed_under_their_gpu_and_models_named_once() {
         let first = Gpu { processes: vec![user(4711, "python")], ..gpu("nvidia0") };
         let table = some(&[first, gpu("nvidia1")], Style::default());
         let lines: Vec<&str> = table.lines().collect();
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_before_column_80_and_nothing_in_them_is_obeyed() {
+    fn long_or_hostile_names_stay_below_80_columns_escaped() {
         let names = (0..20).map(|pid| user(pid, &format!("\x1b[31m{}", "x".repeat(90))));
         let mut many: Vec<Gpu> = (0..16).map(|index| gpu(&format!("nvidia{index}"))).collect();
         many[0].processes = names.collect();
@@ -196,20 +195,20 @@ mod tests {
         let table = some(&many, Style::default());
         assert!(table.lines().all(|line| line.chars().count() < 80), "{table}");
         assert!(!table.contains('\x1b'), "{table:?}");
-        for words in
+        for text in
             ["and 10 more", "nvidia1: up to 7 processes", "nvidia2: hidden by CUDA_VISIBLE_DEVICES"]
         {
-            assert!(table.contains(words), "{words}: {table}");
+            assert!(table.contains(text), "{text}: {table}");
         }
     }
 
     #[test]
-    fn without_any_it_is_said_why() {
-        let words = none(
+    fn without_gpus_the_reason_is_given() {
+        let text = none(
             "no NVIDIA driver is loaded: there is no /proc/driver/nvidia/version; \
                           no driver of AMD's or Intel's GPUs is loaded",
         );
-        assert!(words.lines().all(|line| line.chars().count() < 80), "{words}");
-        assert!(words.contains("no NVIDIA driver") && words.contains("weigh doctor"), "{words}");
+        assert!(text.lines().all(|line| line.chars().count() < 80), "{text}");
+        assert!(text.contains("no NVIDIA driver") && text.contains("weigh doctor"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a machine is made of, as text of 80 columns: `weigh doctor --hardware`.
+//! The hardware of a machine, as text of 80 columns: `weigh doctor --hardware`.
 //!
 //! Names of devices and distributions come from files, so everything is shown with control
 //! characters escaped.
@@ -15,16 +15,16 @@ use crate::text::{self, printable};
 
 /// Where a line ends.
 const WIDTH: usize = 80;
-/// Where the words begin, behind their label.
+/// Where values begin, after their label.
 const INDENT: usize = 12;
 const NONE: &str = "none";
 
-/// Lists that may be empty because there is nothing: their own line says so.
+/// Lists that may be empty because nothing is installed: their own line says so.
 const LISTS: [&str; 4] = ["container", "gpus", "infiniband", "network"];
 
-/// What a machine is made of, and what a run would be allowed on it.
+/// The hardware of a machine, and the limits of a run on it.
 pub fn text(hardware: &Hardware, surroundings: Option<&Surroundings>, style: Style) -> String {
-    let mut page = Page { out: String::new(), style };
+    let mut page = HardwareText { out: String::new(), style };
     page.processor(hardware);
     page.memory(hardware);
     page.system(hardware);
@@ -41,7 +41,7 @@ pub fn text(hardware: &Hardware, surroundings: Option<&Surroundings>, style: Sty
     page.out
 }
 
-/// Sockets, cores and threads in a few words.
+/// Sockets, cores and threads as text.
 pub fn topology(cpu: &Processor) -> String {
     let many = |count: u32, what: &str| match count {
         1 => format!("1 {what}"),
@@ -65,21 +65,21 @@ pub fn topology(cpu: &Processor) -> String {
     }
 }
 
-/// Whose virtual machine it is, or that it is none.
+/// The hypervisor, or that there is none.
 pub fn virtual_machine(hardware: &Hardware) -> String {
     match &hardware.virtual_machine {
-        Some(told) if told.name == NONE => "no: bare metal".to_owned(),
-        Some(told) => told.name.clone(),
+        Some(stated) if stated.name == NONE => "no: bare metal".to_owned(),
+        Some(stated) => stated.name.clone(),
         None => "unknown".to_owned(),
     }
 }
 
-struct Page {
+struct HardwareText {
     out: String,
     style: Style,
 }
 
-impl Page {
+impl HardwareText {
     fn processor(&mut self, hardware: &Hardware) {
         let cpu = &hardware.cpu;
         let label = "processor";
@@ -97,7 +97,7 @@ impl Page {
                 numbered("family", cpu.family),
                 match cpu.family {
                     Some(_) => numbered("model", cpu.model),
-                    // ARM numbers its parts, and everybody writes them so.
+                    // ARM part numbers are written in hexadecimal.
                     None => cpu.model.map(|part| format!("part {part:#x}")),
                 },
                 said("stepping", &cpu.stepping),
@@ -174,13 +174,14 @@ impl Page {
         let system = hardware.distribution.as_ref();
         let name = system.and_then(|system| system.name.clone().or(system.id.clone()));
         self.some("system", [name]);
-        let told =
-            |told: &Option<Stated>| told.as_ref().map(|told| format!("told by {}", told.told_by));
+        let source = |stated: &Option<Stated>| {
+            stated.as_ref().map(|stated| format!("reported by {}", stated.told_by))
+        };
         let machine = &hardware.virtual_machine;
-        self.some("virtual", [Some(virtual_machine(hardware)), told(machine)]);
+        self.some("virtual", [Some(virtual_machine(hardware)), source(machine)]);
         let container = &hardware.container;
-        let name = container.as_ref().map_or(NONE, |told| &told.name);
-        self.some("container", [Some(name.to_owned()), told(container)]);
+        let name = container.as_ref().map_or(NONE, |stated| &stated.name);
+        self.some("container", [Some(name.to_owned()), source(container)]);
     }
 
     fn surroundings(&mut self, found: &Surroundings) {
@@ -222,22 +223,22 @@ impl Page {
         self.some("modules", modules.collect::<Vec<_>>());
     }
 
-    /// Why something is not known, each reason once.
+    /// Why values are unknown, each reason once.
     fn missing(&mut self, missing: &[(&String, &String)]) {
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (key, why) in missing {
             reasons.entry(why).or_default().push(key);
         }
         for (place, (why, keys)) in reasons.into_iter().enumerate() {
-            let words = format!("{}: {why}", keys.join(", "));
-            self.line(if place == 0 { "not known" } else { "" }, vec![words]);
+            let line = format!("{}: {why}", keys.join(", "));
+            self.line(if place == 0 { "not known" } else { "" }, vec![line]);
         }
     }
 
-    /// A line for each thing; one word when there is none.
-    fn lines(&mut self, label: &str, things: impl Iterator<Item = Vec<String>>) {
+    /// A line for each item; `none` when there is none.
+    fn lines(&mut self, label: &str, lines: impl Iterator<Item = Vec<String>>) {
         let mut label = label;
-        for items in things {
+        for items in lines {
             self.line(label, items);
             label = "";
         }
@@ -246,7 +247,7 @@ impl Page {
         }
     }
 
-    /// A line of what is known; none when nothing is.
+    /// A line of the known items; no line when all are unknown.
     fn some(&mut self, label: &str, items: impl IntoIterator<Item = Option<String>>) {
         let items: Vec<String> = items.into_iter().flatten().map(|item| printable(&item)).collect();
         if !items.is_empty() {
@@ -254,7 +255,7 @@ impl Page {
         }
     }
 
-    /// Items with points between them, on as many lines as they need.
+    /// Items separated by dots, on as many lines as they need.
     fn line(&mut self, label: &str, items: Vec<String>) {
         let mut label = label;
         for row in rows(&items) {
@@ -267,15 +268,15 @@ impl Page {
     }
 }
 
-/// Items in rows that fit. One that is longer than a row is broken behind a space or a comma.
+/// Items in rows that fit. One that is longer than a row is wrapped after a space or a comma.
 fn rows(items: &[String]) -> Vec<String> {
-    let room = WIDTH - INDENT;
+    let width = WIDTH - INDENT;
     let mut rows: Vec<String> = Vec::new();
     for item in items {
-        let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= room;
+        let fits = |row: &String| row.chars().count() + 3 + item.chars().count() <= width;
         match rows.last_mut().filter(|row| fits(row)) {
             Some(row) => *row += &format!(" · {item}"),
-            None => rows.extend(text::broken(item, room)),
+            None => rows.extend(text::wrap(item, width)),
         }
     }
     rows
@@ -321,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_for_a_line_is_broken_and_nothing_is_lost() {
+    fn long_items_are_wrapped_without_loss() {
         let items = ["a".repeat(40), "b".repeat(20), "c".repeat(20)];
         assert_eq!(rows(&items), [format!("{} · {}", items[0], items[1]), items[2].clone()]);
         let list: String = (0..60).map(|cpu| format!("{},", cpu * 2)).collect();
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_device_cannot_take_over_the_terminal() {
+    fn device_name_cannot_control_the_terminal() {
         let nic = HardwareNic {
             name: "eth0\x1b[31m".to_owned(),
             driver: None,
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_that_differ_are_counted_and_not_multiplied() {
+    fn heterogeneous_cores_are_counted_not_multiplied() {
         let cpu = |threads| Processor {
             cpus: Some(24),
             sockets: Some(1),

@@ -1,22 +1,22 @@
 //! A report as Markdown, for repositories and wikis.
 //!
-//! What is long stands in `<details>`. Where one reads it without HTML, nothing is lost.
+//! Long parts are in `<details>`. Without HTML nothing is lost.
 
 use std::fmt::Write;
 
-use super::document::{Advice, Bar, Column, Document, Fact, Table};
+use super::document::{Advice, Bar, Document, Fact, ReportColumn, ReportTable};
 use crate::plot::Chart;
 use crate::quantity;
 use crate::summary::Severity;
+use crate::text::ellipsize;
 use crate::text::markdown::{address, code, fenced, plain};
-use crate::text::shortened;
 
-/// More rows of a table nobody reads in a text.
-const MOST_ROWS: usize = 30;
-/// A longer cell makes a table that does not fit a page.
+/// Most rows of a table.
+const MAX_ROWS: usize = 30;
+/// A longer cell is cut, so that a table fits a page.
 pub(super) const LONGEST_CELL: usize = 120;
 
-/// The report as Markdown. `picture` says where the picture of a chart is, relative to the text.
+/// The report as Markdown. `picture` returns the path of a chart's image, relative to the text.
 pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> String {
     let mut out = format!("# {}\n\n", plain(&document.title));
     let severity = document.verdict.severity.map(severity).unwrap_or_default();
@@ -47,7 +47,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     }
     for table in &document.tables {
         let _ = writeln!(out, "## {}\n", plain(&table.title));
-        rows(&mut out, table, MOST_ROWS);
+        rows(&mut out, table, MAX_ROWS);
         if !table.note.is_empty() {
             let _ = writeln!(out, "{}\n", plain(&table.note));
         }
@@ -67,7 +67,7 @@ pub fn markdown(document: &Document, picture: impl Fn(&Chart) -> String) -> Stri
     out
 }
 
-/// How much something matters, as the words before it.
+/// The prefix of a severity.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Problem => "**Problem:** ",
@@ -76,7 +76,7 @@ pub(super) fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// What was found, as a list.
+/// The findings as a list.
 pub(super) fn findings(out: &mut String, findings: &[Advice], heading: &str) {
     if findings.is_empty() {
         return;
@@ -115,27 +115,27 @@ fn bars(out: &mut String, bars: &[Bar]) {
     out.push('\n');
 }
 
-/// The figures that most people want, in the columns that they want.
+/// The important figures and columns.
 fn short_figures(out: &mut String, document: &Document) {
     const COLUMNS: usize = 5;
     let figures = &document.figures;
     let first: Vec<_> =
         document.important().map(|row| row.iter().take(COLUMNS).cloned().collect()).collect();
     let columns = figures.columns.iter().take(COLUMNS).cloned().collect();
-    rows(out, &Table { columns, rows: first, ..figures.clone() }, usize::MAX);
+    rows(out, &ReportTable { columns, rows: first, ..figures.clone() }, usize::MAX);
 }
 
 /// The rows of a table, at most so many.
-pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
+pub(super) fn rows(out: &mut String, table: &ReportTable, most: usize) {
     let mut line = |cells: Vec<String>| {
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     };
     line(table.columns.iter().map(|column| plain(&column.label)).collect());
-    let rule = |column: &Column| if column.is_number { "---:" } else { "---" }.to_owned();
+    let rule = |column: &ReportColumn| if column.is_number { "---:" } else { "---" }.to_owned();
     line(table.columns.iter().map(rule).collect());
     for row in table.rows.iter().take(most) {
         let cells = row.iter().zip(&table.columns).map(|(cell, column)| {
-            let text = shortened(&cell.text, LONGEST_CELL);
+            let text = ellipsize(&cell.text, LONGEST_CELL);
             if column.label == "Command" { code(&text) } else { plain(&text) }
         });
         line(cells.collect());
@@ -151,17 +151,17 @@ pub(super) fn rows(out: &mut String, table: &Table, most: usize) {
 mod tests {
     use super::*;
     use crate::model::ProcessId;
-    use crate::plot::chart::{Form, Scale, Timeline};
+    use crate::plot::chart::{ChartForm, Scale, Timeline};
     use crate::quantity::Units;
     use crate::record::Event;
-    use crate::report::document::Chapter;
+    use crate::report::document::ReportChapter;
     use crate::report::github;
     use crate::report::tests::{read, work_hard};
     use crate::testing::{FakeRun, MAIN, cpu};
 
     const NASTY: &str = "<script>alert(1)</script>|`x`[y](javascript:z)\n\n# head\n@team &amp;";
 
-    fn document(run: FakeRun, chapters: Vec<Chapter>) -> Document {
+    fn document(run: FakeRun, chapters: Vec<ReportChapter>) -> Document {
         let (manifest, summary, participants) = read(run);
         Document::of(&manifest, &summary, &participants, chapters, Units::Binary)
     }
@@ -186,14 +186,14 @@ mod tests {
             title: NASTY.to_owned(),
             note: NASTY.to_owned(),
             scale: Scale::rate(crate::catalog::Unit::Seconds),
-            form: Form::Lines,
+            form: ChartForm::Lines,
             times: Vec::new(),
             series: Vec::new(),
             limits: Vec::new(),
             peak: None,
             timeline: Timeline::default(),
         };
-        document(run, vec![Chapter { title: NASTY.to_owned(), charts: vec![chart] }])
+        document(run, vec![ReportChapter { title: NASTY.to_owned(), charts: vec![chart] }])
     }
 
     /// The text outside of fences.
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn nasty_names_can_only_be_read() {
+    fn hostile_names_are_escaped() {
         let document = nasty();
         let full = markdown(&document, |_| "charts/a b.png".to_owned());
         for text in [&full, &github(&document)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_table_has_as_many_cells_in_each_line() {
+    fn every_table_row_has_the_same_number_of_cells() {
         let text = markdown(&nasty(), |_| "a.png".to_owned());
         let mut width = None;
         for line in text.lines() {
@@ -258,12 +258,12 @@ mod tests {
             run.starts(1.0, id, "tool").sample(1.0, |tick| cpu(tick, id, 1.0, 0.0));
         }
         let text = markdown(&document(run, Vec::new()), |_| String::new());
-        assert_eq!(text.matches("<code>tool</code>").count(), MOST_ROWS);
+        assert_eq!(text.matches("<code>tool</code>").count(), MAX_ROWS);
         assert!(text.contains("\nand 70 more\n"), "{text}");
     }
 
     #[test]
-    fn a_comment_of_an_ordinary_run_is_short() {
+    fn comment_of_an_ordinary_run_is_short() {
         let mut run = work_hard();
         for number in 0..30 {
             let id = ProcessId { pid: 1000 + number, started: 1 };
@@ -274,7 +274,7 @@ mod tests {
         let text = github(&document(run, Vec::new()));
         assert!(text.lines().count() < 40, "{}", text.lines().count());
         assert!(text.starts_with("### work: exit 0\n"), "{text}");
-        let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores busy on average (100 %) |";
+        let cpu = "| **CPU time** | 1 min 00 s (exact), 7.50 of 4 cores used on average (100 %) |";
         assert!(text.contains(cpu), "{text}");
         assert!(text.contains("| **Processes** | 30, peak at least 30 |"), "{text}");
     }

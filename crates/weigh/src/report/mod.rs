@@ -1,4 +1,4 @@
-//! A summary for people: text for a terminal, and documents with charts.
+//! Reports of a run: text for a terminal, and documents with charts.
 
 pub mod census;
 mod columns;
@@ -28,7 +28,7 @@ pub use markdown::markdown;
 pub use pdf::pdf;
 pub use read::read;
 
-/// Words of a command line as one would type them.
+/// A command line quoted for a shell.
 fn typed<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let quoter = shlex::Quoter::new().allow_nul(true);
     let words = words.map(|word| quoter.quote(word).unwrap_or(word.into()));

@@ -1,31 +1,30 @@
-//! The phases of a run as a table that a person reads at a glance.
+//! The phases of a run as a table for a terminal.
 //!
-//! One line for each name, those inside another indented under it, at most 80
-//! columns wide.
+//! One line for each name, nested phases indented, at most 80 columns wide.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::{BOLD, DIM, RED, Style, YELLOW, heading, join};
 use crate::catalog::{FigureId, FigureUnit};
 use crate::quantity::{self, Units};
 use crate::summary::phases::{Named, Statistics};
 use crate::summary::{Method, Summary};
-use crate::text::{printable, shortened};
+use crate::text::{ellipsize, printable};
 
-const COLUMNS: Columns<6> = Columns {
+const COLUMNS: TextColumns<6> = TextColumns {
     indent: 2,
     header: ["phase", "count", "total", "mean ± std", "CPU time", "memory"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
-const FIGURES: Columns<6> = Columns {
+const FIGURES: TextColumns<6> = TextColumns {
     indent: 4,
     header: ["figure", "n", "min", "max", "mean", "std"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
-/// The phases of a run, and with `every` figure its statistics.
+/// The phases of a run, with `every` also the statistics of all figures.
 pub fn table(summary: &Summary, style: Style, every: bool) -> String {
     let named = summary.named_phases();
     let mut out = heading(summary, style);
@@ -69,7 +68,7 @@ fn line(named: &Named, style: Style) -> String {
     ])
 }
 
-/// Names under the name around their first phase, with how deep they are.
+/// Names in nesting order, with their depth; the parent is that of a name's first phase.
 pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
     fn below<'a>(
         all: &'a [Named],
@@ -78,7 +77,7 @@ pub(super) fn nested(named: &[Named]) -> Vec<(usize, &Named)> {
         out: &mut Vec<(usize, &'a Named)>,
     ) {
         for (place, one) in all.iter().enumerate() {
-            // Only what came up before can be around it, so nothing goes round in circles.
+            // Only an earlier name can be the parent, so there are no cycles.
             let around = one
                 .parent
                 .as_deref()
@@ -125,18 +124,18 @@ fn row(depth: usize, named: &Named, style: Style) -> [String; 6] {
     ]
 }
 
-/// A value, with a sign when not all of it was counted by the kernel.
+/// A value, with `~` when it is not exact.
 fn shown(value: Option<f64>, of: &Statistics, show: impl Fn(f64) -> String) -> String {
     let sign = if of.method == Some(Method::Exact) { "" } else { "~" };
     value.map_or_else(|| "-".to_owned(), |value| format!("{sign}{}", show(value)))
 }
 
-/// What a reader of the table must know, where it is so.
+/// Notes about overlap, missing ends, failures and methods, where they apply.
 fn notes(named: &[Named], style: Style) -> Vec<String> {
     let mut notes = Vec::new();
     for one in named {
-        let name = shortened(&printable(&one.name), 20);
-        // What is below a clock tick in a thousand is rounding.
+        let name = ellipsize(&printable(&one.name), 20);
+        // Less than 0.1 % is rounding.
         if one.total_seconds - one.covered_seconds > one.total_seconds * 1e-3 {
             let covered = quantity::seconds(one.covered_seconds);
             notes.push(style.paint(
@@ -190,7 +189,7 @@ fn figures(named: &Named, style: Style) -> String {
     out
 }
 
-/// The figures that nobody could measure, in lines that end before column 80.
+/// The unknown figures, in lines that end before column 80.
 fn unknown_figures(names: &[&str], style: Style) -> String {
     let mut lines = vec!["not known:".to_owned()];
     for name in names {
@@ -205,7 +204,7 @@ fn unknown_figures(names: &[&str], style: Style) -> String {
     lines.iter().map(|line| format!("    {}\n", style.paint(DIM, line))).collect()
 }
 
-/// A value of a figure in its unit.
+/// A value of a figure in its unit, as text.
 pub(super) fn quantity_of(id: FigureId, value: f64, units: Units) -> String {
     match id.unit() {
         FigureUnit::Bytes => quantity::bytes(value, units),
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_inside_another_stands_under_it() {
+    fn nested_phase_is_listed_under_its_parent() {
         let table = shown(&[
             phase("1", "build", None, Some(5.0)),
             phase("2", "test", None, Some(1.0)),
@@ -265,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_a_phase_that_is_not_exact_says_so() {
+    fn inexact_phase_figure_names_its_method() {
         let named = statistics(&[phase("1", "build", None, Some(5.0))]);
         let lines = lines(&named, Style::default());
         let expected = "5.00 s, CPU time 12 min 34 s, memory 1.40 GiB (sampled)";
@@ -273,8 +272,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_before_column_80_whatever_a_phase_is_called() {
-        let name = "a name that is much longer than anybody would think of, \x1b[31m and red";
+    fn long_phase_names_stay_below_80_columns() {
+        let name = "a name that is much longer than the names of most phases, \x1b[31m and red";
         let phases: Vec<Phase> =
             [245.0, 7300.0, 100_000.0].map(|length| phase("1", name, None, Some(length))).into();
         let table = shown(&phases);
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_without_an_end_is_counted_apart() {
+    fn phase_without_end_is_counted_separately() {
         let table = shown(&[phase("1", "a", None, Some(5.0)), phase("2", "a", None, None)]);
         assert!(table.contains("1+1") && table.contains("without an end"), "{table}");
     }

@@ -1,7 +1,7 @@
-//! Reads a recording once, for everything that a report is made of.
+//! Reads a recording once for all parts of a report.
 
-use super::document::{Chapter, marks};
-use super::gpus::are_told;
+use super::document::{ReportChapter, marks};
+use super::gpus::worth_reporting;
 use super::{Census, Document};
 use crate::catalog::all_groups;
 use crate::plot::{Gallery, Gatherer};
@@ -9,7 +9,7 @@ use crate::quantity::Units;
 use crate::record::{Error, Moment, Recording};
 use crate::summary::Accumulator;
 
-/// The report of a recording. `progress` is told how much of it is read, from 0 to 1.
+/// The report of a recording. `progress` gets the part that is read, from 0 to 1.
 pub fn read(
     recording: &Recording,
     units: Units,
@@ -39,24 +39,25 @@ pub fn read(
     if losses.concern_processes() || losses.are_changes() {
         participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);
     }
-    let are_told = are_told(&summary);
-    let chapters = chapters(gatherer.finish(&summary.figures), &manifest.host.name, are_told);
+    let worth_reporting = worth_reporting(&summary);
+    let chapters =
+        chapters(gatherer.finish(&summary.figures), &manifest.host.name, worth_reporting);
     let mut document = Document::of(manifest, &summary, &participants, chapters, units);
     document.tables.extend(Some(marks(recording.entries())).filter(|marks| !marks.rows.is_empty()));
     Ok(document)
 }
 
 /// The charts of the run, of GPUs, of its node and of weigh itself. GPUs that are not worth
-/// telling come after the node.
-fn chapters(gallery: Gallery, host: &str, gpus_are_told: bool) -> Vec<Chapter> {
-    let chapter = |title: String, charts| Chapter { title, charts };
+/// reporting come after the node.
+fn chapters(gallery: Gallery, host: &str, gpus_worth_reporting: bool) -> Vec<ReportChapter> {
+    let chapter = |title: String, charts| ReportChapter { title, charts };
     let mut all = [
         chapter("The run".to_owned(), gallery.run),
         chapter("GPUs over time".to_owned(), gallery.gpus),
         chapter(format!("Node {host}"), gallery.node),
         chapter("weigh itself".to_owned(), gallery.own),
     ];
-    if !gpus_are_told {
+    if !gpus_worth_reporting {
         all.swap(1, 2);
     }
     all.into_iter().filter(|chapter| !chapter.charts.is_empty()).collect()

@@ -1,4 +1,4 @@
-//! Made-up runs, for the tests of everything a report is made of.
+//! Made-up runs for the tests of reports.
 
 use super::census::{Census, Participants};
 use crate::record::{Manifest, Moment};
@@ -14,7 +14,7 @@ pub(super) fn work_hard() -> FakeRun {
     run
 }
 
-/// What a report is made of.
+/// The inputs of a report.
 pub(super) fn read(run: FakeRun) -> (Manifest, Summary, Participants) {
     let summary = run.summary();
     let (census, _) = census(&run);
@@ -22,13 +22,13 @@ pub(super) fn read(run: FakeRun) -> (Manifest, Summary, Participants) {
     (run.manifest, summary, participants)
 }
 
-/// The processes of a run that lasted until something was seen of it for the last time.
+/// The processes of a run that lasted until its last tick or event.
 pub(super) fn participants(run: &FakeRun) -> Participants {
     let (census, last) = census(run);
     census.finish(last)
 }
 
-/// Who took part, and when something was seen for the last time.
+/// The processes of a run, and the time of its last tick or event.
 fn census(run: &FakeRun) -> (Census, f64) {
     let (mut census, mut last) = (Census::new(&run.manifest), 0.0_f64);
     run.replay(|moment| match moment {

@@ -1,7 +1,7 @@
-//! The summary as a few lines of text that a person reads at a glance.
+//! The summary as a few lines of text for a terminal.
 //!
-//! What came from the outside (names, reasons) is shown with control characters
-//! escaped: a process may be called anything.
+//! Text from outside (names, reasons) is shown with control characters escaped: a process may have
+//! any name.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::summary::phases::Named;
 use crate::summary::{Figure, Finding, Method, Outcome, Run, Severity, Summary};
-use crate::text::{broken, printable};
+use crate::text::{printable, wrap};
 
-/// Names of phases that are listed: a summary is to fit on a screen.
-const MOST_PHASES: usize = 20;
+/// Most phase names listed: a summary must fit on a screen.
+const MAX_PHASES: usize = 20;
 
-/// How the text looks.
+/// Style of the text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     /// The units of sizes.
@@ -42,7 +42,7 @@ impl Style {
 
 /// The summary of a run, and where it is recorded.
 pub fn summary(summary: &Summary, recording: Option<&Path>, style: Style) -> String {
-    let mut text = Text { out: heading(summary, style), style };
+    let mut text = SummaryText { out: heading(summary, style), style };
     if let Some(target) = &summary.run.target {
         text.long_line(target.verb(), &printable(&target.words()));
     }
@@ -91,18 +91,18 @@ pub(super) fn measured_longer(run: &Run) -> Option<String> {
     (measured != quantity::seconds(run.duration_seconds)).then_some(measured)
 }
 
-struct Text {
+struct SummaryText {
     out: String,
     style: Style,
 }
 
-impl Text {
+impl SummaryText {
     fn push(&mut self, line: &str) {
         self.out.push_str(line.trim_end());
         self.out.push('\n');
     }
 
-    /// A label, a value, how it was got, and what else there is to say.
+    /// A label, a value, its method and a note.
     fn line(&mut self, label: &str, value: &str, method: &str, note: &str) {
         let mut notes = wrapped(note).into_iter();
         let note = notes.next().unwrap_or_default();
@@ -116,13 +116,13 @@ impl Text {
         notes.for_each(|note| self.more(&note));
     }
 
-    /// A label and a value that takes the rest of the line.
+    /// A label and a value that fills the line.
     fn long_line(&mut self, label: &str, value: &str) {
         let label = self.style.paint(DIM, &format!("{label:<10}"));
         self.push(&format!("  {label} {value}"));
     }
 
-    /// More about the line above.
+    /// A note that continues the line above.
     fn more(&mut self, note: &str) {
         self.push(&format!("{:NOTES$}{note}", ""));
     }
@@ -151,7 +151,7 @@ impl Text {
         if is_open && (several || summary.processes.some_unseen) {
             self.more("at least: auto-reaped children are not counted");
         }
-        // Of several who were named, and of programs, none is the main one.
+        // With several named processes, or programs, there is no main process.
         let main = summary.parts.main.figures.get(FigureId::CpuTime);
         if several && main.is_some_and(|main| main.value.is_some()) {
             let parts = &summary.parts;
@@ -187,7 +187,7 @@ impl Text {
         let none = Figure::default();
         let mean = summary.figures.get(FigureId::CpuCoresMean).unwrap_or(&none);
         let share = summary.figures.value(FigureId::CpuUtilizationMean);
-        // A share and its number give the whole: the cores expected, or all it may use.
+        // Mean divided by ratio gives the total: the cores expected, or all it may use.
         let share = share.zip(mean.value).map(|(share, mean)| {
             let all = if share > 0.0 { mean / share } else { summary.host.cores_allowed };
             format!("{} of {}", quantity::ratio(share), quantity::count(all))
@@ -221,7 +221,7 @@ impl Text {
             beside(peak, "page cache peak", get(FigureId::MemoryCachePeak), |value| {
                 style.bytes(value)
             }),
-            // A mean over a few milliseconds of starting up says nothing.
+            // A mean over a few milliseconds of start-up is meaningless.
             beside(peak, "mean", get(FigureId::MemoryMean), |value| style.bytes(value))
                 .filter(|_| summary.run.measured() >= 1.0),
             beside(peak, "swap", get(FigureId::SwapPeak), |value| style.bytes(value))
@@ -232,17 +232,17 @@ impl Text {
         }
     }
 
-    /// Nothing, where there is no GPU that is worth it.
+    /// GPU figures, where GPUs are worth reporting.
     fn gpus(&mut self, summary: &Summary) {
-        if !super::gpus::are_told(summary) {
+        if !super::gpus::worth_reporting(summary) {
             return;
         }
         let none = Figure::default();
         let get = |id| summary.figures.get(id).unwrap_or(&none);
         let system = summary.parts.system.figures.get(FigureId::GpuMemoryPeak).unwrap_or(&none);
         let style = self.style;
-        let telling = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
-        let mut means: Vec<f64> = telling.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
+        let reporting = summary.gpus.iter().filter(|gpu| gpu.says_how_busy());
+        let mut means: Vec<f64> = reporting.filter_map(|gpu| gpu.utilization_mean_ratio).collect();
         means.sort_by(f64::total_cmp);
         let of = match means[..] {
             [_] => "one GPU".to_owned(),
@@ -253,7 +253,7 @@ impl Text {
             [] => "0 GPUs".to_owned(),
         };
         let memory = get(FigureId::GpuMemoryPeak);
-        let note = beside(memory, "with everybody's", system, |bytes| style.bytes(bytes));
+        let note = beside(memory, "all processes", system, |bytes| style.bytes(bytes));
         self.figure("GPU memory", memory, |bytes| style.bytes(bytes), &join(&[note]));
         let busy = get(FigureId::GpuUtilizationMean);
         let note = join(&[
@@ -293,7 +293,7 @@ impl Text {
         }
     }
 
-    /// What went over the network, if anything did.
+    /// Network traffic, if there was any.
     fn network(&mut self, summary: &Summary) {
         let style = self.style;
         let ways = [
@@ -302,7 +302,7 @@ impl Text {
         ];
         for (label, id, loopback) in ways {
             let Some(figure) = summary.figures.get(id) else { continue };
-            // What may have been is said where nothing is known to have been.
+            // An unknown value with a bound is shown, too.
             let may_be = figure.value.is_none() && figure.lower.is_some();
             if figure.value > Some(0.0) || may_be {
                 let note = match summary.figures.value(loopback) {
@@ -346,7 +346,7 @@ impl Text {
         let missed = (monitor.ticks_missed > 0)
             .then(|| format!("{} missed", quantity::count(monitor.ticks_missed as f64)));
         let note = join(&[
-            // Start-up would be all there is to see in a shorter run.
+            // In a shorter run start-up dominates the cost.
             monitor
                 .cost_ratio
                 .filter(|_| summary.run.measured() >= 1.0)
@@ -359,7 +359,7 @@ impl Text {
     }
 
     fn phases(&mut self, phases: &[Named]) {
-        let shown = &phases[..phases.len().min(MOST_PHASES)];
+        let shown = &phases[..phases.len().min(MAX_PHASES)];
         for (name, note) in super::phases::lines(shown, self.style) {
             self.line("phase", &name, "", &note);
         }
@@ -370,18 +370,18 @@ impl Text {
     }
 
     fn finding(&mut self, finding: &Finding) {
-        let (colour, word) = match finding.severity {
+        let (colour, label) = match finding.severity {
             Severity::Problem => (RED, "problem"),
             Severity::Warning => (YELLOW, "warning"),
             Severity::Note => (DIM, "note"),
         };
-        self.remark(colour, word, &printable(&finding.sentence), &finding.advice);
+        self.remark(colour, label, &printable(&finding.sentence), &finding.advice);
     }
 
-    fn remark(&mut self, colour: &str, word: &str, sentence: &str, advice: &str) {
-        let word = format!("{word}:");
-        let lines = broken(&format!("{word} {sentence}"), 75).join("\n    ");
-        self.push(&format!("  {}", lines.replacen(&word, &self.style.paint(colour, &word), 1)));
+    fn remark(&mut self, colour: &str, label: &str, sentence: &str, advice: &str) {
+        let label = format!("{label}:");
+        let lines = wrap(&format!("{label} {sentence}"), 75).join("\n    ");
+        self.push(&format!("  {}", lines.replacen(&label, &self.style.paint(colour, &label), 1)));
         if !advice.is_empty() {
             let advice = self.style.paint(DIM, advice);
             self.push(&format!("    {advice}"));
@@ -389,10 +389,10 @@ impl Text {
     }
 }
 
-/// Where notes begin.
+/// The column where notes begin.
 const NOTES: usize = 37;
 
-/// A note in lines that end before column 80, broken behind commas and else between words.
+/// A note in lines that end before column 80, wrapped after commas, else between words.
 fn wrapped(note: &str) -> Vec<String> {
     const WIDTH: usize = 79 - NOTES;
     let mut lines: Vec<String> = Vec::new();
@@ -415,13 +415,13 @@ fn wrapped(note: &str) -> Vec<String> {
     lines
 }
 
-/// A name and a figure's value, when there is one.
+/// A name and a figure's value, if known.
 fn part(name: &str, figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
     figure.value.map(|value| format!("{name} {}", show(value)))
 }
 
-/// The same in the row of another figure, whose method stands for all that is in it: one that is
-/// less sure says its own.
+/// The same in the line of another figure, whose method applies to the line: a less certain figure
+/// names its own method.
 fn beside(
     row: &Figure,
     name: &str,
@@ -433,7 +433,7 @@ fn beside(
     part(name, figure, show).map(|part| part + &own)
 }
 
-/// The split of CPU time, which the kernel makes by what it found running at its clock ticks.
+/// The split into user and system time, which the kernel estimates at its clock ticks.
 fn user_and_system(cpu: &Figure, user: &Figure, system: &Figure) -> String {
     let own = user.method.filter(|own| *own != Method::Exact && Some(*own) != cpu.method);
     match (user.value, system.value, own) {
@@ -448,7 +448,7 @@ fn user_and_system(cpu: &Figure, user: &Figure, system: &Figure) -> String {
     }
 }
 
-/// When a figure was reached, in words: at a moment, or between two where only that is known.
+/// When a figure was reached, as text: a time, or an interval where only that is known.
 pub(super) fn when(figure: &Figure) -> Option<String> {
     let shown = quantity::seconds;
     match (figure.at_seconds, figure.after_seconds, figure.before_seconds) {
@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_that_is_less_sure_than_its_row_says_so() {
+    fn less_certain_figure_names_its_method() {
         let (exact, sampled) = (Figure::exact(1.5, "wait4"), Figure::sampled(1.81, "ticks"));
         let estimated = Figure::between(0.5, Method::Estimated, 0.0, None, "clock ticks");
         let shown = |row: &Figure, figure: &Figure| {
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_break_behind_commas_and_long_ones_between_words() {
+    fn notes_wrap_after_commas_and_between_words() {
         let lines = wrapped("one thing that is long enough, another thing that is long enough");
         assert_eq!(lines, ["one thing that is long enough, ", "another thing that is long enough"]);
         assert!(wrapped(&"word ".repeat(30)).iter().all(|line| line.trim_end().len() <= 42));

@@ -1,18 +1,18 @@
 //! What each tool used, as a table for a terminal.
 //!
-//! Eighty columns hold what people ask first; the JSON and the report have the rest.
+//! 80 columns hold what matters most; the JSON and the report have the rest.
 
-use super::columns::Columns;
+use super::columns::TextColumns;
 use super::text::Style;
 use crate::quantity;
 use crate::summary::{Method, Tool};
 use crate::text::printable;
 
-const COLUMNS: Columns<8> = Columns {
+const COLUMNS: TextColumns<8> = TextColumns {
     indent: 2,
     header: ["tool", "runs", "CPU", "cores", "peak", "USS of 1", "memory", "time"],
-    words: &[0],
-    gives_way: 0,
+    left_aligned: &[0],
+    elastic: 0,
 };
 
 /// A line for each tool.
@@ -29,7 +29,7 @@ fn row(tool: &Tool, style: Style) -> [String; 8] {
     let seconds = |value: Option<f64>| value.map_or_else(unknown, quantity::seconds);
     let cores = |value: Option<f64>| value.map_or_else(unknown, |cores| format!("{cores:.2}"));
     let bytes = |value: Option<u64>| value.map_or_else(unknown, |size| style.bytes(size as f64));
-    // What a sample said, and not the end of each process.
+    // From samples, not from the exit of each process.
     let is_exact = tool.cpu_time_method == Some(Method::Exact);
     let cpu = |tool: &Tool| match tool.cpu_time_seconds {
         Some(value) if !is_exact => format!("~{}", quantity::seconds(value)),
@@ -53,9 +53,9 @@ mod tests {
     use crate::quantity::Units;
 
     #[test]
-    fn every_tool_has_a_line_of_less_than_eighty_columns() {
+    fn every_tool_has_one_line_below_80_columns() {
         let tool = Tool {
-            name: "a-program-with-a-name-that-nobody-would-choose".to_owned(),
+            name: "a-program-with-a-name-much-longer-than-usual--".to_owned(),
             instances: 12_345,
             cpu_time_seconds: Some(123_456.0),
             cpu_cores_mean: Some(123.456),

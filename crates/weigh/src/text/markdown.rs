@@ -1,13 +1,12 @@
-//! Text from the outside, set so that it can only be read.
+//! Text from outside, escaped for Markdown and HTML.
 //!
-//! A process may be called `<script>`, `|`, `[x](javascript:…)` or `@team`. Whatever means
-//! something to Markdown or HTML becomes a numeric character reference: these can neither
-//! open a tag nor form a link, a table cell or emphasis, inside an HTML element or outside.
+//! A process may be called `<script>`, `|`, `[x](javascript:…)` or `@team`. Characters with a
+//! meaning in Markdown or HTML become numeric character references, which cannot open a tag or form
+//! a link, a table cell or emphasis, inside an HTML element or outside.
 //!
-//! What surprised us: GitHub and GitLab look for mentions, issues and addresses in the
-//! text that is left after all that, so a reference is not enough against `@team`. An
-//! invisible word joiner is put between; inside `<code>` they do not look, and what is
-//! copied from there must be what was meant.
+//! What surprised us: GitHub and GitLab search the rendered text for mentions, issues and
+//! addresses, so a reference does not stop `@team`. An invisible word joiner does. Inside `<code>`
+//! they do not search, and copied text must stay unchanged, so none is added there.
 
 use std::fmt::Write;
 
@@ -20,7 +19,7 @@ pub(crate) fn plain(text: &str) -> String {
     escaped(text, true)
 }
 
-/// The same in a fixed-width font; nothing when there is nothing.
+/// The same in a fixed-width font; empty text stays empty.
 pub(crate) fn code(text: &str) -> String {
     if text.trim().is_empty() {
         plain(text)
@@ -34,7 +33,7 @@ fn escaped(text: &str, breaks_mentions: bool) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut before = ' ';
     let mut rest = text.chars();
-    // Spaces at the beginning are how one thing stands under another.
+    // Leading spaces indent nested names; Markdown would drop them.
     let indented = text.len() - text.trim_start_matches(' ').len();
     out.extend(std::iter::repeat_n("&#160;", indented));
     rest.by_ref().take(indented).for_each(drop);
@@ -43,12 +42,12 @@ fn escaped(text: &str, breaks_mentions: bool) -> String {
         let acts = match letter {
             '&' | '<' | '>' | '`' | '*' | '~' | '[' | ']' | '{' | '}' | '|' | '\\' | '$' | '@'
             | '#' | '!' => true,
-            // Inside a word it is a letter like others.
+            // Inside a word it has no meaning.
             '_' => !(before.is_alphanumeric() && next.is_alphanumeric()),
-            // An address becomes a link by itself.
+            // URLs are linked automatically.
             ':' => next == '/',
             '.' if before == 'w' || before == 'W' => true,
-            // At the beginning of a line these make a list or a heading.
+            // At the start of a line these make a list or a heading.
             '-' | '+' | '=' => out.is_empty(),
             '.' | ')' => next == ' ' && out.bytes().all(|byte| byte.is_ascii_digit()),
             _ => false,
@@ -72,7 +71,7 @@ fn escaped(text: &str, breaks_mentions: bool) -> String {
     out
 }
 
-/// A block of fixed-width text that nothing inside can end.
+/// A fenced block that its content cannot close.
 pub(crate) fn fenced(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(printable).collect();
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_from_outside_means_anything_to_markdown_or_html() {
+    fn hostile_text_is_inert_in_markdown_and_html() {
         for nasty in [
             "<script>alert(1)</script>",
             "a | b",
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_called_by_a_name() {
+    fn mentions_do_not_notify_users() {
         assert_eq!(plain("@team #12 !7"), "&#64;&#8288;team &#35;&#8288;12 &#33;&#8288;7");
         assert_eq!(code("git@host"), "<code>git&#64;host</code>", "what is copied is what it was");
     }
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_longer_than_any_inside_and_an_address_has_no_brackets() {
+    fn fence_is_longer_than_any_inside_and_link_has_no_brackets() {
         assert_eq!(fenced("a\n````\nb"), "`````sh\na\n````\nb\n`````\n");
         assert!(!fenced("\x1b[31m").contains('\x1b'));
         assert_eq!(address("a b/c)(<d>.png"), "a%20b/c%29%28%3Cd%3E.png");

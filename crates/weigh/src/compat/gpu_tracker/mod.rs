@@ -22,7 +22,7 @@ use follow::{Follower, Peaks, Timepoint};
 use units::{RamUnit, TimeUnit};
 
 use crate::catalog::all_groups;
-use crate::destination::{self, Destination};
+use crate::destination::{self, OutputFile};
 use crate::record::{self, Manifest, Moment, Recording};
 use crate::summary::{Accumulator, Summary};
 pub use usage::ResourceUsage;
@@ -158,7 +158,7 @@ pub fn export(
 ) -> Result<Vec<PathBuf>, Error> {
     let paths: Vec<PathBuf> =
         formats.iter().map(|format| directory.join(format.file_name())).collect();
-    paths.iter().try_for_each(|path| Destination::check(path, force))?;
+    paths.iter().try_for_each(|path| OutputFile::check(path, force))?;
     let of = |wanted: Format| {
         formats.iter().position(|format| *format == wanted).map(|place| paths[place].as_path())
     };
@@ -191,7 +191,7 @@ pub fn track(
     let constants = tracking::Constants::of(recording, &options);
     let mut writers = Vec::new();
     for path in files {
-        Destination::check(path, force)?;
+        OutputFile::check(path, force)?;
         writers.push(tracking::Writer::create(path, &constants, force)?);
     }
     let mut failed = None;

@@ -2,7 +2,7 @@
 
 use super::follow::Row;
 use crate::compat::python::{repr, rounded};
-use crate::destination::{Destination, Lines};
+use crate::destination::{Lines, OutputFile};
 use crate::export::Error;
 
 /// The names of the columns.
@@ -13,7 +13,7 @@ pub(super) struct Csv(Lines);
 
 impl Csv {
     /// Begins the file.
-    pub(super) fn create(destination: Destination) -> Result<Csv, Error> {
+    pub(super) fn create(destination: OutputFile) -> Result<Csv, Error> {
         let mut lines = Lines::create(destination, "\r\n")?;
         lines.line(HEADER)?;
         Ok(Csv(lines))

@@ -24,7 +24,7 @@ pub use pictures::pictures;
 use std::path::{Path, PathBuf};
 
 use crate::catalog::all_groups;
-use crate::destination::{self, Destination};
+use crate::destination::{self, OutputFile};
 #[cfg(feature = "png")]
 use crate::export::Cause;
 use crate::export::{Error, Exported, unfinished};
@@ -69,7 +69,7 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     let (table, page) = (directory.join(CSV), report.join(PAGE));
     let pictures = shown().iter().map(|(file, ..)| report.join(file));
     let all: Vec<PathBuf> = [table.clone(), page.clone()].into_iter().chain(pictures).collect();
-    all.iter().try_for_each(|path| Destination::check(path, force))?;
+    all.iter().try_for_each(|path| OutputFile::check(path, force))?;
     let (summary, rows) = track(recording, &table, force)?;
     draw(recording, &report, force)?;
     let text = Page { summary: &summary, rows: &rows, table: &table }.to_string();
@@ -81,7 +81,7 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
 
 /// Goes through the recording once: writes the table, and says what the run used.
 fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, Rows), Error> {
-    let mut csv = Csv::create(Destination::create(table, force)?)?;
+    let mut csv = Csv::create(OutputFile::create(table, force)?)?;
     let mut accumulator = Accumulator::of(recording);
     let mut follower = Follower::new(recording.manifest());
     let mut rows = Rows::default();

@@ -4,7 +4,7 @@ use crate::catalog::Row;
 use crate::catalog::metrics::ProcessMemory;
 use crate::compat::picture::{Picture, lines, named};
 use crate::plot::Gatherer;
-use crate::plot::chart::{Chart, Limit, MOST_SERIES, Series};
+use crate::plot::chart::{Chart, ChartLimit, ChartSeries, MAX_SERIES};
 use crate::record::{Error, Recording};
 
 /// The six pictures of the oasislmf ResourceMonitor.
@@ -21,7 +21,7 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
     let mut total = get(uss, "Total USS of all tools");
     total.peak = total.highest();
     let memory = recording.manifest().host.memory_bytes.map(|bytes| bytes as f64);
-    total.limits.extend(memory.map(|value| Limit { name: "system memory".to_owned(), value }));
+    total.limits.extend(memory.map(|value| ChartLimit { name: "system memory".to_owned(), value }));
     let pictures = [
         ("aggregate_uss.png", 5.0, lines(get(uss, "USS of each tool"))),
         ("rss_vs_uss.png", 5.0, both(get(uss, "USS and RSS of each tool"), get(rss, "RSS"))),
@@ -42,20 +42,20 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
 /// Lines of the largest tools of two charts in one.
 fn both(mut uss: Chart, rss: Chart) -> Chart {
     // The two have their own times: values of the second are those of its last look.
-    let value_at = |series: &Series, at: f64| {
+    let value_at = |series: &ChartSeries, at: f64| {
         let place = rss.times.partition_point(|time| *time <= at);
         place.checked_sub(1).map_or(f64::NAN, |place| series.values[place])
     };
-    let other = |series: &Series| Series {
+    let other = |series: &ChartSeries| ChartSeries {
         name: format!("{} RSS", series.name),
-        colour: series.colour % (MOST_SERIES / 2) + MOST_SERIES / 2,
+        colour: series.colour % (MAX_SERIES / 2) + MAX_SERIES / 2,
         values: uss.times.iter().map(|at| value_at(series, *at)).collect(),
     };
-    let others: Vec<Series> = rss.series.iter().take(MOST_SERIES / 2).map(other).collect();
-    uss.series.truncate(MOST_SERIES / 2);
+    let others: Vec<ChartSeries> = rss.series.iter().take(MAX_SERIES / 2).map(other).collect();
+    uss.series.truncate(MAX_SERIES / 2);
     for series in &mut uss.series {
         series.name.push_str(" USS");
-        series.colour %= MOST_SERIES / 2;
+        series.colour %= MAX_SERIES / 2;
     }
     uss.series.extend(others);
     lines(uss)

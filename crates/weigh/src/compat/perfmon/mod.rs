@@ -25,7 +25,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::pace::Pace;
-use crate::destination::Destination;
+use crate::destination::OutputFile;
 use crate::export::{Error, Exported, unfinished};
 use crate::record::{Recording, files};
 use nv_gpu::{Cards, Untold};
@@ -53,8 +53,8 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         return Err(recordings.first().map_or_else(no_recording, nv_gpu::why_none));
     }
     let path = directory.join(NV_GPU);
-    Destination::check(&path, force)?;
-    let destination = Destination::create(&path, force)?;
+    OutputFile::check(&path, force)?;
+    let destination = OutputFile::create(&path, force)?;
     let failed = |source| Error::file(&path, source);
     let (step, is_alone) = (step(recordings), recordings.len() == 1);
     let mut sections = Sections::create(destination.directory()).map_err(failed)?;

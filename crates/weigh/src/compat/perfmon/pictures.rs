@@ -2,7 +2,7 @@
 
 use super::totals;
 use crate::compat::picture::{Picture, lines, named, nothing};
-use crate::plot::chart::{Chart, Series};
+use crate::plot::chart::{Chart, ChartSeries};
 use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
@@ -73,7 +73,7 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
 fn summed(chart: Chart, name: &str) -> Chart {
     let sum = |place: usize| chart.series.iter().map(|series| series.values[place]).sum();
     let values: Vec<f64> = (0..chart.times.len()).map(sum).collect();
-    let series = vec![Series { name: name.to_owned(), colour: 0, values }];
+    let series = vec![ChartSeries { name: name.to_owned(), colour: 0, values }];
     lines(Chart { series, ..chart })
 }
 

@@ -7,10 +7,10 @@ use crate::catalog::metrics::{DomainEnergy, NetworkTraffic, PortTraffic};
 use crate::catalog::{Scope, Unit, all_groups};
 use crate::model::devices::summed_nics;
 use crate::model::{Entity, Table};
-use crate::plot::chart::{Chart, Form, Scale, Series, Timeline};
-use crate::plot::steps::Steps;
-use crate::plot::timeline::Times;
-use crate::plot::window::Window;
+use crate::plot::chart::{Chart, ChartForm, ChartSeries, Scale, Timeline};
+use crate::plot::steps::RateSteps;
+use crate::plot::timeline::TimelineBuilder;
+use crate::plot::window::ChartWindow;
 use crate::record::{Error, Moment, Recording};
 
 /// A counter of the devices of a tick.
@@ -79,13 +79,13 @@ struct Total {
     wanted: &'static Wanted,
     entities: Vec<Entity>,
     values: Vec<f64>,
-    window: Window,
-    steps: Steps,
+    window: ChartWindow,
+    steps: RateSteps,
 }
 
 impl Total {
     fn of(wanted: &'static Wanted) -> Total {
-        let (window, steps) = (Window::of_things(), Steps::lines());
+        let (window, steps) = (ChartWindow::of_entities(), RateSteps::lines());
         Total { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
     }
 
@@ -116,9 +116,9 @@ impl Total {
             title: self.wanted.name.to_owned(),
             note: String::new(),
             scale: Scale::rate(self.wanted.unit),
-            form: Form::Rates,
+            form: ChartForm::Rates,
             times,
-            series: vec![Series { name: self.wanted.name.to_owned(), colour: 0, values }],
+            series: vec![ChartSeries { name: self.wanted.name.to_owned(), colour: 0, values }],
             limits: Vec::new(),
             peak: None,
             timeline: timeline.clone(),
@@ -129,12 +129,12 @@ impl Total {
 /// The sums of a recording; of what it has nothing of there is none.
 pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
     let mut totals: Vec<Total> = WANTED.iter().map(Total::of).collect();
-    let mut times = Times::default();
+    let mut times = TimelineBuilder::default();
     recording.replay(&all_groups(), |moment| match moment {
         Moment::Event(entry) => times.event(entry),
         Moment::Tick(tick) => {
             let at = tick.at.as_secs_f64();
-            times.reach(at);
+            times.extend_to(at);
             for total in &mut totals {
                 let table = tick.table(total.wanted.scope).filter(|table| !table.is_empty());
                 if let Some(table) = table {

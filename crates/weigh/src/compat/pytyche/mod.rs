@@ -27,7 +27,7 @@ pub use resources::{ResourceSummary, resources};
 
 use super::pace::Pace;
 use crate::catalog::Scope;
-use crate::destination::{Destination, Lines};
+use crate::destination::{Lines, OutputFile};
 use crate::export::{Error, Exported, unfinished, unix_nanoseconds};
 use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
@@ -52,10 +52,9 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     let cards = gpus::cards(recording.entries());
     let of_gpus: &[&str] = if cards.is_empty() { &[] } else { &gpus::FILES };
     for name in [CPU, LOG].iter().chain(of_gpus) {
-        Destination::check(&directory.join(name), force)?;
+        OutputFile::check(&directory.join(name), force)?;
     }
-    let begin =
-        |name: &str| Lines::create(Destination::create(&directory.join(name), force)?, "\n");
+    let begin = |name: &str| Lines::create(OutputFile::create(&directory.join(name), force)?, "\n");
     let pace = Pace::every(recording.manifest().interval_seconds);
     let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
     let of_gpus = if cards.is_empty() { None } else { Some(Tables::create(cards, pace, begin)?) };

@@ -1,38 +1,36 @@
-//! Comma-separated values, quoted as RFC 4180 has it.
+//! Comma-separated values, quoted as in RFC 4180.
 //!
-//! A missing value is an empty field, an empty text is `""`. Lines end with a plain
-//! newline, which every reader takes and every Unix tool expects. Control characters, which do
-//! something to a terminal that shows the file, are escaped (`\u{1b}`) but for tabs and ends of
-//! lines, which belong to texts.
+//! A missing value is an empty field, an empty text is `""`. Lines end with `\n`, which every
+//! reader takes and every Unix tool expects. Control characters, which could control a terminal
+//! that shows the file, are escaped (`\u{1b}`) except tabs and line ends, which belong to texts.
 //!
 //! A spreadsheet takes a text that begins with `=`, `+`, `-` or `@` as a formula, quoted or not.
-//! Other readers want it as it is, so it gets an apostrophe before it only when that is asked
-//! for.
+//! Other readers want it unchanged, so it gets a leading apostrophe only on request.
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// One table as CSV.
-pub(crate) struct Csv<W> {
+pub(crate) struct CsvSink<W> {
     out: W,
     line: Vec<u8>,
-    /// Whether texts must not be formulas.
+    /// Whether formulas are escaped.
     spreadsheet_safe: bool,
 }
 
-impl<W: Write> Csv<W> {
-    /// Into this file; for spreadsheets, no text is a formula.
-    pub(crate) fn new(out: W, spreadsheet_safe: bool) -> Csv<W> {
-        Csv { out, line: Vec::new(), spreadsheet_safe }
+impl<W: Write> CsvSink<W> {
+    /// Into this file; optionally with formulas escaped for spreadsheets.
+    pub(crate) fn new(out: W, spreadsheet_safe: bool) -> CsvSink<W> {
+        CsvSink { out, line: Vec::new(), spreadsheet_safe }
     }
 }
 
-impl<W: Write> Sink for Csv<W> {
+impl<W: Write> Sink for CsvSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         self.line.clear();
         for (place, field) in schema.fields().iter().enumerate() {
@@ -46,7 +44,7 @@ impl<W: Write> Sink for Csv<W> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         for row in 0..batch.num_rows() {
             self.line.clear();
             for (place, column) in columns.iter().enumerate() {
@@ -54,8 +52,8 @@ impl<W: Write> Sink for Csv<W> {
                     self.line.push(b',');
                 }
                 match column.cell(row) {
-                    Cell::Text(words) if self.spreadsheet_safe && is_formula(words) => {
-                        text(&mut self.line, &format!("'{words}"));
+                    CellValue::Text(value) if self.spreadsheet_safe && is_formula(value) => {
+                        text(&mut self.line, &format!("'{value}"));
                     }
                     other => cell(&mut self.line, other),
                 }
@@ -71,27 +69,33 @@ impl<W: Write> Sink for Csv<W> {
     }
 }
 
-fn cell(line: &mut Vec<u8>, cell: Cell<'_>) {
+fn cell(line: &mut Vec<u8>, cell: CellValue<'_>) {
     match cell {
-        Cell::Null => {}
-        Cell::Time(at) => line.extend_from_slice(moment(at).as_bytes()),
-        Cell::U64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::I64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::F64(number) => line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes()),
-        Cell::Text(words) => text(line, words),
+        CellValue::Null => {}
+        CellValue::Time(at) => line.extend_from_slice(timestamp_text(at).as_bytes()),
+        CellValue::U64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        CellValue::I64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        CellValue::F64(number) => {
+            line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
+        }
+        CellValue::Text(value) => text(line, value),
     }
 }
 
-/// Whether a spreadsheet would calculate it.
-fn is_formula(words: &str) -> bool {
-    words.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
+/// Whether a spreadsheet would take it as a formula.
+fn is_formula(value: &str) -> bool {
+    value.starts_with(['=', '+', '-', '@', '\t', '\r', '\n'])
 }
 
-fn text(line: &mut Vec<u8>, words: &str) {
+fn text(line: &mut Vec<u8>, value: &str) {
     let acts = |c: char| c.is_control() && !"\t\r\n".contains(c);
-    if words.contains(acts) {
-        let mut escaped = String::with_capacity(words.len() + 8);
-        for c in words.chars() {
+    if value.contains(acts) {
+        let mut escaped = String::with_capacity(value.len() + 8);
+        for c in value.chars() {
             match acts(c) {
                 true => escaped.extend(c.escape_unicode()),
                 false => escaped.push(c),
@@ -99,12 +103,12 @@ fn text(line: &mut Vec<u8>, words: &str) {
         }
         return text(line, &escaped);
     }
-    let bare = !words.is_empty() && !words.contains(['"', ',', '\n', '\r']);
+    let bare = !value.is_empty() && !value.contains(['"', ',', '\n', '\r']);
     if bare {
-        line.extend_from_slice(words.as_bytes());
+        line.extend_from_slice(value.as_bytes());
         return;
     }
     line.push(b'"');
-    line.extend_from_slice(words.replace('"', "\"\"").as_bytes());
+    line.extend_from_slice(value.replace('"', "\"\"").as_bytes());
     line.push(b'"');
 }

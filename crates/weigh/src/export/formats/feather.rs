@@ -1,4 +1,4 @@
-//! Feather version 2: the Arrow IPC file, which the schema's own words go into.
+//! Feather version 2: the Arrow IPC file, with the schema's metadata.
 
 use std::io::Write;
 
@@ -10,47 +10,47 @@ use arrow_schema::SchemaRef;
 use super::super::{Cause, Sink};
 
 /// One table as Feather.
-pub(super) struct Feather<W: Write> {
-    state: State<W>,
+pub(super) struct FeatherSink<W: Write> {
+    state: FeatherState<W>,
 }
 
-enum State<W: Write> {
+enum FeatherState<W: Write> {
     New(Option<W>),
     Begun(Box<FileWriter<W>>),
 }
 
-impl<W: Write> Feather<W> {
+impl<W: Write> FeatherSink<W> {
     /// Into this file.
-    pub(super) fn new(out: W) -> Feather<W> {
-        Feather { state: State::New(Some(out)) }
+    pub(super) fn new(out: W) -> FeatherSink<W> {
+        FeatherSink { state: FeatherState::New(Some(out)) }
     }
 }
 
-impl<W: Write> Sink for Feather<W> {
+impl<W: Write> Sink for FeatherSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
-        let State::New(out) = &mut self.state else { return Err("a second table".into()) };
+        let FeatherState::New(out) = &mut self.state else { return Err("a second table".into()) };
         let out = out.take().ok_or("a second table")?;
         let options =
             IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD))?;
         let writer = FileWriter::try_new_with_options(out, schema, options)?;
-        self.state = State::Begun(Box::new(writer));
+        self.state = FeatherState::Begun(Box::new(writer));
         Ok(())
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
         match &mut self.state {
-            State::Begun(writer) => Ok(writer.write(batch)?),
-            State::New(_) => Err("rows of no table".into()),
+            FeatherState::Begun(writer) => Ok(writer.write(batch)?),
+            FeatherState::New(_) => Err("rows of no table".into()),
         }
     }
 
     fn finish(self: Box<Self>) -> Result<(), Cause> {
         match self.state {
-            State::Begun(mut writer) => {
+            FeatherState::Begun(mut writer) => {
                 writer.finish()?;
                 Ok(writer.get_mut().flush()?)
             }
-            State::New(_) => Ok(()),
+            FeatherState::New(_) => Ok(()),
         }
     }
 }

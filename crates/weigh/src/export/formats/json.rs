@@ -1,45 +1,45 @@
 //! JSON: one array of objects, or one object on each line.
 //!
-//! A missing value is null. Whole numbers are written in full; a reader whose numbers
-//! are all floating-point (JavaScript) rounds those above 2^53.
+//! A missing value is null. Integers are written in full; a reader with floating-point numbers only
+//! (JavaScript) rounds those above 2^53.
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// One table as JSON.
-pub(crate) struct Json<W> {
+pub(crate) struct JsonSink<W> {
     out: W,
     array: bool,
     /// `{"name":` and `,"name":` of each column.
-    heads: Vec<Vec<u8>>,
+    prefixes: Vec<Vec<u8>>,
     rows: u64,
     line: Vec<u8>,
 }
 
-impl<W: Write> Json<W> {
+impl<W: Write> JsonSink<W> {
     /// As one array.
-    pub(crate) fn array(out: W) -> Json<W> {
-        Json { out, array: true, heads: Vec::new(), rows: 0, line: Vec::new() }
+    pub(crate) fn array(out: W) -> JsonSink<W> {
+        JsonSink { out, array: true, prefixes: Vec::new(), rows: 0, line: Vec::new() }
     }
 
     /// As one object on each line.
-    pub(crate) fn lines(out: W) -> Json<W> {
-        Json { array: false, ..Json::array(out) }
+    pub(crate) fn lines(out: W) -> JsonSink<W> {
+        JsonSink { array: false, ..JsonSink::array(out) }
     }
 }
 
-impl<W: Write> Sink for Json<W> {
+impl<W: Write> Sink for JsonSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         for (place, field) in schema.fields().iter().enumerate() {
-            let mut head = vec![if place == 0 { b'{' } else { b',' }];
-            serde_json::to_writer(&mut head, field.name())?;
-            head.push(b':');
-            self.heads.push(head);
+            let mut prefix = vec![if place == 0 { b'{' } else { b',' }];
+            serde_json::to_writer(&mut prefix, field.name())?;
+            prefix.push(b':');
+            self.prefixes.push(prefix);
         }
         if self.array {
             self.out.write_all(b"[")?;
@@ -48,15 +48,15 @@ impl<W: Write> Sink for Json<W> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         for row in 0..batch.num_rows() {
             self.line.clear();
             if self.array {
                 let separator: &[u8] = if self.rows == 0 { b"\n" } else { b",\n" };
                 self.line.extend_from_slice(separator);
             }
-            for (head, column) in self.heads.iter().zip(&columns) {
-                self.line.extend_from_slice(head);
+            for (prefix, column) in self.prefixes.iter().zip(&columns) {
+                self.line.extend_from_slice(prefix);
                 value(&mut self.line, column.cell(row))?;
             }
             self.line.push(b'}');
@@ -77,21 +77,25 @@ impl<W: Write> Sink for Json<W> {
     }
 }
 
-fn value(line: &mut Vec<u8>, cell: Cell<'_>) -> Result<(), Cause> {
+fn value(line: &mut Vec<u8>, cell: CellValue<'_>) -> Result<(), Cause> {
     match cell {
-        Cell::Time(at) => {
+        CellValue::Time(at) => {
             line.push(b'"');
-            line.extend_from_slice(moment(at).as_bytes());
+            line.extend_from_slice(timestamp_text(at).as_bytes());
             line.push(b'"');
         }
-        Cell::U64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::I64(number) => line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes()),
-        Cell::F64(number) if number.is_finite() => {
+        CellValue::U64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        CellValue::I64(number) => {
+            line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+        }
+        CellValue::F64(number) if number.is_finite() => {
             line.extend_from_slice(zmij::Buffer::new().format(number).as_bytes());
         }
-        Cell::Text(text) => serde_json::to_writer(line, text)?,
-        // JSON has no other numbers.
-        Cell::Null | Cell::F64(_) => line.extend_from_slice(b"null"),
+        CellValue::Text(text) => serde_json::to_writer(line, text)?,
+        // JSON has no NaN and no infinity.
+        CellValue::Null | CellValue::F64(_) => line.extend_from_slice(b"null"),
     }
     Ok(())
 }

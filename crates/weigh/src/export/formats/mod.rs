@@ -1,4 +1,4 @@
-//! Kinds of files, one in each module, and the files of one export.
+//! File formats, one in each module, and the files of one export.
 
 pub(super) mod csv;
 mod feather;
@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::steps::Target;
+use super::pipeline::TableWriter;
 use super::{Cause, Error, Sink};
-use crate::destination::Destination;
+use crate::destination::OutputFile;
 
-/// A kind of file.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ExportFormat {
     /// Comma-separated values.
     Csv,
     /// One JSON array of objects.
@@ -53,129 +53,133 @@ pub enum Format {
     Xlsx,
 }
 
-impl Format {
-    /// Every kind.
-    pub const ALL: &'static [Format] = &[
-        Format::Csv,
-        Format::Json,
-        Format::Jsonl,
+impl ExportFormat {
+    /// All formats.
+    pub const ALL: &'static [ExportFormat] = &[
+        ExportFormat::Csv,
+        ExportFormat::Json,
+        ExportFormat::Jsonl,
         #[cfg(feature = "parquet")]
-        Format::Parquet,
-        Format::Feather,
+        ExportFormat::Parquet,
+        ExportFormat::Feather,
         #[cfg(feature = "hdf5")]
-        Format::Hdf5,
-        Format::Orc,
-        Format::Pickle,
+        ExportFormat::Hdf5,
+        ExportFormat::Orc,
+        ExportFormat::Pickle,
         #[cfg(feature = "sqlite")]
-        Format::Sqlite,
+        ExportFormat::Sqlite,
         #[cfg(feature = "xlsx")]
-        Format::Xlsx,
+        ExportFormat::Xlsx,
     ];
 
-    /// What it is called.
+    /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Jsonl => "jsonl",
+            ExportFormat::Csv => "csv",
+            ExportFormat::Json => "json",
+            ExportFormat::Jsonl => "jsonl",
             #[cfg(feature = "parquet")]
-            Format::Parquet => "parquet",
-            Format::Feather => "feather",
+            ExportFormat::Parquet => "parquet",
+            ExportFormat::Feather => "feather",
             #[cfg(feature = "hdf5")]
-            Format::Hdf5 => "hdf5",
-            Format::Orc => "orc",
-            Format::Pickle => "pickle",
+            ExportFormat::Hdf5 => "hdf5",
+            ExportFormat::Orc => "orc",
+            ExportFormat::Pickle => "pickle",
             #[cfg(feature = "sqlite")]
-            Format::Sqlite => "sqlite",
+            ExportFormat::Sqlite => "sqlite",
             #[cfg(feature = "xlsx")]
-            Format::Xlsx => "xlsx",
+            ExportFormat::Xlsx => "xlsx",
         }
     }
 
-    /// How its files' names end.
+    /// Its file name extension.
     const fn extension(self) -> &'static str {
         match self {
             #[cfg(feature = "hdf5")]
-            Format::Hdf5 => "h5",
-            Format::Pickle => "pkl",
+            ExportFormat::Hdf5 => "h5",
+            ExportFormat::Pickle => "pkl",
             other => other.name(),
         }
     }
 
     /// Whether one file holds all tables.
-    const fn holds_all(self) -> bool {
+    const fn holds_all_tables(self) -> bool {
         match self {
             #[cfg(feature = "hdf5")]
-            Format::Hdf5 => true,
+            ExportFormat::Hdf5 => true,
             #[cfg(feature = "sqlite")]
-            Format::Sqlite => true,
+            ExportFormat::Sqlite => true,
             #[cfg(feature = "xlsx")]
-            Format::Xlsx => true,
+            ExportFormat::Xlsx => true,
             _ => false,
         }
     }
 
-    /// Begins a file of this kind.
+    /// Creates a file of this format.
     fn open(
         self,
-        destination: &Destination,
+        destination: &OutputFile,
         spreadsheet_safe: bool,
     ) -> Result<Box<dyn Sink>, Cause> {
         let out = || destination.file().map(BufWriter::new);
         Ok(match self {
-            Format::Csv => Box::new(csv::Csv::new(out()?, spreadsheet_safe)),
-            Format::Json => Box::new(json::Json::array(out()?)),
-            Format::Jsonl => Box::new(json::Json::lines(out()?)),
+            ExportFormat::Csv => Box::new(csv::CsvSink::new(out()?, spreadsheet_safe)),
+            ExportFormat::Json => Box::new(json::JsonSink::array(out()?)),
+            ExportFormat::Jsonl => Box::new(json::JsonSink::lines(out()?)),
             #[cfg(feature = "parquet")]
-            Format::Parquet => Box::new(parquet::Parquet::new(destination.file()?)),
-            Format::Feather => Box::new(feather::Feather::new(out()?)),
+            ExportFormat::Parquet => Box::new(parquet::ParquetSink::new(destination.file()?)),
+            ExportFormat::Feather => Box::new(feather::FeatherSink::new(out()?)),
             #[cfg(feature = "hdf5")]
-            Format::Hdf5 => Box::new(hdf5::Hdf5::create(destination.file()?)?),
-            Format::Orc => Box::new(orc::Orc::new(out()?)),
-            Format::Pickle => Box::new(pickle::Pickle::new(out()?, destination.directory())),
+            ExportFormat::Hdf5 => Box::new(hdf5::Hdf5Sink::create(destination.file()?)?),
+            ExportFormat::Orc => Box::new(orc::OrcSink::new(out()?)),
+            ExportFormat::Pickle => {
+                Box::new(pickle::PickleSink::new(out()?, destination.directory()))
+            }
             #[cfg(feature = "sqlite")]
-            Format::Sqlite => Box::new(sqlite::Sqlite::create(destination.partial_path())?),
+            ExportFormat::Sqlite => {
+                Box::new(sqlite::SqliteSink::create(destination.partial_path())?)
+            }
             #[cfg(feature = "xlsx")]
-            Format::Xlsx => {
-                Box::new(xlsx::Xlsx::new(destination.file()?, destination.directory())?)
+            ExportFormat::Xlsx => {
+                Box::new(xlsx::XlsxSink::new(destination.file()?, destination.directory())?)
             }
         })
     }
 }
 
 /// The files of one export.
-pub(super) struct Files {
+pub(super) struct ExportFiles {
     directory: PathBuf,
-    formats: Vec<Format>,
+    formats: Vec<ExportFormat>,
     force: bool,
-    /// No text of a CSV file is a formula to a spreadsheet.
+    /// Escape CSV text that a spreadsheet would take as a formula.
     pub(super) spreadsheet_safe: bool,
-    /// Files of all tables.
-    whole: Vec<Open>,
-    /// Files of the table that is being written.
-    current: Vec<Open>,
+    /// Files that hold all tables.
+    whole: Vec<SinkFile>,
+    /// Files of the current table.
+    current: Vec<SinkFile>,
     done: Vec<PathBuf>,
 }
 
 /// The name of a file that holds all tables, before its extension.
 const ALL_TABLES: &str = "run";
 
-impl Files {
-    /// Makes sure that nothing is in the way of any file before the first is begun.
+impl ExportFiles {
+    /// Checks that no file exists before the first is created.
     pub(super) fn plan(
-        formats: &[Format],
+        formats: &[ExportFormat],
         tables: &[&str],
         directory: &Path,
         force: bool,
-    ) -> Result<Files, Error> {
-        let mut once: Vec<Format> = Vec::new();
+    ) -> Result<ExportFiles, Error> {
+        let mut once: Vec<ExportFormat> = Vec::new();
         for format in formats {
             if !once.contains(format) {
                 once.push(*format);
             }
         }
         let formats = once;
-        let mut files = Files {
+        let mut files = ExportFiles {
             directory: directory.to_owned(),
             formats: formats.clone(),
             force,
@@ -185,23 +189,23 @@ impl Files {
             done: Vec::new(),
         };
         for format in &formats {
-            let names = if format.holds_all() { &[ALL_TABLES] } else { tables };
+            let names = if format.holds_all_tables() { &[ALL_TABLES] } else { tables };
             for name in names {
-                Destination::check(&files.path(*format, name), force)?;
+                OutputFile::check(&files.path(*format, name), force)?;
             }
         }
-        let whole = formats.iter().filter(|format| format.holds_all());
+        let whole = formats.iter().filter(|format| format.holds_all_tables());
         files.whole = whole
-            .map(|format| Open::create(*format, &files.path(*format, ALL_TABLES), force, false))
+            .map(|format| SinkFile::create(*format, &files.path(*format, ALL_TABLES), force, false))
             .collect::<Result<_, Error>>()?;
         Ok(files)
     }
 
-    fn path(&self, format: Format, name: &str) -> PathBuf {
+    fn path(&self, format: ExportFormat, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.{}", format.extension()))
     }
 
-    /// All tables are complete. Returns what was written.
+    /// Completes the files of all tables. Returns the paths written.
     pub(super) fn finish(mut self) -> Result<Vec<PathBuf>, Error> {
         for file in std::mem::take(&mut self.whole) {
             self.done.push(file.finish()?);
@@ -209,28 +213,28 @@ impl Files {
         Ok(self.done)
     }
 
-    fn open(&mut self) -> impl Iterator<Item = &mut Open> {
+    fn open(&mut self) -> impl Iterator<Item = &mut SinkFile> {
         self.whole.iter_mut().chain(&mut self.current)
     }
 }
 
-impl Target for Files {
+impl TableWriter for ExportFiles {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Error> {
-        let apart = self.formats.iter().filter(|format| !format.holds_all());
+        let apart = self.formats.iter().filter(|format| !format.holds_all_tables());
         self.current = apart
             .map(|format| {
                 let path = self.path(*format, table);
-                Open::create(*format, &path, self.force, self.spreadsheet_safe)
+                SinkFile::create(*format, &path, self.force, self.spreadsheet_safe)
             })
             .collect::<Result<_, Error>>()?;
-        self.open().try_for_each(|file| file.tell(|sink| sink.begin(table, schema)))
+        self.open().try_for_each(|file| file.with_sink(|sink| sink.begin(table, schema)))
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        self.open().try_for_each(|file| file.tell(|sink| sink.rows(batch)))
+        self.open().try_for_each(|file| file.with_sink(|sink| sink.rows(batch)))
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -242,27 +246,27 @@ impl Target for Files {
 }
 
 /// A file that is being written.
-pub(super) struct Open {
-    destination: Destination,
+pub(super) struct SinkFile {
+    destination: OutputFile,
     sink: Box<dyn Sink>,
 }
 
-impl Open {
-    /// Begins a file.
+impl SinkFile {
+    /// Creates a file.
     pub(super) fn create(
-        format: Format,
+        format: ExportFormat,
         path: &Path,
         force: bool,
         spreadsheet_safe: bool,
-    ) -> Result<Open, Error> {
-        let destination = Destination::create(path, force)?;
+    ) -> Result<SinkFile, Error> {
+        let destination = OutputFile::create(path, force)?;
         let failed = |source| Error::Write { path: path.to_owned(), source };
         let sink = format.open(&destination, spreadsheet_safe).map_err(failed)?;
-        Ok(Open { destination, sink })
+        Ok(SinkFile { destination, sink })
     }
 
-    /// Has it write something.
-    pub(super) fn tell(
+    /// Writes with its sink; errors get the path.
+    pub(super) fn with_sink(
         &mut self,
         what: impl FnOnce(&mut dyn Sink) -> Result<(), Cause>,
     ) -> Result<(), Error> {
@@ -270,7 +274,7 @@ impl Open {
         what(self.sink.as_mut()).map_err(failed)
     }
 
-    /// Ends it, and gives it its name.
+    /// Completes it under its final name.
     pub(super) fn finish(self) -> Result<PathBuf, Error> {
         let path = self.destination.path().to_owned();
         self.sink.finish().map_err(|source| Error::Write { path, source })?;

@@ -10,29 +10,28 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::super::{Cause, Sink};
 
-/// Rows of a row group: as many as fit into memory many times over, and enough that readers
-/// can skip whole groups by their times.
+/// Rows of a row group: small in memory, and readers can skip whole groups by their times.
 const GROUP: usize = 256 * 1024;
 
 /// One table as Parquet.
-pub(super) struct Parquet {
+pub(super) struct ParquetSink {
     file: Option<File>,
     writer: Option<ArrowWriter<File>>,
 }
 
-impl Parquet {
+impl ParquetSink {
     /// Into this file.
-    pub(super) fn new(file: File) -> Parquet {
-        Parquet { file: Some(file), writer: None }
+    pub(super) fn new(file: File) -> ParquetSink {
+        ParquetSink { file: Some(file), writer: None }
     }
 }
 
-impl Sink for Parquet {
+impl Sink for ParquetSink {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
             .set_max_row_group_row_count(Some(GROUP))
-            // Enough to skip row groups; those of pages cost more than they save here.
+            // Enough to skip row groups; page statistics cost more than they save here.
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(format!("weigh {}", env!("CARGO_PKG_VERSION")))
             .build();

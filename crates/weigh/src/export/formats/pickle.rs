@@ -1,13 +1,12 @@
 //! A pickle that `pandas.read_pickle` makes a DataFrame of.
 //!
-//! Written opcode by opcode (Python's `pickletools` has the list): protocol 5, for its
-//! bytearrays, which NumPy arrays can be laid over and stay writable. A column's bytes
-//! must follow each other, and rows come a batch at a time; so each column waits in an
-//! unnamed file until all rows are there.
+//! Written opcode by opcode (listed in Python's `pickletools`): protocol 5, whose bytearrays back
+//! writable NumPy arrays. A column's bytes must be contiguous, and rows come in batches; so each
+//! column is spooled to an unnamed file until all rows are written.
 //!
-//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other
-//! whole numbers are `UInt64` or `Int64`, which can be missing; real numbers are
-//! `float64` with NaN for missing; words are categories; texts are strings or None.
+//! Types in pandas: times are `datetime64[ns, UTC]`; keys are NumPy integers; other integers
+//! are `UInt64` or `Int64`, which can be missing; real numbers are `float64` with NaN for missing;
+//! symbols are categories; texts are strings or None.
 
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -16,63 +15,63 @@ use std::path::{Path, PathBuf};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::super::column::{Cell, Column};
+use super::super::column::{ArrowColumn, CellValue};
 use super::super::{Cause, Sink};
 
 /// One table as a pickled DataFrame.
-pub(super) struct Pickle<W> {
+pub(super) struct PickleSink<W> {
     out: W,
     directory: PathBuf,
     columns: Vec<Spool>,
 }
 
-/// A column that waits for its end.
+/// A spooled column.
 struct Spool {
     name: String,
     bytes: BufWriter<File>,
     length: u64,
-    /// For whole numbers that can be missing: one byte each, 1 when it is.
+    /// For nullable integers: one byte each, 1 when null.
     mask: Option<BufWriter<File>>,
     rows: u64,
-    kind: Kind,
+    kind: PickleKind,
 }
 
-enum Kind {
+enum PickleKind {
     Time,
-    /// A NumPy type: a number that is never missing, or NaN when it is.
+    /// A NumPy type: never null, or NaN when null.
     Plain(&'static str),
     /// A NumPy type, with a mask.
     Masked(&'static str),
-    /// Places in a list.
+    /// Indices into a list.
     Category(Vec<String>),
     /// Opcodes that push each text.
     Texts,
 }
 
-impl<W: Write> Pickle<W> {
-    /// Into this file; what waits is kept in files of this directory that have no name.
-    pub(super) fn new(out: W, directory: &Path) -> Pickle<W> {
-        Pickle { out, directory: directory.to_owned(), columns: Vec::new() }
+impl<W: Write> PickleSink<W> {
+    /// Into this file; columns are spooled to unnamed files of this directory.
+    pub(super) fn new(out: W, directory: &Path) -> PickleSink<W> {
+        PickleSink { out, directory: directory.to_owned(), columns: Vec::new() }
     }
 }
 
-impl<W: Write> Sink for Pickle<W> {
+impl<W: Write> Sink for PickleSink<W> {
     fn begin(&mut self, _table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let empty = RecordBatch::new_empty(schema.clone());
-        let columns = Column::all(&empty)?;
+        let columns = ArrowColumn::all(&empty)?;
         for (field, column) in schema.fields().iter().zip(columns) {
             let kind = match column {
-                Column::Time(_) => Kind::Time,
-                Column::U32(_) => Kind::Plain("<u4"),
-                Column::U64(_) if !field.is_nullable() => Kind::Plain("<u8"),
-                Column::U64(_) => Kind::Masked("<u8"),
-                Column::I64(_) => Kind::Masked("<i8"),
-                Column::F64(_) => Kind::Plain("<f8"),
-                Column::Word(..) => Kind::Category(Vec::new()),
-                Column::Text(_) => Kind::Texts,
+                ArrowColumn::Time(_) => PickleKind::Time,
+                ArrowColumn::U32(_) => PickleKind::Plain("<u4"),
+                ArrowColumn::U64(_) if !field.is_nullable() => PickleKind::Plain("<u8"),
+                ArrowColumn::U64(_) => PickleKind::Masked("<u8"),
+                ArrowColumn::I64(_) => PickleKind::Masked("<i8"),
+                ArrowColumn::F64(_) => PickleKind::Plain("<f8"),
+                ArrowColumn::Symbol(..) => PickleKind::Category(Vec::new()),
+                ArrowColumn::Text(_) => PickleKind::Texts,
             };
             let spool = || tempfile::tempfile_in(&self.directory).map(BufWriter::new);
-            let mask = matches!(kind, Kind::Masked(_)).then(spool).transpose()?;
+            let mask = matches!(kind, PickleKind::Masked(_)).then(spool).transpose()?;
             let (name, bytes) = (field.name().clone(), spool()?);
             self.columns.push(Spool { name, bytes, length: 0, mask, rows: 0, kind });
         }
@@ -80,7 +79,7 @@ impl<W: Write> Sink for Pickle<W> {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        for (spool, column) in self.columns.iter_mut().zip(Column::all(batch)?) {
+        for (spool, column) in self.columns.iter_mut().zip(ArrowColumn::all(batch)?) {
             spool.take(column, batch.num_rows())?;
         }
         Ok(())
@@ -101,41 +100,47 @@ impl<W: Write> Sink for Pickle<W> {
 }
 
 impl Spool {
-    fn take(&mut self, column: Column<'_>, rows: usize) -> Result<(), Cause> {
-        if let (Kind::Category(words), Column::Word(_, known)) = (&mut self.kind, column) {
-            for word in known.iter().flatten() {
-                if !words.iter().any(|there| there == word) {
-                    words.push(word.to_owned());
+    fn take(&mut self, column: ArrowColumn<'_>, rows: usize) -> Result<(), Cause> {
+        if let (PickleKind::Category(categories), ArrowColumn::Symbol(_, known)) =
+            (&mut self.kind, column)
+        {
+            for category in known.iter().flatten() {
+                if !categories.iter().any(|there| there == category) {
+                    categories.push(category.to_owned());
                 }
             }
         }
         for row in 0..rows {
             let cell = column.cell(row);
             match (&self.kind, cell) {
-                (_, Cell::Time(number) | Cell::I64(number)) => self.put(&number.to_le_bytes())?,
-                (Kind::Plain("<u4"), Cell::U64(number)) => {
+                (_, CellValue::Time(number) | CellValue::I64(number)) => {
+                    self.put(&number.to_le_bytes())?;
+                }
+                (PickleKind::Plain("<u4"), CellValue::U64(number)) => {
                     self.put(&(number as u32).to_le_bytes())?;
                 }
-                (_, Cell::U64(number)) => self.put(&number.to_le_bytes())?,
-                (_, Cell::F64(number)) => self.put(&number.to_le_bytes())?,
-                // Batches may number their words differently. The code of a missing one is -1.
-                (Kind::Category(words), Cell::Text(text)) => {
-                    let code = words.iter().position(|word| word == text);
+                (_, CellValue::U64(number)) => self.put(&number.to_le_bytes())?,
+                (_, CellValue::F64(number)) => self.put(&number.to_le_bytes())?,
+                // Dictionaries of batches may differ. The code of a null is -1.
+                (PickleKind::Category(categories), CellValue::Text(text)) => {
+                    let code = categories.iter().position(|category| category == text);
                     self.put(&code.map_or(-1, |code| code as i16).to_le_bytes())?;
                 }
-                (Kind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
-                (_, Cell::Text(words)) => {
-                    text(&mut self.bytes, words)?;
+                (PickleKind::Category(_), _) => self.put(&(-1_i16).to_le_bytes())?,
+                (_, CellValue::Text(value)) => {
+                    text(&mut self.bytes, value)?;
                 }
-                (Kind::Texts, Cell::Null) => self.put(&[NONE])?,
+                (PickleKind::Texts, CellValue::Null) => self.put(&[NONE])?,
                 // NumPy's "not a time".
-                (Kind::Time, Cell::Null) => self.put(&i64::MIN.to_le_bytes())?,
-                (Kind::Masked(_), Cell::Null) => self.put(&0_u64.to_le_bytes())?,
-                (Kind::Plain("<f8"), Cell::Null) => self.put(&f64::NAN.to_le_bytes())?,
-                (_, Cell::Null) => return Err(format!("a key {} is missing", self.name).into()),
+                (PickleKind::Time, CellValue::Null) => self.put(&i64::MIN.to_le_bytes())?,
+                (PickleKind::Masked(_), CellValue::Null) => self.put(&0_u64.to_le_bytes())?,
+                (PickleKind::Plain("<f8"), CellValue::Null) => self.put(&f64::NAN.to_le_bytes())?,
+                (_, CellValue::Null) => {
+                    return Err(format!("a key {} is missing", self.name).into());
+                }
             }
             if let Some(mask) = &mut self.mask {
-                mask.write_all(&[u8::from(cell == Cell::Null)])?;
+                mask.write_all(&[u8::from(cell == CellValue::Null)])?;
             }
         }
         self.rows += rows as u64;
@@ -150,7 +155,7 @@ impl Spool {
     /// Pushes the column.
     fn write(self, out: &mut impl Write) -> Result<(), Cause> {
         match &self.kind {
-            Kind::Time => {
+            PickleKind::Time => {
                 // pandas.to_datetime(array, "raise", False, False, True): the last is utc.
                 global(out, "pandas", "to_datetime")?;
                 out.write_all(&[MARK])?;
@@ -158,22 +163,22 @@ impl Spool {
                 text(out, "raise")?;
                 out.write_all(&[FALSE, FALSE, TRUE, TUPLE, REDUCE])?;
             }
-            Kind::Plain(dtype) => array(out, dtype, self.length, self.bytes)?,
-            Kind::Masked(dtype) => {
+            PickleKind::Plain(dtype) => array(out, dtype, self.length, self.bytes)?,
+            PickleKind::Masked(dtype) => {
                 global(out, "pandas.arrays", "IntegerArray")?;
                 array(out, dtype, self.length, self.bytes)?;
                 let mask = self.mask.ok_or("a column without its mask")?;
                 array(out, "?", self.rows, mask)?;
                 out.write_all(&[TUPLE2, REDUCE])?;
             }
-            Kind::Category(words) => {
+            PickleKind::Category(categories) => {
                 global(out, "pandas", "Categorical.from_codes")?;
                 array(out, "<i2", self.length, self.bytes)?;
                 out.write_all(&[EMPTY_LIST, MARK])?;
-                words.iter().try_for_each(|word| text(out, word))?;
+                categories.iter().try_for_each(|category| text(out, category))?;
                 out.write_all(&[APPENDS, TUPLE2, REDUCE])?;
             }
-            Kind::Texts => {
+            PickleKind::Texts => {
                 out.write_all(&[EMPTY_LIST, MARK])?;
                 copy(self.bytes, out)?;
                 out.write_all(&[APPENDS])?;
@@ -201,7 +206,7 @@ const BINUNICODE: u8 = b'X';
 const STACK_GLOBAL: u8 = 0x93;
 const BYTEARRAY8: u8 = 0x96;
 
-/// Pushes something that a Python module has.
+/// Pushes an attribute of a Python module.
 fn global(out: &mut impl Write, module: &str, name: &str) -> Result<(), Cause> {
     text(out, module)?;
     text(out, name)?;
@@ -209,10 +214,10 @@ fn global(out: &mut impl Write, module: &str, name: &str) -> Result<(), Cause> {
 }
 
 /// Pushes a text.
-fn text(out: &mut impl Write, words: &str) -> Result<(), Cause> {
+fn text(out: &mut impl Write, value: &str) -> Result<(), Cause> {
     out.write_all(&[BINUNICODE])?;
-    out.write_all(&u32::try_from(words.len())?.to_le_bytes())?;
-    Ok(out.write_all(words.as_bytes())?)
+    out.write_all(&u32::try_from(value.len())?.to_le_bytes())?;
+    Ok(out.write_all(value.as_bytes())?)
 }
 
 /// Pushes `numpy.frombuffer(bytearray, dtype)`.

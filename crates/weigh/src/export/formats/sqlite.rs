@@ -1,7 +1,7 @@
 //! One SQLite database with all tables.
 //!
 //! Times are text (RFC 3339, UTC, to the nanosecond), which SQLite's date functions
-//! read and which sorts; a missing value is NULL. SQLite's whole numbers end at
+//! read and which sorts; a missing value is NULL. SQLite's integers end at
 //! 2^63 - 1: a larger one is an error, not another number. The table `columns` says
 //! what each column means.
 
@@ -12,28 +12,28 @@ use arrow_schema::{DataType, SchemaRef};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 use rusqlite::{Connection, ToSql};
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 
 /// All tables as an SQLite database.
-pub(super) struct Sqlite {
+pub(super) struct SqliteSink {
     connection: Connection,
     insert: String,
     names: Vec<String>,
 }
 
-impl Sqlite {
+impl SqliteSink {
     /// Into this file, which is empty.
-    pub(super) fn create(path: &Path) -> Result<Sqlite, Cause> {
+    pub(super) fn create(path: &Path) -> Result<SqliteSink, Cause> {
         let connection = Connection::open(path)?;
-        // Nobody sees the file before it is whole, so it needs no journal.
+        // The file is not visible before it is complete, so it needs no journal.
         connection.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;
              BEGIN;
              CREATE TABLE columns (\"table\" TEXT, \"column\" TEXT, unit TEXT, kind TEXT,
                                    label TEXT, help TEXT, source TEXT);",
         )?;
-        Ok(Sqlite { connection, insert: String::new(), names: Vec::new() })
+        Ok(SqliteSink { connection, insert: String::new(), names: Vec::new() })
     }
 }
 
@@ -41,7 +41,7 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-impl Sink for Sqlite {
+impl Sink for SqliteSink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         let columns: Vec<String> = schema
             .fields()
@@ -61,9 +61,9 @@ impl Sink for Sqlite {
         let mut explain =
             self.connection.prepare("INSERT INTO columns VALUES (?, ?, ?, ?, ?, ?, ?)")?;
         for field in schema.fields() {
-            let word = |key: &str| field.metadata().get(key);
+            let metadata = |key: &str| field.metadata().get(key);
             let [unit, kind, label, help, source] =
-                ["unit", "kind", "label", "help", "source"].map(word);
+                ["unit", "kind", "label", "help", "source"].map(metadata);
             explain.execute((table, field.name(), unit, kind, label, help, source))?;
         }
         let places = vec!["?"; columns.len()].join(", ");
@@ -73,7 +73,7 @@ impl Sink for Sqlite {
     }
 
     fn rows(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         let mut insert = self.connection.prepare_cached(&self.insert)?;
         for row in 0..batch.num_rows() {
             for (place, column) in columns.iter().enumerate() {
@@ -92,14 +92,14 @@ impl Sink for Sqlite {
     }
 }
 
-/// A cell as SQLite has it; nothing when it cannot.
-fn value(cell: Cell<'_>) -> Option<impl ToSql + '_> {
+/// A cell as an SQLite value; `None` when it does not fit.
+fn value(cell: CellValue<'_>) -> Option<impl ToSql + '_> {
     Some(match cell {
-        Cell::Null => ToSqlOutput::Owned(Value::Null),
-        Cell::Time(at) => ToSqlOutput::Owned(Value::Text(moment(at))),
-        Cell::U64(number) => ToSqlOutput::Owned(Value::Integer(i64::try_from(number).ok()?)),
-        Cell::I64(number) => ToSqlOutput::Owned(Value::Integer(number)),
-        Cell::F64(number) => ToSqlOutput::Owned(Value::Real(number)),
-        Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        CellValue::Null => ToSqlOutput::Owned(Value::Null),
+        CellValue::Time(at) => ToSqlOutput::Owned(Value::Text(timestamp_text(at))),
+        CellValue::U64(number) => ToSqlOutput::Owned(Value::Integer(i64::try_from(number).ok()?)),
+        CellValue::I64(number) => ToSqlOutput::Owned(Value::Integer(number)),
+        CellValue::F64(number) => ToSqlOutput::Owned(Value::Real(number)),
+        CellValue::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
     })
 }

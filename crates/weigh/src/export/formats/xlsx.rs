@@ -1,9 +1,9 @@
 //! One Excel workbook with a sheet for each table.
 //!
-//! Excel's moments end at about a microsecond, its numbers at 2^53 and its sheets at
-//! 1,048,576 rows. So the time stands twice (`time`, to calculate with, and `time_utc`,
-//! a text to the nanosecond), larger numbers are texts, and a longer table goes on in a
-//! second sheet. A missing value is an empty cell.
+//! Excel's times have a precision of about a microsecond, its integers end at 2^53 and its sheets
+//! at 1,048,576 rows. So there are two time columns (`time`, to calculate with, and `time_utc`,
+//! text to the nanosecond), larger integers are texts, and a longer table continues in a second
+//! sheet. A missing value is an empty cell.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,21 +12,21 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use rust_xlsxwriter::{Format, Workbook, Worksheet, XlsxError};
 
-use super::super::column::{Cell, Column, moment};
+use super::super::column::{ArrowColumn, CellValue, timestamp_text};
 use super::super::{Cause, Sink};
 use crate::record::caught;
 
-/// Rows of a sheet below its head.
+/// Rows of a sheet below its header.
 const SHEET: u32 = 1_048_575;
 /// The longest text of a cell, in UTF-16 units.
 const TEXT: usize = 32_767;
-/// The largest whole number that Excel has exactly.
+/// The largest integer that Excel stores exactly.
 const WHOLE: u64 = 1 << 53;
 /// From Excel's first day to 1970, in days.
 const EPOCH: f64 = 25_569.0;
 
 /// All tables as a workbook.
-pub(super) struct Xlsx {
+pub(super) struct XlsxSink {
     file: File,
     workbook: Workbook,
     bold: Format,
@@ -38,12 +38,12 @@ pub(super) struct Xlsx {
     row: u32,
 }
 
-impl Xlsx {
-    /// Into this file; what waits is kept in files of this directory that have no name.
-    pub(super) fn new(file: File, directory: &Path) -> Result<Xlsx, Cause> {
+impl XlsxSink {
+    /// Into this file; temporary data is in unnamed files of this directory.
+    pub(super) fn new(file: File, directory: &Path) -> Result<XlsxSink, Cause> {
         let mut workbook = Workbook::new();
         workbook.set_tempdir(directory)?;
-        Ok(Xlsx {
+        Ok(XlsxSink {
             file,
             workbook,
             bold: Format::new().set_bold(),
@@ -74,7 +74,7 @@ impl Xlsx {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         for row in 0..batch.num_rows() {
             if self.row == SHEET {
                 self.begin_sheet()?;
@@ -86,8 +86,8 @@ impl Xlsx {
                 let cell = column.cell(row);
                 put(sheet, self.row, place, cell, &self.date)?;
                 place += 1;
-                if let (Cell::Time(at), 1) = (cell, place) {
-                    sheet.write_string(self.row, place, moment(at))?;
+                if let (CellValue::Time(at), 1) = (cell, place) {
+                    sheet.write_string(self.row, place, timestamp_text(at))?;
                     place += 1;
                 }
             }
@@ -96,7 +96,7 @@ impl Xlsx {
     }
 }
 
-impl Sink for Xlsx {
+impl Sink for XlsxSink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         table.clone_into(&mut self.table);
         let names = schema.fields().iter().map(|field| field.name().clone());
@@ -119,38 +119,38 @@ fn put(
     sheet: &mut Worksheet,
     row: u32,
     column: u16,
-    cell: Cell<'_>,
+    cell: CellValue<'_>,
     date: &Format,
 ) -> Result<(), XlsxError> {
     match cell {
-        Cell::Null => {}
-        Cell::Time(at) => {
+        CellValue::Null => {}
+        CellValue::Time(at) => {
             let days = at as f64 / 86_400e9 + EPOCH;
             sheet.write_number_with_format(row, column, days, date)?;
         }
-        Cell::U64(number) if number <= WHOLE => {
+        CellValue::U64(number) if number <= WHOLE => {
             sheet.write_number(row, column, number as f64)?;
         }
-        Cell::I64(number) if number.unsigned_abs() <= WHOLE => {
+        CellValue::I64(number) if number.unsigned_abs() <= WHOLE => {
             sheet.write_number(row, column, number as f64)?;
         }
-        Cell::U64(number) => {
+        CellValue::U64(number) => {
             sheet.write_string(row, column, number.to_string())?;
         }
-        Cell::I64(number) => {
+        CellValue::I64(number) => {
             sheet.write_string(row, column, number.to_string())?;
         }
-        Cell::F64(number) => {
+        CellValue::F64(number) => {
             sheet.write_number(row, column, number)?;
         }
-        Cell::Text(text) => {
+        CellValue::Text(text) => {
             sheet.write_string(row, column, cut(text))?;
         }
     }
     Ok(())
 }
 
-/// As much of a text as a cell can hold.
+/// As much of a text as fits into a cell.
 fn cut(text: &str) -> &str {
     let mut units = 0;
     let end = text.char_indices().find(|(_, c)| {
@@ -160,7 +160,7 @@ fn cut(text: &str) -> &str {
     end.map_or(text, |(end, _)| &text[..end])
 }
 
-/// The library panics when its temporary files find no room.
+/// rust_xlsxwriter panics when there is no space for its temporary files.
 fn guarded(write: impl FnOnce() -> Result<(), Cause>) -> Result<(), Cause> {
-    caught(write).unwrap_or_else(|| Err("no room for the temporary files of a workbook".into()))
+    caught(write).unwrap_or_else(|| Err("no space for the temporary files of a workbook".into()))
 }

@@ -1,10 +1,9 @@
-//! The colours of a picture that stands alone.
+//! The style of a standalone SVG.
 //!
-//! The palette is Okabe and Ito's, which the colour-blind tell apart, in an order in which
-//! neighbours differ in lightness, too. Lines also differ by their dashes, for grey paper.
+//! The palette is Okabe and Ito's, safe for colour-blind readers, ordered so that neighbours also
+//! differ in lightness. Lines also differ by their dashes, for black-and-white print.
 
-/// Styles of a picture that stands alone; what a reader does not understand (the dark mode
-/// in a renderer of pictures) it passes over.
+/// Style of a standalone SVG; renderers ignore what they do not know (dark mode).
 pub(super) const STYLE: &str = "<style>
 .paper{fill:#fff}
 text{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:11px;fill:#444}

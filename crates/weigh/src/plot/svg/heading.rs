@@ -1,15 +1,15 @@
-//! Title, note and legend of a picture that stands alone.
+//! Title, note and legend of a standalone SVG.
 
-use super::heat;
+use super::heatmap;
 use super::pen::{Pen, width_of};
-use crate::plot::chart::{Chart, Form, Series};
-use crate::text::{printable, shortened};
+use crate::plot::chart::{Chart, ChartForm, ChartSeries};
+use crate::text::{ellipsize, printable};
 
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 18.0;
-const LETTERS: f64 = 12.0;
+const FONT_SIZE: f64 = 12.0;
 
-/// How much room title and note take.
+/// The height of title and note.
 pub(super) fn height(chart: &Chart, width: f64) -> f64 {
     30.0 + note(chart, width).len() as f64 * 15.0
 }
@@ -17,13 +17,13 @@ pub(super) fn height(chart: &Chart, width: f64) -> f64 {
 /// Draws title and note.
 pub(super) fn draw(chart: &Chart, width: f64, pen: &mut Pen) {
     let letters = ((width - 2.0 * MARGIN) / 9.5) as usize;
-    pen.text("title", MARGIN, 24.0, "start", &shortened(&chart.title, letters));
-    for (line, words) in note(chart, width).iter().enumerate() {
-        pen.text("note", MARGIN, 41.0 + line as f64 * 15.0, "start", words);
+    pen.text("title", MARGIN, 24.0, "start", &ellipsize(&chart.title, letters));
+    for (line, text) in note(chart, width).iter().enumerate() {
+        pen.text("note", MARGIN, 41.0 + line as f64 * 15.0, "start", text);
     }
 }
 
-/// The note in lines that fit.
+/// The wrapped note.
 fn note(chart: &Chart, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in chart.note.split_whitespace() {
@@ -38,23 +38,23 @@ fn note(chart: &Chart, width: f64) -> Vec<String> {
     lines
 }
 
-/// How much room the legend takes.
+/// The height of the legend.
 pub(super) fn legend_height(chart: &Chart, width: f64) -> f64 {
-    if chart.form == Form::Heat {
+    if chart.form == ChartForm::Heatmap {
         return 30.0;
     }
     let rows = places(chart, width).last().map_or(0, |(row, _, _)| row + 1);
     rows as f64 * LINE + if rows > 0 { 10.0 } else { 4.0 }
 }
 
-/// The row and the place of each name.
+/// Row, x and label of each series.
 fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     let (mut row, mut x) = (0, MARGIN);
     let mut places = Vec::new();
-    // What lies on top in the chart comes first.
+    // The topmost area comes first.
     for series in ordered(chart) {
-        let name = shortened(&printable(&series.name), 40);
-        let wide = width_of(&name, LETTERS) + 38.0;
+        let name = ellipsize(&printable(&series.name), 40);
+        let wide = width_of(&name, FONT_SIZE) + 38.0;
         if x + wide > width - MARGIN && x > MARGIN {
             row += 1;
             x = MARGIN;
@@ -65,8 +65,8 @@ fn places(chart: &Chart, width: f64) -> Vec<(usize, f64, String)> {
     places
 }
 
-fn ordered(chart: &Chart) -> Vec<&Series> {
-    let mut series: Vec<&Series> = chart.series.iter().collect();
+fn ordered(chart: &Chart) -> Vec<&ChartSeries> {
+    let mut series: Vec<&ChartSeries> = chart.series.iter().collect();
     if chart.form.is_stacked() {
         series.reverse();
     }
@@ -75,7 +75,7 @@ fn ordered(chart: &Chart) -> Vec<&Series> {
 
 /// Draws the legend below the chart.
 pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
-    if chart.form == Form::Heat {
+    if chart.form == ChartForm::Heatmap {
         shades(chart, top, pen);
         return;
     }
@@ -93,12 +93,12 @@ pub(super) fn legend(chart: &Chart, width: f64, top: f64, pen: &mut Pen) {
     });
 }
 
-/// What the shades of a heat map mean.
+/// The colour scale of a heat map.
 fn shades(chart: &Chart, top: f64, pen: &mut Pen) {
     pen.group("legend", |pen| {
         pen.text("name", MARGIN, top + 14.0, "start", "0");
         for step in 0..20 {
-            let fill = format!(" style=\"fill:{}\"", heat::colour(f64::from(step) / 19.0));
+            let fill = format!(" style=\"fill:{}\"", heatmap::colour(f64::from(step) / 19.0));
             let x = MARGIN + 14.0 + f64::from(step) * 8.0;
             pen.rectangle("cell", (x, top + 4.0), (8.2, 12.0), &fill);
         }

@@ -1,115 +1,117 @@
-//! A chart as SVG: for files, for the page and for paper.
+//! A chart as SVG: for files, HTML pages and PDF.
 //!
-//! Everything that has a colour has a class instead. In a page the classes are the page's,
-//! with its dark mode; a picture that stands alone brings its own. The groups and classes
-//! are what the page's script draws again when somebody zooms: change both together.
+//! Elements have classes instead of colours. A page styles them, with its dark mode; a standalone
+//! SVG brings its own style. The page's script redraws the same groups and classes on zoom: change
+//! both together.
 
+mod annotations;
 mod colours;
 mod curves;
-mod happenings;
 mod heading;
-mod heat;
+mod heatmap;
 mod pen;
 
-use super::axis::{self, Tick};
-use super::chart::{Chart, Form};
+use super::axis::{self, AxisTick};
+use super::chart::{Chart, ChartForm};
 use pen::{Pen, width_of};
 
-/// How a chart is drawn.
+/// Size and style of an SVG.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct SvgOptions {
     /// Its width in pixels.
     pub width: f64,
     /// Its height in pixels.
     pub height: f64,
-    /// Whether it stands alone: with title, legend and its own colours. In a page these are
-    /// the page's.
-    pub alone: bool,
+    /// Whether it is standalone: with title, legend and its own colours, which a page provides
+    /// itself.
+    pub standalone: bool,
 }
 
-/// The letters of ticks and names.
-const LETTERS: f64 = 11.0;
+/// The font size of ticks and labels.
+const FONT_SIZE: f64 = 11.0;
 
 /// Draws a chart.
-pub fn draw(chart: &Chart, look: Look) -> String {
+pub fn draw(chart: &Chart, options: SvgOptions) -> String {
     let mut pen = Pen::default();
-    let height = if look.alone { look.height.max(200.0) } else { look.height };
-    let (head, foot) = match look.alone {
-        true => (heading::height(chart, look.width), heading::legend_height(chart, look.width)),
+    let height = if options.standalone { options.height.max(200.0) } else { options.height };
+    let (header, footer) = match options.standalone {
+        true => {
+            (heading::height(chart, options.width), heading::legend_height(chart, options.width))
+        }
         false => (0.0, 0.0),
     };
-    let frame = Frame::of(chart, look.width, head, height - foot);
-    let Frame { left, top, width: wide, height: high, end, .. } = frame;
-    let highest = frame.highest();
+    let area = PlotArea::of(chart, options.width, header, height - footer);
+    let PlotArea { left, top, width: wide, height: high, end, .. } = area;
+    let highest = area.highest();
     pen.open(
         "svg",
         &format!(
             "xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{0}\" height=\"{height}\" \
              viewBox=\"0 0 {0} {height}\" role=\"img\" data-plot=\"{left} {top} {wide} {high}\" \
              data-x=\"0 {end}\" data-y=\"0 {highest}\" aria-label=\"{1}\"",
-            look.width,
-            pen::escaped(&spoken(chart)),
+            options.width,
+            pen::escaped(&aria_label(chart)),
         ),
     );
-    if look.alone {
+    if options.standalone {
         pen.raw(colours::STYLE);
         pen.raw("<rect class=\"paper\" width=\"100%\" height=\"100%\"/>");
-        heading::draw(chart, look.width, &mut pen);
+        heading::draw(chart, options.width, &mut pen);
     }
-    frame.draw(chart, &mut pen);
-    if look.alone {
-        heading::legend(chart, look.width, height - foot, &mut pen);
+    area.draw(chart, &mut pen);
+    if options.standalone {
+        heading::legend(chart, options.width, height - footer, &mut pen);
     }
     pen.close("svg");
     pen.finish()
 }
 
-/// The chart in a sentence, for those who cannot see it.
-fn spoken(chart: &Chart) -> String {
+/// The chart in a sentence, for screen readers.
+fn aria_label(chart: &Chart) -> String {
     let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
     match chart.peak.or_else(|| chart.highest()) {
         Some(peak) => {
-            format!("{}: peak {}; {}", chart.title, peak.words(chart.scale), names.join(", "))
+            format!("{}: peak {}; {}", chart.title, peak.describe(chart.scale), names.join(", "))
         }
         None => format!("{}: nothing was measured", chart.title),
     }
 }
 
-/// Where the curves are, and what the axes say.
+/// The plot area and its axes.
 #[derive(Debug)]
-struct Frame {
+struct PlotArea {
     left: f64,
     top: f64,
     width: f64,
     height: f64,
     /// The time at the right end.
     end: f64,
-    values: Vec<Tick>,
-    times: Vec<Tick>,
+    values: Vec<AxisTick>,
+    times: Vec<AxisTick>,
 }
 
-impl Frame {
-    fn of(chart: &Chart, width: f64, head: f64, bottom: f64) -> Frame {
+impl PlotArea {
+    fn of(chart: &Chart, width: f64, header: f64, bottom: f64) -> PlotArea {
         let limits = chart.limits.iter().map(|limit| limit.value);
         let highest = chart.top().into_iter().chain(limits);
         let values = axis::values(chart.scale, highest.fold(0.0, f64::max), 5);
         let labels: Vec<&str> = match chart.form {
-            Form::Heat => chart.series.iter().map(|series| series.name.as_str()).collect(),
+            ChartForm::Heatmap => chart.series.iter().map(|series| series.name.as_str()).collect(),
             _ => values.iter().map(|tick| tick.label.as_str()).collect(),
         };
-        let widest = labels.iter().map(|label| width_of(label, LETTERS)).fold(24.0, f64::max);
+        let widest = labels.iter().map(|label| width_of(label, FONT_SIZE)).fold(24.0, f64::max);
         let left = (widest + 12.0).min(width / 4.0).round();
-        // Names of phases and marks stand above the curves.
-        let rows = happenings::rows(&chart.timeline);
-        let top = head + 10.0 + rows as f64 * happenings::ROW;
+        // Labels of phases and marks are above the curves.
+        let rows = annotations::rows(&chart.timeline);
+        let top = header + 10.0 + rows as f64 * annotations::ROW;
         let end = if chart.timeline.end > 0.0 { chart.timeline.end } else { 1.0 };
         let width = (width - left - 16.0).max(40.0);
         let height = (bottom - 26.0 - top).max(40.0);
         let times = axis::times(end, ((width / 95.0) as usize).max(2));
-        Frame { left, top, width, height, end, values, times }
+        PlotArea { left, top, width, height, end, values, times }
     }
 
-    /// The value at the upper end.
+    /// The value at the top.
     fn highest(&self) -> f64 {
         self.values.last().map_or(1.0, |tick| tick.value)
     }
@@ -127,21 +129,21 @@ impl Frame {
     }
 
     fn draw(&self, chart: &Chart, pen: &mut Pen) {
-        happenings::bands(self, &chart.timeline, pen);
-        let is_heat = chart.form == Form::Heat;
+        annotations::bands(self, &chart.timeline, pen);
+        let is_heatmap = chart.form == ChartForm::Heatmap;
         pen.group("grid", |pen| {
-            for tick in self.values.iter().filter(|_| !is_heat) {
+            for tick in self.values.iter().filter(|_| !is_heatmap) {
                 let y = self.y(tick.value);
                 pen.line("rule", self.left, y, self.left + self.width, y);
             }
         });
         pen.group("series", |pen| match chart.form {
-            Form::Heat => heat::draw(self, chart, pen),
+            ChartForm::Heatmap => heatmap::draw(self, chart, pen),
             _ => curves::draw(self, chart, pen),
         });
-        happenings::limits(self, chart, pen);
-        happenings::marks(self, &chart.timeline, pen);
-        happenings::peak(self, chart, pen);
+        annotations::limits(self, chart, pen);
+        annotations::marks(self, &chart.timeline, pen);
+        annotations::peak(self, chart, pen);
         self.axes(chart, pen);
         if chart.times.is_empty() {
             let (x, y) = (self.left + self.width / 2.0, self.top + self.height / 2.0);
@@ -161,7 +163,7 @@ impl Frame {
             }
         });
         pen.group("axis y", |pen| match chart.form {
-            Form::Heat => heat::names(self, chart, pen),
+            ChartForm::Heatmap => heatmap::names(self, chart, pen),
             _ => {
                 for tick in &self.values {
                     let y = self.y(tick.value) + 4.0;

@@ -6,15 +6,15 @@ use crate::catalog::metrics::{GpuActivity, GpuLink, GpuMemory, GpuPower, GpuShar
 use crate::model::Name;
 use crate::testing::GIB;
 
-/// When ticks are, and how old what they find is: the third finds the second's reading again.
-const LOOKS: [(f64, f64); 6] =
+/// Ticks and the age of their readings: the third has the second's reading again.
+const SAMPLES: [(f64, f64); 6] =
     [(1.0, 0.1), (2.0, 0.7), (3.0, 1.7), (4.0, 0.0), (5.0, 0.9), (6.0, 0.2)];
 
-/// A run on so many GPUs: each is busy all the time and takes 500 W of 700 W.
-fn trained(gpus: usize, asked_for: &[&'static Metric]) -> Gallery {
+/// A run on so many GPUs: each is fully utilised and draws 500 W of 700 W.
+fn trained(gpus: usize, requested: &[&'static Metric]) -> Gallery {
     let mut run = FakeRun::new();
     run.starts(0.0, id(70), "train.py");
-    for (at, age) in LOOKS {
+    for (at, age) in SAMPLES {
         let read = at - age;
         run.sample_some(at, |tick| {
             for number in 0..gpus {
@@ -48,11 +48,11 @@ fn trained(gpus: usize, asked_for: &[&'static Metric]) -> Gallery {
             }
         });
     }
-    with_figures(&run, gatherer(&run, asked_for)).0
+    with_figures(&run, gatherer(&run, requested)).0
 }
 
 #[test]
-fn a_gpu_is_never_busy_for_more_than_all_the_time_nor_above_what_it_takes() {
+fn gpu_utilisation_stays_below_100_percent_and_power_is_steady() {
     let gallery = trained(2, &[]);
     let busy = series(chart(&gallery, "gpu.activity.busy"), "nvidia0");
     assert!(busy.iter().all(|share| (share - 1.0).abs() < 1e-6), "{busy:?}");
@@ -61,7 +61,7 @@ fn a_gpu_is_never_busy_for_more_than_all_the_time_nor_above_what_it_takes() {
 }
 
 #[test]
-fn what_only_helps_to_read_others_is_drawn_when_it_is_asked_for() {
+fn auxiliary_metrics_are_drawn_only_on_request() {
     let names = |gallery: &Gallery| -> Vec<String> {
         gallery.gpus.iter().map(|chart| chart.name.clone()).collect()
     };
@@ -97,10 +97,10 @@ fn processes_of_the_run_come_first_and_have_names() {
 }
 
 #[test]
-fn a_heat_map_says_what_it_shows_and_a_steady_value_is_no_alarm() {
+fn heat_map_has_a_note_and_a_scale_of_its_limit() {
     let gallery = trained(12, &[]);
     let busy = chart(&gallery, "gpu.activity.busy");
-    assert_eq!(busy.form, Form::Heat);
+    assert_eq!(busy.form, ChartForm::Heatmap);
     assert!(busy.note.starts_with("Time in which something was computed"), "{}", busy.note);
     assert!(busy.note.ends_with("Each cell shows its highest value."), "{}", busy.note);
     assert_eq!(busy.brightest(), 1.0);

@@ -1,7 +1,7 @@
 //! Names and command lines as a table can hold them.
 
 use crate::report;
-use crate::text::shortened;
+use crate::text::ellipsize;
 
 /// Nobody reads a longer name or command line in a table.
 const LONGEST_NAME: usize = 60;
@@ -9,14 +9,14 @@ const LONGEST_COMMAND: usize = 400;
 
 /// A name that is not too long for a table.
 pub(super) fn short_name(name: &str) -> String {
-    shortened(name, LONGEST_NAME)
+    ellipsize(name, LONGEST_NAME)
 }
 
 /// A command line as one would type it, as far as a table can hold it.
 pub(super) fn typed(command: &[String]) -> String {
     // Words beyond are cut off anyway; a command line may have millions of them.
     let words = command.iter().take(LONGEST_COMMAND).map(String::as_str);
-    shortened(&report::typed(words), LONGEST_COMMAND)
+    ellipsize(&report::typed(words), LONGEST_COMMAND)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! What is said in a few words: when and where, how it went, how full the machine was.
+//! The short facts of a report: when and where, outcome, utilisation, hardware, cost.
 
-use super::{Advice, Bar, Fact, Head, Verdict, gpus};
+use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
 use crate::model::signal_name;
 use crate::quantity::{self, Units};
@@ -13,15 +13,15 @@ use crate::summary::{Outcome, Severity, Summary};
 const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
 
-/// What stands at the head of every page of paper.
-pub(super) fn head(manifest: &Manifest, summary: &Summary) -> Head {
+/// The header of every PDF page.
+pub(super) fn page_header(manifest: &Manifest, summary: &Summary) -> PageHeader {
     use serde_json::Value;
     let job = summary.job.as_ref().and_then(|job| match job.get("id")? {
         Value::String(id) => Some(id.clone()),
         Value::Number(id) => Some(id.to_string()),
         _ => None,
     });
-    Head {
+    PageHeader {
         job: job.unwrap_or_else(|| summary.run.id.clone()),
         user: manifest.user.clone(),
         nodes: summary.nodes.len().max(1),
@@ -44,7 +44,7 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
         facts.insert(3, Fact::new("Measured for", measured));
     }
     let target = run.target.as_ref().map(|target| {
-        let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Followed" };
+        let name = if matches!(target, Target::Merged { .. }) { "Merged" } else { "Monitored" };
         Fact::new(name, target.words())
     });
     facts.extend(target);
@@ -59,7 +59,7 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
     facts
 }
 
-/// How the command ended, in a few words.
+/// How the command ended, as text.
 fn outcome(summary: &Summary) -> String {
     match summary.run.outcome() {
         Outcome::NotRecorded => NOT_RECORDED.to_owned(),
@@ -72,12 +72,12 @@ pub(super) fn value(summary: &Summary, id: FigureId) -> Option<f64> {
     summary.figures.value(id)
 }
 
-/// The cores a run should have kept busy: those expected, or all it may use.
+/// The cores a run should use: those expected, or all it may use.
 fn cores(manifest: &Manifest) -> f64 {
     manifest.expected_cores.unwrap_or(manifest.host.cores_allowed)
 }
 
-/// How it went, in one sentence.
+/// The outcome in one sentence.
 pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> Verdict {
     let run = &summary.run;
     let mut after = quantity::seconds(run.duration_seconds);
@@ -93,18 +93,18 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         }
         Outcome::Well => format!("Succeeded (exit 0) after {after}"),
         Outcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
-        Outcome::Followed(Why::Ended) => format!("Ended after it was followed for {after}"),
-        Outcome::Followed(_) => format!("Followed for {after}, and going on"),
+        Outcome::Followed(Why::Ended) => format!("Ended after it was monitored for {after}"),
+        Outcome::Followed(_) => format!("Monitored for {after}, still running"),
         Outcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
     let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
         let all = quantity::count(cores(manifest));
-        format!("it kept {mean:.2} of {all} cores busy on average")
+        format!("it used {mean:.2} of {all} cores on average")
     });
     let peak = summary.figures.get(FigureId::MemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
-        format!("its memory reached {}{open}", quantity::bytes(value, units))
+        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
+        format!("its memory reached {bound}{}", quantity::bytes(value, units))
     });
     let of_gpus = gpus::verdict(summary, units);
     let used: Vec<String> = [busy, memory].into_iter().flatten().chain(of_gpus).collect();
@@ -129,7 +129,7 @@ fn weight(severity: &Severity) -> u8 {
     }
 }
 
-/// What is worth knowing, what matters most first.
+/// The findings, the most severe first.
 pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
     let mut findings: Vec<Advice> = summary
         .findings
@@ -144,11 +144,11 @@ pub(super) fn findings(summary: &Summary) -> Vec<Advice> {
     findings
 }
 
-/// How full the machine's parts were.
+/// Utilisation of CPU, memory and GPUs.
 pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<Bar> {
     let bytes = |value: f64| quantity::bytes(value, units);
     let all = cores(manifest);
-    let whose = if manifest.expected_cores.is_some() { " expected" } else { "" };
+    let expected = if manifest.expected_cores.is_some() { " expected" } else { "" };
     let mean = value(summary, FigureId::CpuCoresMean);
     let peak = value(summary, FigureId::MemoryPeak);
     let memory = summary.host.memory_allowed_bytes().map(|bytes| bytes as f64);
@@ -164,17 +164,13 @@ pub(super) fn bars(manifest: &Manifest, summary: &Summary, units: Units) -> Vec<
     };
     let busy = match mean {
         Some(mean) => {
-            format!("{mean:.2} of {}{whose} cores busy on average", quantity::count(all))
+            format!("{mean:.2} of {}{expected} cores used on average", quantity::count(all))
         }
         None => unknown(FigureId::CpuCoresMean),
     };
     let reached = match (peak, memory) {
         (Some(peak), Some(memory)) if limit.is_some() => {
-            format!(
-                "{} of the {} its control group may use at the peak",
-                bytes(peak),
-                bytes(memory)
-            )
+            format!("{} of the {} its cgroup may use at the peak", bytes(peak), bytes(memory))
         }
         (Some(peak), Some(memory)) => {
             format!("{} of the machine's {} at the peak", bytes(peak), bytes(memory))
@@ -220,7 +216,9 @@ pub(super) fn hardware(manifest: &Manifest, summary: &Summary, units: Units) -> 
         let distribution = distribution.and_then(|system| system.name.as_deref());
         facts.push(Fact::new("Distribution", distribution.unwrap_or(UNKNOWN)));
         facts.push(Fact::new("Virtual machine", machine::virtual_machine(hardware)));
-        facts.extend(hardware.container.as_ref().map(|told| Fact::new("Container", &*told.name)));
+        facts.extend(
+            hardware.container.as_ref().map(|stated| Fact::new("Container", &*stated.name)),
+        );
     }
     facts.push(Fact::new("GPUs", gpus::names(manifest, summary)));
     facts

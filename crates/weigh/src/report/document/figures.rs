@@ -1,14 +1,14 @@
-//! Every figure of a run in one table, those first that most people want.
+//! All figures of a run in one table, the important ones first.
 
-use super::{Cell, Column, Table};
+use super::{ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
-use crate::report::gpus::are_told;
+use crate::report::gpus::worth_reporting;
 use crate::report::phases::quantity_of;
 use crate::report::text::measured_longer;
 use crate::summary::{Figure, Figures, Method, Summary};
 
-/// What most people want to know first, in this order.
+/// The important figures, in this order.
 const IMPORTANT: [FigureId; 11] = [
     FigureId::Duration,
     FigureId::Measured,
@@ -23,53 +23,53 @@ const IMPORTANT: [FigureId; 11] = [
     FigureId::ProcessesPeak,
 ];
 
-/// And of GPUs, where there are any worth telling.
+/// The important GPU figures, where GPUs are worth reporting.
 const IMPORTANT_OF_GPUS: [FigureId; 3] =
     [FigureId::GpuMemoryPeak, FigureId::GpuUtilizationMean, FigureId::GpuEnergy];
 
 const NO_REASON: &str = "no reason was given";
 
-/// The figures of a run in the order of their rows, and how many of them most people want.
-pub(super) struct Rows {
-    pub(super) table: Table,
+/// The table of figures, the figure of each row, and how many rows are important.
+pub(super) struct FigureTable {
+    pub(super) table: ReportTable,
     pub(super) ids: Vec<FigureId>,
     pub(super) important: usize,
 }
 
-/// The figures of a run; `seen` when any of its processes was.
-pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> Rows {
+/// The figures of a run; `seen` when any of its processes was sampled.
+pub(super) fn table(summary: &Summary, seen: bool, units: Units) -> FigureTable {
     let mut figures = summary.figures.clone();
     figures.extend(counted(summary, seen));
-    let of_gpus = if are_told(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
+    let of_gpus = if worth_reporting(summary) { &IMPORTANT_OF_GPUS[..] } else { &[] };
     let first = IMPORTANT.iter().chain(of_gpus).copied();
     let mut ids: Vec<FigureId> = first.filter(|id| figures.get(*id).is_some()).collect();
     let important = ids.len();
     ids.extend(figures.iter().map(|(id, _)| id).filter(|id| !ids.contains(id)).collect::<Vec<_>>());
     let row = |id: &FigureId| figures.get(*id).map(|figure| row(*id, figure, units));
-    let table = Table {
+    let table = ReportTable {
         name: "figures".to_owned(),
         title: "Figures".to_owned(),
         note: "Exact: counted by the kernel. Sampled: measured at intervals. Estimated: derived \
                from other values. The true value lies between the bounds."
             .to_owned(),
         columns: vec![
-            Column::text("Figure"),
-            Column::number("Value"),
-            Column::text("Method"),
-            Column::number("Lower bound"),
-            Column::number("Upper bound"),
-            Column::number("When"),
-            Column::text("Source"),
+            ReportColumn::text("Figure"),
+            ReportColumn::number("Value"),
+            ReportColumn::text("Method"),
+            ReportColumn::number("Lower bound"),
+            ReportColumn::number("Upper bound"),
+            ReportColumn::number("When"),
+            ReportColumn::text("Source"),
         ],
         rows: ids.iter().filter_map(row).collect(),
     };
-    Rows { table, ids, important }
+    FigureTable { table, ids, important }
 }
 
-/// What the summary says elsewhere.
+/// Figures that the summary has elsewhere: duration and process counts.
 fn counted(summary: &Summary, seen: bool) -> Figures {
     let run = &summary.run;
-    let whole = if run.target.is_some() { "while it was followed" } else { "exec to exit" };
+    let whole = if run.target.is_some() { "while it was monitored" } else { "exec to exit" };
     let duration = match run.ended.is_some() {
         true => Figure::exact(run.duration_seconds, whole),
         false => Figure::sampled(run.duration_seconds, "the last tick")
@@ -78,7 +78,7 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
     let (source, processes) = ("/proc", &summary.processes);
     let (total, peak) = (processes.total as f64, processes.peak as f64);
     let (total, peak) = match seen {
-        // A summary counts one process also when nobody was seen.
+        // A summary counts one process even when no process was sampled.
         false => {
             let reason =
                 summary.figures.get(FigureId::ThreadsPeak).and_then(|one| one.reason.as_deref());
@@ -86,7 +86,7 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
             (unknown.clone(), unknown)
         }
         true if processes.some_unseen || !run.complete => {
-            let why = "others may have come and gone between two ticks";
+            let why = "processes shorter than the sampling interval may be missing";
             let more = |count| Figure::sampled(count, source).because(why);
             (more(total), more(peak))
         }
@@ -107,11 +107,11 @@ fn counted(summary: &Summary, seen: bool) -> Figures {
     figures
 }
 
-fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<Cell> {
+fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<ReportCell> {
     let show = |value: f64| quantity_of(id, value, units);
     let value = match figure.value {
-        Some(_) => Cell::number(figure.value, show),
-        None => Cell::text("unknown"),
+        Some(_) => ReportCell::number(figure.value, show),
+        None => ReportCell::text("unknown"),
     };
     let reason = match (&figure.reason, figure.value) {
         (Some(reason), _) => Some(reason.as_str()),
@@ -124,18 +124,18 @@ fn row(id: FigureId, figure: &Figure, units: Units) -> Vec<Cell> {
         None => figure.source.clone(),
     };
     vec![
-        Cell::text(id.label()),
+        ReportCell::text(id.label()),
         value,
-        Cell::text(figure.method.map_or("–", Method::name)),
-        Cell::number(figure.lower, show),
-        Cell::number(figure.upper, show),
+        ReportCell::text(figure.method.map_or("–", Method::name)),
+        ReportCell::number(figure.lower, show),
+        ReportCell::number(figure.upper, show),
         when(figure),
-        Cell::text(source),
+        ReportCell::text(source),
     ]
 }
 
-/// When it was reached: a moment, or between two where only that is known.
-fn when(figure: &Figure) -> Cell {
+/// When it was reached: a time, or an interval where only that is known.
+fn when(figure: &Figure) -> ReportCell {
     let number = figure.at_seconds.or(figure.before_seconds);
     let shown = quantity::seconds;
     let text = match (figure.at_seconds, figure.after_seconds, figure.before_seconds) {
@@ -143,13 +143,13 @@ fn when(figure: &Figure) -> Cell {
         (None, None, Some(before)) => format!("before {}", shown(before)),
         (at, _, _) => at.map_or_else(|| "–".to_owned(), shown),
     };
-    Cell { text, number }
+    ReportCell { text, number }
 }
 
-/// The figures that have no value, by the reason why: a sentence for each reason.
+/// The unknown figures grouped by reason, a sentence for each reason.
 pub(super) fn unknown(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    // A machine without GPUs lacks nothing.
+    // Without GPUs, their figures are not missing.
     let is_missed = |id: FigureId| !id.is_of_gpus() || !summary.gpus.is_empty();
     let unknown = summary.figures.iter().filter(|(_, figure)| figure.value.is_none());
     for (id, figure) in unknown.filter(|(id, _)| is_missed(*id)) {

@@ -1,6 +1,6 @@
-//! Fills a report from what is known of a run.
+//! Builds a report from manifest, summary, processes and charts.
 
-use super::{Chapter, Document, Table, facts, figures, gpus, tables};
+use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
@@ -9,13 +9,12 @@ use crate::report::typed;
 use crate::summary::Summary;
 
 impl Document {
-    /// The report of a run: what was known when it began, what it used, who took part, and the
-    /// charts of it.
+    /// The report of a run from its manifest, summary, processes and charts.
     pub fn of(
         manifest: &Manifest,
         summary: &Summary,
         participants: &Participants,
-        chapters: Vec<Chapter>,
+        chapters: Vec<ReportChapter>,
         units: Units,
     ) -> Document {
         let command = summary.run.command.as_ref();
@@ -32,7 +31,7 @@ impl Document {
         Document {
             title: summary.run.name.clone(),
             command: command.map(|words| typed(words.iter().map(String::as_str))),
-            head: facts::head(manifest, summary),
+            page_header: facts::page_header(manifest, summary),
             header: facts::header(manifest, summary),
             verdict: facts::verdict(manifest, summary, units),
             findings: facts::findings(summary),
@@ -41,7 +40,10 @@ impl Document {
             figure_ids: figures.ids,
             important_figures: figures.important,
             chapters,
-            tables: tables.into_iter().filter(|table: &Table| !table.rows.is_empty()).collect(),
+            tables: tables
+                .into_iter()
+                .filter(|table: &ReportTable| !table.rows.is_empty())
+                .collect(),
             hardware: facts::hardware(manifest, summary, units),
             monitor: facts::monitor(summary, units),
             missing: missing(summary),
@@ -50,7 +52,7 @@ impl Document {
     }
 }
 
-/// What could not be measured, and why; each sentence once.
+/// What could not be measured and why; each sentence once.
 fn missing(summary: &Summary) -> Vec<String> {
     let mut missing: Vec<String> = Vec::new();
     for sentence in summary.monitor.faults.iter().cloned().chain(figures::unknown(summary)) {

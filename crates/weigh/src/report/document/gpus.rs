@@ -1,19 +1,19 @@
-//! GPUs: what they are, how full they were, and the processes of the run on them.
+//! GPUs: models, utilisation, and the processes of the run on them.
 
 use super::facts::value;
 use super::tables::{bytes, table};
-use super::{Bar, Cell, Column, Table};
+use super::{Bar, ReportCell, ReportColumn, ReportTable};
 use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
-use crate::report::gpus::are_told;
+use crate::report::gpus::worth_reporting;
 use crate::summary::{Gpu, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
 
-/// How busy the GPUs were.
+/// The utilisation of the GPUs.
 pub(super) fn busy(summary: &Summary) -> Bar {
     let share = value(summary, FigureId::GpuUtilizationMean);
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
@@ -25,14 +25,14 @@ pub(super) fn busy(summary: &Summary) -> Bar {
     Bar { label: "GPU".to_owned(), share, note }
 }
 
-/// How full the GPUs' memory was: of the run alone where that is known, like the other bars.
+/// The share of GPU memory used: by the run alone where that is known, like the other bars.
 pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     let own = value(summary, FigureId::GpuMemoryPeak);
     let used = summary.parts.system.figures.value(FigureId::GpuMemoryPeak);
-    // Of those that say how much is in use.
+    // Only GPUs that report their used memory.
     let whole = summary.gpus.iter().filter(|gpu| is_whole(&gpu.is.name));
-    let telling = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
-    let all: Option<f64> = telling.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
+    let reporting = whole.filter(|gpu| gpu.memory_peak_bytes.is_some());
+    let all: Option<f64> = reporting.map(|gpu| Some(gpu.is.memory_bytes? as f64)).sum();
     let all = all.filter(|all| *all > 0.0);
     let bytes = |value: f64| quantity::bytes(value, units);
     let note = match (own, used, all) {
@@ -44,7 +44,7 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
             format!("{} of the run's at its peak, of {}", bytes(own), bytes(all))
         }
         (None, Some(used), Some(all)) => {
-            format!("{} of everybody's at the peak, of {}", bytes(used), bytes(all))
+            format!("{} of all processes at the peak, of {}", bytes(used), bytes(all))
         }
         _ => NOT_MEASURED.to_owned(),
     };
@@ -52,9 +52,9 @@ pub(super) fn memory(summary: &Summary, units: Units) -> Bar {
     Bar { label: "GPU memory".to_owned(), share, note }
 }
 
-/// What the verdict says of them: how busy they were, and what the run had of their memory.
+/// The GPU part of the verdict: utilisation, and memory of the run.
 pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
-    if !are_told(summary) {
+    if !worth_reporting(summary) {
         return Vec::new();
     }
     let count = summary.gpus.iter().filter(|gpu| gpu.says_how_busy()).count();
@@ -64,14 +64,13 @@ pub(super) fn verdict(summary: &Summary, units: Units) -> Vec<String> {
     });
     let peak = summary.figures.get(FigureId::GpuMemoryPeak);
     let memory = peak.and_then(|peak| peak.value).map(|value| {
-        let open = if peak.is_some_and(|peak| peak.upper.is_none()) { " or more" } else { "" };
-        format!("its GPU memory reached {}{open}", quantity::bytes(value, units))
+        let bound = if peak.is_some_and(|peak| peak.upper.is_none()) { "at least " } else { "" };
+        format!("its GPU memory reached {bound}{}", quantity::bytes(value, units))
     });
     [busy, memory].into_iter().flatten().collect()
 }
 
-/// What the GPUs are called, each name once: those that were measured, or else
-/// those that the machine has.
+/// Model names of the GPUs with counts: those measured, or else those installed.
 pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
     let measured = &summary.host.gpus;
     let names = if measured.is_empty() { &manifest.host.gpus } else { measured };
@@ -91,73 +90,72 @@ pub(super) fn names(manifest: &Manifest, summary: &Summary) -> String {
 }
 
 /// By GPU.
-pub(super) fn each(summary: &Summary, units: Units) -> Table {
-    let note = "Whoever used it. Memory is the most that was in use at once; how busy it was is \
-                by all samples of its driver. What a part of a divided GPU has is in the whole, \
-                too.";
+pub(super) fn each(summary: &Summary, units: Units) -> ReportTable {
+    let note = "Load of all processes. Memory is the peak of what was in use; busy is from all samples \
+                of its driver. MIG instances are included in their GPU.";
     let columns = vec![
-        Column::name("GPU"),
-        Column::name("Model"),
-        Column::number("Memory"),
-        Column::number("Used, peak"),
-        Column::number("Busy"),
-        Column::number("Busy, peak"),
-        Column::number("Power"),
-        Column::number("Energy"),
-        Column::number("Warmest"),
+        ReportColumn::name("GPU"),
+        ReportColumn::name("Model"),
+        ReportColumn::number("Memory"),
+        ReportColumn::number("Used, peak"),
+        ReportColumn::number("Busy"),
+        ReportColumn::number("Busy, peak"),
+        ReportColumn::number("Power"),
+        ReportColumn::number("Energy"),
+        ReportColumn::number("Warmest"),
     ];
     let row = |gpu: &Gpu| {
         vec![
-            Cell::text(&*gpu.is.name),
-            Cell::text(gpu.is.model.as_deref().unwrap_or("–")),
+            ReportCell::text(&*gpu.is.name),
+            ReportCell::text(gpu.is.model.as_deref().unwrap_or("–")),
             bytes(gpu.is.memory_bytes, units),
-            Cell::number(gpu.memory_peak_bytes, |value| quantity::bytes(value, units)),
-            Cell::number(gpu.utilization_mean_ratio, quantity::ratio),
-            Cell::number(gpu.utilization_peak_ratio, quantity::ratio),
-            Cell::number(gpu.power_mean_watts, |watts| quantity::scaled(watts, "W")),
-            Cell::number(gpu.energy_joules, |joules| quantity::scaled(joules, "J")),
-            Cell::number(gpu.temperature_peak_celsius, |degrees| format!("{degrees:.0} °C")),
+            ReportCell::number(gpu.memory_peak_bytes, |value| quantity::bytes(value, units)),
+            ReportCell::number(gpu.utilization_mean_ratio, quantity::ratio),
+            ReportCell::number(gpu.utilization_peak_ratio, quantity::ratio),
+            ReportCell::number(gpu.power_mean_watts, |watts| quantity::scaled(watts, "W")),
+            ReportCell::number(gpu.energy_joules, |joules| quantity::scaled(joules, "J")),
+            ReportCell::number(gpu.temperature_peak_celsius, |degrees| format!("{degrees:.0} °C")),
         ]
     };
     let rows = summary.gpus.iter().map(row).collect();
-    let table = Table { rows, ..table("gpus", "GPUs", note.to_owned(), columns) };
+    let table = ReportTable { rows, ..table("gpus", "GPUs", note.to_owned(), columns) };
     with_nodes(table, summary.gpus.iter())
 }
 
 /// Adds the machine of each row's GPU, where there are several.
-fn with_nodes<'s>(mut table: Table, gpus: impl Iterator<Item = &'s Gpu>) -> Table {
+fn with_nodes<'s>(mut table: ReportTable, gpus: impl Iterator<Item = &'s Gpu>) -> ReportTable {
     let nodes: Vec<Option<&str>> = gpus.map(|gpu| gpu.is.node.as_deref()).collect();
     if nodes.iter().any(Option::is_some) {
-        table.columns.insert(1, Column::text("Node"));
+        table.columns.insert(1, ReportColumn::text("Node"));
         for (row, node) in table.rows.iter_mut().zip(nodes) {
-            row.insert(1, Cell::text(node.unwrap_or("–")));
+            row.insert(1, ReportCell::text(node.unwrap_or("–")));
         }
     }
     table
 }
 
 /// By process and GPU.
-pub(super) fn processes(summary: &Summary, units: Units) -> Table {
-    let note = "Processes of the run alone. Memory is the most that each had, as far as it was \
-                looked at, or as the driver's account has it.";
+pub(super) fn processes(summary: &Summary, units: Units) -> ReportTable {
+    let note = "Processes of the run alone. Memory is the most that each had, as sampled, or \
+                from the driver's accounting.";
     let columns = vec![
-        Column::name("GPU"),
-        Column::number("PID"),
-        Column::text("Name"),
-        Column::number("Memory"),
-        Column::number("Busy"),
+        ReportColumn::name("GPU"),
+        ReportColumn::number("PID"),
+        ReportColumn::text("Name"),
+        ReportColumn::number("Memory"),
+        ReportColumn::number("Busy"),
     ];
     let row = |gpu: &Gpu, user: &GpuUser| {
         vec![
-            Cell::text(&*gpu.is.name),
-            Cell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
-            Cell::text(&*user.name),
+            ReportCell::text(&*gpu.is.name),
+            ReportCell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
+            ReportCell::text(&*user.name),
             bytes(user.memory_peak_bytes, units),
-            Cell::number(user.utilization_mean_ratio, quantity::ratio),
+            ReportCell::number(user.utilization_mean_ratio, quantity::ratio),
         ]
     };
     let users = || summary.gpus.iter().flat_map(|gpu| gpu.processes.iter().map(move |u| (gpu, u)));
     let rows = users().map(|(gpu, user)| row(gpu, user)).collect();
     let table = table("gpu-processes", "Processes on GPUs", note.to_owned(), columns);
-    with_nodes(Table { rows, ..table }, users().map(|(gpu, _)| gpu))
+    with_nodes(ReportTable { rows, ..table }, users().map(|(gpu, _)| gpu))
 }

@@ -1,7 +1,6 @@
-//! What a report says, whoever sets it: the page, Markdown and PDF are made from this.
+//! The content of a report: the HTML page, Markdown and PDF are made from this.
 //!
-//! Text here is as it came, process names and labels included: each kind of
-//! document escapes what means something to it.
+//! Text here is unescaped, process names and labels included: each document format escapes it.
 
 mod facts;
 mod figures;
@@ -25,31 +24,31 @@ pub struct Document {
     pub title: String,
     /// Its command line; `None` when it is not recorded.
     pub command: Option<String>,
-    /// Who ran it, when and where, for the head of every page of paper.
-    pub head: Head,
-    /// When, where, how long, labels: a label and a value each.
+    /// Who ran it, when and where, for the header of every PDF page.
+    pub page_header: PageHeader,
+    /// When, where, how long, labels.
     pub header: Vec<Fact>,
-    /// How it went, in one sentence.
+    /// The outcome in one sentence.
     pub verdict: Verdict,
-    /// What is worth knowing, and what to do about it.
+    /// Findings, and what to do about them.
     pub findings: Vec<Advice>,
-    /// How full the machine's parts were: CPU, memory, GPU, GPU memory.
+    /// Utilisation of CPU, memory, GPU and GPU memory.
     pub bars: Vec<Bar>,
     /// Every figure, with its method and bounds.
-    pub figures: Table,
-    /// Which figure each of its rows is.
+    pub figures: ReportTable,
+    /// The figure of each row.
     pub figure_ids: Vec<FigureId>,
-    /// How many of them, from the first on, most people want.
+    /// How many rows, from the first on, are important.
     pub important_figures: usize,
     /// The charts: of the run first, then of each node, then of weigh itself.
-    pub chapters: Vec<Chapter>,
-    /// Programs, processes, phases, nodes: those that hold anything.
-    pub tables: Vec<Table>,
+    pub chapters: Vec<ReportChapter>,
+    /// Programs, processes, phases, nodes: the tables that are not empty.
+    pub tables: Vec<ReportTable>,
     /// The machine.
     pub hardware: Vec<Fact>,
     /// What the monitor itself cost.
     pub monitor: Vec<Fact>,
-    /// What could not be measured, and why; a sentence each.
+    /// What could not be measured and why; a sentence each.
     pub missing: Vec<String>,
     /// Which weigh made it.
     pub made_by: String,
@@ -57,20 +56,20 @@ pub struct Document {
 
 impl Document {
     /// The row of a figure.
-    pub(super) fn figure(&self, id: FigureId) -> Option<&[Cell]> {
+    pub(super) fn figure(&self, id: FigureId) -> Option<&[ReportCell]> {
         let place = self.figure_ids.iter().position(|one| *one == id)?;
         self.figures.rows.get(place).map(Vec::as_slice)
     }
 
-    /// The rows of the figures that most people want.
-    pub(super) fn important(&self) -> impl Iterator<Item = &Vec<Cell>> {
+    /// The rows of the important figures.
+    pub(super) fn important(&self) -> impl Iterator<Item = &Vec<ReportCell>> {
         self.figures.rows.iter().take(self.important_figures)
     }
 }
 
-/// What stands at the head of every page of paper.
+/// The header of every PDF page.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head {
+pub struct PageHeader {
     /// The batch job's id, or the run's own.
     pub job: String,
     /// Who ran it; `None` when it is not recorded.
@@ -81,28 +80,28 @@ pub struct Head {
     pub date: String,
 }
 
-/// Charts that belong together.
+/// A group of charts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Chapter {
+pub struct ReportChapter {
     /// What they are of.
     pub title: String,
-    /// The charts, the most telling first.
+    /// The charts, the most important first.
     pub charts: Vec<Chart>,
 }
 
-/// A label and what it says.
+/// A label and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fact {
     /// The label.
     pub label: String,
-    /// What it says.
+    /// Its text.
     pub value: String,
 }
 
-/// How a run went.
+/// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// How good or bad it is; `None` when all is well.
+    /// Its severity; `None` for success.
     pub severity: Option<Severity>,
     /// In one sentence.
     pub sentence: String,
@@ -119,50 +118,50 @@ pub struct Advice {
     pub advice: String,
 }
 
-/// How full something was.
+/// The utilisation of a resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     /// What.
     pub label: String,
-    /// How full, from 0 to 1; `None` when it is not known.
+    /// The ratio, from 0 to 1; `None` when unknown.
     pub share: Option<f64>,
-    /// The numbers behind it, or why there are none.
+    /// The numbers behind it, or why they are unknown.
     pub note: String,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    /// A short name in small letters: its place in a page.
+pub struct ReportTable {
+    /// A short lower-case name: its anchor in a page.
     pub name: String,
     /// What it lists.
     pub title: String,
     /// How to read it; may be empty.
     pub note: String,
     /// Its columns.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ReportColumn>,
     /// Its rows: a cell for each column.
-    pub rows: Vec<Vec<Cell>>,
+    pub rows: Vec<Vec<ReportCell>>,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// Its head.
+pub struct ReportColumn {
+    /// Its header.
     pub label: String,
-    /// Whether it holds numbers, which stand to the right.
+    /// Whether it holds numbers, which are right-aligned.
     pub is_number: bool,
-    /// Whether it holds names that may differ at their end only: they have room for most of
-    /// them, and keep both ends where they are too long.
+    /// Whether it holds names that may differ at their end only: they get more space, and are cut
+    /// in the middle.
     pub is_name: bool,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
-    /// What it says.
+pub struct ReportCell {
+    /// Its text.
     pub text: String,
-    /// What it is sorted by, when it holds a number.
+    /// The sort key, when it holds a number.
     pub number: Option<f64>,
 }
 
@@ -172,31 +171,31 @@ impl Fact {
     }
 }
 
-impl Column {
-    fn text(label: &str) -> Column {
-        Column { label: label.to_owned(), is_number: false, is_name: false }
+impl ReportColumn {
+    fn text(label: &str) -> ReportColumn {
+        ReportColumn { label: label.to_owned(), is_number: false, is_name: false }
     }
 
-    fn number(label: &str) -> Column {
-        Column { is_number: true, ..Column::text(label) }
+    fn number(label: &str) -> ReportColumn {
+        ReportColumn { is_number: true, ..ReportColumn::text(label) }
     }
 
-    fn name(label: &str) -> Column {
-        Column { is_name: true, ..Column::text(label) }
+    fn name(label: &str) -> ReportColumn {
+        ReportColumn { is_name: true, ..ReportColumn::text(label) }
     }
 }
 
-impl Cell {
-    fn text(text: impl Into<String>) -> Cell {
-        Cell { text: text.into(), number: None }
+impl ReportCell {
+    fn text(text: impl Into<String>) -> ReportCell {
+        ReportCell { text: text.into(), number: None }
     }
 
-    /// A number as people read it; a dash when it is not known.
-    fn number(number: Option<f64>, show: impl Fn(f64) -> String) -> Cell {
-        Cell { text: number.map_or_else(|| "–".to_owned(), show), number }
+    /// A formatted number; a dash when unknown.
+    fn number(number: Option<f64>, show: impl Fn(f64) -> String) -> ReportCell {
+        ReportCell { text: number.map_or_else(|| "–".to_owned(), show), number }
     }
 
-    fn count(number: u64) -> Cell {
-        Cell::number(Some(number as f64), quantity::count)
+    fn count(number: u64) -> ReportCell {
+        ReportCell::number(Some(number as f64), quantity::count)
     }
 }

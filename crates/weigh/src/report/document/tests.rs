@@ -1,4 +1,4 @@
-//! Reports of runs that went well, badly, or hardly at all.
+//! Reports of runs that succeeded, failed, or have hardly any data.
 
 mod gpus;
 
@@ -17,7 +17,7 @@ fn document(run: FakeRun) -> Document {
 }
 
 #[test]
-fn a_run_that_was_measured_longer_than_its_command_took_says_both() {
+fn report_shows_duration_and_longer_measured_time() {
     let mut run = work_hard();
     run.starts(0.0, MAIN, "./work hard").starts(0.0, CHILD, "daemon");
     run.reaped(0.5, MAIN, usage(0.25, MIB)).reaped(4.0, CHILD, usage(3.75, MIB));
@@ -30,12 +30,12 @@ fn a_run_that_was_measured_longer_than_its_command_took_says_both() {
     assert!(text.starts_with("weigh: work · exit 0 · 500 ms, measured for 4.00 s\n"), "{text}");
     let document = Document::of(&manifest, &summary, &participants, Vec::new(), Units::Binary);
     let sentence = &document.verdict.sentence;
-    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it kept 1.00 of 4";
+    let begin = "Succeeded (exit 0) after 500 ms and was measured for 4.00 s; it used 1.00 of 4";
     assert!(sentence.starts_with(begin), "{sentence}");
     assert_eq!(fact(&document.header, "Duration"), "500 ms");
     assert_eq!(fact(&document.header, "Measured for"), "4.00 s");
-    let went = &table(&document, "processes").rows[0];
-    assert_eq!((went[1].text.as_str(), went[7].text.as_str()), ("daemon", "4.00 s"));
+    let exited = &table(&document, "processes").rows[0];
+    assert_eq!((exited[1].text.as_str(), exited[7].text.as_str()), ("daemon", "4.00 s"));
     let short = crate::report::github(&document);
     assert!(short.contains("| **Time** | 500 ms, measured for 4.00 s |"), "{short}");
 }
@@ -64,31 +64,34 @@ fn fact<'a>(facts: &'a [Fact], label: &str) -> &'a str {
     &facts.iter().find(|fact| fact.label == label).unwrap_or_else(|| panic!("no {label}")).value
 }
 
-fn table<'a>(document: &'a Document, name: &str) -> &'a Table {
+fn table<'a>(document: &'a Document, name: &str) -> &'a ReportTable {
     document.tables.iter().find(|table| table.name == name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-fn texts(row: &[Cell]) -> Vec<&str> {
+fn texts(row: &[ReportCell]) -> Vec<&str> {
     row.iter().map(|cell| cell.text.as_str()).collect()
 }
 
 #[test]
-fn a_run_that_went_well_says_so_at_a_glance() {
+fn successful_run_says_so_in_its_verdict() {
     let mut run = ordinary();
     ended_well(&mut run);
     let document = document(run);
     assert_eq!(
         document.verdict.sentence,
-        "Succeeded (exit 0) after 8.00 s; it kept 2.00 of 4 cores busy on average, its memory \
+        "Succeeded (exit 0) after 8.00 s; it used 2.00 of 4 cores on average, its memory \
          reached 512 MiB."
     );
     assert_eq!(
         (document.title.as_str(), document.command.as_deref()),
         ("work", Some("./work hard"))
     );
-    assert_eq!(document.head.job, "20231114T221320-00000001");
-    assert_eq!((document.head.user.as_deref(), document.head.nodes), (Some("ada"), 1));
-    assert_eq!(document.head.date, "2023-11-14");
+    assert_eq!(document.page_header.job, "20231114T221320-00000001");
+    assert_eq!(
+        (document.page_header.user.as_deref(), document.page_header.nodes),
+        (Some("ada"), 1)
+    );
+    assert_eq!(document.page_header.date, "2023-11-14");
     assert_eq!(fact(&document.header, "Started"), "2023-11-14 22:13:20 UTC");
     assert_eq!(fact(&document.header, "Ended"), "2023-11-14 22:13:28 UTC");
     assert_eq!(fact(&document.header, "Exit"), "exit 0");
@@ -121,7 +124,7 @@ fn every_row_has_a_cell_for_each_column() {
 }
 
 #[test]
-fn a_run_that_was_killed_or_failed_is_a_problem() {
+fn killed_or_failed_run_is_a_problem() {
     for (end, words) in [
         (End::Signal(libc::SIGKILL), "Killed by SIGKILL after 8.00 s; "),
         (End::Code(3), "Failed (exit 3) after 8.00 s; "),
@@ -135,7 +138,7 @@ fn a_run_that_was_killed_or_failed_is_a_problem() {
 }
 
 #[test]
-fn a_run_without_an_end_says_what_is_known() {
+fn run_without_recorded_end_reports_what_is_known() {
     let document = document(ordinary());
     assert_eq!(document.verdict.severity, Some(Severity::Warning));
     assert!(
@@ -158,7 +161,7 @@ fn a_run_without_an_end_says_what_is_known() {
 }
 
 #[test]
-fn a_run_of_which_nothing_was_measured_has_a_report_all_the_same() {
+fn run_without_measurements_still_has_a_report() {
     let empty = document(work_hard());
     assert_eq!(
         empty.verdict.sentence,
@@ -179,7 +182,7 @@ fn a_run_of_which_nothing_was_measured_has_a_report_all_the_same() {
 }
 
 #[test]
-fn a_job_has_its_own_id_and_labels_are_told() {
+fn report_has_the_job_id_and_the_labels() {
     let mut run = work_hard();
     run.manifest.job = Some(serde_json::json!({"id": 4711}));
     run.manifest.labels = [("case".to_owned(), "large".to_owned())].into();
@@ -188,14 +191,14 @@ fn a_job_has_its_own_id_and_labels_are_told() {
     run.starts(0.0, MAIN, "work");
     run.sample(2.0, |tick| cpu(tick, MAIN, 2.0, 0.0));
     let document = document(run);
-    assert_eq!((document.head.job.as_str(), document.head.user), ("4711", None));
+    assert_eq!((document.page_header.job.as_str(), document.page_header.user), ("4711", None));
     assert_eq!(fact(&document.header, "Labels"), "case=large");
     assert_eq!(document.bars[0].share, Some(0.5));
-    assert_eq!(document.bars[0].note, "1.00 of 2 expected cores busy on average");
+    assert_eq!(document.bars[0].note, "1.00 of 2 expected cores used on average");
 }
 
 #[test]
-fn what_is_left_out_of_a_list_is_counted() {
+fn omitted_rows_are_counted() {
     let mut run = work_hard();
     for number in 0..600 {
         let id = ProcessId { pid: 1000 + number, started: 1 };
@@ -215,7 +218,7 @@ fn what_is_left_out_of_a_list_is_counted() {
 }
 
 #[test]
-fn figures_have_names_for_people() {
+fn figures_have_unique_labels() {
     let mut run = ordinary();
     ended_well(&mut run);
     let document = document(run);

@@ -1,4 +1,4 @@
-// Where an axis has its ticks, and what stands there: [value, label] each.
+// Ticks of an axis: [value, label] each.
 
 /** 1, 2 or 5 times a power of ten, not below `least`. */
 function roundStep(least) {
@@ -37,7 +37,7 @@ function valueTicks(scale, highest, about) {
   const top = highest > 0 ? highest : scale.includes("bytes") ? 1024 : 1;
   const [factor, unit] = prefix(scale, top);
   let step = roundStep(top / factor / about);
-  // Half a process is nothing.
+  // Counts have no fractions.
   if (scale === "count") step = Math.max(1, step);
   const decimals = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const places = Math.max(1, Math.ceil(top / factor / step - 1e-9));
@@ -47,7 +47,7 @@ function valueTicks(scale, highest, about) {
   });
 }
 
-/** Steps of time that people count in. */
+/** Round steps of time. */
 const TIMES = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200];
 const DAY = 86400;
 
@@ -73,13 +73,13 @@ function moment(value, step) {
   return words.join(" ");
 }
 
-/** A time under the cursor, as exact as a pixel of a range is. */
+/** The time under the cursor, to the precision of a pixel. */
 function pointed(value, span) {
   const step = timeStep(span / 500);
   return moment(Math.round(value / step) * step, step);
 }
 
-/** Ticks of time in a range, as many as have room for their labels. */
+/** Ticks of time in a range, as many as fit with their labels. */
 function timeTicks(from, to, width) {
   let ticks = [];
   for (let about = Math.max(4, Math.floor(width / 95)); about > 0; about -= 1) {

@@ -1,6 +1,6 @@
-// One chart: the picture that came with the page, and the same of a part of the time.
+// One chart: the static SVG of the page, and the same redrawn for a range of time.
 
-/** The first place in ascending numbers whose number is not below the wanted one. */
+/** The index of the first number not below the wanted one, in ascending numbers. */
 function firstFrom(numbers, wanted) {
   let [low, high] = [0, numbers.length];
   while (low < high) {
@@ -11,7 +11,7 @@ function firstFrom(numbers, wanted) {
   return low;
 }
 
-/** Below this width a chart is drawn anew instead of shrunk: its words must stay readable. */
+/** Below this width a chart is redrawn instead of scaled: its text must stay readable. */
 const NARROW = 640;
 
 class Chart {
@@ -95,21 +95,21 @@ class Chart {
     put("axis.x", drawTimes(this, this.x));
   }
 
-  /** Places of values in the range, and of one more on either side. */
+  /** Indices of values in the range, and one more on either side. */
   places() {
     const first = Math.max(0, firstFrom(this.times, this.range[0]) - 1);
     const last = Math.min(this.times.length - 1, firstFrom(this.times, this.range[1]));
     return Array.from({ length: last - first + 1 }, (_, place) => first + place);
   }
 
-  /** The sum of visible series at a place, or the highest; null where nothing is known. */
+  /** The sum or maximum of visible series at an index; null where unknown. */
   heightAt(place) {
     const values = this.visible.map((one) => one.values[place] ?? null).filter((value) => value !== null);
     if (values.length === 0) return null;
     return this.stacked ? values.reduce((a, b) => a + b) : Math.max(...values);
   }
 
-  /** How high the picture is at a place; beyond the range, where its line or step enters it. */
+  /** The height of the curves at an index; outside the range, where they enter it. */
   heightSeen(place) {
     const height = this.heightAt(place);
     const at = this.times[place];
@@ -122,7 +122,7 @@ class Chart {
     return other === null ? 0 : height + ((other - height) * (edge - at)) / (this.times[inner] - at);
   }
 
-  /** Limits that are far above a part of the picture would press it flat. */
+  /** Limits far above the visible part would flatten the curves. */
   highestSeen() {
     const limits = this.limits.map(([value]) => value);
     if (this.whole) return Math.max(this.highest ?? 0, ...limits);
@@ -130,7 +130,7 @@ class Chart {
     return Math.max(highest, ...limits.filter((value) => value <= highest * 1.5));
   }
 
-  /** The point that has a mark, or of a part of the picture its highest: when, and how high. */
+  /** The marked peak, or the maximum of a zoomed range: time and value. */
   markedPoint() {
     if (!this.peak || this.whole) return this.peak;
     const inside = (at) => at >= this.range[0] && at <= this.range[1];
@@ -139,7 +139,7 @@ class Chart {
     return known.reduce((best, next) => (best && best[1] >= next[1] ? best : next), null);
   }
 
-  /** Places in the range for which something is known, in pieces between gaps. */
+  /** Indices in the range with known values, in pieces between gaps. */
   pieces(values) {
     const pieces = [];
     for (const place of this.places()) {
@@ -152,12 +152,12 @@ class Chart {
     return pieces;
   }
 
-  /** The points of a piece: a rate holds back to the time before, a level on to the next. */
+  /** The points of a piece: a rate covers the interval before its time, a gauge is carried forward. */
   points(piece, value) {
     return piece.flatMap((place) => {
       const times = [this.times[place]];
       if (this.back) times.unshift(this.times[place - 1] ?? 0);
-      // One sample alone is no line: what it says holds until the next.
+      // A single sample is no line: it is carried forward to the next time.
       else if (this.held || piece.alone) times.push(this.times[place + 1] ?? Math.max(this.timeline.end, times[0]));
       return times.map((at) => `${this.x(at).toFixed(1)} ${this.y(value(place)).toFixed(1)}`);
     });
@@ -172,7 +172,7 @@ class Chart {
 
   areas() {
     const floor = this.times.map(() => 0);
-    // Where a step is zero there is no area, and its outline would be a line on top of the others.
+    // The outline of a zero step would be a line on top of the others.
     const seen = (value) => (value === 0 && (this.held || this.back) ? null : value);
     return this.visible.map(({ colour, values }) => {
       const paths = this.pieces(values.map(seen)).map((piece) => {
@@ -184,19 +184,19 @@ class Chart {
     });
   }
 
-  /** Cells are not drawn again: their colours are the picture's, only their places change. */
+  /** Cells are not redrawn: their colours stay, only their positions change. */
   stretchCells() {
     const { box, range } = this.still;
     const perSecond = (frame, [from, to]) => frame.width / (to - from);
     const scale = perSecond(this.box, this.range) / perSecond(box, range);
     const [from, to] = this.range.map((time) => box.left + time * perSecond(box, range));
-    // Clipped before it is moved: what shows is this part of the old picture.
+    // Clipped before it is moved: only this part of the old drawing shows.
     set(this.clip, { x: from, width: to - from });
     const move = `translate(${this.box.left - from * scale} 0) scale(${scale} 1)`;
     this.group("series").setAttribute("transform", move);
   }
 
-  /** The place of the value that holds at a time, or is nearest to it. */
+  /** The index of the value at a time, or nearest to it. */
   placeAt(time) {
     const next = firstFrom(this.times, time);
     const last = this.times.length - 1;
@@ -205,16 +205,16 @@ class Chart {
     return next > last || time - this.times[next - 1] <= this.times[next] - time ? next - 1 : next;
   }
 
-  /** Where a time is measured: rates and levels hold for a while, totals are of a moment. */
+  /** The time of a value: rates and gauges cover an interval, counters a point in time. */
   snapped(time) {
     return this.back || this.heat || this.held ? time : (this.times[this.placeAt(time)] ?? time);
   }
 
-  /** What the visible series were at a time: their names and values, the upper first. */
+  /** Names and values of the visible series at a time, the topmost first. */
   readings(time, row) {
     const place = this.placeAt(time);
     const one = (series) => ({ name: series.name, colour: series.colour, value: series.values[place] ?? null });
-    // A heat map has too many rows to be read out: the one pointed at, or the highest.
+    // A heat map has too many rows: only the one pointed at, or the highest.
     if (this.heat && row !== undefined) return [one(this.series[row])];
     const readings = this.visible.map(one);
     if (this.heat) return readings.sort((a, b) => b.value - a.value).slice(0, 1);

@@ -1,7 +1,7 @@
-//! Text from the outside as a page may show it.
+//! Escapes text from outside for the page.
 //!
-//! A process may be called `</script>`, and a label may hold a character that turns the
-//! direction of everything behind it. Every `{{ }}` of the template comes through here.
+//! A process may be called `</script>`, and a label may hold a bidirectional override. Every `{{
+//! }}` of the template is escaped here.
 
 use std::fmt::{self, Write};
 
@@ -9,13 +9,13 @@ use askama::filters::{Escaper, Html};
 
 use crate::text::printable;
 
-/// Text of a page: no markup, and no character that acts on what is around it.
+/// Text of a page: no markup, no control characters, no bidirectional overrides.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Plain;
 
 impl Escaper for Plain {
     fn write_escaped_str<W: Write>(&self, mut out: W, text: &str) -> fmt::Result {
-        // Lines stay lines: advice and commands may have several.
+        // Newlines stay: advice and commands may have several lines.
         for (place, line) in text.split('\n').enumerate() {
             if place > 0 {
                 out.write_char('\n')?;
@@ -26,9 +26,9 @@ impl Escaper for Plain {
     }
 }
 
-/// JSON for a script element, in which neither markup nor an old line separator may stand.
+/// JSON for a script element, without markup and line separators.
 ///
-/// All of these occur only inside of strings, where the escape means the same.
+/// All of these occur only inside strings, where the escape is equivalent.
 pub(super) fn json_in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -52,13 +52,13 @@ mod tests {
     }
 
     #[test]
-    fn markup_and_what_turns_the_direction_are_shown_and_do_nothing() {
+    fn markup_and_bidi_characters_are_escaped() {
         assert_eq!(escaped("<b a='1'>&\"\n"), "&#60;b a=&#39;1&#39;&#62;&#38;&#34;\n");
         assert_eq!(escaped("a\u{202e}b\0"), "a\\u{202e}b\\u{0}");
     }
 
     #[test]
-    fn json_cannot_end_its_script_and_stays_the_same_json() {
+    fn json_cannot_close_its_script_element() {
         let names = ["</script><!--", "a&b\u{2028}\u{2029}"];
         let json = json_in_script(&serde_json::to_string(&names).unwrap());
         assert!(json.is_ascii() && !json.contains(['<', '>', '&']), "{json}");

@@ -1,13 +1,13 @@
-//! A report as one page that needs nothing else: no network, no server, no other file.
+//! A report as one self-contained HTML page: no network, no server, no other file.
 //!
-//! The charts are the same SVG that goes on paper; `page.css` gives it colours, and the
-//! script makes it answer to a mouse, a finger and a keyboard. Without the script every
-//! number and every chart is there all the same.
+//! The charts are the same SVG as in the PDF; `page.css` colours them, and the script adds zoom and
+//! values by mouse, touch and keyboard. Without the script every number and every chart is still
+//! there.
 //!
-//! What surprised us: a policy in a `meta` element binds a page that is opened from a disk,
-//! too, so a name that got past all escaping still could not fetch anything.
+//! What surprised us: a Content-Security-Policy in a `meta` element also applies to a page opened
+//! from disk, so even a name that escaped all escaping could not load anything.
 
-mod drawn;
+mod chart_json;
 mod escape;
 #[cfg(test)]
 mod tests;
@@ -16,13 +16,13 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 
-use self::drawn::Drawn;
-use super::document::{Bar, Document, Table};
-use crate::plot::svg::{self, Look};
-use crate::plot::{Chart, Form, Series};
+use self::chart_json::ChartsJson;
+use super::document::{Bar, Document, ReportTable};
+use crate::plot::svg::{self, SvgOptions};
+use crate::plot::{Chart, ChartForm, ChartSeries};
 use crate::quantity;
 use crate::summary::Severity;
-use crate::text::shortened;
+use crate::text::ellipsize;
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -35,10 +35,10 @@ pub enum Error {
     Charts(#[from] serde_json::Error),
 }
 
-/// The look of the page.
+/// The style of the page.
 const STYLE: &str = include_str!("page.css");
 
-/// The page's script, in the order in which its parts need each other.
+/// The page's script, in dependency order.
 const SCRIPT: &str = concat!(
     include_str!("quantity.js"),
     include_str!("axis.js"),
@@ -48,27 +48,28 @@ const SCRIPT: &str = concat!(
     include_str!("page.js"),
 );
 
-/// As wide as the page's column, so that a pixel is a pixel.
-const LOOK: Look = Look { width: 860.0, height: 280.0, alone: false };
+/// As wide as the page's column, so that charts are not scaled.
+const CHART_SIZE: SvgOptions = SvgOptions { width: 860.0, height: 280.0, standalone: false };
 
-/// Rows of cells that are all named; more are as good as a picture of all of them.
+/// Heat map rows that all have labels; with more rows only some have.
 const NAMED_ROWS: usize = 64;
 
-/// Rows of cells are so high that each has room for its name.
+/// The height of a chart; rows of a heat map are high enough for their labels.
 fn height(chart: &Chart) -> f64 {
-    let rows = if chart.form == Form::Heat { chart.series.len().min(NAMED_ROWS) } else { 0 };
-    LOOK.height.max(rows as f64 * 13.0 + 60.0)
+    let rows =
+        if chart.form == ChartForm::Heatmap { chart.series.len().min(NAMED_ROWS) } else { 0 };
+    CHART_SIZE.height.max(rows as f64 * 13.0 + 60.0)
 }
 
 /// A report as a page.
 pub fn html(document: &Document) -> Result<String, Error> {
     let mut anchors = Anchors::default();
-    let mut drawn = Drawn::default();
+    let mut drawn = ChartsJson::default();
     let mut contents = Vec::new();
     let mut lists =
         |title: &str, anchor: &str| contents.push((anchor.to_owned(), title.to_owned()));
 
-    let figures = Listed::of(&document.figures, &mut anchors);
+    let figures = HtmlTable::of(&document.figures, &mut anchors);
     lists(&document.figures.title, &figures.anchor);
     let mut chapters = Vec::new();
     let mut place = 0;
@@ -78,8 +79,8 @@ pub fn html(document: &Document) -> Result<String, Error> {
         let mut charts = Vec::new();
         for chart in &chapter.charts {
             drawn.push(chart);
-            let svg = svg::draw(chart, Look { height: height(chart), ..LOOK });
-            charts.push(Shown {
+            let svg = svg::draw(chart, SvgOptions { height: height(chart), ..CHART_SIZE });
+            charts.push(HtmlChart {
                 anchor: anchors.make(&format!("chart-{}", chart.name)),
                 place,
                 chart,
@@ -87,54 +88,55 @@ pub fn html(document: &Document) -> Result<String, Error> {
             });
             place += 1;
         }
-        chapters.push(Chapter { title: &chapter.title, anchor, charts });
+        chapters.push(HtmlChapter { title: &chapter.title, anchor, charts });
     }
-    let tables: Vec<Listed> =
-        document.tables.iter().map(|table| Listed::of(table, &mut anchors)).collect();
+    let tables: Vec<HtmlTable> =
+        document.tables.iter().map(|table| HtmlTable::of(table, &mut anchors)).collect();
     tables.iter().for_each(|listed| lists(&listed.table.title, &listed.anchor));
 
     let drawn = escape::json_in_script(&serde_json::to_string(&drawn)?);
-    let levels = document.bars.iter().map(Level::of).collect();
+    let levels = document.bars.iter().map(HtmlBar::of).collect();
     let (style, script) = (STYLE, SCRIPT);
-    let page = Page { document, contents, levels, figures, chapters, tables, drawn, style, script };
+    let page =
+        HtmlPage { document, contents, levels, figures, chapters, tables, drawn, style, script };
     Ok(page.render()?)
 }
 
 #[derive(Template)]
 #[template(path = "report/html/report.html")]
-struct Page<'a> {
+struct HtmlPage<'a> {
     document: &'a Document,
-    /// Where what is: an anchor and a title.
+    /// Table of contents: anchor and title.
     contents: Vec<(String, String)>,
-    levels: Vec<Level<'a>>,
-    figures: Listed<'a>,
-    chapters: Vec<Chapter<'a>>,
-    tables: Vec<Listed<'a>>,
+    levels: Vec<HtmlBar<'a>>,
+    figures: HtmlTable<'a>,
+    chapters: Vec<HtmlChapter<'a>>,
+    tables: Vec<HtmlTable<'a>>,
     drawn: String,
     style: &'static str,
     script: &'static str,
 }
 
-struct Chapter<'a> {
+struct HtmlChapter<'a> {
     title: &'a str,
     anchor: String,
-    charts: Vec<Shown<'a>>,
+    charts: Vec<HtmlChart<'a>>,
 }
 
-struct Shown<'a> {
+struct HtmlChart<'a> {
     anchor: String,
-    /// Where the script finds it.
+    /// Its index in the script's data.
     place: usize,
     chart: &'a Chart,
     svg: String,
 }
 
-impl Shown<'_> {
-    /// The series that need a name beside the chart and their places, those that lie on top
-    /// first. One alone is what the title says, and rows of cells have names at the axis.
-    fn legend(&self) -> Vec<(usize, &Series)> {
-        let mut series: Vec<(usize, &Series)> = self.chart.series.iter().enumerate().collect();
-        if self.is_heat() {
+impl HtmlChart<'_> {
+    /// The legend: index and series, the topmost area first. Heat maps have labels at the axis
+    /// instead.
+    fn legend(&self) -> Vec<(usize, &ChartSeries)> {
+        let mut series: Vec<(usize, &ChartSeries)> = self.chart.series.iter().enumerate().collect();
+        if self.is_heatmap() {
             series.clear();
         } else if self.is_stacked() {
             series.reverse();
@@ -146,27 +148,27 @@ impl Shown<'_> {
         self.chart.form.is_stacked()
     }
 
-    fn is_heat(&self) -> bool {
-        self.chart.form == Form::Heat
+    fn is_heatmap(&self) -> bool {
+        self.chart.form == ChartForm::Heatmap
     }
 
-    /// What the brightest cell stands for.
+    /// The value of the brightest cell.
     fn brightest(&self) -> String {
         self.chart.scale.shown(self.chart.brightest())
     }
 }
 
-struct Listed<'a> {
+struct HtmlTable<'a> {
     anchor: String,
-    table: &'a Table,
+    table: &'a ReportTable,
 }
 
-impl Listed<'_> {
-    fn of<'a>(table: &'a Table, anchors: &mut Anchors) -> Listed<'a> {
-        Listed { anchor: anchors.make(&table.name), table }
+impl HtmlTable<'_> {
+    fn of<'a>(table: &'a ReportTable, anchors: &mut Anchors) -> HtmlTable<'a> {
+        HtmlTable { anchor: anchors.make(&table.name), table }
     }
 
-    /// The class of a column's cells; nothing for plain words.
+    /// The class of a column's cells; empty for plain text.
     fn class(&self, column: usize) -> &'static str {
         match self.table.columns.get(column) {
             Some(column) if column.is_number => "number",
@@ -175,34 +177,34 @@ impl Listed<'_> {
         }
     }
 
-    /// Whether it has so many columns that each must do with less room.
+    /// Whether it has so many columns that they must be narrow.
     fn is_wide(&self) -> bool {
         self.table.columns.len() > 8
     }
 }
 
-struct Level<'a> {
+struct HtmlBar<'a> {
     bar: &'a Bar,
-    /// In words.
+    /// As text.
     share: String,
-    /// How far it reaches, in percent; a share above the whole fills it.
+    /// The length of the bar in percent, at most 100.
     reach: Option<f64>,
 }
 
-impl Level<'_> {
-    fn of(bar: &Bar) -> Level<'_> {
+impl HtmlBar<'_> {
+    fn of(bar: &Bar) -> HtmlBar<'_> {
         let share = bar.share.map_or_else(|| "unknown".to_owned(), quantity::ratio);
         let reach = bar.share.map(|share| (share.clamp(0.0, 1.0) * 1000.0).round() / 10.0);
-        Level { bar, share, reach }
+        HtmlBar { bar, share, reach }
     }
 
-    /// Whether it is as good as full: fine for a CPU, a danger for memory, and stronger drawn.
+    /// Whether it is nearly full: fine for a CPU, a risk for memory; drawn stronger.
     fn is_full(&self) -> bool {
         self.reach.is_some_and(|reach| reach >= 90.0)
     }
 }
 
-/// Names of places in the page, each given out once.
+/// Unique anchors of the page.
 #[derive(Default)]
 struct Anchors(BTreeSet<String>);
 
@@ -213,7 +215,7 @@ impl Anchors {
     fn make(&mut self, name: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
         let plain: String = name.chars().map(plain).collect();
-        // A letter first: some readers of pages take nothing else.
+        // A letter first: some readers accept nothing else.
         let plain = if plain.starts_with(|c: char| c.is_ascii_alphabetic()) {
             plain
         } else {
@@ -229,15 +231,15 @@ impl Anchors {
     }
 }
 
-/// The most letters of a cell that stand there at once; command lines may have thousands.
+/// Longer cells are folded; command lines may have thousands of characters.
 const LONG: usize = 90;
 
-/// The beginning of a text that is too long for a row.
+/// The beginning of a text that is folded.
 fn beginning(text: &str) -> Option<String> {
-    (text.chars().count() > LONG).then(|| shortened(text, LONG / 2))
+    (text.chars().count() > LONG).then(|| ellipsize(text, LONG / 2))
 }
 
-/// The class of something good or bad.
+/// The class of a severity.
 fn tone(severity: Option<&Severity>) -> &'static str {
     match severity {
         None => "well",

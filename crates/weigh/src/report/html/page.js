@@ -1,6 +1,6 @@
-// What the page does once it is there: charts, tables that sort, text to copy.
+// The behaviour of the page: charts, sortable tables, text to copy.
 
-/** Says something to those who do not see the page change. */
+/** Announces something to screen readers. */
 const live = element("p", "unseen");
 live.setAttribute("role", "status");
 document.querySelector("main").append(live);
@@ -38,7 +38,7 @@ function startLegend(chart, together) {
   });
 }
 
-/** Numbers by their value, what is unknown last in either direction, words as people sort them. */
+/** Numbers by value, unknown last in either direction, text in natural order. */
 function byCell(column, isNumber, sign) {
   const letters = new Intl.Collator("en", { numeric: true });
   const cell = (row) => row.cells[column];
@@ -57,7 +57,7 @@ function startSorting(table) {
     const isNumber = head.classList.contains("number");
     const sort = button(head.textContent, () => {
       const was = head.getAttribute("aria-sort");
-      // The largest first: that is what people look for.
+      // The largest first: that is usually wanted.
       const first = isNumber ? "descending" : "ascending";
       const now = was === null ? first : was === "ascending" ? "descending" : "ascending";
       heads.forEach((other) => other.removeAttribute("aria-sort"));
@@ -68,7 +68,7 @@ function startSorting(table) {
   });
 }
 
-/** Tables with more rows than one sees at once. */
+/** Folds tables with many rows. */
 const MANY_ROWS = 15;
 
 function startFilter(table) {
@@ -97,7 +97,7 @@ async function copy(from) {
   try {
     await navigator.clipboard.writeText(from.textContent.trim());
   } catch {
-    // Not every page from a disk may write to the clipboard; a selection it may copy.
+    // Not every page opened from disk may write to the clipboard; copying a selection works.
     getSelection().selectAllChildren(from);
     document.execCommand("copy");
   }

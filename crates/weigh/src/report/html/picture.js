@@ -1,4 +1,4 @@
-// What a chart is drawn with: the same groups and classes as the picture that came with the page.
+// Draws a chart with the same groups and classes as the static SVG of the page.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -18,23 +18,23 @@ function node(name, attributes, text = "") {
 const line = (kind, x1, y1, x2, y2) => node("line", { class: kind, x1, y1, x2, y2 });
 const words = (kind, x, y, anchor, text) => node("text", { class: kind, x, y, "text-anchor": anchor }, text);
 
-/** About how wide words are. */
+/** The approximate width of text. */
 function widthOf(text) {
   const letter = (c) => (/[iljtfr .,:'|()]/.test(c) ? 4 : /[mwMW@%]/.test(c) ? 10.5 : c < "\u0080" ? 7 : 11);
   return [...text].reduce((sum, c) => sum + letter(c), 0);
 }
 
-/** As much of a name as there is room for; nothing when that is too little. */
+/** As much of a name as fits; empty when that is too little. */
 function fitting(name, room) {
   if (widthOf(name) <= room) return name;
   const letters = Math.floor(room / 7);
   return letters >= 3 ? `${[...name].slice(0, letters - 1).join("").trimEnd()}\u2026` : "";
 }
 
-/** The height of a row of names above the curves. */
+/** The height of a row of labels above the curves. */
 const ROW = 14;
 
-/** A narrower band has no edges. */
+/** A narrower band has no outline. */
 const THIN = 4;
 
 function bandRows({ bands }) {
@@ -81,12 +81,12 @@ function drawLimits({ box, limits, scale, top }, y) {
   });
 }
 
-/** Above the line, unless that is outside. */
+/** Above the line, unless that is outside the chart. */
 function besideLimit(box, at) {
   return at - box.top < ROW ? at + 13 : at - 4;
 }
 
-/** When a peak was: at a moment, or between two where only that is known. */
+/** When a peak was: a time, or an interval where only that is known. */
 function peakTime(at, after) {
   if (after === null) return `at ${seconds(at)}`;
   return after > 0 ? `between ${seconds(after)} and ${seconds(at)}` : `before ${seconds(at)}`;
@@ -96,7 +96,7 @@ function drawPeak({ box, scale, limits }, [at, value, after], x, y) {
   const left = x(at) < box.left + box.width / 2;
   const text = `${shown(scale, value)} ${peakTime(at, after)}`;
   const above = Math.max(y(value) - 5, box.top + 10);
-  // Below the dot where a limit's name is in the way.
+  // Below the dot where a limit's label is in the way.
   const taken = limits.some(([limit]) => Math.abs(besideLimit(box, y(limit)) - above) < ROW);
   const place = [x(at) + (left ? 7 : -7), taken ? y(value) + 18 : above];
   return [
@@ -111,7 +111,7 @@ function drawTimes({ box, range }, x) {
   const [right, bottom] = [box.left + box.width, box.top + box.height];
   const ticks = timeTicks(...range, box.width).flatMap(([value, text]) => {
     const at = x(value);
-    // The last one would be cut off where the picture ends.
+    // The last one would be cut off at the edge of the chart.
     const [place, anchor] = at > right - 20 ? [at + 14, "end"] : [at, "middle"];
     return [line("tick-line", at, bottom, at, bottom + 4), words("tick", place, bottom + 17, anchor, text)];
   });

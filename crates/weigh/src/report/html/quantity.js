@@ -1,4 +1,4 @@
-// Quantities as people read them: the same words as in the rest of the report.
+// Formats quantities like the rest of the report.
 
 const NOT_A_NUMBER = "n/a";
 
@@ -19,7 +19,7 @@ function rounded(value, most) {
   return [Math.round(value), 0];
 }
 
-/** What sizes are counted in: how many of one are one of the next. */
+/** Units of sizes, and the base of their prefixes. */
 const SIZES = {
   bytes: [1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]],
   "decimal bytes": [1000, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]],
@@ -98,7 +98,7 @@ for (const [name, sizes] of Object.entries(SIZES)) {
   WRITERS[`${name}/s`] = (value) => `${bytes(value, sizes)}/s`;
 }
 
-/** A value of a scale as people read it; null is not known. */
+/** A value of a scale as text; null is unknown. */
 function shown(scale, value) {
   return value === null || value === undefined ? NOT_A_NUMBER : WRITERS[scale](value);
 }

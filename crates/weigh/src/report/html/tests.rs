@@ -1,4 +1,4 @@
-//! Pages of a run whose names mean harm.
+//! Pages of a run with hostile names.
 
 mod sample;
 
@@ -13,13 +13,13 @@ fn page() -> String {
     html(&document()).unwrap()
 }
 
-/// What the page holds for its script.
+/// The page's data for its script.
 fn drawn(page: &str) -> Value {
     let (_, rest) = page.split_once("id=\"drawn\">").unwrap();
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// The page as somebody without scripts has it.
+/// The page without its scripts.
 fn unscripted(page: &str) -> String {
     let mut parts = page.split("<script");
     let first = parts.next().unwrap().to_owned();
@@ -27,7 +27,7 @@ fn unscripted(page: &str) -> String {
 }
 
 #[test]
-fn a_page_needs_nothing_but_itself() {
+fn page_loads_no_other_resource() {
     let page = page();
     let addresses = page.replace("http://www.w3.org/2000/svg", "");
     for reaching in ["http:", "https:", "src=", "@import", "url(h", "<link", "fetch("] {
@@ -37,7 +37,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn a_name_that_means_harm_is_only_a_name() {
+fn hostile_name_is_escaped() {
     let page = page();
     assert!(!page.contains(EVIL) && !page.contains("<script>alert"));
     assert_eq!(page.matches("</script").count(), 2, "the charts' and the page's own");
@@ -47,7 +47,7 @@ fn a_name_that_means_harm_is_only_a_name() {
 }
 
 #[test]
-fn every_number_and_chart_is_there_without_the_script() {
+fn all_numbers_and_charts_work_without_script() {
     let (page, document) = (unscripted(&page()), document());
     let tables = std::iter::once(&document.figures).chain(&document.tables);
     for cell in tables.flat_map(|table| &table.rows).flatten() {
@@ -58,11 +58,11 @@ fn every_number_and_chart_is_there_without_the_script() {
     assert!(page.contains("72 %") && page.contains("width=\"72\""), "a bar");
     assert!(page.contains("no GPU is measured yet"), "why a bar is empty");
     let buttons = page.matches("<button").count();
-    assert_eq!(buttons, 0, "what does nothing without the script comes with it");
+    assert_eq!(buttons, 0, "buttons are added by the script");
 }
 
 #[test]
-fn charts_of_one_run_have_their_times_and_phases_once() {
+fn charts_of_one_run_share_times_and_phases() {
     let drawn = drawn(&page());
     assert_eq!(drawn["times"].as_array().unwrap().len(), 1);
     assert_eq!(drawn["timelines"].as_array().unwrap().len(), 1);
@@ -72,7 +72,7 @@ fn charts_of_one_run_have_their_times_and_phases_once() {
 }
 
 #[test]
-fn phases_of_a_run_of_days_begin_when_they_began() {
+fn phase_times_of_a_long_run_are_exact() {
     let mut document = document();
     document.chapters[0].charts[0].timeline.bands[1].from = 345_678.912_345;
     let drawn = drawn(&html(&document).unwrap());
@@ -92,7 +92,7 @@ fn values_have_five_digits_and_gaps_stay_gaps() {
 }
 
 #[test]
-fn no_two_places_have_the_same_name() {
+fn anchors_are_unique() {
     let mut document = document();
     let twice = document.chapters[0].charts.clone();
     document.chapters[1].charts.extend(twice);
@@ -110,7 +110,7 @@ fn no_two_places_have_the_same_name() {
 }
 
 #[test]
-fn a_report_of_next_to_nothing_is_a_page_all_the_same() {
+fn empty_report_is_still_a_page() {
     let mut document = document();
     document.chapters.clear();
     document.tables.clear();
@@ -122,7 +122,7 @@ fn a_report_of_next_to_nothing_is_a_page_all_the_same() {
 }
 
 #[test]
-fn a_long_command_line_does_not_fill_the_page() {
+fn long_command_line_is_folded() {
     let mut document = document();
     document.tables[0].rows[0][1].text = format!("cc {} <end>", "-I/some/where ".repeat(30));
     let page = html(&document).unwrap();

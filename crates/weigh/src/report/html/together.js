@@ -34,7 +34,7 @@ class Together {
     charts.forEach((chart) => resized.observe(chart.plot));
   }
 
-  /** Draws with the next frame: the ranges, when they changed, and the cursor. */
+  /** Redraws in the next frame: the ranges, when they changed, and the cursor. */
   changed(redraw) {
     this.stale ||= redraw;
     if (this.waiting) return;
@@ -66,7 +66,7 @@ class Together {
     this.show(null);
   }
 
-  /** The charts know their range at once: what points at them next may come before the frame. */
+  /** Sets the range of the charts at once: the next pointer event may come before the frame. */
   show(view) {
     this.view = view;
     this.charts.forEach((chart) => (chart.range = view ?? chart.still.range));
@@ -112,12 +112,12 @@ class Together {
     const room = chart.plot.clientWidth - this.readout.offsetWidth;
     const beside = x + 14 <= room ? x + 14 : x - 14 - this.readout.offsetWidth;
     this.readout.style.left = `${Math.min(Math.max(beside, 0), room)}px`;
-    // Where there is little room it stands above the curves, over the legend, not over them.
+    // Where there is little space it is above the curves, over the legend.
     const above = chart.narrow ? -this.readout.offsetHeight - 2 : 6;
     this.readout.style.top = `${chart.box.top * scale + above}px`;
   }
 
-  /** Says what is under the cursor to those who do not see it. */
+  /** Announces the values under the cursor to screen readers. */
   say() {
     const chart = this.active;
     const readings = chart.readings(this.cursor).map(({ name, value }) => `${name} ${shown(chart.scale, value)}`);

@@ -1,26 +1,27 @@
-//! Labels and what they say, two beside each other.
+//! Labels and values, two in a row.
 
 use super::page::{Composer, LEFT, WIDTH};
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use crate::report::document::Fact;
 
-const LABEL: Type = Type::of(8.5).inked(Ink::GREY);
-const VALUE: Type = Type::of(8.5);
+const LABEL: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
+const VALUE: FontStyle = FontStyle::of(8.5);
 const BETWEEN: f32 = 24.0;
 const COLUMN: f32 = (WIDTH - BETWEEN) / 2.0;
-/// The most that a label takes of its column.
+/// The greatest width of a label.
 const WIDEST_LABEL: f32 = COLUMN * 0.45;
 const BEHIND_LABEL: f32 = 10.0;
-const MOST_LINES: usize = 5;
+const MAX_LINES: usize = 5;
 const BELOW_ROW: f32 = 2.5;
 
-/// Lists facts, below a title if there is one.
+/// Adds facts, below a title if there is one.
 pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) {
     let faces = composer.faces;
     let widths = facts.iter().map(|fact| faces.width_up_to(&fact.label, LABEL, WIDEST_LABEL));
     let label_width = widths.fold(0.0, f32::max);
-    let rows: Vec<Row> = facts.chunks(2).map(|pair| Row::of(pair, label_width, faces)).collect();
+    let rows: Vec<FactRow> =
+        facts.chunks(2).map(|pair| FactRow::of(pair, label_width, faces)).collect();
     if let Some((title, first)) = title.zip(rows.first()) {
         composer.heading(title, first.height());
     }
@@ -29,19 +30,19 @@ pub(super) fn add(composer: &mut Composer, title: Option<&str>, facts: &[Fact]) 
     }
 }
 
-/// Two facts beside each other: the lines of each.
-struct Row {
+/// Two facts in a row: the lines of each.
+struct FactRow {
     facts: Vec<(String, Vec<String>)>,
 }
 
-impl Row {
-    fn of(pair: &[Fact], label_width: f32, faces: &Faces) -> Row {
-        let room = COLUMN - label_width - BEHIND_LABEL;
+impl FactRow {
+    fn of(pair: &[Fact], label_width: f32, faces: &Faces) -> FactRow {
+        let width = COLUMN - label_width - BEHIND_LABEL;
         let lines = |fact: &Fact| {
             let label = faces.cut(&fact.label, LABEL, label_width);
-            (label, faces.wrap(&fact.value, VALUE, room, MOST_LINES))
+            (label, faces.wrap(&fact.value, VALUE, width, MAX_LINES))
         };
-        Row { facts: pair.iter().map(lines).collect() }
+        FactRow { facts: pair.iter().map(lines).collect() }
     }
 
     fn height(&self) -> f32 {
@@ -51,7 +52,7 @@ impl Row {
 
     fn draw(self, composer: &mut Composer, label_width: f32) {
         let height = self.height();
-        composer.keep(height);
+        composer.ensure_space(height);
         let top = composer.y;
         for (place, (label, value)) in self.facts.into_iter().enumerate() {
             let x = LEFT + place as f32 * (COLUMN + BETWEEN);

@@ -1,9 +1,7 @@
-//! The report as PDF, for paper and for archives: A4, drawings as vectors, text that can be
-//! searched.
+//! The report as PDF, for print and archives: A4, vector charts, searchable text.
 //!
-//! Made by hand rather than by printing the page with a browser, which compute nodes
-//! do not have. The same report gives the same bytes: the date is the run's, and
-//! nothing asks the clock.
+//! Written directly rather than printed by a browser, which compute nodes do not have. The same
+//! report gives the same bytes: the date is the run's, and no clock is read.
 
 mod bars;
 mod chart;
@@ -26,9 +24,9 @@ use krilla::metadata::{DateTime, Metadata};
 use krilla::outline::{Outline, OutlineNode};
 
 use super::Document;
-use page::{Composer, LEFT, Part, WIDTH};
-use style::Type;
-use table::Most;
+use page::{Composer, LEFT, OutlineEntry, WIDTH};
+use style::FontStyle;
+use table::TableExtent;
 use text::Faces;
 
 /// Why there is no PDF.
@@ -42,10 +40,10 @@ pub enum Error {
     Assemble(#[from] krilla::error::KrillaError),
 }
 
-/// All figures, with all that there is to say about them.
-const MOST_FIGURES: Most = Most { rows: usize::MAX, lines: 6 };
-/// Of other tables the beginning; who wants more has the export.
-const MOST_OF_OTHERS: Most = Most { rows: 60, lines: 2 };
+/// All figures, with their full sources.
+const MAX_FIGURES: TableExtent = TableExtent { rows: usize::MAX, lines: 6 };
+/// Of other tables the first rows; the export has all.
+const MAX_OF_OTHERS: TableExtent = TableExtent { rows: 60, lines: 2 };
 
 /// The report as the bytes of a PDF file.
 pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
@@ -64,13 +62,13 @@ pub fn pdf(document: &Document) -> Result<Vec<u8>, Error> {
     Ok(file.finish()?)
 }
 
-/// Everything in its order.
+/// All parts in order.
 fn compose(composer: &mut Composer, document: &Document) {
     opening::add(composer, document);
-    table::add(composer, &document.figures, MOST_FIGURES);
+    table::add(composer, &document.figures, MAX_FIGURES);
     chart::add(composer, &document.chapters);
     for table in &document.tables {
-        table::add(composer, table, MOST_OF_OTHERS);
+        table::add(composer, table, MAX_OF_OTHERS);
     }
     facts::add(composer, Some("Hardware"), &document.hardware);
     facts::add(composer, Some("What the monitor cost"), &document.monitor);
@@ -78,24 +76,24 @@ fn compose(composer: &mut Composer, document: &Document) {
 }
 
 fn missing(composer: &mut Composer, sentences: &[String]) {
-    const SET: Type = Type::of(8.5);
+    const STYLE: FontStyle = FontStyle::of(8.5);
     const INDENT: f32 = 12.0;
-    let wrap = |sentence: &String| composer.faces.wrap(sentence, SET, WIDTH - INDENT, 6);
+    let wrap = |sentence: &String| composer.faces.wrap(sentence, STYLE, WIDTH - INDENT, 6);
     let points: Vec<Vec<String>> = sentences.iter().map(wrap).collect();
-    let height = |lines: &Vec<String>| lines.len() as f32 * SET.leading();
-    composer.heading("What could not be measured", points.first().map_or(SET.leading(), height));
+    let height = |lines: &Vec<String>| lines.len() as f32 * STYLE.leading();
+    composer.heading("What could not be measured", points.first().map_or(STYLE.leading(), height));
     if points.is_empty() {
-        composer.text(LEFT, SET, "Everything that was asked for was measured.");
+        composer.text(LEFT, STYLE, "Everything requested was measured.");
     }
     for lines in points {
-        composer.keep(height(&lines));
-        composer.text(LEFT, SET, "•");
-        composer.lines(LEFT + INDENT, SET, lines);
+        composer.ensure_space(height(&lines));
+        composer.text(LEFT, STYLE, "•");
+        composer.lines(LEFT + INDENT, STYLE, lines);
         composer.y += 3.0;
     }
 }
 
-fn outline(parts: Vec<Part>) -> Outline {
+fn outline(parts: Vec<OutlineEntry>) -> Outline {
     let mut outline = Outline::new();
     for part in parts {
         let place = XyzDestination::new(part.page, Point::from_xy(LEFT, part.y));
@@ -109,7 +107,7 @@ fn metadata(document: &Document) -> Metadata {
         .title(text::shown(&document.title))
         .creator(text::shown(&document.made_by))
         .language("en".to_owned());
-    match document.head.date.parse::<jiff::civil::Date>() {
+    match document.page_header.date.parse::<jiff::civil::Date>() {
         Ok(date) => {
             let year = u16::try_from(date.year()).unwrap_or_default();
             let (month, day) = (date.month().unsigned_abs(), date.day().unsigned_abs());

@@ -1,25 +1,25 @@
-//! The first page: what ran, how it went, how full the machine was, and what to do.
+//! The first page: command, outcome, utilisation and findings.
 
-use super::page::{Area, Composer, Item, LEFT, WIDTH};
-use super::style::{Ink, Type};
+use super::page::{Area, Composer, LEFT, PageItem, WIDTH};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 use super::{bars, facts};
 use crate::report::Document;
 use crate::report::document::{Advice, Verdict};
 use crate::summary::Severity;
 
-const TITLE: Type = Type::of(22.0).bold();
-const COMMAND: Type = Type::of(9.0).inked(Ink::GREY);
-const VERDICT: Type = Type::of(11.0);
-const SENTENCE: Type = Type::of(9.0);
-const ADVICE: Type = Type::of(8.5).inked(Ink::GREY);
-const WORD: Type = Type::of(9.0).bold();
-/// Where the sentence of a finding begins, behind its word.
+const TITLE: FontStyle = FontStyle::of(22.0).bold();
+const COMMAND: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
+const VERDICT: FontStyle = FontStyle::of(11.0);
+const SENTENCE: FontStyle = FontStyle::of(9.0);
+const ADVICE: FontStyle = FontStyle::of(8.5).inked(Ink::GREY);
+const SEVERITY: FontStyle = FontStyle::of(9.0).bold();
+/// Where the sentence of a finding begins, after its severity.
 const INDENT: f32 = 62.0;
-/// What somebody else wrote may be long; a page is not.
-const MOST_LINES: usize = 8;
+/// Text from outside may be long.
+const MAX_LINES: usize = 8;
 
-/// Puts the opening on paper.
+/// Adds the first page.
 pub(super) fn add(composer: &mut Composer, document: &Document) {
     let title = if document.title.trim().is_empty() { "A run" } else { &document.title };
     let lines = composer.faces.wrap(title, TITLE, WIDTH, 2);
@@ -43,7 +43,7 @@ pub(super) fn add(composer: &mut Composer, document: &Document) {
     }
 }
 
-/// The word and the colour of a severity. The word is for black and white.
+/// The word and the colour of a severity. The word is for black-and-white print.
 fn severity_mark(severity: Option<Severity>) -> (&'static str, Ink) {
     match severity {
         None => ("Good", Ink(0x1a, 0x7f, 0x37)),
@@ -53,7 +53,7 @@ fn severity_mark(severity: Option<Severity>) -> (&'static str, Ink) {
     }
 }
 
-/// A colour so light that black print on it is easily read.
+/// A light tint, readable below black text.
 fn tint(Ink(red, green, blue): Ink) -> Ink {
     let light = |part: u8| 255 - (255 - part) / 14;
     Ink(light(red), light(green), light(blue))
@@ -62,19 +62,19 @@ fn tint(Ink(red, green, blue): Ink) -> Ink {
 fn verdict(composer: &mut Composer, verdict: &Verdict) {
     const PADDING: f32 = 9.0;
     const STRIPE: f32 = 3.0;
-    let (word, ink) = severity_mark(verdict.severity);
-    let set = VERDICT.bold().inked(ink);
-    let x = LEFT + STRIPE + PADDING + composer.faces.width(word, set) + 12.0;
-    let room = LEFT + WIDTH - PADDING - x;
-    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, room, MOST_LINES);
+    let (label, ink) = severity_mark(verdict.severity);
+    let style = VERDICT.bold().inked(ink);
+    let x = LEFT + STRIPE + PADDING + composer.faces.width(label, style) + 12.0;
+    let width = LEFT + WIDTH - PADDING - x;
+    let lines = composer.faces.wrap(&verdict.sentence, VERDICT, width, MAX_LINES);
     let height = lines.len().max(1) as f32 * VERDICT.leading() + 2.0 * PADDING;
-    composer.keep(height);
+    composer.ensure_space(height);
     let area = Area { x: LEFT, y: composer.y, width: WIDTH, height };
     let items = &mut composer.sheet().items;
-    items.push(Item::Block { area, ink: tint(ink) });
-    items.push(Item::Block { area: Area { width: STRIPE, ..area }, ink });
+    items.push(PageItem::Block { area, ink: tint(ink) });
+    items.push(PageItem::Block { area: Area { width: STRIPE, ..area }, ink });
     composer.y += PADDING;
-    composer.text(LEFT + STRIPE + PADDING, set, word);
+    composer.text(LEFT + STRIPE + PADDING, style, label);
     for (row, line) in lines.into_iter().enumerate() {
         let y = area.y + PADDING + row as f32 * VERDICT.leading();
         composer.sheet().text(x, y, VERDICT, line);
@@ -82,9 +82,9 @@ fn verdict(composer: &mut Composer, verdict: &Verdict) {
     composer.y = area.y + height;
 }
 
-/// A finding in lines.
+/// A wrapped finding.
 struct Remark {
-    word: &'static str,
+    label: &'static str,
     ink: Ink,
     sentence: Vec<String>,
     advice: Vec<String>,
@@ -92,13 +92,13 @@ struct Remark {
 
 impl Remark {
     fn of(finding: &Advice, faces: &Faces) -> Remark {
-        const ROOM: f32 = WIDTH - INDENT;
-        let (word, ink) = severity_mark(Some(finding.severity));
-        let sentence = faces.wrap(&finding.sentence, SENTENCE, ROOM, MOST_LINES);
-        // Advice is ours, and may have lines of its own.
+        const ADVICE_WIDTH: f32 = WIDTH - INDENT;
+        let (label, ink) = severity_mark(Some(finding.severity));
+        let sentence = faces.wrap(&finding.sentence, SENTENCE, ADVICE_WIDTH, MAX_LINES);
+        // Advice is ours and may have several lines.
         let advice = finding.advice.lines();
-        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ROOM, MOST_LINES));
-        Remark { word, ink, sentence, advice: advice.take(MOST_LINES).collect() }
+        let advice = advice.flat_map(|line| faces.wrap(line, ADVICE, ADVICE_WIDTH, MAX_LINES));
+        Remark { label, ink, sentence, advice: advice.take(MAX_LINES).collect() }
     }
 
     fn height(&self) -> f32 {
@@ -107,8 +107,8 @@ impl Remark {
     }
 
     fn draw(self, composer: &mut Composer) {
-        composer.keep(self.height());
-        composer.text(LEFT, WORD.inked(self.ink), self.word);
+        composer.ensure_space(self.height());
+        composer.text(LEFT, SEVERITY.inked(self.ink), self.label);
         composer.lines(LEFT + INDENT, SENTENCE, self.sentence);
         composer.lines(LEFT + INDENT, ADVICE, self.advice);
         composer.y += 7.0;

@@ -1,44 +1,44 @@
-//! Sheets of paper: where the next thing goes, and when a new sheet is needed.
+//! Pages: where the next item goes, and when a new page is needed.
 //!
-//! Everything is put on a list for each sheet first and drawn last, because the foot
-//! of the first page says how many pages there are.
+//! Items are collected for each page first and drawn last, because the footer of the first page has
+//! the number of pages.
 
 use resvg::usvg;
 
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
 
 /// A4, in points.
-pub(super) const PAPER: (f32, f32) = (595.28, 841.89);
-/// From the paper's edge to the text, left and right.
+pub(super) const PAGE_SIZE: (f32, f32) = (595.28, 841.89);
+/// The left and right margin.
 pub(super) const LEFT: f32 = 54.0;
 /// How wide the text is.
-pub(super) const WIDTH: f32 = PAPER.0 - 2.0 * LEFT;
-/// Where the text begins, below the head of the page.
+pub(super) const WIDTH: f32 = PAGE_SIZE.0 - 2.0 * LEFT;
+/// Where the text begins, below the header of the page.
 pub(super) const TOP: f32 = 88.0;
-/// Where it ends, above the foot.
-pub(super) const BOTTOM: f32 = PAPER.1 - 62.0;
+/// Where it ends, above the footer.
+pub(super) const BOTTOM: f32 = PAGE_SIZE.1 - 62.0;
 /// Heights are sums of floats: four charts made for a page must fit on it.
 const ROUNDING: f32 = 0.01;
 /// How thick a rule is.
 pub(super) const HAIRLINE: f32 = 0.5;
 
 /// The heading of a part.
-pub(super) const HEADING: Type = Type::of(13.0).bold();
-const HEADING_AGAIN: Type = Type::of(9.0).inked(Ink::GREY);
-const NOTE: Type = Type::of(8.0).inked(Ink::GREY);
+pub(super) const HEADING: FontStyle = FontStyle::of(13.0).bold();
+const CONTINUED_HEADING: FontStyle = FontStyle::of(9.0).inked(Ink::GREY);
+const NOTE: FontStyle = FontStyle::of(8.0).inked(Ink::GREY);
 const NOTE_LINES: usize = 12;
 const BELOW_NOTE: f32 = 5.0;
-/// What a heading keeps free above it, unless it is at the top of a page.
+/// Space above a heading, unless it is at the top of a page.
 const ABOVE_HEADING: f32 = 24.0;
 const BELOW_HEADING: f32 = 7.0;
-/// What a heading on a new page takes.
+/// The height of a heading on a new page.
 pub(super) const HEADING_HEIGHT: f32 = 13.0 * 1.4 + BELOW_HEADING;
 
-/// Something on a sheet.
-pub(super) enum Item {
-    /// A line of text, `y` at the feet of its letters.
-    Text { x: f32, y: f32, set: Type, line: String },
+/// An item on a page.
+pub(super) enum PageItem {
+    /// A line of text, `y` at the baseline.
+    Text { x: f32, y: f32, style: FontStyle, line: String },
     /// A filled rectangle.
     Block { area: Area, ink: Ink },
     /// An empty rectangle.
@@ -47,7 +47,7 @@ pub(super) enum Item {
     Picture { area: Area, drawing: Box<usvg::Tree> },
 }
 
-/// A rectangle on a sheet.
+/// A rectangle on a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Area {
     pub x: f32,
@@ -56,42 +56,42 @@ pub(super) struct Area {
     pub height: f32,
 }
 
-/// A sheet of paper.
+/// A page.
 #[derive(Default)]
 pub(super) struct Sheet {
-    pub items: Vec<Item>,
+    pub items: Vec<PageItem>,
 }
 
 impl Sheet {
     /// A line of text whose top is at `y`.
-    pub(super) fn text(&mut self, x: f32, y: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text(&mut self, x: f32, y: f32, style: FontStyle, line: impl Into<String>) {
         let line = line.into();
         if !line.is_empty() {
-            self.items.push(Item::Text { x, y: y + set.ascent(), set, line });
+            self.items.push(PageItem::Text { x, y: y + style.ascent(), style, line });
         }
     }
 
     /// A rule across the text.
     pub(super) fn rule(&mut self, y: f32, ink: Ink) {
         let area = Area { x: LEFT, y, width: WIDTH, height: HAIRLINE };
-        self.items.push(Item::Block { area, ink });
+        self.items.push(PageItem::Block { area, ink });
     }
 }
 
-/// A part of the report that can be jumped to.
-pub(super) struct Part {
+/// An entry of the PDF outline.
+pub(super) struct OutlineEntry {
     pub title: String,
     /// The page, from 0.
     pub page: usize,
     pub y: f32,
 }
 
-/// Puts one thing after the other, sheet by sheet.
+/// Lays out items one after the other, page by page.
 pub(super) struct Composer<'a> {
     pub faces: &'a Faces,
     pub sheets: Vec<Sheet>,
-    pub parts: Vec<Part>,
-    /// Where the next thing goes.
+    pub parts: Vec<OutlineEntry>,
+    /// Where the next item goes.
     pub y: f32,
 }
 
@@ -100,30 +100,30 @@ impl<'a> Composer<'a> {
         Composer { faces, sheets: vec![Sheet::default()], parts: Vec::new(), y: TOP }
     }
 
-    /// Goes on with a new sheet.
-    pub(super) fn turn(&mut self) {
+    /// Starts a new page.
+    pub(super) fn new_sheet(&mut self) {
         self.sheets.push(Sheet::default());
         self.y = TOP;
     }
 
-    /// Makes sure that something of this height fits, on a new sheet if need be; says whether
-    /// one was begun. What is higher than a sheet gets one of its own.
-    pub(super) fn keep(&mut self, height: f32) -> bool {
-        let turns = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
-        if turns {
-            self.turn();
+    /// Starts a new page if this height does not fit; returns whether it did. An item higher than a
+    /// page gets its own.
+    pub(super) fn ensure_space(&mut self, height: f32) -> bool {
+        let is_full = self.y > TOP && self.y + height > BOTTOM + ROUNDING;
+        if is_full {
+            self.new_sheet();
         }
-        turns
+        is_full
     }
 
-    /// Leaves room, except at the top of a sheet.
+    /// Leaves space, except at the top of a page.
     pub(super) fn gap(&mut self, height: f32) {
         if self.y > TOP {
             self.y += height;
         }
     }
 
-    /// The sheet that is being filled.
+    /// The current page.
     pub(super) fn sheet(&mut self) -> &mut Sheet {
         if self.sheets.is_empty() {
             self.sheets.push(Sheet::default());
@@ -132,59 +132,59 @@ impl<'a> Composer<'a> {
         &mut self.sheets[last]
     }
 
-    /// A line of text at the place where the next thing goes, which stays there.
-    pub(super) fn text(&mut self, x: f32, set: Type, line: impl Into<String>) {
+    /// A line of text at the current position, which does not change.
+    pub(super) fn text(&mut self, x: f32, style: FontStyle, line: impl Into<String>) {
         let y = self.y;
-        self.sheet().text(x, y, set, line);
+        self.sheet().text(x, y, style, line);
     }
 
     /// The same, ending at `right`.
-    pub(super) fn text_to(&mut self, right: f32, set: Type, line: impl Into<String>) {
+    pub(super) fn text_to(&mut self, right: f32, style: FontStyle, line: impl Into<String>) {
         let line = line.into();
-        let x = right - self.faces.width(&line, set);
-        self.text(x, set, line);
+        let x = right - self.faces.width(&line, style);
+        self.text(x, style, line);
     }
 
-    /// Lines of text, each on a new sheet if need be.
-    pub(super) fn lines(&mut self, x: f32, set: Type, lines: Vec<String>) {
+    /// Lines of text, with page breaks between them.
+    pub(super) fn lines(&mut self, x: f32, style: FontStyle, lines: Vec<String>) {
         for line in lines {
-            self.keep(set.leading());
-            self.text(x, set, line);
-            self.y += set.leading();
+            self.ensure_space(style.leading());
+            self.text(x, style, line);
+            self.y += style.leading();
         }
     }
 
     /// The heading of a part, together with at least `follows` of what comes below it.
     pub(super) fn heading(&mut self, title: &str, follows: f32) {
         self.gap(ABOVE_HEADING);
-        self.keep(HEADING_HEIGHT + follows);
+        self.ensure_space(HEADING_HEIGHT + follows);
         let (page, y) = (self.sheets.len() - 1, self.y);
-        self.parts.push(Part { title: shown(title), page, y });
+        self.parts.push(OutlineEntry { title: shown(title), page, y });
         let title = self.faces.cut(title, HEADING, WIDTH);
         self.text(LEFT, HEADING, title);
         self.y += HEADING_HEIGHT;
     }
 
-    /// Says at the top of a new sheet what goes on there.
-    pub(super) fn heading_again(&mut self, title: &str) {
+    /// The heading of a part continued on a new page.
+    pub(super) fn continued_heading(&mut self, title: &str) {
         let continued = " (continued)";
-        let room = WIDTH - self.faces.width(continued, HEADING_AGAIN);
-        let title = self.faces.cut(title, HEADING_AGAIN, room) + continued;
-        self.text(LEFT, HEADING_AGAIN, title);
-        self.y += HEADING_AGAIN.leading() + BELOW_HEADING;
+        let space = WIDTH - self.faces.width(continued, CONTINUED_HEADING);
+        let title = self.faces.cut(title, CONTINUED_HEADING, space) + continued;
+        self.text(LEFT, CONTINUED_HEADING, title);
+        self.y += CONTINUED_HEADING.leading() + BELOW_HEADING;
     }
 
     fn note_lines(&self, text: &str) -> Vec<String> {
         self.faces.wrap(text, NOTE, WIDTH, NOTE_LINES)
     }
 
-    /// What a paragraph that explains will take.
+    /// The height of a note.
     pub(super) fn note_height(&self, text: &str) -> f32 {
         let lines = self.note_lines(text).len();
         if lines == 0 { 0.0 } else { lines as f32 * NOTE.leading() + BELOW_NOTE }
     }
 
-    /// A paragraph that explains.
+    /// A note.
     pub(super) fn note(&mut self, text: &str) {
         let lines = self.note_lines(text);
         if !lines.is_empty() {
@@ -199,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_goes_to_a_new_sheet_and_only_then() {
+    fn content_that_does_not_fit_starts_a_new_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        assert!(!composer.keep(BOTTOM - TOP));
-        assert!(!composer.keep(2.0 * BOTTOM), "an empty sheet is as good as the next one");
+        assert!(!composer.ensure_space(BOTTOM - TOP));
+        assert!(!composer.ensure_space(2.0 * BOTTOM), "an empty sheet is as good as the next one");
         composer.y = BOTTOM - 10.0;
-        assert!(!composer.keep(10.0));
-        assert!(composer.keep(11.0));
+        assert!(!composer.ensure_space(10.0));
+        assert!(composer.ensure_space(11.0));
         assert_eq!((composer.sheets.len(), composer.y), (2, TOP));
     }
 
@@ -220,20 +220,20 @@ mod tests {
         composer.y = BOTTOM - HEADING_HEIGHT - ABOVE_HEADING - 10.0;
         composer.heading("does not", 11.0);
         assert_eq!(composer.parts[1].page, 1);
-        assert_eq!(composer.parts[1].y, TOP, "no room is left above it there");
+        assert_eq!(composer.parts[1].y, TOP, "no space above it there");
     }
 
     #[test]
-    fn lines_go_on_on_the_next_sheet() {
+    fn lines_continue_on_the_next_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         let lines = vec!["line".to_owned(); 100];
-        composer.lines(LEFT, Type::of(10.0), lines);
+        composer.lines(LEFT, FontStyle::of(10.0), lines);
         assert_eq!(composer.sheets.len(), 3);
         assert_eq!(composer.sheets.iter().map(|sheet| sheet.items.len()).sum::<usize>(), 100);
         let lowest = |sheet: &Sheet| {
             let feet = sheet.items.iter().map(|item| match item {
-                Item::Text { y, .. } => *y,
+                PageItem::Text { y, .. } => *y,
                 _ => 0.0,
             });
             feet.fold(0.0, f32::max)

@@ -1,4 +1,4 @@
-//! Sheets as PDF.
+//! Draws pages as PDF.
 
 use krilla::color::rgb;
 use krilla::geom::{Path, PathBuilder, Point, Rect, Size, Transform};
@@ -7,31 +7,33 @@ use krilla::paint::{Fill, Stroke};
 use krilla::surface::Surface;
 use krilla_svg::{SurfaceExt, SvgSettings};
 
-use super::page::{Area, HAIRLINE, Item, PAPER, Sheet};
-use super::style::{Ink, Type};
+use super::page::{Area, HAIRLINE, PAGE_SIZE, PageItem, Sheet};
+use super::style::{FontStyle, Ink};
 use super::text::Faces;
 
-/// Draws a sheet as the document's next page.
+/// Draws a page as the document's next one.
 pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Faces) {
-    // Only a size that is no size at all gives nothing, and then the default is A4 as well.
-    let settings = PageSettings::from_wh(PAPER.0, PAPER.1).unwrap_or_default();
+    // `None` only for an invalid size; the default is A4 as well.
+    let settings = PageSettings::from_wh(PAGE_SIZE.0, PAGE_SIZE.1).unwrap_or_default();
     let mut page = document.start_page_with(settings);
     let mut surface = page.surface();
     for item in &sheet.items {
         match item {
-            Item::Text { x, y, set, line } => text(&mut surface, faces, (*x, *y), *set, line),
-            Item::Block { area, ink } => {
+            PageItem::Text { x, y, style, line } => {
+                text(&mut surface, faces, (*x, *y), *style, line);
+            }
+            PageItem::Block { area, ink } => {
                 surface.set_stroke(None);
                 surface.set_fill(Some(fill(*ink)));
                 draw(&mut surface, *area);
             }
-            Item::Frame { area, ink } => {
+            PageItem::Frame { area, ink } => {
                 let paint = colour(*ink).into();
                 surface.set_fill(None);
                 surface.set_stroke(Some(Stroke { paint, width: HAIRLINE, ..Stroke::default() }));
                 draw(&mut surface, *area);
             }
-            Item::Picture { area, drawing } => {
+            PageItem::Picture { area, drawing } => {
                 if let Some(size) = Size::from_wh(area.width, area.height) {
                     surface.push_transform(&Transform::from_translate(area.x, area.y));
                     surface.draw_svg(drawing, size, SvgSettings::default());
@@ -42,12 +44,12 @@ pub(super) fn sheet(document: &mut krilla::Document, sheet: &Sheet, faces: &Face
     }
 }
 
-fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), set: Type, line: &str) {
+fn text(surface: &mut Surface, faces: &Faces, (x, y): (f32, f32), style: FontStyle, line: &str) {
     surface.set_stroke(None);
-    surface.set_fill(Some(fill(set.ink)));
-    for run in faces.runs(line, set) {
+    surface.set_fill(Some(fill(style.ink)));
+    for run in faces.runs(line, style) {
         let start = Point::from_xy(x + run.x, y);
-        surface.draw_glyphs(start, &run.glyphs, faces.font(set), line, set.size, false);
+        surface.draw_glyphs(start, &run.glyphs, faces.font(style), line, style.size, false);
     }
 }
 

@@ -1,17 +1,19 @@
-//! Reports made by hand for the tests: one with much of everything, one with nothing.
+//! Reports for the tests: one with many items of every kind, one empty.
 
 use crate::catalog::Unit;
-use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
+use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::Document;
-use crate::report::document::{Advice, Bar, Cell, Chapter, Column, Fact, Head, Table, Verdict};
+use crate::report::document::{
+    Advice, Bar, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportTable, Verdict,
+};
 use crate::summary::Severity;
 
-/// A report of a run about which nothing is known.
+/// A report of a run without any data.
 pub(super) fn bare() -> Document {
     Document {
         title: String::new(),
         command: None,
-        head: Head { job: String::new(), user: None, nodes: 0, date: String::new() },
+        page_header: PageHeader { job: String::new(), user: None, nodes: 0, date: String::new() },
         header: Vec::new(),
         verdict: Verdict { severity: None, sentence: String::new() },
         findings: Vec::new(),
@@ -28,7 +30,7 @@ pub(super) fn bare() -> Document {
     }
 }
 
-/// A report with several pages of everything.
+/// A report with several pages of every kind.
 pub(super) fn rich() -> Document {
     Document {
         title: "align-sample-17".to_owned(),
@@ -37,7 +39,7 @@ pub(super) fn rich() -> Document {
              reads_2.fq.gz | samtools sort -@ 8 -m 2G -o aligned/sample-17.bam -"
                 .to_owned(),
         ),
-        head: Head {
+        page_header: PageHeader {
             job: "4711823".to_owned(),
             user: Some("ada".to_owned()),
             nodes: 2,
@@ -67,9 +69,9 @@ pub(super) fn rich() -> Document {
         figure_ids: Vec::new(),
         important_figures: 0,
         chapters: vec![
-            Chapter { title: "The run".to_owned(), charts: charts(6) },
-            Chapter { title: "Node n1".to_owned(), charts: charts(4) },
-            Chapter { title: "weigh itself".to_owned(), charts: charts(2) },
+            ReportChapter { title: "The run".to_owned(), charts: charts(6) },
+            ReportChapter { title: "Node n1".to_owned(), charts: charts(4) },
+            ReportChapter { title: "weigh itself".to_owned(), charts: charts(2) },
         ],
         tables: vec![programs(), processes(70), phases()],
         hardware: facts(&[
@@ -87,28 +89,28 @@ pub(super) fn rich() -> Document {
         ]),
         missing: vec![
             "Energy: /sys/class/powercap is readable by root only.".to_owned(),
-            "GPU: libnvidia-ml.so.1 was not found, so no GPU was looked at; a GPU of another \
-             maker would not have been seen either."
+            "GPU: libnvidia-ml.so.1 was not found, so no GPU was sampled; a GPU of another \
+             vendor would not have been found either."
                 .to_owned(),
         ],
         made_by: "weigh 0.1.0".to_owned(),
     }
 }
 
-/// What somebody may call a process who wishes us ill.
+/// A hostile process name.
 pub(super) fn hostile() -> String {
     let strange = "a\0b\x1b[31m\n\u{202e}\u{ffff}日本語🦀👩‍🚀 שלום עולם مرحبا e\u{301}\u{fe0f}";
     format!("{strange} {}", "x".repeat(400))
 }
 
-/// The rich report with hostile words wherever words from outside stand.
+/// The rich report with hostile text wherever text comes from outside.
 pub(super) fn rich_and_hostile() -> Document {
     let mut document = rich();
     document.title = hostile();
     document.command = Some(hostile());
-    document.head.job = hostile();
-    document.head.user = Some(hostile());
-    document.head.date = hostile();
+    document.page_header.job = hostile();
+    document.page_header.user = Some(hostile());
+    document.page_header.date = hostile();
     document.made_by = hostile();
     document.verdict.sentence = hostile();
     document.missing.push(hostile());
@@ -161,7 +163,7 @@ fn findings() -> Vec<Advice> {
         advice(
             Severity::Warning,
             "Of 16 cores it had, it kept 7.7 busy: 48 %. Half of what was reserved was not used, \
-             and nobody else could use it either.",
+             and no other job could use it either.",
             "Ask for 8 cores next time: sbatch --cpus-per-task=8",
         ),
         advice(
@@ -172,21 +174,26 @@ fn findings() -> Vec<Advice> {
         advice(Severity::Note, "Two processes outlived the command: sleep (4301), sh (4302).", ""),
         advice(
             Severity::Note,
-            "A third of the time went to reading the reference again for each chunk.",
+            "A third of the time was spent reading the reference again for each chunk.",
             "Keep it in memory between chunks, or copy it to the node's own disk first.",
         ),
     ]
 }
 
 /// A table; `#` at the end of a column's label makes it one of numbers.
-pub(super) fn table(name: &str, title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column = |label: &&str| Column {
+pub(super) fn table(
+    name: &str,
+    title: &str,
+    columns: &[&str],
+    rows: Vec<Vec<String>>,
+) -> ReportTable {
+    let column = |label: &&str| ReportColumn {
         label: label.trim_end_matches('#').to_owned(),
         is_number: label.ends_with('#'),
         is_name: false,
     };
-    let cell = |text: String| Cell { text, number: None };
-    Table {
+    let cell = |text: String| ReportCell { text, number: None };
+    ReportTable {
         name: name.to_owned(),
         title: title.to_owned(),
         note: String::new(),
@@ -199,7 +206,7 @@ fn rows(rows: &[&[&str]]) -> Vec<Vec<String>> {
     rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
 }
 
-fn figures() -> Table {
+fn figures() -> ReportTable {
     let columns = ["Figure", "Value#", "Method", "Lower bound#", "Upper bound#", "When#", "Source"];
     let rows = rows(&[
         &["CPU time", "9 h 14 min", "exact", "", "", "", "wait4 of all processes"],
@@ -221,11 +228,11 @@ fn figures() -> Table {
             "the machine's counters (/sys/class/powercap) are readable by root only",
         ],
     ]);
-    let note = "Exact figures are counted by the kernel, sampled ones were looked at every second.";
-    Table { note: note.to_owned(), ..table("figures", "Figures", &columns, rows) }
+    let note = "Exact figures are counted by the kernel, sampled ones are measured every second.";
+    ReportTable { note: note.to_owned(), ..table("figures", "Figures", &columns, rows) }
 }
 
-fn programs() -> Table {
+fn programs() -> ReportTable {
     let columns = ["Program", "Processes#", "CPU time#", "Largest#", "Read#", "Written#"];
     let rows = rows(&[
         &["bwa", "1", "7 h 58 min", "28.8 GiB", "198 GiB", "92.1 GiB"],
@@ -235,7 +242,7 @@ fn programs() -> Table {
     table("programs", "Programs", &columns, rows)
 }
 
-fn processes(count: usize) -> Table {
+fn processes(count: usize) -> ReportTable {
     let columns = [
         "PID#",
         "Name",
@@ -265,7 +272,7 @@ fn processes(count: usize) -> Table {
     table("processes", "Processes", &columns, (0..count).map(row).collect())
 }
 
-fn phases() -> Table {
+fn phases() -> ReportTable {
     let columns = ["Phase", "Began#", "Lasted#", "CPU time#", "Memory#"];
     let rows = rows(&[
         &["index", "0 s", "4 min", "1 h 2 min", "12.1 GiB"],
@@ -276,13 +283,14 @@ fn phases() -> Table {
 
 /// Charts of every form in turn.
 fn charts(count: usize) -> Vec<Chart> {
-    const FORMS: [Form; 4] = [Form::StackedRates, Form::Stack, Form::Rates, Form::Heat];
+    const FORMS: [ChartForm; 4] =
+        [ChartForm::StackedRates, ChartForm::Stack, ChartForm::Rates, ChartForm::Heatmap];
     (0..count).map(|place| chart(place, FORMS[place % FORMS.len()])).collect()
 }
 
-fn chart(place: usize, form: Form) -> Chart {
+fn chart(place: usize, form: ChartForm) -> Chart {
     let times: Vec<f64> = (0..400).map(f64::from).collect();
-    let series = |name: usize| Series {
+    let series = |name: usize| ChartSeries {
         name: format!("program-{name}"),
         colour: name,
         values: times.iter().map(|time| (time / 30.0 + name as f64).sin() + 1.5).collect(),
@@ -295,7 +303,7 @@ fn chart(place: usize, form: Form) -> Chart {
         scale: Scale::rate(Unit::Seconds),
         form,
         series: (0..4).map(series).collect(),
-        limits: vec![Limit { name: "cores allowed".to_owned(), value: 12.0 }],
+        limits: vec![ChartLimit { name: "cores allowed".to_owned(), value: 12.0 }],
         peak: None,
         timeline: Timeline {
             left_out: (0, 0),

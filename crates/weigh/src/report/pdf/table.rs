@@ -1,40 +1,39 @@
-//! Tables: columns as wide as what is in them, heads on every page.
+//! Tables: columns sized by content, headers on every page.
 //!
-//! Numbers keep their width as long as they can, since half a number is a wrong one;
-//! words give way first. What is too long for its column is cut, names inside, except in a last
-//! column of words, which wraps.
+//! Text columns shrink before number columns, since a cut number is a wrong one. Long cells are
+//! cut, names in the middle; only a last column of text wraps.
 
 use super::page::{BOTTOM, Composer, LEFT, TOP, WIDTH};
-use super::style::{Ink, Type};
+use super::style::{FontStyle, Ink};
 use super::text::{Faces, shown};
-use crate::report::document::{Cell, Table};
+use crate::report::document::{ReportCell, ReportTable};
 
-/// Sizes of print, the best first: a table that is too wide for one tries the next.
+/// Font sizes, the best first: a table that is too wide for one tries the next.
 const SIZES: [f32; 3] = [8.5, 7.5, 6.5];
-/// Between two columns, in parts of the size of print.
+/// Between two columns, in parts of the font size.
 const BETWEEN: f32 = 1.35;
-/// How much of a page's width numbers may take from words.
-const MOST_FOR_NUMBERS: f32 = 0.7;
-/// What columns of words must have before print is made smaller: the last may need lines.
+/// The greatest part of the width that number columns may take from text columns.
+const MAX_FOR_NUMBERS: f32 = 0.7;
+/// The width of text columns before the font is made smaller: the last one wraps.
 const ENOUGH_FOR_WORDS: f32 = 95.0;
 const ENOUGH_FOR_LAST: f32 = 140.0;
-const HEAD_LINES: usize = 3;
+const HEADER_LINES: usize = 3;
 /// Above and below the text of a row.
 const PADDING: f32 = 2.8;
 
-/// How much of a table is put on paper.
+/// How much of a table is shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
-    /// So many rows.
+pub(super) struct TableExtent {
+    /// The most rows.
     pub rows: usize,
-    /// So many lines of a cell in the last column.
+    /// The most lines of a cell in the last column.
     pub lines: usize,
 }
 
-/// Puts a table on paper.
-pub(super) fn add(composer: &mut Composer, table: &Table, most: Most) {
+/// Adds a table.
+pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExtent) {
     let rows = &table.rows[..table.rows.len().min(most.rows)];
-    let layout = Layout::new(table, rows, most.lines, composer.faces);
+    let layout = TableLayout::new(table, rows, most.lines, composer.faces);
     let note = composer.note_height(&table.note);
     composer.heading(&table.title, note + layout.together(rows));
     composer.note(&table.note);
@@ -42,47 +41,52 @@ pub(super) fn add(composer: &mut Composer, table: &Table, most: Most) {
         composer.note("None.");
         return;
     }
-    layout.draw_head(composer);
+    layout.draw_header(composer);
     let more = table.rows.len() - rows.len();
     for (place, row) in rows.iter().enumerate() {
         let (lines, height) = layout.row(row);
-        // How many more there are is not said on a page of its own.
+        // The number of omitted rows is not alone on a page.
         let is_followed = more > 0 && place + 1 == rows.len();
-        let below = if is_followed { PADDING + layout.set.leading() } else { 0.0 };
-        if composer.keep(height + below) {
-            composer.heading_again(&table.title);
-            layout.draw_head(composer);
+        let below = if is_followed { PADDING + layout.style.leading() } else { 0.0 };
+        if composer.ensure_space(height + below) {
+            composer.continued_heading(&table.title);
+            layout.draw_header(composer);
         }
         layout.draw_row(composer, lines, height);
     }
     if more > 0 {
         composer.y += PADDING;
-        composer.lines(LEFT, layout.set.inked(Ink::GREY), vec![format!("and {more} more")]);
+        composer.lines(LEFT, layout.style.inked(Ink::GREY), vec![format!("and {more} more")]);
     }
 }
 
-/// Where everything of a table goes.
-struct Layout<'a> {
+/// The layout of a table.
+struct TableLayout<'a> {
     faces: &'a Faces,
-    set: Type,
+    style: FontStyle,
     widths: Vec<f32>,
     numbers: Vec<bool>,
     names: Vec<bool>,
-    heads: Vec<Vec<String>>,
-    head_height: f32,
+    headers: Vec<Vec<String>>,
+    header_height: f32,
     cell_lines: usize,
 }
 
-impl<'a> Layout<'a> {
-    fn new(table: &Table, rows: &[Vec<Cell>], cell_lines: usize, faces: &'a Faces) -> Layout<'a> {
+impl<'a> TableLayout<'a> {
+    fn new(
+        table: &ReportTable,
+        rows: &[Vec<ReportCell>],
+        cell_lines: usize,
+        faces: &'a Faces,
+    ) -> TableLayout<'a> {
         let numbers: Vec<bool> = table.columns.iter().map(|column| column.is_number).collect();
         let names = table.columns.iter().map(|column| column.is_name).collect();
         let last = numbers.len().saturating_sub(1);
         let available = |size: f32| WIDTH - BETWEEN * size * last as f32;
-        // Measured once, in a size of 1: widths grow with the size.
+        // Measured once, in size 1: widths are proportional to the size.
         let ones = natural_widths(table, rows, faces);
         let natural = |size: f32| -> Vec<f32> { ones.iter().map(|one| one * size).collect() };
-        // Numbers are shown whole at any price, words only up to a point.
+        // Numbers are never cut, text only up to a limit.
         let wanted = |(place, width): (usize, f32)| match numbers[place] {
             true => width,
             false if place == last => width.min(ENOUGH_FOR_LAST),
@@ -93,22 +97,22 @@ impl<'a> Layout<'a> {
             widths.map(wanted).sum::<f32>() <= available(*size)
         };
         let size = SIZES.into_iter().find(fits).unwrap_or(SIZES[SIZES.len() - 1]);
-        let set = Type::of(size);
+        let style = FontStyle::of(size);
         let widths = shared(&natural(size), &numbers, available(size));
-        let head = head_set(set);
-        let heads: Vec<Vec<String>> = (table.columns.iter().zip(&widths))
-            .map(|(column, width)| faces.wrap(&column.label, head, *width, HEAD_LINES))
+        let header = header_style(style);
+        let headers: Vec<Vec<String>> = (table.columns.iter().zip(&widths))
+            .map(|(column, width)| faces.wrap(&column.label, header, *width, HEADER_LINES))
             .collect();
-        let lines = heads.iter().map(Vec::len).max().unwrap_or_default();
-        let head_height = lines as f32 * head.leading() + 2.0 * PADDING;
-        Layout { faces, set, widths, numbers, names, heads, head_height, cell_lines }
+        let lines = headers.iter().map(Vec::len).max().unwrap_or_default();
+        let header_height = lines as f32 * header.leading() + 2.0 * PADDING;
+        TableLayout { faces, style, widths, numbers, names, headers, header_height, cell_lines }
     }
 
-    /// What must stand together below the heading: a small table as a whole, of a large one
-    /// the first rows.
-    fn together(&self, rows: &[Vec<Cell>]) -> f32 {
+    /// The height to keep together below the heading: a small table as a whole, of a large one the
+    /// first rows.
+    fn together(&self, rows: &[Vec<ReportCell>]) -> f32 {
         let mut heights = rows.iter().map(|row| self.row(row).1);
-        let start = self.head_height + heights.by_ref().take(3).sum::<f32>();
+        let start = self.header_height + heights.by_ref().take(3).sum::<f32>();
         let mut whole = start;
         for height in heights {
             whole += height;
@@ -120,33 +124,33 @@ impl<'a> Layout<'a> {
     }
 
     /// The lines of a row's cells, and the row's height.
-    fn row(&self, row: &[Cell]) -> (Vec<Vec<String>>, f32) {
+    fn row(&self, row: &[ReportCell]) -> (Vec<Vec<String>>, f32) {
         let last = self.widths.len().saturating_sub(1);
         let cells: Vec<Vec<String>> = (row.iter().zip(&self.widths).enumerate())
             .map(|(place, (cell, width))| {
                 if self.names[place] {
-                    vec![self.faces.cut_inside(&cell.text, self.set, *width)]
+                    vec![self.faces.cut_inside(&cell.text, self.style, *width)]
                 } else if place == last && !self.numbers[place] {
-                    self.faces.wrap(&cell.text, self.set, *width, self.cell_lines)
+                    self.faces.wrap(&cell.text, self.style, *width, self.cell_lines)
                 } else {
-                    vec![self.faces.cut(&cell.text, self.set, *width)]
+                    vec![self.faces.cut(&cell.text, self.style, *width)]
                 }
             })
             .collect();
         let lines = cells.iter().map(Vec::len).max().unwrap_or_default().max(1);
-        (cells, lines as f32 * self.set.leading() + 2.0 * PADDING)
+        (cells, lines as f32 * self.style.leading() + 2.0 * PADDING)
     }
 
-    fn draw_head(&self, composer: &mut Composer) {
-        let set = head_set(self.set);
-        let foot = composer.y + self.head_height - PADDING;
-        let heads = self.heads.iter().map(|lines| {
-            // Heads of one line stand on the rule like those of three.
-            (foot - lines.len() as f32 * set.leading(), lines.clone())
+    fn draw_header(&self, composer: &mut Composer) {
+        let style = header_style(self.style);
+        let bottom = composer.y + self.header_height - PADDING;
+        let headers = self.headers.iter().map(|lines| {
+            // Headers are aligned at the bottom.
+            (bottom - lines.len() as f32 * style.leading(), lines.clone())
         });
-        let heads: Vec<_> = heads.collect();
-        self.draw_cells(composer, heads, set);
-        composer.y += self.head_height;
+        let headers: Vec<_> = headers.collect();
+        self.draw_cells(composer, headers, style);
+        composer.y += self.header_height;
         let y = composer.y;
         composer.sheet().rule(y, Ink::SILVER);
     }
@@ -154,46 +158,51 @@ impl<'a> Layout<'a> {
     fn draw_row(&self, composer: &mut Composer, cells: Vec<Vec<String>>, height: f32) {
         let top = composer.y + PADDING;
         let cells = cells.into_iter().map(|lines| (top, lines)).collect();
-        self.draw_cells(composer, cells, self.set);
+        self.draw_cells(composer, cells, self.style);
         composer.y += height;
         let y = composer.y;
         composer.sheet().rule(y, Ink::PALE);
     }
 
-    /// Cells beside each other: the top of each and its lines.
-    fn draw_cells(&self, composer: &mut Composer, cells: Vec<(f32, Vec<String>)>, set: Type) {
+    /// Cells of a row: the top of each and its lines.
+    fn draw_cells(
+        &self,
+        composer: &mut Composer,
+        cells: Vec<(f32, Vec<String>)>,
+        style: FontStyle,
+    ) {
         let mut x = LEFT;
         for ((top, lines), (width, is_number)) in
             cells.into_iter().zip(self.widths.iter().zip(&self.numbers))
         {
             for (row, line) in lines.into_iter().enumerate() {
-                let spare = if *is_number { width - self.faces.width(&line, set) } else { 0.0 };
-                composer.sheet().text(x + spare, top + row as f32 * set.leading(), set, line);
+                let spare = if *is_number { width - self.faces.width(&line, style) } else { 0.0 };
+                composer.sheet().text(x + spare, top + row as f32 * style.leading(), style, line);
             }
-            x += width + BETWEEN * self.set.size;
+            x += width + BETWEEN * self.style.size;
         }
     }
 }
 
-fn head_set(set: Type) -> Type {
-    Type::of(set.size * 0.94).bold().inked(Ink::GREY)
+fn header_style(style: FontStyle) -> FontStyle {
+    FontStyle::of(style.size * 0.94).bold().inked(Ink::GREY)
 }
 
-/// How wide each column would like to be, for a size of 1: its widest cell, and the longest word of its head.
-fn natural_widths(table: &Table, rows: &[Vec<Cell>], faces: &Faces) -> Vec<f32> {
-    let set = Type::of(1.0);
+/// The natural width of each column in size 1: its widest cell, and the longest word of its header.
+fn natural_widths(table: &ReportTable, rows: &[Vec<ReportCell>], faces: &Faces) -> Vec<f32> {
+    let style = FontStyle::of(1.0);
     let columns = table.columns.iter().enumerate().map(|(place, column)| {
         let words = column.label.split_whitespace();
-        let head = words.map(|word| faces.width_up_to(&shown(word), head_set(set), WIDTH));
+        let header = words.map(|word| faces.width_up_to(&shown(word), header_style(style), WIDTH));
         let cells = rows.iter().filter_map(|row| row.get(place));
-        let cells = cells.map(|cell| faces.width_up_to(&shown(&cell.text), set, WIDTH));
-        head.chain(cells).fold(0.0, f32::max)
+        let cells = cells.map(|cell| faces.width_up_to(&shown(&cell.text), style, WIDTH));
+        header.chain(cells).fold(0.0, f32::max)
     });
     columns.collect()
 }
 
-/// How wide each column is. What is left over goes to all of them alike; what is missing is
-/// taken from the widest columns of words, and from numbers only when they are most of it.
+/// The width of each column. Spare width is shared equally; missing width is taken from the widest
+/// text columns, and from numbers only when they are most of it.
 fn shared(natural: &[f32], numbers: &[bool], available: f32) -> Vec<f32> {
     let spare = available - natural.iter().sum::<f32>();
     if spare >= 0.0 {
@@ -204,7 +213,7 @@ fn shared(natural: &[f32], numbers: &[bool], available: f32) -> Vec<f32> {
         columns.filter_map(|(width, is)| (*is == wanted).then_some(*width)).collect()
     };
     let (words, counts) = (of(false), of(true));
-    let least_for_words = if words.is_empty() { 0.0 } else { 1.0 - MOST_FOR_NUMBERS };
+    let least_for_words = if words.is_empty() { 0.0 } else { 1.0 - MAX_FOR_NUMBERS };
     let count_level = level(&counts, available * (1.0 - least_for_words));
     let taken: f32 = counts.iter().map(|width| width.min(count_level)).sum();
     let word_level = level(&words, available - taken);
@@ -231,19 +240,19 @@ fn level(natural: &[f32], available: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::{Item, Sheet};
+    use super::super::page::{PageItem, Sheet};
     use super::*;
-    use crate::report::document::Column;
+    use crate::report::document::ReportColumn;
 
-    const MOST: Most = Most { rows: 60, lines: 3 };
+    const MOST: TableExtent = TableExtent { rows: 60, lines: 3 };
 
     #[test]
-    fn what_is_left_over_goes_to_all_columns_alike() {
+    fn spare_width_is_shared_equally() {
         assert_eq!(shared(&[10.0, 20.0], &[false, true], 50.0), [20.0, 30.0]);
     }
 
     #[test]
-    fn words_give_way_before_numbers_do() {
+    fn text_columns_shrink_before_number_columns() {
         let widths = shared(&[300.0, 30.0, 20.0], &[false, true, true], 150.0);
         assert_eq!(widths, [100.0, 30.0, 20.0]);
         let widths = shared(&[30.0, 300.0, 300.0], &[false, false, true], 200.0);
@@ -259,11 +268,14 @@ mod tests {
         assert_eq!(level(&[], 110.0), f32::INFINITY);
     }
 
-    fn long_table(rows: usize) -> Table {
-        let column =
-            |label: &str, is_number| Column { label: label.to_owned(), is_number, is_name: false };
-        let cell = |text: String| Cell { text, number: None };
-        Table {
+    fn long_table(rows: usize) -> ReportTable {
+        let column = |label: &str, is_number| ReportColumn {
+            label: label.to_owned(),
+            is_number,
+            is_name: false,
+        };
+        let cell = |text: String| ReportCell { text, number: None };
+        ReportTable {
             name: "processes".to_owned(),
             title: "Processes".to_owned(),
             note: String::new(),
@@ -280,13 +292,13 @@ mod tests {
         let items = sheet.items.iter();
         items
             .filter_map(
-                |item| if let Item::Text { line, .. } = item { Some(&**line) } else { None },
+                |item| if let PageItem::Text { line, .. } = item { Some(&**line) } else { None },
             )
             .collect()
     }
 
     #[test]
-    fn a_long_table_goes_on_with_its_heads_on_the_next_page() {
+    fn long_table_repeats_its_header_on_the_next_page() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         add(&mut composer, &long_table(70), MOST);
@@ -294,8 +306,8 @@ mod tests {
         for sheet in &composer.sheets {
             assert!(lines(sheet).contains(&"Name"));
             let feet = sheet.items.iter().map(|item| match item {
-                Item::Text { y, .. } => *y,
-                Item::Block { area, .. } => area.y,
+                PageItem::Text { y, .. } => *y,
+                PageItem::Block { area, .. } => area.y,
                 _ => 0.0,
             });
             assert!(feet.fold(0.0, f32::max) <= BOTTOM + 1.0);
@@ -306,13 +318,13 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_nothing_says_so() {
+    fn empty_table_says_none() {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
-        add(&mut composer, &Table { columns: Vec::new(), ..long_table(0) }, MOST);
+        add(&mut composer, &ReportTable { columns: Vec::new(), ..long_table(0) }, MOST);
         assert_eq!(lines(&composer.sheets[0]), ["Processes", "None."]);
-        let rows = vec![Vec::new(), vec![Cell { text: "x".into(), number: None }]];
-        add(&mut composer, &Table { rows, ..long_table(0) }, MOST);
+        let rows = vec![Vec::new(), vec![ReportCell { text: "x".into(), number: None }]];
+        add(&mut composer, &ReportTable { rows, ..long_table(0) }, MOST);
         assert!(lines(&composer.sheets[0]).contains(&"x"), "short rows are no harm");
     }
 }

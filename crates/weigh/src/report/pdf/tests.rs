@@ -1,18 +1,18 @@
-//! The PDF as other programs read it.
+//! The PDF as read by other programs.
 
 use std::io::Write;
 use std::process::{Command, Output};
 
 use resvg::usvg;
 
-use super::page::{Area, Composer, HEADING, Item, LEFT};
+use super::page::{Area, Composer, HEADING, LEFT, PageItem};
 use super::specimen::{bare, hostile, rich, rich_and_hostile, table};
 use super::text::Faces;
 use super::{paint, pdf};
 use crate::host::skip::skipped;
 use crate::report::Document;
 
-/// What one of poppler's programs says of a PDF; says so when it is not there.
+/// The output of one of poppler's programs; the test is skipped when it is not installed.
 fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(pdf).unwrap();
@@ -26,7 +26,7 @@ fn poppler(program: &str, pdf: &[u8], options: &[&str]) -> Option<String> {
         return None;
     };
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    assert_eq!(String::from_utf8_lossy(&stderr), "", "a PDF that nobody complains about");
+    assert_eq!(String::from_utf8_lossy(&stderr), "", "no warnings");
     Some(String::from_utf8(stdout).unwrap())
 }
 
@@ -34,7 +34,7 @@ fn text_of(document: &Document) -> Option<String> {
     poppler("pdftotext", &pdf(document).unwrap(), &["-layout"])
 }
 
-/// Text without what a page's width does to it.
+/// Text with line breaks and columns normalised.
 fn flowing(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -75,15 +75,15 @@ fn the_report_can_be_read_in_order() {
 }
 
 #[test]
-fn every_page_has_its_head_and_foot() {
+fn every_page_has_header_and_footer() {
     let Some(text) = text_of(&rich()) else { return };
     let pages: Vec<&str> = text.trim_end_matches('\x0c').split('\x0c').collect();
     assert!(pages.len() > 5);
     for (place, page) in pages.iter().enumerate() {
         let words = flowing(page);
         assert!(words.starts_with("Job ID User # Nodes Date 4711823 ada 2 2025-11-14"), "{words}");
-        let foot = format!("align-sample-17 page {} of {} weigh 0.1.0", place + 1, pages.len());
-        assert!(words.ends_with(&foot), "{words}");
+        let footer = format!("align-sample-17 page {} of {} weigh 0.1.0", place + 1, pages.len());
+        assert!(words.ends_with(&footer), "{words}");
     }
 }
 
@@ -97,7 +97,7 @@ fn the_pages_are_a4_and_the_file_says_what_it_is() {
 }
 
 #[test]
-fn the_fonts_are_embedded_and_only_as_far_as_they_are_used() {
+fn fonts_are_embedded_as_subsets() {
     let file = pdf(&rich()).unwrap();
     assert!(file.len() < 300_000, "{} bytes", file.len());
     let Some(fonts) = poppler("pdffonts", &file, &[]) else { return };
@@ -115,7 +115,7 @@ fn the_same_report_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_report_of_nothing_is_one_page_that_says_so() {
+fn empty_report_is_one_page() {
     let Some(text) = text_of(&bare()) else { return };
     let words = flowing(&text);
     assert!(words.starts_with("Job ID User # Nodes Date – – – –"), "{words}");
@@ -126,12 +126,12 @@ fn a_report_of_nothing_is_one_page_that_says_so() {
 }
 
 #[test]
-fn words_from_outside_are_shown_whatever_they_are() {
+fn hostile_text_is_shown_escaped() {
     let Some(text) = text_of(&rich_and_hostile()) else { return };
     assert!(text.contains("a\\u{0}b\\u{1b}[31m\\n\\u{202e}"), "{text}");
     assert!(!text.contains('\x1b') && !text.contains('\u{202e}'));
     assert!(text.contains('…'));
-    // Without a glyph, and still what it was when somebody copies it.
+    // Without a glyph, but copied as itself.
     assert!(text.contains("日本語"), "{text}");
 }
 
@@ -144,27 +144,29 @@ fn a_title_in_hebrew_is_read_as_it_was_written() {
 }
 
 #[test]
-fn nothing_reaches_over_the_margins() {
+fn nothing_crosses_the_margins() {
     for document in [rich(), rich_and_hostile()] {
         let faces = Faces::new().unwrap();
         let mut composer = Composer::new(&faces);
         super::compose(&mut composer, &document);
         for item in composer.sheets.iter().flat_map(|sheet| &sheet.items) {
-            let (left, right, foot) = match item {
-                Item::Text { x, y, set, line } => (*x, x + faces.width(line, *set), *y),
-                Item::Block { area, .. } | Item::Frame { area, .. } => {
+            let (left, right, bottom) = match item {
+                PageItem::Text { x, y, style, line } => (*x, x + faces.width(line, *style), *y),
+                PageItem::Block { area, .. } | PageItem::Frame { area, .. } => {
                     (area.x, area.x + area.width, area.y)
                 }
-                Item::Picture { area, .. } => (area.x, area.x + area.width, area.y + area.height),
+                PageItem::Picture { area, .. } => {
+                    (area.x, area.x + area.width, area.y + area.height)
+                }
             };
             assert!(left >= LEFT && right <= LEFT + super::WIDTH + 0.1, "{left} to {right}");
-            assert!(foot <= super::page::BOTTOM + 1.0, "{foot}");
+            assert!(bottom <= super::page::BOTTOM + 1.0, "{bottom}");
         }
     }
 }
 
 #[test]
-fn no_page_ends_with_a_heading_and_none_begins_with_what_was_left_over() {
+fn no_page_ends_with_a_heading_or_begins_with_a_remainder() {
     let faces = Faces::new().unwrap();
     for (document, step) in [(rich(), 1), (rich_and_hostile(), 6)] {
         let document = Document { chapters: Vec::new(), ..document };
@@ -173,11 +175,9 @@ fn no_page_ends_with_a_heading_and_none_begins_with_what_was_left_over() {
             composer.y += f32::from(shift) * 24.0;
             super::compose(&mut composer, &document);
             for sheet in &composer.sheets {
-                let is_heading =
-                    |item: &Item| matches!(item, Item::Text { set, .. } if *set == HEADING);
+                let is_heading = |item: &PageItem| matches!(item, PageItem::Text { style, .. } if *style == HEADING);
                 assert!(!sheet.items.last().is_some_and(is_heading), "shifted by {shift}");
-                let is_left_over =
-                    |item: &Item| matches!(item, Item::Text { line, .. } if line == "and 10 more");
+                let is_left_over = |item: &PageItem| matches!(item, PageItem::Text { line, .. } if line == "and 10 more");
                 assert!(!sheet.items.first().is_some_and(is_left_over), "shifted by {shift}");
             }
         }
@@ -185,14 +185,14 @@ fn no_page_ends_with_a_heading_and_none_begins_with_what_was_left_over() {
 }
 
 #[test]
-fn a_table_of_very_many_columns_is_no_harm() {
+fn table_with_very_many_columns_is_set() {
     let columns = vec!["Bytes written#"; 40];
     let rows = vec![vec!["12,345,678".to_owned(); 40]; 3];
     let tables = vec![table("wide", "Wide", &columns, rows)];
     assert!(pdf(&Document { tables, ..bare() }).is_ok());
 }
 
-/// What a chart may use of SVG.
+/// The SVG features that charts use.
 const DRAWING: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" width="400" height="200" viewBox="0 0 400 200">
 <style>.line { fill: none; stroke: #b3261e; stroke-width: 2 } .dashed { stroke-dasharray: 6 4 }
 text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1c2228 } .strong { font-weight: 600 }
@@ -205,14 +205,14 @@ text { font-family: system-ui, sans-serif; font-size: 12px; fill: #1c2228 } .str
 <text x="300" y="190">日本 &amp; more</text></svg>"##;
 
 #[test]
-fn drawings_stay_vectors_and_their_words_text() {
+fn charts_stay_vectors_and_their_labels_text() {
     let faces = Faces::new().unwrap();
     let fontdb = crate::plot::fonts::fonts();
     let options = usvg::Options { fontdb, ..usvg::Options::default() };
     let drawing = Box::new(usvg::Tree::from_str(DRAWING, &options).unwrap());
     let mut composer = Composer::new(&faces);
     let area = Area { x: LEFT, y: 100.0, width: 400.0, height: 200.0 };
-    composer.sheet().items.push(Item::Picture { area, drawing });
+    composer.sheet().items.push(PageItem::Picture { area, drawing });
     let mut file = krilla::Document::new_with(krilla::SerializeSettings {
         compress_content_streams: false,
         ..krilla::SerializeSettings::default()
@@ -234,11 +234,11 @@ fn drawings_stay_vectors_and_their_words_text() {
 }
 
 #[test]
-fn words_of_any_kind_do_not_stop_the_fonts() {
+fn hostile_text_can_be_measured_and_wrapped() {
     let faces = Faces::new().unwrap();
-    let set = super::Type::of(9.0);
+    let style = super::FontStyle::of(9.0);
     let words = hostile();
-    assert!(faces.width(&faces.cut(&words, set, 100.0), set) <= 100.1);
-    let lines = faces.wrap(&words, set, 100.0, 5);
-    assert!(lines.iter().all(|line| faces.width(line, set) <= 100.1), "{lines:?}");
+    assert!(faces.width(&faces.cut(&words, style, 100.0), style) <= 100.1);
+    let lines = faces.wrap(&words, style, 100.0, 5);
+    assert!(lines.iter().all(|line| faces.width(line, style) <= 100.1), "{lines:?}");
 }

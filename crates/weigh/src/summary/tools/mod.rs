@@ -29,7 +29,7 @@ use crate::catalog::metrics::ProcessState;
 use crate::model::live::{HeldMemory, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Usage, program_name};
 use crate::record::{Entry, Event, Manifest};
-use crate::text::shortened;
+use crate::text::ellipsize;
 pub(crate) use list::by_weight;
 use running::Sizes;
 
@@ -98,7 +98,7 @@ const LONGEST_NAME: usize = 60;
 /// The tool of a process of this kernel name and command line, unless it was said which.
 pub fn tool_name(name: &str, command: Option<&[String]>, said: Option<&str>) -> String {
     let name = said.map_or_else(|| program_name(name, command), str::to_owned);
-    shortened(&name, LONGEST_NAME)
+    ellipsize(&name, LONGEST_NAME)
 }
 
 /// Counts what each tool uses, moment by moment.

@@ -14,7 +14,7 @@ use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
 use crate::compat::python::Value;
-use crate::destination::Destination;
+use crate::destination::OutputFile;
 use crate::record::files;
 
 fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
@@ -125,7 +125,7 @@ pub(super) fn positions(path: &Path) -> Result<Vec<Position>, Error> {
 
 /// Writes a sub-tracking file.
 pub(super) fn write(path: &Path, positions: &[Position]) -> Result<(), Error> {
-    let destination = Destination::create(path, false)?;
+    let destination = OutputFile::create(path, false)?;
     fill(destination.partial_path(), positions).map_err(failed(path))?;
     destination.keep()?;
     Ok(())

@@ -3,13 +3,13 @@
 use super::super::Error;
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
 use crate::compat::python::{Value, repr};
-use crate::destination::{Destination, Lines};
+use crate::destination::{Lines, OutputFile};
 
 /// A CSV file that is being written.
 pub struct Csv(Lines);
 
 impl Csv {
-    pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Csv, Error> {
+    pub(super) fn create(destination: OutputFile, constants: &Constants) -> Result<Csv, Error> {
         let mut lines = Lines::create(destination, "\r\n")?;
         lines.line(&CONSTANTS.join(","))?;
         lines.line(&line(&constants.values()))?;

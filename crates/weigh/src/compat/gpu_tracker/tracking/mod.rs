@@ -9,7 +9,7 @@ use std::path::Path;
 use super::follow::Timepoint;
 use super::{Error, Options, gpu};
 use crate::compat::python::Value;
-use crate::destination::Destination;
+use crate::destination::OutputFile;
 use crate::record::Recording;
 
 /// What is constant during a run, by name.
@@ -150,7 +150,7 @@ pub enum Writer {
 impl Writer {
     /// Begins the file; its name says what it is.
     pub fn create(path: &Path, constants: &Constants, force: bool) -> Result<Writer, Error> {
-        let destination = || Destination::create(path, force).map_err(Error::from);
+        let destination = || OutputFile::create(path, force).map_err(Error::from);
         match kind(path)? {
             Kind::Csv => csv::Csv::create(destination()?, constants).map(Writer::Csv),
             #[cfg(feature = "sqlite")]

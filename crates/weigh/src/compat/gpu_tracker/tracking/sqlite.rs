@@ -8,11 +8,11 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use super::super::Error;
 use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
 use crate::compat::python::Value;
-use crate::destination::Destination;
+use crate::destination::OutputFile;
 
 /// A database that is being written.
 pub struct Sqlite {
-    destination: Destination,
+    destination: OutputFile,
     connection: Connection,
     insert: String,
     rows: Vec<Row>,
@@ -30,7 +30,7 @@ impl ToSql for Value {
 }
 
 impl Sqlite {
-    pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Sqlite, Error> {
+    pub(super) fn create(destination: OutputFile, constants: &Constants) -> Result<Sqlite, Error> {
         let connection = make(destination.partial_path(), constants)
             .map_err(|error| failed(&destination, &error))?;
         let insert = insert("data", MEASURES.len() + 1);
@@ -61,7 +61,7 @@ impl Sqlite {
     }
 }
 
-fn failed(destination: &Destination, error: &rusqlite::Error) -> Error {
+fn failed(destination: &OutputFile, error: &rusqlite::Error) -> Error {
     Error::Sqlite { path: destination.path().to_owned(), why: error.to_string() }
 }
 

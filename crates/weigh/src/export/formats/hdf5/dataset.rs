@@ -5,17 +5,17 @@ use arrow_schema::{DataType, Schema};
 use flate2::{Compress, Compression, FlushCompress, Status};
 
 use super::super::super::Cause;
-use super::super::super::column::Column;
+use super::super::super::column::ArrowColumn;
 use super::chunks::ChunkIndex;
-use super::header::{ObjectHeader, Text};
-use super::slot::{Slot, slots};
+use super::header::{AttributeText, ObjectHeader};
+use super::slot::{ColumnSlot, slots};
 use super::space::Space;
 
 /// Bytes of a chunk before it is deflated. Readers keep whole chunks in a cache of 1 MiB.
 const CHUNK_SIZE: usize = 512 * 1024;
 const DEFLATE_LEVEL: u32 = 4;
 const TIME_UNIT: &str = "ns since 1970-01-01T00:00:00Z";
-/// What a schema may say of a column.
+/// Metadata of a column that becomes attributes.
 const NOTES: [&str; 6] = ["name", "unit", "kind", "label", "help", "source"];
 
 // Types of header messages.
@@ -27,10 +27,10 @@ const FILTERS: u16 = 0x0b;
 
 /// A dataset that rows are added to.
 pub(super) struct Dataset {
-    slots: Vec<Slot>,
+    slots: Vec<ColumnSlot>,
     row_size: usize,
     chunk_rows: usize,
-    /// The chunk that is filled, shuffled already: all first bytes of its rows, all second ones…
+    /// The open chunk, already shuffled: all first bytes of its rows, then all second ones…
     planes: Vec<u8>,
     /// Rows in it.
     filled: usize,
@@ -41,17 +41,17 @@ pub(super) struct Dataset {
 }
 
 impl Dataset {
-    /// An empty one, made for these rows; `whole` when no others will follow.
+    /// An empty dataset, sized for these rows; `whole` when no others will follow.
     pub(super) fn new(
         schema: &Schema,
-        held: &[RecordBatch],
+        buffered: &[RecordBatch],
         whole: bool,
     ) -> Result<Dataset, Cause> {
-        let slots = slots(schema, held)?;
+        let slots = slots(schema, buffered)?;
         let row_size: usize = slots.iter().map(|slot| slot.stored.size()).sum();
         let mut chunk_rows = CHUNK_SIZE / row_size.max(1);
         if whole {
-            chunk_rows = chunk_rows.min(held.iter().map(RecordBatch::num_rows).sum());
+            chunk_rows = chunk_rows.min(buffered.iter().map(RecordBatch::num_rows).sum());
         }
         let chunk_rows = chunk_rows.max(1);
         Ok(Dataset {
@@ -69,7 +69,7 @@ impl Dataset {
 
     /// Adds rows.
     pub(super) fn append(&mut self, space: &mut Space, batch: &RecordBatch) -> Result<(), Cause> {
-        let columns = Column::all(batch)?;
+        let columns = ArrowColumn::all(batch)?;
         if columns.len() != self.slots.len() {
             return Err("rows with other columns than their table".into());
         }
@@ -89,7 +89,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes what is left; the address of the dataset's header.
+    /// Writes what is left; returns the address of the dataset's header.
     pub(super) fn finish(
         mut self,
         space: &mut Space,
@@ -103,13 +103,13 @@ impl Dataset {
         let mut header = ObjectHeader::default();
         header.message(DATASPACE, &dataspace(self.rows))?;
         header.message(DATATYPE, &self.datatype()?)?;
-        // Version 2: room as chunks come, written when there is room, the default of zeros.
+        // Version 2: space allocated incrementally, fill value written on allocation, default zero.
         header.message(FILL_VALUE, &[2, 3, 0, 1, 0, 0, 0, 0])?;
         header.message(FILTERS, &self.filters())?;
         header.message(LAYOUT, &self.layout(index))?;
-        header.attribute("CLASS", Text("TABLE"))?;
-        header.attribute("VERSION", Text("2.7"))?;
-        header.attribute("TITLE", Text(name))?;
+        header.attribute("CLASS", AttributeText("TABLE"))?;
+        header.attribute("VERSION", AttributeText("2.7"))?;
+        header.attribute("TITLE", AttributeText(name))?;
         header.attribute("NROWS", i64::try_from(self.rows)?)?;
         describe(&mut header, schema)?;
         Ok(space.append(&header.bytes()?)?)
@@ -121,7 +121,7 @@ impl Dataset {
         }
         self.deflate.reset();
         self.deflated.clear();
-        // A buffer that is large enough for bytes that cannot be deflated: all in one go.
+        // Large enough for incompressible bytes, so that one call deflates all.
         self.deflated.reserve(self.planes.len() + self.planes.len() / 100 + 1024);
         let end = FlushCompress::Finish;
         if self.deflate.compress_vec(&self.planes, &mut self.deflated, end)? != Status::StreamEnd {
@@ -131,7 +131,7 @@ impl Dataset {
         self.index.add(space, self.rows, address, u32::try_from(self.deflated.len())?)?;
         self.rows += self.filled as u64;
         self.filled = 0;
-        // Texts do not write the zeros after them, the last chunk not the rows after its own.
+        // Padding of texts, and rows after the last one of the last chunk, must be zero.
         self.planes.fill(0);
         Ok(())
     }
@@ -191,24 +191,27 @@ fn dataspace(rows: u64) -> Vec<u8> {
     message
 }
 
-/// What PyTables wants to know of the columns, and what a reader does.
+/// Attributes of the columns that PyTables requires, and those for readers.
 fn describe(header: &mut ObjectHeader, schema: &Schema) -> Result<(), Cause> {
     for (place, field) in schema.fields().iter().enumerate() {
-        header.attribute(&format!("FIELD_{place}_NAME"), Text(field.name()))?;
+        header.attribute(&format!("FIELD_{place}_NAME"), AttributeText(field.name()))?;
     }
-    header.attribute("time_unit", Text(TIME_UNIT))?;
-    header.attribute("missing_values", Text("NaN; of a text: empty; of a time: -2**63 (NaT)"))?;
+    header.attribute("time_unit", AttributeText(TIME_UNIT))?;
+    header.attribute(
+        "missing_values",
+        AttributeText("NaN; of a text: empty; of a time: -2**63 (NaT)"),
+    )?;
     for (place, field) in schema.fields().iter().enumerate() {
         let notes = NOTES.iter().filter_map(|note| Some((*note, field.metadata().get(*note)?)));
         for (note, text) in notes.filter(|(_, text)| !text.is_empty()) {
             // FIELD_n_NAME is taken: it is the column's.
             let note = if note == "name" { "METRIC" } else { note };
             let attribute = format!("FIELD_{place}_{}", note.to_uppercase());
-            header.attribute(&attribute, Text(text))?;
+            header.attribute(&attribute, AttributeText(text))?;
         }
         let is_time = matches!(field.data_type(), DataType::Timestamp(_, _));
         if is_time && !field.metadata().contains_key("unit") {
-            header.attribute(&format!("FIELD_{place}_UNIT"), Text(TIME_UNIT))?;
+            header.attribute(&format!("FIELD_{place}_UNIT"), AttributeText(TIME_UNIT))?;
         }
     }
     Ok(())

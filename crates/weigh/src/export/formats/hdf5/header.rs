@@ -1,7 +1,7 @@
-//! Object headers of version 1 (IV.A.1.a): messages that say what a group or dataset is.
+//! Version 1 object headers (IV.A.1.a): messages that describe a group or dataset.
 
 use super::super::super::Cause;
-use super::slot::Stored;
+use super::slot::Hdf5Type;
 
 const ATTRIBUTE: u16 = 0x0c;
 /// A dataspace of one value.
@@ -15,19 +15,19 @@ pub(super) struct ObjectHeader {
 }
 
 /// Text as the value of an attribute; it may not be empty, as HDF5 has no empty type.
-pub(super) struct Text<'a>(pub &'a str);
+pub(super) struct AttributeText<'a>(pub &'a str);
 
 /// The value of an attribute: its type and its bytes.
-pub(super) trait Value {
+pub(super) trait AttributeValue {
     /// How it is stored.
-    fn stored(&self) -> Stored;
-    /// What is stored.
+    fn stored(&self) -> Hdf5Type;
+    /// The stored bytes.
     fn bytes(&self) -> Vec<u8>;
 }
 
-impl Value for Text<'_> {
-    fn stored(&self) -> Stored {
-        Stored::Text(self.0.len().max(1))
+impl AttributeValue for AttributeText<'_> {
+    fn stored(&self) -> Hdf5Type {
+        Hdf5Type::Text(self.0.len().max(1))
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -35,9 +35,9 @@ impl Value for Text<'_> {
     }
 }
 
-impl Value for i64 {
-    fn stored(&self) -> Stored {
-        Stored::I64
+impl AttributeValue for i64 {
+    fn stored(&self) -> Hdf5Type {
+        Hdf5Type::I64
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -59,7 +59,11 @@ impl ObjectHeader {
     }
 
     /// Adds an attribute (IV.A.2.m, version 1).
-    pub(super) fn attribute(&mut self, name: &str, value: impl Value) -> Result<(), Cause> {
+    pub(super) fn attribute(
+        &mut self,
+        name: &str,
+        value: impl AttributeValue,
+    ) -> Result<(), Cause> {
         let datatype = value.stored().datatype();
         let mut body = vec![1, 0];
         for size in [name.len() + 1, datatype.len(), SCALAR.len()] {
@@ -74,7 +78,7 @@ impl ObjectHeader {
         self.message(ATTRIBUTE, &body)
     }
 
-    /// The header as it is in the file.
+    /// The encoded header.
     pub(super) fn bytes(&self) -> Result<Vec<u8>, Cause> {
         let mut bytes = vec![1, 0];
         bytes.extend_from_slice(&self.count.to_le_bytes());

@@ -1,16 +1,15 @@
 //! HDF5: every table a dataset at the root, in the layout of PyTables.
 //!
 //! h5py, PyTables, `pandas.read_hdf(path, "process")` and h5dump read it. A table is a
-//! one-dimensional dataset of compounds, in chunks that are shuffled and deflated. The
-//! parts of the file are old ones (superblock 0, object headers 1, B-trees 1), which every
-//! reader since HDF5 1.8 knows; all numbers are little-endian. References like (III.A.1)
-//! are to the HDF5 File Format Specification, version 3.0,
+//! one-dimensional dataset of compounds, in chunks that are shuffled and deflated. The file uses
+//! old structures (superblock 0, object headers 1, B-trees 1), which every reader since HDF5 1.8
+//! knows; all numbers are little-endian. References like (III.A.1) are to the HDF5 File Format
+//! Specification, version 3.0,
 //! <https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>.
 //!
-//! Written by hand, because hdf5-writer 0.12 builds the file in memory, and hdf5-pure
-//! 0.47, which can append, is 127,000 lines, wants a path, and indexes what grows in a way
-//! that HDF5 before 1.10 cannot read. Here one chunk is in memory at a time, and the open
-//! nodes of its index: the rest is in the file.
+//! Written by hand, because hdf5-writer 0.12 builds the file in memory, and hdf5-pure 0.47, which
+//! can append, is 127,000 lines, needs a path, and uses a chunk index that HDF5 before 1.10 cannot
+//! read. Here only one chunk and the open nodes of its index are in memory.
 //!
 //! HDF5 has no nulls, so a column becomes:
 //!
@@ -21,13 +20,13 @@
 //! | uint64, int64, never null | as it is | an error |
 //! | uint64, int64, may be null | float64; a number it cannot hold exactly is an error | NaN |
 //! | float64 | float64 | NaN |
-//! | word | UTF-8, as long as the longest word of the dictionary, at least 32 bytes | empty |
+//! | symbol | UTF-8, as long as the longest symbol of the dictionary, at least 32 bytes | empty |
 //! | text | UTF-8, as long as the longest text, at most 4096 bytes | empty |
 //!
-//! How long the words are is known with the first rows; how long the texts are only with
-//! the last, so a table with texts is kept in memory until it ends. Only small tables
-//! have texts. What the schema says of a column (unit, kind, label, help, source) is in
-//! the attributes `FIELD_<column>_UNIT` and so on, its name as `FIELD_<column>_METRIC`.
+//! The width of symbols is known with the first rows; that of texts only with the last, so a table
+//! with texts is buffered in memory until it ends. Only small tables have texts. The schema's
+//! metadata of a column (unit, kind, label, help, source) is in the attributes
+//! `FIELD_<column>_UNIT` and so on, its name as `FIELD_<column>_METRIC`.
 
 mod chunks;
 mod dataset;
@@ -49,27 +48,27 @@ use root::Link;
 use space::Space;
 
 /// Tables as datasets of one HDF5 file.
-pub(super) struct Hdf5 {
+pub(super) struct Hdf5Sink {
     space: Space,
     links: Vec<Link>,
-    open: Option<Open>,
+    open: Option<OpenTable>,
 }
 
-/// The table that was begun last.
-struct Open {
+/// The current table.
+struct OpenTable {
     name: String,
     schema: SchemaRef,
-    /// Rows that wait for the width of their texts.
-    held: Vec<RecordBatch>,
+    /// Rows buffered until the width of their texts is known.
+    buffered: Vec<RecordBatch>,
     dataset: Option<Dataset>,
 }
 
-impl Hdf5 {
-    /// Into this file, which is empty and can be written anywhere.
-    pub(super) fn create(file: File) -> Result<Hdf5, Cause> {
+impl Hdf5Sink {
+    /// Into this empty, seekable file.
+    pub(super) fn create(file: File) -> Result<Hdf5Sink, Cause> {
         let mut space = Space::new(file);
         space.reserve(root::SUPERBLOCK_SIZE);
-        Ok(Hdf5 { space, links: Vec::new(), open: None })
+        Ok(Hdf5Sink { space, links: Vec::new(), open: None })
     }
 
     fn end_table(&mut self) -> Result<(), Cause> {
@@ -84,12 +83,12 @@ impl Hdf5 {
     }
 }
 
-impl Open {
-    /// The dataset, now that the widths of its columns are known, with the rows that waited.
+impl OpenTable {
+    /// The dataset, now that the widths of its columns are known, with the buffered rows.
     fn dataset(&mut self, space: &mut Space) -> Result<Dataset, Cause> {
         let whole = self.waits_for_texts();
-        let mut dataset = Dataset::new(&self.schema, &self.held, whole)?;
-        for batch in self.held.drain(..) {
+        let mut dataset = Dataset::new(&self.schema, &self.buffered, whole)?;
+        for batch in self.buffered.drain(..) {
             dataset.append(space, &batch)?;
         }
         Ok(dataset)
@@ -100,17 +99,17 @@ impl Open {
     }
 }
 
-impl Sink for Hdf5 {
+impl Sink for Hdf5Sink {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         self.end_table()?;
         if table.is_empty() || table == "." || table.contains(['/', '\0']) {
             return Err(format!("{table:?} cannot be the name of an HDF5 dataset").into());
         }
         if self.links.iter().any(|link| link.name == table) {
-            return Err(format!("the table {table} is there twice").into());
+            return Err(format!("the table {table} appears twice").into());
         }
         let (name, schema) = (table.to_owned(), SchemaRef::clone(schema));
-        self.open = Some(Open { name, schema, held: Vec::new(), dataset: None });
+        self.open = Some(OpenTable { name, schema, buffered: Vec::new(), dataset: None });
         Ok(())
     }
 
@@ -122,7 +121,7 @@ impl Sink for Hdf5 {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        open.held.push(batch.clone());
+        open.buffered.push(batch.clone());
         if !open.waits_for_texts() {
             open.dataset = Some(open.dataset(&mut self.space)?);
         }

@@ -1,12 +1,12 @@
-//! The root group, which names the datasets, and the superblock, which leads to it.
+//! The root group, which names the datasets, and the superblock, which points to it.
 
 use std::io;
 
 use super::super::super::Cause;
-use super::header::{ObjectHeader, Text};
+use super::header::{AttributeText, ObjectHeader};
 use super::space::{NOWHERE, Space};
 
-/// The size of what the file begins with.
+/// The size of the superblock at the start of the file.
 pub(super) const SUPERBLOCK_SIZE: usize = 96;
 /// Half the children of a node of the group's tree.
 const INTERNAL_K: u16 = 16;
@@ -20,20 +20,20 @@ pub(super) struct Link {
     pub header: u64,
 }
 
-/// Writes the root group and the superblock; the file is whole then.
+/// Writes the root group and the superblock, which completes the file.
 pub(super) fn write(space: &mut Space, mut links: Vec<Link>) -> Result<(), Cause> {
     links.sort_by(|a, b| a.name.cmp(&b.name));
-    // How many names a leaf of the tree holds is up to the file: here all fit into one.
+    // The file sets how many names a leaf of the tree holds: here all fit into one.
     let leaf_k = u16::try_from(links.len().div_ceil(2).max(4))?;
     let (heap, offsets) = names(space, &links)?;
     let tree = tree(space, &links, &offsets, leaf_k)?;
 
     let mut header = ObjectHeader::default();
     header.message(SYMBOL_TABLE, &[tree.to_le_bytes(), heap.to_le_bytes()].concat())?;
-    header.attribute("CLASS", Text("GROUP"))?;
-    header.attribute("PYTABLES_FORMAT_VERSION", Text("2.1"))?;
-    header.attribute("TITLE", Text("weigh"))?;
-    header.attribute("VERSION", Text("1.0"))?;
+    header.attribute("CLASS", AttributeText("GROUP"))?;
+    header.attribute("PYTABLES_FORMAT_VERSION", AttributeText("2.1"))?;
+    header.attribute("TITLE", AttributeText("weigh"))?;
+    header.attribute("VERSION", AttributeText("1.0"))?;
     let root = space.append(&header.bytes()?)?;
 
     let superblock = superblock(leaf_k, space.end(), root);
@@ -55,7 +55,7 @@ fn superblock(leaf_k: u16, end: u64, root: u64) -> Vec<u8> {
     bytes
 }
 
-/// A local heap (III.D) of the names; its address, and where in it each name is.
+/// A local heap (III.D) of the names; its address, and the offset of each name.
 fn names(space: &mut Space, links: &[Link]) -> io::Result<(u64, Vec<u64>)> {
     // The empty name, below all others, is at 0.
     let mut segment = vec![0; 8];
@@ -66,7 +66,7 @@ fn names(space: &mut Space, links: &[Link]) -> io::Result<(u64, Vec<u64>)> {
         segment.resize((segment.len() + 1).next_multiple_of(8), 0);
     }
     let address = space.append(&segment)?;
-    // 1 is what the library writes for a heap without free room.
+    // 1 is what the HDF5 library writes for a heap without free space.
     let no_free_room = 1;
     let mut heap = b"HEAP\0\0\0\0".to_vec();
     for word in [segment.len() as u64, no_free_room, address] {

@@ -1,4 +1,4 @@
-//! How a column is stored: its place in a row, its HDF5 type, the bytes of its cells.
+//! How a column is stored: its offset in a row, its HDF5 type, the bytes of its cells.
 
 use std::ops::Range;
 
@@ -6,33 +6,33 @@ use arrow_array::{RecordBatch, StringArray};
 use arrow_schema::{DataType, FieldRef, Schema};
 
 use super::super::super::Cause;
-use super::super::super::column::{Cell, Column};
+use super::super::super::column::{ArrowColumn, CellValue};
 
-/// Columns right after `time` that say whose row it is. They are never null, although the
-/// recording's schema would allow it.
+/// Key columns right after `time`. They are never null, although the recording's schema would allow
+/// it.
 const KEYS: [&str; 3] = ["pid", "started", "cpu"];
 /// The most bytes of a text that are kept.
 const LONGEST_TEXT: usize = 4096;
-/// The least bytes of a word. Its width is fixed with the first rows, and the list of words
-/// may be longer in later ones: empty where a node lacks the metric, other words of another
-/// version. The zeros take no room once they are deflated.
-const SHORTEST_WORD: usize = 32;
-/// A moment that is missing, such as the end of what has not ended: NumPy's "not a time".
+/// The least bytes of a symbol. Its width is fixed with the first rows, and the dictionary may grow
+/// in later ones: it is empty where a node lacks the metric, and another version may have other
+/// symbols. The padding zeros deflate to almost nothing.
+const SHORTEST_SYMBOL: usize = 32;
+/// A missing timestamp, such as the end of an open phase: NumPy's NaT.
 const NOT_A_TIME: i64 = i64::MIN;
 
 /// A column within a row.
-pub(super) struct Slot {
+pub(super) struct ColumnSlot {
     /// Its name.
     pub name: String,
     /// Its type in the file.
-    pub stored: Stored,
-    /// Where in the row it begins.
+    pub stored: Hdf5Type,
+    /// Its offset in the row.
     pub offset: usize,
 }
 
 /// A type in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stored {
+pub(super) enum Hdf5Type {
     /// int64.
     I64,
     /// uint32.
@@ -41,12 +41,12 @@ pub(super) enum Stored {
     U64,
     /// float64.
     F64,
-    /// UTF-8 of so many bytes, filled up with zeros.
+    /// UTF-8 of so many bytes, padded with zeros.
     Text(usize),
 }
 
-/// The places of all columns; texts are as wide as these rows need.
-pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, Cause> {
+/// The slots of all columns; texts are as wide as these rows need.
+pub(super) fn slots(schema: &Schema, buffered: &[RecordBatch]) -> Result<Vec<ColumnSlot>, Cause> {
     let fields = schema.fields();
     let keys = fields.iter().skip(1).take_while(|field| KEYS.contains(&field.name().as_str()));
     let keys = 1..1 + keys.count();
@@ -54,15 +54,15 @@ pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, 
     let slot = |(place, field): (usize, &FieldRef)| {
         let never_null = !field.is_nullable() || keys.contains(&place);
         let stored = match field.data_type() {
-            DataType::Timestamp(_, _) => Stored::I64,
-            DataType::UInt32 => Stored::U32,
-            DataType::UInt64 if never_null => Stored::U64,
-            DataType::Int64 if never_null => Stored::I64,
-            DataType::UInt64 | DataType::Int64 | DataType::Float64 => Stored::F64,
-            DataType::Dictionary(_, _) | DataType::Utf8 => Stored::Text(width(held, place)),
+            DataType::Timestamp(_, _) => Hdf5Type::I64,
+            DataType::UInt32 => Hdf5Type::U32,
+            DataType::UInt64 if never_null => Hdf5Type::U64,
+            DataType::Int64 if never_null => Hdf5Type::I64,
+            DataType::UInt64 | DataType::Int64 | DataType::Float64 => Hdf5Type::F64,
+            DataType::Dictionary(_, _) | DataType::Utf8 => Hdf5Type::Text(width(buffered, place)),
             _ => return Err(format!("column {} has an unknown type", field.name()).into()),
         };
-        let slot = Slot { name: field.name().clone(), stored, offset };
+        let slot = ColumnSlot { name: field.name().clone(), stored, offset };
         offset += stored.size();
         Ok(slot)
     };
@@ -70,10 +70,10 @@ pub(super) fn slots(schema: &Schema, held: &[RecordBatch]) -> Result<Vec<Slot>, 
 }
 
 /// The longest text of a column; at least one byte, as HDF5 has no empty type.
-fn width(held: &[RecordBatch], place: usize) -> usize {
-    let widths = held.iter().map(|batch| match Column::of(batch.column(place)) {
-        Some(Column::Word(_, words)) => longest(words).max(SHORTEST_WORD),
-        Some(Column::Text(texts)) => longest(texts),
+fn width(buffered: &[RecordBatch], place: usize) -> usize {
+    let widths = buffered.iter().map(|batch| match ArrowColumn::of(batch.column(place)) {
+        Some(ArrowColumn::Symbol(_, symbols)) => longest(symbols).max(SHORTEST_SYMBOL),
+        Some(ArrowColumn::Text(texts)) => longest(texts),
         _ => 0,
     });
     widths.max().unwrap_or(0).max(1)
@@ -83,19 +83,19 @@ fn longest(texts: &StringArray) -> usize {
     texts.iter().flatten().map(|text| cut(text).len()).max().unwrap_or(0)
 }
 
-/// The part of a text that is kept: whole characters.
+/// The part of a text that fits: whole characters.
 fn cut(text: &str) -> &str {
     let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or(0)]
 }
 
-impl Stored {
+impl Hdf5Type {
     /// Bytes in a row.
     pub(super) fn size(self) -> usize {
         match self {
-            Stored::U32 => 4,
-            Stored::I64 | Stored::U64 | Stored::F64 => 8,
-            Stored::Text(width) => width,
+            Hdf5Type::U32 => 4,
+            Hdf5Type::I64 | Hdf5Type::U64 | Hdf5Type::F64 => 8,
+            Hdf5Type::Text(width) => width,
         }
     }
 
@@ -104,12 +104,12 @@ impl Stored {
         let size = self.size() as u32;
         // Class and version, bits of the class, size, properties of the class.
         let (class, bits, properties): (u8, [u8; 3], Vec<u8>) = match self {
-            Stored::U32 | Stored::U64 => (0x10, [0, 0, 0], vec![0, 0, 8 * size as u8, 0]),
-            Stored::I64 => (0x10, [0x08, 0, 0], vec![0, 0, 64, 0]),
+            Hdf5Type::U32 | Hdf5Type::U64 => (0x10, [0, 0, 0], vec![0, 0, 8 * size as u8, 0]),
+            Hdf5Type::I64 => (0x10, [0x08, 0, 0], vec![0, 0, 64, 0]),
             // IEEE 754: sign at bit 63, 11 bits of exponent at 52 with bias 1023, 52 of mantissa.
-            Stored::F64 => (0x11, [0x20, 63, 0], vec![0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]),
+            Hdf5Type::F64 => (0x11, [0x20, 63, 0], vec![0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]),
             // Padded with zeros (1), UTF-8 (1).
-            Stored::Text(_) => (0x13, [0x11, 0, 0], Vec::new()),
+            Hdf5Type::Text(_) => (0x13, [0x11, 0, 0], Vec::new()),
         };
         let mut message = vec![class];
         message.extend_from_slice(&bits);
@@ -119,16 +119,16 @@ impl Stored {
     }
 }
 
-impl Slot {
-    /// Puts cells of a column into the planes of this slot: the first bytes of all rows, then
-    /// the second ones, and so on, which is what the shuffle filter makes of rows. `stride` is
-    /// the length of a plane, `at` the first row in it.
+impl ColumnSlot {
+    /// Writes cells of a column into the byte planes of this slot: the first bytes of all rows,
+    /// then the second ones, and so on, as the shuffle filter orders them. `stride` is the length
+    /// of a plane, `at` the first row in it.
     pub(super) fn fill(
         &self,
         planes: &mut [u8],
         stride: usize,
         at: usize,
-        column: Column<'_>,
+        column: ArrowColumn<'_>,
         rows: Range<usize>,
     ) -> Result<(), Cause> {
         let planes = &mut planes[self.offset * stride..][..self.stored.size() * stride];
@@ -139,39 +139,39 @@ impl Slot {
                 }
             };
             match (self.stored, column.cell(row)) {
-                (Stored::F64, cell) => put(&self.real(cell)?.to_le_bytes()),
-                (Stored::U64, Cell::U64(number)) => put(&number.to_le_bytes()),
-                (Stored::U32, Cell::U64(number)) if number <= u64::from(u32::MAX) => {
+                (Hdf5Type::F64, cell) => put(&self.real(cell)?.to_le_bytes()),
+                (Hdf5Type::U64, CellValue::U64(number)) => put(&number.to_le_bytes()),
+                (Hdf5Type::U32, CellValue::U64(number)) if number <= u64::from(u32::MAX) => {
                     put(&number.to_le_bytes());
                 }
-                (Stored::I64, Cell::I64(number) | Cell::Time(number)) => {
+                (Hdf5Type::I64, CellValue::I64(number) | CellValue::Time(number)) => {
                     put(&number.to_le_bytes());
                 }
-                (Stored::I64, Cell::Null) if matches!(column, Column::Time(_)) => {
+                (Hdf5Type::I64, CellValue::Null) if matches!(column, ArrowColumn::Time(_)) => {
                     put(&NOT_A_TIME.to_le_bytes());
                 }
-                (Stored::Text(_), Cell::Null) => {}
-                (Stored::Text(width), Cell::Text(text)) if cut(text).len() > width => {
+                (Hdf5Type::Text(_), CellValue::Null) => {}
+                (Hdf5Type::Text(width), CellValue::Text(text)) if cut(text).len() > width => {
                     return Err(self.refuse(&format!("{text:?} is longer than {width} bytes")));
                 }
-                (Stored::Text(_), Cell::Text(text)) => put(cut(text).as_bytes()),
-                (_, Cell::Null) => return Err(self.refuse("a value is missing")),
+                (Hdf5Type::Text(_), CellValue::Text(text)) => put(cut(text).as_bytes()),
+                (_, CellValue::Null) => return Err(self.refuse("a value is missing")),
                 _ => return Err(self.refuse("its rows are of another type than its schema")),
             }
         }
         Ok(())
     }
 
-    /// A number as float64, if it is the same there.
-    fn real(&self, cell: Cell<'_>) -> Result<f64, Cause> {
+    /// A number as float64, if that is exact.
+    fn real(&self, cell: CellValue<'_>) -> Result<f64, Cause> {
         let (real, whole) = match cell {
-            Cell::Null => return Ok(f64::NAN),
-            Cell::F64(number) => return Ok(number),
-            Cell::U64(number) => (number as f64, i128::from(number)),
-            Cell::I64(number) => (number as f64, i128::from(number)),
+            CellValue::Null => return Ok(f64::NAN),
+            CellValue::F64(number) => return Ok(number),
+            CellValue::U64(number) => (number as f64, i128::from(number)),
+            CellValue::I64(number) => (number as f64, i128::from(number)),
             _ => return Err(self.refuse("its rows are of another type than its schema")),
         };
-        // Compared in 128 bits: back in 64, the largest number would seem to be the same.
+        // Compared in 128 bits: converted back to 64 bits, the largest integer would seem equal.
         if real as i128 != whole {
             return Err(self.refuse(&format!("{whole} is not exact as a float64")));
         }

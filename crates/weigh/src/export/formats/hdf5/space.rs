@@ -1,9 +1,9 @@
-//! The room in the file: what is written comes after what is there.
+//! Space allocation in the file: everything is appended.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 
-/// The address of nothing.
+/// The undefined address.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
 /// A file that grows at its end.
@@ -23,20 +23,20 @@ impl Space {
         self.end
     }
 
-    /// The address of so many bytes, to be written later.
+    /// Reserves so many bytes to be written later; returns their address.
     pub(super) fn reserve(&mut self, size: usize) -> u64 {
         let address = self.end;
         self.end += size as u64;
         address
     }
 
-    /// Writes into room that was reserved.
+    /// Writes into reserved space.
     pub(super) fn write_at(&mut self, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(address))?;
         self.file.write_all(bytes)
     }
 
-    /// Writes at the end; the address of what was written.
+    /// Appends; returns the address.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let address = self.reserve(bytes.len());
         self.write_at(address, bytes)?;

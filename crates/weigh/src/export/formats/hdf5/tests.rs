@@ -1,5 +1,5 @@
 //! Files are read back by a small reader of the same specification ([`reader`]); that h5py,
-//! PyTables, pandas and h5dump agree with it was tried by hand.
+//! PyTables, pandas and h5dump agree was checked by hand.
 
 mod reader;
 
@@ -17,8 +17,8 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::chunks::ChunkIndex;
 use super::space::Space;
 use super::*;
-use crate::export::column::{time_type, word_type};
-use reader::{Table, chunks, tables};
+use crate::export::column::{symbol_type, time_type};
+use reader::{Hdf5Table, chunks, tables};
 
 fn processes() -> SchemaRef {
     let unit = HashMap::from([("unit".to_owned(), "bytes".to_owned())]);
@@ -30,16 +30,16 @@ fn processes() -> SchemaRef {
         Field::new("change", DataType::Int64, true),
         Field::new("load", DataType::Float64, true),
         Field::new("sure", DataType::UInt64, false),
-        Field::new("state", word_type(), true),
+        Field::new("state", symbol_type(), true),
     ]))
 }
 
-/// Every third cell that may be missing is; `sure` does not fit into a float64.
+/// Every third nullable cell is null; `sure` does not fit into a float64.
 fn process_rows(rows: std::ops::Range<u64>) -> RecordBatch {
     let some = |row: u64| !row.is_multiple_of(3);
-    let words: ArrayRef = Arc::new(StringArray::from(vec!["running", "schläft"]));
+    let symbols: ArrayRef = Arc::new(StringArray::from(vec!["running", "schläft"]));
     let states = rows.clone().map(|row| some(row).then_some((row % 2) as u8));
-    let states = DictionaryArray::<UInt8Type>::new(UInt8Array::from_iter(states), words);
+    let states = DictionaryArray::<UInt8Type>::new(UInt8Array::from_iter(states), symbols);
     let times = rows.clone().map(|row| row as i64 * 1_000_000_007);
     let columns: Vec<ArrayRef> = vec![
         Arc::new(TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC")),
@@ -61,16 +61,16 @@ fn one_column(name: &str, column: ArrayRef) -> RecordBatch {
     RecordBatch::try_new(Arc::new(schema), vec![column]).unwrap()
 }
 
-fn words(list: &[&str]) -> RecordBatch {
+fn symbols(list: &[&str]) -> RecordBatch {
     let keys = UInt8Array::from_iter_values(0..list.len() as u8);
     let list: ArrayRef = Arc::new(StringArray::from(list.to_vec()));
     one_column("state", Arc::new(DictionaryArray::<UInt8Type>::new(keys, list)))
 }
 
-/// The tables of a file that these batches were written into, each a table of its own.
-fn written(batches: &[(&str, &[RecordBatch])]) -> Result<HashMap<String, Table>, Cause> {
+/// Writes these tables into a file and reads it back.
+fn written(batches: &[(&str, &[RecordBatch])]) -> Result<HashMap<String, Hdf5Table>, Cause> {
     let file = tempfile::tempfile()?;
-    let mut sink = Box::new(Hdf5::create(file.try_clone()?)?);
+    let mut sink = Box::new(Hdf5Sink::create(file.try_clone()?)?);
     for (name, batches) in batches {
         sink.begin(name, batches[0].schema_ref())?;
         batches.iter().try_for_each(|batch| sink.rows(batch))?;
@@ -91,7 +91,7 @@ fn refusal(batches: &[RecordBatch]) -> String {
 }
 
 #[test]
-fn rows_come_back_from_many_chunks_as_they_were_written() {
+fn rows_round_trip_through_many_chunks() {
     let batches: Vec<RecordBatch> =
         (0..20).map(|batch| process_rows(batch * 997..(batch + 1) * 997)).collect();
     let table = &written(&[("process", &batches)]).unwrap()["process"];
@@ -120,7 +120,7 @@ fn rows_come_back_from_many_chunks_as_they_were_written() {
 }
 
 #[test]
-fn columns_explain_themselves() {
+fn columns_have_their_attributes() {
     let table = &written(&[("process", &[process_rows(0..1)])]).unwrap()["process"];
     let note = |name: &str| String::from_utf8_lossy(&table.attributes[name]).into_owned();
     assert_eq!(note("CLASS"), "TABLE");
@@ -145,7 +145,7 @@ fn every_table_has_its_own_dataset() {
 }
 
 #[test]
-fn every_chunk_is_found_from_the_root_of_its_index() {
+fn every_chunk_is_reachable_from_the_index_root() {
     for count in [0, 1, 64, 65, 128, 64 * 64, 64 * 64 + 1, 64 * 64 * 3 + 5] {
         let file = tempfile::tempfile().unwrap();
         let mut space = Space::new(file.try_clone().unwrap());
@@ -163,21 +163,20 @@ fn every_chunk_is_found_from_the_root_of_its_index() {
 }
 
 #[test]
-fn a_missing_key_is_an_error_that_names_its_column() {
+fn missing_key_is_an_error_naming_its_column() {
     let pids: ArrayRef = Arc::new(UInt32Array::from(vec![Some(1), None]));
     assert_eq!(refusal(&[one_column("pid", pids)]), "column pid: a value is missing");
 }
 
 #[test]
-fn a_missing_moment_is_not_a_time() {
-    let moments = TimestampNanosecondArray::from(vec![Some(5), None]).with_timezone("UTC");
-    let table =
-        &written(&[("phases", &[one_column("ended", Arc::new(moments))])]).unwrap()["phases"];
+fn missing_timestamp_is_nat() {
+    let times = TimestampNanosecondArray::from(vec![Some(5), None]).with_timezone("UTC");
+    let table = &written(&[("phases", &[one_column("ended", Arc::new(times))])]).unwrap()["phases"];
     assert_eq!(table.rows, [[5i64.to_le_bytes().to_vec()], [i64::MIN.to_le_bytes().to_vec()]]);
 }
 
 #[test]
-fn a_number_that_a_float_cannot_hold_is_an_error_that_names_its_column() {
+fn integer_not_exact_as_float64_is_an_error_naming_its_column() {
     let column = |number: u64| one_column("bytes", Arc::new(UInt64Array::from(vec![number])));
     for exact in [1 << 53, 1 << 63] {
         assert!(written(&[("process", &[column(exact)])]).is_ok());
@@ -200,22 +199,22 @@ fn a_long_text_is_cut_between_characters() {
 }
 
 #[test]
-fn a_text_is_as_wide_as_the_longest_of_all_batches() {
+fn text_is_as_wide_as_the_longest_in_all_batches() {
     let texts = |text: &str| one_column("command", Arc::new(StringArray::from(vec![text])));
     let table = &written(&[("process", &[texts("a"), texts("abc")])]).unwrap()["process"];
     assert_eq!(table.rows, [[b"a\0\0".to_vec()], [b"abc".to_vec()]]);
 }
 
 #[test]
-fn a_word_may_come_after_an_empty_list_but_not_without_end() {
-    let late = words(&["waiting for disk"]);
-    assert!(written(&[("process", &[words(&[]), words(&["a"]), late])]).is_ok());
-    let refusal = refusal(&[words(&["a"]), words(&["a word of more than thirty-two bytes"])]);
+fn later_symbol_may_be_new_but_not_longer_than_the_column() {
+    let late = symbols(&["waiting for disk"]);
+    assert!(written(&[("process", &[symbols(&[]), symbols(&["a"]), late])]).is_ok());
+    let refusal = refusal(&[symbols(&["a"]), symbols(&["a word of more than thirty-two bytes"])]);
     assert!(refusal.contains("column state: ") && refusal.contains("longer"), "{refusal}");
 }
 
 #[test]
-fn a_table_needs_a_name_of_its_own() {
+fn table_name_must_be_unique_and_valid() {
     let rows: &[RecordBatch] = &[process_rows(0..1)];
     assert!(written(&[("a", rows), ("b", rows), ("a", rows)]).is_err());
     assert!(written(&[("a/b", rows)]).is_err());

@@ -8,7 +8,7 @@ const SHORTEST_RUN: usize = 3;
 const LONGEST_RUN: usize = 127 + SHORTEST_RUN;
 const LONGEST_LITERAL: usize = 128;
 
-/// A truth for each row.
+/// A boolean for each row.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     bytes: Vec<u8>,
@@ -41,11 +41,11 @@ impl Bits {
     }
 
     /// Memory in use.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The bits as the file has them.
+    /// The encoded bits.
     pub(super) fn encoded(&self) -> Vec<u8> {
         byte_runs(&self.bytes)
     }
@@ -71,7 +71,7 @@ fn byte_runs(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes as they are, behind how many they are, negated.
+/// Literal bytes, preceded by their negated count.
 fn literals(out: &mut Vec<u8>, bytes: &[u8]) {
     for part in bytes.chunks(LONGEST_LITERAL) {
         out.push((part.len() as u8).wrapping_neg());
@@ -84,13 +84,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn byte_runs_are_as_the_specification_has_them() {
+    fn byte_runs_follow_the_specification() {
         assert_eq!(byte_runs(&[0; 100]), [0x61, 0x00]);
         assert_eq!(byte_runs(&[0x44, 0x45]), [0xfe, 0x44, 0x45]);
     }
 
     #[test]
-    fn bits_are_as_the_specification_has_them() {
+    fn bits_follow_the_specification() {
         let mut bits = Bits::default();
         bits.push(true);
         (0..7).for_each(|_| bits.push(false));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_and_literals_never_exceed_what_their_header_can_say() {
+    fn runs_and_literals_stay_within_their_header_range() {
         assert_eq!(byte_runs(&[7; 131]), [127, 7, 0xff, 7]);
         let different: Vec<u8> = (0..=255).chain(0..1).collect();
         let encoded = byte_runs(&different);

@@ -1,17 +1,17 @@
 //! Streams and messages as compressed chunks (specification v1, "Compression").
 //!
-//! A chunk begins with three bytes: twice its length, plus one if it did not get
-//! smaller and is as it was. No chunk needs another one to be read.
+//! A chunk begins with three bytes: twice its length, plus one if it is stored uncompressed. Chunks
+//! are independent of each other.
 
 use std::io;
 
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::compress_bound;
 
-/// What a chunk holds at most. Chunks are compressed alone: larger ones gain little.
+/// The largest chunk before compression. Larger ones gain little.
 pub(super) const BLOCK: usize = 256 * 1024;
 
-/// Zstandard, for one chunk after the other, at its default level.
+/// Compresses chunks with Zstandard at its default level.
 #[derive(Default)]
 pub(super) struct Chunks {
     zstd: Compressor<'static>,
@@ -39,7 +39,7 @@ impl Chunks {
 pub(super) mod tests {
     use super::*;
 
-    /// What each chunk holds.
+    /// The content of each chunk.
     pub(crate) fn unpacked(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while !bytes.is_empty() {
@@ -61,18 +61,18 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_does_not_get_smaller_stays_as_it_is() {
+    fn incompressible_chunk_is_stored() {
         // The example of the specification.
         assert_eq!(packed(b"12345"), b"\x0b\x00\x0012345");
     }
 
     #[test]
-    fn nothing_is_no_chunk() {
+    fn empty_input_makes_no_chunk() {
         assert_eq!(packed(b""), b"");
     }
 
     #[test]
-    fn more_than_a_block_is_several_chunks() {
+    fn input_above_a_block_makes_several_chunks() {
         let bytes: Vec<u8> = (0..BLOCK + 10).map(|place| (place / 1000) as u8).collect();
         let packed = packed(&bytes);
         assert!(packed.len() < BLOCK / 10, "{}", packed.len());

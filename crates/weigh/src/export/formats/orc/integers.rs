@@ -1,16 +1,15 @@
-//! Whole numbers as runs (specification v1, "Integer Run Length Encoding, version 2").
+//! Integers as runs (specification v1, "Integer Run Length Encoding, version 2").
 //!
-//! Numbers are gathered to 512, the longest run a header can tell of, and cut where
-//! one of them repeats often. Of the four kinds of run three are written: a short
-//! repeat, deltas for what only rises or only falls (a long repeat too), and packed
-//! bits. The fourth, packed bits with patches for outliers, is left out: its gain is
-//! what zstd finds anyway. For zstd's sake too, widths are whole bytes from 8 bits on:
-//! the same number again is then the same bytes again.
+//! Numbers are buffered up to 512, the longest run of a header, and split where one repeats often.
+//! Of the four kinds of run three are written: short repeat, delta for monotonic sequences (a long
+//! repeat, too), and direct (packed bits). Patched base is left out: zstd finds the same
+//! redundancy. Widths from 8 bits on are whole bytes, also for zstd: equal numbers are then equal
+//! bytes.
 
 use super::protobuf::varint;
 
 const LONGEST_RUN: usize = 512;
-/// A repeat this long ends the run before it: a new header costs less than its numbers.
+/// A repeat this long gets its own run: a header costs less than the numbers.
 const WORTH_A_CUT: usize = 8;
 const SHORT_REPEAT: std::ops::RangeInclusive<usize> = 3..=10;
 
@@ -32,47 +31,47 @@ const WIDEST: (u32, u8) = (64, 31);
 const DIRECT: u8 = 0b01;
 const DELTA: u8 = 0b11;
 
-/// A stream of whole numbers. Where they have no sign, none may be negative.
+/// A stream of integers. Unsigned ones must not be negative.
 #[derive(Debug)]
 pub(super) struct Integers {
     signed: bool,
-    waiting: Vec<i64>,
+    pending: Vec<i64>,
     out: Vec<u8>,
 }
 
 impl Integers {
     /// Numbers that may be negative.
     pub(super) fn signed() -> Integers {
-        Integers { signed: true, waiting: Vec::new(), out: Vec::new() }
+        Integers { signed: true, pending: Vec::new(), out: Vec::new() }
     }
 
-    /// Numbers that never are.
+    /// Numbers that are never negative.
     pub(super) fn unsigned() -> Integers {
         Integers { signed: false, ..Integers::signed() }
     }
 
     /// One more.
     pub(super) fn push(&mut self, number: i64) {
-        self.waiting.push(number);
-        if self.waiting.len() == LONGEST_RUN {
+        self.pending.push(number);
+        if self.pending.len() == LONGEST_RUN {
             self.flush();
         }
     }
 
     /// Memory in use.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         self.out.len()
     }
 
-    /// The numbers so far as the file has them; the stream is empty again.
+    /// The encoded numbers; the stream is empty again.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.flush();
         std::mem::take(&mut self.out)
     }
 
     fn flush(&mut self) {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        let mut rest = waiting.as_slice();
+        let mut pending = std::mem::take(&mut self.pending);
+        let mut rest = pending.as_slice();
         while !rest.is_empty() {
             let (varied, after) = rest.split_at(long_repeat(rest));
             let alike = leading_repeat(after);
@@ -80,8 +79,8 @@ impl Integers {
             self.run(&after[..alike]);
             rest = &after[alike..];
         }
-        waiting.clear();
-        self.waiting = waiting;
+        pending.clear();
+        self.pending = pending;
     }
 
     fn run(&mut self, numbers: &[i64]) {
@@ -140,17 +139,17 @@ impl Integers {
     }
 }
 
-/// Without a sign: if there may be one, it becomes the lowest bit.
+/// The unsigned form: zigzag if signed.
 fn plain(signed: bool, number: i64) -> u64 {
     if signed { ((number << 1) ^ (number >> 63)) as u64 } else { number as u64 }
 }
 
-/// How many of the first numbers are the same.
+/// How many leading numbers are equal.
 fn leading_repeat(numbers: &[i64]) -> usize {
     numbers.iter().take_while(|number| Some(*number) == numbers.first()).count()
 }
 
-/// Where the first repeat begins that is worth a cut; the end if there is none.
+/// The start of the first long repeat; the end if there is none.
 fn long_repeat(numbers: &[i64]) -> usize {
     let mut begins = 0;
     for (place, pair) in numbers.windows(2).enumerate() {
@@ -163,8 +162,8 @@ fn long_repeat(numbers: &[i64]) -> usize {
     numbers.len()
 }
 
-/// The steps between the numbers, if deltas can say them: at least two, none back.
-/// The first step gives the direction of all, and no step up counts as up.
+/// The deltas, if a delta run is possible: at least two, all in one direction, given by the first;
+/// zero counts as up.
 fn deltas(numbers: &[i64]) -> Option<Vec<i64>> {
     let first = numbers.get(1)?.checked_sub(numbers[0])?;
     numbers.get(2)?;
@@ -172,13 +171,13 @@ fn deltas(numbers: &[i64]) -> Option<Vec<i64>> {
     numbers.windows(2).map(|pair| pair[1].checked_sub(pair[0]).filter(onward)).collect()
 }
 
-/// The width of all deltas after the first, or none if they are all like the first.
+/// The width of all deltas after the first, or `None` if all are equal.
 fn delta_width(deltas: &[i64]) -> Option<(u32, u8)> {
     if leading_repeat(deltas) == deltas.len() {
         return None;
     }
     let bits = deltas[1..].iter().fold(0, |bits, delta| bits | delta.unsigned_abs());
-    // The code of one bit means "all alike" here, so the narrowest is two.
+    // The code of one bit means "all equal" here, so the narrowest is two.
     Some(width_for(bits | 0b10))
 }
 

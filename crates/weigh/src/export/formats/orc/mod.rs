@@ -1,10 +1,10 @@
 //! Apache ORC, as Hive, Spark, Trino and pandas read it.
 //!
 //! A file is stripes of rows and, at its end, a footer that says where they are
-//! (<https://orc.apache.org/specification/ORCv1/>). A stripe is encoded as its rows
-//! come, compressed with Zstandard when it is full, and written: memory is that of one
-//! stripe. ORC has no whole numbers without a sign; one above 2⁶³ − 1 is an error.
-//! There are no row indexes: exported tables are read whole.
+//! (<https://orc.apache.org/specification/ORCv1/>). A stripe is encoded as its rows come,
+//! compressed with Zstandard when it is full, and written: memory is that of one stripe. ORC has no
+//! unsigned integers; one above 2⁶³ − 1 is an error. There are no row indexes: exported tables are
+//! read whole.
 
 mod bits;
 mod compress;
@@ -22,31 +22,31 @@ use arrow_schema::SchemaRef;
 use self::compress::Chunks;
 use self::stripe::{Encoded, StripeColumn};
 use self::tail::{Count, MAGIC, Stripe};
-use super::super::column::Column;
+use super::super::column::ArrowColumn;
 use super::super::{Cause, Sink};
 
-/// A stripe is full at either of these: it is what has to be held, here and by a reader.
+/// A stripe is full at either of these: writer and readers hold one stripe in memory.
 const STRIPE_ROWS: usize = 256 * 1024;
 const STRIPE_BYTES: usize = 16 * 1024 * 1024;
-/// How many rows are taken before the size of the stripe is looked at again.
+/// How many rows are added before the size of the stripe is checked again.
 const STEP: usize = 16 * 1024;
 
 /// One table as ORC.
-pub(super) struct Orc<W> {
+pub(super) struct OrcSink<W> {
     out: W,
     chunks: Chunks,
     columns: Vec<StripeColumn>,
-    /// Rows of the stripe in the making.
+    /// Rows of the open stripe.
     rows: usize,
     stripes: Vec<Stripe>,
-    /// Bytes written; none before the table has begun.
+    /// Bytes written; 0 before the table begins.
     written: u64,
 }
 
-impl<W: Write> Orc<W> {
+impl<W: Write> OrcSink<W> {
     /// Into this file.
-    pub(super) fn new(out: W) -> Orc<W> {
-        Orc {
+    pub(super) fn new(out: W) -> OrcSink<W> {
+        OrcSink {
             out,
             chunks: Chunks::default(),
             columns: Vec::new(),
@@ -88,15 +88,15 @@ impl<W: Write> Orc<W> {
     }
 }
 
-impl<W: Write> Sink for Orc<W> {
+impl<W: Write> Sink for OrcSink<W> {
     fn begin(&mut self, table: &str, schema: &SchemaRef) -> Result<(), Cause> {
         if self.written > 0 {
-            return Err(format!("an ORC file holds one table, there is no room for {table}").into());
+            return Err(format!("an ORC file holds one table, not also {table}").into());
         }
         for field in schema.fields() {
             let none = new_empty_array(field.data_type());
             let unknown = || format!("column {} has an unknown type", field.name());
-            let like = Column::of(&none).ok_or_else(unknown)?;
+            let like = ArrowColumn::of(&none).ok_or_else(unknown)?;
             self.columns.push(StripeColumn::new(field.name(), &like));
         }
         self.write(MAGIC.as_bytes())
@@ -110,13 +110,13 @@ impl<W: Write> Sink for Orc<W> {
         while first < batch.num_rows() {
             let count = STEP.min(batch.num_rows() - first);
             let part = batch.slice(first, count);
-            for (column, cells) in self.columns.iter_mut().zip(Column::all(&part)?) {
+            for (column, cells) in self.columns.iter_mut().zip(ArrowColumn::all(&part)?) {
                 column.append(&cells)?;
             }
             first += count;
             self.rows += count;
-            let held: usize = self.columns.iter().map(StripeColumn::held).sum();
-            if self.rows >= STRIPE_ROWS || held >= STRIPE_BYTES {
+            let buffered_bytes: usize = self.columns.iter().map(StripeColumn::buffered_bytes).sum();
+            if self.rows >= STRIPE_ROWS || buffered_bytes >= STRIPE_BYTES {
                 self.write_stripe()?;
             }
         }

@@ -1,4 +1,4 @@
-//! Just enough of Protocol Buffers to write: whole numbers, texts, messages.
+//! A minimal writer of Protocol Buffers: integers, texts, messages.
 //!
 //! A field is its number and its wire type in one varint, then its value
 //! (<https://protobuf.dev/programming-guides/encoding/>).
@@ -6,12 +6,12 @@
 const VARINT: u64 = 0;
 const LENGTH_FIRST: u64 = 2;
 
-/// A message as it is in the file.
+/// An encoded message.
 #[derive(Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(super) struct ProtobufMessage(Vec<u8>);
 
-impl Message {
-    /// A whole number, an enumeration or a truth.
+impl ProtobufMessage {
+    /// An integer, enumeration or boolean.
     pub(super) fn number(&mut self, field: u64, value: u64) {
         varint(&mut self.0, field << 3 | VARINT);
         varint(&mut self.0, value);
@@ -23,18 +23,18 @@ impl Message {
     }
 
     /// A message in this one.
-    pub(super) fn message(&mut self, field: u64, value: &Message) {
+    pub(super) fn message(&mut self, field: u64, value: &ProtobufMessage) {
         self.bytes(field, &value.0);
     }
 
-    /// Several whole numbers in one field.
+    /// A packed field of integers.
     pub(super) fn packed(&mut self, field: u64, values: impl IntoIterator<Item = u64>) {
         let mut all = Vec::new();
         values.into_iter().for_each(|value| varint(&mut all, value));
         self.bytes(field, &all);
     }
 
-    /// The whole message.
+    /// The encoded message.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -59,7 +59,7 @@ pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
 pub(super) mod tests {
     use super::*;
 
-    /// The number at the front, which is taken away.
+    /// Reads a varint and advances the slice.
     pub(crate) fn read_varint(bytes: &mut &[u8]) -> u64 {
         let long = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
         let (number, rest) = bytes.split_at(long);
@@ -68,11 +68,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_message_is_as_the_protobuf_guide_has_it() {
-        let mut inner = Message::default();
+    fn message_bytes_match_the_protobuf_guide() {
+        let mut inner = ProtobufMessage::default();
         inner.number(1, 150);
         assert_eq!(inner.as_bytes(), [0x08, 0x96, 0x01]);
-        let mut outer = Message::default();
+        let mut outer = ProtobufMessage::default();
         outer.text(2, "testing");
         outer.message(3, &inner);
         outer.packed(6, [3, 270, 86942]);
@@ -82,7 +82,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_field_above_fifteen_takes_more_than_one_byte() {
-        let mut message = Message::default();
+        let mut message = ProtobufMessage::default();
         message.text(8000, "ORC");
         assert_eq!(message.as_bytes(), b"\x82\xf4\x03\x03ORC");
     }

@@ -1,50 +1,54 @@
-//! One column of the stripe in the making: its cells, encoded, until the stripe is written.
+//! One column of the open stripe: its encoded cells, until the stripe is written.
 //!
-//! Only cells with a value are in the streams of values; which rows they belong to is
-//! in PRESENT, which a column without nulls does not have.
+//! Value streams hold only cells with a value; PRESENT says which rows these are. A column without
+//! nulls has no PRESENT.
 
 use std::collections::HashMap;
 
 use arrow_array::Array;
 
 use super::super::super::Cause;
-use super::super::super::column::Column;
+use super::super::super::column::ArrowColumn;
 use super::bits::Bits;
 use super::integers::Integers;
-use super::tail::{Encoding, Kind, Stream};
+use super::tail::{Encoding, OrcStream, OrcType};
 use super::time;
 
 /// A column of the stripe.
 pub(super) struct StripeColumn {
     name: String,
     present: Bits,
-    cells: Cells,
+    cells: StripeCells,
 }
 
-enum Cells {
+enum StripeCells {
     Time { seconds: Integers, nanoseconds: Integers },
     Number(Integers),
     Real(Vec<u8>),
-    Word { places: HashMap<String, u32>, cells: Vec<u32> },
+    Symbol { places: HashMap<String, u32>, cells: Vec<u32> },
     Text { bytes: Vec<u8>, lengths: Integers },
 }
 
-/// What a column leaves to the stripe.
+/// A column's encoded streams for the stripe.
 pub(super) struct Encoded {
     /// How many cells hold a value.
     pub values: u64,
-    /// Whether any does not.
+    /// Whether any is null.
     pub has_null: bool,
     /// How the streams are to be read.
     pub encoding: Encoding,
     /// The streams, in the order of the file.
-    pub streams: Vec<(Stream, Vec<u8>)>,
+    pub streams: Vec<(OrcStream, Vec<u8>)>,
 }
 
 impl StripeColumn {
-    /// An empty column for cells like these.
-    pub(super) fn new(name: &str, like: &Column<'_>) -> StripeColumn {
-        StripeColumn { name: name.to_owned(), present: Bits::default(), cells: Cells::new(like) }
+    /// An empty column for cells of this type.
+    pub(super) fn new(name: &str, like: &ArrowColumn<'_>) -> StripeColumn {
+        StripeColumn {
+            name: name.to_owned(),
+            present: Bits::default(),
+            cells: StripeCells::new(like),
+        }
     }
 
     /// Its name.
@@ -53,74 +57,85 @@ impl StripeColumn {
     }
 
     /// Its type in ORC.
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> OrcType {
         match self.cells {
-            Cells::Time { .. } => Kind::TimestampInstant,
-            Cells::Number(_) => Kind::Long,
-            Cells::Real(_) => Kind::Double,
-            Cells::Word { .. } | Cells::Text { .. } => Kind::String,
+            StripeCells::Time { .. } => OrcType::TimestampInstant,
+            StripeCells::Number(_) => OrcType::Long,
+            StripeCells::Real(_) => OrcType::Double,
+            StripeCells::Symbol { .. } | StripeCells::Text { .. } => OrcType::String,
         }
     }
 
     /// Memory in use.
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn buffered_bytes(&self) -> usize {
         let cells = match &self.cells {
-            Cells::Time { seconds, nanoseconds } => seconds.held() + nanoseconds.held(),
-            Cells::Number(numbers) => numbers.held(),
-            Cells::Real(bytes) => bytes.len(),
-            Cells::Word { places, cells } => {
+            StripeCells::Time { seconds, nanoseconds } => {
+                seconds.buffered_bytes() + nanoseconds.buffered_bytes()
+            }
+            StripeCells::Number(numbers) => numbers.buffered_bytes(),
+            StripeCells::Real(bytes) => bytes.len(),
+            StripeCells::Symbol { places, cells } => {
                 size_of_val(cells.as_slice()) + places.keys().map(String::len).sum::<usize>()
             }
-            Cells::Text { bytes, lengths } => bytes.len() + lengths.held(),
+            StripeCells::Text { bytes, lengths } => bytes.len() + lengths.buffered_bytes(),
         };
-        self.present.held() + cells
+        self.present.buffered_bytes() + cells
     }
 
-    /// Takes more cells.
-    pub(super) fn append(&mut self, column: &Column<'_>) -> Result<(), Cause> {
+    /// Appends cells.
+    pub(super) fn append(&mut self, column: &ArrowColumn<'_>) -> Result<(), Cause> {
         let StripeColumn { name, present, cells } = self;
         match (cells, *column) {
-            (Cells::Time { seconds, nanoseconds }, Column::Time(array)) => {
-                each(present, array.iter(), |moment| {
-                    let parts = time::parts(moment).ok_or_else(|| {
-                        format!("column {name}: ORC has no place for the last second of 1969")
+            (StripeCells::Time { seconds, nanoseconds }, ArrowColumn::Time(array)) => {
+                each(present, array.iter(), |timestamp| {
+                    let parts = time::parts(timestamp).ok_or_else(|| {
+                        format!("column {name}: ORC cannot store the last second of 1969")
                     })?;
                     seconds.push(parts.seconds);
                     nanoseconds.push(parts.nanoseconds);
                     Ok(())
                 })
             }
-            (Cells::Number(numbers), Column::U32(array)) => each(present, array.iter(), |number| {
-                numbers.push(i64::from(number));
-                Ok(())
-            }),
-            (Cells::Number(numbers), Column::U64(array)) => each(present, array.iter(), |number| {
-                numbers.push(i64::try_from(number).map_err(|_| {
-                    format!("column {name}: {number} is more than ORC's largest, {}", i64::MAX)
-                })?);
-                Ok(())
-            }),
-            (Cells::Number(numbers), Column::I64(array)) => each(present, array.iter(), |number| {
-                numbers.push(number);
-                Ok(())
-            }),
-            (Cells::Real(bytes), Column::F64(array)) => each(present, array.iter(), |number| {
-                bytes.extend_from_slice(&number.to_le_bytes());
-                Ok(())
-            }),
-            (Cells::Word { places, cells }, Column::Word(keys, words)) => {
-                let mut known = vec![None; words.len()];
+            (StripeCells::Number(numbers), ArrowColumn::U32(array)) => {
+                each(present, array.iter(), |number| {
+                    numbers.push(i64::from(number));
+                    Ok(())
+                })
+            }
+            (StripeCells::Number(numbers), ArrowColumn::U64(array)) => {
+                each(present, array.iter(), |number| {
+                    numbers.push(i64::try_from(number).map_err(|_| {
+                        format!("column {name}: {number} is more than ORC's largest, {}", i64::MAX)
+                    })?);
+                    Ok(())
+                })
+            }
+            (StripeCells::Number(numbers), ArrowColumn::I64(array)) => {
+                each(present, array.iter(), |number| {
+                    numbers.push(number);
+                    Ok(())
+                })
+            }
+            (StripeCells::Real(bytes), ArrowColumn::F64(array)) => {
+                each(present, array.iter(), |number| {
+                    bytes.extend_from_slice(&number.to_le_bytes());
+                    Ok(())
+                })
+            }
+            (StripeCells::Symbol { places, cells }, ArrowColumn::Symbol(keys, symbols)) => {
+                let mut known = vec![None; symbols.len()];
                 let keys = keys.iter().map(|key| {
-                    key.map(usize::from).filter(|key| *key < words.len() && words.is_valid(*key))
+                    key.map(usize::from)
+                        .filter(|key| *key < symbols.len() && symbols.is_valid(*key))
                 });
                 each(present, keys, |key| {
                     let place =
-                        *known[key].get_or_insert_with(|| place_of(places, words.value(key)));
+                        *known[key].get_or_insert_with(|| place_of(places, symbols.value(key)));
                     cells.push(place);
                     Ok(())
                 })
             }
-            (Cells::Text { bytes, lengths }, Column::Text(array)) => {
+            (StripeCells::Text { bytes, lengths }, ArrowColumn::Text(array)) => {
                 each(present, array.iter(), |text| {
                     bytes.extend_from_slice(text.as_bytes());
                     lengths.push(text.len() as i64);
@@ -131,54 +146,60 @@ impl StripeColumn {
         }
     }
 
-    /// Hands over what it holds and is empty again.
+    /// Takes the encoded streams; the column is empty again.
     pub(super) fn take(&mut self) -> Encoded {
         let present = std::mem::take(&mut self.present);
         let mut streams = Vec::new();
         if !present.all() {
-            streams.push((Stream::Present, present.encoded()));
+            streams.push((OrcStream::Present, present.encoded()));
         }
         let encoding = self.cells.take(&mut streams);
         Encoded { values: present.set(), has_null: !present.all(), encoding, streams }
     }
 }
 
-impl Cells {
-    fn new(like: &Column<'_>) -> Cells {
+impl StripeCells {
+    fn new(like: &ArrowColumn<'_>) -> StripeCells {
         match like {
-            Column::Time(_) => {
-                Cells::Time { seconds: Integers::signed(), nanoseconds: Integers::unsigned() }
+            ArrowColumn::Time(_) => {
+                StripeCells::Time { seconds: Integers::signed(), nanoseconds: Integers::unsigned() }
             }
-            Column::U32(_) | Column::U64(_) | Column::I64(_) => Cells::Number(Integers::signed()),
-            Column::F64(_) => Cells::Real(Vec::new()),
-            Column::Word(_, _) => Cells::Word { places: HashMap::new(), cells: Vec::new() },
-            Column::Text(_) => Cells::Text { bytes: Vec::new(), lengths: Integers::unsigned() },
+            ArrowColumn::U32(_) | ArrowColumn::U64(_) | ArrowColumn::I64(_) => {
+                StripeCells::Number(Integers::signed())
+            }
+            ArrowColumn::F64(_) => StripeCells::Real(Vec::new()),
+            ArrowColumn::Symbol(_, _) => {
+                StripeCells::Symbol { places: HashMap::new(), cells: Vec::new() }
+            }
+            ArrowColumn::Text(_) => {
+                StripeCells::Text { bytes: Vec::new(), lengths: Integers::unsigned() }
+            }
         }
     }
 
-    /// Every stream is there even if it is empty: the C++ reader asks for each by name.
-    fn take(&mut self, streams: &mut Vec<(Stream, Vec<u8>)>) -> Encoding {
+    /// Empty streams are written, too: the C++ reader requires each by name.
+    fn take(&mut self, streams: &mut Vec<(OrcStream, Vec<u8>)>) -> Encoding {
         match self {
-            Cells::Time { seconds, nanoseconds } => {
-                streams.push((Stream::Data, seconds.take()));
-                streams.push((Stream::Secondary, nanoseconds.take()));
+            StripeCells::Time { seconds, nanoseconds } => {
+                streams.push((OrcStream::Data, seconds.take()));
+                streams.push((OrcStream::Secondary, nanoseconds.take()));
                 Encoding::DirectV2
             }
-            Cells::Number(numbers) => {
-                streams.push((Stream::Data, numbers.take()));
+            StripeCells::Number(numbers) => {
+                streams.push((OrcStream::Data, numbers.take()));
                 Encoding::DirectV2
             }
-            Cells::Real(bytes) => {
-                streams.push((Stream::Data, std::mem::take(bytes)));
+            StripeCells::Real(bytes) => {
+                streams.push((OrcStream::Data, std::mem::take(bytes)));
                 Encoding::Direct
             }
-            Cells::Word { places, cells } => {
-                let words = std::mem::take(places);
-                dictionary(words, std::mem::take(cells), streams)
+            StripeCells::Symbol { places, cells } => {
+                let symbols = std::mem::take(places);
+                dictionary(symbols, std::mem::take(cells), streams)
             }
-            Cells::Text { bytes, lengths } => {
-                streams.push((Stream::Data, std::mem::take(bytes)));
-                streams.push((Stream::Length, lengths.take()));
+            StripeCells::Text { bytes, lengths } => {
+                streams.push((OrcStream::Data, std::mem::take(bytes)));
+                streams.push((OrcStream::Length, lengths.take()));
                 Encoding::DirectV2
             }
         }
@@ -197,34 +218,34 @@ fn each<T>(
     Ok(())
 }
 
-fn place_of(places: &mut HashMap<String, u32>, word: &str) -> u32 {
+fn place_of(places: &mut HashMap<String, u32>, symbol: &str) -> u32 {
     let next = places.len() as u32;
-    match places.get(word) {
+    match places.get(symbol) {
         Some(place) => *place,
-        None => *places.entry(word.to_owned()).or_insert(next),
+        None => *places.entry(symbol.to_owned()).or_insert(next),
     }
 }
 
-/// The words of the stripe, sorted as the specification has it, and where each cell finds its own.
+/// The dictionary of the stripe, sorted as specified, and the index of each cell.
 fn dictionary(
     places: HashMap<String, u32>,
     cells: Vec<u32>,
-    streams: &mut Vec<(Stream, Vec<u8>)>,
+    streams: &mut Vec<(OrcStream, Vec<u8>)>,
 ) -> Encoding {
-    let mut words: Vec<(String, u32)> = places.into_iter().collect();
-    words.sort_unstable();
-    let mut sorted_places = vec![0; words.len()];
+    let mut symbols: Vec<(String, u32)> = places.into_iter().collect();
+    symbols.sort_unstable();
+    let mut sorted_places = vec![0; symbols.len()];
     let mut bytes = Vec::new();
     let mut lengths = Integers::unsigned();
-    for (sorted, (word, place)) in words.iter().enumerate() {
+    for (sorted, (symbol, place)) in symbols.iter().enumerate() {
         sorted_places[*place as usize] = sorted as i64;
-        bytes.extend_from_slice(word.as_bytes());
-        lengths.push(word.len() as i64);
+        bytes.extend_from_slice(symbol.as_bytes());
+        lengths.push(symbol.len() as i64);
     }
     let mut numbers = Integers::unsigned();
     cells.into_iter().for_each(|place| numbers.push(sorted_places[place as usize]));
-    streams.push((Stream::Data, numbers.take()));
-    streams.push((Stream::DictionaryData, bytes));
-    streams.push((Stream::Length, lengths.take()));
-    Encoding::DictionaryV2 { words: words.len() as u64 }
+    streams.push((OrcStream::Data, numbers.take()));
+    streams.push((OrcStream::DictionaryData, bytes));
+    streams.push((OrcStream::Length, lengths.take()));
+    Encoding::DictionaryV2 { entries: symbols.len() as u64 }
 }

@@ -18,7 +18,7 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
 /// A file of these batches.
 fn file(batches: &[RecordBatch]) -> Result<Vec<u8>, Cause> {
     let mut out = Vec::new();
-    let mut orc = Box::new(Orc::new(&mut out));
+    let mut orc = Box::new(OrcSink::new(&mut out));
     orc.begin("process", &batches[0].schema())?;
     for batch in batches {
         orc.rows(batch)?;
@@ -27,7 +27,7 @@ fn file(batches: &[RecordBatch]) -> Result<Vec<u8>, Cause> {
     Ok(out)
 }
 
-/// The stripes' bytes, the metadata and the footer, found from the end as a reader does.
+/// The stripes' bytes, the metadata and the footer, found from the end as readers do.
 fn parts(file: &[u8]) -> (&[u8], Vec<u8>, Vec<u8>) {
     let (length, rest) = file.split_last().unwrap();
     let (rest, postscript) = rest.split_at(rest.len() - usize::from(*length));
@@ -37,7 +37,7 @@ fn parts(file: &[u8]) -> (&[u8], Vec<u8>, Vec<u8>) {
     (content, unpacked(metadata).concat(), unpacked(footer).concat())
 }
 
-/// The last whole number of each field of a message.
+/// The last integer of each field of a message.
 fn numbers(mut bytes: &[u8]) -> HashMap<u64, u64> {
     let mut found = HashMap::new();
     while !bytes.is_empty() {
@@ -52,7 +52,7 @@ fn numbers(mut bytes: &[u8]) -> HashMap<u64, u64> {
 }
 
 #[test]
-fn a_table_without_rows_is_a_file_without_stripes() {
+fn empty_table_is_a_file_without_stripes() {
     let none = table(vec![("pid", Arc::new(UInt32Array::from(Vec::<u32>::new())))]);
     let file = file(&[none]).unwrap();
     let (content, metadata, footer) = parts(&file);
@@ -63,7 +63,7 @@ fn a_table_without_rows_is_a_file_without_stripes() {
 }
 
 #[test]
-fn streams_of_a_small_table_are_as_the_specification_has_them() {
+fn streams_of_a_small_table_follow_the_specification() {
     let batch = table(vec![
         ("n", Arc::new(Int64Array::from(vec![Some(-1), None, Some(2)]))),
         ("x", Arc::new(Float64Array::from(vec![0.5, 1.0, 2.0]))),
@@ -87,13 +87,13 @@ fn streams_of_a_small_table_are_as_the_specification_has_them() {
 }
 
 #[test]
-fn words_of_a_stripe_are_sorted_whatever_the_batches_call_them() {
-    let words = |words: Vec<Option<&str>>| -> RecordBatch {
-        let array: DictionaryArray<UInt8Type> = words.into_iter().collect();
+fn dictionary_of_a_stripe_is_sorted_across_batches() {
+    let symbols = |symbols: Vec<Option<&str>>| -> RecordBatch {
+        let array: DictionaryArray<UInt8Type> = symbols.into_iter().collect();
         table(vec![("state", Arc::new(array))])
     };
-    let first = words(vec![Some("sleeping"), None, Some("running")]);
-    let second = words(vec![Some("idle"), Some("sleeping")]);
+    let first = symbols(vec![Some("sleeping"), None, Some("running")]);
+    let second = symbols(vec![Some("idle"), Some("sleeping")]);
     let file = file(&[first, second]).unwrap();
     let mut expected = b"ORC".to_vec();
     let streams = [
@@ -110,17 +110,17 @@ fn words_of_a_stripe_are_sorted_whatever_the_batches_call_them() {
 }
 
 #[test]
-fn a_stripe_ends_when_it_is_large_and_no_row_is_lost() {
+fn large_stripe_is_written_and_no_row_is_lost() {
     let noise = (0..50_000u64).map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64);
     let noise: ArrayRef = Arc::new(Int64Array::from_iter_values(noise));
     let names = (0..24).map(|place| format!("column{place}")).collect::<Vec<_>>();
     let batch = table(names.iter().map(|name| (name.as_str(), noise.clone())).collect());
-    let mut orc = Orc::new(Vec::new());
+    let mut orc = OrcSink::new(Vec::new());
     orc.begin("process", &batch.schema()).unwrap();
     for _ in 0..6 {
         orc.rows(&batch).unwrap();
-        let held: usize = orc.columns.iter().map(StripeColumn::held).sum();
-        assert!(held < STRIPE_BYTES);
+        let buffered_bytes: usize = orc.columns.iter().map(StripeColumn::buffered_bytes).sum();
+        assert!(buffered_bytes < STRIPE_BYTES);
     }
     let written: u64 = orc.stripes.iter().map(|stripe| stripe.rows).sum();
     assert!(orc.stripes.len() >= 3, "{}", orc.stripes.len());
@@ -128,7 +128,7 @@ fn a_stripe_ends_when_it_is_large_and_no_row_is_lost() {
 }
 
 #[test]
-fn a_number_above_what_orc_can_hold_is_an_error_that_names_its_column() {
+fn number_above_orcs_maximum_is_an_error_naming_its_column() {
     let batch = |number| table(vec![("process.io", Arc::new(UInt64Array::from(vec![number])))]);
     file(&[batch(i64::MAX as u64)]).unwrap();
     let error = file(&[batch(i64::MAX as u64 + 1)]).unwrap_err().to_string();
@@ -136,22 +136,22 @@ fn a_number_above_what_orc_can_hold_is_an_error_that_names_its_column() {
 }
 
 #[test]
-fn a_moment_orc_cannot_say_is_an_error_that_names_its_column() {
+fn timestamp_orc_cannot_store_is_an_error_naming_its_column() {
     let batch = table(vec![("time", Arc::new(TimestampNanosecondArray::from(vec![-1])))]);
     assert!(file(&[batch]).unwrap_err().to_string().contains("time"));
 }
 
 #[test]
-fn a_column_of_an_unknown_type_is_an_error_that_names_it() {
+fn column_of_unknown_type_is_an_error_naming_it() {
     let batch = table(vec![("odd", Arc::new(BooleanArray::from(vec![true])))]);
     assert!(file(&[batch]).unwrap_err().to_string().contains("odd"));
 }
 
 #[test]
-fn a_file_takes_one_table_and_batches_of_its_columns_only() {
+fn orc_file_takes_one_table_and_matching_batches_only() {
     let batch = table(vec![("pid", Arc::new(UInt32Array::from(vec![1])))]);
     let other = table(vec![("pid", Arc::new(Float64Array::from(vec![1.0])))]);
-    let mut orc = Orc::new(Vec::new());
+    let mut orc = OrcSink::new(Vec::new());
     orc.begin("process", &batch.schema()).unwrap();
     assert!(orc.begin("node", &batch.schema()).unwrap_err().to_string().contains("node"));
     assert!(orc.rows(&other).unwrap_err().to_string().contains("pid"));

@@ -1,4 +1,4 @@
-//! What reports say of GPUs that the run used, and of one that only shows the desktop.
+//! Reports with GPUs that the run used, and with one that only drives the desktop.
 
 use super::*;
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower, GpuShare};
@@ -7,7 +7,7 @@ use crate::report::github;
 
 const GIB: u64 = 1 << 30;
 
-/// Eight seconds on so many GPUs of 80 GiB, of each of which the run has some memory.
+/// Eight seconds on so many GPUs of 80 GiB; the run uses memory on each.
 fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
     let mut run = ordinary();
     let name = |number: usize| format!("nvidia{number}");
@@ -45,10 +45,10 @@ fn on_gpus(count: usize, own: u64, busy: Option<f64>) -> Document {
 }
 
 #[test]
-fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
+fn gpus_used_by_the_run_are_in_verdict_bars_and_figures() {
     let document = on_gpus(2, 3 * GIB, Some(0.5));
     let sentence = &document.verdict.sentence;
-    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached 6.00 GiB or more.";
+    let end = ", 1.00 of 2 GPUs were busy on average, its GPU memory reached at least 6.00 GiB.";
     assert!(sentence.ends_with(end), "{sentence}");
     assert_eq!(
         (document.bars[3].share, document.bars[3].note.as_str()),
@@ -65,7 +65,7 @@ fn gpus_of_the_run_are_told_of_wherever_its_memory_is() {
 }
 
 #[test]
-fn a_gpu_that_only_shows_the_desktop_is_not_told_of() {
+fn gpu_that_only_drives_the_desktop_is_not_reported() {
     let document = on_gpus(1, 0, None);
     assert!(!document.verdict.sentence.contains("GPU"), "{}", document.verdict.sentence);
     assert!(!github(&document).contains("**GPU"));

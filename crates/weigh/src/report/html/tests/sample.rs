@@ -1,13 +1,14 @@
-//! The report of a run that never was, whose names mean harm.
+//! A made-up report with hostile names.
 
 use crate::catalog::Unit;
-use crate::plot::chart::{Band, Chart, Form, Limit, Mark, Scale, Series, Timeline};
+use crate::plot::chart::{Band, Chart, ChartForm, ChartLimit, ChartSeries, Mark, Scale, Timeline};
 use crate::report::document::{
-    Advice, Bar, Cell, Chapter, Column, Document, Fact, Head, Table, Verdict,
+    Advice, Bar, Document, Fact, PageHeader, ReportCell, ReportChapter, ReportColumn, ReportTable,
+    Verdict,
 };
 use crate::summary::Severity;
 
-/// What a process, a phase and a series are called.
+/// The name of a process, a phase and a series.
 pub(super) const EVIL: &str = "</script><script>alert(1)</script>";
 
 fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {
@@ -18,26 +19,43 @@ fn facts(pairs: &[(&str, &str)]) -> Vec<Fact> {
     pairs.iter().map(fact).collect()
 }
 
-fn table(name: &str, title: &str, columns: &[(&str, bool)], rows: Vec<Vec<Cell>>) -> Table {
-    let column = |(label, is_number): &(&str, bool)| Column {
+fn table(
+    name: &str,
+    title: &str,
+    columns: &[(&str, bool)],
+    rows: Vec<Vec<ReportCell>>,
+) -> ReportTable {
+    let column = |(label, is_number): &(&str, bool)| ReportColumn {
         label: (*label).to_owned(),
         is_number: *is_number,
         is_name: false,
     };
     let columns = columns.iter().map(column).collect();
-    Table { name: name.to_owned(), title: title.to_owned(), note: String::new(), columns, rows }
+    ReportTable {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        note: String::new(),
+        columns,
+        rows,
+    }
 }
 
-fn word(text: &str) -> Cell {
-    Cell { text: text.to_owned(), number: None }
+fn text_cell(text: &str) -> ReportCell {
+    ReportCell { text: text.to_owned(), number: None }
 }
 
-fn number(text: &str, number: f64) -> Cell {
-    Cell { text: text.to_owned(), number: Some(number) }
+fn number(text: &str, number: f64) -> ReportCell {
+    ReportCell { text: text.to_owned(), number: Some(number) }
 }
 
 /// A chart of five minutes, with a phase inside another, a mark and a limit.
-fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>) -> Chart {
+fn chart(
+    name: &str,
+    title: &str,
+    scale: Scale,
+    form: ChartForm,
+    series: Vec<ChartSeries>,
+) -> Chart {
     let times: Vec<f64> = (0..=300).map(f64::from).collect();
     let band = |name: &str, from: f64, to: f64, depth: usize| Band {
         name: name.to_owned(),
@@ -59,7 +77,7 @@ fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>)
     let mut chart = Chart {
         name: name.to_owned(),
         title: title.to_owned(),
-        note: "Looked at every second.".to_owned(),
+        note: "Sampled every second.".to_owned(),
         scale,
         form,
         times,
@@ -68,13 +86,13 @@ fn chart(name: &str, title: &str, scale: Scale, form: Form, series: Vec<Series>)
         peak: None,
         timeline,
     };
-    chart.peak = if form == Form::Heat { None } else { chart.highest() };
+    chart.peak = if form == ChartForm::Heatmap { None } else { chart.highest() };
     chart
 }
 
-fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> Series {
+fn series(name: &str, colour: usize, value: impl Fn(f64) -> f64) -> ChartSeries {
     let values = (0..=300).map(|at| value(f64::from(at))).collect();
-    Series { name: name.to_owned(), colour, values }
+    ChartSeries { name: name.to_owned(), colour, values }
 }
 
 /// The report.
@@ -85,7 +103,7 @@ pub(super) fn document() -> Document {
         "memory",
         "Memory",
         Scale::level(Unit::Bytes),
-        Form::Lines,
+        ChartForm::Lines,
         vec![
             series("all processes", 0, |at| {
                 if (100.0..110.0).contains(&at) {
@@ -97,12 +115,12 @@ pub(super) fn document() -> Document {
             series("largest process", 1, |at| (0.3 + at / 160.0) * GIB),
         ],
     );
-    memory.limits = vec![Limit { name: "limit of the job".to_owned(), value: 3.8 * GIB }];
+    memory.limits = vec![ChartLimit { name: "limit of the job".to_owned(), value: 3.8 * GIB }];
     let cpu = chart(
         "cpu",
         "Cores in use",
         Scale::rate(Unit::Seconds),
-        Form::StackedRates,
+        ChartForm::StackedRates,
         vec![
             series("solver", 0, |at| if at < 40.0 { 0.2 } else { 2.0 + wave(at, 9.0) }),
             series("python3", 1, |at| 0.5 + 0.3 * wave(at, 31.0)),
@@ -114,7 +132,7 @@ pub(super) fn document() -> Document {
         "io",
         "Read and written",
         Scale::rate(Unit::Bytes),
-        Form::Rates,
+        ChartForm::Rates,
         vec![
             series("read", 0, |at| if at < 40.0 { 250e6 * wave(at, 5.0) } else { 1e5 }),
             series("written", 1, |at| if at > 250.0 { 90e6 } else { 2e6 * wave(at, 40.0) }),
@@ -124,7 +142,7 @@ pub(super) fn document() -> Document {
         "processes",
         "Processes",
         Scale::level(Unit::One),
-        Form::Stack,
+        ChartForm::Stack,
         vec![
             series("solver", 0, |at| if at < 40.0 { 1.0 } else { 4.0 }),
             series("python3", 1, |at| (at / 60.0).floor()),
@@ -134,22 +152,28 @@ pub(super) fn document() -> Document {
         "cpus",
         "Each CPU",
         Scale::rate(Unit::Seconds),
-        Form::Heat,
+        ChartForm::Heatmap,
         (0..8)
             .map(|row| series(&row.to_string(), 0, move |at| wave(at, 10.0 + f64::from(row))))
             .collect(),
     );
     let exact = |name: &str, text: &str, value: f64| {
-        vec![word(name), number(text, value), word("exact"), word(""), word("wait4")]
+        vec![
+            text_cell(name),
+            number(text, value),
+            text_cell("exact"),
+            text_cell(""),
+            text_cell("wait4"),
+        ]
     };
     let figures = vec![
         exact("CPU time", "12 min 03 s", 723.0),
         vec![
-            word("memory, peak"),
+            text_cell("memory, peak"),
             number("3.52 GiB", 3.52 * GIB),
-            word("sampled"),
-            word("3.52 GiB to 3.71 GiB"),
-            word("the largest sum of PSS seen"),
+            text_cell("sampled"),
+            text_cell("3.52 GiB to 3.71 GiB"),
+            text_cell("the largest sum of PSS"),
         ],
         exact("read", "4.12 GiB", 4.12 * GIB),
     ];
@@ -157,13 +181,13 @@ pub(super) fn document() -> Document {
     let rows = (0..40u32).map(|place| {
         let cpu = f64::from(place * 37 % 41) * 1.7;
         let known = (place % 9 != 4).then_some(f64::from(place * 91 % 97) * 0.04);
-        let memory = Cell {
+        let memory = ReportCell {
             text: known.map_or("unknown".to_owned(), |gib| format!("{gib:.2} GiB")),
             number: known,
         };
         vec![
             number(&(4000 + place).to_string(), f64::from(4000 + place)),
-            word(names[place as usize % 4]),
+            text_cell(names[place as usize % 4]),
             number(&format!("{cpu:.2} s"), cpu),
             memory,
         ]
@@ -181,7 +205,12 @@ pub(super) fn document() -> Document {
     Document {
         title: "solver <beta>".to_owned(),
         command: Some("./solver --mesh wing.msh --steps 4000 --tolerance 1e-6 '</pre>'".to_owned()),
-        head: Head { job: "4182".to_owned(), user: None, nodes: 1, date: "2025-01-31".to_owned() },
+        page_header: PageHeader {
+            job: "4182".to_owned(),
+            user: None,
+            nodes: 1,
+            date: "2025-01-31".to_owned(),
+        },
         header: facts(&[
             ("Began", "2025-01-31 10:02:11 UTC"),
             ("Took", "5 min 00 s"),
@@ -191,17 +220,17 @@ pub(super) fn document() -> Document {
         ]),
         verdict: Verdict {
             severity: Some(Severity::Warning),
-            sentence: "The run ended well and came within a tenth of its memory limit.".to_owned(),
+            sentence: "The run succeeded and used 93 % of its memory limit.".to_owned(),
         },
         findings: vec![
             advice(
                 Severity::Problem,
                 &format!("A process called {EVIL} was killed by SIGKILL."),
-                "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'",
+                "If no user killed it, check for the kernel's OOM killer: dmesg | grep -i 'killed process'",
             ),
             advice(
                 Severity::Warning,
-                "Memory came to 93 % of the limit of the job.",
+                "Memory reached 93 % of the limit of the job.",
                 "#SBATCH --mem=5G",
             ),
             advice(Severity::Note, "3 of 4 cores were in use on average.", ""),
@@ -227,8 +256,8 @@ pub(super) fn document() -> Document {
         figure_ids: Vec::new(),
         important_figures: 0,
         chapters: vec![
-            Chapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
-            Chapter { title: "Node node-a".to_owned(), charts: vec![heat] },
+            ReportChapter { title: "The run".to_owned(), charts: vec![memory, cpu, io, processes] },
+            ReportChapter { title: "Node node-a".to_owned(), charts: vec![heat] },
         ],
         tables: vec![table(
             "processes",

@@ -1,11 +1,11 @@
-//! As much of a reader of HDF5 as our files need. It panics where they are not as it expects.
+//! A minimal HDF5 reader for our files. It panics on anything unexpected.
 
 use std::collections::HashMap;
 
 use super::super::space::NOWHERE;
 
 /// A dataset.
-pub(super) struct Table {
+pub(super) struct Hdf5Table {
     /// The bytes of each cell, row by row.
     pub rows: Vec<Vec<Vec<u8>>>,
     /// First row, address and size of each chunk.
@@ -26,7 +26,7 @@ fn name(bytes: &[u8]) -> String {
 }
 
 /// The datasets of a file.
-pub(super) fn tables(file: &[u8]) -> HashMap<String, Table> {
+pub(super) fn tables(file: &[u8]) -> HashMap<String, Hdf5Table> {
     assert_eq!(&file[..8], b"\x89HDF\r\n\x1a\n");
     assert_eq!(number(file, 40, 8), file.len() as u64, "the end of the file");
     let root = messages(file, number(file, 64, 8));
@@ -59,7 +59,7 @@ fn messages(file: &[u8], header: u64) -> Vec<(u64, Vec<u8>)> {
     messages
 }
 
-fn table(file: &[u8], header: u64) -> Table {
+fn table(file: &[u8], header: u64) -> Hdf5Table {
     let messages = messages(file, header);
     let one = |kind: u64| &messages.iter().find(|message| message.0 == kind).unwrap().1;
     let rows = number(one(1), 8, 8);
@@ -67,7 +67,7 @@ fn table(file: &[u8], header: u64) -> Table {
     let row_size = number(one(8), 15, 4) as usize;
     let cells = cells(one(3), row_size);
     let chunks = chunks(file, index, rows.next_multiple_of(chunk_rows));
-    let mut table = Table { rows: Vec::new(), chunks, attributes: HashMap::new() };
+    let mut table = Hdf5Table { rows: Vec::new(), chunks, attributes: HashMap::new() };
     for (_, address, size) in &table.chunks {
         let stored = &file[*address as usize..][..*size as usize];
         let mut planes = Vec::with_capacity(chunk_rows as usize * row_size);

@@ -16,7 +16,7 @@ fn encoded(mut stream: Integers, numbers: &[i64]) -> Vec<u8> {
     stream.take()
 }
 
-/// The numbers of a stream, by the specification's description of its runs.
+/// Decodes a stream as the specification describes its runs.
 fn decoded(signed: bool, mut bytes: &[u8]) -> Vec<i64> {
     let mut numbers = Vec::new();
     while let Some(header) = bytes.first() {
@@ -63,7 +63,7 @@ fn bits(bytes: &[u8], place: usize, width: u32) -> u64 {
 }
 
 #[test]
-fn runs_are_as_the_specification_has_them() {
+fn runs_follow_the_specification() {
     assert_eq!(unsigned(&[10000; 5]), [0x0a, 0x27, 0x10]);
     assert_eq!(
         unsigned(&[23713, 43806, 57005, 48879]),
@@ -76,38 +76,38 @@ fn runs_are_as_the_specification_has_them() {
 }
 
 #[test]
-fn no_numbers_are_no_bytes() {
+fn empty_stream_has_no_bytes() {
     assert!(signed(&[]).is_empty());
 }
 
 #[test]
-fn a_counter_that_stands_still_or_climbs_evenly_is_a_few_bytes() {
+fn constant_or_linear_counter_takes_a_few_bytes() {
     assert_eq!(signed(&[-3; 512]), [0xc1, 0xff, 0x05, 0x00]);
     let even: Vec<i64> = (0..512).map(|place| 100 - place * 2).collect();
     assert_eq!(signed(&even), [0xc1, 0xff, 0xc8, 0x01, 0x03]);
 }
 
 #[test]
-fn a_repeat_amid_others_is_cut_out() {
+fn repeat_between_other_numbers_becomes_its_own_run() {
     let numbers = [[9, 4, 1].as_slice(), &[7; 10], &[2, 8]].concat();
     assert_eq!(unsigned(&numbers), [0x46, 2, 0x94, 0x10, 0x07, 7, 0x46, 1, 0x28]);
 }
 
 #[test]
-fn steps_wider_than_a_number_are_no_deltas() {
+fn overflowing_deltas_are_not_used() {
     let numbers = [i64::MIN, 0, i64::MAX];
     assert_eq!(deltas(&numbers), None);
     assert_eq!(decoded(true, &signed(&numbers)), numbers);
 }
 
 #[test]
-fn a_fall_after_a_flat_step_is_no_delta() {
+fn decrease_after_a_zero_delta_is_no_delta_run() {
     let numbers = [50_000, 50_000, 49_999, 49_998];
     assert_eq!(deltas(&numbers), None);
     assert_eq!(decoded(true, &signed(&numbers)), numbers);
 }
 
-/// Columns as they come: noise of any width, repeats, climbs and falls, one after another.
+/// Realistic columns: noise of any width, repeats, ramps up and down, concatenated.
 fn pieces() -> impl Strategy<Value = Vec<i64>> {
     let noise = (0..64u32, prop::collection::vec(any::<i64>(), 0..40))
         .prop_map(|(shift, piece)| piece.iter().map(|number| number >> shift).collect());
@@ -122,7 +122,7 @@ fn pieces() -> impl Strategy<Value = Vec<i64>> {
 
 proptest! {
     #[test]
-    fn whatever_goes_in_comes_out(numbers in pieces()) {
+    fn encoded_numbers_decode_to_themselves(numbers in pieces()) {
         prop_assert_eq!(decoded(true, &signed(&numbers)), numbers.clone());
         let positive: Vec<i64> = numbers.iter().map(|number| number & i64::MAX).collect();
         prop_assert_eq!(decoded(false, &unsigned(&positive)), positive);

@@ -1,32 +1,32 @@
-//! What the lines and rows of a chart are called, and which comes first.
+//! Names and order of the lines and rows of a chart.
 
 use std::collections::HashMap;
 
 use crate::model::{Entity, ProcessId, Table, numbering};
 
-/// The processes of the run that were seen on GPUs, by name.
+/// Names of the run's processes on GPUs.
 #[derive(Debug, Default)]
-pub(super) struct People {
+pub(super) struct EntityLabels {
     names: HashMap<ProcessId, String>,
 }
 
-/// Those of the run first, then by when they began and their pid, then by name: numbers by their
+/// The run's processes first, then by start time and pid, then by name with numbers compared by
 /// value.
 pub(super) type Order = (bool, u64, u32, Vec<(String, u64)>);
 
-impl People {
-    /// Takes in who is on GPUs at a tick. Of those of the run the name is known.
-    pub(super) fn see(&mut self, table: &Table, called: impl Fn(&ProcessId) -> Option<String>) {
+impl EntityLabels {
+    /// Adds the processes on GPUs at a tick. Names are known for the run's processes only.
+    pub(super) fn learn(&mut self, table: &Table, name_of: impl Fn(&ProcessId) -> Option<String>) {
         for entity in table.entities() {
             if let Entity::OnGpu(_, id) = entity
-                && let Some(name) = called(id)
+                && let Some(name) = name_of(id)
             {
                 self.names.insert(*id, name);
             }
         }
     }
 
-    /// What somebody or something is called.
+    /// The name of an entity.
     pub(super) fn name(&self, entity: Entity) -> String {
         match entity {
             Entity::Single => String::new(),
@@ -34,14 +34,14 @@ impl People {
             Entity::Process(id) => format!("process {}", numbering::shown(id.pid)),
             Entity::Named(name) => name.to_string(),
             Entity::OnGpu(gpu, id) => {
-                // Of other people's processes nothing but the number is recorded.
+                // Of other processes only the pid is recorded.
                 let name = self.names.get(&id).map_or("not the run's", String::as_str);
                 format!("{name} {} · {gpu}", numbering::shown(id.pid))
             }
         }
     }
 
-    /// Where somebody or something stands among the others.
+    /// The sort key of an entity.
     pub(super) fn order(&self, entity: &Entity) -> Order {
         match entity {
             Entity::Single => (false, 0, 0, Vec::new()),
@@ -55,7 +55,7 @@ impl People {
     }
 }
 
-/// A name in pieces of words and of the numbers behind them: `nvidia2` is before `nvidia10`.
+/// A name split into text and numbers: `nvidia2` sorts before `nvidia10`.
 fn numbered(name: &str) -> Vec<(String, u64)> {
     let mut pieces: Vec<(String, u64)> = vec![(String::new(), 0)];
     let mut was_digit = false;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_stand_in_the_order_of_their_numbers() {
+    fn entities_are_sorted_by_number_not_by_text() {
         let mut names = ["nvidia10", "nvidia2", "nvidia2:1", "amd3", "node-b/nvidia0", "nvidia2:0"];
         names.sort_by_cached_key(|name| numbered(name));
         let wanted = ["amd3", "node-b/nvidia0", "nvidia2", "nvidia2:0", "nvidia2:1", "nvidia10"];

@@ -1,66 +1,66 @@
-//! Charts as the page's script reads them, to draw them again when somebody zooms.
+//! Charts as JSON for the page's script, which redraws them on zoom.
 //!
-//! Kept small, because a page may be an attachment: charts of one run mostly have their
-//! times and always their phases in common, so those stand once and are named by their
-//! place; times are steps from one to the next; values have five digits.
+//! Kept small, because a page may be an attachment: charts of one run mostly share their times and
+//! always their phases, so those are stored once and referenced by index; times are deltas; values
+//! have five digits.
 
 use serde::{Serialize, Serializer};
 
-use crate::plot::Form;
-use crate::plot::chart::{Band, Chart, Limit, Mark, Series, Timeline};
+use crate::plot::ChartForm;
+use crate::plot::chart::{Band, Chart, ChartLimit, ChartSeries, Mark, Timeline};
 use crate::text::printable;
 
 /// All charts of a page.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Drawn {
-    times: Vec<Times>,
-    timelines: Vec<Line>,
-    charts: Vec<One>,
+pub(super) struct ChartsJson {
+    times: Vec<TimesJson>,
+    timelines: Vec<TimelineJson>,
+    charts: Vec<ChartJson>,
 }
 
-/// Steps between times, the first from zero, in whole units of a part of a second.
+/// Deltas between times, the first from zero, as multiples of a unit.
 #[derive(Debug, PartialEq, Serialize)]
-struct Times {
+struct TimesJson {
     unit: f64,
     steps: Vec<i64>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
-struct Line {
+struct TimelineJson {
     end: f64,
     bands: Vec<(f64, f64, usize, String)>,
     marks: Vec<(f64, String)>,
 }
 
 #[derive(Debug, Serialize)]
-struct One {
+struct ChartJson {
     title: String,
     scale: &'static str,
     form: &'static str,
     times: usize,
     timeline: usize,
-    series: Vec<Named>,
+    series: Vec<SeriesJson>,
     limits: Vec<(f64, String)>,
-    /// When and how high the point is that has a mark, and after when, where only that is known.
+    /// Time and value of the marked peak, and the start of its interval where only that is known.
     peak: Option<(f64, f64, Option<f64>)>,
-    /// The highest value in sight with all its digits: rounded, it could end the axis a tick earlier.
+    /// The highest value shown, unrounded: rounded, the axis could end a tick earlier.
     highest: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
-struct Named {
+struct SeriesJson {
     name: String,
     colour: usize,
-    values: Vec<Short>,
+    values: Vec<RoundedNumber>,
 }
 
-/// A number with five digits, or null when it is none.
+/// A number with five digits; null for NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Short(f64);
+struct RoundedNumber(f64);
 
-impl Serialize for Short {
+impl Serialize for RoundedNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Written and read again: powers of ten are not exact, and 0.1 must not become
+        // Formatted and parsed: powers of ten are not exact, and 0.1 must not become
         // 0.10000000000000002.
         let rounded: f64 = format!("{:.4e}", self.0).parse().unwrap_or(f64::NAN);
         if !rounded.is_finite() {
@@ -73,18 +73,18 @@ impl Serialize for Short {
     }
 }
 
-impl Drawn {
-    /// Adds a chart; the script knows it by its place.
+impl ChartsJson {
+    /// Adds a chart; the script refers to it by index.
     pub(super) fn push(&mut self, chart: &Chart) {
-        let times = place_of(&mut self.times, Times::of(&chart.times));
-        let timeline = place_of(&mut self.timelines, Line::of(&chart.timeline));
-        self.charts.push(One {
+        let times = place_of(&mut self.times, TimesJson::of(&chart.times));
+        let timeline = place_of(&mut self.timelines, TimelineJson::of(&chart.timeline));
+        self.charts.push(ChartJson {
             title: printable(&chart.title),
             scale: chart.scale.name(),
             form: form(chart.form),
             times,
             timeline,
-            series: chart.series.iter().map(Named::of).collect(),
+            series: chart.series.iter().map(SeriesJson::of).collect(),
             limits: chart.limits.iter().map(limit).collect(),
             peak: chart.peak.map(|peak| (peak.at, peak.value, peak.after)),
             highest: chart.top(),
@@ -92,7 +92,7 @@ impl Drawn {
     }
 }
 
-/// Where something is in a list, at whose end it is put when it is not there yet.
+/// The index of a value in a list, appended if it is new.
 fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     if let Some(place) = list.iter().position(|one| *one == wanted) {
         return place;
@@ -101,25 +101,25 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     list.len() - 1
 }
 
-impl Times {
-    fn of(times: &[f64]) -> Times {
-        // A run of some milliseconds has times of microseconds.
+impl TimesJson {
+    fn of(times: &[f64]) -> TimesJson {
+        // Short runs have times in microseconds.
         let unit = if times.last().is_some_and(|last| *last < 10.0) { 1e-6 } else { 1e-3 };
         let whole: Vec<i64> = times.iter().map(|time| (time / unit).round() as i64).collect();
         let before = std::iter::once(0).chain(whole.iter().copied());
-        Times {
+        TimesJson {
             unit,
             steps: whole.iter().zip(before).map(|(time, before)| time - before).collect(),
         }
     }
 }
 
-impl Line {
-    fn of(timeline: &Timeline) -> Line {
+impl TimelineJson {
+    fn of(timeline: &Timeline) -> TimelineJson {
         let band =
             |band: &Band| (exact(band.from), exact(band.to), band.depth, printable(&band.name));
         let mark = |mark: &Mark| (exact(mark.at), printable(&mark.text));
-        Line {
+        TimelineJson {
             end: exact(timeline.end),
             bands: timeline.bands.iter().map(band).collect(),
             marks: timeline.marks.iter().map(mark).collect(),
@@ -132,25 +132,25 @@ fn exact(time: f64) -> f64 {
     (time * 1e6).round() / 1e6
 }
 
-impl Named {
-    fn of(series: &Series) -> Named {
-        let values = series.values.iter().map(|value| Short(*value)).collect();
-        Named { name: printable(&series.name), colour: series.colour, values }
+impl SeriesJson {
+    fn of(series: &ChartSeries) -> SeriesJson {
+        let values = series.values.iter().map(|value| RoundedNumber(*value)).collect();
+        SeriesJson { name: printable(&series.name), colour: series.colour, values }
     }
 }
 
-fn limit(limit: &Limit) -> (f64, String) {
+fn limit(limit: &ChartLimit) -> (f64, String) {
     (limit.value, printable(&limit.name))
 }
 
-fn form(form: Form) -> &'static str {
+fn form(form: ChartForm) -> &'static str {
     match form {
-        Form::Lines => "lines",
-        Form::Totals => "totals",
-        Form::Rates => "rates",
-        Form::Stack => "stack",
-        Form::StackedTotals => "stacked totals",
-        Form::StackedRates => "stacked rates",
-        Form::Heat => "heat",
+        ChartForm::Lines => "lines",
+        ChartForm::Totals => "totals",
+        ChartForm::Rates => "rates",
+        ChartForm::Stack => "stack",
+        ChartForm::StackedTotals => "stacked totals",
+        ChartForm::StackedRates => "stacked rates",
+        ChartForm::Heatmap => "heat",
     }
 }

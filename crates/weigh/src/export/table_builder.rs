@@ -1,4 +1,4 @@
-//! Small tables that are made from rows, column by column.
+//! Builds small tables from rows, column by column.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::column::time_type;
 /// Columns that are never null.
 const KEYS: [&str; 3] = ["time", "pid", "started"];
 
-/// Columns under construction.
+/// Columns of a table being built.
 #[derive(Default)]
-pub(super) struct Columns {
+pub(super) struct TableBuilder {
     fields: Vec<Field>,
     arrays: Vec<ArrayRef>,
 }
 
-impl Columns {
+impl TableBuilder {
     fn put(&mut self, name: &str, kind: DataType, help: &str, array: ArrayRef) {
         let field = Field::new(name, kind, !KEYS.contains(&name));
         let metadata = HashMap::from([("help".to_owned(), help.to_owned())]);
@@ -29,7 +29,7 @@ impl Columns {
         self.arrays.push(array);
     }
 
-    /// A column of moments.
+    /// A column of timestamps.
     pub(super) fn times<T>(
         &mut self,
         name: &str,
@@ -59,7 +59,7 @@ impl Columns {
         self.put(name, DataType::Utf8, help, Arc::new(array));
     }
 
-    /// A column of whole numbers with a sign.
+    /// A column of signed integers.
     pub(super) fn integers<T>(
         &mut self,
         name: &str,
@@ -71,7 +71,7 @@ impl Columns {
         self.put(name, DataType::Int64, help, Arc::new(array));
     }
 
-    /// A column of whole numbers.
+    /// A column of unsigned integers.
     pub(super) fn counts<T>(
         &mut self,
         name: &str,
@@ -95,7 +95,7 @@ impl Columns {
         self.put(name, DataType::Float64, help, Arc::new(array));
     }
 
-    /// All of them as rows.
+    /// The finished table.
     pub(super) fn done(self) -> Result<RecordBatch, ArrowError> {
         RecordBatch::try_new(Arc::new(Schema::new(self.fields)), self.arrays)
     }

@@ -1,9 +1,9 @@
-//! Rows of coloured cells: cividis, which looks the same to the colour-blind and in grey.
+//! Heat map cells, coloured with cividis: safe for colour-blind readers and readable in grey.
 
-use super::Frame;
+use super::PlotArea;
 use super::pen::Pen;
-use crate::plot::chart::{Chart, Series};
-use crate::text::shortened_inside;
+use crate::plot::chart::{Chart, ChartSeries};
+use crate::text::ellipsize_middle;
 
 const CIVIDIS: [[f64; 3]; 6] = [
     [0.0, 32.0, 77.0],
@@ -14,17 +14,17 @@ const CIVIDIS: [[f64; 3]; 6] = [
     [255.0, 234.0, 70.0],
 ];
 
-/// Shades that are told apart; neighbours of one shade are one cell.
+/// Distinct shades; adjacent cells of one shade are merged.
 const SHADES: f64 = 32.0;
 
 /// Draws a row of cells for each series.
-pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
-    let high = frame.height / chart.series.len().max(1) as f64;
-    // Gaps between rows that are hardly higher than a gap would be all there is to see.
+pub(super) fn draw(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
+    let high = area.height / chart.series.len().max(1) as f64;
+    // Gaps between very low rows would hide the rows.
     let cell = if high > 8.0 { high - 1.0 } else { high + 0.2 };
     let brightest = chart.brightest();
     for (row, series) in chart.series.iter().enumerate() {
-        let y = frame.top + row as f64 * high;
+        let y = area.top + row as f64 * high;
         let mut place = 0;
         while place < series.values.len() {
             let shade = shade_of(series, place, brightest);
@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
             }
             if let Some(shade) = shade {
                 let end = chart.times.get(next).copied().unwrap_or(chart.timeline.end);
-                let (x, to) = (frame.x(chart.times[place]), frame.x(end));
+                let (x, to) = (area.x(chart.times[place]), area.x(end));
                 let fill = format!(" style=\"fill:{}\"", colour(f64::from(shade) / SHADES));
                 pen.rectangle("cell", (x, y), ((to - x).max(0.5), cell), &fill);
             }
@@ -43,13 +43,13 @@ pub(super) fn draw(frame: &Frame, chart: &Chart, pen: &mut Pen) {
     }
 }
 
-fn shade_of(series: &Series, place: usize, brightest: f64) -> Option<u32> {
+fn shade_of(series: &ChartSeries, place: usize, brightest: f64) -> Option<u32> {
     let value = series.values[place];
     let share = if brightest > 0.0 { (value / brightest).clamp(0.0, 1.0) } else { 0.0 };
     (!value.is_nan()).then_some((share * SHADES).round() as u32)
 }
 
-/// The colour of a share from 0 to 1.
+/// The colour of a ratio from 0 to 1.
 pub(super) fn colour(share: f64) -> String {
     let place = share.clamp(0.0, 1.0) * (CIVIDIS.len() - 1) as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);
@@ -60,12 +60,12 @@ pub(super) fn colour(share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", part(0), part(1), part(2))
 }
 
-/// The names of the rows, as many as there is room for.
-pub(super) fn names(frame: &Frame, chart: &Chart, pen: &mut Pen) {
-    let high = frame.height / chart.series.len().max(1) as f64;
+/// The labels of the rows, as many as fit.
+pub(super) fn names(area: &PlotArea, chart: &Chart, pen: &mut Pen) {
+    let high = area.height / chart.series.len().max(1) as f64;
     let every = (12.0 / high).ceil().max(1.0) as usize;
     for (row, series) in chart.series.iter().enumerate().step_by(every) {
-        let y = frame.top + (row as f64 + 0.5) * high + 4.0;
-        pen.text("tick", frame.left - 6.0, y, "end", &shortened_inside(&series.name, 28));
+        let y = area.top + (row as f64 + 0.5) * high + 4.0;
+        pen.text("tick", area.left - 6.0, y, "end", &ellipsize_middle(&series.name, 28));
     }
 }
