@@ -19,7 +19,7 @@
 use std::time::Duration;
 
 use super::budget::Budget;
-use super::process::{Process, Tools};
+use super::process::{ProcessReader, ReadContext};
 use crate::catalog::metrics::ProcessMemory;
 use crate::host::{self, Host, ProcPath};
 use crate::model::{Entity, ProcessId, Tick};
@@ -44,7 +44,7 @@ pub struct Footprint {
 
 impl Footprint {
     /// Passes within this share of one core.
-    pub fn within(share: f64) -> Footprint {
+    pub fn with_budget(share: f64) -> Footprint {
         Footprint {
             budget: Budget::of(share),
             last: None,
@@ -61,7 +61,7 @@ impl Footprint {
     }
 
     /// The next tick shall have a pass, whatever the budget says.
-    pub fn want(&mut self) {
+    pub fn request(&mut self) {
         self.wanted = true;
     }
 
@@ -85,8 +85,8 @@ impl Footprint {
     pub fn pass(
         &mut self,
         host: &Host,
-        processes: &[Process],
-        tools: &mut Tools,
+        processes: &[ProcessReader],
+        context: &mut ReadContext,
         tick: &mut Tick,
     ) -> Option<host::Error> {
         let resident = processes.iter().map(|process| process.resident).sum();
@@ -99,7 +99,7 @@ impl Footprint {
         // One address space is one set of pages, however many processes use it.
         for process in processes.iter().filter(|process| !process.shares_memory()) {
             let path = ProcPath::new(process.id.pid, "smaps_rollup");
-            match host.proc.read(path.as_c_str(), &mut tools.buffer) {
+            match host.proc.read(path.as_c_str(), &mut context.buffer) {
                 Ok(bytes) => {
                     // Empty for a zombie: it has no memory to speak of.
                     let Ok(rollup) = smaps::parse(bytes) else { continue };
@@ -112,7 +112,7 @@ impl Footprint {
         let mut sum = 0;
         let sharers = self.read.iter().filter(|(_, rollup)| rollup.shared_hugetlb > 0).count();
         for (id, rollup) in &self.read {
-            if has_memory(host, *id, &mut tools.buffer) {
+            if has_memory(host, *id, &mut context.buffer) {
                 let (pss, uss) = with_huge_pages(rollup, sharers as u64);
                 sum += pss;
                 let (pss, uss) = (Some(pss), Some(uss));
@@ -155,7 +155,7 @@ mod tests {
 
     /// After a pass at one second that cost 20 ms and saw 100 MiB.
     fn after_a_pass() -> Footprint {
-        let mut footprint = Footprint::within(0.005);
+        let mut footprint = Footprint::with_budget(0.005);
         footprint.budget.spend(1000 * MS, 20 * MS);
         footprint.last = Some(100 * MIB);
         footprint.peak = 100 * MIB;
@@ -201,11 +201,11 @@ mod tests {
                 .proc(&format!("{pid}/stat"), &stat(now, pages));
         }
         let host = fake.host();
-        let mut tools = Tools::new(&host, 10);
+        let mut context = ReadContext::new(&host, 10);
         let ids = [7, 8, 9].map(|pid| ProcessId { pid, started: u64::from(pid) });
-        let tree = ids.map(|id| Process::new(id, 1, b"", &tools));
+        let tree = ids.map(|id| ProcessReader::new(id, 1, b"", &context));
         let mut tick = Tick::new(&[ProcessMemory::METRICS]);
-        Footprint::within(1.0).pass(&host, &tree, &mut tools, &mut tick);
+        Footprint::with_budget(1.0).pass(&host, &tree, &mut context, &mut tick);
         assert_eq!(tick.tables()[0].entities(), [Entity::Process(ids[0])]);
     }
 

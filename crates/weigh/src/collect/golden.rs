@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::footprint::Footprint;
-use super::process::{Process, Tools};
+use super::process::{ProcessReader, ReadContext};
 use super::{Collector, Probe, gpu, provider};
 use crate::catalog::{Metric, SOURCES, Source, SourceId, Type, Value, groups};
 use crate::host::fake::{FakeHost, from_hex};
@@ -98,26 +98,28 @@ fn measured(machine: &Path) -> String {
     };
     let sources: Vec<_> = sources.filter(is_here).collect();
     let mut tick = Tick::new(&groups(sources.iter().copied()));
-    let mut tools = Tools::new(&host, 100);
-    let mut footprint = Footprint::within(1.0);
-    let mut tree: Vec<Process> =
-        processes(&host, &t0).into_iter().map(|id| Process::new(id, 1, b"", &tools)).collect();
+    let mut context = ReadContext::new(&host, 100);
+    let mut footprint = Footprint::with_budget(1.0);
+    let mut tree: Vec<ProcessReader> = processes(&host, &t0)
+        .into_iter()
+        .map(|id| ProcessReader::new(id, 1, b"", &context))
+        .collect();
     let mut collectors: Vec<_> =
         sources.iter().filter_map(|source| collector(source, &settings)).collect();
     let mut out = String::new();
     for (second, moment) in ["t0", "t1"].into_iter().enumerate() {
         tick.begin(Duration::from_secs(second as u64));
         for process in &mut tree {
-            process.look(&host, &mut tools, &mut tick, || {});
+            process.read(&host, &mut context, &mut tick, || {});
         }
         footprint.note_change();
-        footprint.pass(&host, &tree, &mut tools, &mut tick);
+        footprint.pass(&host, &tree, &mut context, &mut tick);
         for collector in &mut collectors {
             collector.sample(&host, &mut tick).unwrap();
         }
         tick.tables().iter().for_each(|table| write_table(&mut out, moment, table));
-        fake.become_captured(&t1);
-        fake.pass(Duration::from_secs(1));
+        fake.load_capture(&t1);
+        fake.advance(Duration::from_secs(1));
     }
     out
 }

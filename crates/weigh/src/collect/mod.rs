@@ -6,7 +6,6 @@
 
 pub mod budget;
 pub mod cgroup;
-mod chosen;
 pub mod cpu;
 pub mod disk;
 pub mod energy;
@@ -19,24 +18,25 @@ pub mod gpu;
 pub mod infiniband;
 pub mod members;
 pub mod memory;
+mod min_interval;
 pub mod network;
+mod notifiers;
 pub mod own;
-mod pace;
 pub mod packets;
 pub mod paging;
 pub mod power_meter;
 pub mod pressure;
 pub mod process;
 pub mod processes;
+mod program_filter;
 pub mod rule;
 mod select;
 pub mod sockets;
 pub mod task_clock;
-mod turns;
-mod watching;
+mod unwrap32;
 
+pub use notifiers::{NOTIFIERS, Notifier};
 pub use select::{Absence, Selection, select};
-pub use watching::{NOTIFIERS, Notifier};
 
 use crate::catalog::SourceId;
 use crate::host::{self, Host};
@@ -146,7 +146,7 @@ pub const BEFORE_EXEC: [SourceId; 8] = [
 
 /// Descriptors that all sources keep open at most, whatever the run is.
 pub const DESCRIPTORS: usize = {
-    let (mut sum, mut place) = (watching::DESCRIPTORS, 0);
+    let (mut sum, mut place) = (notifiers::DESCRIPTORS, 0);
     while place < PROVIDERS.len() {
         sum += PROVIDERS[place].descriptors;
         place += 1;
@@ -160,7 +160,10 @@ pub fn provider(id: SourceId) -> Option<&'static Provider> {
 }
 
 /// Puts a failed parse beside its file's name.
-fn malformed(dir: &host::Dir, file: &std::ffi::CStr) -> impl Fn(crate::parse::Malformed) -> Fault {
+fn malformed(
+    dir: &host::Dir,
+    file: &std::ffi::CStr,
+) -> impl Fn(crate::parse::MalformedFile) -> Fault {
     let path = dir.path(file);
     move |source| Fault::from(host::Error::Parse { path: path.clone(), source })
 }

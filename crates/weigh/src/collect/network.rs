@@ -10,13 +10,13 @@
 
 use std::ffi::CString;
 
-use super::turns::Turns;
+use super::unwrap32::Unwrap32;
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{MadeOf, NetworkTraffic, NodeTcp};
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Name, Tick};
-use crate::parse::net_dev::{self, Device};
+use crate::parse::net_dev::{self, NetDevice};
 use crate::parse::{attribute, net_snmp};
 
 /// The kernel's number for a loopback (`ARPHRD_LOOPBACK`).
@@ -40,35 +40,35 @@ fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Network,
     probe: |host| readable(&host.proc, c"self/net/dev"),
-    collector: Some(|_| Box::new(Network::new())),
+    collector: Some(|_| Box::new(NetworkCollector::new())),
     descriptors: 2,
 };
 
-struct Network {
-    dev: Kept,
-    snmp: Kept,
+struct NetworkCollector {
+    dev: CachedFile,
+    snmp: CachedFile,
     buffer: Vec<u8>,
-    devices: Vec<Known>,
+    devices: Vec<KnownNic>,
     /// Counts the looks, so that devices which are gone can be told.
-    look: u64,
+    round: u64,
 }
 
 /// A device that has been seen.
-struct Known {
+struct KnownNic {
     name: Name,
     made_of: Option<MadeOf>,
-    turns: Turns<8>,
-    seen: u64,
+    unwrap: Unwrap32<8>,
+    last_round: u64,
 }
 
-impl Network {
-    fn new() -> Network {
-        Network {
-            dev: Kept::always(),
-            snmp: Kept::always(),
+impl NetworkCollector {
+    fn new() -> NetworkCollector {
+        NetworkCollector {
+            dev: CachedFile::always(),
+            snmp: CachedFile::always(),
             buffer: Vec::new(),
             devices: Vec::new(),
-            look: 0,
+            round: 0,
         }
     }
 
@@ -84,46 +84,46 @@ impl Network {
     }
 }
 
-impl Collector for Network {
+impl Collector for NetworkCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.dev.read(&host.proc, || c"self/net/dev", &mut self.buffer)?;
-        self.look += 1;
+        self.round += 1;
         let mut outcome = Ok(());
         for (line, device) in net_dev::devices(bytes).enumerate() {
             match device {
                 Ok(device) => {
                     let known = known(&mut self.devices, line, host, &device);
-                    known.seen = self.look;
+                    known.last_round = self.round;
                     tick.put(Entity::Named(known.name), &row(known, &device));
                 }
                 Err(wrong) => outcome = Err(malformed(&host.proc, c"self/net/dev")(wrong)),
             }
         }
-        self.devices.retain(|device| device.seen == self.look);
+        self.devices.retain(|device| device.last_round == self.round);
         outcome.and(self.tcp(host, tick))
     }
 }
 
 /// What is known of a device; most stand where they stood at the last look.
 fn known<'d>(
-    devices: &'d mut Vec<Known>,
+    devices: &'d mut Vec<KnownNic>,
     line: usize,
     host: &Host,
-    device: &Device<'_>,
-) -> &'d mut Known {
+    device: &NetDevice<'_>,
+) -> &'d mut KnownNic {
     let name = Name::new(device.name);
     let here = devices.get(line).is_some_and(|device| device.name == name);
     let place = if here { Some(line) } else { devices.iter().position(|d| d.name == name) };
     let place = place.unwrap_or_else(|| {
-        let turns = Turns::new(counters(device));
+        let unwrap = Unwrap32::new(counters(device));
         let made_of = made_of(host, device.name);
-        devices.push(Known { name, made_of, turns, seen: 0 });
+        devices.push(KnownNic { name, made_of, unwrap, last_round: 0 });
         devices.len() - 1
     });
     &mut devices[place]
 }
 
-fn counters(device: &Device<'_>) -> [u64; 8] {
+fn counters(device: &NetDevice<'_>) -> [u64; 8] {
     let (received, sent) = (&device.received, &device.sent);
     [
         received.bytes,
@@ -137,9 +137,9 @@ fn counters(device: &Device<'_>) -> [u64; 8] {
     ]
 }
 
-fn row(known: &mut Known, device: &Device<'_>) -> NetworkTraffic {
+fn row(known: &mut KnownNic, device: &NetDevice<'_>) -> NetworkTraffic {
     let [received, sent, packets_received, packets_sent, rest @ ..] =
-        known.turns.see(counters(device)).map(Some);
+        known.unwrap.update(counters(device)).map(Some);
     let [errors_received, errors_sent, dropped_received, dropped_sent] = rest;
     NetworkTraffic {
         received,
@@ -165,8 +165,8 @@ mod tests {
         format!("  {name}:{received} {packets} 1 2 0 0 0 0 {received} {packets} 3 4 0 0 0 0\n")
     }
 
-    fn look(
-        network: &mut Network,
+    fn round(
+        network: &mut NetworkCollector,
         host: &Host,
     ) -> (Vec<(String, NetworkTraffic)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[NetworkTraffic::METRICS, NodeTcp::METRICS]);
@@ -190,7 +190,7 @@ mod tests {
             .sys("class/net/eth0/type", "1\n")
             .sys("class/net/eth0/device/uevent", "DRIVER=mlx5_core\n")
             .sys("class/net/br0/type", "1\n");
-        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        let (rows, outcome) = round(&mut NetworkCollector::new(), &fake.host());
         outcome.unwrap();
         let told: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
         let expected = [
@@ -224,22 +224,22 @@ mod tests {
     #[test]
     fn a_device_that_vanishes_has_no_row_and_begins_anew_when_it_returns() {
         let fake = FakeHost::new().proc("self/net/dev", &line("veth0", 4_294_967_000, 50));
-        let (host, mut network) = (fake.host(), Network::new());
-        look(&mut network, &host).1.unwrap();
+        let (host, mut network) = (fake.host(), NetworkCollector::new());
+        round(&mut network, &host).1.unwrap();
         fake.set_proc("self/net/dev", &line("lo", 1, 1));
-        assert_eq!(look(&mut network, &host).0.len(), 1);
+        assert_eq!(round(&mut network, &host).0.len(), 1);
         fake.set_proc("self/net/dev", &line("veth0", 100, 60));
-        assert_eq!(look(&mut network, &host).0[0].1.received, Some(100), "no turn of 32 bits");
+        assert_eq!(round(&mut network, &host).0[0].1.received, Some(100), "no turn of 32 bits");
     }
 
     #[test]
     fn a_counter_of_32_bits_goes_on_after_it_was_full() {
         let fake = FakeHost::new().proc("self/net/dev", &line("eth0", 4_294_967_000, 50));
-        let (host, mut network) = (fake.host(), Network::new());
-        look(&mut network, &host).1.unwrap();
+        let (host, mut network) = (fake.host(), NetworkCollector::new());
+        round(&mut network, &host).1.unwrap();
         let wrapped = line("eth0", 100, 60).replace(" 100 60 3", " 4294967100 60 3");
         fake.set_proc("self/net/dev", &wrapped);
-        let (rows, _) = look(&mut network, &host);
+        let (rows, _) = round(&mut network, &host);
         assert_eq!(rows[0].1.received, Some((1 << 32) + 100));
         assert_eq!(rows[0].1.sent, Some(4_294_967_100));
     }
@@ -250,7 +250,7 @@ mod tests {
         let fake = FakeHost::new()
             .proc("self/net/dev", &text)
             .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
-        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        let (rows, outcome) = round(&mut NetworkCollector::new(), &fake.host());
         let names: Vec<_> = rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["lo", "eth1"]);
         let fault = outcome.unwrap_err();
@@ -263,7 +263,7 @@ mod tests {
             .proc("self/net/dev", &line("lo", 5, 1))
             .proc("self/net/snmp", "Tcp: InSegs OutSegs RetransSegs\nTcp: 7 9 2\n");
         let mut tick = Tick::new(&[NodeTcp::METRICS]);
-        Network::new().sample(&fake.host(), &mut tick).unwrap();
+        NetworkCollector::new().sample(&fake.host(), &mut tick).unwrap();
         let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
         let (received, sent) = (Some(7), Some(9));
         assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2), ..NodeTcp::default() });
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_namespace_that_cannot_be_read_retires_the_collector() {
-        let outcome = Network::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
+        let outcome = NetworkCollector::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
         assert!(matches!(outcome, Err(Fault::Retire(_))));
     }
 }

@@ -12,17 +12,17 @@ use crate::parse::status;
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Own,
     probe: |_| Probe::Ready,
-    collector: Some(|_| Box::new(Own { buffer: Vec::new(), peak: None })),
+    collector: Some(|_| Box::new(OwnCostCollector { buffer: Vec::new(), peak: None })),
     descriptors: 0,
 };
 
-struct Own {
+struct OwnCostCollector {
     buffer: Vec<u8>,
     /// The peak as last read, and how much CPU time we had used then.
     peak: Option<(u64, f64)>,
 }
 
-impl Collector for Own {
+impl Collector for OwnCostCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let Usage { user_seconds: user, system_seconds: system, .. } = own::usage();
         // The status file costs more than the rest of a small tick: a look whenever we

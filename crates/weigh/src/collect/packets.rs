@@ -8,7 +8,7 @@ use super::{Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::RunNetwork;
 use crate::host::Host;
-use crate::host::bpf::{PacketCounter, Way};
+use crate::host::bpf::{PacketCounter, PacketDirection};
 use crate::model::{Entity, Tick};
 
 pub(super) const PROVIDER: Provider =
@@ -45,8 +45,10 @@ impl Packets {
 
 impl super::Collector for Packets {
     fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let read = |way| self.counter.read(way).map_err(|error| Fault::Retire(error.to_string()));
-        let (sent, received) = (read(Way::Out)?, read(Way::In)?);
+        let read = |direction| {
+            self.counter.read(direction).map_err(|error| Fault::Retire(error.to_string()))
+        };
+        let (sent, received) = (read(PacketDirection::Egress)?, read(PacketDirection::Ingress)?);
         let row = RunNetwork {
             sent: Some(sent.bytes),
             received: Some(received.bytes),

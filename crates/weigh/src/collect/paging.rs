@@ -5,23 +5,25 @@
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePaging;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::vmstat;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Paging,
     probe: |host| readable(&host.proc, c"vmstat"),
-    collector: Some(|_| Box::new(Paging { vmstat: Kept::always(), buffer: Vec::new() })),
+    collector: Some(|_| {
+        Box::new(PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() })
+    }),
     descriptors: 1,
 };
 
-struct Paging {
-    vmstat: Kept,
+struct PagingCollector {
+    vmstat: CachedFile,
     buffer: Vec<u8>,
 }
 
-impl Collector for Paging {
+impl Collector for PagingCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.vmstat.read(&host.proc, || c"vmstat", &mut self.buffer)?;
         let vmstat = vmstat::parse(bytes).map_err(malformed(&host.proc, c"vmstat"))?;
@@ -44,7 +46,7 @@ mod tests {
 
     fn look(host: &Host) -> Result<NodePaging, Fault> {
         let mut tick = Tick::new(&[NodePaging::METRICS]);
-        let mut paging = Paging { vmstat: Kept::always(), buffer: Vec::new() };
+        let mut paging = PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() };
         paging.sample(host, &mut tick)?;
         Ok(tick.table(Scope::Node).unwrap().get(0))
     }

@@ -10,14 +10,14 @@
 use super::{Collector, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePressure;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::pressure;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Pressure,
     probe,
-    collector: Some(|_| Box::new(Stalls::new())),
+    collector: Some(|_| Box::new(PressureCollector::new())),
     descriptors: 3,
 };
 
@@ -33,22 +33,25 @@ fn probe(host: &Host) -> Probe {
 
 const FILES: [&std::ffi::CStr; 3] = [c"pressure/cpu", c"pressure/memory", c"pressure/io"];
 
-struct Stalls {
-    files: [Kept; 3],
+struct PressureCollector {
+    files: [CachedFile; 3],
     buffer: Vec<u8>,
 }
 
-impl Stalls {
-    fn new() -> Stalls {
-        Stalls { files: [Kept::always(), Kept::always(), Kept::always()], buffer: Vec::new() }
+impl PressureCollector {
+    fn new() -> PressureCollector {
+        PressureCollector {
+            files: [CachedFile::always(), CachedFile::always(), CachedFile::always()],
+            buffer: Vec::new(),
+        }
     }
 }
 
-impl Collector for Stalls {
+impl Collector for PressureCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let (mut totals, mut outcome) = ([(None, None); 3], Ok(()));
-        for ((kept, path), total) in self.files.iter_mut().zip(FILES).zip(&mut totals) {
-            let read = kept.read(&host.proc, || path, &mut self.buffer).map_err(Fault::from);
+        for ((file, path), total) in self.files.iter_mut().zip(FILES).zip(&mut totals) {
+            let read = file.read(&host.proc, || path, &mut self.buffer).map_err(Fault::from);
             let read = read.and_then(|b| pressure::parse(b).map_err(malformed(&host.proc, path)));
             match read {
                 Ok(waited) => *total = (Some(waited.some), waited.full),
@@ -84,7 +87,7 @@ mod tests {
 
     fn look(host: &Host) -> (NodePressure, Result<(), Fault>) {
         let mut tick = Tick::new(&[NodePressure::METRICS]);
-        let outcome = Stalls::new().sample(host, &mut tick);
+        let outcome = PressureCollector::new().sample(host, &mut tick);
         (tick.table(Scope::Node).unwrap().get(0), outcome)
     }
 

@@ -15,7 +15,7 @@ use crate::catalog::metrics::{
     AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
 };
 use crate::host::perf::TaskClock;
-use crate::host::{self, Descriptors, Host, Kept, ProcPath};
+use crate::host::{self, CachedFile, Descriptors, Host, ProcPath};
 use crate::model::{Entity, Io, ProcessId, Program, Tick};
 use crate::parse::{self, stat::Stat};
 
@@ -25,7 +25,7 @@ pub enum Sharing {
     /// It has not been compared with its parent yet.
     Unknown,
     /// With nobody whose memory is counted already.
-    Nobody,
+    NotShared,
     /// With a process whose memory is counted for both.
     With(ProcessId),
 }
@@ -35,17 +35,17 @@ const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// What became of a process since the last look.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ProcessRead {
     /// It did not run: nothing can have changed.
     Asleep,
     /// It ran, and its row is in the tick.
     Ran,
     /// It is not there any more.
-    Gone,
+    Exited,
 }
 
 /// Buffers and constants that all processes share.
-pub struct Tools {
+pub struct ReadContext {
     /// What files are read into.
     pub buffer: Vec<u8>,
     /// How many descriptors may be kept.
@@ -54,16 +54,20 @@ pub struct Tools {
     pub counts_files: bool,
 }
 
-impl Tools {
+impl ReadContext {
     /// Tools for this machine, with at most so many descriptors kept.
-    pub fn new(host: &Host, descriptors: usize) -> Tools {
+    pub fn new(host: &Host, descriptors: usize) -> ReadContext {
         let counts_files = host.proc.size(c"self/fd").is_ok_and(|size| size > 0);
-        Tools { buffer: Vec::new(), descriptors: Descriptors::at_most(descriptors), counts_files }
+        ReadContext {
+            buffer: Vec::new(),
+            descriptors: Descriptors::at_most(descriptors),
+            counts_files,
+        }
     }
 }
 
 /// A process of the run, with the files it is read from.
-pub struct Process {
+pub struct ProcessReader {
     /// Which one.
     pub id: ProcessId,
     /// Resident memory and huge pages at the last look, in bytes.
@@ -76,19 +80,19 @@ pub struct Process {
     /// Why its I/O cannot be read, once.
     pub denied: Option<host::Error>,
     /// How often its arguments are still asked for, because it had none.
-    pub untold: u8,
+    pub cmdline_retries_left: u8,
     /// What counts its CPU time to the end, if it was met early enough.
-    pub clock: Option<Clock>,
+    pub clock: Option<ProcessClock>,
     /// Whether the last look found it gone, and nobody has told its end yet.
-    pub is_gone: bool,
+    pub exit_pending: bool,
     /// With whom it shares its address space.
     pub sharing: Sharing,
     /// Its parent when it was found.
     pub parent: u32,
-    stat: Kept,
-    schedstat: Kept,
-    io: Kept,
-    files: Kept,
+    stat: CachedFile,
+    schedstat: CachedFile,
+    io: CachedFile,
+    files: CachedFile,
     io_denied: bool,
     /// CPU time of the main thread at the last look, in nanoseconds.
     ran: Option<u64>,
@@ -101,25 +105,25 @@ pub struct Process {
     name: [u8; 16],
 }
 
-impl Process {
+impl ProcessReader {
     /// A process of this name that has not been looked at yet.
-    pub fn new(id: ProcessId, parent: u32, name: &[u8], tools: &Tools) -> Process {
-        Process {
+    pub fn new(id: ProcessId, parent: u32, name: &[u8], context: &ReadContext) -> ProcessReader {
+        ProcessReader {
             id,
             resident: 0,
             hugetlb: 0,
             virtual_bytes: 0,
             children_faults: 0,
             denied: None,
-            untold: 0,
+            cmdline_retries_left: 0,
             clock: None,
-            is_gone: false,
+            exit_pending: false,
             sharing: Sharing::Unknown,
             parent,
-            stat: Kept::new(&tools.descriptors),
-            schedstat: Kept::new(&tools.descriptors),
-            io: Kept::new(&tools.descriptors),
-            files: Kept::new(&tools.descriptors),
+            stat: CachedFile::new(&context.descriptors),
+            schedstat: CachedFile::new(&context.descriptors),
+            io: CachedFile::new(&context.descriptors),
+            files: CachedFile::new(&context.descriptors),
             io_denied: false,
             ran: None,
             threads: 0,
@@ -133,30 +137,30 @@ impl Process {
     /// Reads what has changed since the last look into the tick.
     ///
     /// `renamed` is called when the process has become another program.
-    pub fn look(
+    pub fn read(
         &mut self,
         host: &Host,
-        tools: &mut Tools,
+        context: &mut ReadContext,
         tick: &mut Tick,
         renamed: impl FnOnce(),
-    ) -> Look {
+    ) -> ProcessRead {
         let pid = self.id.pid;
         let mut ran_now = None;
         if self.threads <= 1 {
             let path = || ProcPath::new(pid, "schedstat");
-            match self.schedstat.read(&host.proc, path, &mut tools.buffer) {
+            match self.schedstat.read(&host.proc, path, &mut context.buffer) {
                 Err(error) if error.is_gone() => {
                     // Without kept descriptors a missing file may be a kernel without
                     // schedstat; `stat` below decides.
                     if error.errno() == Some(libc::ESRCH) {
-                        return Look::Gone;
+                        return ProcessRead::Exited;
                     }
                 }
                 Err(_) => {}
                 Ok(bytes) => {
                     let ran = parse::schedstat::parse(bytes).ok().map(|stat| stat.running_ns);
                     if ran.is_some() && ran == self.ran {
-                        return Look::Asleep;
+                        return ProcessRead::Asleep;
                     }
                     self.ran = ran;
                     ran_now = ran;
@@ -164,13 +168,13 @@ impl Process {
             }
         }
         let path = || ProcPath::new(pid, "stat");
-        let stat = self.stat.read(&host.proc, path, &mut tools.buffer);
+        let stat = self.stat.read(&host.proc, path, &mut context.buffer);
         let Some(stat) = stat.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
-            return Look::Gone;
+            return ProcessRead::Exited;
         };
         // Without a kept descriptor the pid may be somebody else's by now.
         if stat.started != self.id.started {
-            return Look::Gone;
+            return ProcessRead::Exited;
         }
         let faults = stat.minor_faults + stat.major_faults;
         let small_pages = stat.resident_pages * host.page_size;
@@ -194,18 +198,18 @@ impl Process {
         // A zombie has no memory whose owner could be asked for: only root may read its I/O.
         // Nothing is lost, because it goes into its parent's account.
         let zombie = stat.state == b'Z';
-        self.read_io(host, tools, tick);
+        self.read_io(host, context, tick);
         if zombie {
             self.denied = None;
             self.hugetlb = 0;
         } else {
-            self.count_files(host, tools, tick);
+            self.count_files(host, context, tick);
             if status_due {
-                self.read_status(host, tools, tick);
+                self.read_status(host, context, tick);
             }
         }
         self.put_resident(tick, small_pages);
-        Look::Ran
+        ProcessRead::Ran
     }
 
     /// Memory that is counted for another process is not counted here: the row says why it has
@@ -230,12 +234,12 @@ impl Process {
     }
 
     /// Whether it has been looked at.
-    pub fn is_looked_at(&self) -> bool {
+    pub fn has_been_read(&self) -> bool {
         self.threads > 0
     }
 
     /// Makes the next look read it although it may not have run.
-    pub fn read_next_time(&mut self) {
+    pub fn force_next_read(&mut self) {
         self.ran = None;
     }
 
@@ -250,12 +254,12 @@ impl Process {
         std::mem::replace(&mut self.name, now) != now
     }
 
-    fn read_io(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+    fn read_io(&mut self, host: &Host, context: &mut ReadContext, tick: &mut Tick) {
         if self.io_denied {
             return;
         }
         let pid = self.id.pid;
-        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut tools.buffer) {
+        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut context.buffer) {
             Ok(bytes) => {
                 if let Ok(io) = parse::io::parse(bytes) {
                     tick.put(Entity::Process(self.id), &io_row(&io));
@@ -270,13 +274,13 @@ impl Process {
         }
     }
 
-    fn count_files(&mut self, host: &Host, tools: &Tools, tick: &mut Tick) {
+    fn count_files(&mut self, host: &Host, context: &ReadContext, tick: &mut Tick) {
         // Not ours to look into, and the kernel says so the same way for both.
         if self.io_denied {
             return;
         }
         let path = ProcPath::new(self.id.pid, "fd");
-        let count = if tools.counts_files {
+        let count = if context.counts_files {
             self.files.size(&host.proc, path.as_c_str())
         } else {
             host.proc.count(path.as_c_str())
@@ -287,10 +291,10 @@ impl Process {
         }
     }
 
-    fn read_status(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+    fn read_status(&mut self, host: &Host, context: &mut ReadContext, tick: &mut Tick) {
         self.status_read = Some(tick.at);
         let path = ProcPath::new(self.id.pid, "status");
-        let Ok(bytes) = host.proc.read(path.as_c_str(), &mut tools.buffer) else { return };
+        let Ok(bytes) = host.proc.read(path.as_c_str(), &mut context.buffer) else { return };
         let Ok(status) = parse::status::parse(bytes) else { return };
         let entity = Entity::Process(self.id);
         if !self.shares_memory() {
@@ -308,19 +312,19 @@ impl Process {
 }
 
 /// All CPU time of one process, to be read after its end.
-pub struct Clock {
+pub struct ProcessClock {
     /// What it had used when the clock was put on it, in seconds.
     before: f64,
     clock: TaskClock,
 }
 
-impl Clock {
+impl ProcessClock {
     /// Puts a clock on a process that has one thread; `None` when the kernel refuses.
-    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<Clock> {
+    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessClock> {
         let clock = TaskClock::of(pid).ok()?;
         let path = ProcPath::new(pid, "schedstat");
         let stat = parse::schedstat::parse(host.proc.read(path.as_c_str(), buffer).ok()?).ok()?;
-        Some(Clock { before: stat.running_ns as f64 / 1e9, clock })
+        Some(ProcessClock { before: stat.running_ns as f64 / 1e9, clock })
     }
 
     /// What the process has used so far.

@@ -45,17 +45,21 @@ pub enum Error {
 
 /// Programs by name or by pattern.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct ProgramRule {
     names: Vec<String>,
     pattern: Option<Regex>,
     /// The names as words anywhere in a command line, when that is enough.
     anywhere: Option<Regex>,
 }
 
-impl Rule {
+impl ProgramRule {
     /// Programs with one of these names, or whose name matches the pattern; with `anywhere`,
     /// also all that mention them in their command line.
-    pub fn new(names: Vec<String>, pattern: Option<&str>, anywhere: bool) -> Result<Rule, Error> {
+    pub fn new(
+        names: Vec<String>,
+        pattern: Option<&str>,
+        anywhere: bool,
+    ) -> Result<ProgramRule, Error> {
         let is_nothing = |name: &String| name.trim().is_empty();
         if (names.is_empty() && pattern.is_none()) || names.iter().any(is_nothing) {
             return Err(Error::Nothing);
@@ -71,7 +75,7 @@ impl Rule {
             (true, Some(pattern)) if words.is_empty() => Some(format!("({pattern})")),
             (true, Some(pattern)) => Some(format!(r"\b({})\b|({pattern})", words.join("|"))),
         };
-        Ok(Rule {
+        Ok(ProgramRule {
             names,
             pattern: pattern.map(compiled).transpose()?,
             anywhere: words.as_deref().map(compiled).transpose()?,
@@ -118,14 +122,14 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn tool(rule: &Rule, line: &str) -> Option<String> {
+    fn tool(rule: &ProgramRule, line: &str) -> Option<String> {
         let arguments: Vec<Vec<u8>> =
             line.split('|').map(|word| word.as_bytes().to_vec()).collect();
         rule.tool(&Program { name: b"comm".to_vec(), arguments: Some(arguments), tool: None })
     }
 
-    fn oasis(anywhere: bool) -> Rule {
-        Rule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
+    fn oasis(anywhere: bool) -> ProgramRule {
+        ProgramRule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
     }
 
     #[test]
@@ -166,11 +170,14 @@ mod tests {
 
     #[test]
     fn a_pattern_is_looked_for_in_the_program_s_name() {
-        let rule = Rule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
+        let rule = ProgramRule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
         assert_eq!(tool(&rule, "/bin/cappy|x").as_deref(), Some("cappy"));
         assert_eq!(tool(&rule, "vim|cappy"), None);
-        assert!(matches!(Rule::new(Vec::new(), Some("("), false), Err(Error::Pattern { .. })));
-        assert!(matches!(Rule::new(Vec::new(), None, true), Err(Error::Nothing)));
+        assert!(matches!(
+            ProgramRule::new(Vec::new(), Some("("), false),
+            Err(Error::Pattern { .. })
+        ));
+        assert!(matches!(ProgramRule::new(Vec::new(), None, true), Err(Error::Nothing)));
     }
 
     #[test]

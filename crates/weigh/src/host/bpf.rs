@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What has passed in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct PacketCounts {
     /// Bytes, IP headers included.
     pub bytes: u64,
     /// Packets.
@@ -24,11 +24,11 @@ pub struct Passed {
 
 /// A way through the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PacketDirection {
     /// Into the group.
-    In = 0,
+    Ingress = 0,
     /// Out of the group.
-    Out = 1,
+    Egress = 1,
 }
 
 /// Counters of the packets of a group, which go when this does.
@@ -54,27 +54,31 @@ impl PacketCounter {
     /// Counts the packets of all sockets that are made in a group from now on.
     pub fn of(group: BorrowedFd<'_>) -> std::io::Result<PacketCounter> {
         let map = map()?;
-        let link = |way: Way| -> std::io::Result<OwnedFd> {
-            let program = load(&program(way, &map), way)?;
-            let mut request = Request::default();
-            request.words[..3].copy_from_slice(&[number(&program), number(&group), way as u32]);
+        let link = |direction: PacketDirection| -> std::io::Result<OwnedFd> {
+            let program = load(&program(direction, &map), direction)?;
+            let mut request = BpfRequest::default();
+            request.words[..3].copy_from_slice(&[
+                number(&program),
+                number(&group),
+                direction as u32,
+            ]);
             // SAFETY: there are no addresses in it.
             unsafe { request.make(LINK_CREATE) }
         };
-        let links = [link(Way::In)?, link(Way::Out)?];
+        let links = [link(PacketDirection::Ingress)?, link(PacketDirection::Egress)?];
         Ok(PacketCounter { map, _links: links })
     }
 
     /// Whether the kernel takes such programs from us, without putting them anywhere.
     pub fn try_out() -> std::io::Result<()> {
         let map = map()?;
-        load(&program(Way::In, &map), Way::In).map(drop)
+        load(&program(PacketDirection::Ingress, &map), PacketDirection::Ingress).map(drop)
     }
 
     /// What has passed so far.
-    pub fn read(&self, way: Way) -> std::io::Result<Passed> {
-        let (key, mut counts) = (way as u32, [0u64; COUNTS / 8]);
-        let mut request = Request::default();
+    pub fn read(&self, direction: PacketDirection) -> std::io::Result<PacketCounts> {
+        let (key, mut counts) = (direction as u32, [0u64; COUNTS / 8]);
+        let mut request = BpfRequest::default();
         request.words[0] = number(&self.map);
         request.put_address(2, (&raw const key).expose_provenance());
         request.put_address(4, (&raw mut counts).expose_provenance());
@@ -82,13 +86,13 @@ impl PacketCounter {
         // the call.
         unsafe { request.ask(MAP_LOOKUP) }?;
         let [bytes, packets, loopback_bytes] = counts;
-        Ok(Passed { bytes, packets, loopback_bytes })
+        Ok(PacketCounts { bytes, packets, loopback_bytes })
     }
 }
 
 /// A map with the counts of both directions.
 fn map() -> std::io::Result<OwnedFd> {
-    let mut request = Request::default();
+    let mut request = BpfRequest::default();
     let (key, directions) = (4, 2);
     request.words[..4].copy_from_slice(&[ARRAY, key, COUNTS as u32, directions]);
     // SAFETY: there are no addresses in it.
@@ -99,7 +103,7 @@ fn map() -> std::io::Result<OwnedFd> {
 type Instruction = (u8, u8, u8, i16, i32);
 
 /// The program for a direction. It always says 1: the packet may pass.
-fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
+fn program(direction: PacketDirection, map: &OwnedFd) -> Vec<u8> {
     // Codes (linux/bpf.h, linux/bpf_common.h).
     const LOAD_WORD: u8 = 0x61;
     const STORE_WORD: u8 = 0x62;
@@ -124,7 +128,7 @@ fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
         (LOAD_WORD, 7, 1, LENGTH, 0),
         (LOAD_WORD, 8, 1, DEVICE, 0),
         // The counts of this direction.
-        (STORE_WORD, 10, 0, -4, way as i32),
+        (STORE_WORD, 10, 0, -4, direction as i32),
         (COPY, 2, 10, 0, 0),
         (ADD, 2, 0, 0, -4),
         (LOAD_LONG_NUMBER, 1, MAP, 0, map.as_raw_fd()),
@@ -149,18 +153,18 @@ fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
 }
 
 /// Has the kernel check and keep a program.
-fn load(program: &[u8], way: Way) -> std::io::Result<OwnedFd> {
+fn load(program: &[u8], direction: PacketDirection) -> std::io::Result<OwnedFd> {
     // What the program is called where programs are listed, and how many instructions it has.
     let (name, count) = (*b"weigh_packets\0\0\0", (program.len() / 8) as u32);
     let license = c"MIT";
-    let mut request = Request::default();
+    let mut request = BpfRequest::default();
     request.words[..2].copy_from_slice(&[CGROUP_SKB, count]);
     request.put_address(2, program.as_ptr().expose_provenance());
     request.put_address(4, license.as_ptr().expose_provenance());
     for (word, part) in request.words[12..16].iter_mut().zip(name.chunks_exact(4)) {
         *word = part.try_into().map(u32::from_ne_bytes).unwrap_or_default();
     }
-    request.words[17] = way as u32;
+    request.words[17] = direction as u32;
     // SAFETY: the instructions are as many as is said, the license ends with a zero, and both
     // outlive the call.
     unsafe { request.make(PROG_LOAD) }
@@ -173,11 +177,11 @@ fn number(fd: &impl AsFd) -> u32 {
 /// `union bpf_attr`, as far as it is needed here: what is not said is zero.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
-struct Request {
+struct BpfRequest {
     words: [u32; 18],
 }
 
-impl Request {
+impl BpfRequest {
     /// Puts an address at the place of two words.
     fn put_address(&mut self, place: usize, address: usize) {
         let bytes = (address as u64).to_ne_bytes();
@@ -196,7 +200,7 @@ impl Request {
         // SAFETY: the request is a structure of the size that is named, and lives until the
         // call returns; the caller answers for what it points to.
         let answer = unsafe {
-            libc::syscall(libc::SYS_bpf, command, &raw const *self, size_of::<Request>())
+            libc::syscall(libc::SYS_bpf, command, &raw const *self, size_of::<BpfRequest>())
         };
         if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
     }
@@ -205,7 +209,7 @@ impl Request {
     ///
     /// # Safety
     ///
-    /// As for [`Request::ask`].
+    /// As for [`BpfRequest::ask`].
     unsafe fn make(&self, command: i32) -> std::io::Result<OwnedFd> {
         // SAFETY: the caller answers for it.
         let fd = unsafe { self.ask(command) }?;
@@ -224,8 +228,8 @@ mod tests {
         // Any descriptor will do: nothing is loaded.
         let fd = rustix::stdio::stdin().try_clone_to_owned();
         let Ok(fd) = fd else { return impossible("there is no stdin") };
-        for way in [Way::In, Way::Out] {
-            let program = program(way, &fd);
+        for direction in [PacketDirection::Ingress, PacketDirection::Egress] {
+            let program = program(direction, &fd);
             let instructions: Vec<&[u8]> = program.chunks_exact(8).collect();
             let exits = instructions.iter().filter(|one| one[0] == 0x95).count();
             let [.., verdict, exit] = instructions[..] else { panic!("{instructions:?}") };

@@ -16,7 +16,7 @@ use crate::parse::group_stat;
 
 /// One control group, wherever it is.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct Cgroup {
     /// Its path as `/proc/PID/cgroup` has it.
     pub path: String,
     /// Whose `cgroup.procs` says who belongs.
@@ -37,7 +37,7 @@ pub struct Group {
 
 /// Why a path is no control group.
 #[derive(Debug, thiserror::Error)]
-pub enum NoGroup {
+pub enum NoCgroup {
     /// Control groups are not mounted.
     #[error("no control groups are mounted below {0}")]
     NotMounted(String),
@@ -56,11 +56,11 @@ const PROCESSES: &str = "cgroup.procs";
 const CPUACCT: &[&str] = &["cpuacct", "cpu,cpuacct", "cpuacct,cpu"];
 const CPU: &[&str] = &["cpu", "cpu,cpuacct", "cpuacct,cpu"];
 
-impl Group {
+impl Cgroup {
     /// The group of this path: a directory below `/sys/fs/cgroup`, or what `/proc/PID/cgroup`
     /// calls it.
-    pub fn at(host: &Host, path: &Path) -> Result<Group, NoGroup> {
-        let absent = || NoGroup::Absent(path.display().to_string());
+    pub fn at(host: &Host, path: &Path) -> Result<Cgroup, NoCgroup> {
+        let absent = || NoCgroup::Absent(path.display().to_string());
         let is_unified = is_group(host, MOUNT);
         let (tree, named) = match below_mount(host, path) {
             None => (None, plain(path).ok_or_else(absent)?),
@@ -88,7 +88,7 @@ impl Group {
                     Some(dir) => (*dir).clone(),
                     None if !is_unified && host.sys.sub(MOUNT).is_err() => {
                         let mount = host.sys.path(c"fs/cgroup").display().to_string();
-                        return Err(NoGroup::NotMounted(mount));
+                        return Err(NoCgroup::NotMounted(mount));
                     }
                     None => {
                         return Err(unified.map_or_else(|error| refused(error, path), |_| absent()));
@@ -97,13 +97,13 @@ impl Group {
             }
         };
         let path = format!("/{named}");
-        Ok(Group { path, members, unified: unified.ok(), cpuacct, cpu, memory, pids, blkio })
+        Ok(Cgroup { path, members, unified: unified.ok(), cpuacct, cpu, memory, pids, blkio })
     }
 }
 
-impl Group {
+impl Cgroup {
     /// The group that this process is in, which may be another one under each controller.
-    pub fn own(host: &Host) -> Option<Group> {
+    pub fn own(host: &Host) -> Option<Cgroup> {
         let mut buffer = Vec::new();
         let bytes = host.proc.read(c"self/cgroup", &mut buffer).ok()?;
         let below = |trees: &[&str], is_meant: &dyn Fn(&Membership<'_>) -> bool| {
@@ -119,7 +119,7 @@ impl Group {
         let (cpuacct, cpu) = (of(CPUACCT, "cpuacct"), of(CPU, "cpu"));
         let (members, path) = memory.as_ref().or(unified.as_ref()).or(cpuacct.as_ref())?.clone();
         let dir = |found: Option<(Dir, String)>| found.map(|(dir, _)| dir);
-        Some(Group {
+        Some(Cgroup {
             path,
             members,
             unified: dir(unified),
@@ -182,11 +182,11 @@ fn has_somebody(dir: &Dir) -> bool {
     dir.read(c"cgroup.procs", &mut Vec::new()).is_ok_and(|bytes| !bytes.is_empty())
 }
 
-fn refused(error: Error, path: &Path) -> NoGroup {
+fn refused(error: Error, path: &Path) -> NoCgroup {
     if error.is_denied() {
-        NoGroup::Denied(error)
+        NoCgroup::Denied(error)
     } else {
-        NoGroup::Absent(path.display().to_string())
+        NoCgroup::Absent(path.display().to_string())
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
             .sys("fs/cgroup/freezer/job/cgroup.procs", "8\n")
     }
 
-    fn members(group: &Group) -> Vec<u8> {
+    fn members(group: &Cgroup) -> Vec<u8> {
         group.members.read(c"cgroup.procs", &mut Vec::new()).unwrap().to_vec()
     }
 
@@ -213,7 +213,7 @@ mod tests {
             .sys("fs/cgroup/cgroup.procs", "1\n")
             .sys("fs/cgroup/user.slice/job/cgroup.procs", "7\n");
         for path in ["/user.slice/job", "/sys/fs/cgroup/user.slice/job/", "user.slice/job"] {
-            let group = Group::at(&fake.host(), Path::new(path)).unwrap();
+            let group = Cgroup::at(&fake.host(), Path::new(path)).unwrap();
             assert_eq!(group.path, "/user.slice/job");
             assert!(group.unified.is_some() && group.memory.is_none());
             assert_eq!(members(&group), b"7\n");
@@ -223,15 +223,15 @@ mod tests {
     #[test]
     fn a_group_of_version_1_is_used_under_each_controller_that_has_it() {
         let fake = v1();
-        let group = Group::at(&fake.host(), Path::new("/sys/fs/cgroup/memory/job")).unwrap();
+        let group = Cgroup::at(&fake.host(), Path::new("/sys/fs/cgroup/memory/job")).unwrap();
         assert_eq!(group.path, "/job");
         assert!(group.memory.is_some() && group.cpu.is_some() && group.cpuacct.is_some());
         assert!(group.pids.is_none() && group.unified.is_none());
         assert_eq!(members(&group), b"", "the controller that was named decides");
         // By its name alone, where somebody is.
-        let group = Group::at(&fake.host(), Path::new("/job")).unwrap();
+        let group = Cgroup::at(&fake.host(), Path::new("/job")).unwrap();
         assert_eq!(members(&group), b"7\n");
-        let other = Group::at(&fake.host(), Path::new("/sys/fs/cgroup/freezer/job")).unwrap();
+        let other = Cgroup::at(&fake.host(), Path::new("/sys/fs/cgroup/freezer/job")).unwrap();
         assert_eq!(members(&other), b"8\n");
         assert!(other.memory.is_some());
     }
@@ -242,7 +242,7 @@ mod tests {
             .proc("self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/\n2:pids:/gone\n0::/\n")
             .sys("fs/cgroup/cpu,cpuacct/cgroup.procs", "")
             .sys("fs/cgroup/memory/job/memory.oom_control", "under_oom 0\noom_kill 3\n");
-        let group = Group::own(&fake.host()).unwrap();
+        let group = Cgroup::own(&fake.host()).unwrap();
         assert_eq!((group.path.as_str(), group.oom_kills()), ("/job", Some(3)));
         assert!(group.cpuacct.is_some() && group.pids.is_none() && group.unified.is_none());
         let second = FakeHost::new()
@@ -250,19 +250,19 @@ mod tests {
             .sys("fs/cgroup/cgroup.procs", "1\n")
             .sys("fs/cgroup/job/cgroup.procs", "7\n")
             .sys("fs/cgroup/job/memory.events", "oom 1\noom_kill 1\n");
-        assert_eq!(Group::own(&second.host()).unwrap().oom_kills(), Some(1));
-        assert!(Group::own(&FakeHost::new().host()).is_none());
+        assert_eq!(Cgroup::own(&second.host()).unwrap().oom_kills(), Some(1));
+        assert!(Cgroup::own(&FakeHost::new().host()).is_none());
     }
 
     #[test]
     fn what_is_no_group_is_refused_and_named() {
         let fake = v1().sys("fs/cgroup/memory/notes/readme", "");
         for wrong in ["/nobody", "/sys/fs/cgroup/memory/notes", "/sys/fs/cgroup/none", "/../job"] {
-            let error = Group::at(&fake.host(), Path::new(wrong)).unwrap_err();
+            let error = Cgroup::at(&fake.host(), Path::new(wrong)).unwrap_err();
             assert_eq!(error.to_string(), format!("there is no control group {wrong}"));
         }
         let bare = FakeHost::new();
-        let error = Group::at(&bare.host(), Path::new("/job")).unwrap_err().to_string();
+        let error = Cgroup::at(&bare.host(), Path::new("/job")).unwrap_err().to_string();
         assert!(error.starts_with("no control groups are mounted below "), "{error}");
     }
 }

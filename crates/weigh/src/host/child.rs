@@ -16,8 +16,8 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::limits::Limits;
-use super::signals::Before;
+use super::limits::ResourceLimits;
+use super::signals::SignalState;
 use super::{environment, out_of_memory};
 use crate::model::{Io, Usage};
 
@@ -81,15 +81,15 @@ pub struct Original {
     /// What Rust's runtime changed.
     pub inherited: Inherited,
     /// What weigh changes: signals,
-    pub signals: Before,
+    pub signals: SignalState,
     /// and limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }
 
 impl Original {
     /// What is in force, before weigh changes it.
     pub fn now(inherited: Inherited) -> Original {
-        Original { inherited, signals: Before::now(), limits: Limits::now() }
+        Original { inherited, signals: SignalState::now(), limits: ResourceLimits::now() }
     }
 
     /// Puts everything back, for the command: between fork and exec, or in place of weigh.
@@ -157,7 +157,7 @@ impl Replacement {
 
 /// A child that waits for the word to become the command.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct ForkedChild {
     /// Its process id.
     pub pid: u32,
     go: std::fs::File,
@@ -167,14 +167,14 @@ pub struct Waiting {
 
 /// What the child used while it was still weigh; it must not be charged to the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Pause {
+pub struct PreExecUsage {
     /// Its CPU time.
     pub cpu: Duration,
     /// Its largest size in bytes, below which the command's ru_maxrss says nothing.
     pub largest_rss: u64,
 }
 
-impl Pause {
+impl PreExecUsage {
     /// How much of it arrives through the pipe.
     const BYTES: usize = 16;
 
@@ -182,30 +182,30 @@ impl Pause {
     pub const IO: Io = Io {
         read_bytes: 1,
         read_calls: 1,
-        written_bytes: Pause::BYTES as u64,
+        written_bytes: PreExecUsage::BYTES as u64,
         write_calls: 1,
         storage_read_bytes: 0,
         storage_written_bytes: 0,
         cancelled_bytes: 0,
     };
 
-    fn so_far() -> Pause {
+    fn so_far() -> PreExecUsage {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
-        Pause { cpu, largest_rss: largest_rss() }
+        PreExecUsage { cpu, largest_rss: largest_rss() }
     }
 
-    fn to_bytes(self) -> [u8; Pause::BYTES] {
-        let mut bytes = [0; Pause::BYTES];
+    fn to_bytes(self) -> [u8; PreExecUsage::BYTES] {
+        let mut bytes = [0; PreExecUsage::BYTES];
         bytes[..8].copy_from_slice(&(self.cpu.as_nanos() as u64).to_ne_bytes());
         bytes[8..].copy_from_slice(&self.largest_rss.to_ne_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: [u8; Pause::BYTES]) -> Pause {
+    fn from_bytes(bytes: [u8; PreExecUsage::BYTES]) -> PreExecUsage {
         let number = |half: &[u8]| half.try_into().map_or(0, u64::from_ne_bytes);
         let (cpu, rss) = bytes.split_at(8);
-        Pause { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
+        PreExecUsage { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
     }
 }
 
@@ -284,7 +284,7 @@ pub fn fork(
     command: &[OsString],
     variables: &[(&str, &OsStr)],
     original: &Original,
-) -> Result<Waiting, Error> {
+) -> Result<ForkedChild, Error> {
     uncounted();
     let arguments = Arguments::of(command)?;
     let variables: Vec<(CString, CString)> = variables
@@ -304,7 +304,7 @@ pub fn fork(
             drop((go_write, answer_read));
             become_command(&arguments, &variables, original, go_read, answer_write)
         }
-        pid => Ok(Waiting {
+        pid => Ok(ForkedChild {
             pid: pid as u32,
             go: go_write.into(),
             answer: answer_read.into(),
@@ -341,9 +341,9 @@ fn become_command(
     // said of it. No program has this name.
     // SAFETY: both are an empty string and an array that ends with a null pointer.
     unsafe { libc::execvp(c"".as_ptr(), arguments.pointers.as_ptr()) };
-    let _ = std::hint::black_box(Pause::so_far().to_bytes());
+    let _ = std::hint::black_box(PreExecUsage::so_far().to_bytes());
     // Nobody hears of the pause when this cannot be written, and it is small.
-    let _ = rustix::io::write(&answer, &Pause::so_far().to_bytes());
+    let _ = rustix::io::write(&answer, &PreExecUsage::so_far().to_bytes());
     let errno = arguments.execute();
     let _ = rustix::io::write(&answer, &errno.to_ne_bytes());
     // SAFETY: _exit takes a number and does not return.
@@ -354,29 +354,29 @@ fn become_command(
 const WORD: [u8; 1] = [1];
 
 /// Gives the word to the child that waits at the other end. Allocates nothing.
-pub(super) fn give_word(go: BorrowedFd<'_>) {
+pub(super) fn release(go: BorrowedFd<'_>) {
     // One that is gone needs no word.
     let _ = rustix::io::write(go, &WORD);
 }
 
 /// The pipe on which the child waits for the word.
-impl AsFd for Waiting {
+impl AsFd for ForkedChild {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.go.as_fd()
     }
 }
 
-impl Waiting {
+impl ForkedChild {
     /// Gives the word, and returns when the child has become the command.
-    pub fn exec(mut self) -> Result<Pause, Error> {
-        out_of_memory::leave_start();
+    pub fn exec(mut self) -> Result<PreExecUsage, Error> {
+        out_of_memory::claim_start();
         self.go.write_all(&WORD)?;
-        let mut pause = [0; Pause::BYTES];
+        let mut pause = [0; PreExecUsage::BYTES];
         self.answer.read_exact(&mut pause)?;
         let mut failure = Vec::new();
         self.answer.read_to_end(&mut failure)?;
         match <[u8; 4]>::try_from(failure) {
-            Err(_) => Ok(Pause::from_bytes(pause)),
+            Err(_) => Ok(PreExecUsage::from_bytes(pause)),
             Ok(errno) => Err(Error::of_exec(self.program, i32::from_ne_bytes(errno))),
         }
     }

@@ -12,7 +12,7 @@
 //! - Since 6.6 a listener can say which events it wants, and the answer is then left out
 //!   with the others. So the plain request comes first, and the wish once it is answered;
 //!   an older kernel passes over the wish.
-//! - The exit of the first thread is not the end of a process (`host::endings`).
+//! - The exit of the first thread is not the end of a process (`host::exit_tracker`).
 //! - A listener that goes without a word (SIGKILL) is counted by the kernel for ever,
 //!   and a message is made for nobody at each fork. Dropping a [`Connector`] says the word.
 
@@ -24,11 +24,11 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::netlink::CONNECTOR;
 
-use super::endings::{self, Endings};
-pub use super::netlink::Heard;
-use super::netlink::Socket;
+use super::exit_tracker::{self, ExitTracker};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
 use crate::model::End;
-use crate::parse::connector::{Event, parse};
+use crate::parse::connector::{ConnectorEvent, parse};
 
 /// Why the kernel does not tell.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +66,7 @@ impl From<Errno> for Error {
 
 /// Something that happened to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
+pub enum ProcEvent {
     /// A process was made; threads are not told of.
     Forked {
         /// Its parent: who made it, or with CLONE_PARENT the parent of that.
@@ -95,8 +95,8 @@ pub enum Happened {
 
 /// A line to the kernel on which it tells of processes.
 pub struct Connector {
-    socket: Socket,
-    endings: Endings,
+    socket: NetlinkSocket,
+    exits: ExitTracker,
 }
 
 /// `CN_IDX_PROC` as a set of groups.
@@ -112,13 +112,13 @@ const WANTED: u32 = 0x1 | 0x2 | 0x200 | 0x8000_0000;
 impl Connector {
     /// Begins to listen. Who was there before is not told of: look through `/proc` after this.
     pub fn open() -> Result<Connector, Error> {
-        let socket = Socket::open(CONNECTOR, GROUP)?;
-        let mut connector = Connector { socket, endings: Endings::default() };
+        let socket = NetlinkSocket::open(CONNECTOR, GROUP)?;
+        let mut connector = Connector { socket, exits: ExitTracker::default() };
         let number = RandomState::new().build_hasher().finish() as u32;
         connector.say(number, &[LISTEN])?;
         let ours = number.wrapping_add(1);
         let answer = connector.socket.answer(|bytes| match parse(bytes).ok()?.event {
-            Event::Answer { number, errno } if number == ours => Some(errno),
+            ConnectorEvent::Answer { number, errno } if number == ours => Some(errno),
             _ => None,
         })?;
         match answer.ok_or(Error::NoAnswer)? {
@@ -134,15 +134,15 @@ impl Connector {
     /// Does not wait: poll the descriptor, and ask once a tick in any case, since the end of
     /// a process whose threads are traced may have no event of its own. Events of a process
     /// come in order; ends come after what else is told in the same call, in no order of theirs.
-    pub fn next(&mut self, mut each: impl FnMut(Duration, Happened)) -> Result<Heard, Error> {
+    pub fn next(&mut self, mut each: impl FnMut(Duration, ProcEvent)) -> Result<Drain, Error> {
         let heard = self.socket.drain(|bytes| {
             // A message that is not whole or not of this connector is none.
             if let Ok(message) = parse(bytes) {
-                self.endings.take(message, &mut each);
+                self.exits.take(message, &mut each);
             }
         })?;
-        if heard != Heard::Part {
-            self.endings.settle(endings::is_over, &mut each);
+        if heard != Drain::More {
+            self.exits.report_exited(exit_tracker::has_exited, &mut each);
         }
         Ok(heard)
     }
@@ -198,9 +198,9 @@ mod tests {
     /// Listens until something happens, and says what of these processes happened before.
     fn heard_until(
         connector: &mut Connector,
-        last: impl Fn(Happened) -> bool,
+        last: impl Fn(ProcEvent) -> bool,
         of: &[u32],
-    ) -> Vec<Happened> {
+    ) -> Vec<ProcEvent> {
         let mut heard = Vec::new();
         let patience = Clock::Monotonic.now() + Duration::from_secs(20);
         while !heard.iter().copied().any(&last) {
@@ -209,16 +209,16 @@ mod tests {
             connector.next(|_, happened| heard.push(happened)).unwrap();
         }
         heard.retain(|happened| match happened {
-            Happened::Forked { child: pid, .. }
-            | Happened::Executed { pid }
-            | Happened::Renamed { pid }
-            | Happened::Ended { pid, .. } => of.contains(pid),
+            ProcEvent::Forked { child: pid, .. }
+            | ProcEvent::Executed { pid }
+            | ProcEvent::Renamed { pid }
+            | ProcEvent::Ended { pid, .. } => of.contains(pid),
         });
         heard
     }
 
-    fn ended(pid: u32) -> impl Fn(Happened) -> bool {
-        move |happened| matches!(happened, Happened::Ended { pid: who, .. } if who == pid)
+    fn ended(pid: u32) -> impl Fn(ProcEvent) -> bool {
+        move |happened| matches!(happened, ProcEvent::Ended { pid: who, .. } if who == pid)
     }
 
     fn started(program: &str, arguments: &[&str]) -> Child {
@@ -233,9 +233,9 @@ mod tests {
         let pid = child.id();
         child.wait().unwrap();
         let heard = heard_until(&mut connector, ended(pid), &[pid]);
-        let forked = Happened::Forked { parent: std::process::id(), child: pid };
-        let end = Happened::Ended { pid, end: End::Code(7) };
-        assert_eq!(heard, [forked, Happened::Executed { pid }, end]);
+        let forked = ProcEvent::Forked { parent: std::process::id(), child: pid };
+        let end = ProcEvent::Ended { pid, end: End::Code(7) };
+        assert_eq!(heard, [forked, ProcEvent::Executed { pid }, end]);
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         let Some(mut connector) = listening() else { return };
         let mut child = started("sh", &["-c", "kill -9 $$"]);
         let heard = heard_until(&mut connector, ended(child.id()), &[child.id()]);
-        let end = Happened::Ended { pid: child.id(), end: End::Signal(libc::SIGKILL) };
+        let end = ProcEvent::Ended { pid: child.id(), end: End::Signal(libc::SIGKILL) };
         assert_eq!(heard.last(), Some(&end));
         child.wait().unwrap();
     }
@@ -258,7 +258,7 @@ mod tests {
         let mut times = Vec::new();
         connector
             .next(|at, happened| {
-                if matches!(happened, Happened::Executed { pid } if pid == child.id()) {
+                if matches!(happened, ProcEvent::Executed { pid } if pid == child.id()) {
                     times.push(at);
                 }
             })
@@ -285,8 +285,8 @@ mod tests {
         for _ in 0..10 {
             started("true", &[]).wait().unwrap();
         }
-        assert_eq!(connector.next(|_, _| {}).unwrap(), Heard::Lost);
-        assert_eq!(connector.next(|_, _| {}).unwrap(), Heard::All);
+        assert_eq!(connector.next(|_, _| {}).unwrap(), Drain::Overrun);
+        assert_eq!(connector.next(|_, _| {}).unwrap(), Drain::Complete);
     }
 
     #[test]
@@ -318,7 +318,7 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 3)
         assert!(!heard.iter().copied().any(ended(child.id())), "{heard:?}");
         child.stdin.take().unwrap().write_all(b"\n").unwrap();
         let heard = heard_until(&mut connector, ended(child.id()), &[child.id()]);
-        assert_eq!(heard, [Happened::Ended { pid: child.id(), end: End::Code(7) }]);
+        assert_eq!(heard, [ProcEvent::Ended { pid: child.id(), end: End::Code(7) }]);
         child.wait().unwrap();
     }
 

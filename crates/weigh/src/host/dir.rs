@@ -52,7 +52,7 @@ impl Dir {
     }
 
     /// The same directory, which from now on remembers what is opened in it.
-    pub fn remembering(mut self, opened: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Dir {
+    pub fn recording_opened(mut self, opened: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Dir {
         self.opened = Some(Arc::clone(opened));
         self
     }
@@ -88,19 +88,19 @@ impl Dir {
     }
 
     /// Makes a directory in this one, for us alone to write in.
-    pub fn make(&self, name: &CStr) -> Result<(), Error> {
+    pub fn create_dir(&self, name: &CStr) -> Result<(), Error> {
         let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
         rustix::fs::mkdirat(&self.fd, name, mode).map_err(|errno| self.error(name, errno))
     }
 
     /// Removes a directory in this one; a control group goes when nobody is in it.
-    pub fn unmake(&self, name: &CStr) -> Result<(), Error> {
+    pub fn remove_dir(&self, name: &CStr) -> Result<(), Error> {
         rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
             .map_err(|errno| self.error(name, errno))
     }
 
     /// Tells the kernel something through one of its files.
-    pub fn tell(&self, file: &CStr, text: &str) -> Result<(), Error> {
+    pub fn write(&self, file: &CStr, text: &str) -> Result<(), Error> {
         let failed = |errno| self.error(file, errno);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, file, flags, Mode::empty()).map_err(failed)?;
@@ -238,20 +238,20 @@ impl Descriptors {
 
 /// A file that is read again and again, kept open as long as descriptors last.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedFile {
     fd: Option<OwnedFd>,
     allowance: Descriptors,
 }
 
-impl Kept {
+impl CachedFile {
     /// Nothing opened yet.
-    pub fn new(allowance: &Descriptors) -> Kept {
-        Kept { fd: None, allowance: allowance.clone() }
+    pub fn new(allowance: &Descriptors) -> CachedFile {
+        CachedFile { fd: None, allowance: allowance.clone() }
     }
 
     /// One of the few files that are read at every tick whatever runs.
-    pub fn always() -> Kept {
-        Kept::new(&Descriptors::at_most(1))
+    pub fn always() -> CachedFile {
+        CachedFile::new(&Descriptors::at_most(1))
     }
 
     /// Reads the whole file, opening it when it is not open.
@@ -289,7 +289,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for CachedFile {
     fn drop(&mut self) {
         if self.fd.is_some() {
             self.allowance.give_back();
@@ -299,15 +299,15 @@ impl Drop for Kept {
 
 /// A kept file and where it is: for files that are found once and read at every tick.
 #[derive(Debug)]
-pub struct KeptAt {
+pub struct CachedPath {
     path: CString,
-    kept: Kept,
+    file: CachedFile,
 }
 
-impl KeptAt {
+impl CachedPath {
     /// The file at this path, not opened yet.
-    pub fn new(path: CString, allowance: &Descriptors) -> KeptAt {
-        KeptAt { path, kept: Kept::new(allowance) }
+    pub fn new(path: CString, allowance: &Descriptors) -> CachedPath {
+        CachedPath { path, file: CachedFile::new(allowance) }
     }
 
     /// Where it is.
@@ -318,7 +318,7 @@ impl KeptAt {
     /// Reads the whole file, opening it when it is not open.
     pub fn read<'b>(&mut self, dir: &Dir, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
         let path: &CStr = &self.path;
-        self.kept.read(dir, || path, buffer)
+        self.file.read(dir, || path, buffer)
     }
 }
 
@@ -431,13 +431,13 @@ mod tests {
         for allowed in [1, 0] {
             let fake = FakeHost::new().proc("7/io", "one");
             let host = fake.host();
-            let mut kept = Kept::new(&Descriptors::at_most(allowed));
+            let mut file = CachedFile::new(&Descriptors::at_most(allowed));
             let mut buffer = Vec::new();
             let path = || c"7/io";
-            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"one");
+            assert_eq!(file.read(&host.proc, path, &mut buffer).unwrap(), b"one");
             fake.set_proc("7/io", "two");
-            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"two");
-            assert_eq!(kept.fd.is_some(), allowed == 1);
+            assert_eq!(file.read(&host.proc, path, &mut buffer).unwrap(), b"two");
+            assert_eq!(file.fd.is_some(), allowed == 1);
         }
     }
 

@@ -44,7 +44,8 @@ fn boot(host: &Host) -> Option<String> {
 
 /// Ours, if it is the one whose pids `/proc` shows.
 fn pid_namespace(host: &Host) -> Option<String> {
-    let link = host.proc.link(c"self/ns/pid").filter(|_| own::sees_itself(&host.proc))?;
+    let link =
+        host.proc.link(c"self/ns/pid").filter(|_| own::proc_is_our_pid_namespace(&host.proc))?;
     String::from_utf8(link).ok()
 }
 

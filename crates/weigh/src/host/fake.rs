@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{AddressSpaces, Clock, Host, Perf};
 
 /// Processes that share an address space, the child first.
-type Pairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
+type SharedPairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
 
 /// A machine whose files a test writes.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct FakeHost {
     now: Rc<Cell<Duration>>,
     counts: Rc<RefCell<BTreeMap<(u64, u32), u64>>>,
     /// `None`: nobody tells which processes share an address space.
-    sharing: Option<Pairs>,
+    sharing: Option<SharedPairs>,
 }
 
 impl Default for FakeHost {
@@ -42,12 +42,12 @@ impl FakeHost {
     /// `=== PATH (hex)` by that of a file that is not text, and `=== PATH -> TARGET` for a link.
     pub fn captured(archive: &str) -> FakeHost {
         let fake = FakeHost::new();
-        fake.become_captured(archive);
+        fake.load_capture(archive);
         fake
     }
 
     /// Replaces the files by those of another capture.
-    pub fn become_captured(&self, archive: &str) {
+    pub fn load_capture(&self, archive: &str) {
         for entry in archive.split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();
             let path = path.trim_start_matches('/');
@@ -129,12 +129,12 @@ impl FakeHost {
         std::fs::rename(path, self.root.path().join(format!("ended-{name}"))).unwrap();
     }
 
-    /// Takes away everybody's right to read a file under `/sys`: see [`as_nobody`].
+    /// Takes away everybody's right to read a file under `/sys`: see [`as_unprivileged`].
     pub fn deny_sys(&self, path: &str) {
         self.deny(&format!("sys/{path}"));
     }
 
-    /// Takes away everybody's right to read a file or directory under `/proc`: see [`as_nobody`].
+    /// Takes away everybody's right to read a file or directory under `/proc`: see [`as_unprivileged`].
     pub fn deny_proc(&self, path: &str) {
         self.deny(&format!("proc/{path}"));
     }
@@ -172,7 +172,7 @@ impl FakeHost {
     }
 
     /// Lets time pass.
-    pub fn pass(&self, time: Duration) {
+    pub fn advance(&self, time: Duration) {
         self.now.set(self.now.get() + time);
     }
 
@@ -212,7 +212,7 @@ pub fn from_hex(content: &str) -> Vec<u8> {
 }
 
 /// Does something as a user who may not read what only root may.
-pub fn as_nobody<T>(action: impl FnOnce() -> T) -> T {
+pub fn as_unprivileged<T>(action: impl FnOnce() -> T) -> T {
     // SAFETY: setfsuid takes a number and is of this thread alone. Without root it changes
     // nothing, and nothing has to be changed.
     let before = unsafe { libc::setfsuid(65534) };

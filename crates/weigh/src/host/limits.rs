@@ -11,12 +11,12 @@ const RAISED: [Resource; 3] = [Resource::Nofile, Resource::As, Resource::Data];
 
 /// Limits as they were when weigh began.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits([Rlimit; RAISED.len()]);
+pub struct ResourceLimits([Rlimit; RAISED.len()]);
 
-impl Limits {
+impl ResourceLimits {
     /// Those that are in force.
-    pub fn now() -> Limits {
-        Limits(RAISED.map(getrlimit))
+    pub fn now() -> ResourceLimits {
+        ResourceLimits(RAISED.map(getrlimit))
     }
 
     /// Raises each to what this process may raise it to.
@@ -64,10 +64,10 @@ mod tests {
     #[test]
     fn raised_limits_are_put_back_to_what_they_were() {
         // Of this test's process alone, and no other test of it opens so many files.
-        let limits = Limits::now();
+        let limits = ResourceLimits::now();
         let soft = Rlimit { current: Some(900), ..limits.0[0] };
         setrlimit(Resource::Nofile, soft).unwrap();
-        let lowered = Limits::now();
+        let lowered = ResourceLimits::now();
         lowered.raise();
         assert!(open_files() > 900, "{limits:?}");
         lowered.restore();

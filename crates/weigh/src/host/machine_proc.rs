@@ -8,7 +8,7 @@ use super::{Dir, own};
 use crate::parse::mounts;
 
 /// The machine's `/proc`, if it is mounted and this one, in which we see ourselves, is another.
-pub fn beside(proc: &Dir) -> Option<Dir> {
+pub fn find(proc: &Dir) -> Option<Dir> {
     let mut buffer = Vec::new();
     let listed = proc.read(c"self/mounts", &mut buffer).ok()?;
     let places = mounts::of_type(listed, b"proc").ok()?;
@@ -17,5 +17,5 @@ pub fn beside(proc: &Dir) -> Option<Dir> {
         let mut buffer = Vec::new();
         dir.read(c"2/comm", &mut buffer).is_ok_and(|name| name == b"kthreadd\n")
     };
-    opened.find(is_machine_s).filter(|found| !own::sees_itself(found))
+    opened.find(is_machine_s).filter(|found| !own::proc_is_our_pid_namespace(found))
 }

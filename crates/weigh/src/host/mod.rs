@@ -11,8 +11,9 @@ pub mod child;
 pub mod clock;
 pub mod connector;
 mod dir;
-mod endings;
+pub mod disk_space;
 pub mod environment;
+mod exit_tracker;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
@@ -24,23 +25,22 @@ mod netlink;
 pub mod nvml;
 pub mod out_of_memory;
 pub mod own;
-pub mod own_group;
-pub mod patience;
 pub mod perf;
 pub mod pidfd;
-pub mod room;
+pub mod run_cgroup;
 pub mod signals;
 #[cfg(test)]
 pub(crate) mod skip;
 pub mod sock_diag;
 pub mod taskstats;
+pub mod timeout;
 pub mod wait;
 
 use std::path::{Path, PathBuf};
 
 pub use address_space::AddressSpaces;
 pub use clock::Clock;
-pub use dir::{Descriptors, Dir, Kept, KeptAt, ProcPath};
+pub use dir::{CachedFile, CachedPath, Descriptors, Dir, ProcPath};
 pub use perf::Perf;
 
 /// A file of the machine that could not be used.
@@ -60,7 +60,7 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
-        source: crate::parse::Malformed,
+        source: crate::parse::MalformedFile,
     },
 }
 

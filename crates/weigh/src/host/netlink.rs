@@ -20,35 +20,35 @@ use super::Clock;
 
 /// How much the kernel may keep for us. A message of the process connector takes about
 /// 800 bytes of it, so this is a burst of twenty thousand.
-const KEPT_BYTES: usize = 8 << 20;
+const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// No message that is asked for here is longer, and the kernel puts as much of a list into
 /// one as fits, up to this.
 const LONGEST_MESSAGE: usize = 32 << 10;
 
 /// The kernel answers before it returns from a request; this is for its bad days.
-const PATIENCE: Duration = Duration::from_millis(200);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Bytes of `struct nlmsghdr`.
-const HEAD: usize = 16;
+const HEADER: usize = 16;
 
 /// Messages that are taken at once, so that a storm of them does not keep the caller.
-const AT_ONCE: usize = 16_384;
+const MAX_BATCH: usize = 16_384;
 
 /// How much was heard of what the kernel tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum Drain {
     /// All of it.
-    All,
+    Complete,
     /// A part; there is more to hear at once.
-    Part,
+    More,
     /// Not all: it came faster than it was heard, and some is lost. Who wants to know
     /// everybody looks through `/proc` now.
-    Lost,
+    Overrun,
 }
 
 /// A socket to the kernel.
-pub(super) struct Socket {
+pub(super) struct NetlinkSocket {
     fd: OwnedFd,
     buffer: Box<[u8; LONGEST_MESSAGE]>,
     /// Whether messages were dropped since the socket was last found empty.
@@ -60,28 +60,28 @@ enum Received<'a> {
     /// A whole message of the kernel.
     Message(&'a [u8]),
     /// Messages were dropped before this.
-    Lost,
+    Overrun,
     /// There is nothing more.
-    Nothing,
+    Empty,
 }
 
-impl Socket {
+impl NetlinkSocket {
     /// A socket that hears a set of groups.
-    pub(super) fn open(protocol: Protocol, groups: u32) -> rustix::io::Result<Socket> {
+    pub(super) fn open(protocol: Protocol, groups: u32) -> rustix::io::Result<NetlinkSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
         let fd = socket_with(AddressFamily::NETLINK, kind, flags, Some(protocol))?;
         // Beyond the limit for everybody (net.core.rmem_max) only root may go.
-        if sockopt::set_socket_recv_buffer_size_force(&fd, KEPT_BYTES).is_err() {
-            sockopt::set_socket_recv_buffer_size(&fd, KEPT_BYTES)?;
+        if sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).is_err() {
+            sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER)?;
         }
         bind(&fd, &SocketAddrNetlink::new(0, groups))?;
-        Ok(Socket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
+        Ok(NetlinkSocket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
     }
 
     /// Sends the kernel one message, whose head this puts before it.
     pub(super) fn send(&self, kind: u16, flags: u16, payload: &[u8]) -> rustix::io::Result<()> {
-        let length = HEAD + payload.len();
+        let length = HEADER + payload.len();
         let mut message = Vec::with_capacity(length);
         message.extend((length as u32).to_ne_bytes());
         message.extend(kind.to_ne_bytes());
@@ -94,18 +94,18 @@ impl Socket {
     }
 
     /// Hands over the messages that are there, without waiting.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Heard> {
-        for _ in 0..AT_ONCE {
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Drain> {
+        for _ in 0..MAX_BATCH {
             match self.receive()? {
                 Received::Message(bytes) => each(bytes),
-                Received::Lost => self.lost = true,
-                Received::Nothing => {
+                Received::Overrun => self.lost = true,
+                Received::Empty => {
                     let lost = std::mem::take(&mut self.lost);
-                    return Ok(if lost { Heard::Lost } else { Heard::All });
+                    return Ok(if lost { Drain::Overrun } else { Drain::Complete });
                 }
             }
         }
-        Ok(Heard::Part)
+        Ok(Drain::More)
     }
 
     /// Passes over messages until one is the answer; `None` when none is within the patience.
@@ -113,7 +113,7 @@ impl Socket {
         &mut self,
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> rustix::io::Result<Option<T>> {
-        let until = Clock::Monotonic.now() + PATIENCE;
+        let until = Clock::Monotonic.now() + ANSWER_TIMEOUT;
         loop {
             match self.receive()? {
                 Received::Message(bytes) => {
@@ -121,8 +121,8 @@ impl Socket {
                         return Ok(Some(answer));
                     }
                 }
-                Received::Lost => {}
-                Received::Nothing => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
+                Received::Overrun => {}
+                Received::Empty => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
             }
             // What is not the answer may never cease.
             if Clock::Monotonic.now() >= until {
@@ -143,8 +143,8 @@ impl Socket {
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::NOBUFS) => return Ok(Received::Lost),
+                Err(Errno::AGAIN) => return Ok(Received::Empty),
+                Err(Errno::NOBUFS) => return Ok(Received::Overrun),
                 Err(error) => return Err(error),
             }
         };
@@ -165,7 +165,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for NetlinkSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering::S
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, getrlimit};
 
-use super::child::{self, Replacement, Waiting};
+use super::child::{self, ForkedChild, Replacement};
 use super::signals::{self, Signals};
 use super::wait;
 use crate::model::End;
@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for Allocator {
 
 fn checked(memory: *mut u8) -> *mut u8 {
     if memory.is_null() {
-        leave_measuring();
+        stop_measuring();
     }
     memory
 }
@@ -58,33 +58,33 @@ static REPLACEMENT: AtomicPtr<Replacement> = AtomicPtr::new(ptr::null_mut());
 /// The command's process, or 0.
 static COMMAND: AtomicU32 = AtomicU32::new(0);
 /// The pipe on which it waits for the word to become the command, or one of these.
-static GO: AtomicI32 = AtomicI32::new(NOBODY_WAITS);
-const NOBODY_WAITS: i32 = -1;
+static GO: AtomicI32 = AtomicI32::new(NONE_WAITING);
+const NONE_WAITING: i32 = -1;
 const STARTED_HERE: i32 = -2;
 /// The descriptor on which its signals arrive.
 static SIGNALS: AtomicI32 = AtomicI32::new(-1);
 /// Its exit code, or -1.
 static CODE: AtomicI32 = AtomicI32::new(-1);
-static IS_SAID: AtomicBool = AtomicBool::new(false);
+static HAS_WARNED: AtomicBool = AtomicBool::new(false);
 
 /// From here on the command takes this process's place when no memory is left.
 pub fn replace_by(command: Replacement) {
     REPLACEMENT.store(Box::into_raw(Box::new(command)), SeqCst);
-    stretch_stack();
+    grow_stack();
 }
 
 /// From here on the command is started, if it has not been, and waited for when no memory is left.
-pub fn wait_for(command: &Waiting, signals: &Signals) {
+pub fn wait_for(command: &ForkedChild, signals: &Signals) {
     SIGNALS.store(signals.as_fd().as_raw_fd(), SeqCst);
     GO.store(command.as_fd().as_raw_fd(), SeqCst);
     COMMAND.store(command.pid, SeqCst);
 }
 
-/// The command gets the word from its [`Waiting`] now, unless it has it from here already: then
+/// The command gets the word from its [`ForkedChild`] now, unless it has it from here already: then
 /// the caller must not close the pipe, and waits for the command's end as well.
-pub(super) fn leave_start() {
-    if GO.swap(NOBODY_WAITS, SeqCst) == STARTED_HERE {
-        see_the_command_off(COMMAND.load(SeqCst))
+pub(super) fn claim_start() {
+    if GO.swap(NONE_WAITING, SeqCst) == STARTED_HERE {
+        wait_for_command_and_exit(COMMAND.load(SeqCst))
     }
 }
 
@@ -96,13 +96,13 @@ pub fn end_with(end: End) {
 /// No command runs: whoever gets no memory fails.
 pub fn forget() {
     COMMAND.store(0, SeqCst);
-    GO.store(NOBODY_WAITS, SeqCst);
+    GO.store(NONE_WAITING, SeqCst);
     // Not freed: another thread may be about to use it.
     REPLACEMENT.store(ptr::null_mut(), SeqCst);
 }
 
 /// A stack that cannot grow is the end of a program as well: it gets its size while it can.
-fn stretch_stack() {
+fn grow_stack() {
     const SIZE: usize = 256 << 10;
     if getrlimit(Resource::As).current.is_some() {
         std::hint::black_box([0u8; SIZE]);
@@ -111,16 +111,18 @@ fn stretch_stack() {
 
 /// Returns only when there is no command.
 #[cold]
-fn leave_measuring() {
+fn stop_measuring() {
     let (replacement, pid) = (REPLACEMENT.load(SeqCst), COMMAND.load(SeqCst));
     if pid != 0 || CODE.load(SeqCst) >= 0 {
-        say("no memory is left (ulimit -v): measuring has ended before the command, and there is \
-             no summary; what was recorded until now can be read: weigh show");
-        see_the_command_off(pid)
+        warn(
+            "no memory is left (ulimit -v): measuring has ended before the command, and there is \
+             no summary; what was recorded until now can be read: weigh show",
+        );
+        wait_for_command_and_exit(pid)
     }
     // SAFETY: it is null or what `replace_by` has put there, which is never freed.
     if let Some(replacement) = unsafe { replacement.as_ref() } {
-        say("the command runs, but nothing is measured: no memory is left (ulimit -v)");
+        warn("the command runs, but nothing is measured: no memory is left (ulimit -v)");
         let code = if replacement.execute() == libc::ENOENT { 127 } else { 126 };
         // SAFETY: _exit takes a number and does not return.
         unsafe { libc::_exit(code) }
@@ -128,8 +130,8 @@ fn leave_measuring() {
 }
 
 /// A line on stderr; the first one alone, whichever thread has it.
-fn say(text: &str) {
-    if !IS_SAID.swap(true, SeqCst) {
+fn warn(text: &str) {
+    if !HAS_WARNED.swap(true, SeqCst) {
         for part in ["weigh: warning: ", text, "\n"] {
             // Nobody may be there to read it.
             let _ = rustix::io::write(rustix::stdio::stderr(), part.as_bytes());
@@ -139,11 +141,11 @@ fn say(text: &str) {
 
 /// Starts the command if it still waits, passes signals on to it until it ends, and ends as it
 /// did.
-fn see_the_command_off(pid: u32) -> ! {
+fn wait_for_command_and_exit(pid: u32) -> ! {
     let waits = |go: i32| (go >= 0).then_some(STARTED_HERE);
     if let Ok(go) = GO.fetch_update(SeqCst, SeqCst, waits) {
-        // SAFETY: whoever would close it calls `leave_start` before, which does not return now.
-        child::give_word(unsafe { BorrowedFd::borrow_raw(go) });
+        // SAFETY: whoever would close it calls `claim_start` before, which does not return now.
+        child::release(unsafe { BorrowedFd::borrow_raw(go) });
     }
     let number = SIGNALS.load(SeqCst);
     // SAFETY: it was open when the command was forked, and weigh closes it only after its end.
@@ -163,7 +165,7 @@ fn see_the_command_off(pid: u32) -> ! {
                 signals::send(pid, signal.number);
             }
         }
-        while let Some(dead) = wait::next_dead() {
+        while let Some(dead) = wait::next_exited() {
             // Orphans of the run are reaped as before, or they would pile up.
             match wait::reap(dead) {
                 Some((end, _)) if dead == pid => end_with(end),

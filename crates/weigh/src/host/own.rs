@@ -70,7 +70,7 @@ pub fn become_subreaper() -> std::io::Result<()> {
 
 /// Whether this `/proc` shows us under the pid we have: one of another pid namespace does not,
 /// and every pid in it would be somebody else's.
-pub fn sees_itself(proc: &Dir) -> bool {
+pub fn proc_is_our_pid_namespace(proc: &Dir) -> bool {
     proc.link(c"self").is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
 
@@ -100,7 +100,7 @@ pub fn children(host: &Host) -> HashSet<u32> {
 ///
 /// A pipe reads as closed only when its last holder lets go. If weigh kept its
 /// copies, a command that closes its output early would leave its reader waiting.
-pub fn let_go_of_streams(keep_stderr: bool) -> std::io::Result<()> {
+pub fn release_stdio(keep_stderr: bool) -> std::io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;

@@ -173,7 +173,7 @@ pub fn paranoid(proc: &Dir) -> Result<i32, Error> {
     std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
         Error::Parse {
             path: proc.path(c"sys/kernel/perf_event_paranoid"),
-            source: crate::parse::Malformed("a whole number"),
+            source: crate::parse::MalformedFile("a whole number"),
         }
     })
 }
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::host::clock::thread_cpu;
-    use crate::host::pidfd::Held;
+    use crate::host::pidfd::PidFd;
     use crate::host::skip::impossible;
     use crate::host::wait::reap;
 
@@ -201,7 +201,7 @@ mod tests {
         let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let clock = TaskClock::of(child.id());
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let held = Held::of(child.id()).unwrap();
+        let held = PidFd::open(child.id()).unwrap();
         poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
         let (_, usage) = reap(child.id()).unwrap();
         match clock {

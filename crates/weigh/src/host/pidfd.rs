@@ -14,7 +14,7 @@ use crate::model::End;
 
 /// A process that is held.
 #[derive(Debug)]
-pub struct Held {
+pub struct PidFd {
     /// Its pid.
     pub pid: u32,
     pidfd: OwnedFd,
@@ -23,7 +23,7 @@ pub struct Held {
 /// `struct pidfd_info` as of its first version with an exit code (linux/pidfd.h).
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-struct Info {
+struct PidfdInfo {
     mask: u64,
     cgroup: u64,
     pid: u32,
@@ -39,14 +39,14 @@ const EXIT: u64 = 1 << 3;
 
 /// `_IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)`.
 const GET_INFO: libc::Ioctl =
-    ((3 << 30) | ((size_of::<Info>() as u32) << 16) | (0xff << 8) | 11) as libc::Ioctl;
+    ((3 << 30) | ((size_of::<PidfdInfo>() as u32) << 16) | (0xff << 8) | 11) as libc::Ioctl;
 
-impl Held {
+impl PidFd {
     /// Takes hold of a process that is there.
-    pub fn of(pid: u32) -> std::io::Result<Held> {
+    pub fn open(pid: u32) -> std::io::Result<PidFd> {
         let nobody = || std::io::Error::from_raw_os_error(libc::ESRCH);
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(nobody)?;
-        Ok(Held { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
+        Ok(PidFd { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
     }
 
     /// Whether it has ended.
@@ -59,14 +59,14 @@ impl Held {
     /// How it ended; `None` while it lives, until its parent has taken note, and where the
     /// kernel does not tell.
     pub fn end(&self) -> Option<End> {
-        let mut info = Info { mask: EXIT, ..Info::default() };
+        let mut info = PidfdInfo { mask: EXIT, ..PidfdInfo::default() };
         // SAFETY: the descriptor is ours, and the place is as large as the request says.
         let told = unsafe { libc::ioctl(self.pidfd.as_raw_fd(), GET_INFO, &raw mut info) } == 0;
         (told && info.mask & EXIT != 0).then(|| End::from_status(info.exit_code))
     }
 }
 
-impl Held {
+impl PidFd {
     /// How it ended, when its parent takes note of it within this time.
     pub fn end_within(&self, patience: Duration) -> Option<End> {
         const PAUSE: Duration = Duration::from_millis(5);
@@ -85,7 +85,7 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -102,7 +102,7 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", "read x; exit 7"]);
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let held = Held::of(child.id()).unwrap();
+        let held = PidFd::open(child.id()).unwrap();
         assert!(!held.has_ended() && held.end().is_none());
         drop(child.stdin.take());
         child.wait().unwrap();
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn nobody_cannot_be_held() {
-        let nobody = Held::of(0).unwrap_err();
+        let nobody = PidFd::open(0).unwrap_err();
         assert_eq!(nobody.raw_os_error(), Some(libc::ESRCH));
-        assert!(Held::of(u32::MAX).is_err());
+        assert!(PidFd::open(u32::MAX).is_err());
     }
 }

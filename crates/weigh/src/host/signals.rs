@@ -48,14 +48,14 @@ const OWN: [(c_int, libc::sighandler_t); 2] =
 
 /// The signal mask and dispositions before weigh changes them.
 #[derive(Clone, Copy)]
-pub struct Before {
+pub struct SignalState {
     mask: libc::sigset_t,
     dispositions: [libc::sighandler_t; OWN.len()],
 }
 
-impl Before {
+impl SignalState {
     /// What is in force.
-    pub fn now() -> Before {
+    pub fn now() -> SignalState {
         let mut mask = MaybeUninit::uninit();
         // SAFETY: without a set the mask stays as it is and is written to `mask`; without an
         // action a disposition is only asked for, and all zeros is a valid place for the answer.
@@ -66,7 +66,7 @@ impl Before {
                 libc::sigaction(number, std::ptr::null(), &mut action);
                 action.sa_sigaction
             });
-            Before { mask: mask.assume_init(), dispositions }
+            SignalState { mask: mask.assume_init(), dispositions }
         }
     }
 
@@ -76,21 +76,21 @@ impl Before {
             // SAFETY: what signal(2) returned is what it takes; handlers do not survive exec.
             unsafe { libc::signal(number, disposition) };
         }
-        // SAFETY: the set was filled by the kernel in `Before::now`.
+        // SAFETY: the set was filled by the kernel in `SignalState::now`.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
 
 /// A signal that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedSignal {
     /// Its number.
     pub number: c_int,
     /// The process that sent it; `None` when the kernel did (a terminal, for one).
     pub sender: Option<u32>,
 }
 
-impl Arrived {
+impl ReceivedSignal {
     /// Whether the command must be sent it, because it was sent to this process alone.
     ///
     /// A command that signals its parent does not mean itself. What the kernel sends is for the
@@ -155,13 +155,13 @@ impl Signals {
     }
 
     /// The next signal that has arrived, if any.
-    pub fn arrived(&mut self) -> Option<Arrived> {
+    pub fn arrived(&mut self) -> Option<ReceivedSignal> {
         next(self.fd.as_fd())
     }
 }
 
 /// The next signal that has arrived on the descriptor of [`Signals`], if any.
-pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
+pub fn next(fd: BorrowedFd<'_>) -> Option<ReceivedSignal> {
     let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
     let count = rustix::io::read(fd, &mut bytes).ok()?;
     if count != bytes.len() {
@@ -172,7 +172,7 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
         unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
     // Codes above zero are the kernel's own; SI_USER, SI_QUEUE and SI_TKILL are not.
     let sender = (arrived.ssi_code <= 0).then_some(arrived.ssi_pid);
-    Some(Arrived { number: arrived.ssi_signo as c_int, sender })
+    Some(ReceivedSignal { number: arrived.ssi_signo as c_int, sender })
 }
 
 impl AsFd for Signals {
@@ -201,7 +201,7 @@ pub fn is_by_terminal(number: c_int) -> bool {
 /// Does work on a thread with a stack of this size, which takes the signals; here, where no
 /// thread is to be had.
 pub fn on_a_thread<T: Send>(stack: usize, work: fn() -> T) -> T {
-    let before = Before::now();
+    let before = SignalState::now();
     let mut all = MaybeUninit::uninit();
     // SAFETY: sigfillset fills the set before it is read.
     unsafe {
@@ -240,13 +240,13 @@ mod tests {
     #[test]
     fn only_a_session_leader_has_a_hang_up_for_itself_alone() {
         for number in [libc::SIGHUP, libc::SIGCONT] {
-            let by_kernel = Arrived { number, sender: None };
+            let by_kernel = ReceivedSignal { number, sender: None };
             assert!(by_kernel.is_hang_up_to(true) && !by_kernel.is_hang_up_to(false));
-            assert!(!Arrived { number, sender: Some(7) }.is_hang_up_to(true));
+            assert!(!ReceivedSignal { number, sender: Some(7) }.is_hang_up_to(true));
         }
         for number in [libc::SIGINT, libc::SIGALRM, libc::SIGWINCH] {
             assert!(
-                !Arrived { number, sender: None }.is_hang_up_to(true),
+                !ReceivedSignal { number, sender: None }.is_hang_up_to(true),
                 "{}",
                 signal_name(number)
             );
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn signal_of_another_process_is_for_the_command_unless_it_is_the_commands_own() {
-        let from = |sender| Arrived { number: libc::SIGUSR1, sender };
+        let from = |sender| ReceivedSignal { number: libc::SIGUSR1, sender };
         assert!(from(Some(7)).is_for(8) && !from(Some(8)).is_for(8) && !from(None).is_for(8));
         // The pid of a sender in another pid namespace is 0.
         assert!(from(Some(0)).is_for(8));

@@ -12,10 +12,10 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
 
-pub use super::netlink::Heard;
-use super::netlink::Socket;
-pub use crate::parse::sock_diag::{Connection, Moved};
-use crate::parse::sock_diag::{Message, messages};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
+pub use crate::parse::sock_diag::{Connection, TcpBytes};
+use crate::parse::sock_diag::{DiagMessage, messages};
 
 /// Why the kernel does not tell.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ impl From<Errno> for Error {
 
 /// A line to the kernel on which it lists connections.
 pub struct SockDiag {
-    socket: Socket,
+    socket: NetlinkSocket,
 }
 
 /// `TCPDIAG_GETSOCK`, the request for both families.
@@ -67,7 +67,7 @@ const WITH_INFO: u8 = 1 << 1;
 impl SockDiag {
     /// Opens a line.
     pub fn open() -> Result<SockDiag, Error> {
-        Ok(SockDiag { socket: Socket::open(SOCK_DIAG, 0)? })
+        Ok(SockDiag { socket: NetlinkSocket::open(SOCK_DIAG, 0)? })
     }
 
     /// Hands over every connection there is, and everybody who listens.
@@ -80,9 +80,9 @@ impl SockDiag {
         let ended = self.socket.answer(|bytes| {
             for message in messages(bytes) {
                 match message {
-                    Ok(Message::Connection(connection)) => each(&connection),
-                    Ok(Message::Done) => return Some(Ok(())),
-                    Ok(Message::Refused(errno)) => {
+                    Ok(DiagMessage::Connection(connection)) => each(&connection),
+                    Ok(DiagMessage::Done) => return Some(Ok(())),
+                    Ok(DiagMessage::Refused(errno)) => {
                         return Some(Err(Errno::from_raw_os_error(errno).into()));
                     }
                     // One that cannot be read is none.
@@ -98,24 +98,24 @@ impl SockDiag {
 /// A line to the kernel on which it tells of connections that have ended.
 ///
 /// While one is open, the kernel takes a moment more for each connection that ends.
-pub struct Endings {
-    socket: Socket,
+pub struct ClosedConnections {
+    socket: NetlinkSocket,
 }
 
 /// The groups for connections of IPv4 and IPv6 that end, as bits.
 const TCP_ENDS: u32 = 1 << 0 | 1 << 2;
 
-impl Endings {
+impl ClosedConnections {
     /// Begins to listen.
-    pub fn open() -> Result<Endings, Error> {
-        Ok(Endings { socket: Socket::open(SOCK_DIAG, TCP_ENDS)? })
+    pub fn open() -> Result<ClosedConnections, Error> {
+        Ok(ClosedConnections { socket: NetlinkSocket::open(SOCK_DIAG, TCP_ENDS)? })
     }
 
     /// Hands over the connections that ended since the last call, without waiting.
-    pub fn next(&mut self, mut each: impl FnMut(&Connection)) -> Result<Heard, Error> {
+    pub fn next(&mut self, mut each: impl FnMut(&Connection)) -> Result<Drain, Error> {
         Ok(self.socket.drain(|bytes| {
             for message in messages(bytes) {
-                if let Ok(Message::Connection(connection)) = message {
+                if let Ok(DiagMessage::Connection(connection)) = message {
                     each(&connection);
                 }
             }
@@ -169,15 +169,15 @@ mod tests {
             let sent = listed(&mut diag, client.local_addr().unwrap().port());
             let received = listed(&mut diag, server.local_addr().unwrap().port());
             let moved = |list: &[Connection]| list.iter().map(|one| one.moved).collect::<Vec<_>>();
-            assert_eq!(moved(&sent), [Some(Moved { sent: 70_000, received: 0 })], "{address}");
-            assert_eq!(moved(&received), [Some(Moved { sent: 0, received: 70_000 })]);
+            assert_eq!(moved(&sent), [Some(TcpBytes { sent: 70_000, received: 0 })], "{address}");
+            assert_eq!(moved(&received), [Some(TcpBytes { sent: 0, received: 70_000 })]);
         }
     }
 
     #[test]
     fn the_end_of_a_connection_is_told_with_all_it_carried() {
-        let mut endings = match Endings::open() {
-            Ok(endings) => endings,
+        let mut closed = match ClosedConnections::open() {
+            Ok(closed) => closed,
             Err(error) => return impossible(error),
         };
         let (mut client, server) = pair("127.0.0.1:0");
@@ -191,8 +191,8 @@ mod tests {
         let mut ended = None;
         while ended.is_none() {
             assert!(Clock::Monotonic.now() < patience, "the kernel does not tell");
-            endings.wait(Duration::from_secs(1)).unwrap();
-            endings.next(|one| ended = ended.or((one.port == port).then_some(*one))).unwrap();
+            closed.wait(Duration::from_secs(1)).unwrap();
+            closed.next(|one| ended = ended.or((one.port == port).then_some(*one))).unwrap();
         }
         assert_eq!(ended.and_then(|one| one.moved).map(|moved| moved.sent), Some(3000));
     }

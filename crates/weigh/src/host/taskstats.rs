@@ -16,10 +16,10 @@ use rustix::io::Errno;
 use rustix::net::netlink::GENERIC;
 
 use super::Dir;
-pub use super::netlink::Heard;
-use super::netlink::Socket;
-use crate::parse::Malformed;
-pub use crate::parse::taskstats::{Departure, Moved};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
+use crate::parse::MalformedFile;
+pub use crate::parse::taskstats::{ExitIo, ExitRecord};
 use crate::parse::taskstats::{errno, family, parse};
 
 /// Why the kernel gives no accounts.
@@ -36,7 +36,7 @@ pub enum Error {
     OtherNamespace,
     /// They are not as they should be.
     #[error("the taskstats of this kernel cannot be read (those of Linux 5.19 can): {0}")]
-    Unreadable(#[from] Malformed),
+    Unreadable(#[from] MalformedFile),
     /// The list of CPUs cannot be read.
     #[error(transparent)]
     Cpus(#[from] super::Error),
@@ -58,7 +58,7 @@ impl From<Errno> for Error {
 
 /// A line to the kernel on which it gives the account of each process that ends.
 pub struct Taskstats {
-    socket: Socket,
+    socket: NetlinkSocket,
     family: u16,
     cpus: Vec<u8>,
 }
@@ -81,7 +81,7 @@ const ANSWERED: u16 = 1 | 4;
 impl Taskstats {
     /// Begins to listen. `sys` names the CPUs.
     pub fn open(sys: &Dir) -> Result<Taskstats, Error> {
-        let mut socket = Socket::open(GENERIC, 0)?;
+        let mut socket = NetlinkSocket::open(GENERIC, 0)?;
         say(&socket, CONTROLLER, REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
         let family = socket.answer(|bytes| Some(answered(bytes).and_then(|()| Ok(family(bytes)?))));
         let family = family?.ok_or(Error::Absent)??;
@@ -105,7 +105,7 @@ impl Taskstats {
     }
 
     /// Hands over the accounts of those who ended since the last call, without waiting.
-    pub fn next(&mut self, mut each: impl FnMut(Departure)) -> Result<Heard, Error> {
+    pub fn next(&mut self, mut each: impl FnMut(ExitRecord)) -> Result<Drain, Error> {
         Ok(self.socket.drain(|bytes| {
             // A message that is not whole or not a record is none.
             if let Ok(Some(departure)) = parse(bytes, self.family) {
@@ -122,7 +122,7 @@ impl Taskstats {
 
 /// Sends a command with one field.
 fn say(
-    socket: &Socket,
+    socket: &NetlinkSocket,
     family: u16,
     flags: u16,
     command: u8,
@@ -172,8 +172,8 @@ mod tests {
     use crate::model::{End, Usage};
 
     /// What is known of a program that has ended.
-    struct Ended {
-        account: Departure,
+    struct MeasuredExit {
+        account: ExitRecord,
         /// What wait says of it.
         end: End,
         usage: Usage,
@@ -181,12 +181,12 @@ mod tests {
         said: String,
     }
 
-    impl Ended {
+    impl MeasuredExit {
         /// Fails unless the CPU time is not below what the program itself says it had used
         /// when it was about to end, nor above what wait says.
         fn has_the_cpu_time_it_used(&self) {
             let said: f64 = self.said.trim().parse().unwrap();
-            let Ended { account, usage, .. } = self;
+            let MeasuredExit { account, usage, .. } = self;
             let cpu = account.cpu.as_secs_f64();
             assert!(cpu >= said, "{account:?}, and it says that it used {said} s");
             // Clearing away is in the account of wait alone, which is not finer than the clock
@@ -196,7 +196,7 @@ mod tests {
     }
 
     /// Runs a program to its end; `None` where accounts are not given.
-    fn account_of(program: &str, arguments: &[&str]) -> Option<Ended> {
+    fn account_of(program: &str, arguments: &[&str]) -> Option<MeasuredExit> {
         let host = Host::at(Path::new("/")).unwrap();
         let mut taskstats = match Taskstats::open(&host.sys) {
             Ok(taskstats) => taskstats,
@@ -215,7 +215,7 @@ mod tests {
         while account.is_none() {
             assert!(Clock::Monotonic.now() < patience, "the kernel gives no account");
             taskstats.socket.wait(Duration::from_secs(1)).unwrap();
-            let of_child = |departure: Departure| departure.pid == child.id();
+            let of_child = |departure: ExitRecord| departure.pid == child.id();
             taskstats.next(|gone| account = account.or(of_child(gone).then_some(gone))).unwrap();
         }
         loop {
@@ -223,7 +223,7 @@ mod tests {
             if let Some((end, usage)) = reap(child.id()) {
                 let mut said = String::new();
                 child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-                return account.map(|account| Ended { account, end, usage, said });
+                return account.map(|account| MeasuredExit { account, end, usage, said });
             }
             std::thread::yield_now();
         }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn memory_and_io_of_a_process_are_in_its_account() {
         let copy = ["if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", "status=none"];
-        let Some(Ended { account, .. }) = account_of("dd", &copy) else { return };
+        let Some(MeasuredExit { account, .. }) = account_of("dd", &copy) else { return };
         let most = 64 << 20;
         let peak = account.peak_rss_bytes.unwrap();
         assert!((most..most + (16 << 20)).contains(&peak), "{account:?}");

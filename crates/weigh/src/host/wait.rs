@@ -54,20 +54,20 @@ fn seconds(time: libc::timeval) -> f64 {
 }
 
 /// A child that has ended and is not reaped yet, if there is one.
-pub fn next_dead() -> Option<u32> {
-    look(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)
+pub fn next_exited() -> Option<u32> {
+    waitid_now(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)
         // SAFETY: for a child that ended the kernel filled in the pid.
         .map(|found| unsafe { found.si_pid() } as u32)
 }
 
 /// The signal that stopped this child since the last question, if one did.
 pub fn newly_stopped(pid: u32) -> Option<c_int> {
-    look(libc::P_PID, pid, libc::WSTOPPED)
+    waitid_now(libc::P_PID, pid, libc::WSTOPPED)
         // SAFETY: for a child that stopped the kernel filled in the status.
         .map(|found| unsafe { found.si_status() })
 }
 
-fn look(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t> {
+fn waitid_now(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t> {
     // SAFETY: an all-zero siginfo is valid; the kernel leaves it so when it finds nobody.
     let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: `found` is ours and large enough.

@@ -5,81 +5,82 @@
 //! What surprises: an energy or a frequency may be `<unknown>` or empty, and a power meter
 //! may be below zero for a moment; neither is a number here.
 
-use super::Malformed;
-use super::fields::{Cursor, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, only_number};
 
 /// A whole number.
-pub fn number(bytes: &[u8]) -> Result<u64, Malformed> {
+pub fn number(bytes: &[u8]) -> Result<u64, MalformedFile> {
     only_number(bytes, "a whole number")
 }
 
 /// A whole number that may be below zero: a temperature, or the speed of a device that is down.
-pub fn signed(bytes: &[u8]) -> Result<i64, Malformed> {
+pub fn signed(bytes: &[u8]) -> Result<i64, MalformedFile> {
     const FIELD: &str = "a whole number";
     let (is_below, digits) = match bytes.strip_prefix(b"-") {
         Some(digits) => (true, digits),
         None => (false, bytes),
     };
-    let size = i64::try_from(only_number(digits, FIELD)?).map_err(|_| Malformed(FIELD))?;
+    let size = i64::try_from(only_number(digits, FIELD)?).map_err(|_| MalformedFile(FIELD))?;
     Ok(if is_below { -size } else { size })
 }
 
 /// A word or a few, without the newline.
-pub fn text(bytes: &[u8]) -> Result<&[u8], Malformed> {
-    let text = bytes.strip_suffix(b"\n").ok_or(Malformed("text with its end"))?.trim_ascii();
-    if text.is_empty() { Err(Malformed("text")) } else { Ok(text) }
+pub fn text(bytes: &[u8]) -> Result<&[u8], MalformedFile> {
+    let text = bytes.strip_suffix(b"\n").ok_or(MalformedFile("text with its end"))?.trim_ascii();
+    if text.is_empty() { Err(MalformedFile("text")) } else { Ok(text) }
 }
 
 /// A number with or without decimals, also in powers of ten: the factor of a counter.
-pub fn factor(bytes: &[u8]) -> Result<f64, Malformed> {
-    let text = std::str::from_utf8(text(bytes)?).map_err(|_| Malformed("a factor"))?;
-    let factor: f64 = text.parse().map_err(|_| Malformed("a factor"))?;
-    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err(Malformed("a factor")) }
+pub fn factor(bytes: &[u8]) -> Result<f64, MalformedFile> {
+    let text = std::str::from_utf8(text(bytes)?).map_err(|_| MalformedFile("a factor"))?;
+    let factor: f64 = text.parse().map_err(|_| MalformedFile("a factor"))?;
+    if factor.is_finite() && factor > 0.0 { Ok(factor) } else { Err(MalformedFile("a factor")) }
 }
 
 /// The state of an InfiniBand port: the word behind the number of `4: ACTIVE`.
-pub fn port_state(bytes: &[u8]) -> Result<&[u8], Malformed> {
-    let mut rest = Cursor::new(bytes);
+pub fn port_state(bytes: &[u8]) -> Result<&[u8], MalformedFile> {
+    let mut rest = FieldCursor::new(bytes);
     rest.digits("state")?;
     rest.must_pass(b':', "state")?;
     text(rest.rest())
 }
 
 /// The speed of an InfiniBand port in bits a second: `100 Gb/sec (4X EDR)`, `2.5 Gb/sec (1X SDR)`.
-pub fn port_rate(bytes: &[u8]) -> Result<u64, Malformed> {
+pub fn port_rate(bytes: &[u8]) -> Result<u64, MalformedFile> {
     const FIELD: &str = "rate";
     let text = text(bytes)?;
-    let mut rest = Cursor::new(text);
+    let mut rest = FieldCursor::new(text);
     let whole = rest.digits(FIELD)?;
     let tenths = if rest.passes(b'.') { rest.digits(FIELD)? } else { 0 };
-    let bits = whole.checked_mul(1_000_000_000).filter(|_| tenths < 10).ok_or(Malformed(FIELD))?;
+    let bits =
+        whole.checked_mul(1_000_000_000).filter(|_| tenths < 10).ok_or(MalformedFile(FIELD))?;
     if !rest.rest().starts_with(b" Gb/sec") {
-        return Err(Malformed(FIELD));
+        return Err(MalformedFile(FIELD));
     }
-    bits.checked_add(tenths * 100_000_000).ok_or(Malformed(FIELD))
+    bits.checked_add(tenths * 100_000_000).ok_or(MalformedFile(FIELD))
 }
 
 /// The size of a cache in bytes: `32K`, `16384K`.
-pub fn cache_size(bytes: &[u8]) -> Result<u64, Malformed> {
+pub fn cache_size(bytes: &[u8]) -> Result<u64, MalformedFile> {
     const FIELD: &str = "cache size";
-    let mut rest = Cursor::new(bytes);
+    let mut rest = FieldCursor::new(bytes);
     let kibibytes = rest.digits(FIELD)?;
     if rest.rest() != b"K\n" {
-        return Err(Malformed(FIELD));
+        return Err(MalformedFile(FIELD));
     }
-    kibibytes.checked_mul(1024).ok_or(Malformed(FIELD))
+    kibibytes.checked_mul(1024).ok_or(MalformedFile(FIELD))
 }
 
 /// The one of several words that is chosen: `madvise` of `always [madvise] never`.
-pub fn chosen(bytes: &[u8]) -> Result<&[u8], Malformed> {
+pub fn chosen(bytes: &[u8]) -> Result<&[u8], MalformedFile> {
     let inside = |word: &'_ &[u8]| word.starts_with(b"[") && word.ends_with(b"]");
     let word = text(bytes)?.split(|&byte| byte == b' ').find(inside);
-    word.and_then(|word| word.get(1..word.len() - 1)).ok_or(Malformed("a chosen word"))
+    word.and_then(|word| word.get(1..word.len() - 1)).ok_or(MalformedFile("a chosen word"))
 }
 
 /// Whole numbers with spaces between them: how far a memory node is from each, `10 21`.
-pub fn numbers(bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
-    let mut rest = Cursor::new(bytes);
+pub fn numbers(bytes: &[u8]) -> Result<Vec<u64>, MalformedFile> {
+    let mut rest = FieldCursor::new(bytes);
     let mut numbers = Vec::new();
     while let Some(number) = rest.number_if_any("a whole number")? {
         numbers.push(number);
@@ -90,7 +91,7 @@ pub fn numbers(bytes: &[u8]) -> Result<Vec<u64>, Malformed> {
 /// The value of a line `KEY=value`, as in a device's `uevent`, or with `KEY:` in a driver's own
 /// files and in `/proc/<pid>/status`.
 pub fn valued<'a>(bytes: &'a [u8], key: &str) -> Option<&'a str> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Ok(Some(line)) = lines.line() {
         if let Some(value) = line.strip_prefix(key.as_bytes()) {
             let value = std::str::from_utf8(value).ok()?.trim();
@@ -102,7 +103,7 @@ pub fn valued<'a>(bytes: &'a [u8], key: &str) -> Option<&'a str> {
 
 /// The generation of PCIe behind the speed of a link: `16.0 GT/s PCIe`, or `8 GT/s` before
 /// Linux 5.10. Of a link that is down the kernel says that it is `Unknown`, and so do we.
-pub fn link_generation(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
+pub fn link_generation(bytes: &[u8]) -> Result<Option<u64>, MalformedFile> {
     const FIELD: &str = "speed of a link";
     let speed = text(bytes)?.split(|byte| *byte == b' ').next().unwrap_or_default();
     if speed == b"Unknown" {
@@ -122,28 +123,28 @@ pub fn link_generation(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
         (b"64", 6),
     ];
     let found = known.iter().find(|(known, _)| *known == speed);
-    found.map(|(_, generation)| Some(*generation)).ok_or(Malformed(FIELD))
+    found.map(|(_, generation)| Some(*generation)).ok_or(MalformedFile(FIELD))
 }
 
 /// Errors of a part of a GPU, those that could not be corrected first: `ue: 0`, `ce: 3`, a line
 /// each. While a card is reset, the file says `Query currently inaccessible`, which is no count.
-pub fn error_counts(bytes: &[u8]) -> Result<Option<(u64, u64)>, Malformed> {
+pub fn error_counts(bytes: &[u8]) -> Result<Option<(u64, u64)>, MalformedFile> {
     if bytes.strip_suffix(b"\n") == Some(b"Query currently inaccessible") {
         return Ok(None);
     }
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     let mut count = |key: &[u8], field| {
-        let line = lines.line()?.ok_or(Malformed(field))?;
-        only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+        let line = lines.line()?.ok_or(MalformedFile(field))?;
+        only_number(line.strip_prefix(key).ok_or(MalformedFile(field))?, field)
     };
     Ok(Some((count(b"ue:", "ue")?, count(b"ce:", "ce")?)))
 }
 
 /// The number of a perf event: `event=0x02`.
-pub fn event(bytes: &[u8]) -> Result<u64, Malformed> {
-    let digits = text(bytes)?.strip_prefix(b"event=0x").ok_or(Malformed("event"))?;
-    let digits = std::str::from_utf8(digits).map_err(|_| Malformed("event"))?;
-    u64::from_str_radix(digits, 16).map_err(|_| Malformed("event"))
+pub fn event(bytes: &[u8]) -> Result<u64, MalformedFile> {
+    let digits = text(bytes)?.strip_prefix(b"event=0x").ok_or(MalformedFile("event"))?;
+    let digits = std::str::from_utf8(digits).map_err(|_| MalformedFile("event"))?;
+    u64::from_str_radix(digits, 16).map_err(|_| MalformedFile("event"))
 }
 
 #[cfg(test)]

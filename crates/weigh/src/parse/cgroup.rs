@@ -10,8 +10,8 @@
 //! is a zombie. It may hold colons. A group without a limit is still under the
 //! limits of the groups above it.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// One control group that a process is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Membership<'_> {
 /// Ends at a line that is not `number:controllers:path` with its newline: half a
 /// path would name another group.
 pub fn memberships(bytes: &[u8]) -> impl Iterator<Item = Membership<'_>> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || {
         let line = lines.line().ok()??.strip_suffix(b"\n")?;
         let mut parts = line.splitn(3, |&byte| byte == b':');
@@ -49,12 +49,12 @@ pub fn memberships(bytes: &[u8]) -> impl Iterator<Item = Membership<'_>> {
 }
 
 /// How many CPUs a group may use, from the bytes of `cpu.max`; `None` is no limit.
-pub fn cpu_max(bytes: &[u8]) -> Result<Option<f64>, Malformed> {
+pub fn cpu_max(bytes: &[u8]) -> Result<Option<f64>, MalformedFile> {
     if let Some(period) = bytes.strip_prefix(b"max ") {
-        Cursor::new(period).number("period")?;
+        FieldCursor::new(period).number("period")?;
         return Ok(None);
     }
-    let mut columns = Cursor::new(bytes);
+    let mut columns = FieldCursor::new(bytes);
     cpus(columns.number("quota")?, columns.number("period")?).map(Some)
 }
 
@@ -62,19 +62,19 @@ pub fn cpu_max(bytes: &[u8]) -> Result<Option<f64>, Malformed> {
 ///
 /// From the bytes of `cpu.cfs_quota_us`, which is -1 without a limit, and of
 /// `cpu.cfs_period_us`.
-pub fn quota(quota_us: &[u8], period_us: &[u8]) -> Result<Option<f64>, Malformed> {
+pub fn quota(quota_us: &[u8], period_us: &[u8]) -> Result<Option<f64>, MalformedFile> {
     if quota_us == b"-1\n" {
         return Ok(None);
     }
-    let quota = Cursor::new(quota_us).number("quota")?;
-    cpus(quota, Cursor::new(period_us).number("period")?).map(Some)
+    let quota = FieldCursor::new(quota_us).number("quota")?;
+    cpus(quota, FieldCursor::new(period_us).number("period")?).map(Some)
 }
 
 /// The kernel refuses a quota or period below 1 ms, so 0 is no answer of its own.
-fn cpus(quota: u64, period: u64) -> Result<f64, Malformed> {
+fn cpus(quota: u64, period: u64) -> Result<f64, MalformedFile> {
     match (quota, period) {
-        (0, _) => Err(Malformed("quota")),
-        (_, 0) => Err(Malformed("period")),
+        (0, _) => Err(MalformedFile("quota")),
+        (_, 0) => Err(MalformedFile("period")),
         _ => Ok(quota as f64 / period as f64),
     }
 }
@@ -89,11 +89,11 @@ fn cpus(quota: u64, period: u64) -> Result<f64, Malformed> {
 const NO_LIMIT: u64 = 1 << 62;
 
 /// How many bytes a group may use, from `memory.max` and its like; `None` is no limit.
-pub fn bytes_limit(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
+pub fn bytes_limit(bytes: &[u8]) -> Result<Option<u64>, MalformedFile> {
     if bytes == b"max\n" {
         return Ok(None);
     }
-    let limit = Cursor::new(bytes).number("limit in bytes")?;
+    let limit = FieldCursor::new(bytes).number("limit in bytes")?;
     Ok((limit < NO_LIMIT).then_some(limit))
 }
 
@@ -144,12 +144,12 @@ mod tests {
 
     #[test]
     fn nonsense_limits_are_refused() {
-        assert_eq!(cpu_max(b""), Err(Malformed("quota")));
-        assert_eq!(cpu_max(b"max\n"), Err(Malformed("quota")));
-        assert_eq!(cpu_max(b"100000 0\n"), Err(Malformed("period")));
-        assert_eq!(quota(b"-2\n", b"100000\n"), Err(Malformed("quota")));
-        assert_eq!(quota(b"0\n", b"100000\n"), Err(Malformed("quota")));
-        assert_eq!(bytes_limit(b"many\n"), Err(Malformed("limit in bytes")));
+        assert_eq!(cpu_max(b""), Err(MalformedFile("quota")));
+        assert_eq!(cpu_max(b"max\n"), Err(MalformedFile("quota")));
+        assert_eq!(cpu_max(b"100000 0\n"), Err(MalformedFile("period")));
+        assert_eq!(quota(b"-2\n", b"100000\n"), Err(MalformedFile("quota")));
+        assert_eq!(quota(b"0\n", b"100000\n"), Err(MalformedFile("quota")));
+        assert_eq!(bytes_limit(b"many\n"), Err(MalformedFile("limit in bytes")));
     }
 
     parser_tests! {

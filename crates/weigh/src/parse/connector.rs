@@ -9,21 +9,21 @@
 
 use std::time::Duration;
 
-use super::Malformed;
+use super::MalformedFile;
 use super::native::{half, long, word};
 
 /// One message of the connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct ConnectorMessage {
     /// When it happened, on the monotonic clock.
     pub at: Duration,
     /// What happened.
-    pub event: Event,
+    pub event: ConnectorEvent,
 }
 
 /// What a message tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum ConnectorEvent {
     /// An answer to somebody who wants to listen, or not any more.
     Answer {
         /// The number that was in the request, and one.
@@ -79,18 +79,18 @@ const DONE: u16 = 3;
 const PROCESSES: (u32, u32) = (1, 1);
 
 /// Reads one message.
-pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<ConnectorMessage, MalformedFile> {
     let whole = word(bytes, 0, "netlink length")? as usize;
     let length = usize::from(half(bytes, 32, "event length")?);
     if whole < HEADS + length {
-        return Err(Malformed("netlink length"));
+        return Err(MalformedFile("netlink length"));
     }
-    let event = bytes.get(HEADS..HEADS + length).ok_or(Malformed("event length"))?;
+    let event = bytes.get(HEADS..HEADS + length).ok_or(MalformedFile("event length"))?;
     if half(bytes, 4, "netlink type")? != DONE {
-        return Err(Malformed("netlink type"));
+        return Err(MalformedFile("netlink type"));
     }
     if (word(bytes, 16, "connector")?, word(bytes, 20, "connector")?) != PROCESSES {
-        return Err(Malformed("connector"));
+        return Err(MalformedFile("connector"));
     }
     let field = |index: usize, name| word(event, 16 + index * 4, name);
     let task = |index: usize| {
@@ -100,15 +100,15 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     let event = match word(event, 0, "event")? {
         0 => {
             let number = word(bytes, 28, "number of the answer")?;
-            Event::Answer { number, errno: field(0, "errno")? as i32 }
+            ConnectorEvent::Answer { number, errno: field(0, "errno")? as i32 }
         }
-        1 => Event::Fork { parent: field(1, "parent")?, child: task(2)? },
-        2 => Event::Exec(task(0)?),
-        0x200 => Event::Rename(task(0)?),
-        0x8000_0000 => Event::Exit { task: task(0)?, status: field(2, "status")? as i32 },
-        _ => Event::Other,
+        1 => ConnectorEvent::Fork { parent: field(1, "parent")?, child: task(2)? },
+        2 => ConnectorEvent::Exec(task(0)?),
+        0x200 => ConnectorEvent::Rename(task(0)?),
+        0x8000_0000 => ConnectorEvent::Exit { task: task(0)?, status: field(2, "status")? as i32 },
+        _ => ConnectorEvent::Other,
     };
-    Ok(Message { at, event })
+    Ok(ConnectorMessage { at, event })
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
 
     const FORK: &[u8] = &message(1, [10, 9, 21, 20, 0, 0]);
 
-    fn event_of(bytes: &[u8]) -> Event {
+    fn event_of(bytes: &[u8]) -> ConnectorEvent {
         parse(bytes).unwrap().event
     }
 
@@ -154,15 +154,15 @@ mod tests {
     fn each_kind_of_message_is_read() {
         let first = Task { thread: 20, process: 20 };
         let other = Task { thread: 21, process: 20 };
-        assert_eq!(event_of(FORK), Event::Fork { parent: 9, child: other });
+        assert_eq!(event_of(FORK), ConnectorEvent::Fork { parent: 9, child: other });
         assert!(first.is_first() && !other.is_first());
-        assert_eq!(event_of(&message(2, [20, 20, 0, 0, 0, 0])), Event::Exec(first));
-        assert_eq!(event_of(&message(0x200, [21, 20, 0, 0, 0, 0])), Event::Rename(other));
+        assert_eq!(event_of(&message(2, [20, 20, 0, 0, 0, 0])), ConnectorEvent::Exec(first));
+        assert_eq!(event_of(&message(0x200, [21, 20, 0, 0, 0, 0])), ConnectorEvent::Rename(other));
         let exit = event_of(&message(0x8000_0000, [20, 20, 0x700, 17, 10, 9]));
-        assert_eq!(exit, Event::Exit { task: first, status: 0x700 });
+        assert_eq!(exit, ConnectorEvent::Exit { task: first, status: 0x700 });
         let answer = event_of(&message(0, [1, 0, 0, 0, 0, 0]));
-        assert_eq!(answer, Event::Answer { number: 4242, errno: 1 });
-        assert_eq!(event_of(&message(0x40, [1, 0, 0, 0, 0, 0])), Event::Other);
+        assert_eq!(answer, ConnectorEvent::Answer { number: 4242, errno: 1 });
+        assert_eq!(event_of(&message(0x40, [1, 0, 0, 0, 0, 0])), ConnectorEvent::Other);
         assert_eq!(parse(FORK).unwrap().at, Duration::from_millis(1500));
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn lengths_that_contradict_each_other_are_refused() {
         let mut bytes = FORK.to_vec();
         bytes[0] = 75;
-        assert_eq!(parse(&bytes), Err(Malformed("netlink length")));
+        assert_eq!(parse(&bytes), Err(MalformedFile("netlink length")));
         bytes[0] = 76;
         bytes[32] = 8;
         assert!(parse(&bytes).is_err(), "an event without its time");

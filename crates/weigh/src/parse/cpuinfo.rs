@@ -8,8 +8,8 @@
 //! microcode hexadecimal. On x86 all CPUs are of one family and model, even where some are small
 //! and some large; on ARM each kind of core is a part of its own.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// The first CPU, and which kinds of ARM cores there are beside it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,9 +44,9 @@ impl Cpuinfo<'_> {
 }
 
 /// Reads the bytes of `/proc/cpuinfo`.
-pub fn parse(bytes: &[u8]) -> Result<Cpuinfo<'_>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Cpuinfo<'_>, MalformedFile> {
     let mut found = Cpuinfo::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     let (mut implementer, mut variant) = (None, None);
     while let Some(line) = lines.line()? {
         let Some((key, value)) = split(line) else { continue };

@@ -10,32 +10,32 @@
 
 use std::ops::RangeInclusive;
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// How many CPUs the list holds.
-pub fn count(bytes: &[u8]) -> Result<u32, Malformed> {
+pub fn count(bytes: &[u8]) -> Result<u32, MalformedFile> {
     let mut total: u32 = 0;
     for range in ranges(bytes) {
         let range = range?;
         total = (range.end() - range.start())
             .checked_add(1)
             .and_then(|length| total.checked_add(length))
-            .ok_or(Malformed("cpu list"))?;
+            .ok_or(MalformedFile("cpu list"))?;
     }
     Ok(total)
 }
 
 /// The CPUs in the list, rising.
-pub fn iter(bytes: &[u8]) -> Result<impl Iterator<Item = u32>, Malformed> {
+pub fn iter(bytes: &[u8]) -> Result<impl Iterator<Item = u32>, MalformedFile> {
     // Walked once here, so that no error is left for the second walk.
     count(bytes)?;
     Ok(ranges(bytes).flatten().flatten())
 }
 
 /// Ends after the first error.
-fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, Malformed>> {
-    let mut rest = Cursor::new(bytes);
+fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, MalformedFile>> {
+    let mut rest = FieldCursor::new(bytes);
     let mut at_end = matches!(bytes, b"" | b"\n");
     let mut lowest = Some(0);
     std::iter::from_fn(move || {
@@ -49,19 +49,22 @@ fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, Malf
             return Some(range);
         }
         at_end = true;
-        Some(Err(Malformed("cpu list")))
+        Some(Err(MalformedFile("cpu list")))
     })
 }
 
-fn range(rest: &mut Cursor<'_>, lowest: Option<u32>) -> Result<RangeInclusive<u32>, Malformed> {
+fn range(
+    rest: &mut FieldCursor<'_>,
+    lowest: Option<u32>,
+) -> Result<RangeInclusive<u32>, MalformedFile> {
     let first = cpu(rest)?;
     let last = if rest.passes(b'-') { cpu(rest)? } else { first };
     let rises = lowest.is_some_and(|lowest| lowest <= first) && first <= last;
-    if rises { Ok(first..=last) } else { Err(Malformed("cpu list not rising")) }
+    if rises { Ok(first..=last) } else { Err(MalformedFile("cpu list not rising")) }
 }
 
-fn cpu(rest: &mut Cursor<'_>) -> Result<u32, Malformed> {
-    u32::try_from(rest.digits("cpu number")?).map_err(|_| Malformed("cpu number"))
+fn cpu(rest: &mut FieldCursor<'_>) -> Result<u32, MalformedFile> {
+    u32::try_from(rest.digits("cpu number")?).map_err(|_| MalformedFile("cpu number"))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! is called `enc` although it decodes, too. Memory may have no unit at all, and then it is bytes.
 //! `drm-memory-` is the old name of `drm-resident-`, and some drivers tell both.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// What one client of a GPU has and did. `None` is what the driver does not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,13 +92,13 @@ struct Named {
 }
 
 /// Reads the bytes of `/proc/<pid>/fdinfo/<fd>`. Files that are no DRM device give nothing.
-pub fn parse(bytes: &[u8]) -> Result<DrmClient<'_>, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<DrmClient<'_>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let mut client = DrmClient::default();
     let (mut local, mut system) = (Named::default(), Named::default());
     while let Some(line) = lines.line()? {
         let Some(line) = line.strip_prefix(b"drm-") else { continue };
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(Malformed("drm- key"))?;
+        let colon = line.iter().position(|byte| *byte == b':').ok_or(MalformedFile("drm- key"))?;
         let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         match key {
             b"pdev" => client.address = Some(value),
@@ -145,14 +145,14 @@ fn add(
     value: &[u8],
     name: &'static str,
     unit: fn(&[u8]) -> Option<u64>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedFile> {
     let Some(engine) = Engine::named(engine) else { return Ok(()) };
     sum(field(&mut client.engines[engine as usize]), number(value, name, unit)?, name)
 }
 
 /// Adds to what may not be there yet: a driver may have two engines of one kind.
-fn sum(total: &mut Option<u64>, more: u64, field: &'static str) -> Result<(), Malformed> {
-    *total = Some(total.unwrap_or(0).checked_add(more).ok_or(Malformed(field))?);
+fn sum(total: &mut Option<u64>, more: u64, field: &'static str) -> Result<(), MalformedFile> {
+    *total = Some(total.unwrap_or(0).checked_add(more).ok_or(MalformedFile(field))?);
     Ok(())
 }
 
@@ -161,11 +161,11 @@ fn number(
     value: &[u8],
     field: &'static str,
     unit: fn(&[u8]) -> Option<u64>,
-) -> Result<u64, Malformed> {
-    let mut rest = Cursor::new(value);
+) -> Result<u64, MalformedFile> {
+    let mut rest = FieldCursor::new(value);
     let number = rest.digits(field)?;
-    let factor = unit(rest.rest().trim_ascii()).ok_or(Malformed(field))?;
-    number.checked_mul(factor).ok_or(Malformed(field))
+    let factor = unit(rest.rest().trim_ascii()).ok_or(MalformedFile(field))?;
+    number.checked_mul(factor).ok_or(MalformedFile(field))
 }
 
 fn plain(unit: &[u8]) -> Option<u64> {

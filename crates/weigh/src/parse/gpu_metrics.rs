@@ -11,12 +11,12 @@
 //! attributes, each with its number, its type and how many there are. Forms 2 and 3 are those of
 //! GPUs that are a part of the processor.
 
-use super::Malformed;
+use super::MalformedFile;
 use super::native::{half, long, word};
 
 /// What a table counts that is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
+pub struct FirmwareCounters {
     /// Which form of the table it was, `content_revision`.
     pub content: u8,
     /// Energy (`energy_accumulator`). From content 4 to 8 in units of 2^-16 J, by that header; of
@@ -46,7 +46,7 @@ pub struct Cycles {
 }
 
 /// Where what is in a form.
-struct Form {
+struct TableLayout {
     content: u8,
     size: u16,
     /// The place of `energy_accumulator`.
@@ -56,13 +56,13 @@ struct Form {
     cycles: Option<(usize, usize)>,
 }
 
-const FORMS: [Form; 6] = [
-    Form { content: 3, size: 120, energy: 24, cycles: None },
-    Form { content: 4, size: 288, energy: 24, cycles: None },
-    Form { content: 5, size: 360, energy: 88, cycles: None },
-    Form { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
-    Form { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
-    Form { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
+const FORMS: [TableLayout; 6] = [
+    TableLayout { content: 3, size: 120, energy: 24, cycles: None },
+    TableLayout { content: 4, size: 288, energy: 24, cycles: None },
+    TableLayout { content: 5, size: 360, energy: 88, cycles: None },
+    TableLayout { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
+    TableLayout { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
+    TableLayout { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
 ];
 
 /// The content that is a list of attributes.
@@ -76,16 +76,16 @@ pub struct Apu {
 }
 
 /// How long a table is, and which form it has: `format_revision` and `content_revision`.
-fn form(bytes: &[u8]) -> Result<(u16, [u8; 2]), Malformed> {
+fn form(bytes: &[u8]) -> Result<(u16, [u8; 2]), MalformedFile> {
     let size = half(bytes, 0, "structure_size")?;
     if usize::from(size) != bytes.len() {
-        return Err(Malformed("structure_size"));
+        return Err(MalformedFile("structure_size"));
     }
     Ok((size, half(bytes, 2, "revisions")?.to_ne_bytes()))
 }
 
 /// Reads the table of a GPU that is a part of the processor; nothing when it is that of a card.
-pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, Malformed> {
+pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, MalformedFile> {
     const FIELD: &str = "average_gfx_power";
     let milliwatts = match form(bytes)? {
         // The earlier forms with 2 do not say their unit.
@@ -100,7 +100,7 @@ pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, Malformed> {
 }
 
 /// Reads the table of a card; nothing when its form is not one of those that are known.
-pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Option<FirmwareCounters>, MalformedFile> {
     let (size, [format, content]) = form(bytes)?;
     if format != 1 {
         return Ok(None);
@@ -119,14 +119,14 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
             *count = there_short(word(bytes, place, "cycles")?);
         }
     }
-    Ok(Some(Counted { content, energy, cycles: cycles(counts) }))
+    Ok(Some(FirmwareCounters { content, energy, cycles: cycles(counts) }))
 }
 
 /// Reads a list: how many attributes there are, then 64 bits that say what each is, and the
 /// values of each. Bits 0 to 9 are how many values it has, 10 to 19 which it is
 /// (`enum amdgpu_metrics_attr_id`), 20 to 23 their type (`enum amdgpu_metrics_attr_type`). Nothing
 /// is aligned.
-fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
+fn listed(bytes: &[u8]) -> Result<FirmwareCounters, MalformedFile> {
     /// Signed and unsigned with 8, 16, 32 and 64 bits.
     const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
     const FIRST: usize = 7;
@@ -138,7 +138,7 @@ fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
         let encoding = long(bytes, place, "attribute")?;
         let (count, number) = ((encoding & 0x3ff) as usize, (encoding >> 10 & 0x3ff) as usize);
         let kind = (encoding >> 20 & 0xf) as usize;
-        let width = WIDTHS.get(kind).ok_or(Malformed("type of an attribute"))?;
+        let width = WIDTHS.get(kind).ok_or(MalformedFile("type of an attribute"))?;
         place += 8;
         let value = match (count, kind) {
             (1, 4) => there_short(word(bytes, place, "value of an attribute")?),
@@ -151,11 +151,11 @@ fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
         place += width * count;
     }
     if place != bytes.len() {
-        return Err(Malformed("attr_count"));
+        return Err(MalformedFile("attr_count"));
     }
     let [energy, _, all, prochot, power, socket, regulators, memory, .., busy] = found;
     let cycles = cycles([all, prochot, power, socket, regulators, memory, busy]);
-    Ok(Counted { content: LISTED, energy, cycles })
+    Ok(FirmwareCounters { content: LISTED, energy, cycles })
 }
 
 /// The counts in the order in which all forms have them.

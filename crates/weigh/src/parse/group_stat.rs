@@ -9,8 +9,8 @@
 //! put the next device on the same line. Version 1 has the same word for a group alone
 //! (`rss`) and with the groups below it (`total_rss`); only the latter is what the group used.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// CPU time of a group, from `cpu.stat`; times in microseconds (version 2), and
 /// `throttled_time` of version 1 in nanoseconds as it is.
@@ -31,7 +31,7 @@ pub struct CpuStat {
 }
 
 /// Parses `cpu.stat` of either version.
-pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, Malformed> {
+pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, MalformedFile> {
     let mut stat = CpuStat::default();
     each_keyed(bytes, |key, value| match key {
         b"usage_usec" => stat.usage = Some(value),
@@ -47,14 +47,14 @@ pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, Malformed> {
 }
 
 /// User and system time in clock ticks, from `cpuacct.stat` of version 1.
-pub fn cpuacct_stat(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+pub fn cpuacct_stat(bytes: &[u8]) -> Result<(u64, u64), MalformedFile> {
     let (mut user, mut system) = (None, None);
     each_keyed(bytes, |key, value| match key {
         b"user" => user = Some(value),
         b"system" => system = Some(value),
         _ => {}
     })?;
-    Ok((user.ok_or(Malformed("user"))?, system.ok_or(Malformed("system"))?))
+    Ok((user.ok_or(MalformedFile("user"))?, system.ok_or(MalformedFile("system"))?))
 }
 
 /// What the memory of a group is, in bytes.
@@ -71,7 +71,7 @@ pub struct MemoryStat {
 }
 
 /// Parses `memory.stat` of version 2.
-pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
+pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, MalformedFile> {
     let mut stat = MemoryStat::default();
     each_keyed(bytes, |key, value| match key {
         b"anon" => stat.anonymous = Some(value),
@@ -83,7 +83,7 @@ pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
 }
 
 /// Parses `memory.stat` of version 1: the group with those below it.
-pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
+pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, MalformedFile> {
     let mut stat = MemoryStat::default();
     each_keyed(bytes, |key, value| match key {
         b"total_rss" => stat.anonymous = Some(value),
@@ -96,7 +96,7 @@ pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
 
 /// Processes that the kernel killed for want of memory, from `memory.events` or
 /// `memory.oom_control`; `None` before Linux 4.13.
-pub fn oom_kills(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
+pub fn oom_kills(bytes: &[u8]) -> Result<Option<u64>, MalformedFile> {
     let mut kills = None;
     each_keyed(bytes, |key, value| {
         if key == b"oom_kill" {
@@ -120,9 +120,9 @@ pub struct IoStat {
 }
 
 /// Parses `io.stat`, summed over the devices.
-pub fn io_stat(bytes: &[u8]) -> Result<IoStat, Malformed> {
+pub fn io_stat(bytes: &[u8]) -> Result<IoStat, MalformedFile> {
     let mut stat = IoStat::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         // The newline ends the last word, and a word without `=` is a device.
         for word in line.split(|byte| matches!(byte, b' ' | b'\n')) {
@@ -142,9 +142,9 @@ pub fn io_stat(bytes: &[u8]) -> Result<IoStat, Malformed> {
 
 /// What was read and what was written, from `blkio.throttle.io_service_bytes` or
 /// `io_serviced` of version 1, summed over the devices.
-pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), MalformedFile> {
     let (mut read, mut written) = (0, 0);
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\n'));
         let (_device, operation, count) = (words.next(), words.next(), words.next());
@@ -159,13 +159,13 @@ pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
 }
 
 /// The only number of a file like `memory.current`.
-pub fn number(bytes: &[u8]) -> Result<u64, Malformed> {
+pub fn number(bytes: &[u8]) -> Result<u64, MalformedFile> {
     super::fields::only_number(bytes, "number")
 }
 
 /// Each process of `cgroup.procs`. Ends at what is no number, as half a line is.
 pub fn processes(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || {
         let pid = number(lines.line().ok()??).ok()?;
         u32::try_from(pid).ok()
@@ -174,23 +174,23 @@ pub fn processes(bytes: &[u8]) -> impl Iterator<Item = u32> {
     .filter(|pid| *pid != 0)
 }
 
-fn each_keyed(bytes: &[u8], mut see: impl FnMut(&[u8], u64)) -> Result<(), Malformed> {
-    let mut lines = Cursor::new(bytes);
+fn each_keyed(bytes: &[u8], mut see: impl FnMut(&[u8], u64)) -> Result<(), MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
-        let space = line.iter().position(|&byte| byte == b' ').ok_or(Malformed("key"))?;
+        let space = line.iter().position(|&byte| byte == b' ').ok_or(MalformedFile("key"))?;
         see(&line[..space], number(&line[space..])?);
     }
     Ok(())
 }
 
-fn all_digits(word: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let mut rest = Cursor::new(word);
+fn all_digits(word: &[u8], field: &'static str) -> Result<u64, MalformedFile> {
+    let mut rest = FieldCursor::new(word);
     let count = rest.digits(field)?;
-    if rest.byte(field).is_ok() { Err(Malformed(field)) } else { Ok(count) }
+    if rest.byte(field).is_ok() { Err(MalformedFile(field)) } else { Ok(count) }
 }
 
-fn add(total: &mut u64, count: u64) -> Result<(), Malformed> {
-    *total = total.checked_add(count).ok_or(Malformed("sum over devices"))?;
+fn add(total: &mut u64, count: u64) -> Result<(), MalformedFile> {
+    *total = total.checked_add(count).ok_or(MalformedFile("sum over devices"))?;
     Ok(())
 }
 

@@ -10,13 +10,13 @@
 //! `write_bytes` count storage, and a write counts when the page becomes dirty,
 //! not when it reaches the disk. Files used through mmap are in the latter only.
 
-use super::Malformed;
-use super::fields::{Cursor, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, only_number};
 use crate::model::Io;
 
 /// Reads the bytes of `/proc/<pid>/io`.
-pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Io, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     // The order is the kernel's (do_io_accounting) since the file exists, 2.6.20.
     Ok(Io {
         read_bytes: value(&mut lines, b"rchar:", "rchar")?,
@@ -30,9 +30,13 @@ pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
 }
 
 #[inline]
-fn value(lines: &mut Cursor<'_>, key: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let line = lines.line()?.ok_or(Malformed(field))?;
-    only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+fn value(
+    lines: &mut FieldCursor<'_>,
+    key: &[u8],
+    field: &'static str,
+) -> Result<u64, MalformedFile> {
+    let line = lines.line()?.ok_or(MalformedFile(field))?;
+    only_number(line.strip_prefix(key).ok_or(MalformedFile(field))?, field)
 }
 
 #[cfg(test)]
@@ -59,9 +63,9 @@ mod tests {
 
     #[test]
     fn a_missing_line_is_named() {
-        assert_eq!(parse(b""), Err(Malformed("rchar")));
-        assert_eq!(parse(b"rchar: 1\nsyscr: 2\n"), Err(Malformed("wchar")));
-        assert_eq!(parse(b"rchar: -1\n"), Err(Malformed("rchar")));
+        assert_eq!(parse(b""), Err(MalformedFile("rchar")));
+        assert_eq!(parse(b"rchar: 1\nsyscr: 2\n"), Err(MalformedFile("wchar")));
+        assert_eq!(parse(b"rchar: -1\n"), Err(MalformedFile("rchar")));
     }
 
     /// What the procfs crate makes of the same bytes.

@@ -8,7 +8,7 @@
 
 /// Somebody who was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Killed<'a> {
+pub struct OomVictim<'a> {
     /// Its pid.
     pub pid: u32,
     /// What the kernel calls it.
@@ -18,7 +18,7 @@ pub struct Killed<'a> {
 }
 
 /// Reads a record of the log; most tell of something else.
-pub fn killed(record: &[u8]) -> Option<Killed<'_>> {
+pub fn killed(record: &[u8]) -> Option<OomVictim<'_>> {
     let (_, message) = split(record, b";")?;
     let facts = message.strip_prefix(b"oom-kill:")?;
     let (_, facts) = split(facts, b"task_memcg=")?;
@@ -26,7 +26,7 @@ pub fn killed(record: &[u8]) -> Option<Killed<'_>> {
     let at = facts.windows(5).rposition(|window| window == b",pid=")?;
     let pid = facts[at + 5..].split(|byte| !byte.is_ascii_digit()).next()?;
     let pid = std::str::from_utf8(pid).ok()?.parse().ok()?;
-    Some(Killed { pid, name: &facts[..at], group })
+    Some(OomVictim { pid, name: &facts[..at], group })
 }
 
 fn split<'a>(bytes: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -44,7 +44,7 @@ pid=30293,uid=0\n";
 
     #[test]
     fn whoever_was_killed_is_named_whatever_it_is_called() {
-        let expected = Killed { pid: 30293, name: b"a,pid=1,b", group: b"/job/weigh-7" };
+        let expected = OomVictim { pid: 30293, name: b"a,pid=1,b", group: b"/job/weigh-7" };
         assert_eq!(killed(RECORD), Some(expected));
         assert_eq!(killed(b"6,2701,51284361916,-;eth0: link up\n"), None);
     }

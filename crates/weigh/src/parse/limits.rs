@@ -4,12 +4,12 @@
 //! wide and has spaces in it, then come the soft limit, the hard one and the unit, which
 //! `Max nice priority` and `Max realtime priority` have none of.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// One limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit<'a> {
+pub struct ResourceLimit<'a> {
     /// As the kernel calls it: `Max open files`.
     pub name: &'a str,
     /// What holds now; `None` is no limit.
@@ -24,20 +24,20 @@ pub struct Limit<'a> {
 const NAME: usize = 25;
 
 /// Reads the bytes of `/proc/<pid>/limits`.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Limit<'_>>, Malformed> {
-    let mut lines = Cursor::new(bytes);
-    let head = lines.line()?.ok_or(Malformed("head"))?;
+pub fn parse(bytes: &[u8]) -> Result<Vec<ResourceLimit<'_>>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
+    let head = lines.line()?.ok_or(MalformedFile("head"))?;
     if !head.starts_with(b"Limit ") {
-        return Err(Malformed("head"));
+        return Err(MalformedFile("head"));
     }
     let mut limits = Vec::new();
     while let Some(line) = lines.line()? {
-        limits.push(limit(line).ok_or(Malformed("limit"))?);
+        limits.push(limit(line).ok_or(MalformedFile("limit"))?);
     }
     Ok(limits)
 }
 
-fn limit(line: &[u8]) -> Option<Limit<'_>> {
+fn limit(line: &[u8]) -> Option<ResourceLimit<'_>> {
     let (name, rest) = std::str::from_utf8(line).ok()?.split_at_checked(NAME)?;
     let mut columns = rest.split_ascii_whitespace();
     let mut bound = || match columns.next()? {
@@ -45,7 +45,7 @@ fn limit(line: &[u8]) -> Option<Limit<'_>> {
         number => number.parse().ok().map(Some),
     };
     let (soft, hard) = (bound()?, bound()?);
-    Some(Limit { name: name.trim_end(), soft, hard, unit: columns.next() })
+    Some(ResourceLimit { name: name.trim_end(), soft, hard, unit: columns.next() })
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn names_have_spaces_and_limits_may_have_no_end() {
         let limits = parse(SHELL).unwrap();
-        let stack = Limit {
+        let stack = ResourceLimit {
             name: "Max stack size",
             soft: Some(8_388_608),
             hard: None,

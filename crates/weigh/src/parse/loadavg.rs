@@ -8,8 +8,8 @@
 //! the reader's pid namespace. New threads take pids as well.
 //! The load averages themselves say nothing about one run and are not read.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// The census of threads on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Loadavg {
 }
 
 /// Reads the bytes of `/proc/loadavg`.
-pub fn parse(bytes: &[u8]) -> Result<Loadavg, Malformed> {
-    let mut columns = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Loadavg, MalformedFile> {
+    let mut columns = FieldCursor::new(bytes);
     for average in ["1 minute load", "5 minute load", "15 minute load"] {
         columns.skip_column(average)?;
     }
@@ -46,10 +46,10 @@ mod tests {
 
     #[test]
     fn the_error_names_the_column() {
-        assert_eq!(parse(b"0.1 0.2\n"), Err(Malformed("15 minute load")));
-        assert_eq!(parse(b"0.1 0.2 0.3 4 5\n"), Err(Malformed("threads")));
-        assert_eq!(parse(b"0.1 0.2 0.3 1/4 \n"), Err(Malformed("last pid")));
-        assert_eq!(parse(b"0.1 0.2 0.3 1/4294967296 5\n"), Err(Malformed("threads")));
+        assert_eq!(parse(b"0.1 0.2\n"), Err(MalformedFile("15 minute load")));
+        assert_eq!(parse(b"0.1 0.2 0.3 4 5\n"), Err(MalformedFile("threads")));
+        assert_eq!(parse(b"0.1 0.2 0.3 1/4 \n"), Err(MalformedFile("last pid")));
+        assert_eq!(parse(b"0.1 0.2 0.3 1/4294967296 5\n"), Err(MalformedFile("threads")));
     }
 
     parser_tests! {

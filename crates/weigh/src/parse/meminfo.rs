@@ -7,8 +7,8 @@
 //! not give way. Inside a container it is still the whole machine, unless lxcfs
 //! lies over the file; the container's limit is in its cgroup.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes};
 
 /// The memory of the whole machine, in bytes; `None` is a line this kernel does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +36,13 @@ pub struct Meminfo {
 }
 
 /// Reads the bytes of `/proc/meminfo`.
-pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Meminfo, MalformedFile> {
     let (mut total, mut free) = (None, None);
     let (mut available, mut buffers, mut cached, mut shared) = (None, None, None, None);
     let (mut slab_reclaimable, mut swap_total, mut swap_free) = (None, None, None);
     let mut hugetlb = None;
 
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (slot, field) = match &line[..colon] {
@@ -62,8 +62,8 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
     }
 
     Ok(Meminfo {
-        total: total.ok_or(Malformed("MemTotal"))?,
-        free: free.ok_or(Malformed("MemFree"))?,
+        total: total.ok_or(MalformedFile("MemTotal"))?,
+        free: free.ok_or(MalformedFile("MemFree"))?,
         available,
         buffers,
         cached,
@@ -77,15 +77,15 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
 
 /// Memory of one node, in bytes: the line `Node 0 MemTotal:  24682416 kB` of its own `meminfo`
 /// under `/sys/devices/system/node`.
-pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, Malformed> {
+pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, MalformedFile> {
     let key = format!("Node {node} MemTotal:");
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         if let Some(value) = line.strip_prefix(key.as_bytes()) {
             return kilobytes(value, "MemTotal");
         }
     }
-    Err(Malformed("MemTotal"))
+    Err(MalformedFile("MemTotal"))
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
     fn an_old_kernel_has_no_estimate_of_what_is_available() {
         let old = parse(b"MemTotal: 4 kB\nMemFree: 3 kB\n").unwrap();
         assert_eq!((old.total, old.free, old.available), (4096, 3072, None));
-        assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(Malformed("MemFree")));
-        assert_eq!(parse(b""), Err(Malformed("MemTotal")));
+        assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(MalformedFile("MemFree")));
+        assert_eq!(parse(b""), Err(MalformedFile("MemTotal")));
     }
 
     #[test]

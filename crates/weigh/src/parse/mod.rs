@@ -16,7 +16,7 @@
 //! What surprises: a file read into too small a buffer ends in the middle of a
 //! number, and half a number is a number. So each number must be followed by its
 //! space or newline, and each line by its newline; bytes that end earlier are
-//! [`Malformed`].
+//! [`MalformedFile`].
 
 pub mod attribute;
 pub mod cgroup;
@@ -51,7 +51,7 @@ pub mod vmstat;
 /// A kernel file that does not read as the kernel writes it; holds the field at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not in the expected form: {0}")]
-pub struct Malformed(pub &'static str);
+pub struct MalformedFile(pub &'static str);
 
 #[cfg(test)]
 pub(crate) mod tests;

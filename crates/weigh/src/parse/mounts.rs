@@ -7,17 +7,17 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// The places where a file system of this type is mounted, in the order of mounting.
-pub fn of_type(bytes: &[u8], wanted: &[u8]) -> Result<Vec<PathBuf>, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn of_type(bytes: &[u8], wanted: &[u8]) -> Result<Vec<PathBuf>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let mut places = Vec::new();
     while let Some(line) = lines.line()? {
         let mut fields = line.split(|byte| *byte == b' ').skip(1);
-        let place = fields.next().ok_or(Malformed("place of a mount"))?;
-        if fields.next().ok_or(Malformed("type of a mount"))? == wanted {
+        let place = fields.next().ok_or(MalformedFile("place of a mount"))?;
+        if fields.next().ok_or(MalformedFile("type of a mount"))? == wanted {
             places.push(PathBuf::from(OsString::from_vec(plain(place))));
         }
     }

@@ -4,8 +4,8 @@
 //! quotes, with backslashes before `$`, `"`, `\` and `` ` ``. Keys that are not asked for are
 //! passed over, and so are comments and lines that are none.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// Who made it and which one it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub struct OsRelease {
 }
 
 /// Reads the bytes of `/etc/os-release`.
-pub fn parse(bytes: &[u8]) -> Result<OsRelease, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<OsRelease, MalformedFile> {
     let mut found = OsRelease::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Ok(line) = std::str::from_utf8(line) else { continue };
         let Some((key, value)) = line.trim().split_once('=') else { continue };

@@ -7,8 +7,8 @@
 //! have theirs under `task/<tid>/schedstat`. A kernel that has the file but neither
 //! CONFIG_SCHEDSTATS nor delay accounting switched on writes three zeros.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// How long one thread ran and how long it waited for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub struct Schedstat {
 }
 
 /// Reads the bytes of `/proc/<pid>/schedstat` or `/proc/<pid>/task/<tid>/schedstat`.
-pub fn parse(bytes: &[u8]) -> Result<Schedstat, Malformed> {
-    let mut columns = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Schedstat, MalformedFile> {
+    let mut columns = FieldCursor::new(bytes);
     Ok(Schedstat {
         running_ns: columns.number("running time")?,
         waiting_ns: columns.number("waiting time")?,
@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn the_error_names_the_column() {
-        assert_eq!(parse(b"12\n"), Err(Malformed("waiting time")));
-        assert_eq!(parse(b"12 x 3\n"), Err(Malformed("waiting time")));
+        assert_eq!(parse(b"12\n"), Err(MalformedFile("waiting time")));
+        assert_eq!(parse(b"12 x 3\n"), Err(MalformedFile("waiting time")));
     }
 
     parser_tests! {

@@ -10,8 +10,8 @@
 //! memory (zombie, kernel thread) the file opens, and reading it fails with ESRCH, "No
 //! such process", or gives nothing.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes};
 
 /// The memory of one process, split by who else uses it. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,16 +35,16 @@ pub struct Rollup {
 }
 
 /// Reads the bytes of `/proc/<pid>/smaps_rollup`.
-pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Rollup, MalformedFile> {
     if bytes.is_empty() {
-        return Err(Malformed("empty"));
+        return Err(MalformedFile("empty"));
     }
     let (mut rss, mut pss, mut swap, mut swap_pss) = (None, None, None, None);
     let (mut private_clean, mut private_dirty) = (None, None);
     let (mut private_hugetlb, mut shared_hugetlb) = (None, None);
     let (mut shared_clean, mut shared_dirty) = (None, None);
 
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (slot, field) = match &line[..colon] {
@@ -63,13 +63,13 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
         *slot = Some(kilobytes(&line[colon + 1..], field)?);
     }
 
-    let private_clean: u64 = private_clean.ok_or(Malformed("Private_Clean"))?;
-    let private_dirty = private_dirty.ok_or(Malformed("Private_Dirty"))?;
-    let shared_clean: u64 = shared_clean.ok_or(Malformed("Shared_Clean"))?;
-    let shared_dirty = shared_dirty.ok_or(Malformed("Shared_Dirty"))?;
+    let private_clean: u64 = private_clean.ok_or(MalformedFile("Private_Clean"))?;
+    let private_dirty = private_dirty.ok_or(MalformedFile("Private_Dirty"))?;
+    let shared_clean: u64 = shared_clean.ok_or(MalformedFile("Shared_Clean"))?;
+    let shared_dirty = shared_dirty.ok_or(MalformedFile("Shared_Dirty"))?;
     Ok(Rollup {
-        rss: rss.ok_or(Malformed("Rss"))?,
-        pss: pss.ok_or(Malformed("Pss"))?,
+        rss: rss.ok_or(MalformedFile("Rss"))?,
+        pss: pss.ok_or(MalformedFile("Pss"))?,
         private: private_clean.saturating_add(private_dirty),
         // No line for huge pages means that this kernel has none (CONFIG_HUGETLB_PAGE).
         private_hugetlb: private_hugetlb.unwrap_or(0),
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn a_process_without_memory_is_said_to_be_empty() {
-        assert_eq!(parse(b""), Err(Malformed("empty")));
+        assert_eq!(parse(b""), Err(MalformedFile("empty")));
     }
 
     #[test]
     fn a_missing_line_is_named() {
-        assert_eq!(parse(b"Rss: 1 kB\n"), Err(Malformed("Private_Clean")));
+        assert_eq!(parse(b"Rss: 1 kB\n"), Err(MalformedFile("Private_Clean")));
     }
 
     #[test]

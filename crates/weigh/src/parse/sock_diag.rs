@@ -17,12 +17,12 @@
 //! - The word that a connection has ended does not say whose it was: it has neither a user
 //!   nor an inode then.
 
-use super::Malformed;
+use super::MalformedFile;
 use super::native::{find, half, long, word};
 
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Message {
+pub enum DiagMessage {
     /// A connection, or somebody who listens for some.
     Connection(Connection),
     /// The list is whole.
@@ -47,12 +47,12 @@ pub struct Connection {
     /// Bytes that were written and are not confirmed by the other side, its end included.
     pub unconfirmed: u32,
     /// What went through it; `None` when the kernel does not tell.
-    pub moved: Option<Moved>,
+    pub moved: Option<TcpBytes>,
 }
 
 /// What a connection carried, without heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct TcpBytes {
     /// Bytes sent, those that were sent again counted once.
     pub sent: u64,
     /// Bytes received.
@@ -78,7 +78,7 @@ const LISTENS: u8 = 10;
 const MAY_HAVE_END: [u8; 4] = [7, 8, 9, 11];
 
 /// The messages that came together; one that is not whole is the last.
-pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<Message, Malformed>> {
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<DiagMessage, MalformedFile>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {
             return None;
@@ -86,7 +86,7 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<Message, Malfor
         let read = word(bytes, 0, "netlink length").and_then(|length| {
             let length = length as usize;
             let whole = bytes.get(..length).filter(|whole| whole.len() >= HEAD);
-            Ok((whole.ok_or(Malformed("netlink length"))?, length.next_multiple_of(4)))
+            Ok((whole.ok_or(MalformedFile("netlink length"))?, length.next_multiple_of(4)))
         });
         match read {
             Ok((whole, next)) => {
@@ -101,20 +101,20 @@ pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Result<Message, Malfor
     })
 }
 
-fn message(whole: &[u8]) -> Result<Message, Malformed> {
+fn message(whole: &[u8]) -> Result<DiagMessage, MalformedFile> {
     let content = whole.get(HEAD..).unwrap_or_default();
     match half(whole, 4, "netlink type")? {
-        OF_BOTH_FAMILIES | BY_FAMILY => connection(content).map(Message::Connection),
-        DONE => Ok(Message::Done),
+        OF_BOTH_FAMILIES | BY_FAMILY => connection(content).map(DiagMessage::Connection),
+        DONE => Ok(DiagMessage::Done),
         // The kernel gives the negative.
-        ERROR => Ok(Message::Refused((word(content, 0, "errno")? as i32).wrapping_neg())),
-        _ => Err(Malformed("netlink type")),
+        ERROR => Ok(DiagMessage::Refused((word(content, 0, "errno")? as i32).wrapping_neg())),
+        _ => Err(MalformedFile("netlink type")),
     }
 }
 
-fn connection(content: &[u8]) -> Result<Connection, Malformed> {
-    let fields = content.get(FIXED..).ok_or(Malformed("connection"))?;
-    let state = content.get(1).copied().ok_or(Malformed("state"))?;
+fn connection(content: &[u8]) -> Result<Connection, MalformedFile> {
+    let fields = content.get(FIXED..).ok_or(MalformedFile("connection"))?;
+    let state = content.get(1).copied().ok_or(MalformedFile("state"))?;
     let inode = word(content, 68, "inode")?;
     Ok(Connection {
         cookie: long(content, 44, "cookie")?,
@@ -129,14 +129,14 @@ fn connection(content: &[u8]) -> Result<Connection, Malformed> {
 }
 
 /// What went through, as far as this kernel tells.
-fn moved(info: &[u8], may_have_end: bool) -> Option<Moved> {
+fn moved(info: &[u8], may_have_end: bool) -> Option<TcpBytes> {
     let at = |place: usize| long(info, place, "tcp_info").ok();
     let sent = match (at(200), at(208)) {
         (Some(sent), Some(again)) => sent.saturating_sub(again),
         // With a byte each for its beginning and its end.
         _ => at(120)?.saturating_sub(2),
     };
-    Some(Moved { sent, received: at(128)?.saturating_sub(u64::from(may_have_end)) })
+    Some(TcpBytes { sent, received: at(128)?.saturating_sub(u64::from(may_have_end)) })
 }
 
 #[cfg(test)]
@@ -150,14 +150,14 @@ mod tests {
     /// The word that one of the ends is no more.
     const ENDED: &[u8] = include_bytes!("../../../../fixtures/sock_diag/ended.bin");
 
-    fn all(bytes: &[u8]) -> Result<Vec<Message>, Malformed> {
+    fn all(bytes: &[u8]) -> Result<Vec<DiagMessage>, MalformedFile> {
         messages(bytes).collect()
     }
 
     fn connections(bytes: &[u8]) -> Vec<Connection> {
         let each = all(bytes).unwrap().into_iter();
         let connections = each.filter_map(|message| match message {
-            Message::Connection(connection) => Some(connection),
+            DiagMessage::Connection(connection) => Some(connection),
             _ => None,
         });
         connections.collect()
@@ -171,8 +171,8 @@ mod tests {
         let ends: Vec<_> = list.iter().filter(|one| !one.is_listening).collect();
         let server = ends.iter().find(|one| one.port == listener.port).unwrap();
         let client = ends.iter().find(|one| one.port != listener.port).unwrap();
-        assert_eq!(client.moved, Some(Moved { sent: 1000, received: 0 }));
-        assert_eq!(server.moved, Some(Moved { sent: 0, received: 1000 }));
+        assert_eq!(client.moved, Some(TcpBytes { sent: 1000, received: 0 }));
+        assert_eq!(server.moved, Some(TcpBytes { sent: 0, received: 1000 }));
         assert!(list.iter().all(|one| one.inode.is_some() && one.user == 0));
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let [ended] = connections(ENDED)[..] else { panic!("{:?}", all(ENDED)) };
         let before = connections(LIST).into_iter().find(|one| one.cookie == ended.cookie).unwrap();
         assert_eq!((ended.port, ended.inode), (before.port, None));
-        assert_eq!(ended.moved, Some(Moved { sent: 1000, received: 0 }), "an end is no byte");
+        assert_eq!(ended.moved, Some(TcpBytes { sent: 1000, received: 0 }), "an end is no byte");
     }
 
     #[test]
@@ -189,13 +189,13 @@ mod tests {
         let head = |length: u32, kind: u16| {
             [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0; 10]].concat()
         };
-        assert_eq!(all(&[head(20, DONE), vec![0; 4]].concat()), Ok(vec![Message::Done]));
+        assert_eq!(all(&[head(20, DONE), vec![0; 4]].concat()), Ok(vec![DiagMessage::Done]));
         let refused = [head(20, ERROR), (-13i32).to_ne_bytes().to_vec()].concat();
-        assert_eq!(all(&refused), Ok(vec![Message::Refused(13)]));
-        assert_eq!(all(&head(16, 99)), Err(Malformed("netlink type")));
+        assert_eq!(all(&refused), Ok(vec![DiagMessage::Refused(13)]));
+        assert_eq!(all(&head(16, 99)), Err(MalformedFile("netlink type")));
         assert_eq!(
             all(&head(4, DONE)),
-            Err(Malformed("netlink length")),
+            Err(MalformedFile("netlink length")),
             "it must not stand still"
         );
     }
@@ -206,8 +206,8 @@ mod tests {
         for (place, value) in [(120, 900u64), (128, 50), (200, 1100), (208, 100)] {
             info[place..place + 8].copy_from_slice(&value.to_ne_bytes());
         }
-        assert_eq!(moved(&info, false), Some(Moved { sent: 1000, received: 50 }));
-        assert_eq!(moved(&info[..192], true), Some(Moved { sent: 898, received: 49 }));
+        assert_eq!(moved(&info, false), Some(TcpBytes { sent: 1000, received: 50 }));
+        assert_eq!(moved(&info[..192], true), Some(TcpBytes { sent: 898, received: 49 }));
         assert_eq!(moved(&info[..104], false), None);
     }
 

@@ -7,8 +7,8 @@
 //! spaces and newlines included, so columns are counted from the last `)`. The
 //! name holds at most 15 bytes (63 for kernel workers).
 
-use super::Malformed;
-use super::fields::{Cursor, find, find_last};
+use super::MalformedFile;
+use super::fields::{FieldCursor, find, find_last};
 
 /// What a process is and what it has used so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +48,14 @@ pub struct Stat<'a> {
 }
 
 /// Reads the bytes of `/proc/<pid>/stat`.
-pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
-    let open = find(bytes, b'(').ok_or(Malformed("comm"))?;
-    let close = find_last(bytes, b')').filter(|&close| close > open).ok_or(Malformed("comm"))?;
-    let pid = Cursor::new(&bytes[..open]).number32("pid")?;
+pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, MalformedFile> {
+    let open = find(bytes, b'(').ok_or(MalformedFile("comm"))?;
+    let close =
+        find_last(bytes, b')').filter(|&close| close > open).ok_or(MalformedFile("comm"))?;
+    let pid = FieldCursor::new(&bytes[..open]).number32("pid")?;
     let name = &bytes[open + 1..close];
 
-    let mut columns = Cursor::new(&bytes[close + 1..]);
+    let mut columns = FieldCursor::new(&bytes[close + 1..]);
     columns.must_pass(b' ', "state")?;
     let state = columns.byte("state")?;
     columns.must_pass(b' ', "state")?;
@@ -104,7 +105,7 @@ pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
 /// Children cannot have used less than no time: a negative sum says that the
 /// kernel lost count of the children, and all other columns of the process are
 /// still good. It reads as 0, so that the process is not lost with it.
-fn signed_ticks(columns: &mut Cursor<'_>, field: &'static str) -> Result<u64, Malformed> {
+fn signed_ticks(columns: &mut FieldCursor<'_>, field: &'static str) -> Result<u64, MalformedFile> {
     let mut ahead = *columns;
     ahead.must_pass(b' ', field)?;
     if !ahead.passes(b'-') {
@@ -166,11 +167,11 @@ mod tests {
 
     #[test]
     fn the_error_names_the_column() {
-        assert_eq!(parse(b""), Err(Malformed("comm")));
-        assert_eq!(parse(b"1 )x("), Err(Malformed("comm")));
-        assert_eq!(parse(b"x (a) R 1 "), Err(Malformed("pid")));
-        assert_eq!(parse(b"1 (a) R -1 "), Err(Malformed("ppid")));
-        assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(Malformed("utime")));
+        assert_eq!(parse(b""), Err(MalformedFile("comm")));
+        assert_eq!(parse(b"1 )x("), Err(MalformedFile("comm")));
+        assert_eq!(parse(b"x (a) R 1 "), Err(MalformedFile("pid")));
+        assert_eq!(parse(b"1 (a) R -1 "), Err(MalformedFile("ppid")));
+        assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(MalformedFile("utime")));
     }
 
     /// What the procfs crate makes of the same bytes.

@@ -9,8 +9,8 @@
 //! can forge a line of its own. The context switches are those of the main thread
 //! alone; the other threads have theirs under `task/<tid>/status`.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes, only_number};
 
 /// Peak memory, swap and context switches of one process or thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct Status {
 }
 
 /// Reads the bytes of `/proc/<pid>/status`.
-pub fn parse(bytes: &[u8]) -> Result<Status, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Status, MalformedFile> {
     if bytes.is_empty() {
-        return Err(Malformed("empty"));
+        return Err(MalformedFile("empty"));
     }
     let mut status = Status::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         // The first letter sorts out most lines before any key is compared.
         match line[0] {
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn a_value_that_is_no_number_is_an_error_not_a_missing_value() {
-        assert_eq!(parse(b"VmHWM:\tmuch kB\n"), Err(Malformed("VmHWM")));
-        assert_eq!(parse(b"VmSwap:\t1 2 kB\n"), Err(Malformed("VmSwap")));
-        assert_eq!(parse(b""), Err(Malformed("empty")));
+        assert_eq!(parse(b"VmHWM:\tmuch kB\n"), Err(MalformedFile("VmHWM")));
+        assert_eq!(parse(b"VmSwap:\t1 2 kB\n"), Err(MalformedFile("VmSwap")));
+        assert_eq!(parse(b""), Err(MalformedFile("empty")));
     }
 
     /// What the procfs crate makes of the same bytes.

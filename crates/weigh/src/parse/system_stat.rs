@@ -9,8 +9,8 @@
 //! have gaps. `idle` and `iowait` can go backwards by a tick. Inside a container
 //! it is still the whole machine, unless lxcfs lies over the file.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// What one CPU, or all of them together, did since boot, in clock ticks.
 ///
@@ -71,18 +71,18 @@ pub struct SystemStat {
 }
 
 /// Reads the bytes of `/proc/stat`: all CPUs together, and the counters.
-pub fn parse(bytes: &[u8]) -> Result<SystemStat, Malformed> {
-    let mut lines = Cursor::new(bytes);
-    let first = lines.line()?.ok_or(Malformed("cpu"))?;
-    let total = ticks(Cursor::new(first.strip_prefix(b"cpu ").ok_or(Malformed("cpu"))?))?;
+pub fn parse(bytes: &[u8]) -> Result<SystemStat, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
+    let first = lines.line()?.ok_or(MalformedFile("cpu"))?;
+    let total = ticks(FieldCursor::new(first.strip_prefix(b"cpu ").ok_or(MalformedFile("cpu"))?))?;
     let mut stat = SystemStat { total, forks: None, context_switches: None, boot_time: None };
     while let Some(line) = lines.line()? {
         if let Some(value) = line.strip_prefix(b"ctxt ") {
-            stat.context_switches = Some(Cursor::new(value).number("ctxt")?);
+            stat.context_switches = Some(FieldCursor::new(value).number("ctxt")?);
         } else if let Some(value) = line.strip_prefix(b"btime ") {
-            stat.boot_time = Some(Cursor::new(value).number("btime")?);
+            stat.boot_time = Some(FieldCursor::new(value).number("btime")?);
         } else if let Some(value) = line.strip_prefix(b"processes ") {
-            stat.forks = Some(Cursor::new(value).number("processes")?);
+            stat.forks = Some(FieldCursor::new(value).number("processes")?);
             // The last of the three; only the long softirq line is of any size after it.
             break;
         }
@@ -95,17 +95,17 @@ pub fn parse(bytes: &[u8]) -> Result<SystemStat, Malformed> {
 /// Ends at the first line that is not a whole line of one CPU; whether the file
 /// was cut there, [`parse`] of the same bytes tells.
 pub fn cpus(bytes: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     let _all_together = lines.line();
     std::iter::from_fn(move || {
         let line = lines.line().ok()??;
-        let mut columns = Cursor::new(line.strip_prefix(b"cpu")?);
+        let mut columns = FieldCursor::new(line.strip_prefix(b"cpu")?);
         let number = columns.number32("cpu number").ok()?;
         Some((number, ticks(columns).ok()?))
     })
 }
 
-fn ticks(mut columns: Cursor<'_>) -> Result<CpuTicks, Malformed> {
+fn ticks(mut columns: FieldCursor<'_>) -> Result<CpuTicks, MalformedFile> {
     Ok(CpuTicks {
         user: columns.number("user")?,
         nice: columns.number("nice")?,
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!((stat.total.iowait, stat.total.steal, stat.total.guest), (None, None, None));
         assert_eq!((stat.total.busy(), stat.total.total()), (6, 10));
         assert_eq!(stat.forks, None);
-        assert_eq!(parse(b"cpu  1 2 3\n"), Err(Malformed("idle")));
+        assert_eq!(parse(b"cpu  1 2 3\n"), Err(MalformedFile("idle")));
     }
 
     #[test]

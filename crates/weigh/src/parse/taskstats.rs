@@ -16,12 +16,12 @@
 
 use std::time::Duration;
 
-use super::Malformed;
+use super::MalformedFile;
 use super::native::{find, half, long, word};
 
 /// What a process used from its fork to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
+pub struct ExitRecord {
     /// Which process.
     pub pid: u32,
     /// Its status, as wait(2) has it; `None` when its first thread was not the last to end.
@@ -31,12 +31,12 @@ pub struct Departure {
     /// The most memory that was resident since its last exec; `None` if it had none of its own.
     pub peak_rss_bytes: Option<u64>,
     /// What it read and wrote; `None` when it had several threads.
-    pub io: Option<Moved>,
+    pub io: Option<ExitIo>,
 }
 
 /// Bytes that a process read and wrote, each rounded down to a multiple of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
+pub struct ExitIo {
     /// By reading calls, from wherever.
     pub read_bytes: u64,
     /// By writing calls, to wherever.
@@ -58,9 +58,9 @@ const OF_PROCESS: u16 = 5;
 const LAST: u32 = 0x20;
 
 /// The number of a family of messages, in the answer of generic netlink's controller.
-pub fn family(bytes: &[u8]) -> Result<u16, Malformed> {
+pub fn family(bytes: &[u8]) -> Result<u16, MalformedFile> {
     let (_, fields) = message(bytes)?;
-    half(find(fields, FAMILY_NUMBER)?.ok_or(Malformed("family"))?, 0, "family")
+    half(find(fields, FAMILY_NUMBER)?.ok_or(MalformedFile("family"))?, 0, "family")
 }
 
 /// What is wrong with a request (0 for nothing), if the message is about that.
@@ -71,21 +71,21 @@ pub fn errno(bytes: &[u8]) -> Option<i32> {
 }
 
 /// Reads a record of the family; `None` when a thread ended and its process goes on.
-pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> {
+pub fn parse(bytes: &[u8], family: u16) -> Result<Option<ExitRecord>, MalformedFile> {
     let (kind, fields) = message(bytes)?;
     if kind != family {
-        return Err(Malformed("family"));
+        return Err(MalformedFile("family"));
     }
-    let thread = find(fields, OF_THREAD)?.ok_or(Malformed("record of a thread"))?;
-    let thread = find(thread, STATS)?.ok_or(Malformed("record of a thread"))?;
+    let thread = find(fields, OF_THREAD)?.ok_or(MalformedFile("record of a thread"))?;
+    let thread = find(thread, STATS)?.ok_or(MalformedFile("record of a thread"))?;
     if !matches!(half(thread, 0, "version")?, 12..=14 | 16..) {
-        return Err(Malformed("version"));
+        return Err(MalformedFile("version"));
     }
     if word(thread, 8, "flags")? & LAST == 0 {
         return Ok(None);
     }
     let process = match find(fields, OF_PROCESS)? {
-        Some(process) => Some(find(process, STATS)?.ok_or(Malformed("record of a process"))?),
+        Some(process) => Some(find(process, STATS)?.ok_or(MalformedFile("record of a process"))?),
         None => None,
     };
     let pid = word(thread, 368, "process")?;
@@ -93,13 +93,13 @@ pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> 
     let status = word(thread, 4, "status")? as i32;
     let cpu = long(process.unwrap_or(thread), 72, "CPU time")?;
     let peak = long(thread, 200, "peak")?;
-    let moved = Moved {
+    let moved = ExitIo {
         read_bytes: long(thread, 216, "bytes read")?,
         written_bytes: long(thread, 224, "bytes written")?,
         storage_read_bytes: long(thread, 248, "bytes read from storage")?,
         storage_written_bytes: long(thread, 256, "bytes written to storage")?,
     };
-    Ok(Some(Departure {
+    Ok(Some(ExitRecord {
         pid,
         status: is_first.then_some(status),
         cpu: Duration::from_nanos(cpu),
@@ -109,9 +109,9 @@ pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> 
 }
 
 /// The kind of a whole message, and its fields.
-fn message(bytes: &[u8]) -> Result<(u16, &[u8]), Malformed> {
+fn message(bytes: &[u8]) -> Result<(u16, &[u8]), MalformedFile> {
     let length = word(bytes, 0, "netlink length")? as usize;
-    let fields = bytes.get(20..length).ok_or(Malformed("netlink length"))?;
+    let fields = bytes.get(20..length).ok_or(MalformedFile("netlink length"))?;
     Ok((half(bytes, 4, "netlink type")?, fields))
 }
 
@@ -154,7 +154,7 @@ mod tests {
         field(kind, &[field(1, &thread.to_ne_bytes()), field(STATS, stats)].concat())
     }
 
-    fn read(fields: &[u8]) -> Result<Option<Departure>, Malformed> {
+    fn read(fields: &[u8]) -> Result<Option<ExitRecord>, MalformedFile> {
         parse(&message_of(FAMILY, fields), FAMILY)
     }
 
@@ -195,7 +195,7 @@ mod tests {
     fn versions_whose_fields_stand_elsewhere_are_refused() {
         for version in [8, 11, 15] {
             let odd = read(&record(OF_THREAD, 20, &stats(&[(0, version)])));
-            assert_eq!(odd, Err(Malformed("version")));
+            assert_eq!(odd, Err(MalformedFile("version")));
         }
         assert_eq!(read(&record(OF_THREAD, 20, &stats(&[(0, 17)]))), Ok(None));
     }
@@ -208,7 +208,7 @@ mod tests {
         let mut refused = message_of(ERROR, &[]);
         refused[16..].copy_from_slice(&(-1i32).to_ne_bytes());
         assert_eq!(errno(&refused), Some(1));
-        assert_eq!(parse(&named, FAMILY), Err(Malformed("family")));
+        assert_eq!(parse(&named, FAMILY), Err(MalformedFile("family")));
     }
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {

@@ -4,12 +4,12 @@ use std::fmt::Debug;
 
 use proptest::prelude::*;
 
-use super::Malformed;
+use super::MalformedFile;
 
 /// Parses `whole` cut at every byte; what still parses must agree with the whole.
 pub(crate) fn cut_at_every_byte<T: Debug>(
     whole: &'static [u8],
-    parse: impl Fn(&'static [u8]) -> Result<T, Malformed>,
+    parse: impl Fn(&'static [u8]) -> Result<T, MalformedFile>,
     agrees: impl Fn(&T, &T) -> bool,
 ) {
     let complete = parse(whole).expect("the fixture itself parses");
@@ -144,6 +144,6 @@ pub(crate) fn parses<'a, T>(bytes: &'a [u8], parse: impl FnOnce(&'a [u8]) -> T) 
 
 #[test]
 fn the_message_names_the_field() {
-    let message = Malformed("utime").to_string();
+    let message = MalformedFile("utime").to_string();
     assert_eq!(message, "not in the expected form: utime");
 }

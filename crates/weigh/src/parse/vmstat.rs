@@ -6,8 +6,8 @@
 //! and a process that the kernel killed for want of memory is counted here (4.13), whichever
 //! cgroup it was in.
 
-use super::Malformed;
-use super::fields::{Cursor, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, only_number};
 
 /// Counts since boot; `None` is a line this kernel does not write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub struct Vmstat {
 }
 
 /// Reads the bytes of `/proc/vmstat`.
-pub fn parse(bytes: &[u8]) -> Result<Vmstat, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Vmstat, MalformedFile> {
     let mut vmstat = Vmstat::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         // Nearly all lines are of others: one look at the first letter is enough for them.
         let (slot, value, field) = match line.first() {
@@ -56,7 +56,7 @@ mod tests {
         let expected = Vmstat { swapped_in: Some(12), swapped_out: Some(345), oom_kills: Some(2) };
         assert_eq!(parse(VMSTAT), Ok(expected));
         assert_eq!(parse(b"pgpgin 1\n"), Ok(Vmstat::default()));
-        assert_eq!(parse(b"pswpin x\n"), Err(Malformed("pswpin")));
+        assert_eq!(parse(b"pswpin x\n"), Err(MalformedFile("pswpin")));
     }
 
     parser_tests! {

@@ -14,7 +14,7 @@ mod files;
 #[cfg(test)]
 mod tests;
 
-use files::{File, Files};
+use files::{CgroupFile, CgroupFiles};
 
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
@@ -22,7 +22,7 @@ use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
 use crate::host::Host;
-use crate::host::cgroup::Group;
+use crate::host::cgroup::Cgroup;
 use crate::model::{Entity, Tick};
 use crate::parse::pressure::Pressure;
 
@@ -30,28 +30,28 @@ pub(super) const PROVIDER: Provider =
     Provider { id: SourceId::Cgroup, probe, collector: None, descriptors: 20 };
 
 fn probe(host: &Host) -> Probe {
-    match Group::at(host, std::path::Path::new("/")) {
+    match Cgroup::at(host, std::path::Path::new("/")) {
         Ok(_) => Probe::Ready,
         Err(error) => Probe::Absent { why: error.to_string() },
     }
 }
 
 /// The account of one control group, read once a tick.
-pub struct Account {
-    group: Group,
-    files: Files,
+pub struct CgroupCollector {
+    group: Cgroup,
+    files: CgroupFiles,
     buffer: Vec<u8>,
     /// Groups of metrics of which something is missing, and why, until somebody asks.
     missing: Vec<(&'static str, String)>,
-    told: Vec<&'static str>,
+    reported: Vec<&'static str>,
 }
 
-impl Account {
+impl CgroupCollector {
     /// Of this group.
-    pub fn of(group: Group) -> Account {
-        let files = Files::of(&group);
-        let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
-        let mut account = Account { group, files, buffer, missing, told };
+    pub fn of(group: Cgroup) -> CgroupCollector {
+        let files = CgroupFiles::of(&group);
+        let (buffer, missing, reported) = (Vec::new(), Vec::new(), Vec::new());
+        let mut account = CgroupCollector { group, files, buffer, missing, reported };
         for (of, controller) in std::mem::take(&mut account.files.missing) {
             let path = &account.group.path;
             account.miss(of, format!("there is no group {path} below the {controller} controller"));
@@ -67,10 +67,10 @@ impl Account {
     }
 
     /// Of a group that weigh made itself, under the controllers that it needs.
-    pub fn of_own(group: Group) -> Account {
-        let files = Files { missing: Vec::new(), ..Files::of(&group) };
-        let told = vec![IO, TASKS, PRESSURE];
-        Account { group, files, buffer: Vec::new(), missing: Vec::new(), told }
+    pub fn of_own(group: Cgroup) -> CgroupCollector {
+        let files = CgroupFiles { missing: Vec::new(), ..CgroupFiles::of(&group) };
+        let reported = vec![IO, TASKS, PRESSURE];
+        CgroupCollector { group, files, buffer: Vec::new(), missing: Vec::new(), reported }
     }
 
     /// What could not be read since the last question: which metrics, and why.
@@ -79,8 +79,8 @@ impl Account {
     }
 
     fn miss(&mut self, of: &'static str, why: String) {
-        if !self.told.contains(&of) {
-            self.told.push(of);
+        if !self.reported.contains(&of) {
+            self.reported.push(of);
             self.missing.push((of, why));
         }
     }
@@ -88,7 +88,7 @@ impl Account {
     /// Reads one of the files; what is missing without it is told once.
     fn needed<T>(
         &mut self,
-        file: fn(&mut Files) -> &mut Option<File<T>>,
+        file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
         of: &'static str,
     ) -> Option<T> {
         match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
@@ -106,7 +106,10 @@ impl Account {
     }
 
     /// Reads one that not every kernel or group has.
-    fn optional<T>(&mut self, file: fn(&mut Files) -> &mut Option<File<T>>) -> Option<T> {
+    fn optional<T>(
+        &mut self,
+        file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
+    ) -> Option<T> {
         file(&mut self.files).as_mut()?.read(&mut self.buffer)?.ok()
     }
 
@@ -181,7 +184,7 @@ const IO: &str = "cgroup.io";
 const TASKS: &str = "cgroup.tasks";
 const PRESSURE: &str = "cgroup.pressure";
 
-impl Collector for Account {
+impl Collector for CgroupCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         if let Err(error) = self.group.members.size(c"cgroup.procs")
             && error.is_gone()

@@ -65,11 +65,11 @@ fn first() -> FakeHost {
         .fold(FakeHost::new(), |fake, (name, text)| fake.sys(&format!("fs/cgroup/{name}"), text))
 }
 
-fn account(fake: &FakeHost) -> Account {
-    Account::of(Group::at(&fake.host(), Path::new("/job")).unwrap())
+fn account(fake: &FakeHost) -> CgroupCollector {
+    CgroupCollector::of(Cgroup::at(&fake.host(), Path::new("/job")).unwrap())
 }
 
-fn sampled(account: &mut Account, fake: &FakeHost) -> Tick {
+fn sampled(account: &mut CgroupCollector, fake: &FakeHost) -> Tick {
     let mut tick = Tick::new(&all_groups());
     tick.begin(Duration::ZERO);
     account.sample(&fake.host(), &mut tick).unwrap();

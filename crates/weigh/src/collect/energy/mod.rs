@@ -12,7 +12,7 @@
 mod pmu;
 mod zones;
 
-use pmu::Counted;
+use pmu::PmuEnergy;
 use zones::Zone;
 
 use super::{Collector, Fault, Probe, Provider};
@@ -25,8 +25,8 @@ use crate::model::{Entity, Name, Tick};
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Energy,
     probe,
-    collector: Some(|_| Box::new(Energy::default())),
-    descriptors: zones::KEPT,
+    collector: Some(|_| Box::new(EnergyCollector::default())),
+    descriptors: zones::CACHED_FILES,
 };
 
 const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
@@ -40,7 +40,7 @@ fn probe(host: &Host) -> Probe {
             Err(error) => refused = Some(error),
         }
     }
-    let counted = Counted::all(host);
+    let counted = PmuEnergy::all(host);
     match (refused, counted) {
         (_, Some(Ok(_))) => Probe::Ready,
         (Some(error), _) if error.is_denied() => {
@@ -75,7 +75,7 @@ fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
     if !matches!(probed, Probe::Ready) {
         return probed;
     }
-    let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
+    let (mut meters, mut buffer) = (EnergyMeter::all(host), Vec::new());
     let mut read = || -> Vec<Option<f64>> {
         meters.iter_mut().map(|meter| meter.read(host, &mut buffer).ok()).collect()
     };
@@ -86,14 +86,14 @@ fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
 
 /// A meter, and whether it counts.
 struct Domain {
-    meter: Meter,
+    meter: EnergyMeter,
     /// What it said first.
     first: Option<f64>,
     has_moved: bool,
 }
 
 impl Domain {
-    fn new(meter: Meter) -> Domain {
+    fn new(meter: EnergyMeter) -> Domain {
         Domain { meter, first: None, has_moved: false }
     }
 
@@ -108,47 +108,47 @@ impl Domain {
 }
 
 /// Where an energy comes from.
-enum Meter {
+enum EnergyMeter {
     Zone(Zone),
-    Counted(Counted),
+    Pmu(PmuEnergy),
 }
 
-impl Meter {
-    fn all(host: &Host) -> Vec<Meter> {
+impl EnergyMeter {
+    fn all(host: &Host) -> Vec<EnergyMeter> {
         let (mut zones, mut buffer) = (Zone::all(host), Vec::new());
         zones.retain_mut(|zone| zone.read(host, &mut buffer).is_ok());
         if !zones.is_empty() {
-            return zones.into_iter().map(Meter::Zone).collect();
+            return zones.into_iter().map(EnergyMeter::Zone).collect();
         }
-        let counted = Counted::all(host).and_then(Result::ok).unwrap_or_default();
-        counted.into_iter().map(Meter::Counted).collect()
+        let counted = PmuEnergy::all(host).and_then(Result::ok).unwrap_or_default();
+        counted.into_iter().map(EnergyMeter::Pmu).collect()
     }
 
     fn name(&self) -> Name {
         match self {
-            Meter::Zone(zone) => zone.name,
-            Meter::Counted(counted) => counted.name,
+            EnergyMeter::Zone(zone) => zone.name,
+            EnergyMeter::Pmu(counted) => counted.name,
         }
     }
 
     /// Joules since some moment before the run.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
         match self {
-            Meter::Zone(zone) => Ok(zone.read(host, buffer)?),
-            Meter::Counted(counted) => counted.read(),
+            EnergyMeter::Zone(zone) => Ok(zone.read(host, buffer)?),
+            EnergyMeter::Pmu(counted) => counted.read(),
         }
     }
 }
 
 #[derive(Default)]
-struct Energy {
+struct EnergyCollector {
     domains: Option<Vec<Domain>>,
     buffer: Vec<u8>,
 }
 
-impl Collector for Energy {
+impl Collector for EnergyCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let all = || Meter::all(host).into_iter().map(Domain::new).collect();
+        let all = || EnergyMeter::all(host).into_iter().map(Domain::new).collect();
         let domains: &mut Vec<Domain> = self.domains.get_or_insert_with(all);
         let mut outcome = Ok(());
         domains.retain_mut(|domain| {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::catalog::metrics::energy::is_summed;
     use crate::catalog::{Row, Scope};
-    use crate::host::fake::{FakeHost, as_nobody};
+    use crate::host::fake::{FakeHost, as_unprivileged};
 
     type Rows = Vec<(String, Option<f64>)>;
 
@@ -193,7 +193,7 @@ mod tests {
         zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
     }
 
-    fn look(energy: &mut Energy, host: &Host) -> (Rows, Result<(), Fault>) {
+    fn look(energy: &mut EnergyCollector, host: &Host) -> (Rows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         let outcome = energy.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn domains_have_their_packages_names_and_are_told_once() {
-        let (found, outcome) = look(&mut Energy::default(), &machine().host());
+        let (found, outcome) = look(&mut EnergyCollector::default(), &machine().host());
         outcome.unwrap();
         let expected =
             [("package-0", Some(5.0)), ("package-0/dram", Some(1.0)), ("psys", Some(9.0))];
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn an_energy_that_begins_again_goes_on() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "262143000000\n");
         look(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "671150\n");
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn garbage_is_missing_and_told() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
         look(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "much\n");
         let (found, outcome) = look(&mut energy, &host);
@@ -253,11 +253,13 @@ mod tests {
         for zone in ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl-mmio:0"] {
             fake.deny_sys(&format!("class/powercap/{zone}/energy_uj"));
         }
-        let Probe::Denied { why, hint } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        let Probe::Denied { why, hint } = as_unprivileged(|| probe(&host)) else {
+            panic!("not denied")
+        };
         assert!(why.contains("energy_uj: Permission denied"), "{why}");
         assert!(hint.starts_with("sudo chmod a+r /"), "{hint}");
         assert!(hint.ends_with("/sys/class/powercap/*/energy_uj"), "{hint}");
-        let (found, _) = as_nobody(|| look(&mut Energy::default(), &host));
+        let (found, _) = as_unprivileged(|| look(&mut EnergyCollector::default(), &host));
         assert_eq!(found, []);
     }
 
@@ -275,12 +277,12 @@ mod tests {
             .sys("devices/system/cpu/cpu2/topology/physical_package_id", "1\n");
         fake.deny_sys(&format!("{PACKAGE}/energy_uj"));
         let host = fake.host();
-        let Probe::Denied { .. } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        let Probe::Denied { .. } = as_unprivileged(|| probe(&host)) else { panic!("not denied") };
         for (event, cpu, joules) in [(2, 0, 3), (2, 2, 4), (3, 0, 1), (3, 2, 2)] {
             fake.set_count(event, cpu, joules << 32);
         }
-        let mut energy = Energy::default();
-        let (found, outcome) = as_nobody(|| {
+        let mut energy = EnergyCollector::default();
+        let (found, outcome) = as_unprivileged(|| {
             assert!(matches!(probe(&host), Probe::Ready));
             look(&mut energy, &host)
         });
@@ -306,7 +308,7 @@ mod tests {
     #[test]
     fn counter_that_never_moves_has_null_rows_and_no_zeros() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
         look(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "6000000\n");
         for _ in 0..2 {

@@ -22,16 +22,16 @@ const EVENTS: [(&str, Option<&str>); 5] = [
 ];
 
 /// An energy that perf counts.
-pub(super) struct Counted {
+pub(super) struct PmuEnergy {
     /// What it is of, as the zones of the power capping are called.
     pub name: Name,
     counter: MachineCounter,
     joules: f64,
 }
 
-impl Counted {
+impl PmuEnergy {
     /// Every energy of the machine; nothing when it counts none, an error when we may not.
-    pub(super) fn all(host: &Host) -> Option<std::io::Result<Vec<Counted>>> {
+    pub(super) fn all(host: &Host) -> Option<std::io::Result<Vec<PmuEnergy>>> {
         let read = |file: &str| {
             let path = CString::new(format!("bus/event_source/devices/power/{file}")).ok()?;
             let mut buffer = Vec::new();
@@ -53,7 +53,7 @@ impl Counted {
                     None => Name::new(b"psys"),
                 };
                 match host.perf.count(unit, number, *cpu) {
-                    Ok(counter) => all.push(Counted { name, counter, joules }),
+                    Ok(counter) => all.push(PmuEnergy { name, counter, joules }),
                     Err(error) => return Some(Err(error)),
                 }
                 if part.is_none() {

@@ -6,29 +6,29 @@
 
 use std::ffi::CString;
 
-use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::host::{self, CachedPath, Descriptors, Host};
 use crate::model::Name;
 use crate::parse::attribute;
 
 /// Descriptors that are kept: eight sockets with four domains each, twice.
-pub(super) const KEPT: usize = 64;
+pub(super) const CACHED_FILES: usize = 64;
 
 /// One zone.
 pub(super) struct Zone {
     /// What it is: `package-0`, `package-0/dram`.
     pub name: Name,
-    energy: KeptAt,
+    energy: CachedPath,
     /// What it can count up to, in microjoules.
     range: Option<u64>,
     last: u64,
     /// What it counted before it began again.
-    turned: u64,
+    wrapped: u64,
 }
 
 impl Zone {
     /// Every zone of the machine, whether or not it can be read.
     pub(super) fn all(host: &Host) -> Vec<Zone> {
-        let allowance = Descriptors::at_most(KEPT);
+        let allowance = Descriptors::at_most(CACHED_FILES);
         let mut listed = host.sys.names(c"class/powercap").unwrap_or_default();
         // The second door to the same counters, where a machine has both.
         listed.sort_by_key(|name| name.to_bytes().starts_with(b"intel-rapl-mmio"));
@@ -38,8 +38,8 @@ impl Zone {
             let energy = at(zone.to_bytes(), "energy_uj");
             if host.sys.has(&energy) && !zones.iter().any(|zone| zone.name == name) {
                 let range = number(host, &at(zone.to_bytes(), "max_energy_range_uj"));
-                let energy = KeptAt::new(energy, &allowance);
-                zones.push(Zone { name, energy, range, last: 0, turned: 0 });
+                let energy = CachedPath::new(energy, &allowance);
+                zones.push(Zone { name, energy, range, last: 0, wrapped: 0 });
             }
         }
         zones
@@ -54,10 +54,10 @@ impl Zone {
         })?;
         if now < self.last {
             // Without a range nothing is known of what was lost: it begins anew.
-            self.turned = self.range.map_or(0, |range| self.turned.saturating_add(range));
+            self.wrapped = self.range.map_or(0, |range| self.wrapped.saturating_add(range));
         }
         self.last = now;
-        Ok(self.turned.saturating_add(now) as f64 / 1e6)
+        Ok(self.wrapped.saturating_add(now) as f64 / 1e6)
     }
 }
 

@@ -1,18 +1,18 @@
 //! Which processes belong to what is measured.
 
-mod births;
-pub mod group;
+pub mod cgroup;
+mod fork_counter;
 mod tree;
 
-pub use group::InGroup;
-pub use tree::Tree;
+pub use cgroup::CgroupMembers;
+pub use tree::ProcessTree;
 
 use crate::host::{self, Host};
 use crate::model::ProcessId;
 
 /// A process that was found to belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newcomer {
+pub struct NewMember {
     /// Which one.
     pub id: ProcessId,
     /// Its parent when it was found.
@@ -21,14 +21,14 @@ pub struct Newcomer {
     name: [u8; 15],
 }
 
-impl Newcomer {
+impl NewMember {
     /// A process of this name.
-    pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> Newcomer {
+    pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> NewMember {
         let mut fixed = [0; 15];
         // The kernel's names are not longer.
         let length = name.len().min(fixed.len());
         fixed[..length].copy_from_slice(&name[..length]);
-        Newcomer { id, parent, name: fixed }
+        NewMember { id, parent, name: fixed }
     }
 
     /// Its name when it was found.
@@ -40,31 +40,31 @@ impl Newcomer {
 
 /// Who belongs.
 #[derive(Debug)]
-pub enum Members {
+pub enum RunMembers {
     /// By descent.
-    Tree(Tree),
+    Tree(ProcessTree),
     /// By control group.
-    Group(InGroup),
+    Cgroup(CgroupMembers),
 }
 
-impl Members {
+impl RunMembers {
     /// Adds to `found` everybody who has joined since the last look, parents first.
     ///
     /// Returns whether more may have been born than are there now.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
+    pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<bool, host::Error> {
         match self {
-            Members::Tree(tree) => tree.look(host, found),
+            RunMembers::Tree(tree) => tree.update(host, found),
             // Nobody tells of those who came and went.
-            Members::Group(group) => group.look(host, found).map(|()| true),
+            RunMembers::Cgroup(group) => group.update(host, found).map(|()| true),
         }
     }
 
     /// Whether the pid of a newcomer was given out before its turn, so that others may have had
     /// it meanwhile.
-    pub fn came_out_of_turn(&self, pid: u32) -> bool {
+    pub fn pid_out_of_order(&self, pid: u32) -> bool {
         match self {
-            Members::Tree(tree) => tree.came_out_of_turn(pid),
-            Members::Group(_) => false,
+            RunMembers::Tree(tree) => tree.pid_out_of_order(pid),
+            RunMembers::Cgroup(_) => false,
         }
     }
 
@@ -72,36 +72,36 @@ impl Members {
     pub fn has_left(&self, pid: u32) -> bool {
         match self {
             // Whoever was born below stays below.
-            Members::Tree(_) => false,
-            Members::Group(group) => group.has_left(pid),
+            RunMembers::Tree(_) => false,
+            RunMembers::Cgroup(group) => group.has_left(pid),
         }
     }
 
     /// One of ours went; its pid is free to be used again.
-    pub fn note_went(&mut self, pid: u32) {
+    pub fn note_exit(&mut self, pid: u32) {
         match self {
-            Members::Tree(tree) => tree.note_went(),
-            Members::Group(group) => group.note_went(pid),
+            RunMembers::Tree(tree) => tree.note_exit(),
+            RunMembers::Cgroup(group) => group.note_exit(pid),
         }
     }
 
     /// Who descends from whom, where that is what counts.
-    pub fn tree(&mut self) -> Option<&mut Tree> {
+    pub fn tree(&mut self) -> Option<&mut ProcessTree> {
         match self {
-            Members::Tree(tree) => Some(tree),
-            Members::Group(_) => None,
+            RunMembers::Tree(tree) => Some(tree),
+            RunMembers::Cgroup(_) => None,
         }
     }
 }
 
-impl From<Tree> for Members {
-    fn from(tree: Tree) -> Members {
-        Members::Tree(tree)
+impl From<ProcessTree> for RunMembers {
+    fn from(tree: ProcessTree) -> RunMembers {
+        RunMembers::Tree(tree)
     }
 }
 
-impl From<InGroup> for Members {
-    fn from(group: InGroup) -> Members {
-        Members::Group(group)
+impl From<CgroupMembers> for RunMembers {
+    fn from(group: CgroupMembers) -> RunMembers {
+        RunMembers::Cgroup(group)
     }
 }

@@ -9,34 +9,35 @@
 //! Where the kernel does not say, two processes whose `status` says the same of their memory to
 //! the last kilobyte have the same: of a fork the parent's page tables are copied only in part.
 
-use super::Processes;
+use super::ProcessCollector;
 use crate::collect::process::Sharing;
 use crate::host::{Host, ProcPath};
 use crate::model::ProcessId;
 
-impl Processes {
+impl ProcessCollector {
     /// Finds out with whom those share their memory of whom that may have changed.
     pub(super) fn settle_address_spaces(&mut self, host: &Host) {
         // Those who are counted now for others whose owner has left their address space.
-        let mut heirs: Vec<(ProcessId, ProcessId)> = Vec::new();
+        let mut successors: Vec<(ProcessId, ProcessId)> = Vec::new();
         // In order of birth: a parent is settled before its children.
         for place in 0..self.list.len() {
             let (id, before) = (self.list[place].id, self.list[place].sharing);
             let now = match before {
-                Sharing::Nobody => continue,
+                Sharing::NotShared => continue,
                 Sharing::Unknown => self.shared_by_child(host, id, self.list[place].parent),
                 Sharing::With(owner) => {
-                    let others = heirs.iter().filter(|(left, _)| *left == owner);
-                    let mut owners = std::iter::once(owner).chain(others.map(|(_, heir)| *heir));
+                    let others = successors.iter().filter(|(left, _)| *left == owner);
+                    let mut owners =
+                        std::iter::once(owner).chain(others.map(|(_, successor)| *successor));
                     owners
                         .find(|one| self.is_shared(host, id, *one))
-                        .map_or(Sharing::Nobody, Sharing::With)
+                        .map_or(Sharing::NotShared, Sharing::With)
                 }
             };
-            if let (Sharing::With(owner), Sharing::Nobody) = (before, now) {
-                heirs.push((owner, id));
+            if let (Sharing::With(owner), Sharing::NotShared) = (before, now) {
+                successors.push((owner, id));
                 // Its memory is not known yet, and it may be asleep.
-                self.list[place].read_next_time();
+                self.list[place].force_next_read();
             }
             if before != now {
                 self.footprint.note_change();
@@ -53,7 +54,7 @@ impl Processes {
                 Sharing::With(owner) => Sharing::With(owner),
                 _ => Sharing::With(parent.id),
             },
-            None => Sharing::Nobody,
+            None => Sharing::NotShared,
         }
     }
 

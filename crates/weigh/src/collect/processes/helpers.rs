@@ -8,7 +8,7 @@
 //! What surprised us: the child of `weigh phase NAME -- CMD` is a copy of it until exec, so
 //! whoever was left out is looked at again (its `stat`, at each tick) for as long as it lives.
 
-use crate::collect::members::Newcomer;
+use crate::collect::members::NewMember;
 use crate::host::{Host, ProcPath};
 use crate::parse;
 
@@ -18,38 +18,38 @@ const VERBS: [&[u8]; 2] = [b"phase", b"mark"];
 
 /// Who is left out.
 #[derive(Debug, Default)]
-pub(super) struct Helpers {
+pub(super) struct HelperProcesses {
     /// Our own program's file (device and inode) and name; nobody is left out without.
     own: Option<((u64, u64), Vec<u8>)>,
-    list: Vec<Newcomer>,
+    list: Vec<NewMember>,
     /// Whether somebody was left out who may have been another program.
-    pub(super) unsure: bool,
+    pub(super) is_unsure: bool,
 }
 
 /// What became of those who were left out.
 #[derive(Debug, Default)]
-pub(super) struct Rechecked {
+pub(super) struct HelperRecheck {
     /// They are other programs now.
-    pub(super) became: Vec<Newcomer>,
+    pub(super) commands: Vec<NewMember>,
     /// The parents of those that are gone, one for each.
     pub(super) reaped_by: Vec<u32>,
     /// Some were copies of one that was to become a command, and are gone: nobody has seen
     /// whether they became it.
-    pub(super) unseen: bool,
+    pub(super) may_have_missed: bool,
 }
 
-impl Helpers {
+impl HelperProcesses {
     /// The helpers of a run that this process measures.
-    pub(super) fn of_own_run(host: &Host) -> Helpers {
+    pub(super) fn of_own_run(host: &Host) -> HelperProcesses {
         let mut buffer = Vec::new();
         let name = host.proc.read(c"self/comm", &mut buffer).map(|name| name.trim_ascii().to_vec());
         let file = host.proc.file_id(c"self/exe").ok();
         let own = file.map(|file| (file, name.unwrap_or_default()));
-        Helpers { own, ..Helpers::default() }
+        HelperProcesses { own, ..HelperProcesses::default() }
     }
 
     /// Whether a process of this name is a helper of ours.
-    pub(super) fn is_one(
+    pub(super) fn is_helper(
         &mut self,
         host: &Host,
         pid: u32,
@@ -65,7 +65,7 @@ impl Helpers {
             // Of one that has ended, or is about to, only the name is left, and most with this
             // name are helpers.
             Err(error) => {
-                self.unsure |= error.is_gone();
+                self.is_unsure |= error.is_gone();
                 return error.is_gone();
             }
         };
@@ -78,7 +78,7 @@ impl Helpers {
     }
 
     /// Leaves a process out from now on.
-    pub(super) fn add(&mut self, helper: Newcomer) {
+    pub(super) fn add(&mut self, helper: NewMember) {
         self.list.push(helper);
     }
 
@@ -102,13 +102,13 @@ impl Helpers {
     }
 
     /// Looks at everybody who was left out once more.
-    pub(super) fn recheck(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Rechecked {
-        let mut found = Rechecked::default();
+    pub(super) fn recheck(&mut self, host: &Host, buffer: &mut Vec<u8>) -> HelperRecheck {
+        let mut found = HelperRecheck::default();
         if self.list.is_empty() {
             return found;
         }
         let before = std::mem::take(&mut self.list);
-        let is_copy = |one: &Newcomer| before.iter().any(|other| other.id.pid == one.parent);
+        let is_copy = |one: &NewMember| before.iter().any(|other| other.id.pid == one.parent);
         let mut stays = Vec::with_capacity(before.len());
         for helper in &before {
             let path = ProcPath::new(helper.id.pid, "stat");
@@ -116,20 +116,20 @@ impl Helpers {
             let stat = stat.and_then(|bytes| parse::stat::parse(bytes).ok());
             match stat.filter(|stat| stat.started == helper.id.started) {
                 None => {
-                    found.unseen |= is_copy(helper);
+                    found.may_have_missed |= is_copy(helper);
                     found.reaped_by.push(helper.parent);
                 }
                 Some(stat) => {
                     // What has ended has no file any more, and keeps its last name.
                     let (has_ended, name) = (stat.state == b'Z', stat.name.to_vec());
-                    let is_one = match has_ended {
+                    let is_helper = match has_ended {
                         true => self.has_name(&name),
-                        false => self.is_one(host, helper.id.pid, &name, buffer),
+                        false => self.is_helper(host, helper.id.pid, &name, buffer),
                     };
-                    if is_one {
+                    if is_helper {
                         stays.push(helper.clone());
                     } else {
-                        found.became.push(helper.clone());
+                        found.commands.push(helper.clone());
                     }
                 }
             }
@@ -150,7 +150,7 @@ fn is_of_helper(line: &[u8]) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use super::super::Processes;
+    use super::super::ProcessCollector;
     use crate::catalog::Scope;
     use crate::catalog::metrics::process::SOURCE;
     use crate::collect::Collector;
@@ -176,10 +176,10 @@ mod tests {
     }
 
     /// A machine on which the command runs, and weigh is the program of this test.
-    fn begin() -> (FakeHost, Processes, Tick) {
+    fn begin() -> (FakeHost, ProcessCollector, Tick) {
         let fake = FakeHost::new().proc_link("self/exe", OURS).proc("self/comm", "weigh\n");
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
-        let mut processes = Processes::before_run(&fake.host(), &Settings::default());
+        let mut processes = ProcessCollector::before_run(&fake.host(), &Settings::default());
         runs(&fake, [ROOT, std::process::id()], "sh", OTHERS, "sh script");
         processes.begin(&fake.host(), ROOT, 0);
         (fake, processes, Tick::new(SOURCE.groups))
@@ -189,7 +189,11 @@ mod tests {
     const OTHERS: &str = "/bin/sh";
 
     /// Who came, with their parents, and who went, at one more tick.
-    fn changes(fake: &FakeHost, all: &mut Processes, tick: &mut Tick) -> (Vec<[u32; 2]>, Vec<u32>) {
+    fn changes(
+        fake: &FakeHost,
+        all: &mut ProcessCollector,
+        tick: &mut Tick,
+    ) -> (Vec<[u32; 2]>, Vec<u32>) {
         tick.begin(tick.at + Duration::from_secs(1));
         all.sample(&fake.host(), tick).unwrap();
         let (mut came, mut went) = (Vec::new(), Vec::new());
@@ -225,7 +229,7 @@ mod tests {
         assert_eq!(changes(&fake, &mut all, &mut tick).0, [[202, ROOT]]);
         fake.remove_proc("202");
         assert_eq!(changes(&fake, &mut all, &mut tick).1, [202]);
-        assert!(!all.some_went_unseen());
+        assert!(!all.may_have_missed_processes());
     }
 
     #[test]
@@ -236,7 +240,7 @@ mod tests {
         changes(&fake, &mut all, &mut tick);
         fake.remove_proc("202");
         assert_eq!(changes(&fake, &mut all, &mut tick), (vec![], vec![]));
-        assert!(all.some_went_unseen());
+        assert!(all.may_have_missed_processes());
     }
 
     #[test]
@@ -251,7 +255,7 @@ mod tests {
         assert_eq!(rows.iter().filter(of_it).count(), 0, "a row would bring it back");
         fake.remove_proc("201");
         assert_eq!(changes(&fake, &mut all, &mut tick), (vec![], vec![]));
-        assert!(!all.some_went_unseen());
+        assert!(!all.may_have_missed_processes());
     }
 
     #[test]
@@ -259,7 +263,7 @@ mod tests {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", "/proc/self/no-such-file", "");
         assert_eq!(changes(&fake, &mut all, &mut tick).0.len(), 1, "the command of the run");
-        assert!(all.some_went_unseen());
+        assert!(all.may_have_missed_processes());
     }
 
     #[test]
@@ -270,13 +274,13 @@ mod tests {
         changes(&fake, &mut all, &mut tick);
         fake.remove_proc("202");
         assert_eq!(changes(&fake, &mut all, &mut tick).1, [202]);
-        assert!(!all.some_went_unseen());
+        assert!(!all.may_have_missed_processes());
         // It has the page faults of a child now, and the phase has not ended.
         let stat = fake.host().proc.read(c"200/stat", &mut Vec::new()).unwrap().to_vec();
         let stat = String::from_utf8(stat).unwrap().replace(" 7 0 0 0 1 ", " 7 9 0 0 2 ");
         fake.set_proc("200/stat", &stat);
         changes(&fake, &mut all, &mut tick);
-        assert!(all.some_went_unseen());
+        assert!(all.may_have_missed_processes());
     }
 
     #[test]
@@ -286,13 +290,16 @@ mod tests {
         for (pid, name, is_left_out) in [(201, "weigh", true), (202, "sh", false)] {
             runs(&fake, [pid, std::process::id()], name, "/proc/self/no-such-file", "");
             tick.begin(tick.at + Duration::from_secs(1));
-            let reaped = all.last_look(&fake.host(), pid, &mut tick);
+            let reaped = all.final_read(&fake.host(), pid, &mut tick);
             assert_eq!(reaped.is_none(), is_left_out, "{name}");
             assert_eq!(tick.changes.is_empty(), is_left_out, "{name}: {:?}", tick.changes);
             let rows = tick.table(Scope::Process).unwrap().entities();
             assert_eq!(rows.is_empty(), is_left_out, "{name}: {rows:?}");
         }
-        assert!(all.some_went_unseen(), "by its name alone, it may have been another program");
+        assert!(
+            all.may_have_missed_processes(),
+            "by its name alone, it may have been another program"
+        );
     }
 
     #[test]

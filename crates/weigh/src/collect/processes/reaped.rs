@@ -7,39 +7,39 @@
 
 /// Parents whose children went, as the looks of a tick find it.
 #[derive(Debug, Default)]
-pub(super) struct Reaped {
+pub(super) struct ReapCheck {
     /// Those who have reaped somebody.
     reapers: Vec<u32>,
     /// Parents of known children that went at this tick, one for each.
-    gone: Vec<u32>,
+    exited: Vec<u32>,
     /// The same of the last tick, as far as no reaping was seen for them.
-    gone_before: Vec<u32>,
+    exited_before: Vec<u32>,
 }
 
-impl Reaped {
+impl ReapCheck {
     /// This process has reaped a child, or several, since the last look at it.
     pub(super) fn note_reaping(&mut self, pid: u32) {
         self.reapers.push(pid);
     }
 
     /// A known child of this process is gone.
-    pub(super) fn note_gone(&mut self, parent: u32) {
-        self.gone.push(parent);
+    pub(super) fn note_exit(&mut self, parent: u32) {
+        self.exited.push(parent);
     }
 
     /// The tick is over: says whether somebody was reaped who was not known.
-    pub(super) fn settle(&mut self) -> bool {
+    pub(super) fn finish_tick(&mut self) -> bool {
         let mut some_unknown = false;
         for reaper in self.reapers.drain(..) {
-            let lists = [&mut self.gone_before, &mut self.gone];
+            let lists = [&mut self.exited_before, &mut self.exited];
             let is_known = lists.iter().any(|list| list.contains(&reaper));
             // Several may have been reaped since the last look: one that is left over would
             // stand for a child at the next tick that nobody knew.
             lists.into_iter().for_each(|list| list.retain(|parent| *parent != reaper));
             some_unknown |= !is_known;
         }
-        std::mem::swap(&mut self.gone_before, &mut self.gone);
-        self.gone.clear();
+        std::mem::swap(&mut self.exited_before, &mut self.exited);
+        self.exited.clear();
         some_unknown
     }
 }
@@ -50,34 +50,34 @@ mod tests {
 
     #[test]
     fn several_known_children_that_went_at_one_tick_hide_nobody_at_the_next() {
-        let mut reaped = Reaped::default();
+        let mut reaped = ReapCheck::default();
         for is_seen_at_once in [true, false] {
-            reaped.note_gone(7);
-            reaped.note_gone(7);
+            reaped.note_exit(7);
+            reaped.note_exit(7);
             if !is_seen_at_once {
-                assert!(!reaped.settle());
+                assert!(!reaped.finish_tick());
             }
             reaped.note_reaping(7);
-            assert!(!reaped.settle());
+            assert!(!reaped.finish_tick());
             reaped.note_reaping(7);
-            assert!(reaped.settle(), "nobody known has gone since");
+            assert!(reaped.finish_tick(), "nobody known has gone since");
         }
     }
 
     #[test]
     fn a_known_child_accounts_for_one_reaping_at_this_tick_or_the_next() {
-        let mut reaped = Reaped::default();
+        let mut reaped = ReapCheck::default();
         reaped.note_reaping(7);
-        reaped.note_gone(7);
-        assert!(!reaped.settle(), "reaped and gone at one tick");
-        reaped.note_gone(7);
-        assert!(!reaped.settle());
+        reaped.note_exit(7);
+        assert!(!reaped.finish_tick(), "reaped and gone at one tick");
+        reaped.note_exit(7);
+        assert!(!reaped.finish_tick());
         reaped.note_reaping(7);
-        assert!(!reaped.settle(), "reaped after the look at its parent");
+        assert!(!reaped.finish_tick(), "reaped after the look at its parent");
         reaped.note_reaping(7);
-        assert!(reaped.settle(), "and once only");
-        reaped.note_gone(8);
+        assert!(reaped.finish_tick(), "and once only");
+        reaped.note_exit(8);
         reaped.note_reaping(7);
-        assert!(reaped.settle(), "a child of another process");
+        assert!(reaped.finish_tick(), "a child of another process");
     }
 }

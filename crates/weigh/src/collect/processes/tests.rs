@@ -6,8 +6,8 @@ use super::*;
 use crate::catalog::Scope;
 use crate::catalog::metrics::process::SOURCE;
 use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory};
-use crate::collect::members::Tree;
-use crate::collect::rule::Rule;
+use crate::collect::members::ProcessTree;
+use crate::collect::rule::ProgramRule;
 use crate::host::fake::FakeHost;
 
 const ROOT: u32 = 200;
@@ -27,10 +27,10 @@ fn runs(fake: &FakeHost, pid: u32, parent: u32, started: u64, ticks: u64) {
     fake.set_proc(&format!("{pid}/cmdline"), "work\0hard\0");
 }
 
-fn begin(fake: &FakeHost, descriptors: usize) -> (Processes, Tick) {
+fn begin(fake: &FakeHost, descriptors: usize) -> (ProcessCollector, Tick) {
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
     let settings = Settings::default();
-    let mut processes = Processes::before_run(&fake.host(), &settings);
+    let mut processes = ProcessCollector::before_run(&fake.host(), &settings);
     runs(fake, ROOT, std::process::id(), 50, 0);
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 200\n");
     processes.begin(&fake.host(), ROOT, descriptors);
@@ -38,7 +38,7 @@ fn begin(fake: &FakeHost, descriptors: usize) -> (Processes, Tick) {
 }
 
 /// The pids that have a row after one more tick.
-fn rows(processes: &mut Processes, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
+fn rows(processes: &mut ProcessCollector, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
     tick.begin(tick.at + Duration::from_secs(1));
     processes.sample(&fake.host(), tick).unwrap();
     let table = tick.table(Scope::Process).unwrap();
@@ -152,7 +152,7 @@ fn memory(tick: &Tick, pid: u32) -> ProcessMemory {
 }
 
 /// The command's process with a child that uses its address space.
-fn with_vfork_child(fake: &FakeHost) -> (Processes, Tick) {
+fn with_vfork_child(fake: &FakeHost) -> (ProcessCollector, Tick) {
     let (processes, tick) = begin(fake, 100);
     runs(fake, 201, ROOT, 60, 1);
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
@@ -232,13 +232,13 @@ fn a_child_that_was_reaped_and_never_seen_is_noticed_without_a_new_pid() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     rows(&mut processes, &mut tick, &fake);
-    assert!(!processes.some_went_unseen());
+    assert!(!processes.may_have_missed_processes());
     // Page faults of children that it has waited for; /proc/loadavg stands still.
     let with_children = stat(ROOT, std::process::id(), 50, 2).replace(" 7 0 0 0 ", " 7 90 0 0 ");
     fake.set_proc("200/stat", &with_children);
     fake.set_proc("200/schedstat", "20000001 0 1\n");
     rows(&mut processes, &mut tick, &fake);
-    assert!(processes.some_went_unseen());
+    assert!(processes.may_have_missed_processes());
 }
 
 #[test]
@@ -253,15 +253,15 @@ fn a_known_child_that_is_reaped_is_not_unseen() {
     fake.set_proc("200/schedstat", "20000001 0 1\n");
     fake.remove_proc("201");
     rows(&mut processes, &mut tick, &fake);
-    assert!(!processes.some_went_unseen());
+    assert!(!processes.may_have_missed_processes());
 }
 
 /// Follows everybody who runs `tool`.
-fn watch(fake: &FakeHost) -> (Processes, Tick) {
-    let rule = Rule::new(vec!["tool".to_owned()], None, false).unwrap();
-    let members = Tree::of_anybody_but(&fake.host(), 1);
+fn watch(fake: &FakeHost) -> (ProcessCollector, Tick) {
+    let rule = ProgramRule::new(vec!["tool".to_owned()], None, false).unwrap();
+    let members = ProcessTree::all_but(&fake.host(), 1);
     let settings = Settings::default();
-    let processes = Processes::of(&fake.host(), &settings, members, Some(rule), 0);
+    let processes = ProcessCollector::of(&fake.host(), &settings, members, Some(rule), 0);
     (processes, Tick::new(SOURCE.groups))
 }
 
@@ -300,7 +300,7 @@ fn nobody_is_listed_while_the_kernel_tells() {
     let fake = FakeHost::new();
     runs(&fake, 300, 1, 60, 1);
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, 310, 1, 70, 1);
     becomes(&fake, 310, "tool");
@@ -308,7 +308,7 @@ fn nobody_is_listed_while_the_kernel_tells() {
     tick.begin(Duration::from_secs(9));
     processes.executed(&fake.host(), &mut tick, 310);
     assert!(matches!(&tick.changes[..], [Change::Came { id, .. }] if id.pid == 310));
-    let gone = processes.ended(&fake.host(), &mut tick, 310).unwrap();
+    let gone = processes.exited(&fake.host(), &mut tick, 310).unwrap();
     assert_eq!((gone.id.pid, gone.is_ours), (310, true));
     assert_eq!(processes.alive().count(), 0);
 }
@@ -319,7 +319,7 @@ fn a_fork_is_told_of_when_it_stays_what_it_is() {
     runs(&fake, 300, 1, 70, 1);
     becomes(&fake, 300, "tool");
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [300]);
     for pid in [310, 311] {
         runs(&fake, pid, 300, 80, 0);
@@ -335,13 +335,13 @@ fn a_fork_is_told_of_when_it_stays_what_it_is() {
 fn who_is_gone_before_anybody_could_look_may_have_been_meant() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, 310, 1, 70, 1);
     processes.executed(&fake.host(), &mut tick, 310);
-    assert!(!processes.some_went_unseen(), "it is another program");
+    assert!(!processes.may_have_missed_processes(), "it is another program");
     processes.executed(&fake.host(), &mut tick, 311);
-    assert!(processes.some_went_unseen());
+    assert!(processes.may_have_missed_processes());
 }
 
 #[test]
@@ -352,12 +352,12 @@ fn who_is_gone_before_its_end_is_told_waits_for_that_word_and_not_for_ever() {
         becomes(&fake, pid, "tool");
     }
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [300, 301]);
     ["300", "301"].into_iter().for_each(|pid| fake.remove_proc(pid));
     rows(&mut processes, &mut tick, &fake);
     assert!(tick.changes.is_empty(), "{:?}", tick.changes);
-    let gone = processes.ended(&fake.host(), &mut tick, 300).unwrap();
+    let gone = processes.exited(&fake.host(), &mut tick, 300).unwrap();
     assert_eq!((gone.id.pid, gone.is_ours), (300, true));
     rows(&mut processes, &mut tick, &fake);
     assert!(matches!(&tick.changes[..], [Change::Went { id }] if id.pid == 301));

@@ -12,35 +12,35 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::catalog::metrics::RunTcp;
-use crate::host::sock_diag::{Connection, Moved};
+use crate::host::sock_diag::{Connection, TcpBytes};
 
 /// The connections of a network namespace.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// Whether what was there before the first list is somebody else's: a command holds it
     /// only when it was handed over, and whoever did that may use it as well.
-    begins_with_nothing: bool,
-    known: HashMap<u64, Known>,
+    starts_empty: bool,
+    known: HashMap<u64, TrackedConnection>,
     /// Ports on which the run listens, and nobody else does.
     ports: HashSet<u16>,
     /// Counts the lists.
     lists: u64,
-    ours: Sum,
+    ours: TcpSum,
     /// Those whose owner nobody saw.
-    unowned: Sum,
+    unowned: TcpSum,
 }
 
 #[derive(Debug)]
-struct Known {
+struct TrackedConnection {
     owner: Owner,
     inode: Option<u32>,
     port: u16,
     is_listening: bool,
     /// Whether it was there before the run.
-    is_old: bool,
+    is_preexisting: bool,
     /// What went through before it counts, and until the last look.
-    before: Moved,
-    moved: Moved,
+    before: TcpBytes,
+    moved: TcpBytes,
     /// Whether its program has closed it, and it is still sending.
     is_sending: bool,
     /// The last list that it was in.
@@ -58,19 +58,19 @@ enum Owner {
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct TcpSum {
     connections: u64,
-    moved: Moved,
+    moved: TcpBytes,
 }
 
-impl Sum {
-    fn add(&mut self, now: Moved, before: Moved) {
+impl TcpSum {
+    fn add(&mut self, now: TcpBytes, before: TcpBytes) {
         self.moved.sent += now.sent.saturating_sub(before.sent);
         self.moved.received += now.received.saturating_sub(before.received);
     }
 
     /// Counts a connection, if anything went through it.
-    fn carried(&mut self, now: Moved, before: Moved) {
+    fn carried(&mut self, now: TcpBytes, before: TcpBytes) {
         if now != before {
             self.connections += 1;
             self.add(now, before);
@@ -80,15 +80,15 @@ impl Sum {
 
 /// Looks at who holds what after which a connection is somebody else's: a process may come
 /// between the look at all processes and the list.
-const LOOKS: u8 = 2;
+const OWNER_CHECKS: u8 = 2;
 
 /// Lists for which the word of an end is waited for, when a connection is not listed any more.
-const PATIENCE: u64 = 3;
+const CLOSE_EVENT_LISTS: u64 = 3;
 
 impl Ledger {
     /// Of a command that has made no connection yet.
     pub(super) fn of_command() -> Ledger {
-        Ledger { begins_with_nothing: true, ..Ledger::default() }
+        Ledger { starts_empty: true, ..Ledger::default() }
     }
 
     /// Begins a new list.
@@ -99,25 +99,25 @@ impl Ledger {
     /// Takes in a connection of the list; `may_be_ours` when its user says nothing against it.
     ///
     /// What a connection of the first list has carried was before the run.
-    pub(super) fn see(&mut self, connection: &Connection, may_be_ours: bool) {
+    pub(super) fn update(&mut self, connection: &Connection, may_be_ours: bool) {
         let Connection { cookie, port, is_listening, inode, moved, .. } = *connection;
         let is_sending = inode.is_none() && connection.unconfirmed > 0;
         let Some(known) = self.known.get_mut(&cookie) else {
             // Without a count there is nothing to begin from.
             let Some(moved) = moved else { return };
-            let is_old = self.lists == 1;
-            let before = if is_old { moved } else { Moved::default() };
-            let may_be_ours = may_be_ours && !(is_old && self.begins_with_nothing);
+            let is_preexisting = self.lists == 1;
+            let before = if is_preexisting { moved } else { TcpBytes::default() };
+            let may_be_ours = may_be_ours && !(is_preexisting && self.starts_empty);
             let owner = if may_be_ours { Owner::Unknown(0) } else { Owner::Another };
             let listed = self.lists;
             self.known.insert(
                 cookie,
-                Known {
+                TrackedConnection {
                     owner,
                     inode,
                     port,
                     is_listening,
-                    is_old,
+                    is_preexisting,
                     before,
                     moved,
                     is_sending,
@@ -136,11 +136,11 @@ impl Ledger {
         }
     }
 
-    /// Forgets those that are not listed any more; with `ends_are_told` not before their end
+    /// Forgets those that are not listed any more; with `has_close_events` not before their end
     /// should have been told.
-    pub(super) fn end_list(&mut self, ends_are_told: bool) {
-        let patience = if ends_are_told { PATIENCE } else { 0 };
-        let oldest = self.lists.saturating_sub(patience);
+    pub(super) fn end_list(&mut self, has_close_events: bool) {
+        let lists_to_wait = if has_close_events { CLOSE_EVENT_LISTS } else { 0 };
+        let oldest = self.lists.saturating_sub(lists_to_wait);
         self.known.retain(|_, known| known.listed >= oldest);
     }
 
@@ -156,7 +156,7 @@ impl Ledger {
     /// Takes in the inodes of the sockets that the run's processes hold.
     pub(super) fn claim(&mut self, held: &HashSet<u32>) {
         for known in self.known.values_mut() {
-            let is_handed_over = known.is_old && self.begins_with_nothing;
+            let is_handed_over = known.is_preexisting && self.starts_empty;
             let is_open = known.owner != Owner::Run && !is_handed_over;
             let Some(inode) = known.inode.filter(|_| is_open) else { continue };
             known.owner = match known.owner {
@@ -165,12 +165,13 @@ impl Ledger {
                     self.ours.connections += u64::from(!known.is_listening);
                     Owner::Run
                 }
-                Owner::Unknown(looks) if looks + 1 < LOOKS => Owner::Unknown(looks + 1),
+                Owner::Unknown(checks) if checks + 1 < OWNER_CHECKS => Owner::Unknown(checks + 1),
                 _ => Owner::Another,
             };
         }
         let ports = |is_ours: bool| {
-            let alone = |known: &Known| known.owner == Owner::Run && !known.is_old;
+            let alone =
+                |known: &TrackedConnection| known.owner == Owner::Run && !known.is_preexisting;
             let listening = self.known.values().filter(|known| known.is_listening);
             listening.filter(move |known| alone(known) == is_ours).map(|known| known.port)
         };
@@ -179,7 +180,7 @@ impl Ledger {
     }
 
     /// Takes in the word that a connection has ended.
-    pub(super) fn ended(&mut self, connection: &Connection) {
+    pub(super) fn closed(&mut self, connection: &Connection) {
         let now = connection.moved;
         match self.known.remove(&connection.cookie) {
             Some(known) => {
@@ -196,15 +197,15 @@ impl Ledger {
             }
             None if self.ports.contains(&connection.port) => {
                 self.ours.connections += 1;
-                self.ours.add(now.unwrap_or_default(), Moved::default());
+                self.ours.add(now.unwrap_or_default(), TcpBytes::default());
             }
-            None => self.unowned.carried(now.unwrap_or_default(), Moved::default()),
+            None => self.unowned.carried(now.unwrap_or_default(), TcpBytes::default()),
         }
     }
 
     /// Whether the end of one of the run's connections is near, or has not been told yet.
-    pub(super) fn awaits_ends(&self) -> bool {
-        let is_over = |known: &Known| known.listed < self.lists || known.is_sending;
+    pub(super) fn awaits_close(&self) -> bool {
+        let is_over = |known: &TrackedConnection| known.listed < self.lists || known.is_sending;
         self.known.values().any(|known| known.owner == Owner::Run && is_over(known))
     }
 
@@ -228,7 +229,7 @@ mod tests {
     /// A connection: cookie, inode (0 for none), bytes sent and received.
     fn one(cookie: u64, inode: u32, sent: u64, received: u64) -> Connection {
         let inode = (inode != 0).then_some(inode);
-        let moved = Some(Moved { sent, received });
+        let moved = Some(TcpBytes { sent, received });
         let (port, is_listening, user, unconfirmed) = (4000, false, 7, 0);
         Connection { cookie, port, is_listening, user, inode, unconfirmed, moved }
     }
@@ -239,7 +240,7 @@ mod tests {
 
     fn list(ledger: &mut Ledger, connections: &[Connection], held: &[u32]) {
         ledger.begin_list();
-        connections.iter().for_each(|one| ledger.see(one, true));
+        connections.iter().for_each(|one| ledger.update(one, true));
         ledger.end_list(true);
         if ledger.has_unknown() {
             ledger.claim(&held.iter().copied().collect());
@@ -269,7 +270,7 @@ mod tests {
             list(&mut ledger, &[one(1, 11, sent, 0)], &[]);
         }
         assert!(!ledger.has_unknown(), "it is somebody else's");
-        ledger.ended(&one(1, 0, 40, 0));
+        ledger.closed(&one(1, 0, 40, 0));
         assert_eq!(sums(&ledger), [0; 4]);
         for _ in 0..2 {
             list(&mut ledger, &[one(2, 12, 5, 0)], &[]);
@@ -284,14 +285,14 @@ mod tests {
         list(&mut ledger, &[], &[]);
         list(&mut ledger, &[one(1, 11, 100, 0)], &[11]);
         list(&mut ledger, &[Connection { unconfirmed: 9, ..one(1, 0, 150, 0) }], &[]);
-        assert!(ledger.awaits_ends(), "it is still sending");
+        assert!(ledger.awaits_close(), "it is still sending");
         list(&mut ledger, &[one(1, 0, 151, 0)], &[]);
-        assert!(!ledger.awaits_ends());
+        assert!(!ledger.awaits_close());
         list(&mut ledger, &[], &[]);
-        assert!(ledger.awaits_ends(), "its end has not been told");
-        ledger.ended(&one(1, 0, 180, 1));
+        assert!(ledger.awaits_close(), "its end has not been told");
+        ledger.closed(&one(1, 0, 180, 1));
         assert_eq!(sums(&ledger), [180, 1, 0, 0]);
-        assert!(!ledger.awaits_ends());
+        assert!(!ledger.awaits_close());
     }
 
     #[test]
@@ -299,10 +300,10 @@ mod tests {
         let mut ledger = Ledger::default();
         list(&mut ledger, &[], &[]);
         list(&mut ledger, &[listener(1, 11, 80), listener(2, 12, 90)], &[11]);
-        ledger.ended(&one(3, 0, 7, 70));
+        ledger.closed(&one(3, 0, 7, 70));
         assert_eq!(sums(&ledger), [0, 0, 7, 70]);
-        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
-        ledger.ended(&Connection { port: 90, ..one(5, 0, 1, 1) });
+        ledger.closed(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        ledger.closed(&Connection { port: 90, ..one(5, 0, 1, 1) });
         assert_eq!(sums(&ledger), [5, 50, 8, 71]);
         assert_eq!(ledger.row().unowned_connections, Some(2));
         assert_eq!(ledger.row().connections, Some(1), "who listens is no connection");
@@ -314,10 +315,10 @@ mod tests {
         let before = [one(1, 11, 500, 50), listener(2, 12, 80)];
         list(&mut ledger, &before, &[11, 12]);
         list(&mut ledger, &[one(1, 11, 900, 50), listener(2, 12, 80)], &[11, 12]);
-        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        ledger.closed(&Connection { port: 80, ..one(4, 0, 5, 50) });
         assert_eq!(sums(&ledger), [0, 0, 5, 50]);
         list(&mut ledger, &[listener(2, 12, 80), listener(3, 13, 90)], &[12, 13]);
-        ledger.ended(&Connection { port: 90, ..one(6, 0, 1, 10) });
+        ledger.closed(&Connection { port: 90, ..one(6, 0, 1, 10) });
         assert_eq!(sums(&ledger), [1, 10, 5, 50]);
     }
 
@@ -325,7 +326,7 @@ mod tests {
     fn who_listened_before_may_share_the_port_with_others() {
         let mut ledger = Ledger::default();
         list(&mut ledger, &[listener(1, 11, 80)], &[11]);
-        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        ledger.closed(&Connection { port: 80, ..one(4, 0, 5, 50) });
         assert_eq!(sums(&ledger), [0, 0, 5, 50]);
     }
 
@@ -333,7 +334,7 @@ mod tests {
     fn a_port_on_which_somebody_else_listens_too_tells_nothing() {
         let mut ledger = Ledger::default();
         list(&mut ledger, &[listener(1, 11, 80), listener(2, 12, 80)], &[11]);
-        ledger.ended(&Connection { port: 80, ..one(4, 0, 5, 50) });
+        ledger.closed(&Connection { port: 80, ..one(4, 0, 5, 50) });
         assert_eq!(sums(&ledger), [0, 0, 5, 50]);
     }
 
@@ -352,10 +353,10 @@ mod tests {
         let mut ledger = Ledger::default();
         list(&mut ledger, &[], &[]);
         list(&mut ledger, &[one(1, 11, 100, 0)], &[11]);
-        ledger.ended(&one(1, 0, 120, 0));
+        ledger.closed(&one(1, 0, 120, 0));
         let remains = Connection { moved: None, ..one(1, 0, 0, 0) };
         list(&mut ledger, &[remains], &[]);
         assert_eq!(sums(&ledger), [120, 0, 0, 0]);
-        assert!(!ledger.awaits_ends());
+        assert!(!ledger.awaits_close());
     }
 }

@@ -10,7 +10,7 @@
 
 use std::ffi::OsString;
 
-use super::look::{Look, text};
+use super::reader::{HardwareReader, text};
 use crate::host::environment;
 use crate::model::hardware::Stated;
 use crate::parse::{cgroup, cpuinfo};
@@ -73,12 +73,15 @@ const FIRMWARES: &[(&str, &str)] = &[
 ];
 
 /// The virtual machine this is, or `none`.
-pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
-    let release = look.find("proc/sys/kernel/osrelease", text).unwrap_or_default();
+pub(super) fn virtual_machine(
+    reader: &mut HardwareReader<'_>,
+    live: Live,
+) -> Result<Stated, String> {
+    let release = reader.optional("proc/sys/kernel/osrelease", text).unwrap_or_default();
     if release.contains("WSL") || release.contains("Microsoft") || release.contains("microsoft") {
         return Ok(Stated::by("/proc/sys/kernel/osrelease", "wsl"));
     }
-    let (is_uml, is_x86, is_guest) = look.read("proc/cpuinfo", |bytes| {
+    let (is_uml, is_x86, is_guest) = reader.read("proc/cpuinfo", |bytes| {
         let cpu = cpuinfo::parse(bytes)?;
         let is_uml = cpu.vendor == Some("User Mode Linux");
         Ok((is_uml, cpu.family.is_some() && !is_uml, cpu.has_flag("hypervisor")))
@@ -86,10 +89,10 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated,
     if is_uml {
         return Ok(Stated::by("/proc/cpuinfo", "uml"));
     }
-    if let Some(told) = firmware(look) {
+    if let Some(told) = firmware(reader) {
         return Ok(told);
     }
-    if let Some(kind) = look.find("sys/hypervisor/type", text) {
+    if let Some(kind) = reader.optional("sys/hypervisor/type", text) {
         return Ok(Stated::by("/sys/hypervisor/type", &kind));
     }
     match (is_x86, is_guest) {
@@ -102,20 +105,21 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated,
     }
 }
 
-fn firmware(look: &mut Look<'_>) -> Option<Stated> {
+fn firmware(reader: &mut HardwareReader<'_>) -> Option<Stated> {
     let file = |name: &str| format!("sys/class/dmi/id/{name}");
-    let product = look.find(&file("product_name"), text);
+    let product = reader.optional(&file("product_name"), text);
     // EC2 has machines of metal, whose firmware says EC2 as well.
     if product.as_deref().is_some_and(|product| product.ends_with(".metal")) {
         return Some(Stated::by("/sys/class/dmi/id/product_name", "none"));
     }
-    let vendor = look.find(&file("sys_vendor"), text);
+    let vendor = reader.optional(&file("sys_vendor"), text);
     if vendor.as_deref() == Some("Microsoft Corporation")
         && product.as_deref() == Some("Virtual Machine")
     {
         return Some(Stated::by("/sys/class/dmi/id/product_name", "hyper-v"));
     }
-    let others = ["board_vendor", "bios_vendor"].map(|name| (name, look.find(&file(name), text)));
+    let others =
+        ["board_vendor", "bios_vendor"].map(|name| (name, reader.optional(&file(name), text)));
     let words = [("product_name", product), ("sys_vendor", vendor)].into_iter().chain(others);
     for (name, word) in words {
         let word = word.unwrap_or_default();
@@ -157,7 +161,7 @@ const GROUPS: &[(&str, &str)] = &[
 ];
 
 /// The container this is, where anything says so.
-pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
+pub(super) fn container(reader: &mut HardwareReader<'_>, live: Live) -> Result<Stated, String> {
     let is_set = |name: &str| (live.variable)(name).is_some_and(|value| !value.is_empty());
     for name in ["APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"] {
         if is_set(name) {
@@ -170,13 +174,13 @@ pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Stated, Strin
     if let Some(name) = said.filter(|name| !name.is_empty()).filter(plain) {
         return Ok(Stated::by("$container", &name));
     }
-    if let Some(name) = look.find("run/systemd/container", text).filter(plain) {
+    if let Some(name) = reader.optional("run/systemd/container", text).filter(plain) {
         return Ok(Stated::by("/run/systemd/container", &name));
     }
-    if let Some((mark, name)) = MARKS.iter().find(|(mark, _)| look.has(mark)) {
+    if let Some((mark, name)) = MARKS.iter().find(|(mark, _)| reader.has(mark)) {
         return Ok(Stated::by(&format!("/{mark}"), name));
     }
-    if let Some(name) = look.find("proc/self/cgroup", |bytes| Ok(by_group(bytes))).flatten() {
+    if let Some(name) = reader.optional("proc/self/cgroup", |bytes| Ok(by_group(bytes))).flatten() {
         return Ok(Stated::by("/proc/self/cgroup", name));
     }
     if is_set("KUBERNETES_SERVICE_HOST") {
@@ -204,7 +208,7 @@ mod tests {
 
     fn machine(fake: &FakeHost, live: Live) -> Result<(String, String), String> {
         let host = fake.host();
-        let told = virtual_machine(&mut Look::at(&host.root), live)?;
+        let told = virtual_machine(&mut HardwareReader::at(&host.root), live)?;
         Ok((told.name, told.told_by))
     }
 
@@ -214,7 +218,7 @@ mod tests {
 
     fn inside(fake: &FakeHost, live: Live) -> Result<(String, String), String> {
         let host = fake.host();
-        let told = container(&mut Look::at(&host.root), live)?;
+        let told = container(&mut HardwareReader::at(&host.root), live)?;
         Ok((told.name, told.told_by))
     }
 

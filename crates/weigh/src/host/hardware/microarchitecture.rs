@@ -10,7 +10,7 @@
 use crate::parse::cpuinfo::Cpuinfo;
 
 /// An ARM core, as its numbers say.
-struct Core {
+struct ArmCore {
     implementer: u32,
     part: u32,
     /// What it is called for people.
@@ -19,20 +19,20 @@ struct Core {
     design: Option<&'static str>,
 }
 
-const fn core(implementer: u32, part: u32, name: &'static str) -> Core {
-    Core { implementer, part, name, design: None }
+const fn core(implementer: u32, part: u32, name: &'static str) -> ArmCore {
+    ArmCore { implementer, part, name, design: None }
 }
 
-impl Core {
-    const fn called(self, design: &'static str) -> Core {
-        Core { design: Some(design), ..self }
+impl ArmCore {
+    const fn called(self, design: &'static str) -> ArmCore {
+        ArmCore { design: Some(design), ..self }
     }
 }
 
 const ARM: u32 = 0x41;
 const APPLE: u32 = 0x61;
 
-const CORES: &[Core] = &[
+const CORES: &[ArmCore] = &[
     core(ARM, 0xd03, "Cortex-A53"),
     core(ARM, 0xd05, "Cortex-A55"),
     core(ARM, 0xd07, "Cortex-A57"),
@@ -88,7 +88,7 @@ pub(super) fn core_name(implementer: u32, part: u32) -> Option<&'static str> {
     find(implementer, part).map(|core| core.name)
 }
 
-fn find(implementer: u32, part: u32) -> Option<&'static Core> {
+fn find(implementer: u32, part: u32) -> Option<&'static ArmCore> {
     CORES.iter().find(|core| (core.implementer, core.part) == (implementer, part))
 }
 

@@ -11,49 +11,54 @@
 
 use std::ffi::OsString;
 
-use super::look::Look;
 use super::memory::NODES_ONLINE;
 use super::processor::cpu_numbers;
+use super::reader::HardwareReader;
 use crate::host::Dir;
 use crate::model::hardware::{LimitRange, Surroundings};
-use crate::parse::{Malformed, attribute, limits};
+use crate::parse::{MalformedFile, attribute, limits};
 
 impl Surroundings {
     /// What a process is allowed: this one, a given one, or nobody in particular.
-    pub fn of(root: &Dir, whose: Whose, variable: fn(&str) -> Option<OsString>) -> Surroundings {
-        let look = &mut Look::at(root);
+    pub fn of(
+        root: &Dir,
+        limits_of: LimitsOf,
+        variable: fn(&str) -> Option<OsString>,
+    ) -> Surroundings {
+        let reader = &mut HardwareReader::at(root);
         let mut found = Surroundings::default();
-        match whose {
-            Whose::Own => found.allowed(look, "self"),
-            Whose::Process(pid) => found.allowed(look, &pid.to_string()),
-            Whose::Nobody => {
+        match limits_of {
+            LimitsOf::Own => found.allowed(reader, "self"),
+            LimitsOf::Process(pid) => found.allowed(reader, &pid.to_string()),
+            LimitsOf::Several => {
                 for key in ["limits", "cpus_allowed", "memory_nodes_allowed"] {
                     let why = "several processes are followed, and each has its own";
-                    look.missing.insert(key.to_owned(), why.to_owned());
+                    reader.missing.insert(key.to_owned(), why.to_owned());
                 }
             }
         }
-        found.numa_distances = distances(look);
-        let mut setting =
-            |key: &str, file: &str| look.ask(key, &format!("proc/sys/{file}"), attribute::number);
+        found.numa_distances = distances(reader);
+        let mut setting = |key: &str, file: &str| {
+            reader.required(key, &format!("proc/sys/{file}"), attribute::number)
+        };
         found.numa_balancing = setting("numa_balancing", "kernel/numa_balancing");
         found.address_randomization = setting("address_randomization", "kernel/randomize_va_space");
         found.memory_overcommit = setting("memory_overcommit", "vm/overcommit_memory");
         found.swappiness = setting("swappiness", "vm/swappiness");
         // What somebody else's process had loaded is not ours to read.
-        match variable("LOADEDMODULES").filter(|_| whose == Whose::Own) {
+        match variable("LOADEDMODULES").filter(|_| limits_of == LimitsOf::Own) {
             Some(list) => (found.modules, found.modules_left_out) = modules(&list),
             None => {
                 let why = "no environment modules are known: $LOADEDMODULES is not set";
-                look.missing.insert("modules".to_owned(), why.to_owned());
+                reader.missing.insert("modules".to_owned(), why.to_owned());
             }
         }
-        found.missing = std::mem::take(&mut look.missing);
+        found.missing = std::mem::take(&mut reader.missing);
         found
     }
 
-    fn allowed(&mut self, look: &mut Look<'_>, process: &str) {
-        let limits = look.ask("limits", &format!("proc/{process}/limits"), |bytes| {
+    fn allowed(&mut self, reader: &mut HardwareReader<'_>, process: &str) {
+        let limits = reader.required("limits", &format!("proc/{process}/limits"), |bytes| {
             let each = limits::parse(bytes)?.into_iter().map(|limit| {
                 let unit = limit.unit.map(str::to_owned);
                 (limit.name.to_owned(), LimitRange { soft: limit.soft, hard: limit.hard, unit })
@@ -62,9 +67,9 @@ impl Surroundings {
         });
         self.limits = limits.unwrap_or_default();
         let mut listed = |key: &str, line: &str| {
-            look.ask(key, &format!("proc/{process}/status"), |bytes| {
+            reader.required(key, &format!("proc/{process}/status"), |bytes| {
                 let list =
-                    attribute::valued(bytes, line).ok_or(Malformed("a line that is missing"));
+                    attribute::valued(bytes, line).ok_or(MalformedFile("a line that is missing"));
                 Ok(list?.to_owned())
             })
         };
@@ -75,23 +80,23 @@ impl Surroundings {
 
 /// Whose limits are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum LimitsOf {
     /// Those of weigh, which the command inherits.
     Own,
     /// Those of one process.
     Process(u32),
     /// There is no one process.
-    Nobody,
+    Several,
 }
 
-fn distances(look: &mut Look<'_>) -> Vec<Vec<u64>> {
-    let nodes = look.read(NODES_ONLINE, cpu_numbers);
-    let nodes = look.known("numa_distances", nodes).unwrap_or_default();
+fn distances(reader: &mut HardwareReader<'_>) -> Vec<Vec<u64>> {
+    let nodes = reader.read(NODES_ONLINE, cpu_numbers);
+    let nodes = reader.or_missing("numa_distances", nodes).unwrap_or_default();
     let each = |node: &u32| {
-        look.read(&format!("sys/devices/system/node/node{node}/distance"), attribute::numbers)
+        reader.read(&format!("sys/devices/system/node/node{node}/distance"), attribute::numbers)
     };
     let distances = nodes.iter().map(each).collect();
-    look.known("numa_distances", distances).unwrap_or_default()
+    reader.or_missing("numa_distances", distances).unwrap_or_default()
 }
 
 /// The names in a list of modules, and how many were not made like one.
@@ -130,7 +135,7 @@ mod tests {
             .sys("devices/system/node/online", "0-1\n")
             .sys("devices/system/node/node0/distance", "10 21\n")
             .sys("devices/system/node/node1/distance", "21 10\n");
-        let found = Surroundings::of(&fake.host().root, Whose::Process(77), loaded);
+        let found = Surroundings::of(&fake.host().root, LimitsOf::Process(77), loaded);
         let files = LimitRange { soft: Some(1024), hard: None, unit: Some("files".to_owned()) };
         assert_eq!(found.limits["Max open files"], files);
         assert_eq!(found.cpus_allowed.as_deref(), Some("0-3"));
@@ -143,11 +148,11 @@ mod tests {
 
     #[test]
     fn of_the_environment_only_names_of_modules_are_kept() {
-        let found = Surroundings::of(&FakeHost::new().host().root, Whose::Own, loaded);
+        let found = Surroundings::of(&FakeHost::new().host().root, LimitsOf::Own, loaded);
         assert_eq!(found.modules.unwrap(), ["gcc/12.2.0", "openmpi/4.1"]);
         assert_eq!(found.modules_left_out, 2);
         assert!(found.missing.contains_key("limits") && found.limits.is_empty());
-        let nobody = Surroundings::of(&FakeHost::new().host().root, Whose::Nobody, |_| None);
+        let nobody = Surroundings::of(&FakeHost::new().host().root, LimitsOf::Several, |_| None);
         assert!(nobody.missing["limits"].contains("several") && nobody.modules.is_none());
     }
 }

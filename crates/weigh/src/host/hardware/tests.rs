@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FileType, Mode};
 
-use super::surroundings::Whose;
+use super::surroundings::LimitsOf;
 use super::*;
 use crate::collect::golden::{assert_golden, machines, read};
 use crate::host::fake::FakeHost;
@@ -30,7 +30,7 @@ fn every_captured_machine_is_described_as_its_golden_file_says() {
     for machine in machines() {
         let fake = FakeHost::captured(&read(&machine, "t0.host"));
         let hardware = look_at(&fake);
-        let surroundings = Surroundings::of(&fake.host().root, Whose::Own, |_| None);
+        let surroundings = Surroundings::of(&fake.host().root, LimitsOf::Own, |_| None);
         let mut golden = page(&hardware, Some(&surroundings), Style::default());
         assert!(golden.lines().all(|line| line.chars().count() <= 80), "{golden}");
         writeln!(golden, "\n{}", serde_json::to_string_pretty(&hardware).unwrap()).unwrap();
@@ -78,7 +78,7 @@ fn a_machine_of_garbage_is_unknown_and_every_unknown_has_its_reason() {
         let files = read(&machine, "t0.host");
         for entry in files.split("=== ").skip(1) {
             let (path, _) = entry.split_once('\n').unwrap();
-            fake.become_captured(&format!("=== {path}\n\u{fffd} \0 garbage"));
+            fake.load_capture(&format!("=== {path}\n\u{fffd} \0 garbage"));
         }
     }
     let found = look_at(&fake);
@@ -119,7 +119,7 @@ fn large() -> FakeHost {
 fn of_many_cpus_only_those_are_asked_that_nobody_has_answered_for() {
     let fake = large();
     let opened = Arc::new(Mutex::new(BTreeSet::new()));
-    let root = fake.host().root.remembering(&opened);
+    let root = fake.host().root.recording_opened(&opened);
     let found = Hardware::of(&root, Live::elsewhere());
     let topology = (found.cpu.sockets, found.cpu.cores, found.cpu.threads_per_core);
     assert_eq!(topology, (Some(2), Some(64), Some(2)));

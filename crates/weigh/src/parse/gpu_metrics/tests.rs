@@ -15,7 +15,7 @@ static LIST: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 static RYZEN: LazyLock<Vec<u8>> = LazyLock::new(|| v3_0(7125));
 
-fn read(bytes: &[u8]) -> Counted {
+fn read(bytes: &[u8]) -> FirmwareCounters {
     parse(bytes).unwrap().expect("a known form")
 }
 
@@ -30,10 +30,10 @@ fn energy_and_cycles_are_where_the_form_has_them() {
         memory_heat: Some(4),
         busy_percent: Some(300),
     };
-    let counted = Counted { content: 7, energy: Some(1 << 40), cycles: Some(cycles) };
+    let counted = FirmwareCounters { content: 7, energy: Some(1 << 40), cycles: Some(cycles) };
     assert_eq!(read(&MI300X), counted);
     for (content, size, place) in [(4, 288, 24), (5, 360, 88), (6, 1664, 16), (8, 3872, 24)] {
-        let counted = Counted { content, energy: Some(77), cycles: None };
+        let counted = FirmwareCounters { content, energy: Some(77), cycles: None };
         assert_eq!(read(&table(content, size, place, 77)), counted);
     }
     let mut earlier = table(6, 1664, 16, 1);
@@ -55,7 +55,7 @@ fn attributes_of_a_list_are_found_by_their_numbers_whatever_is_between_them() {
     assert_eq!((counted.energy, counted.cycles.unwrap().all), (None, 1 << 33));
     let mut unknown = LIST.clone();
     put(&mut unknown, 8, &(9u64 << 20 | 1).to_ne_bytes());
-    assert_eq!(parse(&unknown), Err(Malformed("type of an attribute")));
+    assert_eq!(parse(&unknown), Err(MalformedFile("type of an attribute")));
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn what_is_all_ones_is_not_there() {
     let cycles = nothing.cycles.unwrap();
     assert_eq!((nothing.energy, cycles.prochot, cycles.busy_percent), (None, None, None));
     assert_eq!(cycles.power, Some(0));
-    assert_eq!(read(&v1_3(5)), Counted { content: 3, energy: Some(5), cycles: None });
+    assert_eq!(read(&v1_3(5)), FirmwareCounters { content: 3, energy: Some(5), cycles: None });
     let ones = v1_9(&[(7, 6, 1, u64::MAX), (9, 4, 1, u64::from(u32::MAX))]);
-    assert_eq!(read(&ones), Counted { content: 9, energy: None, cycles: None });
+    assert_eq!(read(&ones), FirmwareCounters { content: 9, energy: None, cycles: None });
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_form_that_is_not_known_is_not_guessed() {
     }
     let mut longer = MI300X.clone();
     longer.push(0);
-    assert_eq!(parse(&longer), Err(Malformed("structure_size")));
+    assert_eq!(parse(&longer), Err(MalformedFile("structure_size")));
 }
 
 #[test]

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use crate::host::{Dir, Error};
-use crate::parse::{Malformed, attribute};
+use crate::parse::{MalformedFile, attribute};
 
 /// Where CPUs are described, without the number of one.
 pub(super) const CPU: &str = "sys/devices/system/cpu/cpu";
 
 /// A machine that is being looked at.
-pub(super) struct Look<'a> {
+pub(super) struct HardwareReader<'a> {
     root: &'a Dir,
     buffer: Vec<u8>,
     /// Why something is not known, by the key it would stand under.
     pub(super) missing: BTreeMap<String, String>,
 }
 
-impl<'a> Look<'a> {
-    pub(super) fn at(root: &'a Dir) -> Look<'a> {
-        Look { root, buffer: Vec::new(), missing: BTreeMap::new() }
+impl<'a> HardwareReader<'a> {
+    pub(super) fn at(root: &'a Dir) -> HardwareReader<'a> {
+        HardwareReader { root, buffer: Vec::new(), missing: BTreeMap::new() }
     }
 
     /// The machine's files.
@@ -32,7 +32,7 @@ impl<'a> Look<'a> {
     pub(super) fn read<T>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Result<T, String> {
         let file = CString::new(path).map_err(|_| format!("/{path}: no file has such a name"))?;
         let bytes = self.root.read(&file, &mut self.buffer).map_err(|error| match error {
@@ -44,27 +44,27 @@ impl<'a> Look<'a> {
     }
 
     /// What a file says, if it does; nobody asks why when it does not.
-    pub(super) fn find<T>(
+    pub(super) fn optional<T>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         self.read(path, parse).ok()
     }
 
     /// What a file says; when it says nothing, the reason is kept under a key.
-    pub(super) fn ask<T>(
+    pub(super) fn required<T>(
         &mut self,
         key: &str,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         let answer = self.read(path, parse);
-        self.known(key, answer)
+        self.or_missing(key, answer)
     }
 
     /// The answer, or its reason kept under a key.
-    pub(super) fn known<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
+    pub(super) fn or_missing<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
         answer.map_err(|why| self.missing.insert(key.to_owned(), why)).ok()
     }
 
@@ -86,12 +86,12 @@ impl<'a> Look<'a> {
 }
 
 /// A line of text.
-pub(super) fn text(bytes: &[u8]) -> Result<String, Malformed> {
-    let text = std::str::from_utf8(attribute::text(bytes)?).map_err(|_| Malformed("text"))?;
+pub(super) fn text(bytes: &[u8]) -> Result<String, MalformedFile> {
+    let text = std::str::from_utf8(attribute::text(bytes)?).map_err(|_| MalformedFile("text"))?;
     Ok(text.to_owned())
 }
 
 /// Kilohertz, as `cpufreq` has them, in hertz.
-pub(super) fn kilohertz(bytes: &[u8]) -> Result<u64, Malformed> {
-    attribute::number(bytes)?.checked_mul(1000).ok_or(Malformed("kilohertz"))
+pub(super) fn kilohertz(bytes: &[u8]) -> Result<u64, MalformedFile> {
+    attribute::number(bytes)?.checked_mul(1000).ok_or(MalformedFile("kilohertz"))
 }

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 /// When something was last done, and how long it rests.
 #[derive(Debug)]
-pub(super) struct Pace {
-    rest: Duration,
+pub(super) struct MinInterval {
+    interval: Duration,
     last: Option<Duration>,
 }
 
-impl Pace {
+impl MinInterval {
     /// Something that rests at least so long.
-    pub(super) fn resting(rest: Duration) -> Pace {
-        Pace { rest, last: None }
+    pub(super) fn of(interval: Duration) -> MinInterval {
+        MinInterval { interval, last: None }
     }
 
     /// Whether it is time again, at this moment of the run.
     pub(super) fn is_due(&mut self, at: Duration) -> bool {
-        let due = self.last.is_none_or(|last| at.saturating_sub(last) >= self.rest);
+        let due = self.last.is_none_or(|last| at.saturating_sub(last) >= self.interval);
         if due {
             self.last = Some(at);
         }
@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn it_is_done_at_once_and_then_after_its_rest() {
-        let mut pace = Pace::resting(Duration::from_millis(100));
+        let mut pace = MinInterval::of(Duration::from_millis(100));
         let due: Vec<bool> =
             [0, 50, 99, 100, 150, 260].map(|at| pace.is_due(Duration::from_millis(at))).into();
         assert_eq!(due, [true, false, false, true, false, true]);

@@ -13,15 +13,15 @@ const ENABLED: &std::ffi::CStr = c"cgroup.subtree_control";
 
 /// The place beside the command's group in which weigh waits.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct LeafCgroup {
     above: Dir,
     name: CString,
     pub(super) dir: Dir,
 }
 
-impl Aside {
+impl LeafCgroup {
     /// Steps aside, if that is what it takes to have memory counted below this group.
-    pub(super) fn step(above: &Dir) -> Result<Option<Aside>, Error> {
+    pub(super) fn move_to_leaf(above: &Dir) -> Result<Option<LeafCgroup>, Error> {
         let own = std::process::id();
         let mut buffer = Vec::new();
         let inside = above.read(PROCESSES, &mut buffer).unwrap_or_default();
@@ -33,16 +33,16 @@ impl Aside {
             return Ok(None);
         }
         let name = CString::new(format!("weigh-{own}-aside")).unwrap_or_default();
-        above.make(&name)?;
+        above.create_dir(&name)?;
         let dir = above.sub(&name.to_string_lossy()).inspect_err(|_| {
-            let _ = above.unmake(&name);
+            let _ = above.remove_dir(&name);
         })?;
-        let aside = Aside { above: above.clone(), name, dir };
+        let aside = LeafCgroup { above: above.clone(), name, dir };
         // What fails from here on is undone with `aside`.
-        aside.dir.tell(PROCESSES, &own.to_string())?;
-        aside.above.tell(ENABLED, "+memory")?;
+        aside.dir.write(PROCESSES, &own.to_string())?;
+        aside.above.write(ENABLED, "+memory")?;
         // Not everywhere; the peak of memory is worth it without.
-        let _ = aside.above.tell(ENABLED, "+io");
+        let _ = aside.above.write(ENABLED, "+io");
         Ok(Some(aside))
     }
 
@@ -50,19 +50,19 @@ impl Aside {
     fn back(&self) -> Result<(), Error> {
         for controller in ["-memory", "-io"] {
             // One that was not enabled need not be disabled.
-            let _ = self.above.tell(ENABLED, controller);
+            let _ = self.above.write(ENABLED, controller);
         }
         let mut buffer = Vec::new();
         let here = self.dir.read(PROCESSES, &mut buffer).unwrap_or_default();
         for pid in group_stat::processes(here) {
             // One that has ended in the meantime needs no place.
-            let _ = self.above.tell(PROCESSES, &pid.to_string());
+            let _ = self.above.write(PROCESSES, &pid.to_string());
         }
-        self.above.unmake(&self.name)
+        self.above.remove_dir(&self.name)
     }
 }
 
-impl Drop for Aside {
+impl Drop for LeafCgroup {
     fn drop(&mut self) {
         // Whatever is left is empty, or in the way of nobody.
         let _ = self.back();

@@ -6,18 +6,18 @@
 
 use std::time::Duration;
 
-use super::Processes;
-use crate::collect::process::{Clock, Process, Sharing};
+use super::ProcessCollector;
+use crate::collect::process::{ProcessClock, ProcessReader, Sharing};
 use crate::host::{Host, ProcPath};
 use crate::model::{Change, ProcessId, Program, Tick};
 use crate::parse;
 
 /// How long a process that was forked may take to become what it will be.
-const SOON: Duration = Duration::from_millis(100);
+const SETTLE_TIME: Duration = Duration::from_millis(100);
 
 /// A process that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Departed {
+pub struct ExitedProcess {
     /// Which one.
     pub id: ProcessId,
     /// All CPU time of its own, if a clock was on it.
@@ -27,86 +27,86 @@ pub struct Departed {
 }
 
 /// Nobody knows who it was: it was over before anybody looked.
-struct Gone;
+struct AlreadyExited;
 
 /// Somebody who is meant, and was not told of yet.
-pub(super) struct Fresh {
-    met: Duration,
-    process: Process,
+pub(super) struct NewFork {
+    forked_at: Duration,
+    process: ProcessReader,
     parent: u32,
     program: Program,
 }
 
-impl Processes {
+impl ProcessCollector {
     /// The kernel tells who comes and goes from now on, which is so many clock ticks after
     /// boot: a look is taken only once.
-    pub fn are_told(&mut self, now: u64) {
-        self.is_told = true;
-        self.came = now;
+    pub fn enable_events(&mut self, now: u64) {
+        self.has_events = true;
+        self.events_since = now;
     }
 
     /// The kernel tells no longer.
-    pub fn are_told_no_more(&mut self) {
-        self.is_told = false;
-        self.some_was_lost();
+    pub fn disable_events(&mut self) {
+        self.has_events = false;
+        self.events_overrun();
     }
 
     /// Some of what the kernel told was lost: everybody has to be looked for once more.
-    pub fn some_was_lost(&mut self) {
-        self.has_looked = false;
-        self.unseen = true;
+    pub fn events_overrun(&mut self) {
+        self.has_listed = false;
+        self.may_have_missed = true;
     }
 
     /// A process was made.
     pub fn forked(&mut self, host: &Host, at: Duration, parent: u32, child: u32) {
         if let Some(tree) = self.members.tree() {
-            tree.was_born(parent, child);
+            tree.forked(parent, child);
         }
         // It is what its parent is. Most become something else at once, and are not told of
         // before they had the time.
-        let is_parent = |process: &Process| process.id.pid == parent;
+        let is_parent = |process: &ProcessReader| process.id.pid == parent;
         if self.list.iter().any(is_parent)
-            || self.fresh.iter().any(|one| is_parent(&one.process))
-            || self.missed.contains(&parent)
+            || self.new_forks.iter().any(|one| is_parent(&one.process))
+            || self.missed_forks.contains(&parent)
         {
-            match self.meet(host, at, child) {
-                Ok(Some(fresh)) => self.fresh.push(fresh),
+            match self.new_fork(host, at, child) {
+                Ok(Some(fork)) => self.new_forks.push(fork),
                 // Gone already, perhaps not without children of its own.
-                Ok(None) | Err(Gone) => self.missed.push(child),
+                Ok(None) | Err(AlreadyExited) => self.missed_forks.push(child),
             }
         }
     }
 
     /// A process became another program.
     pub fn executed(&mut self, host: &Host, tick: &mut Tick, pid: u32) {
-        self.fresh.retain(|fresh| fresh.process.id.pid != pid);
-        self.missed.retain(|missed| *missed != pid);
+        self.new_forks.retain(|fork| fork.process.id.pid != pid);
+        self.missed_forks.retain(|missed| *missed != pid);
         if !self.members.tree().is_some_and(|tree| tree.has(pid)) {
             return;
         }
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
-            match self.meet(host, tick.at, pid) {
-                Ok(Some(mut fresh)) => {
+            match self.new_fork(host, tick.at, pid) {
+                Ok(Some(mut fork)) => {
                     // Exec gives a process an address space of its own.
-                    fresh.process.sharing = Sharing::Nobody;
-                    self.welcome(tick, fresh);
-                    self.look_at_last(host, tick);
+                    fork.process.sharing = Sharing::NotShared;
+                    self.add_fork(tick, fork);
+                    self.read_last(host, tick);
                 }
                 Ok(None) => {}
                 // It may have been one of those that are meant.
-                Err(Gone) => self.unseen = true,
+                Err(AlreadyExited) => self.may_have_missed = true,
             }
             return;
         };
         let id = self.list[place].id;
         match self.program(host, pid) {
             Some(program) => {
-                self.list[place].sharing = Sharing::Nobody;
+                self.list[place].sharing = Sharing::NotShared;
                 self.list[place].note_program(&program);
                 if self.list[place].clock.is_none() {
-                    self.put_clock_on(host, place);
+                    self.attach_clock(host, place);
                 }
-                self.list[place].look(host, &mut self.tools, tick, || {});
+                self.list[place].read(host, &mut self.context, tick, || {});
                 tick.changes.push(Change::Became { id, program });
             }
             None => {
@@ -118,37 +118,38 @@ impl Processes {
     }
 
     /// A process is over: looks at what is left of it, and says who it was if it was followed.
-    pub fn ended(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<Departed> {
-        self.missed.retain(|missed| *missed != pid);
+    pub fn exited(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<ExitedProcess> {
+        self.missed_forks.retain(|missed| *missed != pid);
         if let Some(tree) = self.members.tree() {
-            tree.has_ended(pid);
+            tree.exited(pid);
         }
-        if let Some(place) = self.fresh.iter().position(|fresh| fresh.process.id.pid == pid) {
-            let fresh = self.fresh.remove(place);
-            self.welcome(tick, fresh);
+        if let Some(place) = self.new_forks.iter().position(|fork| fork.process.id.pid == pid) {
+            let fork = self.new_forks.remove(place);
+            self.add_fork(tick, fork);
         }
         let place = self.list.iter().position(|process| process.id.pid == pid)?;
         let mut process = self.list.remove(place);
-        process.look(host, &mut self.tools, tick, || {});
+        process.read(host, &mut self.context, tick, || {});
         self.footprint.note_change();
-        Some(Departed {
+        Some(ExitedProcess {
             id: process.id,
-            cpu_seconds: process.clock.as_mut().and_then(Clock::read),
-            is_ours: process.id.started >= self.came,
+            cpu_seconds: process.clock.as_mut().and_then(ProcessClock::read),
+            is_ours: process.id.started >= self.events_since,
         })
     }
 
     /// Takes in those who were forked and stayed what they were.
-    pub(super) fn welcome_fresh(&mut self, tick: &mut Tick) {
-        let (fresh, settled) =
-            std::mem::take(&mut self.fresh).into_iter().partition(|one| tick.at < one.met + SOON);
-        self.fresh = fresh;
-        Vec::into_iter(settled).for_each(|one| self.welcome(tick, one));
+    pub(super) fn add_settled_forks(&mut self, tick: &mut Tick) {
+        let (fork, settled) = std::mem::take(&mut self.new_forks)
+            .into_iter()
+            .partition(|one| tick.at < one.forked_at + SETTLE_TIME);
+        self.new_forks = fork;
+        Vec::into_iter(settled).for_each(|one| self.add_fork(tick, one));
     }
 
-    fn welcome(&mut self, tick: &mut Tick, fresh: Fresh) {
-        let Fresh { process, parent, program, .. } = fresh;
-        if !self.list.iter().any(|known| known.id == process.id) {
+    fn add_fork(&mut self, tick: &mut Tick, fork: NewFork) {
+        let NewFork { process, parent, program, .. } = fork;
+        if !self.list.iter().any(|new_reader| new_reader.id == process.id) {
             tick.changes.push(Change::Came { id: process.id, parent, program });
             self.list.push(process);
             self.footprint.note_change();
@@ -157,30 +158,35 @@ impl Processes {
 
     /// Puts a clock on somebody who has one thread, unless it ran before anybody looked: then
     /// what the clock says is not what it used since.
-    pub(super) fn put_clock_on(&mut self, host: &Host, place: usize) {
+    pub(super) fn attach_clock(&mut self, host: &Host, place: usize) {
         let process = &mut self.list[place];
-        if self.is_told && process.id.started >= self.came {
-            process.clock = Clock::on(host, process.id.pid, &mut self.tools.buffer);
+        if self.has_events && process.id.started >= self.events_since {
+            process.clock = ProcessClock::on(host, process.id.pid, &mut self.context.buffer);
         }
     }
 
-    fn look_at_last(&mut self, host: &Host, tick: &mut Tick) {
+    fn read_last(&mut self, host: &Host, tick: &mut Tick) {
         if let Some(process) = self.list.last_mut() {
-            process.look(host, &mut self.tools, tick, || {});
+            process.read(host, &mut self.context, tick, || {});
         }
     }
 
     /// Puts a clock on somebody who was just told of, if it is meant.
-    fn meet(&mut self, host: &Host, met: Duration, pid: u32) -> Result<Option<Fresh>, Gone> {
+    fn new_fork(
+        &mut self,
+        host: &Host,
+        forked_at: Duration,
+        pid: u32,
+    ) -> Result<Option<NewFork>, AlreadyExited> {
         let path = ProcPath::new(pid, "stat");
-        let read = host.proc.read(path.as_c_str(), &mut self.tools.buffer);
+        let read = host.proc.read(path.as_c_str(), &mut self.context.buffer);
         let Some(stat) = read.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
-            return Err(Gone);
+            return Err(AlreadyExited);
         };
         let (id, parent) = (ProcessId { pid, started: stat.started }, stat.parent);
         let Some(program) = self.program(host, pid) else { return Ok(None) };
-        let mut process = self.known(id, parent, &program);
-        process.clock = Clock::on(host, pid, &mut self.tools.buffer);
-        Ok(Some(Fresh { met, process, parent, program }))
+        let mut process = self.new_reader(id, parent, &program);
+        process.clock = ProcessClock::on(host, pid, &mut self.context.buffer);
+        Ok(Some(NewFork { forked_at, process, parent, program }))
     }
 }

@@ -9,17 +9,17 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
-use super::Newcomer;
+use super::NewMember;
 use crate::host::{self, Dir, Host, ProcPath};
 use crate::model::ProcessId;
 use crate::parse;
 
 /// Who is in a control group.
 #[derive(Debug)]
-pub struct InGroup {
+pub struct CgroupMembers {
     dir: Dir,
     /// weigh may be in it, too, and is not what is followed.
-    leaves_out: u32,
+    excluded: u32,
     /// Those who were in it, with the look that found them last.
     known: HashMap<u32, u64>,
     round: u64,
@@ -27,12 +27,12 @@ pub struct InGroup {
     buffer: Vec<u8>,
 }
 
-impl InGroup {
+impl CgroupMembers {
     /// Everybody in the group of this directory and in those below it, but one.
-    pub fn of_all_but(dir: Dir, pid: u32) -> InGroup {
-        InGroup {
+    pub fn all_but(dir: Dir, pid: u32) -> CgroupMembers {
+        CgroupMembers {
             dir,
-            leaves_out: pid,
+            excluded: pid,
             known: HashMap::new(),
             round: 0,
             pids: Vec::new(),
@@ -46,19 +46,19 @@ impl InGroup {
     }
 
     /// A process is gone: whoever has its pid the next time is somebody else.
-    pub fn note_went(&mut self, pid: u32) {
+    pub fn note_exit(&mut self, pid: u32) {
         self.known.remove(&pid);
     }
 
     /// Adds to `found` everybody who has joined since the last look, the oldest first.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<(), host::Error> {
+    pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<(), host::Error> {
         self.round += 1;
         let listed = list(&self.dir, &mut self.pids, &mut self.buffer);
         if listed.as_ref().is_err_and(|error| !error.is_gone()) {
             return listed;
         }
         let first = found.len();
-        for pid in self.pids.iter().copied().filter(|pid| *pid != self.leaves_out) {
+        for pid in self.pids.iter().copied().filter(|pid| *pid != self.excluded) {
             if let Some(round) = self.known.get_mut(&pid) {
                 *round = self.round;
                 continue;
@@ -68,12 +68,12 @@ impl InGroup {
             // Else it is gone again, or hidden from us: there is nothing to read of it.
             if let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) {
                 let id = ProcessId { pid, started: stat.started };
-                found.push(Newcomer::new(id, stat.parent, stat.name));
+                found.push(NewMember::new(id, stat.parent, stat.name));
                 self.known.insert(pid, self.round);
             }
         }
         self.known.retain(|_, round| *round == self.round);
-        found[first..].sort_unstable_by_key(|newcomer| (newcomer.id.started, newcomer.id.pid));
+        found[first..].sort_unstable_by_key(|member| (member.id.started, member.id.pid));
         Ok(())
     }
 }
@@ -129,14 +129,14 @@ mod tests {
             .sys("fs/cgroup/other/cgroup.procs", "13\n")
     }
 
-    fn members(fake: &FakeHost) -> InGroup {
-        InGroup::of_all_but(fake.host().sys.sub("fs/cgroup/job").unwrap(), 11)
+    fn members(fake: &FakeHost) -> CgroupMembers {
+        CgroupMembers::all_but(fake.host().sys.sub("fs/cgroup/job").unwrap(), 11)
     }
 
-    fn found(members: &mut InGroup, fake: &FakeHost) -> Vec<u32> {
+    fn found(members: &mut CgroupMembers, fake: &FakeHost) -> Vec<u32> {
         let mut found = Vec::new();
-        members.look(&fake.host(), &mut found).unwrap();
-        found.iter().map(|newcomer| newcomer.id.pid).collect()
+        members.update(&fake.host(), &mut found).unwrap();
+        found.iter().map(|member| member.id.pid).collect()
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let fake = machine();
         let mut members = members(&fake);
         found(&mut members, &fake);
-        members.note_went(10);
+        members.note_exit(10);
         assert_eq!(found(&mut members, &fake), [10]);
     }
 

@@ -13,7 +13,7 @@ pub struct WorkingDirectory(OwnedFd);
 
 /// Room of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct DiskSpace {
     /// Bytes there are.
     pub total: u64,
     /// Bytes that are left for users who are not root.
@@ -23,7 +23,7 @@ pub struct Room {
 }
 
 /// Numbers of file systems that others serve (statfs(2), and their own sources).
-const FAR: [(u32, &str); 10] = [
+const REMOTE: [(u32, &str); 10] = [
     (0x6969, "NFS"),
     (0xff53_4d42, "CIFS"),
     (0xfe53_4d42, "SMB"),
@@ -46,7 +46,7 @@ impl WorkingDirectory {
     /// The kind of its file system, when another machine or program serves it.
     pub fn served_by(&self) -> std::io::Result<Option<&'static str>> {
         let kind = rustix::fs::fstatfs(&self.0)?.f_type as u32;
-        Ok(FAR.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
+        Ok(REMOTE.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
     }
 
     /// Whether nobody can write to it.
@@ -55,9 +55,9 @@ impl WorkingDirectory {
     }
 
     /// The room of its file system.
-    pub fn room(&self) -> std::io::Result<Room> {
+    pub fn space(&self) -> std::io::Result<DiskSpace> {
         let found = rustix::fs::fstatvfs(&self.0)?;
-        Ok(Room {
+        Ok(DiskSpace {
             total: found.f_blocks.saturating_mul(found.f_frsize),
             available: found.f_bavail.saturating_mul(found.f_frsize),
             files: (found.f_files > 0).then_some((found.f_files, found.f_favail)),
@@ -71,8 +71,8 @@ mod tests {
 
     #[test]
     fn no_more_is_left_than_there_is() {
-        let room = WorkingDirectory::open().unwrap().room().unwrap();
-        assert!(room.total > 0 && room.available <= room.total, "{room:?}");
-        assert!(room.files.is_none_or(|(most, left)| left <= most), "{room:?}");
+        let space = WorkingDirectory::open().unwrap().space().unwrap();
+        assert!(space.total > 0 && space.available <= space.total, "{space:?}");
+        assert!(space.files.is_none_or(|(most, left)| left <= most), "{space:?}");
     }
 }

@@ -7,68 +7,68 @@
 
 use std::collections::VecDeque;
 
-use super::rule::Rule;
+use super::rule::ProgramRule;
 use crate::model::Program;
 
 /// How many looks somebody is young.
-const YOUNG: u8 = 5;
+const RECENT_CHECKS: u8 = 5;
 
 /// How many of the others are asked at one look: about a tenth of what listing thousands of
 /// processes costs.
-const IN_TURN: usize = 32;
+const OLDER_PER_TICK: usize = 32;
 
 /// The rule, and those who do not meet it.
 #[derive(Debug)]
-pub(super) struct Chosen {
-    rule: Rule,
-    young: Vec<(u32, u8)>,
-    others: VecDeque<u32>,
+pub(super) struct ProgramFilter {
+    rule: ProgramRule,
+    recent: Vec<(u32, u8)>,
+    older: VecDeque<u32>,
 }
 
-impl Chosen {
+impl ProgramFilter {
     /// By this rule.
-    pub(super) fn by(rule: Rule) -> Chosen {
-        Chosen { rule, young: Vec::new(), others: VecDeque::new() }
+    pub(super) fn new(rule: ProgramRule) -> ProgramFilter {
+        ProgramFilter { rule, recent: Vec::new(), older: VecDeque::new() }
     }
 
     /// The program as it is to be recorded, if it is meant.
-    pub(super) fn meant(&self, mut program: Program) -> Option<Program> {
+    pub(super) fn matching(&self, mut program: Program) -> Option<Program> {
         let tool = self.rule.tool(&program)?;
         program.tool = Some(tool).filter(|tool| *tool != program.called());
         Some(program)
     }
 
     /// Somebody is not meant now, who was just born or was there before anybody looked.
-    pub(super) fn pass_over(&mut self, pid: u32, is_young: bool) {
-        if is_young {
-            self.young.push((pid, 0));
+    pub(super) fn defer(&mut self, pid: u32, is_recent: bool) {
+        if is_recent {
+            self.recent.push((pid, 0));
         } else {
-            self.others.push_back(pid);
+            self.older.push_back(pid);
         }
     }
 
     /// Who is to be asked again at this look.
-    pub(super) fn next_to_ask(&mut self, into: &mut Vec<u32>) {
+    pub(super) fn next_to_recheck(&mut self, into: &mut Vec<u32>) {
         into.clear();
-        let others = &mut self.others;
-        self.young.retain_mut(|(pid, looks)| {
-            *looks += 1;
-            let is_young = *looks <= YOUNG;
-            if is_young {
+        let older = &mut self.older;
+        self.recent.retain_mut(|(pid, checks)| {
+            *checks += 1;
+            let is_recent = *checks <= RECENT_CHECKS;
+            if is_recent {
                 into.push(*pid);
             } else {
-                others.push_back(*pid);
+                older.push_back(*pid);
             }
-            is_young
+            is_recent
         });
-        let turn = self.others.len().min(IN_TURN);
-        into.extend(self.others.iter().take(turn));
-        self.others.rotate_left(turn);
+        let turn = self.older.len().min(OLDER_PER_TICK);
+        into.extend(self.older.iter().take(turn));
+        self.older.rotate_left(turn);
     }
 
     /// Nobody needs to ask for this one any more: it is meant, or gone.
     pub(super) fn forget(&mut self, pid: u32) {
-        self.young.retain(|(one, _)| *one != pid);
-        self.others.retain(|one| *one != pid);
+        self.recent.retain(|(one, _)| *one != pid);
+        self.older.retain(|one| *one != pid);
     }
 }

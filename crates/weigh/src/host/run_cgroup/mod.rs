@@ -14,18 +14,18 @@
 //! is decided where the limit is. Version 1 without `memory.use_hierarchy` would lift the
 //! limits above, and is never used.
 
-mod aside;
+mod leaf;
 
 use std::ffi::{CStr, CString};
 
-use super::cgroup::Group;
+use super::cgroup::Cgroup;
 use super::{Dir, Error, Host, environment, facts};
 use crate::parse::group_stat;
-use aside::Aside;
+use leaf::LeafCgroup;
 
 /// Why no group is made.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum CgroupRefusal {
     /// There is nothing to make one in.
     #[error("weigh is in no control group that could have another one below it")]
     NoPlace,
@@ -39,26 +39,26 @@ pub enum Refused {
 
 /// How much a group may change for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Care {
+pub enum CgroupMode {
     /// Nothing at all.
-    Full,
+    Auto,
     /// What a group is, it is: somebody asked for it.
-    Asked,
+    Always,
 }
 
 /// The group, which goes when this does.
 #[derive(Debug)]
-pub struct OwnGroup {
+pub struct RunCgroup {
     /// Where it is.
-    pub group: Group,
+    pub group: Cgroup,
     // In this order: weigh can step back when the group below is gone.
-    made: Vec<Made>,
-    aside: Option<Aside>,
+    made: Vec<CreatedCgroup>,
+    aside: Option<LeafCgroup>,
 }
 
 /// One directory of it.
 #[derive(Debug)]
-struct Made {
+struct CreatedCgroup {
     above: Dir,
     /// Where those go who are still in it when it goes.
     refuge: Dir,
@@ -68,41 +68,41 @@ struct Made {
 
 const PROCESSES: &CStr = c"cgroup.procs";
 
-impl OwnGroup {
+impl RunCgroup {
     /// Makes a group below the one this process is in.
-    pub fn make(host: &Host, care: Care) -> Result<OwnGroup, Refused> {
-        let around = Group::own(host).ok_or(Refused::NoPlace)?;
-        if care == Care::Full {
+    pub fn make(host: &Host, mode: CgroupMode) -> Result<RunCgroup, CgroupRefusal> {
+        let around = Cgroup::own(host).ok_or(CgroupRefusal::NoPlace)?;
+        if mode == CgroupMode::Auto {
             check_surroundings(host)?;
         }
         let memory = around.memory.filter(|dir| says(dir, c"memory.use_hierarchy", b"1"));
-        let cpuacct = around.cpuacct.filter(|dir| care == Care::Asked || !has_shares(dir));
+        let cpuacct = around.cpuacct.filter(|dir| mode == CgroupMode::Always || !has_shares(dir));
         // Where version 1 has the controllers, version 2 knows packets and pressure.
         let is_first = memory.is_some() || cpuacct.is_some();
         let (beside, unified) = match is_first {
             true => (around.unified, None),
             false => (None, around.unified),
         };
-        let beside = beside.filter(|dir| care == Care::Asked || !shares_out(dir));
+        let beside = beside.filter(|dir| mode == CgroupMode::Always || !shares_out(dir));
         if let Some(dir) = &unified
-            && care == Care::Full
+            && mode == CgroupMode::Auto
             && shares_out(dir)
         {
             let why = "where groups share the CPUs and the disks: the command would have one share";
-            return Err(Refused::Careful(why.to_owned()));
+            return Err(CgroupRefusal::Careful(why.to_owned()));
         }
         let aside = match &unified {
-            Some(dir) if care == Care::Asked => Aside::step(dir)?,
+            Some(dir) if mode == CgroupMode::Always => LeafCgroup::move_to_leaf(dir)?,
             _ => None,
         };
         let name = free_name(&[&memory, &cpuacct, &unified, &beside]);
-        let mut made: Vec<Made> = Vec::new();
-        let mut below = |above: Option<Dir>| -> Result<Option<Dir>, Refused> {
+        let mut made: Vec<CreatedCgroup> = Vec::new();
+        let mut below = |above: Option<Dir>| -> Result<Option<Dir>, CgroupRefusal> {
             let Some(above) = above else { return Ok(None) };
             // Whoever is moved is moved out of the group above, and that takes a right, too.
             let dir = make_in(host, &above, &name)?;
             let refuge = aside.as_ref().map_or(&above, |aside| &aside.dir).clone();
-            made.push(Made { above, refuge, name: name.clone(), dir: dir.clone() });
+            made.push(CreatedCgroup { above, refuge, name: name.clone(), dir: dir.clone() });
             Ok(Some(dir))
         };
         // What was made before a failure goes with `made`.
@@ -110,16 +110,16 @@ impl OwnGroup {
         // Beside version 1 it is only worth having: nothing else needs it.
         let beside = beside.and_then(|above| below(Some(above)).ok().flatten());
         let unified = unified.or(beside);
-        let members = made.first().map(|one| one.dir.clone()).ok_or(Refused::NoPlace)?;
+        let members = made.first().map(|one| one.dir.clone()).ok_or(CgroupRefusal::NoPlace)?;
         let path = format!("{}/{}", around.path.trim_end_matches('/'), name.to_string_lossy());
         let (cpu, pids, blkio) = (None, None, None);
-        let group = Group { path, members, unified, cpuacct, cpu, memory, pids, blkio };
-        Ok(OwnGroup { group, made, aside })
+        let group = Cgroup { path, members, unified, cpuacct, cpu, memory, pids, blkio };
+        Ok(RunCgroup { group, made, aside })
     }
 
     /// Puts a process into it, before it has started anything.
     pub fn take_in(&self, pid: u32) -> Result<(), Error> {
-        self.made.iter().try_for_each(|one| one.dir.tell(PROCESSES, &pid.to_string()))
+        self.made.iter().try_for_each(|one| one.dir.write(PROCESSES, &pid.to_string()))
     }
 
     /// Removes it; whoever is still in it goes back to where weigh is.
@@ -130,15 +130,15 @@ impl OwnGroup {
     }
 }
 
-impl Made {
+impl CreatedCgroup {
     fn remove(&mut self) -> Result<(), Error> {
         /// Processes may be started while others are moved, but not for ever.
         const TRIES: usize = 100;
         let mut buffer = Vec::new();
-        let mut removed = self.above.unmake(&self.name);
+        let mut removed = self.above.remove_dir(&self.name);
         if removed.is_err() {
             remove_below(&self.dir);
-            removed = self.above.unmake(&self.name);
+            removed = self.above.remove_dir(&self.name);
         }
         for _ in 0..TRIES {
             match &removed {
@@ -148,16 +148,16 @@ impl Made {
             let bytes = self.dir.read(PROCESSES, &mut buffer).unwrap_or_default();
             for pid in group_stat::processes(bytes) {
                 // One that has ended in the meantime needs no place.
-                let _ = self.refuge.tell(PROCESSES, &pid.to_string());
+                let _ = self.refuge.write(PROCESSES, &pid.to_string());
             }
             std::thread::yield_now();
-            removed = self.above.unmake(&self.name);
+            removed = self.above.remove_dir(&self.name);
         }
         removed
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedCgroup {
     fn drop(&mut self) {
         // Gone already, mostly.
         let _ = self.remove();
@@ -173,7 +173,7 @@ fn remove_below(dir: &Dir) {
             remove_below(&sub);
         }
         // One that somebody is in stays, and is told of with the whole.
-        let _ = dir.unmake(&name);
+        let _ = dir.remove_dir(&name);
     }
 }
 
@@ -189,8 +189,8 @@ fn free_name(above: &[&Option<Dir>]) -> CString {
 }
 
 /// Whether something around us would look different from inside a group of one's own.
-fn check_surroundings(host: &Host) -> Result<(), Refused> {
-    let careful = |why: &str| Err(Refused::Careful(why.to_owned()));
+fn check_surroundings(host: &Host) -> Result<(), CgroupRefusal> {
+    let careful = |why: &str| Err(CgroupRefusal::Careful(why.to_owned()));
     if environment::scheduler().is_some() {
         return careful("in a batch job, whose processes are looked for in its own group");
     }
@@ -201,7 +201,7 @@ fn check_surroundings(host: &Host) -> Result<(), Refused> {
 }
 
 /// A new directory, and none of those that a killed weigh left behind.
-fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, Refused> {
+fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, CgroupRefusal> {
     if !above.is_writable(PROCESSES) {
         let source = std::io::Error::from_raw_os_error(libc::EACCES);
         return Err(Error::Read { path: above.path(PROCESSES), source }.into());
@@ -210,11 +210,11 @@ fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, Refused> {
     let _ = above.directories(c".", |name| left.push(name.to_owned()));
     for old in left.iter().filter(|old| is_left_behind(host, old)) {
         // One that somebody is in stays.
-        let _ = above.unmake(old);
+        let _ = above.remove_dir(old);
     }
-    above.make(name)?;
+    above.create_dir(name)?;
     above.sub(&name.to_string_lossy()).map_err(|error| {
-        let _ = above.unmake(name);
+        let _ = above.remove_dir(name);
         error.into()
     })
 }
@@ -274,7 +274,7 @@ mod tests {
     fn a_group_is_made_where_we_are_and_goes_again() {
         let fake = v1();
         let name = format!("weigh-{}", std::process::id());
-        let own = OwnGroup::make(&fake.host(), Care::Asked).unwrap();
+        let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
         assert_eq!(own.group.path, format!("/job/{name}"));
         assert!(own.group.memory.is_some() && own.group.cpuacct.is_some());
         let (memory, cpuacct) =
@@ -287,43 +287,45 @@ mod tests {
     #[test]
     fn limits_that_would_not_be_found_any_more_forbid_it_unless_it_is_asked_for() {
         let fake = v1().sys("fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
-        let refused = OwnGroup::make(&fake.host(), Care::Full).unwrap_err().to_string();
+        let refused = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap_err().to_string();
         assert!(refused.contains("below a limit"), "{refused}");
-        OwnGroup::make(&fake.host(), Care::Asked).unwrap();
+        RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
     }
 
     #[test]
     fn a_tree_that_shares_out_the_cpus_is_left_alone() {
         let fake = v1().sys("fs/cgroup/cpuacct/cpu.shares", "1024\n");
-        let own = OwnGroup::make(&fake.host(), Care::Full).unwrap();
+        let own = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap();
         assert!(own.group.cpuacct.is_none() && own.group.memory.is_some());
         drop(own);
         let second = FakeHost::new()
             .proc("self/cgroup", "0::/\n")
             .sys("fs/cgroup/cgroup.procs", "7\n")
             .sys("fs/cgroup/cgroup.subtree_control", "cpu memory\n");
-        let refused = OwnGroup::make(&second.host(), Care::Full).unwrap_err().to_string();
+        let refused = RunCgroup::make(&second.host(), CgroupMode::Auto).unwrap_err().to_string();
         assert!(refused.contains("one share"), "{refused}");
         let second = second.sys("fs/cgroup/cgroup.subtree_control", "memory pids\n");
-        assert!(OwnGroup::make(&second.host(), Care::Full).unwrap().group.unified.is_some());
+        assert!(RunCgroup::make(&second.host(), CgroupMode::Auto).unwrap().group.unified.is_some());
     }
 
     #[test]
     fn version_2_is_there_beside_version_1_unless_that_shares_out_the_machine() {
         let beside = || v1().sys("fs/cgroup/unified/cgroup.procs", "7\n");
-        let own = OwnGroup::make(&beside().host(), Care::Full).unwrap();
+        let own = RunCgroup::make(&beside().host(), CgroupMode::Auto).unwrap();
         assert!(own.group.unified.is_some() && own.group.memory.is_some());
         let enabled = "fs/cgroup/unified/cgroup.subtree_control";
         let shared = beside().sys(enabled, "cpu\n");
-        assert!(OwnGroup::make(&shared.host(), Care::Full).unwrap().group.unified.is_none());
-        assert!(OwnGroup::make(&shared.host(), Care::Asked).unwrap().group.unified.is_some());
-        assert!(OwnGroup::make(&v1().host(), Care::Asked).unwrap().group.unified.is_none());
+        assert!(RunCgroup::make(&shared.host(), CgroupMode::Auto).unwrap().group.unified.is_none());
+        assert!(
+            RunCgroup::make(&shared.host(), CgroupMode::Always).unwrap().group.unified.is_some()
+        );
+        assert!(RunCgroup::make(&v1().host(), CgroupMode::Always).unwrap().group.unified.is_none());
     }
 
     #[test]
     fn limits_above_would_be_lifted_without_a_hierarchy_so_memory_is_left_out() {
         let fake = v1().sys("fs/cgroup/memory/job/memory.use_hierarchy", "0\n");
-        let own = OwnGroup::make(&fake.host(), Care::Asked).unwrap();
+        let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
         assert!(own.group.memory.is_none() && own.group.cpuacct.is_some());
     }
 
@@ -334,12 +336,12 @@ mod tests {
         let host = fake.host();
         let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
         let taken = format!("weigh-{}", std::process::id());
-        above.make(&CString::new(taken.clone()).unwrap()).unwrap();
-        let own = OwnGroup::make(&host, Care::Asked).unwrap();
+        above.create_dir(&CString::new(taken.clone()).unwrap()).unwrap();
+        let own = RunCgroup::make(&host, CgroupMode::Always).unwrap();
         assert_eq!(own.group.path, format!("/job/{taken}-2"));
         let inside = host.sys.sub(&format!("fs/cgroup/memory/job/{taken}-2")).unwrap();
-        inside.make(c"sub").unwrap();
-        inside.sub("sub").unwrap().make(c"deeper").unwrap();
+        inside.create_dir(c"sub").unwrap();
+        inside.sub("sub").unwrap().create_dir(c"deeper").unwrap();
         own.remove().unwrap();
         assert!(exists(&fake, &format!("fs/cgroup/memory/job/{taken}")), "it is another's");
         assert!(!exists(&fake, &format!("fs/cgroup/memory/job/{taken}-2")));
@@ -351,9 +353,9 @@ mod tests {
         let host = fake.host();
         let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
         for name in [c"weigh-11", c"weigh-12", c"mine-11"] {
-            above.make(name).unwrap();
+            above.create_dir(name).unwrap();
         }
-        drop(OwnGroup::make(&host, Care::Asked).unwrap());
+        drop(RunCgroup::make(&host, CgroupMode::Always).unwrap());
         assert!(!exists(&fake, "fs/cgroup/memory/job/weigh-11"));
         assert!(exists(&fake, "fs/cgroup/memory/job/weigh-12"), "it runs");
         assert!(exists(&fake, "fs/cgroup/memory/job/mine-11"), "it is somebody else's");
@@ -372,20 +374,20 @@ mod tests {
         };
         let aside = format!("fs/cgroup/job/weigh-{own}-aside");
         let shared = second(&format!("7\n{own}\n"));
-        let group = OwnGroup::make(&shared.host(), Care::Asked).unwrap();
+        let group = RunCgroup::make(&shared.host(), CgroupMode::Always).unwrap();
         assert!(group.aside.is_none() && !exists(&shared, &aside));
         let alone = second(&format!("{own}\n"));
-        let careful = OwnGroup::make(&alone.host(), Care::Full).unwrap();
+        let careful = RunCgroup::make(&alone.host(), CgroupMode::Auto).unwrap();
         assert!(careful.aside.is_none(), "that would change where weigh is");
         drop(careful);
         // A directory of the test's has no file to move a process with.
-        OwnGroup::make(&alone.host(), Care::Asked).unwrap_err();
+        RunCgroup::make(&alone.host(), CgroupMode::Always).unwrap_err();
         assert!(!exists(&alone, &aside), "nothing is left behind");
     }
 
     #[test]
     fn without_control_groups_none_is_made() {
-        let refused = OwnGroup::make(&FakeHost::new().host(), Care::Asked).unwrap_err();
-        assert!(matches!(refused, Refused::NoPlace));
+        let refused = RunCgroup::make(&FakeHost::new().host(), CgroupMode::Always).unwrap_err();
+        assert!(matches!(refused, CgroupRefusal::NoPlace));
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// Asks once, on a thread of its own, and waits so long for the answer. The thread never ends,
 /// because the kernel would add what it read to the account of our children.
-pub fn within<T: Send + 'static>(
-    patience: Duration,
+pub fn with_timeout<T: Send + 'static>(
+    timeout: Duration,
     ask: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (answer, answered) = mpsc::channel();
@@ -18,5 +18,5 @@ pub fn within<T: Send + 'static>(
             std::thread::park();
         }
     });
-    asked.ok().and_then(|_| answered.recv_timeout(patience).ok())
+    asked.ok().and_then(|_| answered.recv_timeout(timeout).ok())
 }
