@@ -1,10 +1,9 @@
-//! When a process is over, from the exits of its threads.
+//! When a process has exited, from the exits of its threads.
 //!
-//! Source: the messages of the process connector, and the kernel when it is asked. The exit
-//! of the first thread is not the end: others may go on, and when another thread calls
-//! exec, the first one ends and the process lives. A pidfd is ready when no thread is left,
-//! so it is asked once everything that is queued was read. How the process ended is what
-//! its last exit says.
+//! Source: messages of the process connector, and pidfds. The exit of the first thread is not the
+//! exit of the process: other threads may go on, and when another thread calls exec, the first one
+//! exits and the process lives. A pidfd becomes ready when no thread is left, so it is polled once
+//! everything that is queued was read. The exit status is that of the last thread.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,13 +13,13 @@ use super::pidfd::PidFd;
 use crate::model::End;
 use crate::parse::connector::{ConnectorEvent, ConnectorMessage, Task};
 
-/// Processes whose first thread has ended, and which may not be over.
+/// Processes whose first thread has exited, and which may still run.
 #[derive(Debug, Default)]
 pub(super) struct ExitTracker {
     exits: HashMap<u32, LastExit>,
 }
 
-/// The last exit of a thread that was heard of.
+/// The last exit event of a thread of the process.
 #[derive(Debug, Clone, Copy)]
 struct LastExit {
     at: Duration,
@@ -28,7 +27,7 @@ struct LastExit {
 }
 
 impl ExitTracker {
-    /// Takes a message in, and hands over what can be told already.
+    /// Handles a message, and reports the events that are certain already.
     pub(super) fn take(
         &mut self,
         message: ConnectorMessage,
@@ -44,7 +43,7 @@ impl ExitTracker {
                 each(at, ProcEvent::Forked { parent, child });
             }
             ConnectorEvent::Exec(Task { process: pid, .. }) => {
-                // If the first thread has ended, another one called exec and is the first now.
+                // If the first thread has exited, another one called exec and is the first now.
                 self.exits.remove(&pid);
                 each(at, ProcEvent::Executed { pid });
             }
@@ -63,18 +62,18 @@ impl ExitTracker {
         }
     }
 
-    /// Hands over the ends of those that are over.
+    /// Reports the exits of processes that have exited.
     pub(super) fn report_exited(
         &mut self,
         has_exited: impl Fn(u32) -> bool,
         each: &mut impl FnMut(Duration, ProcEvent),
     ) {
         self.exits.retain(|&pid, &mut exit| {
-            let over = has_exited(pid);
-            if over {
+            let exited = has_exited(pid);
+            if exited {
                 report(pid, exit, each);
             }
-            !over
+            !exited
         });
     }
 }
@@ -85,11 +84,11 @@ fn report(pid: u32, exit: LastExit, each: &mut impl FnMut(Duration, ProcEvent)) 
 
 /// Whether no thread of a process is left.
 ///
-/// A pid that is used again looks alive; the fork that used it is among the events and
-/// tells of the end before it. Without pidfds (Linux before 5.3) the first thread decides.
+/// A reused pid looks alive; the fork event of the new process reports the exit of the old one
+/// before it. Without pidfds (Linux before 5.3) the first thread decides.
 pub(super) fn has_exited(pid: u32) -> bool {
     match PidFd::open(pid) {
-        Ok(held) => held.has_ended(),
+        Ok(pidfd) => pidfd.has_ended(),
         Err(error) => {
             !matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM))
         }
@@ -103,26 +102,27 @@ mod tests {
     const FIRST: Task = Task { thread: 20, process: 20 };
     const SECOND: Task = Task { thread: 21, process: 20 };
 
-    /// What is told of a series of events, when the process with this pid is over at the end.
-    fn reported(events: &[ConnectorEvent], over: Option<u32>) -> Vec<ProcEvent> {
+    /// The events reported for a series of messages, when the process with this pid has exited at
+    /// the end.
+    fn reported(events: &[ConnectorEvent], exited: Option<u32>) -> Vec<ProcEvent> {
         let mut reported = Vec::new();
-        let mut exit_tracker = ExitTracker::default();
-        let mut each = |_: Duration, happened| reported.push(happened);
+        let mut tracker = ExitTracker::default();
+        let mut each = |_: Duration, event| reported.push(event);
         for &event in events {
-            exit_tracker.take(ConnectorMessage { at: Duration::ZERO, event }, &mut each);
+            tracker.take(ConnectorMessage { at: Duration::ZERO, event }, &mut each);
         }
-        exit_tracker.report_exited(|pid| Some(pid) == over, &mut each);
+        tracker.report_exited(|pid| Some(pid) == exited, &mut each);
         reported
     }
 
     #[test]
-    fn exec_by_another_thread_is_not_the_end() {
+    fn exec_by_another_thread_is_not_an_exit() {
         let events = [ConnectorEvent::Exit { task: FIRST, status: 9 }, ConnectorEvent::Exec(FIRST)];
         assert_eq!(reported(&events, Some(20)), [ProcEvent::Executed { pid: 20 }]);
     }
 
     #[test]
-    fn the_last_exit_says_how_a_process_ended() {
+    fn exit_status_is_that_of_the_last_thread() {
         let first = ConnectorEvent::Exit { task: FIRST, status: 0 };
         let second = ConnectorEvent::Exit { task: SECOND, status: 11 };
         let end = |end| vec![ProcEvent::Ended { pid: 20, end }];
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_is_used_again_ends_before_it_begins() {
+    fn pid_reuse_reports_the_exit_before_the_fork() {
         let fork = ConnectorEvent::Fork { parent: 1, child: FIRST };
         let end = ProcEvent::Ended { pid: 20, end: End::Code(1) };
         assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_thread_names_a_process() {
+    fn only_the_first_thread_renames_a_process() {
         assert_eq!(reported(&[ConnectorEvent::Rename(SECOND), ConnectorEvent::Other], None), []);
         assert_eq!(
             reported(&[ConnectorEvent::Rename(FIRST)], None),

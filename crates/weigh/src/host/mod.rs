@@ -1,8 +1,7 @@
-//! The only door to the machine: files under a root, clocks, system calls.
+//! The only access to the machine: files under a root, clocks, system calls.
 //!
-//! Nothing else in the library opens `/proc`, asks for the time or makes a
-//! system call, so a test can put another machine behind the door
-//! (`FakeHost`), and `--host-root` can point at one.
+//! Nothing else in the library opens `/proc`, reads the clock or makes a system call. So a test can
+//! replace the machine (`FakeHost`), and `--host-root` can point at another one.
 
 pub mod address_space;
 pub mod bpf;
@@ -65,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the kernel said, if it was the kernel.
+    /// The error number, if the kernel returned one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Read { source, .. } => source.raw_os_error(),
@@ -73,12 +72,12 @@ impl Error {
         }
     }
 
-    /// Whether the thing that was asked about is simply not there (any more).
+    /// Whether the file or process does not exist, or no longer does.
     pub fn is_gone(&self) -> bool {
         matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH | libc::ENODEV))
     }
 
-    /// Whether the kernel refused.
+    /// Whether permission was denied.
     pub fn is_denied(&self) -> bool {
         matches!(self.errno(), Some(libc::EACCES | libc::EPERM))
     }
@@ -89,9 +88,9 @@ impl Error {
 pub struct Host {
     /// Where its file system begins.
     pub root: Dir,
-    /// `/proc`, or what stands in for it.
+    /// `/proc`, or its replacement.
     pub proc: Dir,
-    /// `/sys`, or what stands in for it.
+    /// `/sys`, or its replacement.
     pub sys: Dir,
     /// The monotonic clock.
     pub clock: Clock,

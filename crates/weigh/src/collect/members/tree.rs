@@ -349,7 +349,7 @@ mod tests {
         let mut members = running(&fake);
         fork(&fake, 30, 11);
         assert_eq!(found(&mut members, &fake), [0; 0]);
-        fake.end_proc("30");
+        fake.exit_proc("30");
         fork(&fake, 30, 20);
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 31\n");
         assert_eq!(found(&mut members, &fake), [30]);
@@ -365,7 +365,7 @@ mod tests {
         assert!(!members.pid_out_of_order(30));
         assert_eq!(found(&mut members, &fake), [0; 0]);
         // ns_last_pid was written: 30 is given out again, and /proc/loadavg says 30 as before.
-        fake.end_proc("30");
+        fake.exit_proc("30");
         fork(&fake, 30, 20);
         members.note_exit();
         assert_eq!(found(&mut members, &fake), [30]);
@@ -423,7 +423,7 @@ mod tests {
         fork(&fake, 20, 11);
         let mut members = ProcessTree::of(&fake.host(), &[20]);
         assert_eq!(found(&mut members, &fake), [20]);
-        fake.end_proc("20");
+        fake.exit_proc("20");
         fork(&fake, 20, 11);
         members.note_exit();
         assert_eq!(found(&mut members, &fake), [0; 0]);

@@ -1,12 +1,12 @@
-//! Graphics processors, network devices and InfiniBand adapters.
+//! GPUs, network devices and InfiniBand adapters.
 //!
 //! Sources: `/proc/driver/nvidia`, `/sys/class/drm`, `/sys/class/net`, `/sys/class/infiniband`,
-//! readable by every user. Addresses and serial numbers are left out: they name a machine and say
-//! nothing of what it can do.
+//! readable by every user. Addresses and serial numbers are left out: they identify a machine and
+//! say nothing about its performance.
 //!
 //! What surprises: the console of a server is a graphics card to the kernel, the speed of a device
-//! that is down is -1 or cannot be read, and NVIDIA's cards are in `drm` only when a module of
-//! theirs is loaded that many servers do without.
+//! that is down is -1 or cannot be read, and NVIDIA's cards are in `drm` only when the module
+//! nvidia-drm is loaded, which many servers lack.
 
 use std::time::Duration;
 
@@ -29,10 +29,10 @@ const CONSOLES: &[&str] = &[
 
 const NVIDIA: &str = "proc/driver/nvidia/gpus";
 
-/// How long a driver may take to say what its cards are: the end of a short run waits for it.
+/// How long a driver may take to describe its cards: the end of a short run waits for it.
 const DRIVER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The graphics processors.
+/// The GPUs.
 pub(super) fn gpus(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
     let mut found = nvidia(reader);
     let is_card = |name: &&String| {
@@ -44,12 +44,12 @@ pub(super) fn gpus(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
         let device = format!("sys/class/drm/{card}/device");
         let uevent = reader.optional(&format!("{device}/uevent"), |bytes| Ok(bytes.to_vec()));
         let uevent = uevent.unwrap_or_default();
-        let said = |key| attribute::valued(&uevent, key).map(str::to_owned);
-        let (bus, driver) = (said("PCI_SLOT_NAME="), said("DRIVER="));
+        let value = |key| attribute::valued(&uevent, key).map(str::to_owned);
+        let (bus, driver) = (value("PCI_SLOT_NAME="), value("DRIVER="));
         if driver.as_deref().is_some_and(|driver| CONSOLES.contains(&driver)) {
             continue;
         }
-        let pci_id = said("PCI_ID=");
+        let pci_id = value("PCI_ID=");
         let known = found.iter_mut().find(|gpu| gpu.bus.is_some() && gpu.bus == bus);
         if let Some(known) = known {
             known.pci_id = pci_id;
@@ -60,7 +60,7 @@ pub(super) fn gpus(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
             bus,
             pci_id,
             driver,
-            // The name and the memory are told by AMD's driver alone.
+            // Only AMD's driver has the name and the memory.
             name: reader.optional(&format!("{device}/product_name"), text),
             firmware: reader.optional(&format!("{device}/vbios_version"), text),
             memory_bytes: reader
@@ -75,16 +75,16 @@ pub(super) fn gpus(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
     found
 }
 
-/// NVIDIA's cards. The driver itself writes what these files say, and may hang.
+/// NVIDIA's cards. The driver itself produces the content of these files, and may hang.
 fn nvidia(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
     let cards = reader.names(NVIDIA);
     if cards.is_empty() {
         return Vec::new();
     }
     let root = reader.root().clone();
-    let asked =
+    let read =
         with_timeout(DRIVER_TIMEOUT, move || of_nvidia(&mut HardwareReader::at(&root), &cards));
-    asked.unwrap_or_else(|| {
+    read.unwrap_or_else(|| {
         reader.missing.insert("gpus".to_owned(), "the NVIDIA driver does not answer".to_owned());
         Vec::new()
     })
@@ -104,14 +104,14 @@ fn of_nvidia(reader: &mut HardwareReader<'_>, cards: &[String]) -> Vec<HardwareG
     for card in cards {
         let file = format!("{NVIDIA}/{card}/information");
         let Some(card) = reader.optional(&file, |bytes| {
-            let said = |key| attribute::valued(bytes, key).map(str::to_owned);
+            let value = |key| attribute::valued(bytes, key).map(str::to_owned);
             Ok(HardwareGpu {
-                bus: said("Bus Location:"),
+                bus: value("Bus Location:"),
                 vendor: Some("NVIDIA".to_owned()),
-                name: said("Model:"),
+                name: value("Model:"),
                 driver: Some("nvidia".to_owned()),
                 driver_version: version.clone(),
-                firmware: said("Video BIOS:").filter(|bios| !bios.contains('?')),
+                firmware: value("Video BIOS:").filter(|bios| !bios.contains('?')),
                 ..HardwareGpu::default()
             })
         }) else {
@@ -137,8 +137,8 @@ pub(super) fn nics(reader: &mut HardwareReader<'_>) -> Vec<HardwareNic> {
     for name in reader.names("sys/class/net") {
         let file = |file: &str| format!("sys/class/net/{name}/{file}");
         let Some((driver, pci_id)) = reader.optional(&file("device/uevent"), |bytes| {
-            let said = |key| attribute::valued(bytes, key).map(str::to_owned);
-            Ok((said("DRIVER="), said("PCI_ID=")))
+            let value = |key| attribute::valued(bytes, key).map(str::to_owned);
+            Ok((value("DRIVER="), value("PCI_ID=")))
         }) else {
             continue;
         };

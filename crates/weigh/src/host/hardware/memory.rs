@@ -2,15 +2,15 @@
 //!
 //! Sources: `/sys/devices/system/cpu/cpu*/cache`, `/sys/devices/system/node`, `/proc/meminfo`,
 //! `/sys/kernel/mm`, readable by every user. A machine without NUMA has one node, or none where the
-//! kernel was built so. ARM machines without ACPI tables and many virtual machines name no caches.
+//! kernel was built so. ARM machines without ACPI tables and many virtual machines list no caches.
 
-use super::processor::{covered, cpu_numbers};
+use super::processor::{cpu_numbers, cpu_sets};
 use super::reader::{CPU, HardwareReader, text};
 use crate::model::hardware::{CpuCache, HardwareMemory, NumaNode};
 use crate::parse::{MalformedFile, attribute, meminfo};
 
-/// The caches, each kind once: those of one name may have several sizes, as small and large cores
-/// have theirs.
+/// The caches, one entry for each name and size: small and large cores may have caches of different
+/// sizes.
 pub(super) fn caches(reader: &mut HardwareReader<'_>) -> Vec<CpuCache> {
     let online = reader.read("sys/devices/system/cpu/online", cpu_numbers).unwrap_or_default();
     let Some(first) = online.first() else { return Vec::new() };
@@ -27,8 +27,8 @@ pub(super) fn caches(reader: &mut HardwareReader<'_>) -> Vec<CpuCache> {
             _ => "",
         };
         let name = format!("L{level}{letter}");
-        // One that does not say whose it is would be counted wrongly.
-        let Ok(sets) = covered(reader, &online, &format!("cache/{index}/shared_cpu_list")) else {
+        // Without the list of its CPUs a cache would be counted wrongly.
+        let Ok(sets) = cpu_sets(reader, &online, &format!("cache/{index}/shared_cpu_list")) else {
             continue;
         };
         for cpu in sets.iter().filter_map(|set| set.first()) {
@@ -65,7 +65,7 @@ pub(super) fn numa_nodes(reader: &mut HardwareReader<'_>) -> Vec<NumaNode> {
     online.into_iter().map(node).collect()
 }
 
-/// The list of the nodes there are, in the form of a list of CPUs.
+/// The list of online nodes, in the format of a CPU list.
 pub(super) const NODES_ONLINE: &str = "sys/devices/system/node/online";
 
 impl HardwareMemory {

@@ -1,10 +1,9 @@
-//! What the machine is made of, for whoever wants to understand or repeat a run: processors,
-//! caches, memory, kernel, distribution, graphics, network; no `lscpu` needed.
+//! The hardware of the machine, to understand or repeat a run: processors, caches, memory, kernel,
+//! distribution, GPUs, network; no `lscpu` needed.
 //!
 //! Every user may read all of it. It is a few hundred small files on a large machine, and
-//! `/proc/cpuinfo` of Linux before 5.18 waits a hundredth of a second for the frequencies in it.
-//! So nobody who is measured waits for this: the thread of the recording looks, once the command
-//! runs.
+//! `/proc/cpuinfo` of Linux before 5.18 waits 10 ms for the frequencies in it. So the command does
+//! not wait for this: the thread of the recording reads it once the command runs.
 
 mod devices;
 mod guest;
@@ -23,7 +22,7 @@ pub use guest::Live;
 use reader::{HardwareReader, text};
 
 impl Hardware {
-    /// Looks at the machine whose file system begins here.
+    /// Reads the hardware of the machine with this root.
     pub fn of(root: &Dir, live: Live) -> Hardware {
         let reader = &mut HardwareReader::at(root);
         let cpu = Processor::of(reader);
@@ -32,7 +31,7 @@ impl Hardware {
         let memory = HardwareMemory::of(reader);
         let kernel = reader.required("kernel", "proc/sys/kernel/osrelease", text);
         let kernel_build = reader.required("kernel_build", "proc/sys/kernel/version", text);
-        // The second is where the first points to, unless an image has removed it.
+        // The first usually links to the second, which an image may lack.
         let release = reader.read("etc/os-release", distribution);
         let release =
             release.or_else(|why| reader.read("usr/lib/os-release", distribution).map_err(|_| why));

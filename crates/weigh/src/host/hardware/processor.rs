@@ -1,11 +1,11 @@
-//! The processors: what they are, how many, how fast they may be.
+//! The processors: model, count and frequency limits.
 //!
 //! Sources: `/proc/cpuinfo`, `/sys/devices/system/cpu` (Documentation/ABI/testing/
 //! sysfs-devices-system-cpu), readable by every user. Virtual machines have no `cpufreq`, ARM has no
 //! microcode.
 //!
-//! A machine has hundreds of CPUs, so nothing is asked of a CPU that another has answered for: the
-//! list of a core names its threads, the list of a socket its cores.
+//! A machine may have hundreds of CPUs, so files are read once for each core or socket, not for
+//! each CPU: the list of a core names its threads, the list of a socket its cores.
 
 use super::microarchitecture;
 use super::reader::{CPU, HardwareReader, kilohertz, text};
@@ -24,7 +24,7 @@ impl Processor {
         found
     }
 
-    /// What it is.
+    /// Vendor, model and microarchitecture.
     fn name(&mut self, reader: &mut HardwareReader<'_>) {
         const FILE: &str = "proc/cpuinfo";
         let read = reader.read(FILE, |bytes| {
@@ -44,7 +44,7 @@ impl Processor {
             self.bogomips = cpu.bogomips;
             Ok(microarchitecture::of(&cpu))
         });
-        let unsaid = match &read {
+        let reason = match &read {
             Ok(_) => format!("/{FILE} does not say"),
             Err(why) => why.clone(),
         };
@@ -61,20 +61,20 @@ impl Processor {
             ("cpu.bogomips", self.bogomips.is_none()),
         ] {
             if is_missing {
-                reader.missing.insert(key.to_owned(), unsaid.clone());
+                reader.missing.insert(key.to_owned(), reason.clone());
             }
         }
     }
 
-    /// How many there are.
+    /// Number of CPUs, cores and sockets.
     fn count(&mut self, reader: &mut HardwareReader<'_>) {
         const ONLINE: &str = "sys/devices/system/cpu/online";
         self.online = reader.required("cpu.online", ONLINE, text);
         let cpus = reader.read(ONLINE, cpu_numbers);
         let Some(cpus) = reader.or_missing("cpu.cpus", cpus) else { return };
         self.cpus = u32::try_from(cpus.len()).ok();
-        let sockets = covered(reader, &cpus, "topology/core_siblings_list");
-        let cores = covered(reader, &cpus, "topology/thread_siblings_list");
+        let sockets = cpu_sets(reader, &cpus, "topology/core_siblings_list");
+        let cores = cpu_sets(reader, &cpus, "topology/thread_siblings_list");
         let (sockets, cores) =
             (reader.or_missing("cpu.sockets", sockets), reader.or_missing("cpu.cores", cores));
         let count = |sets: &Vec<Vec<u32>>| u32::try_from(sets.len()).ok();
@@ -92,7 +92,7 @@ impl Processor {
             reader.or_missing("cpu.threads_per_core", per_core.map_err(str::to_owned));
     }
 
-    /// How fast they may be.
+    /// Frequency limits, driver and governors.
     fn speeds(&mut self, reader: &mut HardwareReader<'_>) {
         const POLICIES: &str = "sys/devices/system/cpu/cpufreq";
         let policies: Vec<String> = reader
@@ -139,7 +139,7 @@ impl Processor {
     }
 }
 
-/// The numbers in a list of CPUs; a list of more than any kernel has is refused.
+/// The numbers in a list of CPUs; one longer than any kernel supports is refused.
 pub(super) fn cpu_numbers(bytes: &[u8]) -> Result<Vec<u32>, MalformedFile> {
     /// The largest `CONFIG_NR_CPUS` is 8192.
     const MOST: u32 = 1 << 16;
@@ -151,7 +151,7 @@ pub(super) fn cpu_numbers(bytes: &[u8]) -> Result<Vec<u32>, MalformedFile> {
 }
 
 /// The sets that CPUs are in, each once: one read for each set, not for each CPU.
-pub(super) fn covered(
+pub(super) fn cpu_sets(
     reader: &mut HardwareReader<'_>,
     cpus: &[u32],
     list: &str,
@@ -169,7 +169,7 @@ pub(super) fn covered(
     Ok(sets)
 }
 
-/// What all are, if they are the same.
+/// The common value, if all are the same.
 fn same(mut counts: impl Iterator<Item = usize>) -> Option<u32> {
     let first = counts.next()?;
     counts.all(|count| count == first).then(|| u32::try_from(first).ok())?

@@ -1,4 +1,4 @@
-//! One look at a machine: reads its files, and keeps the reason for whatever is not known.
+//! Reads the files of a machine, and stores the reason for each value that is missing.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -6,14 +6,14 @@ use std::ffi::CString;
 use crate::host::{Dir, Error};
 use crate::parse::{MalformedFile, attribute};
 
-/// Where CPUs are described, without the number of one.
+/// The directory of a CPU, without its number.
 pub(super) const CPU: &str = "sys/devices/system/cpu/cpu";
 
-/// A machine that is being looked at.
+/// The files of a machine, and what could not be read.
 pub(super) struct HardwareReader<'a> {
     root: &'a Dir,
     buffer: Vec<u8>,
-    /// Why something is not known, by the key it would stand under.
+    /// Why a value is missing, by its key.
     pub(super) missing: BTreeMap<String, String>,
 }
 
@@ -27,8 +27,8 @@ impl<'a> HardwareReader<'a> {
         self.root
     }
 
-    /// What a file says, or why it says nothing. Reasons name the file as it is called on the
-    /// machine, wherever that is mounted here.
+    /// The value in a file, or why there is none. Reasons name the file by its path on the machine,
+    /// wherever that is mounted here.
     pub(super) fn read<T>(
         &mut self,
         path: &str,
@@ -43,7 +43,7 @@ impl<'a> HardwareReader<'a> {
         parse(bytes).map_err(|malformed| format!("/{path}: {malformed}"))
     }
 
-    /// What a file says, if it does; nobody asks why when it does not.
+    /// The value in a file; no reason is stored when there is none.
     pub(super) fn optional<T>(
         &mut self,
         path: &str,
@@ -52,7 +52,7 @@ impl<'a> HardwareReader<'a> {
         self.read(path, parse).ok()
     }
 
-    /// What a file says; when it says nothing, the reason is kept under a key.
+    /// The value in a file; the reason is stored under a key when there is none.
     pub(super) fn required<T>(
         &mut self,
         key: &str,
@@ -63,17 +63,17 @@ impl<'a> HardwareReader<'a> {
         self.or_missing(key, answer)
     }
 
-    /// The answer, or its reason kept under a key.
+    /// The value; a reason is stored under a key.
     pub(super) fn or_missing<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
         answer.map_err(|why| self.missing.insert(key.to_owned(), why)).ok()
     }
 
-    /// Whether there is a file of this name.
+    /// Whether a file of this name exists.
     pub(super) fn has(&self, path: &str) -> bool {
         CString::new(path).is_ok_and(|path| self.root.has(&path))
     }
 
-    /// The names in a directory that can be written as text; card10 comes after card2.
+    /// The names in a directory that are UTF-8, in natural order: card10 after card2.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let names = CString::new(path).ok().and_then(|path| self.root.names(&path).ok());
         let text = |name: CString| name.into_string().ok();

@@ -1,13 +1,13 @@
-//! What a run was allowed and where its memory is, for whoever wants to repeat it (`--env`).
+//! Limits, CPUs and memory nodes of a run, to repeat it (`--env`).
 //!
-//! Sources: `/proc/<pid>/limits` and `/proc/<pid>/status` of the process that is followed, or of
-//! weigh, whose limits and CPUs the command inherits; `/sys/devices/system/node`; a few settings
-//! under `/proc/sys`; the variable `LOADEDMODULES`.
+//! Sources: `/proc/<pid>/limits` and `/proc/<pid>/status` of the attached process, or of weigh,
+//! whose limits and CPUs the command inherits; `/sys/devices/system/node`; a few settings under
+//! `/proc/sys`; the variable `LOADEDMODULES`.
 //!
-//! The environment is never recorded, here neither: of all variables only this one is read, whose
-//! value is a list of names that `module load` keeps (`gcc/12.2.0:openmpi/4.1`). Names that are not
-//! made like one are counted and not kept. Modules of the kernel are left out: a user cannot load
-//! them, and those that matter are the drivers in [`Hardware`](super::Hardware).
+//! The environment is never recorded: of all variables only this one is read, a list of names
+//! maintained by `module load` (`gcc/12.2.0:openmpi/4.1`). Names of another form are counted and
+//! not stored. Kernel modules are left out: a user cannot load them, and those that matter are the
+//! drivers in [`Hardware`](super::Hardware).
 
 use std::ffi::OsString;
 
@@ -19,7 +19,7 @@ use crate::model::hardware::{LimitRange, Surroundings};
 use crate::parse::{MalformedFile, attribute, limits};
 
 impl Surroundings {
-    /// What a process is allowed: this one, a given one, or nobody in particular.
+    /// Reads the limits of this process, of a given one, or of none if there are several.
     pub fn of(
         root: &Dir,
         limits_of: LimitsOf,
@@ -45,7 +45,7 @@ impl Surroundings {
         found.address_randomization = setting("address_randomization", "kernel/randomize_va_space");
         found.memory_overcommit = setting("memory_overcommit", "vm/overcommit_memory");
         found.swappiness = setting("swappiness", "vm/swappiness");
-        // What somebody else's process had loaded is not ours to read.
+        // The environment of another process is not read.
         match variable("LOADEDMODULES").filter(|_| limits_of == LimitsOf::Own) {
             Some(list) => (found.modules, found.modules_left_out) = modules(&list),
             None => {
@@ -78,14 +78,14 @@ impl Surroundings {
     }
 }
 
-/// Whose limits are meant.
+/// Which process's limits are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitsOf {
     /// Those of weigh, which the command inherits.
     Own,
     /// Those of one process.
     Process(u32),
-    /// There is no one process.
+    /// None: several processes are attached.
     Several,
 }
 
@@ -99,14 +99,14 @@ fn distances(reader: &mut HardwareReader<'_>) -> Vec<Vec<u64>> {
     reader.or_missing("numa_distances", distances).unwrap_or_default()
 }
 
-/// The names in a list of modules, and how many were not made like one.
+/// The names in a list of modules, and how many had another form.
 fn modules(list: &OsString) -> (Option<Vec<String>>, u64) {
-    /// More letters than any module's name has.
+    /// Longer than any module name.
     const LONGEST: usize = 200;
     let list = list.to_string_lossy();
     let is_name = |name: &&str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/".contains(c);
-        // A path would name people and places.
+        // A path could contain personal names.
         name.len() <= LONGEST && !name.starts_with('/') && name.chars().all(plain)
     };
     let all = list.split(':').filter(|name| !name.is_empty());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_affinity_and_distances_are_those_of_the_process() {
+    fn limits_affinity_and_distances_of_the_process_are_read() {
         let fake = FakeHost::new()
             .proc("77/limits", LIMITS)
             .proc("77/status", "Name:\tx\nCpus_allowed_list:\t0-3\nMems_allowed_list:\t0\n")
@@ -147,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn of_the_environment_only_names_of_modules_are_kept() {
+    fn only_module_names_of_the_environment_are_stored() {
         let found = Surroundings::of(&FakeHost::new().host().root, LimitsOf::Own, loaded);
         assert_eq!(found.modules.unwrap(), ["gcc/12.2.0", "openmpi/4.1"]);
         assert_eq!(found.modules_left_out, 2);
         assert!(found.missing.contains_key("limits") && found.limits.is_empty());
-        let nobody = Surroundings::of(&FakeHost::new().host().root, LimitsOf::Several, |_| None);
-        assert!(nobody.missing["limits"].contains("several") && nobody.modules.is_none());
+        let several = Surroundings::of(&FakeHost::new().host().root, LimitsOf::Several, |_| None);
+        assert!(several.missing["limits"].contains("several") && several.modules.is_none());
     }
 }

@@ -1,7 +1,6 @@
-//! Making room in version 2: a group that processes are in cannot give its children
-//! controllers (cgroup-v2.rst, "No Internal Process Constraint"). When weigh is alone in its
-//! group, as under `systemd-run --scope`, it steps aside into a child of it, and steps back
-//! when all is over.
+//! A leaf cgroup for weigh itself. In cgroup v2 a cgroup with processes cannot enable controllers
+//! for its children (cgroup-v2.rst, "No Internal Process Constraint"). When weigh is alone in its
+//! cgroup, as under `systemd-run --scope`, it moves to a child of it, and back at the end.
 
 use std::ffi::CString;
 
@@ -11,7 +10,7 @@ use crate::parse::group_stat;
 
 const ENABLED: &std::ffi::CStr = c"cgroup.subtree_control";
 
-/// The place beside the command's group in which weigh waits.
+/// The cgroup of weigh, beside that of the command.
 #[derive(Debug)]
 pub(super) struct LeafCgroup {
     above: Dir,
@@ -20,7 +19,7 @@ pub(super) struct LeafCgroup {
 }
 
 impl LeafCgroup {
-    /// Steps aside, if that is what it takes to have memory counted below this group.
+    /// Moves weigh to a leaf, if that is needed to have memory counted below this cgroup.
     pub(super) fn move_to_leaf(above: &Dir) -> Result<Option<LeafCgroup>, Error> {
         let own = std::process::id();
         let mut buffer = Vec::new();
@@ -37,17 +36,17 @@ impl LeafCgroup {
         let dir = above.sub(&name.to_string_lossy()).inspect_err(|_| {
             let _ = above.remove_dir(&name);
         })?;
-        let aside = LeafCgroup { above: above.clone(), name, dir };
-        // What fails from here on is undone with `aside`.
-        aside.dir.write(PROCESSES, &own.to_string())?;
-        aside.above.write(ENABLED, "+memory")?;
-        // Not everywhere; the peak of memory is worth it without.
-        let _ = aside.above.write(ENABLED, "+io");
-        Ok(Some(aside))
+        let leaf = LeafCgroup { above: above.clone(), name, dir };
+        // What fails from here on is undone when `leaf` is dropped.
+        leaf.dir.write(PROCESSES, &own.to_string())?;
+        leaf.above.write(ENABLED, "+memory")?;
+        // Not available everywhere, and optional.
+        let _ = leaf.above.write(ENABLED, "+io");
+        Ok(Some(leaf))
     }
 
-    /// Brings everybody back who is here, and leaves the group as it was.
-    fn back(&self) -> Result<(), Error> {
+    /// Moves all processes back, and restores the parent cgroup.
+    fn move_back(&self) -> Result<(), Error> {
         for controller in ["-memory", "-io"] {
             // One that was not enabled need not be disabled.
             let _ = self.above.write(ENABLED, controller);
@@ -55,7 +54,7 @@ impl LeafCgroup {
         let mut buffer = Vec::new();
         let here = self.dir.read(PROCESSES, &mut buffer).unwrap_or_default();
         for pid in group_stat::processes(here) {
-            // One that has ended in the meantime needs no place.
+            // It may have exited in the meantime.
             let _ = self.above.write(PROCESSES, &pid.to_string());
         }
         self.above.remove_dir(&self.name)
@@ -64,7 +63,7 @@ impl LeafCgroup {
 
 impl Drop for LeafCgroup {
     fn drop(&mut self) {
-        // Whatever is left is empty, or in the way of nobody.
-        let _ = self.back();
+        // A leaf that cannot be removed is empty.
+        let _ = self.move_back();
     }
 }

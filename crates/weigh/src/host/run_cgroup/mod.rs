@@ -1,18 +1,18 @@
-//! A control group for the command alone, below the one that weigh is in.
+//! A cgroup for the command alone, below the cgroup of weigh.
 //!
-//! The kernel then keeps an account of everything the command starts, whoever waits for it
-//! and however short it lives. Root may make one, and whoever was given a part of the tree.
+//! The kernel then accounts for everything the command starts, reaped or not, however short it
+//! lives. Root may create one, and users to whom a subtree was delegated.
 //!
-//! What it may change for the command decides where it is made without being insisted on:
-//! - a program that looks for limits in its own group (a JVM, a runtime that counts its
-//!   cores) would find none there, so none may be in force;
-//! - a batch system may look for a job's processes in the group it made for them;
-//! - a group under the `cpu` or `io` controller has one share of the machine, however many
-//!   threads are in it.
+//! `auto` creates one only where it changes nothing for the command:
+//! - a program that reads limits of its own cgroup (a JVM, a runtime that counts its cores) would
+//!   find none there, so no limit may be in force;
+//! - a batch system may look for a job's processes in the cgroup it created for them;
+//! - a cgroup under the `cpu` or `io` controller has one share of the machine, however many threads
+//!   are in it.
 //!
-//! Without a limit of its own the group changes nothing when memory runs out: who is killed
-//! is decided where the limit is. Version 1 without `memory.use_hierarchy` would lift the
-//! limits above, and is never used.
+//! Without a limit of its own the cgroup does not change which process is OOM killed: that is
+//! decided where the limit is. cgroup v1 without `memory.use_hierarchy` would lift the limits
+//! above, and is never used.
 
 mod leaf;
 
@@ -23,45 +23,45 @@ use super::{Dir, Error, Host, environment, facts};
 use crate::parse::group_stat;
 use leaf::LeafCgroup;
 
-/// Why no group is made.
+/// Why no cgroup is created.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupRefusal {
-    /// There is nothing to make one in.
+    /// There is no parent cgroup for it.
     #[error("weigh is in no control group that could have another one below it")]
     NoPlace,
     /// It might change what the command does.
     #[error("it is not made {0}")]
     Careful(String),
-    /// The kernel does not allow it.
+    /// The kernel refused it.
     #[error(transparent)]
     Kernel(#[from] Error),
 }
 
-/// How much a group may change for the command.
+/// When a cgroup is created for the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CgroupMode {
-    /// Nothing at all.
+    /// Only where it changes nothing for the command.
     Auto,
-    /// What a group is, it is: somebody asked for it.
+    /// Always, because the user requested it.
     Always,
 }
 
-/// The group, which goes when this does.
+/// The cgroup of the command; dropping this removes it.
 #[derive(Debug)]
 pub struct RunCgroup {
-    /// Where it is.
+    /// The cgroup.
     pub group: Cgroup,
-    // In this order: weigh can step back when the group below is gone.
+    // Dropped in this order: weigh can move back once the cgroup below is removed.
     made: Vec<CreatedCgroup>,
-    aside: Option<LeafCgroup>,
+    leaf: Option<LeafCgroup>,
 }
 
-/// One directory of it.
+/// One directory of it, in one hierarchy.
 #[derive(Debug)]
 struct CreatedCgroup {
     above: Dir,
-    /// Where those go who are still in it when it goes.
-    refuge: Dir,
+    /// Where processes are moved that are still in it when it is removed.
+    destination: Dir,
     name: CString,
     dir: Dir,
 }
@@ -69,63 +69,63 @@ struct CreatedCgroup {
 const PROCESSES: &CStr = c"cgroup.procs";
 
 impl RunCgroup {
-    /// Makes a group below the one this process is in.
+    /// Creates a cgroup below the one of this process.
     pub fn make(host: &Host, mode: CgroupMode) -> Result<RunCgroup, CgroupRefusal> {
-        let around = Cgroup::own(host).ok_or(CgroupRefusal::NoPlace)?;
+        let parent = Cgroup::own(host).ok_or(CgroupRefusal::NoPlace)?;
         if mode == CgroupMode::Auto {
-            check_surroundings(host)?;
+            check_side_effects(host)?;
         }
-        let memory = around.memory.filter(|dir| says(dir, c"memory.use_hierarchy", b"1"));
-        let cpuacct = around.cpuacct.filter(|dir| mode == CgroupMode::Always || !has_shares(dir));
-        // Where version 1 has the controllers, version 2 knows packets and pressure.
+        let memory = parent.memory.filter(|dir| contains(dir, c"memory.use_hierarchy", b"1"));
+        let cpuacct = parent.cpuacct.filter(|dir| mode == CgroupMode::Always || !has_shares(dir));
+        // Where cgroup v1 has the controllers, cgroup v2 still has packets and pressure.
         let is_first = memory.is_some() || cpuacct.is_some();
         let (beside, unified) = match is_first {
-            true => (around.unified, None),
-            false => (None, around.unified),
+            true => (parent.unified, None),
+            false => (None, parent.unified),
         };
-        let beside = beside.filter(|dir| mode == CgroupMode::Always || !shares_out(dir));
+        let beside = beside.filter(|dir| mode == CgroupMode::Always || !distributes_shares(dir));
         if let Some(dir) = &unified
             && mode == CgroupMode::Auto
-            && shares_out(dir)
+            && distributes_shares(dir)
         {
             let why = "where groups share the CPUs and the disks: the command would have one share";
             return Err(CgroupRefusal::Careful(why.to_owned()));
         }
-        let aside = match &unified {
+        let leaf = match &unified {
             Some(dir) if mode == CgroupMode::Always => LeafCgroup::move_to_leaf(dir)?,
             _ => None,
         };
-        let name = free_name(&[&memory, &cpuacct, &unified, &beside]);
+        let name = unused_name(&[&memory, &cpuacct, &unified, &beside]);
         let mut made: Vec<CreatedCgroup> = Vec::new();
         let mut below = |above: Option<Dir>| -> Result<Option<Dir>, CgroupRefusal> {
             let Some(above) = above else { return Ok(None) };
-            // Whoever is moved is moved out of the group above, and that takes a right, too.
-            let dir = make_in(host, &above, &name)?;
-            let refuge = aside.as_ref().map_or(&above, |aside| &aside.dir).clone();
-            made.push(CreatedCgroup { above, refuge, name: name.clone(), dir: dir.clone() });
+            // Moving a process also needs write permission in the cgroup it leaves.
+            let dir = create_in(host, &above, &name)?;
+            let destination = leaf.as_ref().map_or(&above, |leaf| &leaf.dir).clone();
+            made.push(CreatedCgroup { above, destination, name: name.clone(), dir: dir.clone() });
             Ok(Some(dir))
         };
-        // What was made before a failure goes with `made`.
+        // What was created before a failure is removed with `made`.
         let (memory, cpuacct, unified) = (below(memory)?, below(cpuacct)?, below(unified)?);
-        // Beside version 1 it is only worth having: nothing else needs it.
+        // Beside cgroup v1 it is optional.
         let beside = beside.and_then(|above| below(Some(above)).ok().flatten());
         let unified = unified.or(beside);
         let members = made.first().map(|one| one.dir.clone()).ok_or(CgroupRefusal::NoPlace)?;
-        let path = format!("{}/{}", around.path.trim_end_matches('/'), name.to_string_lossy());
+        let path = format!("{}/{}", parent.path.trim_end_matches('/'), name.to_string_lossy());
         let (cpu, pids, blkio) = (None, None, None);
         let group = Cgroup { path, members, unified, cpuacct, cpu, memory, pids, blkio };
-        Ok(RunCgroup { group, made, aside })
+        Ok(RunCgroup { group, made, leaf })
     }
 
-    /// Puts a process into it, before it has started anything.
+    /// Moves a process into it, before it has started others.
     pub fn take_in(&self, pid: u32) -> Result<(), Error> {
         self.made.iter().try_for_each(|one| one.dir.write(PROCESSES, &pid.to_string()))
     }
 
-    /// Removes it; whoever is still in it goes back to where weigh is.
+    /// Removes it; processes still in it are moved to the cgroup of weigh.
     pub fn remove(mut self) -> Result<(), Error> {
         let removed = self.made.drain(..).map(|mut one| one.remove()).fold(Ok(()), Result::and);
-        self.aside = None;
+        self.leaf = None;
         removed
     }
 }
@@ -147,8 +147,8 @@ impl CreatedCgroup {
             }
             let bytes = self.dir.read(PROCESSES, &mut buffer).unwrap_or_default();
             for pid in group_stat::processes(bytes) {
-                // One that has ended in the meantime needs no place.
-                let _ = self.refuge.write(PROCESSES, &pid.to_string());
+                // It may have exited in the meantime.
+                let _ = self.destination.write(PROCESSES, &pid.to_string());
             }
             std::thread::yield_now();
             removed = self.above.remove_dir(&self.name);
@@ -159,12 +159,12 @@ impl CreatedCgroup {
 
 impl Drop for CreatedCgroup {
     fn drop(&mut self) {
-        // Gone already, mostly.
+        // Usually removed already.
         let _ = self.remove();
     }
 }
 
-/// Removes groups that the command has made below its own, as far as nobody is in them.
+/// Removes cgroups that the command has created below its own, unless they have processes.
 fn remove_below(dir: &Dir) {
     let mut below = Vec::new();
     let _ = dir.directories(c".", |name| below.push(name.to_owned()));
@@ -172,14 +172,13 @@ fn remove_below(dir: &Dir) {
         if let Ok(sub) = dir.sub(&name.to_string_lossy()) {
             remove_below(&sub);
         }
-        // One that somebody is in stays, and is told of with the whole.
+        // One with processes stays, and removing its parent reports the error.
         let _ = dir.remove_dir(&name);
     }
 }
 
-/// A name that no group beside ours has: pids are given out again, and each namespace of
-/// processes has its own.
-fn free_name(above: &[&Option<Dir>]) -> CString {
+/// A name that no sibling has: pids are reused, and each pid namespace has its own.
+fn unused_name(above: &[&Option<Dir>]) -> CString {
     let pid = std::process::id();
     let named = |name: String| CString::new(name).unwrap_or_default();
     let is_free = |name: &CString| above.iter().copied().flatten().all(|dir| !dir.has(name));
@@ -188,8 +187,8 @@ fn free_name(above: &[&Option<Dir>]) -> CString {
     names.find(is_free).unwrap_or_else(|| named(format!("weigh-{pid}")))
 }
 
-/// Whether something around us would look different from inside a group of one's own.
-fn check_surroundings(host: &Host) -> Result<(), CgroupRefusal> {
+/// Fails if the command would see other limits, or a batch system lose it, in a cgroup of its own.
+fn check_side_effects(host: &Host) -> Result<(), CgroupRefusal> {
     let careful = |why: &str| Err(CgroupRefusal::Careful(why.to_owned()));
     if environment::scheduler().is_some() {
         return careful("in a batch job, whose processes are looked for in its own group");
@@ -200,16 +199,16 @@ fn check_surroundings(host: &Host) -> Result<(), CgroupRefusal> {
     Ok(())
 }
 
-/// A new directory, and none of those that a killed weigh left behind.
-fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, CgroupRefusal> {
+/// Creates a directory, and removes those that a killed weigh left behind.
+fn create_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, CgroupRefusal> {
     if !above.is_writable(PROCESSES) {
         let source = std::io::Error::from_raw_os_error(libc::EACCES);
         return Err(Error::Read { path: above.path(PROCESSES), source }.into());
     }
     let mut left = Vec::new();
     let _ = above.directories(c".", |name| left.push(name.to_owned()));
-    for old in left.iter().filter(|old| is_left_behind(host, old)) {
-        // One that somebody is in stays.
+    for old in left.iter().filter(|old| is_stale(host, old)) {
+        // One with processes stays.
         let _ = above.remove_dir(old);
     }
     above.create_dir(name)?;
@@ -219,7 +218,7 @@ fn make_in(host: &Host, above: &Dir, name: &CStr) -> Result<Dir, CgroupRefusal> 
     })
 }
 
-fn is_left_behind(host: &Host, name: &CStr) -> bool {
+fn is_stale(host: &Host, name: &CStr) -> bool {
     let pid = name.to_str().ok().and_then(|name| name.strip_prefix("weigh-"));
     let pid = pid.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
     pid.is_some_and(|pid| {
@@ -228,22 +227,22 @@ fn is_left_behind(host: &Host, name: &CStr) -> bool {
     })
 }
 
-fn says(dir: &Dir, file: &CStr, what: &[u8]) -> bool {
+fn contains(dir: &Dir, file: &CStr, what: &[u8]) -> bool {
     dir.read(file, &mut Vec::new()).is_ok_and(|bytes| bytes.trim_ascii() == what)
 }
 
-/// Whether this tree of version 1 also shares out the CPUs.
+/// Whether this cgroup v1 hierarchy also distributes CPU shares.
 fn has_shares(dir: &Dir) -> bool {
     dir.size(c"cpu.shares").is_ok()
 }
 
-/// Whether groups below this one of version 2 have a controller.
+/// Whether a controller is enabled for the children of this cgroup v2.
 fn controls(dir: &Dir, controller: &[u8]) -> bool {
     lists(dir, c"cgroup.subtree_control", controller)
 }
 
-/// Whether groups below this one of version 2 share the CPUs or the disks among them.
-fn shares_out(dir: &Dir) -> bool {
+/// Whether the children of this cgroup v2 compete for CPU or I/O shares.
+fn distributes_shares(dir: &Dir) -> bool {
     controls(dir, b"cpu") || controls(dir, b"io")
 }
 
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_made_where_we_are_and_goes_again() {
+    fn cgroup_is_created_below_our_own_and_removed() {
         let fake = v1();
         let name = format!("weigh-{}", std::process::id());
         let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
@@ -285,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_would_not_be_found_any_more_forbid_it_unless_it_is_asked_for() {
+    fn auto_creates_no_cgroup_below_a_limit() {
         let fake = v1().sys("fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
         let refused = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap_err().to_string();
         assert!(refused.contains("below a limit"), "{refused}");
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_shares_out_the_cpus_is_left_alone() {
+    fn auto_avoids_hierarchies_with_cpu_shares() {
         let fake = v1().sys("fs/cgroup/cpuacct/cpu.shares", "1024\n");
         let own = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap();
         assert!(own.group.cpuacct.is_none() && own.group.memory.is_some());
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_is_there_beside_version_1_unless_that_shares_out_the_machine() {
+    fn cgroup_v2_beside_v1_is_used_unless_it_has_shares() {
         let beside = || v1().sys("fs/cgroup/unified/cgroup.procs", "7\n");
         let own = RunCgroup::make(&beside().host(), CgroupMode::Auto).unwrap();
         assert!(own.group.unified.is_some() && own.group.memory.is_some());
@@ -323,15 +322,15 @@ mod tests {
     }
 
     #[test]
-    fn limits_above_would_be_lifted_without_a_hierarchy_so_memory_is_left_out() {
+    fn memory_is_left_out_without_use_hierarchy() {
         let fake = v1().sys("fs/cgroup/memory/job/memory.use_hierarchy", "0\n");
         let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
         assert!(own.group.memory.is_none() && own.group.cpuacct.is_some());
     }
 
     #[test]
-    fn a_name_that_is_taken_is_left_alone_and_what_the_command_made_goes_too() {
-        // Whoever has our pid is alive.
+    fn taken_name_is_avoided_and_child_cgroups_are_removed() {
+        // The process with our pid is alive.
         let fake = v1().proc(&format!("{}/stat", std::process::id()), "");
         let host = fake.host();
         let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
@@ -343,12 +342,15 @@ mod tests {
         inside.create_dir(c"sub").unwrap();
         inside.sub("sub").unwrap().create_dir(c"deeper").unwrap();
         own.remove().unwrap();
-        assert!(exists(&fake, &format!("fs/cgroup/memory/job/{taken}")), "it is another's");
+        assert!(
+            exists(&fake, &format!("fs/cgroup/memory/job/{taken}")),
+            "it belongs to another process"
+        );
         assert!(!exists(&fake, &format!("fs/cgroup/memory/job/{taken}-2")));
     }
 
     #[test]
-    fn what_a_killed_weigh_left_behind_is_removed_by_the_next() {
+    fn stale_cgroup_of_a_killed_weigh_is_removed() {
         let fake = v1().proc("12/stat", "");
         let host = fake.host();
         let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
@@ -358,11 +360,11 @@ mod tests {
         drop(RunCgroup::make(&host, CgroupMode::Always).unwrap());
         assert!(!exists(&fake, "fs/cgroup/memory/job/weigh-11"));
         assert!(exists(&fake, "fs/cgroup/memory/job/weigh-12"), "it runs");
-        assert!(exists(&fake, "fs/cgroup/memory/job/mine-11"), "it is somebody else's");
+        assert!(exists(&fake, "fs/cgroup/memory/job/mine-11"), "it is not weigh's");
     }
 
     #[test]
-    fn weigh_steps_aside_only_when_it_is_alone_and_what_fails_is_undone() {
+    fn weigh_moves_to_a_leaf_only_when_alone_and_undoes_failures() {
         let own = std::process::id();
         let second = |inside: &str| {
             FakeHost::new()
@@ -372,21 +374,21 @@ mod tests {
                 .sys("fs/cgroup/job/cgroup.controllers", "cpu memory\n")
                 .sys("fs/cgroup/job/cgroup.subtree_control", "")
         };
-        let aside = format!("fs/cgroup/job/weigh-{own}-aside");
+        let leaf = format!("fs/cgroup/job/weigh-{own}-aside");
         let shared = second(&format!("7\n{own}\n"));
         let group = RunCgroup::make(&shared.host(), CgroupMode::Always).unwrap();
-        assert!(group.aside.is_none() && !exists(&shared, &aside));
+        assert!(group.leaf.is_none() && !exists(&shared, &leaf));
         let alone = second(&format!("{own}\n"));
         let careful = RunCgroup::make(&alone.host(), CgroupMode::Auto).unwrap();
-        assert!(careful.aside.is_none(), "that would change where weigh is");
+        assert!(careful.leaf.is_none(), "that would change where weigh is");
         drop(careful);
-        // A directory of the test's has no file to move a process with.
+        // A directory of the test has no file to move a process with.
         RunCgroup::make(&alone.host(), CgroupMode::Always).unwrap_err();
-        assert!(!exists(&alone, &aside), "nothing is left behind");
+        assert!(!exists(&alone, &leaf), "nothing is left behind");
     }
 
     #[test]
-    fn without_control_groups_none_is_made() {
+    fn no_cgroup_is_created_without_a_cgroup_mount() {
         let refused = RunCgroup::make(&FakeHost::new().host(), CgroupMode::Always).unwrap_err();
         assert!(matches!(refused, CgroupRefusal::NoPlace));
     }
