@@ -168,10 +168,10 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
         "limits" => parse::limits::parse(bytes).map(drop),
         "size" if path.contains("/cache/") => parse::attribute::cache_size(bytes).map(drop),
         "distance" => parse::attribute::numbers(bytes).map(drop),
-        "enabled" => parse::attribute::chosen(bytes).map(drop),
+        "enabled" => parse::attribute::selected(bytes).map(drop),
         "speed" => parse::attribute::signed(bytes).map(drop),
         "uevent" | "information" => {
-            let _ = parse::attribute::valued(bytes, "DRIVER=");
+            let _ = parse::attribute::line_value(bytes, "DRIVER=");
             Ok(())
         }
         "current_link_speed" => parse::attribute::link_generation(bytes).map(drop),

@@ -4,16 +4,15 @@
 //! `Cpus_allowed_list` line of `/proc/<pid>/status` and other files, nearly all
 //! readable by every user. The format is that of cpuset(7), "List format".
 //!
-//! What surprises: an empty set is an empty line, which is no error: an unset
-//! `cpuset.cpus` reads so. Numbers rise and never repeat; where they do not, the
-//! bytes are not from the kernel.
+//! What surprises: an empty set is an empty line, which is no error: an unset `cpuset.cpus` reads
+//! so. Numbers are strictly ascending; otherwise the bytes are not from the kernel.
 
 use std::ops::RangeInclusive;
 
 use super::MalformedFile;
 use super::fields::FieldCursor;
 
-/// How many CPUs the list holds.
+/// How many CPUs are in the list.
 pub fn count(bytes: &[u8]) -> Result<u32, MalformedFile> {
     let mut total: u32 = 0;
     for range in ranges(bytes) {
@@ -26,9 +25,9 @@ pub fn count(bytes: &[u8]) -> Result<u32, MalformedFile> {
     Ok(total)
 }
 
-/// The CPUs in the list, rising.
+/// The CPUs in the list, in ascending order.
 pub fn iter(bytes: &[u8]) -> Result<impl Iterator<Item = u32>, MalformedFile> {
-    // Walked once here, so that no error is left for the second walk.
+    // Validated once here, so that the iterator cannot fail.
     count(bytes)?;
     Ok(ranges(bytes).flatten().flatten())
 }
@@ -85,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_holds_no_cpu() {
+    fn empty_list_has_no_cpu() {
         assert_eq!((count(b""), count(b"\n")), (Ok(0), Ok(0)));
         assert_eq!(iter(b"\n").unwrap().count(), 0);
     }
 
     #[test]
-    fn what_the_kernel_does_not_write_is_refused() {
+    fn lists_the_kernel_never_writes_are_refused() {
         for text in ["3-1\n", "1,1\n", "5,2\n", "1,,2\n", "1,\n", "-1\n", "1-\n", "a\n", "1 \n"] {
             assert!(count(text.as_bytes()).is_err(), "{text}");
         }
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_list_is_refused_unless_nothing_is_left() {
+    fn truncated_list_is_refused_unless_empty() {
         cut_at_every_byte(LIST, count, |&part, _| part == 0);
     }
 
@@ -114,7 +113,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_listed_is_counted(set in prop::collection::btree_set(0u32..300, 0..60)) {
+        fn count_agrees_with_the_list(set in prop::collection::btree_set(0u32..300, 0..60)) {
             let text = set.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
             prop_assert_eq!(count(text.as_bytes()), Ok(set.len() as u32));
             prop_assert!(iter(text.as_bytes()).unwrap().eq(set));

@@ -1,10 +1,10 @@
-//! What every block device has done: `/proc/diskstats`.
+//! I/O of every block device: `/proc/diskstats`.
 //!
 //! A line for each device and partition: major, minor, name, then 11 columns, 15 since
 //! 4.18, 17 since 5.5 (Documentation/admin-guide/iostats.rst), readable by every user.
 //!
-//! What surprises: sectors are 512 bytes whatever the disk says its own are. Partitions stand
-//! among the disks they are part of and are counted twice by whoever adds everything up.
+//! What surprises: sectors are 512 bytes, whatever the sector size of the disk is. Partitions are
+//! listed among their disks, so a sum over all lines counts their I/O twice.
 
 use super::MalformedFile;
 use super::fields::FieldCursor;
@@ -21,15 +21,15 @@ pub struct BlockDevice<'a> {
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Milliseconds that reads took, added up.
+    /// Milliseconds that reads took, summed.
     pub read_milliseconds: u64,
     /// Writes that were completed.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Milliseconds that writes took, added up.
+    /// Milliseconds that writes took, summed.
     pub write_milliseconds: u64,
-    /// Milliseconds in which it had something to do.
+    /// Milliseconds in which it had requests in flight.
     pub busy_milliseconds: u64,
 }
 
@@ -40,7 +40,7 @@ impl BlockDevice<'_> {
     }
 }
 
-/// The devices; a line that makes no sense is an error of its own.
+/// The devices; each malformed line is an error of its own.
 pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<BlockDevice<'_>, MalformedFile>> {
     let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || match lines.line() {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_garbage_costs_one_device() {
+    fn malformed_line_loses_one_device() {
         let text = b"8 0 sda 1 2 3 x\n8 1 sdb 1 2 3 4 5 6 7 8 9 10 11\n8 2\n";
         let read: Vec<_> = devices(text).collect();
         assert_eq!(read[0], Err(MalformedFile("time reading")));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_devices_but_changes_none() {
+        cut: fn truncated_file_loses_devices_but_changes_none() {
             read, DISKS => begins;
         }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_this_kernel_is_understood() {
+    fn every_line_of_this_kernel_is_parsed() {
         let bytes = of_this_kernel("/proc/diskstats");
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(read(&bytes).unwrap().len(), lines);

@@ -1,11 +1,11 @@
 //! Reading numbers and lines out of bytes, for the parsers beside this file.
 //!
-//! Reads nothing by itself. A number counts only when the byte after it is there
-//! too: `1234` at the end of the bytes may be the beginning of `12345`.
+//! A number is accepted only when the byte after it is present, too: `1234` at the end of the bytes
+//! may be the beginning of `12345`.
 
 use super::MalformedFile;
 
-/// What is left to read of one file or one line.
+/// A cursor over the bytes of one file or one line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldCursor<'a> {
     rest: &'a [u8],
@@ -16,7 +16,7 @@ impl<'a> FieldCursor<'a> {
         FieldCursor { rest: bytes }
     }
 
-    /// The next number, with the blanks before it; what ends it stays to be read.
+    /// The next number after blanks; the byte that ends it is not consumed.
     #[inline]
     pub(super) fn number(&mut self, field: &'static str) -> Result<u64, MalformedFile> {
         self.skip_blanks();
@@ -43,7 +43,7 @@ impl<'a> FieldCursor<'a> {
         self.number(field).map(Some)
     }
 
-    /// Digits and nothing else: no blanks before, no demand on what comes after.
+    /// Digits only: no blanks before, nothing required after.
     #[inline]
     pub(super) fn digits(&mut self, field: &'static str) -> Result<u64, MalformedFile> {
         let mut value: u64 = 0;
@@ -64,7 +64,7 @@ impl<'a> FieldCursor<'a> {
         Ok(value)
     }
 
-    /// Passes over one column, whatever it holds.
+    /// Skips one column, whatever it contains.
     #[inline]
     pub(super) fn skip_column(&mut self, field: &'static str) -> Result<(), MalformedFile> {
         self.skip_blanks();
@@ -97,7 +97,7 @@ impl<'a> FieldCursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Passes over `byte` if it comes next.
+    /// Skips `byte` if it is next.
     #[inline]
     pub(super) fn passes(&mut self, byte: u8) -> bool {
         match self.rest {
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_at_the_very_end_may_be_half_a_number() {
+    fn number_at_the_end_may_be_truncated() {
         assert_eq!(FieldCursor::new(b"12").number("n"), Err(MalformedFile("n")));
         assert_eq!(FieldCursor::new(b"12\n").number("n"), Ok(12));
         assert_eq!(FieldCursor::new(b" \t12 ").number("n"), Ok(12));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_number_is_read_and_one_more_is_refused() {
+    fn largest_number_is_read_and_overflow_refused() {
         assert_eq!(FieldCursor::new(b"18446744073709551615\n").number("n"), Ok(u64::MAX));
         assert!(FieldCursor::new(b"18446744073709551616\n").number("n").is_err());
         assert!(FieldCursor::new(b"99999999999999999999\n").number("n").is_err());
@@ -222,20 +222,20 @@ mod tests {
     }
 
     #[test]
-    fn kilobytes_are_kibibytes_and_must_say_so() {
+    fn kilobytes_are_kibibytes_and_need_the_unit() {
         assert_eq!(kilobytes(b"\t  3 kB\n", "n"), Ok(3072));
         assert!(kilobytes(b"\t  3\n", "n").is_err());
         assert!(kilobytes(b"\t  3 MB\n", "n").is_err());
     }
 
     #[test]
-    fn a_minus_sign_is_no_number() {
+    fn minus_sign_is_refused() {
         assert!(FieldCursor::new(b"-1 ").number("n").is_err());
     }
 
     proptest! {
         #[test]
-        fn searching_by_strides_finds_what_searching_by_bytes_finds(
+        fn stride_search_agrees_with_byte_search(
             bytes in prop::collection::vec(0u8..40, 0..200), needle in 0u8..40,
         ) {
             prop_assert_eq!(find(&bytes, needle), bytes.iter().position(|&b| b == needle));

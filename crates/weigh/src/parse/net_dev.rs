@@ -1,11 +1,11 @@
-//! What every network device has carried: `/proc/net/dev`.
+//! Traffic of every network device: `/proc/net/dev`.
 //!
-//! Two lines of heading, then a line for each device of the reader's network namespace
-//! (proc_pid_net(5)), readable by every user: `  eth0: 1 2 …`, eight columns received and
-//! eight sent.
+//! Two header lines, then a line for each device of the reader's network namespace
+//! (proc_pid_net(5)), readable by every user: `  eth0: 1 2 …`, eight columns received and eight
+//! sent.
 //!
-//! What surprises: the kernel pads the name with blanks in front and puts no blank behind
-//! the colon when numbers are long. Some drivers count in 32 bits.
+//! What surprises: the kernel pads the name with leading blanks and puts no blank after the colon
+//! when numbers are long. Some drivers count in 32 bits.
 
 use super::MalformedFile;
 use super::fields::FieldCursor;
@@ -17,9 +17,9 @@ pub struct Direction {
     pub bytes: u64,
     /// Packets.
     pub packets: u64,
-    /// Packets that were damaged, or could not be sent.
+    /// Packets with errors.
     pub errors: u64,
-    /// Packets that there was no room for.
+    /// Packets dropped for lack of buffers.
     pub dropped: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct NetDevice<'a> {
     pub sent: Direction,
 }
 
-/// The devices; a line that makes no sense is an error of its own.
+/// The devices; each malformed line is an error of its own.
 pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<NetDevice<'_>, MalformedFile>> {
     let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || match lines.line() {
@@ -45,7 +45,7 @@ pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<NetDevice<'_>, Malfo
             Some(Err(malformed))
         }
     })
-    // The heading has bars where devices have a colon.
+    // The header lines have bars where devices have a colon.
     .filter(|line| !line.as_ref().is_ok_and(|line| line.contains(&b'|')))
     .map(|line| device(line?))
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn every_device_has_what_it_received_and_sent() {
+    fn every_device_has_received_and_sent_counters() {
         let devices = read(TWO).unwrap();
         assert_eq!(devices[0].name, b"lo");
         let received = Direction { bytes: 3_224_858_530, packets: 79_994, errors: 1, dropped: 2 };
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_garbage_costs_one_device() {
+    fn malformed_line_loses_one_device() {
         let text = b"  eth0: 1 2 3 x 5\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\nnothing\n";
         let read: Vec<_> = devices(text).collect();
         assert_eq!(read[0], Err(MalformedFile("drop")));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_devices_but_changes_none() {
+        cut: fn truncated_file_loses_devices_but_changes_none() {
             read, TWO => begins;
         }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_procfs_crate_reads_the_same() {
+    fn procfs_crate_agrees() {
         use procfs::FromRead;
         use procfs::net::InterfaceDeviceStatus;
         let bytes = of_this_kernel("/proc/self/net/dev");

@@ -1,22 +1,22 @@
-//! What TCP has done: the `Tcp:` lines of `/proc/net/snmp`.
+//! TCP counters: the `Tcp:` lines of `/proc/net/snmp`.
 //!
 //! A line of names and a line of numbers for each protocol (proc_pid_net(5), RFC 1213),
 //! of the reader's network namespace, readable by every user.
 //!
-//! What surprises: the order is not promised, so numbers are found by their names, and one
-//! of them (`MaxConn`) is -1.
+//! What surprises: the order may change, so numbers are found by their names, and one of them
+//! (`MaxConn`) is -1.
 
 use super::MalformedFile;
 use super::fields::FieldCursor;
 
-/// TCP of a network namespace since it was made.
+/// TCP counters of a network namespace since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// Segments received, damaged ones included (`InSegs`).
     pub received: Option<u64>,
-    /// Segments sent, those that were sent again left out (`OutSegs`).
+    /// Segments sent, without retransmissions (`OutSegs`).
     pub sent: Option<u64>,
-    /// Segments sent again (`RetransSegs`).
+    /// Segments retransmitted (`RetransSegs`).
     pub retransmitted: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn names_and_numbers_that_do_not_match_are_refused() {
         assert_eq!(parse(b"Tcp: A B\nTcp: 1\n"), Err(MalformedFile("Tcp columns")));
         assert_eq!(parse(b"Tcp: OutSegs\nTcp: -7\n"), Err(MalformedFile("OutSegs")));
         assert_eq!(parse(b"Tcp: OutSegs\nTcp: 7x\n"), Err(MalformedFile("OutSegs")));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_changes_nothing() {
+        cut: fn truncated_file_changes_nothing() {
             parse, SNMP => same;
         }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_has_it() {
+    fn this_kernel_has_the_tcp_lines() {
         assert!(parse(&of_this_kernel("/proc/self/net/snmp")).unwrap().retransmitted.is_some());
     }
 }

@@ -1,8 +1,8 @@
-//! How long somebody had to wait for CPU, memory or storage: `/proc/pressure/*`.
+//! Time in which tasks stalled on CPU, memory or I/O: `/proc/pressure/*`.
 //!
-//! Two lines since 4.20 (Documentation/accounting/psi.rst), readable by every user:
-//! `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345` and the same for `full`. The totals
-//! are microseconds since boot; the means are left alone, since they can be made from those.
+//! Two lines since 4.20 (Documentation/accounting/psi.rst), readable by every user: `some
+//! avg10=0.00 avg60=0.00 avg300=0.00 total=12345` and the same for `full`. The totals are
+//! microseconds since boot; the averages are not read, since they follow from these.
 //!
 //! What surprises: `cpu` had no `full` line before 5.13, and for a whole machine it is
 //! always zero since.
@@ -10,7 +10,7 @@
 use super::MalformedFile;
 use super::fields::FieldCursor;
 
-/// Time in which tasks were held up, in microseconds since boot.
+/// Time in which tasks were stalled, in microseconds since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one task.
@@ -59,7 +59,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_a_line_but_changes_nothing() {
+        cut: fn truncated_file_loses_a_line_but_changes_nothing() {
             parse, IO => keeps(some) may_lose(full);
         }
 

@@ -44,7 +44,7 @@ impl PmuEnergy {
             let Some(number) = read(&format!("events/{event}")) else { continue };
             let Some(joules) = read(&format!("events/{event}.scale")) else { continue };
             let (number, joules) =
-                (attribute::event(&number).ok()?, attribute::factor(&joules).ok()?);
+                (attribute::event(&number).ok()?, attribute::scale(&joules).ok()?);
             for cpu in &cpus {
                 let name = match part {
                     Some(part) => {

@@ -70,7 +70,7 @@ fn within(machine: &Dir, pid: u32, proc: &Dir, buffer: &mut Vec<u8>) -> Option<P
 fn numbers(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<Vec<u32>> {
     let path = ProcPath::new(pid, "status");
     let status = proc.read(path.as_c_str(), buffer).ok()?;
-    let listed = attribute::valued(status, "NSpid:")?;
+    let listed = attribute::line_value(status, "NSpid:")?;
     listed.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 

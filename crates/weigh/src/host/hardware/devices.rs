@@ -44,7 +44,7 @@ pub(super) fn gpus(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
         let device = format!("sys/class/drm/{card}/device");
         let uevent = reader.optional(&format!("{device}/uevent"), |bytes| Ok(bytes.to_vec()));
         let uevent = uevent.unwrap_or_default();
-        let value = |key| attribute::valued(&uevent, key).map(str::to_owned);
+        let value = |key| attribute::line_value(&uevent, key).map(str::to_owned);
         let (bus, driver) = (value("PCI_SLOT_NAME="), value("DRIVER="));
         if driver.as_deref().is_some_and(|driver| CONSOLES.contains(&driver)) {
             continue;
@@ -93,7 +93,7 @@ fn nvidia(reader: &mut HardwareReader<'_>) -> Vec<HardwareGpu> {
 fn of_nvidia(reader: &mut HardwareReader<'_>, cards: &[String]) -> Vec<HardwareGpu> {
     // NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 …
     let version = reader.optional("proc/driver/nvidia/version", |bytes| {
-        let line = attribute::valued(bytes, "NVRM version:").unwrap_or_default();
+        let line = attribute::line_value(bytes, "NVRM version:").unwrap_or_default();
         let is_version = |word: &&str| {
             word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         };
@@ -104,7 +104,7 @@ fn of_nvidia(reader: &mut HardwareReader<'_>, cards: &[String]) -> Vec<HardwareG
     for card in cards {
         let file = format!("{NVIDIA}/{card}/information");
         let Some(card) = reader.optional(&file, |bytes| {
-            let value = |key| attribute::valued(bytes, key).map(str::to_owned);
+            let value = |key| attribute::line_value(bytes, key).map(str::to_owned);
             Ok(HardwareGpu {
                 bus: value("Bus Location:"),
                 vendor: Some("NVIDIA".to_owned()),
@@ -137,7 +137,7 @@ pub(super) fn nics(reader: &mut HardwareReader<'_>) -> Vec<HardwareNic> {
     for name in reader.names("sys/class/net") {
         let file = |file: &str| format!("sys/class/net/{name}/{file}");
         let Some((driver, pci_id)) = reader.optional(&file("device/uevent"), |bytes| {
-            let value = |key| attribute::valued(bytes, key).map(str::to_owned);
+            let value = |key| attribute::line_value(bytes, key).map(str::to_owned);
             Ok((value("DRIVER="), value("PCI_ID=")))
         }) else {
             continue;

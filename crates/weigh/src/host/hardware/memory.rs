@@ -87,5 +87,5 @@ impl HardwareMemory {
 }
 
 fn chosen(bytes: &[u8]) -> Result<String, MalformedFile> {
-    Ok(String::from_utf8_lossy(attribute::chosen(bytes)?).into_owned())
+    Ok(String::from_utf8_lossy(attribute::selected(bytes)?).into_owned())
 }

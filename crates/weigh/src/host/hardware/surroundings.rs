@@ -68,8 +68,8 @@ impl Surroundings {
         self.limits = limits.unwrap_or_default();
         let mut listed = |key: &str, line: &str| {
             reader.required(key, &format!("proc/{process}/status"), |bytes| {
-                let list =
-                    attribute::valued(bytes, line).ok_or(MalformedFile("a line that is missing"));
+                let list = attribute::line_value(bytes, line)
+                    .ok_or(MalformedFile("a line that is missing"));
                 Ok(list?.to_owned())
             })
         };

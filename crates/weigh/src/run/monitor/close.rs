@@ -69,7 +69,7 @@ impl Monitor {
         let Some(log) = &mut self.kernel_log else { return victims };
         let path = group.path.trim_end_matches('/');
         log.next(|record| {
-            let killed = kernel_log::killed(record);
+            let killed = kernel_log::oom_victim(record);
             let below = |killed: &kernel_log::OomVictim<'_>| {
                 let rest = killed.group.strip_prefix(path.as_bytes());
                 // Everybody on the machine is below the root, and not of the run.

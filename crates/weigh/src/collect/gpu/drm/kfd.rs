@@ -174,7 +174,7 @@ fn node(sys: &Dir, place: u64, buffer: &mut Vec<u8>) -> Result<Option<Node>, Err
     };
     let number = attribute::number(sys.read(&path("gpu_id"), buffer)?).unwrap_or(0);
     let properties = sys.read(&path("properties"), buffer)?;
-    let property = |key| attribute::valued(properties, key)?.parse::<u64>().ok();
+    let property = |key| attribute::line_value(properties, key)?.parse::<u64>().ok();
     let engines = property("simd_count ");
     if number == 0 || engines == Some(0) {
         return Ok(None);
