@@ -1,12 +1,12 @@
-//! Not oftener than makes sense: some files cost more than they tell.
+//! A minimum interval between reads of files that are expensive to read.
 //!
-//! A sensor behind a slow bus or a counter that firmware is asked for costs tens of
-//! microseconds and more. With ticks a millisecond apart they are read now and then, and
-//! stand as they were last read in between.
+//! A sensor behind a slow bus or a counter in firmware costs tens of microseconds and more. With
+//! ticks a millisecond apart they are not read at every tick, and their last values are carried
+//! forward.
 
 use std::time::Duration;
 
-/// When something was last done, and how long it rests.
+/// The minimum interval, and the time of the last read.
 #[derive(Debug)]
 pub(super) struct MinInterval {
     interval: Duration,
@@ -14,12 +14,12 @@ pub(super) struct MinInterval {
 }
 
 impl MinInterval {
-    /// Something that rests at least so long.
+    /// Reads at least so far apart.
     pub(super) fn of(interval: Duration) -> MinInterval {
         MinInterval { interval, last: None }
     }
 
-    /// Whether it is time again, at this moment of the run.
+    /// Whether a read is due at this time of the run.
     pub(super) fn is_due(&mut self, at: Duration) -> bool {
         let due = self.last.is_none_or(|last| at.saturating_sub(last) >= self.interval);
         if due {
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_done_at_once_and_then_after_its_rest() {
+    fn first_read_is_due_at_once_and_the_next_after_the_interval() {
         let mut pace = MinInterval::of(Duration::from_millis(100));
         let due: Vec<bool> =
             [0, 50, 99, 100, 150, 260].map(|at| pace.is_due(Duration::from_millis(at))).into();

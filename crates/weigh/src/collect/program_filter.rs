@@ -1,23 +1,22 @@
-//! The processes that are meant among all that could be.
+//! The processes that match a rule, among all candidates.
 //!
-//! A process may become a program that is meant long after it was born. Where the kernel
-//! tells of it nobody has to ask; else those who are not meant are asked again: the young
-//! ones at every look, because a process mostly becomes what it will be soon after its
-//! birth, the others in turn.
+//! A process may exec a matching program long after it was started. With process events nothing has
+//! to be checked again; otherwise processes that do not match are rechecked: recent ones at every
+//! tick, because most call exec soon after fork, older ones in rotation.
 
 use std::collections::VecDeque;
 
 use super::rule::ProgramRule;
 use crate::model::Program;
 
-/// How many looks somebody is young.
+/// How many checks a process counts as recent.
 const RECENT_CHECKS: u8 = 5;
 
-/// How many of the others are asked at one look: about a tenth of what listing thousands of
-/// processes costs.
+/// How many older ones are checked at one tick: about a tenth of the cost of listing thousands of
+/// processes.
 const OLDER_PER_TICK: usize = 32;
 
-/// The rule, and those who do not meet it.
+/// The rule, and the processes that do not match it.
 #[derive(Debug)]
 pub(super) struct ProgramFilter {
     rule: ProgramRule,
@@ -26,19 +25,19 @@ pub(super) struct ProgramFilter {
 }
 
 impl ProgramFilter {
-    /// By this rule.
+    /// A filter by this rule.
     pub(super) fn new(rule: ProgramRule) -> ProgramFilter {
         ProgramFilter { rule, recent: Vec::new(), older: VecDeque::new() }
     }
 
-    /// The program as it is to be recorded, if it is meant.
+    /// The program as it is to be recorded, if it matches.
     pub(super) fn matching(&self, mut program: Program) -> Option<Program> {
         let tool = self.rule.tool(&program)?;
         program.tool = Some(tool).filter(|tool| *tool != program.called());
         Some(program)
     }
 
-    /// Somebody is not meant now, who was just born or was there before anybody looked.
+    /// A process does not match now; it is recent, or existed before weigh attached.
     pub(super) fn defer(&mut self, pid: u32, is_recent: bool) {
         if is_recent {
             self.recent.push((pid, 0));
@@ -47,7 +46,7 @@ impl ProgramFilter {
         }
     }
 
-    /// Who is to be asked again at this look.
+    /// The processes to be checked again at this tick.
     pub(super) fn next_to_recheck(&mut self, into: &mut Vec<u32>) {
         into.clear();
         let older = &mut self.older;
@@ -61,12 +60,12 @@ impl ProgramFilter {
             }
             is_recent
         });
-        let turn = self.older.len().min(OLDER_PER_TICK);
-        into.extend(self.older.iter().take(turn));
-        self.older.rotate_left(turn);
+        let count = self.older.len().min(OLDER_PER_TICK);
+        into.extend(self.older.iter().take(count));
+        self.older.rotate_left(count);
     }
 
-    /// Nobody needs to ask for this one any more: it is meant, or gone.
+    /// A process need not be checked any more: it matches, or has exited.
     pub(super) fn forget(&mut self, pid: u32) {
         self.recent.retain(|(one, _)| *one != pid);
         self.older.retain(|one| *one != pid);

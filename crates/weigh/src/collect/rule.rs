@@ -1,14 +1,14 @@
-//! Which programs are meant.
+//! Which programs match.
 //!
-//! A process is told by the program it runs: the base name of its first argument, or the
-//! script that an interpreter runs. An editor, a `grep` or a `sh -c` whose command line
-//! only mentions the program is not the program.
+//! A process matches by the program it runs: the base name of its first argument, or the script
+//! that an interpreter runs. An editor, a `grep` or a `sh -c` whose command line only mentions the
+//! program does not match.
 
 use regex_lite::Regex;
 
 use crate::model::Program;
 
-/// The tools of oasislmf's kernel, which its own monitor looks for.
+/// The tools of oasislmf's kernel, which its own monitor matches.
 pub const OASIS: [&str; 12] = [
     "evepy",
     "modelpy",
@@ -24,21 +24,21 @@ pub const OASIS: [&str; 12] = [
     "lecpy",
 ];
 
-/// Endings of scripts: `gulmc` is also `gulmc.py`.
-const ENDINGS: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
+/// Suffixes of scripts: `gulmc` is also `gulmc.py`.
+const SUFFIXES: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
 
-/// Why a rule cannot be.
+/// Why a rule is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing would ever match.
     #[error("no program is named")]
     Nothing,
-    /// The pattern is none.
+    /// The pattern is not a regular expression.
     #[error("{pattern}: {source}")]
     Pattern {
-        /// What was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: regex_lite::Error,
     },
 }
@@ -48,7 +48,7 @@ pub enum Error {
 pub struct ProgramRule {
     names: Vec<String>,
     pattern: Option<Regex>,
-    /// The names as words anywhere in a command line, when that is enough.
+    /// The names as words anywhere in a command line, if that is enough to match.
     anywhere: Option<Regex>,
 }
 
@@ -82,12 +82,12 @@ impl ProgramRule {
         })
     }
 
-    /// The tool that a process counts for, if it is meant.
+    /// The tool that a process counts for, if it matches.
     pub fn tool(&self, program: &Program) -> Option<String> {
         let name = program.called();
         let is_named = |known: &&String| {
-            let ending = name.strip_prefix(known.as_str());
-            ending.is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
+            let suffix = name.strip_prefix(known.as_str());
+            suffix.is_some_and(|suffix| suffix.is_empty() || SUFFIXES.contains(&suffix))
         };
         if let Some(known) = self.names.iter().find(is_named) {
             return Some(known.clone());
@@ -101,7 +101,7 @@ impl ProgramRule {
         Some(mentioned.as_str().to_owned()).filter(|word| !word.is_empty())
     }
 
-    /// What to call all of them together.
+    /// A name for the whole rule.
     pub fn called(&self) -> String {
         match &self.words()[..] {
             [first, others @ ..] if others.len() > 2 => {
@@ -111,7 +111,7 @@ impl ProgramRule {
         }
     }
 
-    /// What was asked for, a word each.
+    /// The names and the pattern, one entry each.
     pub fn words(&self) -> Vec<String> {
         let pattern = self.pattern.iter().map(|pattern| format!("/{}/", pattern.as_str()));
         self.names.iter().cloned().chain(pattern).collect()
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_told_by_the_program_or_the_script_that_runs() {
+    fn program_or_script_identifies_the_tool() {
         for (line, expected) in [
             ("fmpy|-a2", Some("fmpy")),
             ("/opt/oasis/bin/gulmc|-S100", Some("gulmc")),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_mentions_a_tool_is_not_the_tool() {
+    fn command_line_that_only_mentions_a_tool_does_not_match() {
         for line in [
             "vim|gulmc.py",
             "grep|-r|katpy|.",
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn anywhere_is_the_first_word_of_the_command_line() {
+    fn anywhere_matches_the_first_mention_in_the_command_line() {
         let rule = oasis(true);
         assert_eq!(tool(&rule, "bash|-c|evepy 1 1 | modelpy").as_deref(), Some("evepy"));
         assert_eq!(tool(&rule, "vim|notes/gulmc/manager.py").as_deref(), Some("gulmc"));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_looked_for_in_the_program_s_name() {
+    fn pattern_is_matched_against_the_program_name() {
         let rule = ProgramRule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
         assert_eq!(tool(&rule, "/bin/cappy|x").as_deref(), Some("cappy"));
         assert_eq!(tool(&rule, "vim|cappy"), None);
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn without_arguments_the_kernel_s_name_is_the_program() {
+    fn kernel_name_is_used_without_arguments() {
         let program = Program { name: b"fmpy".to_vec(), arguments: None, tool: None };
         assert_eq!(oasis(false).tool(&program).as_deref(), Some("fmpy"));
     }

@@ -1,13 +1,13 @@
-//! Whether somebody may have been born since the last look.
+//! Whether processes may have been started since the last read.
 //!
-//! Source: `/proc/loadavg`, which names the last pid that was given out. While it stands
-//! still nobody was born, and nothing has to be listed. A sandbox may print a constant, so
-//! it is believed only after it has moved for a birth that certainly was.
+//! Source: the last pid in `/proc/loadavg`. While it does not change, no process was started, and
+//! nothing has to be listed. A sandbox may print a constant, so it is trusted only after it has
+//! changed for a known fork.
 
 use crate::host::{CachedFile, Host};
 use crate::parse::{self, loadavg::Loadavg};
 
-/// The births of the machine.
+/// The last pid allocated, as a counter of forks.
 #[derive(Debug)]
 pub(super) struct ForkCounter {
     state: CounterState,
@@ -17,25 +17,25 @@ pub(super) struct ForkCounter {
 
 #[derive(Debug, Clone, Copy)]
 enum CounterState {
-    /// The last pid given out at the last look.
+    /// `/proc/loadavg` as last read.
     Working(Option<Loadavg>),
-    /// This kernel does not tell.
+    /// The value does not change with forks, or cannot be read.
     Unusable,
 }
 
-/// What is known of the time since the last look.
+/// The pids allocated since the last call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NewPids {
-    /// Nobody was.
+    /// None.
     None,
-    /// So many pids were given out, to processes and to threads.
+    /// So many, to processes and to threads.
     Count(u32),
-    /// It cannot be told how many.
+    /// An unknown number.
     Unknown,
 }
 
 impl ForkCounter {
-    /// Begins to look, before a birth that [`ForkCounter::confirm_live`] tells of.
+    /// Reads the counter before a fork that [`ForkCounter::confirm_live`] checks for.
     pub(super) fn new(host: &Host) -> ForkCounter {
         let file = CachedFile::always();
         let mut counter = ForkCounter { state: CounterState::Unusable, file, buffer: Vec::new() };
@@ -43,7 +43,7 @@ impl ForkCounter {
         counter
     }
 
-    /// Somebody was certainly born since `new`: a kernel that tells the truth says so.
+    /// A process was certainly started since `new`: a counter that has not changed is unusable.
     pub(super) fn confirm_live(&mut self, host: &Host) {
         if let CounterState::Working(before) = self.state {
             self.state = match (before, self.read(host)) {
@@ -55,7 +55,7 @@ impl ForkCounter {
         }
     }
 
-    /// The last pid that was given out at the last question, where the kernel tells.
+    /// The last pid at the last call, if the counter is usable.
     pub(super) fn last_pid(&self) -> Option<u32> {
         match self.state {
             CounterState::Working(last) => last.map(|last| last.last_pid),
@@ -63,14 +63,14 @@ impl ForkCounter {
         }
     }
 
-    /// Who was born since the last question.
+    /// The pids allocated since the last call.
     pub(super) fn new_pids(&mut self, host: &Host) -> NewPids {
         let CounterState::Working(last) = self.state else { return NewPids::Unknown };
         let now = self.read(host);
         self.state = CounterState::Working(now);
         match now.zip(last) {
             Some((now, last)) if now.last_pid == last.last_pid => NewPids::None,
-            // Pids are given out one after the other; one that went back has begun anew.
+            // Pids ascend; a lower one is a wraparound.
             Some((now, last)) => {
                 now.last_pid.checked_sub(last.last_pid).map_or(NewPids::Unknown, NewPids::Count)
             }

@@ -1,4 +1,4 @@
-//! Which processes belong to what is measured.
+//! Which processes belong to the run.
 
 pub mod cgroup;
 mod fork_counter;
@@ -10,14 +10,14 @@ pub use tree::ProcessTree;
 use crate::host::{self, Host};
 use crate::model::ProcessId;
 
-/// A process that was found to belong.
+/// A process that was found to belong to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMember {
     /// Which one.
     pub id: ProcessId,
     /// Its parent when it was found.
     pub parent: u32,
-    /// Its name when it was found, up to the first NUL: it may be gone before more is read.
+    /// Its name when it was found, up to the first NUL: it may exit before more is read.
     name: [u8; 15],
 }
 
@@ -25,7 +25,7 @@ impl NewMember {
     /// A process of this name.
     pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> NewMember {
         let mut fixed = [0; 15];
-        // The kernel's names are not longer.
+        // Names in the kernel are not longer.
         let length = name.len().min(fixed.len());
         fixed[..length].copy_from_slice(&name[..length]);
         NewMember { id, parent, name: fixed }
@@ -38,29 +38,29 @@ impl NewMember {
     }
 }
 
-/// Who belongs.
+/// How members are found.
 #[derive(Debug)]
 pub enum RunMembers {
     /// By descent.
     Tree(ProcessTree),
-    /// By control group.
+    /// By cgroup.
     Cgroup(CgroupMembers),
 }
 
 impl RunMembers {
-    /// Adds to `found` everybody who has joined since the last look, parents first.
+    /// Adds to `found` the members that joined since the last update, parents first.
     ///
-    /// Returns whether more may have been born than are there now.
+    /// Returns whether more processes may have been started than exist now.
     pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<bool, host::Error> {
         match self {
             RunMembers::Tree(tree) => tree.update(host, found),
-            // Nobody tells of those who came and went.
+            // Processes that started and exited are not counted.
             RunMembers::Cgroup(group) => group.update(host, found).map(|()| true),
         }
     }
 
-    /// Whether the pid of a newcomer was given out before its turn, so that others may have had
-    /// it meanwhile.
+    /// Whether the pid of a new member was allocated out of order, so that other processes may have
+    /// had it meanwhile.
     pub fn pid_out_of_order(&self, pid: u32) -> bool {
         match self {
             RunMembers::Tree(tree) => tree.pid_out_of_order(pid),
@@ -68,16 +68,16 @@ impl RunMembers {
         }
     }
 
-    /// Whether a process that lives was found to belong no longer.
+    /// Whether a running process is no longer a member.
     pub fn has_left(&self, pid: u32) -> bool {
         match self {
-            // Whoever was born below stays below.
+            // A descendant stays a descendant.
             RunMembers::Tree(_) => false,
             RunMembers::Cgroup(group) => group.has_left(pid),
         }
     }
 
-    /// One of ours went; its pid is free to be used again.
+    /// A member exited; its pid may be reused.
     pub fn note_exit(&mut self, pid: u32) {
         match self {
             RunMembers::Tree(tree) => tree.note_exit(),
@@ -85,7 +85,7 @@ impl RunMembers {
         }
     }
 
-    /// Who descends from whom, where that is what counts.
+    /// The process tree, if membership is by descent.
     pub fn tree(&mut self) -> Option<&mut ProcessTree> {
         match self {
             RunMembers::Tree(tree) => Some(tree),

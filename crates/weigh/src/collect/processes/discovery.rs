@@ -1,4 +1,4 @@
-//! Somebody new: found by a look, or told of.
+//! New processes, from a listing or from events.
 
 use super::ProcessCollector;
 use crate::collect::Fault;
@@ -10,7 +10,7 @@ use crate::model::{Change, ProcessId, Program, Tick};
 use crate::parse;
 
 impl ProcessCollector {
-    /// Says who somebody is, once.
+    /// Reports the start of a process, once.
     pub(super) fn report_start(
         &mut self,
         tick: &mut Tick,
@@ -23,7 +23,7 @@ impl ProcessCollector {
         process
     }
 
-    /// Somebody of whom it is known what it runs.
+    /// A reader for a process whose program is known.
     pub(super) fn new_reader(
         &self,
         id: ProcessId,
@@ -40,7 +40,7 @@ impl ProcessCollector {
         program(host, pid, self.filter.as_ref(), self.arguments, &mut self.context.buffer)
     }
 
-    /// Takes somebody in who belongs, if it is meant.
+    /// Adds a member, if it matches the filter.
     fn add_member(&mut self, host: &Host, tick: &mut Tick, member: &NewMember) -> bool {
         if self.list.iter().any(|process| process.id == member.id) {
             return true;
@@ -58,7 +58,7 @@ impl ProcessCollector {
         }
         let parent = self.helpers.parent(member.parent);
         let mut process = self.report_start(tick, member.id, parent, program);
-        // A helper between the two has reaped it, when it is gone.
+        // If there is a helper between the two, that one reaps it.
         process.parent = member.parent;
         self.list.push(process);
         self.attach_clock(host, self.list.len() - 1);
@@ -66,7 +66,7 @@ impl ProcessCollector {
         true
     }
 
-    /// Asks those again who were not meant: a process may have become another program.
+    /// Checks processes again that did not match: they may have called exec.
     fn recheck_programs(&mut self, host: &Host, tick: &mut Tick) {
         let Some(filter) = &mut self.filter else { return };
         let mut to_recheck = std::mem::take(&mut self.to_recheck);
@@ -86,7 +86,7 @@ impl ProcessCollector {
         self.to_recheck = to_recheck;
     }
 
-    /// Takes in those who were weigh's own helpers and have become a command.
+    /// Adds processes that were weigh's own helpers and have called exec for a command.
     pub fn add_helper_commands(&mut self, host: &Host, tick: &mut Tick) {
         let rechecked = self.helpers.recheck(host, &mut self.context.buffer);
         self.may_have_missed |= rechecked.may_have_missed;
@@ -96,9 +96,9 @@ impl ProcessCollector {
         }
     }
 
-    /// Returns whether others may have come and gone since the last look.
+    /// Adds new members. Returns whether others may have started and exited since the last tick.
     pub(super) fn add_new_members(&mut self, host: &Host, tick: &mut Tick) -> Result<bool, Fault> {
-        // The command's process is introduced when it has become the command.
+        // The start of the command's process is reported once it has called exec.
         if let Some(id) = self.root.take() {
             self.add_member(host, tick, &NewMember::new(id, std::process::id(), b""));
         }
@@ -112,9 +112,9 @@ impl ProcessCollector {
         }
         let mut new_members = std::mem::take(&mut self.new_members);
         new_members.clear();
-        let updated = self.members.update(host, &mut new_members);
+        let has_unseen = self.members.update(host, &mut new_members);
         for member in &new_members {
-            // One whose entry has another inode may be known all the same.
+            // One with another inode may still be a known process.
             let is_new = !self.list.iter().any(|process| process.id == member.id);
             self.may_have_missed |= is_new && self.members.pid_out_of_order(member.id.pid);
             if !self.add_member(host, tick, member)
@@ -126,7 +126,7 @@ impl ProcessCollector {
         }
         self.new_members = new_members;
         self.has_listed = true;
-        Ok(updated?)
+        Ok(has_unseen?)
     }
 }
 
@@ -149,8 +149,8 @@ pub(super) fn program(
     Some(program)
 }
 
-/// How often to ask again for arguments that a process did not have: one that is looked at in
-/// the middle of exec has them at the next look, one that cleared them never.
+/// How often to read the command line again when it was empty: a process that is read during exec
+/// has it at the next tick, one that cleared it never.
 pub(super) fn cmdline_retries(wanted: bool, program: &Program) -> u8 {
     const TRIES: u8 = 3;
     if wanted && program.arguments.is_none() { TRIES } else { 0 }

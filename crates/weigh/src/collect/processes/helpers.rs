@@ -1,45 +1,44 @@
-//! `weigh mark` and `weigh phase` inside a run: they measure, and are not what is measured.
+//! `weigh mark` and `weigh phase` inside a run: helpers that are not measured.
 //!
-//! Source: `/proc/PID/exe` and `cmdline` of processes that have weigh's own name, readable by
-//! their owner. One that runs the very file that this weigh runs, with one of these verbs, is
-//! left out of everything; what it starts counts, as if its own parent had started it. `weigh
-//! run` inside a run is a command like any other.
+//! Source: `/proc/PID/exe` and `cmdline` of processes that have weigh's own name, readable by their
+//! owner. A process that runs the same file as this weigh, with one of these subcommands, is left
+//! out; what it starts counts as if its own parent had started it. `weigh run` inside a run is a
+//! command like any other.
 //!
-//! What surprised us: the child of `weigh phase NAME -- CMD` is a copy of it until exec, so
-//! whoever was left out is looked at again (its `stat`, at each tick) for as long as it lives.
+//! What surprised us: the child of `weigh phase NAME -- CMD` is a copy of it until exec, so helpers
+//! are checked again (`stat`, at each tick) for as long as they live.
 
 use crate::collect::members::NewMember;
 use crate::host::{Host, ProcPath};
 use crate::parse;
 
-/// The names that a process of ours has, unless the program's file was given another one.
+/// The name of our processes, unless the program file was renamed.
 const NAME: &[u8] = b"weigh";
-const VERBS: [&[u8]; 2] = [b"phase", b"mark"];
+const SUBCOMMANDS: [&[u8]; 2] = [b"phase", b"mark"];
 
-/// Who is left out.
+/// The helpers of the run.
 #[derive(Debug, Default)]
 pub(super) struct HelperProcesses {
-    /// Our own program's file (device and inode) and name; nobody is left out without.
+    /// Our own program file (device and inode) and name; without it no process is a helper.
     own: Option<((u64, u64), Vec<u8>)>,
     list: Vec<NewMember>,
-    /// Whether somebody was left out who may have been another program.
+    /// Whether a process was left out that may have been another program.
     pub(super) is_unsure: bool,
 }
 
-/// What became of those who were left out.
+/// The result of checking the helpers again.
 #[derive(Debug, Default)]
 pub(super) struct HelperRecheck {
-    /// They are other programs now.
+    /// Those that have called exec for another program.
     pub(super) commands: Vec<NewMember>,
-    /// The parents of those that are gone, one for each.
+    /// The parents of those that exited, one for each.
     pub(super) reaped_by: Vec<u32>,
-    /// Some were copies of one that was to become a command, and are gone: nobody has seen
-    /// whether they became it.
+    /// Whether a forked copy of a helper exited: it may have called exec for a command unseen.
     pub(super) may_have_missed: bool,
 }
 
 impl HelperProcesses {
-    /// The helpers of a run that this process measures.
+    /// The helpers of a run measured by this process.
     pub(super) fn of_own_run(host: &Host) -> HelperProcesses {
         let mut buffer = Vec::new();
         let name = host.proc.read(c"self/comm", &mut buffer).map(|name| name.trim_ascii().to_vec());
@@ -62,8 +61,7 @@ impl HelperProcesses {
         let path = |file| ProcPath::new(pid, file);
         let file = match host.proc.file_id(path("exe").as_c_str()) {
             Ok(file) => file,
-            // Of one that has ended, or is about to, only the name is left, and most with this
-            // name are helpers.
+            // An exiting process has only its name left, and most with this name are helpers.
             Err(error) => {
                 self.is_unsure |= error.is_gone();
                 return error.is_gone();
@@ -77,21 +75,21 @@ impl HelperProcesses {
         self.own.as_ref().is_some_and(|(_, own)| name == NAME || name == own.as_slice())
     }
 
-    /// Leaves a process out from now on.
+    /// Adds a helper.
     pub(super) fn add(&mut self, helper: NewMember) {
         self.list.push(helper);
     }
 
-    /// One that weigh is about to reap; says whether it was left out.
+    /// Removes a process that weigh is about to reap; returns whether it was a helper.
     pub(super) fn remove(&mut self, pid: u32) -> bool {
         let place = self.list.iter().position(|helper| helper.id.pid == pid);
         place.map(|place| self.list.swap_remove(place)).is_some()
     }
 
-    /// The parent of what a process has started, as if helpers did not exist.
+    /// The parent of a process, skipping helpers.
     pub(super) fn parent(&self, parent: u32) -> u32 {
         let mut parent = parent;
-        // No chain of parents is longer than there are helpers.
+        // No chain of parents is longer than the list of helpers.
         for _ in 0..self.list.len() {
             match self.list.iter().find(|helper| helper.id.pid == parent) {
                 Some(helper) => parent = helper.parent,
@@ -101,7 +99,7 @@ impl HelperProcesses {
         parent
     }
 
-    /// Looks at everybody who was left out once more.
+    /// Checks all helpers again.
     pub(super) fn recheck(&mut self, host: &Host, buffer: &mut Vec<u8>) -> HelperRecheck {
         let mut found = HelperRecheck::default();
         if self.list.is_empty() {
@@ -120,7 +118,7 @@ impl HelperProcesses {
                     found.reaped_by.push(helper.parent);
                 }
                 Some(stat) => {
-                    // What has ended has no file any more, and keeps its last name.
+                    // A zombie has no file any more, and keeps its last name.
                     let (has_ended, name) = (stat.state == b'Z', stat.name.to_vec());
                     let is_helper = match has_ended {
                         true => self.has_name(&name),
@@ -139,11 +137,11 @@ impl HelperProcesses {
     }
 }
 
-/// Whether these are the arguments of a helper. In the middle of exec there are none yet: the
-/// next look tells. The verb is the first word: weigh has no option that stands before it.
+/// Whether this is the command line of a helper. During exec it is empty: the next tick decides.
+/// The subcommand is the first argument: weigh has no options before it.
 fn is_of_helper(line: &[u8]) -> bool {
-    let verb = line.split(|byte| *byte == 0).nth(1);
-    line.is_empty() || verb.is_some_and(|verb| VERBS.contains(&verb))
+    let subcommand = line.split(|byte| *byte == 0).nth(1);
+    line.is_empty() || subcommand.is_some_and(|name| SUBCOMMANDS.contains(&name))
 }
 
 #[cfg(test)]
@@ -175,7 +173,7 @@ mod tests {
         fake.set_proc("loadavg", &format!("0.0 0.0 0.0 1/2 {}\n", ROOT.max(pid)));
     }
 
-    /// A machine on which the command runs, and weigh is the program of this test.
+    /// A machine on which the command runs, where weigh is this test program.
     fn begin() -> (FakeHost, ProcessCollector, Tick) {
         let fake = FakeHost::new().proc_link("self/exe", OURS).proc("self/comm", "weigh\n");
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
@@ -188,7 +186,7 @@ mod tests {
     const OURS: &str = "/proc/self/exe";
     const OTHERS: &str = "/bin/sh";
 
-    /// Who came, with their parents, and who went, at one more tick.
+    /// Started processes with their parents, and exited ones, at one more tick.
     fn changes(
         fake: &FakeHost,
         all: &mut ProcessCollector,
@@ -196,31 +194,31 @@ mod tests {
     ) -> (Vec<[u32; 2]>, Vec<u32>) {
         tick.begin(tick.at + Duration::from_secs(1));
         all.sample(&fake.host(), tick).unwrap();
-        let (mut came, mut went) = (Vec::new(), Vec::new());
+        let (mut started, mut exited) = (Vec::new(), Vec::new());
         for change in &tick.changes {
             match change {
-                Change::Came { id, parent, .. } => came.push([id.pid, *parent]),
-                Change::Went { id } => went.push(id.pid),
+                Change::Came { id, parent, .. } => started.push([id.pid, *parent]),
+                Change::Went { id } => exited.push(id.pid),
                 _ => {}
             }
         }
-        (came, went)
+        (started, exited)
     }
 
     #[test]
-    fn own_helper_is_left_out_and_what_it_starts_counts_for_its_parent() {
+    fn children_of_a_helper_count_for_its_parent() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", OURS, "weigh phase x -- weigh phase y -- work");
         runs(&fake, [202, 201], "weigh", OURS, "weigh phase y -- work");
         runs(&fake, [203, 202], "work", OTHERS, "work");
         let weigh = std::process::id();
-        let (came, _) = changes(&fake, &mut all, &mut tick);
-        assert_eq!(came, [[ROOT, weigh], [203, ROOT]]);
+        let (started, _) = changes(&fake, &mut all, &mut tick);
+        assert_eq!(started, [[ROOT, weigh], [203, ROOT]]);
         assert_eq!(all.alive().count(), 2);
     }
 
     #[test]
-    fn copy_of_a_helper_counts_once_it_has_become_the_command() {
+    fn copy_of_a_helper_counts_after_exec() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", OURS, "weigh phase x -- work");
         runs(&fake, [202, 201], "weigh", OURS, "weigh phase x -- work");
@@ -233,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_of_a_helper_that_is_gone_may_have_been_a_command_that_nobody_saw() {
+    fn exited_copy_of_a_helper_may_have_been_an_unseen_command() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", OURS, "weigh phase x -- work");
         runs(&fake, [202, 201], "weigh", OURS, "weigh phase x -- work");
@@ -244,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn process_that_becomes_a_helper_is_gone_from_then_on() {
+    fn process_that_execs_a_helper_is_left_out() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "sh", OTHERS, "sh script");
         assert_eq!(changes(&fake, &mut all, &mut tick).0.len(), 2);
@@ -252,14 +250,14 @@ mod tests {
         assert_eq!(changes(&fake, &mut all, &mut tick).1, [201]);
         let of_it = |entity: &&Entity| matches!(entity, Entity::Process(id) if id.pid == 201);
         let rows = tick.table(Scope::Process).unwrap().entities();
-        assert_eq!(rows.iter().filter(of_it).count(), 0, "a row would bring it back");
+        assert_eq!(rows.iter().filter(of_it).count(), 0, "a row would add it again");
         fake.remove_proc("201");
         assert_eq!(changes(&fake, &mut all, &mut tick), (vec![], vec![]));
         assert!(!all.may_have_missed_processes());
     }
 
     #[test]
-    fn ended_process_with_the_name_of_a_helper_leaves_it_open_whether_it_was_one() {
+    fn zombie_with_the_name_of_a_helper_is_uncertain() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", "/proc/self/no-such-file", "");
         assert_eq!(changes(&fake, &mut all, &mut tick).0.len(), 1, "the command of the run");
@@ -267,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn command_of_a_phase_that_has_gone_hides_no_unknown_child_of_the_phase_s_parent() {
+    fn exited_phase_command_hides_no_unknown_child() {
         let (fake, mut all, mut tick) = begin();
         runs(&fake, [201, ROOT], "weigh", OURS, "weigh phase x -- work");
         runs(&fake, [202, 201], "work", OTHERS, "work");
@@ -284,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn helper_that_ended_before_any_tick_is_left_out_when_it_is_reaped() {
+    fn helper_that_exited_before_any_tick_is_left_out() {
         let (fake, mut all, mut tick) = begin();
         changes(&fake, &mut all, &mut tick);
         for (pid, name, is_left_out) in [(201, "weigh", true), (202, "sh", false)] {

@@ -1,8 +1,8 @@
-//! Processes that the kernel tells of at the moment they come, change or go.
+//! Processes reported by events of the kernel: fork, exec and exit.
 //!
-//! Nobody has to be looked for then. And because a process has one thread when it has just
-//! been forked or has called exec, a clock can be put on it that counts all it uses and is
-//! read after its end: one that lives for less than a tick has its CPU time all the same.
+//! No listing is needed then. And because a process has one thread right after fork or exec, a task
+//! clock can be attached that counts all it uses and is read after its exit: a process that lives
+//! for less than a tick still has its CPU time.
 
 use std::time::Duration;
 
@@ -12,24 +12,24 @@ use crate::host::{Host, ProcPath};
 use crate::model::{Change, ProcessId, Program, Tick};
 use crate::parse;
 
-/// How long a process that was forked may take to become what it will be.
+/// How long a forked process may take to call exec.
 const SETTLE_TIME: Duration = Duration::from_millis(100);
 
-/// A process that is over.
+/// A process that has exited.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExitedProcess {
-    /// Which one.
+    /// Its id.
     pub id: ProcessId,
-    /// All CPU time of its own, if a clock was on it.
+    /// All CPU time of its own, if it had a task clock.
     pub cpu_seconds: Option<f64>,
-    /// Whether all it ever used is meant: it did not run before anybody looked.
+    /// Whether all its usage counts: it did not run before weigh attached.
     pub is_ours: bool,
 }
 
-/// Nobody knows who it was: it was over before anybody looked.
+/// It exited before it could be read.
 struct AlreadyExited;
 
-/// Somebody who is meant, and was not told of yet.
+/// A forked process that matches, and whose start was not reported yet.
 pub(super) struct NewFork {
     forked_at: Duration,
     process: ProcessReader,
@@ -38,32 +38,32 @@ pub(super) struct NewFork {
 }
 
 impl ProcessCollector {
-    /// The kernel tells who comes and goes from now on, which is so many clock ticks after
-    /// boot: a look is taken only once.
+    /// Process events are received from now on (in clock ticks since boot): processes are listed
+    /// only once.
     pub fn enable_events(&mut self, now: u64) {
         self.has_events = true;
         self.events_since = now;
     }
 
-    /// The kernel tells no longer.
+    /// Process events are no longer received.
     pub fn disable_events(&mut self) {
         self.has_events = false;
         self.events_overrun();
     }
 
-    /// Some of what the kernel told was lost: everybody has to be looked for once more.
+    /// Events were dropped: all processes have to be listed again.
     pub fn events_overrun(&mut self) {
         self.has_listed = false;
         self.may_have_missed = true;
     }
 
-    /// A process was made.
+    /// A process was forked.
     pub fn forked(&mut self, host: &Host, at: Duration, parent: u32, child: u32) {
         if let Some(tree) = self.members.tree() {
             tree.forked(parent, child);
         }
-        // It is what its parent is. Most become something else at once, and are not told of
-        // before they had the time.
+        // It runs its parent's program. Most call exec at once, so its start is not reported before
+        // it had the time.
         let is_parent = |process: &ProcessReader| process.id.pid == parent;
         if self.list.iter().any(is_parent)
             || self.new_forks.iter().any(|one| is_parent(&one.process))
@@ -71,13 +71,13 @@ impl ProcessCollector {
         {
             match self.new_fork(host, at, child) {
                 Ok(Some(fork)) => self.new_forks.push(fork),
-                // Gone already, perhaps not without children of its own.
+                // It has exited already, and may have forked others before.
                 Ok(None) | Err(AlreadyExited) => self.missed_forks.push(child),
             }
         }
     }
 
-    /// A process became another program.
+    /// A process called exec.
     pub fn executed(&mut self, host: &Host, tick: &mut Tick, pid: u32) {
         self.new_forks.retain(|fork| fork.process.id.pid != pid);
         self.missed_forks.retain(|missed| *missed != pid);
@@ -87,13 +87,13 @@ impl ProcessCollector {
         let Some(place) = self.list.iter().position(|process| process.id.pid == pid) else {
             match self.new_fork(host, tick.at, pid) {
                 Ok(Some(mut fork)) => {
-                    // Exec gives a process an address space of its own.
+                    // exec gives a process an address space of its own.
                     fork.process.sharing = Sharing::NotShared;
                     self.add_fork(tick, fork);
                     self.read_last(host, tick);
                 }
                 Ok(None) => {}
-                // It may have been one of those that are meant.
+                // It may have been a process that matches.
                 Err(AlreadyExited) => self.may_have_missed = true,
             }
             return;
@@ -117,7 +117,7 @@ impl ProcessCollector {
         self.footprint.note_change();
     }
 
-    /// A process is over: looks at what is left of it, and says who it was if it was followed.
+    /// A process has exited: reads what is left of it, and returns it if it was measured.
     pub fn exited(&mut self, host: &Host, tick: &mut Tick, pid: u32) -> Option<ExitedProcess> {
         self.missed_forks.retain(|missed| *missed != pid);
         if let Some(tree) = self.members.tree() {
@@ -138,26 +138,26 @@ impl ProcessCollector {
         })
     }
 
-    /// Takes in those who were forked and stayed what they were.
+    /// Adds forked processes that did not call exec.
     pub(super) fn add_settled_forks(&mut self, tick: &mut Tick) {
-        let (fork, settled) = std::mem::take(&mut self.new_forks)
+        let (recent, settled) = std::mem::take(&mut self.new_forks)
             .into_iter()
             .partition(|one| tick.at < one.forked_at + SETTLE_TIME);
-        self.new_forks = fork;
+        self.new_forks = recent;
         Vec::into_iter(settled).for_each(|one| self.add_fork(tick, one));
     }
 
     fn add_fork(&mut self, tick: &mut Tick, fork: NewFork) {
         let NewFork { process, parent, program, .. } = fork;
-        if !self.list.iter().any(|new_reader| new_reader.id == process.id) {
+        if !self.list.iter().any(|known| known.id == process.id) {
             tick.changes.push(Change::Came { id: process.id, parent, program });
             self.list.push(process);
             self.footprint.note_change();
         }
     }
 
-    /// Puts a clock on somebody who has one thread, unless it ran before anybody looked: then
-    /// what the clock says is not what it used since.
+    /// Attaches a task clock to a process with one thread, unless it ran before weigh attached:
+    /// then the clock would include earlier usage.
     pub(super) fn attach_clock(&mut self, host: &Host, place: usize) {
         let process = &mut self.list[place];
         if self.has_events && process.id.started >= self.events_since {
@@ -171,7 +171,7 @@ impl ProcessCollector {
         }
     }
 
-    /// Puts a clock on somebody who was just told of, if it is meant.
+    /// Attaches a task clock to a process that was just reported, if it matches.
     fn new_fork(
         &mut self,
         host: &Host,
