@@ -1,7 +1,7 @@
 //! CPU time of the machine, and of each CPU on request.
 //!
-//! Source: `/proc/stat`, readable by everybody. Times are clock ticks since
-//! boot. Guest time is inside user time already and is not counted again.
+//! Source: `/proc/stat`, readable by every user. Times are clock ticks since boot. Guest time is
+//! part of user time already and is not counted again.
 
 use super::{Collector, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;

@@ -1,11 +1,11 @@
-//! What disks did, one row for each whole disk.
+//! I/O of disks, one row for each whole disk.
 //!
-//! Source: `/proc/diskstats`, readable by everybody. `/sys/block` tells, once for each name,
-//! which of them are disks and not parts of disks.
+//! Source: `/proc/diskstats`, readable by every user. `/sys/block` distinguishes, once for each
+//! name, disks from partitions.
 //!
-//! What surprised us: volumes (`dm-0`) and arrays (`md0`) are disks here, and so are those
-//! they are made of, so a byte may be counted twice on its way down. A busy disk need not be
-//! a full one: many work on several requests at once.
+//! What surprised us: volumes (`dm-0`) and arrays (`md0`) are disks here, and so are the disks
+//! below them, so a byte may be counted twice. A busy disk need not be saturated: many serve
+//! several requests at once.
 
 use std::ffi::CString;
 
@@ -37,24 +37,24 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What a name of `/proc/diskstats` stands for.
+/// The kind of a device in `/proc/diskstats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DiskKind {
     /// A disk.
     Disk,
-    /// A place for a disk, with none in it when it was first seen.
+    /// A device without medium when it was first seen.
     Empty,
-    /// A part of a disk, or something that is none.
+    /// A partition, or no disk.
     Other,
 }
 
 impl DiskKind {
     fn of(host: &Host, name: &[u8]) -> DiskKind {
-        // They hold files and memory, not disks.
+        // They are files and memory, not disks.
         if name.starts_with(b"loop") || name.starts_with(b"ram") {
             return DiskKind::Other;
         }
-        // Names with a slash have a `!` in its place there.
+        // A slash in a name is a `!` there.
         let plain: Vec<u8> = name.iter().map(|b| if *b == b'/' { b'!' } else { *b }).collect();
         let at = CString::new([b"block/", &plain[..], b"/size"].concat()).unwrap_or_default();
         let mut buffer = Vec::new();
@@ -65,7 +65,7 @@ impl DiskKind {
         }
     }
 
-    /// A slot that nothing was ever in (nbd0 to nbd15) is not worth a row.
+    /// A device that was never used (nbd0 to nbd15) has no row.
     fn is_counted(self, device: &BlockDevice<'_>) -> bool {
         match self {
             DiskKind::Disk => true,
@@ -78,7 +78,7 @@ impl DiskKind {
 struct DiskCollector {
     diskstats: CachedFile,
     buffer: Vec<u8>,
-    /// Every name that was seen, in the order of the file.
+    /// Every known name, in the order of the file.
     known: Vec<(Name, DiskKind)>,
 }
 
@@ -107,7 +107,7 @@ impl Collector for DiskCollector {
     }
 }
 
-/// What a name stands for; most stand where they stood at the last look.
+/// The kind of a name; most are at the same line as in the last read.
 fn known(
     known: &mut Vec<(Name, DiskKind)>,
     line: usize,
@@ -148,7 +148,10 @@ mod tests {
     const LOOP: &str = "7 0 loop0 9 0 80 5 20 0 160 7 0 1500 12\n";
     const SLOT: &str = "43 0 nbd0 0 0 0 0 0 0 0 0 0 0 0\n";
 
-    fn look(disks: &mut DiskCollector, host: &Host) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
+    fn sampled(
+        disks: &mut DiskCollector,
+        host: &Host,
+    ) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[DiskIo::METRICS]);
         let outcome = disks.sample(host, &mut tick);
         let table = tick.table(Scope::Disk).unwrap();
@@ -169,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_disks_loops_and_empty_slots_have_no_row() {
+    fn partitions_loops_and_empty_devices_have_no_row() {
         let fake = machine(&[LOOP, NVME, PART, SLOT].concat());
-        let (rows, outcome) = look(&mut DiskCollector::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut DiskCollector::new(), &fake.host());
         outcome.unwrap();
         let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!(name, "nvme0n1");
@@ -181,32 +184,32 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_has_a_row_once_something_was_in_it_and_a_disk_that_is_pulled_has_none() {
+    fn device_has_a_row_once_it_was_used_and_none_when_removed() {
         let fake = machine(&[NVME, SLOT].concat());
         let (host, mut disks) = (fake.host(), DiskCollector::new());
-        look(&mut disks, &host).1.unwrap();
+        sampled(&mut disks, &host).1.unwrap();
         fake.set_proc("diskstats", "43 0 nbd0 1 0 8 0 0 0 0 0 0 0 0\n");
-        let (rows, _) = look(&mut disks, &host);
+        let (rows, _) = sampled(&mut disks, &host);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].0, "nbd0");
     }
 
     #[test]
-    fn a_name_with_a_slash_is_found() {
+    fn name_with_a_slash_is_found() {
         let fake = machine("104 0 cciss/c0d0 1 0 8 0 0 0 0 0 0 0 0\n");
-        assert_eq!(look(&mut DiskCollector::new(), &fake.host()).0[0].0, "cciss/c0d0");
+        assert_eq!(sampled(&mut DiskCollector::new(), &fake.host()).0[0].0, "cciss/c0d0");
     }
 
     #[test]
-    fn a_line_of_garbage_costs_its_disk_and_is_told() {
+    fn malformed_line_loses_its_disk_and_is_reported() {
         let fake = machine(&["8 0 sda what\n", NVME].concat());
-        let (rows, outcome) = look(&mut DiskCollector::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut DiskCollector::new(), &fake.host());
         assert_eq!(rows.len(), 1);
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("diskstats")));
     }
 
     #[test]
-    fn a_machine_without_disks_says_so() {
+    fn machine_without_disks_is_absent() {
         let fake = machine(LOOP);
         assert!(matches!(probe(&fake.host()), Probe::Absent { why } if why.contains("no disk")));
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));

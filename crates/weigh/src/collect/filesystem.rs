@@ -1,7 +1,7 @@
-//! Room on the file system of the working directory.
+//! Free space on the file system of the working directory.
 //!
-//! Source: statvfs(3), for everybody. A file system that another machine or program serves
-//! (NFS, Lustre, FUSE) is not asked: it may take for ever, and weigh with it.
+//! Source: statvfs(3), for every user. A file system served by another machine or program (NFS,
+//! Lustre, FUSE) is not queried: the call may hang, and weigh with it.
 
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
@@ -18,11 +18,11 @@ pub(super) const PROVIDER: Provider = Provider {
 };
 
 fn probe() -> Probe {
-    let asked = WorkingDirectory::open().and_then(|directory| match directory.served_by()? {
+    let checked = WorkingDirectory::open().and_then(|directory| match directory.served_by()? {
         None => Ok((None, directory.is_read_only()?)),
-        far => Ok((far, false)),
+        remote => Ok((remote, false)),
     });
-    match asked {
+    match checked {
         Ok((None, false)) => Probe::Ready,
         Ok((None, true)) => Probe::Absent {
             why: "the working directory is on a file system that nobody can write to".to_owned(),

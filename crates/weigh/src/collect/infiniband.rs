@@ -1,14 +1,14 @@
 //! InfiniBand, RoCE and Omni-Path traffic, one row for each port.
 //!
-//! Source: `/sys/class/infiniband/DEVICE/ports/N/`, readable by everybody. The kernel counts
-//! data in words of four bytes; rows hold bytes. A port has rows from when it is first seen
-//! active; one that goes down later says so in its state.
+//! Source: `/sys/class/infiniband/DEVICE/ports/N/`, readable by every user. The kernel counts data
+//! in words of four bytes; rows have bytes. A port has rows once it was active; one that goes down
+//! later has rows with that state.
 //!
-//! What surprised us: with RoCE these count what goes past the kernel, and the network
-//! device of the same port counts the rest. Old adapters count in 32 bits and stay at the
-//! largest number when they are full, which is then no number any more; where the kernel
-//! has `counters_ext` (until 4.5) the wide ones are in there. The adapter's firmware is
-//! asked for each count, so ten looks a second are the most.
+//! What surprised us: with RoCE these count traffic that bypasses the kernel, and the network
+//! device of the same port counts the rest. Old adapters have 32-bit counters that saturate at the
+//! largest number, which is then no valid value; where the kernel has `counters_ext` (until 4.5)
+//! the 64-bit ones are there. Each read queries the firmware, so they are read at most ten times a
+//! second.
 
 use std::ffi::CString;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) const PROVIDER: Provider = Provider {
     descriptors: CACHED_FILES,
 };
 
-/// Descriptors that are kept; the files of further ports are opened each time.
+/// Cached files; those of further ports are opened each time.
 const CACHED_FILES: usize = 96;
 
 const READ_INTERVAL: Duration = Duration::from_millis(100);
@@ -59,7 +59,7 @@ const COUNTERS: [&str; 8] = [
     "link_downed",
 ];
 
-/// How many of the counters have a wide twin on old kernels.
+/// How many of the counters have a 64-bit variant on old kernels.
 const WIDE: usize = 4;
 
 struct Port {
@@ -67,7 +67,7 @@ struct Port {
     state: CachedPath,
     rate: CachedPath,
     counters: [CachedPath; 8],
-    /// What was last read; nothing while it was never active.
+    /// The last row; `None` while it was never active.
     last: Option<PortTraffic>,
 }
 
@@ -89,16 +89,16 @@ impl Port {
 
     fn at(host: &Host, name: Name, port: &[u8], allowance: &Descriptors) -> Port {
         let at = |file: &str| CString::new([port, file.as_bytes()].concat()).unwrap_or_default();
-        let kept = |file: &str| CachedPath::new(at(file), allowance);
+        let cached = |file: &str| CachedPath::new(at(file), allowance);
         let counters = std::array::from_fn(|place| {
             let wide = format!("counters_ext/{}_64", COUNTERS[place]);
             if place < WIDE && host.sys.has(&at(&wide)) {
-                kept(&wide)
+                cached(&wide)
             } else {
-                kept(&format!("counters/{}", COUNTERS[place]))
+                cached(&format!("counters/{}", COUNTERS[place]))
             }
         });
-        Port { name, state: kept("state"), rate: kept("rate"), counters, last: None }
+        Port { name, state: cached("state"), rate: cached("rate"), counters, last: None }
     }
 }
 
@@ -139,18 +139,18 @@ impl Collector for InfinibandCollector {
     }
 }
 
-/// The adapter is not there any more.
+/// The adapter was removed.
 struct AdapterGone;
 
 struct PortReader<'a> {
     host: &'a Host,
     buffer: &'a mut Vec<u8>,
-    /// The first thing that made no sense.
+    /// The first parse error.
     fault: Option<String>,
 }
 
 impl PortReader<'_> {
-    /// What a file holds; none of an adapter that does not count it.
+    /// The value in a file; `None` if the adapter does not count it.
     fn value<T>(
         &mut self,
         file: &mut CachedPath,
@@ -168,20 +168,20 @@ impl PortReader<'_> {
     }
 
     fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, AdapterGone> {
-        let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
-        match self.value(&mut port.state, word) {
+        let name = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
+        match self.value(&mut port.state, name) {
             Err(error) if error.is_gone() => Err(AdapterGone),
             state => Ok(state.ok().flatten().flatten()),
         }
     }
 
-    /// A row of a port that is active, or was.
+    /// The row of a port that is or was active.
     fn read_port(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, AdapterGone> {
         let state = self.state(port)?;
         if port.last.is_none() && state != Some(PortState::ACTIVE) {
             return Ok(None);
         }
-        // A counter that is not there or full is missing, and the others are not.
+        // A missing or saturated counter does not affect the others.
         let mut counts: [Option<u64>; 8] = [None; 8];
         for (count, file) in counts.iter_mut().zip(&mut port.counters) {
             let number = self.value(file, attribute::number).ok().flatten();
@@ -221,7 +221,7 @@ mod tests {
         fake
     }
 
-    fn look(
+    fn sampled(
         ports: &mut InfinibandCollector,
         host: &Host,
         second: u64,
@@ -238,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn data_is_counted_in_words_of_four_bytes_and_packets_are_not() {
+    fn data_counters_are_in_words_of_four_bytes() {
         let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
         let fake = with_port(fake, "mlx5_1/ports/1", "1: DOWN\n");
-        let (rows, outcome) = look(&mut InfinibandCollector::new(), &fake.host(), 0);
+        let (rows, outcome) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         outcome.unwrap();
         let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!(name, "mlx5_0/1");
@@ -252,47 +252,47 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_goes_down_says_so_and_an_adapter_that_goes_has_no_row() {
+    fn port_that_goes_down_has_its_state_and_removed_adapter_no_row() {
         let fake = with_port(FakeHost::new(), "hfi1_0/ports/1", "4: ACTIVE\n");
         let (host, mut ports) = (fake.host(), InfinibandCollector::new());
-        look(&mut ports, &host, 0).1.unwrap();
+        sampled(&mut ports, &host, 0).1.unwrap();
         fake.set_sys("class/infiniband/hfi1_0/ports/1/state", "1: DOWN\n");
-        let (rows, _) = look(&mut ports, &host, 1);
+        let (rows, _) = sampled(&mut ports, &host, 1);
         assert_eq!(rows[0].1.state, PortState::from_word(b"DOWN"));
         fake.remove_sys("class/infiniband/hfi1_0");
-        // What is kept open of a file that is gone can still be read here; the kernel says ENODEV.
+        // A cached file that was removed can still be read here; the kernel returns ENODEV.
         ports.ports.as_mut().unwrap()[0].state = CachedPath::new(
             c"class/infiniband/hfi1_0/ports/1/state".into(),
             &Descriptors::at_most(1),
         );
-        let (rows, outcome) = look(&mut ports, &host, 2);
+        let (rows, outcome) = sampled(&mut ports, &host, 2);
         outcome.unwrap();
         assert!(rows.is_empty());
     }
 
     #[test]
-    fn a_full_counter_is_no_number_and_a_wide_one_is_preferred() {
+    fn saturated_counter_is_missing_and_64_bit_one_preferred() {
         let at = |file: &str| format!("class/infiniband/mthca0/ports/1/{file}");
         let fake = with_port(FakeHost::new(), "mthca0/ports/1", "4: ACTIVE\n")
             .sys(&at("counters/port_rcv_data"), "4294967295\n")
             .sys(&at("counters_ext/port_xmit_data_64"), "5000000000\n");
-        let (rows, _) = look(&mut InfinibandCollector::new(), &fake.host(), 0);
+        let (rows, _) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         assert_eq!((rows[0].1.received, rows[0].1.sent), (None, Some(20_000_000_000)));
     }
 
     #[test]
-    fn garbage_and_a_counter_that_is_not_there_cost_their_values_only() {
+    fn malformed_or_missing_counter_loses_only_its_value() {
         let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
         fake.set_sys("class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "N/A (no PMA)\n");
         fake.remove_sys("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait");
-        let (rows, outcome) = look(&mut InfinibandCollector::new(), &fake.host(), 0);
+        let (rows, outcome) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         let row = rows[0].1;
         assert_eq!((row.received, row.send_wait, row.sent), (None, None, Some(4004)));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("port_rcv_data")));
     }
 
     #[test]
-    fn a_machine_without_an_active_port_says_which_it_has() {
+    fn machine_without_an_active_port_is_absent() {
         let why = |fake: FakeHost| match probe(&fake.host()) {
             Probe::Absent { why } => why,
             _ => panic!("not absent"),

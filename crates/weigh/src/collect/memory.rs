@@ -1,7 +1,7 @@
 //! Memory of the machine.
 //!
-//! Source: `/proc/meminfo`, readable by everybody. "Used" is what is not
-//! available: the page cache can be taken back and is not in use.
+//! Source: `/proc/meminfo`, readable by every user. "Used" is what is not available: the page cache
+//! is reclaimable and does not count as used.
 
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;

@@ -1,12 +1,11 @@
-//! What network devices carried, one row for each device, and what TCP had to send again.
+//! Traffic of network devices, one row for each device, and TCP retransmissions.
 //!
-//! Source: `/proc/self/net/dev` and `/proc/self/net/snmp`, readable by everybody. They are
-//! those of weigh's own network namespace, so in a container they are the container's.
+//! Source: `/proc/self/net/dev` and `/proc/self/net/snmp`, readable by every user, of weigh's own
+//! network namespace, in a container the container's.
 //!
-//! What surprised us: a packet may be counted by several devices on its way (a bond and its
-//! parts, a bridge and what hangs on it), so whoever adds up must know what a device is.
-//! `/sys/class/net` tells, once for each device: hardware has a `device` behind it. And some
-//! drivers count in 32 bits.
+//! What surprised us: a packet may be counted by several devices (a bond and its slaves, a bridge
+//! and its ports), so sums must know what a device is. `/sys/class/net` is read once for each
+//! device: hardware has a `device` link. And some drivers count in 32 bits.
 
 use std::ffi::CString;
 
@@ -22,7 +21,7 @@ use crate::parse::{attribute, net_snmp};
 /// The kernel's number for a loopback (`ARPHRD_LOOPBACK`).
 const LOOPBACK: u64 = 772;
 
-/// What `/sys` says a device is; without it only the loopback is known, by the name it always has.
+/// The kind of a device by `/sys`; without it only the loopback is known, by its name.
 fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
     let at = |file: &str| {
         CString::new([b"class/net/", name, b"/", file.as_bytes()].concat()).unwrap_or_default()
@@ -49,11 +48,11 @@ struct NetworkCollector {
     snmp: CachedFile,
     buffer: Vec<u8>,
     devices: Vec<KnownNic>,
-    /// Counts the looks, so that devices which are gone can be told.
+    /// The number of samples, to find devices that were removed.
     round: u64,
 }
 
-/// A device that has been seen.
+/// A known device.
 struct KnownNic {
     name: Name,
     made_of: Option<MadeOf>,
@@ -104,7 +103,7 @@ impl Collector for NetworkCollector {
     }
 }
 
-/// What is known of a device; most stand where they stood at the last look.
+/// The entry of a device; most are at the same line as in the last sample.
 fn known<'d>(
     devices: &'d mut Vec<KnownNic>,
     line: usize,
@@ -165,7 +164,7 @@ mod tests {
         format!("  {name}:{received} {packets} 1 2 0 0 0 0 {received} {packets} 3 4 0 0 0 0\n")
     }
 
-    fn round(
+    fn sampled(
         network: &mut NetworkCollector,
         host: &Host,
     ) -> (Vec<(String, NetworkTraffic)>, Result<(), Fault>) {
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_hardware_and_software_are_told_apart() {
+    fn loopback_hardware_and_software_are_recognised() {
         let fake = FakeHost::new()
             .proc(
                 "self/net/dev",
@@ -190,20 +189,20 @@ mod tests {
             .sys("class/net/eth0/type", "1\n")
             .sys("class/net/eth0/device/uevent", "DRIVER=mlx5_core\n")
             .sys("class/net/br0/type", "1\n");
-        let (rows, outcome) = round(&mut NetworkCollector::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut NetworkCollector::new(), &fake.host());
         outcome.unwrap();
-        let told: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
+        let kinds: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
         let expected = [
             ("lo", Some(MadeOf::Loopback)),
             ("eth0", Some(MadeOf::Hardware)),
             ("br0", Some(MadeOf::Software)),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(kinds, expected);
         assert_eq!((rows[1].1.received, rows[1].1.dropped_sent), (Some(6), Some(4)));
     }
 
     #[test]
-    fn sums_are_of_the_hardware_and_without_any_of_all_but_the_loopback() {
+    fn sums_are_over_hardware_or_all_but_the_loopback() {
         let mut tick = Tick::new(&[NetworkTraffic::METRICS]);
         let mut put = |name: &str, made_of| {
             let row = NetworkTraffic { received: Some(1), made_of, ..NetworkTraffic::default() };
@@ -222,35 +221,35 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_vanishes_has_no_row_and_begins_anew_when_it_returns() {
+    fn removed_device_has_no_row_and_restarts_when_it_returns() {
         let fake = FakeHost::new().proc("self/net/dev", &line("veth0", 4_294_967_000, 50));
         let (host, mut network) = (fake.host(), NetworkCollector::new());
-        round(&mut network, &host).1.unwrap();
+        sampled(&mut network, &host).1.unwrap();
         fake.set_proc("self/net/dev", &line("lo", 1, 1));
-        assert_eq!(round(&mut network, &host).0.len(), 1);
+        assert_eq!(sampled(&mut network, &host).0.len(), 1);
         fake.set_proc("self/net/dev", &line("veth0", 100, 60));
-        assert_eq!(round(&mut network, &host).0[0].1.received, Some(100), "no turn of 32 bits");
+        assert_eq!(sampled(&mut network, &host).0[0].1.received, Some(100), "no wraparound");
     }
 
     #[test]
-    fn a_counter_of_32_bits_goes_on_after_it_was_full() {
+    fn wrapped_32_bit_counter_goes_on() {
         let fake = FakeHost::new().proc("self/net/dev", &line("eth0", 4_294_967_000, 50));
         let (host, mut network) = (fake.host(), NetworkCollector::new());
-        round(&mut network, &host).1.unwrap();
+        sampled(&mut network, &host).1.unwrap();
         let wrapped = line("eth0", 100, 60).replace(" 100 60 3", " 4294967100 60 3");
         fake.set_proc("self/net/dev", &wrapped);
-        let (rows, _) = round(&mut network, &host);
+        let (rows, _) = sampled(&mut network, &host);
         assert_eq!(rows[0].1.received, Some((1 << 32) + 100));
         assert_eq!(rows[0].1.sent, Some(4_294_967_100));
     }
 
     #[test]
-    fn a_line_of_garbage_costs_its_device_and_is_told() {
+    fn malformed_line_loses_its_device_and_is_reported() {
         let text = [line("lo", 5, 1), "eth0: x\n".to_owned(), line("eth1", 6, 1)].concat();
         let fake = FakeHost::new()
             .proc("self/net/dev", &text)
             .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
-        let (rows, outcome) = round(&mut NetworkCollector::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut NetworkCollector::new(), &fake.host());
         let names: Vec<_> = rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["lo", "eth1"]);
         let fault = outcome.unwrap_err();
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_sent_again_are_the_machines() {
+    fn tcp_segments_and_retransmissions_are_read() {
         let fake = FakeHost::new()
             .proc("self/net/dev", &line("lo", 5, 1))
             .proc("self/net/snmp", "Tcp: InSegs OutSegs RetransSegs\nTcp: 7 9 2\n");
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_cannot_be_read_retires_the_collector() {
+    fn missing_file_retires_the_collector() {
         let outcome = NetworkCollector::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
         assert!(matches!(outcome, Err(Fault::Retire(_))));
     }

@@ -1,8 +1,8 @@
-//! What the run sent and received, packet by packet, as the kernel counts it.
+//! Packets and bytes of the run, counted by BPF programs in the kernel.
 //!
-//! Source: programs on the control group that was made for the command (`host::bpf`), for root.
-//! Every socket that the run makes is counted, whatever its protocol and however short its
-//! life is; bytes have IP heads in them. A socket that was handed to the run is not counted.
+//! Source: BPF programs on the cgroup of the command (`host::bpf`), for root. Every socket that the
+//! run creates is counted, whatever its protocol and however short it lives; bytes include IP
+//! headers. An inherited socket is not counted.
 
 use super::{Fault, Probe, Provider};
 use crate::catalog::SourceId;
@@ -37,7 +37,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Of the group whose packets are counted.
+    /// Of the cgroup whose packets are counted.
     pub fn of(counter: PacketCounter) -> Packets {
         Packets { counter }
     }
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_allowed_is_told_apart_from_what_is_not_there() {
+    fn missing_permission_is_denied_and_missing_support_absent() {
         let of = |errno| refused(&std::io::Error::from_raw_os_error(errno));
         assert!(matches!(of(libc::EPERM), Probe::Denied { .. }));
         assert!(matches!(of(libc::ENOSYS), Probe::Absent { .. }));

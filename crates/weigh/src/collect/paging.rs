@@ -1,6 +1,6 @@
-//! What went through swap, and whom the kernel killed for want of memory.
+//! Swap traffic and out-of-memory kills.
 //!
-//! Source: `/proc/vmstat`, readable by everybody, of the whole machine.
+//! Source: `/proc/vmstat`, readable by every user, of the whole machine.
 
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
@@ -44,7 +44,7 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::FakeHost;
 
-    fn look(host: &Host) -> Result<NodePaging, Fault> {
+    fn sampled(host: &Host) -> Result<NodePaging, Fault> {
         let mut tick = Tick::new(&[NodePaging::METRICS]);
         let mut paging = PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() };
         paging.sample(host, &mut tick)?;
@@ -52,17 +52,17 @@ mod tests {
     }
 
     #[test]
-    fn pages_become_bytes_and_what_a_kernel_does_not_count_is_missing() {
+    fn pages_become_bytes_and_missing_counters_are_null() {
         let fake = FakeHost::new().proc("vmstat", "pswpin 3\npswpout 5\n");
-        let row = look(&fake.host()).unwrap();
+        let row = sampled(&fake.host()).unwrap();
         assert_eq!((row.swapped_in, row.swapped_out), (Some(3 * 4096), Some(5 * 4096)));
         assert_eq!(row.oom_kills, None);
     }
 
     #[test]
-    fn garbage_is_a_fault_and_a_file_that_is_gone_retires() {
+    fn malformed_file_is_skipped_and_missing_file_retires() {
         let garbage = FakeHost::new().proc("vmstat", "pswpin many\n");
-        assert!(matches!(look(&garbage.host()), Err(Fault::Skip(_))));
-        assert!(matches!(look(&FakeHost::new().host()), Err(Fault::Retire(_))));
+        assert!(matches!(sampled(&garbage.host()), Err(Fault::Skip(_))));
+        assert!(matches!(sampled(&FakeHost::new().host()), Err(Fault::Retire(_))));
     }
 }

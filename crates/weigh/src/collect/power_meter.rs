@@ -1,12 +1,12 @@
 //! Power meters of the machine: its board, its power supplies, its processors.
 //!
 //! Source: `/sys/class/hwmon/hwmonN/power*_input`, `power*_average` and `energy*_input`
-//! (Documentation/hwmon/sysfs-interface.rst, in microwatts and microjoules), the ACPI power
-//! meter among them. Most are readable by everybody.
+//! (Documentation/hwmon/sysfs-interface.rst, in microwatts and microjoules), the ACPI power meter
+//! among them. Most are readable by every user.
 //!
-//! What surprised us: the ACPI power meter has an average only, and asking it may wait for
-//! the board's management controller, so a look a second is the most. Nothing says what a
-//! meter meters beyond its name, so these are never added up.
+//! What surprised us: the ACPI power meter has an average only, and reading it may wait for the
+//! board's management controller, so it is read at most once a second. Nothing but its name says
+//! what a meter measures, so meters are never summed.
 
 use std::ffi::{CStr, CString};
 use std::time::Duration;
@@ -26,10 +26,10 @@ pub(super) const PROVIDER: Provider = Provider {
     descriptors: CACHED_FILES,
 };
 
-/// Descriptors that are kept; further meters are opened each time.
+/// Cached files; further meters are opened each time.
 const CACHED_FILES: usize = 24;
 
-/// Chips of GPUs: these are `gpu`'s to ask, because asking may take long or wake a card up.
+/// Chips of GPUs: the source `gpu` reads these, because a read may take long or wake a card.
 const OF_GPUS: [&[u8]; 3] = [b"amdgpu", b"i915", b"xe"];
 
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ fn probe(host: &Host) -> Probe {
     let (mut refused, mut closed) = (None, String::new());
     for meter in &mut meters {
         match meter.file.read(&host.sys, &mut buffer) {
-            // One is enough: asking them may take its time, and the command waits.
+            // One is enough: reading them may be slow, and the command waits.
             Ok(_) => return Probe::Ready,
             Err(error) => {
                 if error.is_denied() {
@@ -58,7 +58,7 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What a meter tells.
+/// The quantity that a meter measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MeterQuantity {
     Power,
@@ -124,7 +124,7 @@ fn text(host: &Host, directory: &CStr, file: &str) -> Option<Vec<u8>> {
     attribute::text(bytes).ok().map(<[u8]>::to_vec)
 }
 
-/// The channels among the files of a chip: what they are called, what they tell, and where.
+/// The channels among the files of a chip: name, quantity and file.
 fn channels(files: &[CString]) -> Vec<(&str, MeterQuantity, &str)> {
     let files: Vec<&str> = files.iter().filter_map(|file| file.to_str().ok()).collect();
     let mut channels = Vec::new();
@@ -134,7 +134,7 @@ fn channels(files: &[CString]) -> Vec<(&str, MeterQuantity, &str)> {
         let quantity = match kind {
             "input" if is("power") => MeterQuantity::Power,
             "input" if is("energy") => MeterQuantity::Energy,
-            // Only where there is nothing newer.
+            // Only where there is no `input`.
             "average" if is("power") && !files.contains(&&*format!("{channel}_input")) => {
                 MeterQuantity::Power
             }
@@ -186,7 +186,7 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::{FakeHost, as_unprivileged};
 
-    fn look(
+    fn sampled(
         meters: &mut PowerMeterCollector,
         host: &Host,
     ) -> (Vec<(String, MeterPower)>, Result<(), Fault>) {
@@ -215,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn meters_have_the_name_of_their_chip_and_of_their_channel() {
-        let (rows, outcome) = look(&mut PowerMeterCollector::new(), &machine().host());
+    fn meters_are_named_by_chip_and_channel() {
+        let (rows, outcome) = sampled(&mut PowerMeterCollector::new(), &machine().host());
         outcome.unwrap();
         let expected = [
             ("power_meter/power1", Some(215.0), None),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_of_a_gpu_is_left_to_those_who_know_gpus() {
+    fn meter_of_a_gpu_is_left_to_the_gpu_source() {
         let fake = FakeHost::new()
             .sys("class/hwmon/hwmon0/name", "amdgpu\n")
             .sys("class/hwmon/hwmon0/power1_average", "215000000\n");
@@ -237,16 +237,16 @@ mod tests {
     }
 
     #[test]
-    fn garbage_costs_its_value_and_is_told() {
+    fn malformed_value_is_missing_and_reported() {
         let fake = machine();
         fake.set_sys("class/hwmon/hwmon0/power1_average", "-1\n");
-        let (rows, outcome) = look(&mut PowerMeterCollector::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut PowerMeterCollector::new(), &fake.host());
         assert_eq!((rows[0].1.power, rows[1].1.used), (None, Some(1.5)));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("power1_average")));
     }
 
     #[test]
-    fn meters_that_may_not_be_read_are_denied_and_none_are_absent() {
+    fn unreadable_meters_are_denied_and_missing_ones_absent() {
         let fake = FakeHost::new().sys("class/hwmon/hwmon0/energy1_input", "1\n");
         fake.deny_sys("class/hwmon/hwmon0/energy1_input");
         let host = fake.host();
@@ -254,7 +254,7 @@ mod tests {
             panic!("not denied")
         };
         assert!(hint.starts_with("sudo chmod a+r /") && hint.ends_with("/energy1_input"), "{hint}");
-        assert_eq!(as_unprivileged(|| look(&mut PowerMeterCollector::new(), &host)).0, []);
+        assert_eq!(as_unprivileged(|| sampled(&mut PowerMeterCollector::new(), &host)).0, []);
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
     }
 }

@@ -1,14 +1,14 @@
-//! What a control group has used, by the kernel's own account of it.
+//! Usage of a cgroup, from the kernel's own counters.
 //!
-//! Source: the files of the group's directory (`host::cgroup`), readable by everybody who may
-//! look into it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`,
-//! `io.stat` and `pids.current` in version 2, their like in version 1. They count everybody
-//! who is or was in the group and in the groups below it, however short they lived. Version 2
-//! also has `cpu.pressure`, `memory.pressure` and `io.pressure`.
+//! Source: the files of the cgroup's directory (`host::cgroup`), readable by every user who may
+//! read it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`, `io.stat`
+//! and `pids.current` in cgroup v2, their equivalents in cgroup v1. They count every process that
+//! is or was in the cgroup or its descendants, however short it lived. cgroup v2 also has
+//! `cpu.pressure`, `memory.pressure` and `io.pressure`.
 //!
-//! What surprised us: a file is there only when its controller is enabled for the group, but
-//! those of pressure always are; the root group of version 2 has none of memory. Version 1 does not count what is written
-//! through the page cache, which is most of what is written.
+//! What surprised us: a file exists only when its controller is enabled for the cgroup, but
+//! pressure files always do; the root cgroup of v2 has no memory files. cgroup v1 does not count
+//! writes through the page cache, which are most writes.
 
 mod files;
 #[cfg(test)]
@@ -36,44 +36,45 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// The account of one control group, read once a tick.
+/// The counters of one cgroup, read once a tick.
 pub struct CgroupCollector {
     group: Cgroup,
     files: CgroupFiles,
     buffer: Vec<u8>,
-    /// Groups of metrics of which something is missing, and why, until somebody asks.
+    /// Metrics of which something is missing, and why, until it is reported.
     missing: Vec<(&'static str, String)>,
     reported: Vec<&'static str>,
 }
 
 impl CgroupCollector {
-    /// Of this group.
+    /// For this cgroup.
     pub fn of(group: Cgroup) -> CgroupCollector {
         let files = CgroupFiles::of(&group);
         let (buffer, missing, reported) = (Vec::new(), Vec::new(), Vec::new());
-        let mut account = CgroupCollector { group, files, buffer, missing, reported };
-        for (of, controller) in std::mem::take(&mut account.files.missing) {
-            let path = &account.group.path;
-            account.miss(of, format!("there is no group {path} below the {controller} controller"));
+        let mut collector = CgroupCollector { group, files, buffer, missing, reported };
+        for (of, controller) in std::mem::take(&mut collector.files.missing) {
+            let path = &collector.group.path;
+            collector
+                .miss(of, format!("there is no group {path} below the {controller} controller"));
         }
-        if account.files.is_blind_to_page_cache() {
+        if collector.files.misses_page_cache_writes() {
             let why = "version 1 does not count what is written through the page cache";
-            account.miss(IO, why.to_owned());
+            collector.miss(IO, why.to_owned());
         }
-        if account.files.cpu_pressure.is_none() {
-            account.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
+        if collector.files.cpu_pressure.is_none() {
+            collector.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
         }
-        account
+        collector
     }
 
-    /// Of a group that weigh made itself, under the controllers that it needs.
+    /// For a cgroup that weigh created itself, under the controllers that it needs.
     pub fn of_own(group: Cgroup) -> CgroupCollector {
         let files = CgroupFiles { missing: Vec::new(), ..CgroupFiles::of(&group) };
         let reported = vec![IO, TASKS, PRESSURE];
         CgroupCollector { group, files, buffer: Vec::new(), missing: Vec::new(), reported }
     }
 
-    /// What could not be read since the last question: which metrics, and why.
+    /// What could not be read since the last call: which metrics, and why.
     pub fn missing(&mut self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.missing)
     }
@@ -85,7 +86,7 @@ impl CgroupCollector {
         }
     }
 
-    /// Reads one of the files; what is missing without it is told once.
+    /// Reads one of the files; a failure is reported once.
     fn needed<T>(
         &mut self,
         file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
@@ -105,7 +106,7 @@ impl CgroupCollector {
         }
     }
 
-    /// Reads one that not every kernel or group has.
+    /// Reads a file that not every kernel or cgroup has.
     fn optional<T>(
         &mut self,
         file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
@@ -137,7 +138,8 @@ impl CgroupCollector {
     }
 
     fn memory(&mut self) -> GroupMemory {
-        // The peak first: it is not below what is read after it only by what came in between.
+        // The peak first: the current value read after it may exceed it only by what was allocated
+        // in between.
         let peak = self.optional(|files| &mut files.memory_peak);
         let current = self.needed(|files| &mut files.memory, MEMORY);
         let stat = self.needed(|files| &mut files.memory_stat, MEMORY).unwrap_or_default();
@@ -167,13 +169,13 @@ impl CgroupCollector {
 
     fn pressure(&mut self) -> GroupPressure {
         let seconds = |microseconds: u64| microseconds as f64 / 1e6;
-        let mut waited = |file| match self.needed(file, PRESSURE) {
+        let mut stalled = |file| match self.needed(file, PRESSURE) {
             Some(Pressure { some, full }) => (Some(seconds(some)), full.map(seconds)),
             None => (None, None),
         };
-        let (cpu_some, cpu_full) = waited(|files| &mut files.cpu_pressure);
-        let (memory_some, memory_full) = waited(|files| &mut files.memory_pressure);
-        let (io_some, io_full) = waited(|files| &mut files.io_pressure);
+        let (cpu_some, cpu_full) = stalled(|files| &mut files.cpu_pressure);
+        let (memory_some, memory_full) = stalled(|files| &mut files.memory_pressure);
+        let (io_some, io_full) = stalled(|files| &mut files.io_pressure);
         GroupPressure { cpu_some, cpu_full, memory_some, memory_full, io_some, io_full }
     }
 }

@@ -1,13 +1,13 @@
-//! What the processors and their memory used, one row for each part that is metered (RAPL).
+//! Energy of processors and memory, one row for each RAPL domain.
 //!
-//! Source: `/sys/class/powercap`, whose energies only root may read since 2020
-//! (CVE-2020-8694); where they are refused, the counting unit `power` of perf tells the same
-//! to whoever may count for the whole machine.
+//! Source: `/sys/class/powercap`, whose counters only root may read since 2020 (CVE-2020-8694);
+//! where permission is denied, the perf PMU `power` has the same for users who may count
+//! system-wide.
 //!
-//! What surprised us: the memory (`dram`) of servers is not part of its package, but `core`
-//! and `uncore` are, and `psys` is the whole board with all of them in it. So a sum is one of
-//! packages and their memory. Hypervisors show power units that never count (KVM, Hyper-V): all
-//! of their energies stand still, which those of a real machine never do, not even idle ones.
+//! What surprised us: the memory (`dram`) of servers is not part of its package, but `core` and
+//! `uncore` are, and `psys` is the whole board including all of them. So sums are over packages and
+//! their memory. Hypervisors expose RAPL counters that never change (KVM, Hyper-V); those of a real
+//! machine always do, even when idle.
 
 mod pmu;
 mod zones;
@@ -40,8 +40,8 @@ fn probe(host: &Host) -> Probe {
             Err(error) => refused = Some(error),
         }
     }
-    let counted = PmuEnergy::all(host);
-    match (refused, counted) {
+    let pmu = PmuEnergy::all(host);
+    match (refused, pmu) {
         (_, Some(Ok(_))) => Probe::Ready,
         (Some(error), _) if error.is_denied() => {
             let zones = host.sys.path(c"class/powercap");
@@ -60,9 +60,9 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What `weigh doctor` says: whether the counters move is waited for.
+/// The probe of `weigh doctor`: it also waits to see whether the counters change.
 pub(super) fn examine(host: &Host) -> Probe {
-    // The files of a captured machine stand still, whatever it counted.
+    // The files of a captured machine never change.
     if !host.sys.path(c"class").starts_with("/sys") {
         return probe(host);
     }
@@ -84,10 +84,10 @@ fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
     if read() == before { Probe::Absent { why: STAND_STILL.to_owned() } } else { probed }
 }
 
-/// A meter, and whether it counts.
+/// A meter, and whether its counter changes.
 struct Domain {
     meter: EnergyMeter,
-    /// What it said first.
+    /// Its first value.
     first: Option<f64>,
     has_moved: bool,
 }
@@ -97,8 +97,8 @@ impl Domain {
         Domain { meter, first: None, has_moved: false }
     }
 
-    /// Joules since some moment before the run; nothing while it stands where it was first
-    /// read: 0 J are not used by anything that is powered.
+    /// Joules since some moment before the run; `None` while it equals its first value: no powered
+    /// device uses 0 J.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<Option<f64>, Fault> {
         let joules = self.meter.read(host, buffer)?;
         let is_first = self.first.is_none();
@@ -107,7 +107,7 @@ impl Domain {
     }
 }
 
-/// Where an energy comes from.
+/// The source of an energy counter.
 enum EnergyMeter {
     Zone(Zone),
     Pmu(PmuEnergy),
@@ -120,14 +120,14 @@ impl EnergyMeter {
         if !zones.is_empty() {
             return zones.into_iter().map(EnergyMeter::Zone).collect();
         }
-        let counted = PmuEnergy::all(host).and_then(Result::ok).unwrap_or_default();
-        counted.into_iter().map(EnergyMeter::Pmu).collect()
+        let pmu = PmuEnergy::all(host).and_then(Result::ok).unwrap_or_default();
+        pmu.into_iter().map(EnergyMeter::Pmu).collect()
     }
 
     fn name(&self) -> Name {
         match self {
             EnergyMeter::Zone(zone) => zone.name,
-            EnergyMeter::Pmu(counted) => counted.name,
+            EnergyMeter::Pmu(pmu) => pmu.name,
         }
     }
 
@@ -135,7 +135,7 @@ impl EnergyMeter {
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
         match self {
             EnergyMeter::Zone(zone) => Ok(zone.read(host, buffer)?),
-            EnergyMeter::Pmu(counted) => counted.read(),
+            EnergyMeter::Pmu(pmu) => pmu.read(),
         }
     }
 }
@@ -159,7 +159,7 @@ impl Collector for EnergyCollector {
                     tick.put(entity, &DomainEnergy { used: None });
                     outcome = Err(Fault::Skip(why));
                 }
-                // It is gone, and has no row any more.
+                // It was removed, and has no row any more.
                 Err(Fault::Retire(_)) => return false,
             }
             true
@@ -193,7 +193,7 @@ mod tests {
         zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
     }
 
-    fn look(energy: &mut EnergyCollector, host: &Host) -> (Rows, Result<(), Fault>) {
+    fn sampled(energy: &mut EnergyCollector, host: &Host) -> (Rows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         let outcome = energy.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -209,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn domains_have_their_packages_names_and_are_told_once() {
-        let (found, outcome) = look(&mut EnergyCollector::default(), &machine().host());
+    fn domains_are_named_by_package_and_listed_once() {
+        let (found, outcome) = sampled(&mut EnergyCollector::default(), &machine().host());
         outcome.unwrap();
         let expected =
             [("package-0", Some(5.0)), ("package-0/dram", Some(1.0)), ("psys", Some(9.0))];
@@ -218,36 +218,36 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_their_memory_are_what_the_machine_used() {
+    fn sums_are_over_packages_and_their_memory() {
         let summed = ["package-0", "package-1-die-0", "package-0/dram"];
         let others = ["package-0/core", "package-0/uncore", "psys", "dram"];
         assert!(summed.into_iter().all(is_summed) && !others.into_iter().any(is_summed));
     }
 
     #[test]
-    fn an_energy_that_begins_again_goes_on() {
+    fn wrapped_energy_counter_goes_on() {
         let fake = machine();
         let (host, mut energy) = (fake.host(), EnergyCollector::default());
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "262143000000\n");
-        look(&mut energy, &host).1.unwrap();
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "671150\n");
-        let (found, _) = look(&mut energy, &host);
+        let (found, _) = sampled(&mut energy, &host);
         assert_eq!(found[0].1, Some(262_144.0));
     }
 
     #[test]
-    fn garbage_is_missing_and_told() {
+    fn malformed_value_is_missing_and_reported() {
         let fake = machine();
         let (host, mut energy) = (fake.host(), EnergyCollector::default());
-        look(&mut energy, &host).1.unwrap();
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "much\n");
-        let (found, outcome) = look(&mut energy, &host);
+        let (found, outcome) = sampled(&mut energy, &host);
         assert_eq!(found[1], ("package-0/dram".to_owned(), None));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("energy_uj")));
     }
 
     #[test]
-    fn what_only_root_may_read_is_denied_with_what_to_type_and_never_zero() {
+    fn permission_denied_has_a_hint_and_no_zero_rows() {
         let fake = machine();
         let host = fake.host();
         for zone in ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl-mmio:0"] {
@@ -259,12 +259,12 @@ mod tests {
         assert!(why.contains("energy_uj: Permission denied"), "{why}");
         assert!(hint.starts_with("sudo chmod a+r /"), "{hint}");
         assert!(hint.ends_with("/sys/class/powercap/*/energy_uj"), "{hint}");
-        let (found, _) = as_unprivileged(|| look(&mut EnergyCollector::default(), &host));
+        let (found, _) = as_unprivileged(|| sampled(&mut EnergyCollector::default(), &host));
         assert_eq!(found, []);
     }
 
     #[test]
-    fn where_files_are_refused_the_counters_of_perf_tell() {
+    fn perf_is_used_where_powercap_is_denied() {
         let at = |file: &str| format!("bus/event_source/devices/power/{file}");
         let fake = zone(FakeHost::new(), "intel-rapl:0", "package-0", 5_000_000)
             .sys(&at("type"), "20\n")
@@ -284,7 +284,7 @@ mod tests {
         let mut energy = EnergyCollector::default();
         let (found, outcome) = as_unprivileged(|| {
             assert!(matches!(probe(&host), Probe::Ready));
-            look(&mut energy, &host)
+            sampled(&mut energy, &host)
         });
         outcome.unwrap();
         let expected = [
@@ -298,29 +298,29 @@ mod tests {
             fake.set_count(event, cpu, joules << 32);
         }
         fake.forget_count(3, 2);
-        let (found, outcome) = look(&mut energy, &host);
+        let (found, outcome) = sampled(&mut energy, &host);
         outcome.unwrap();
         let expected =
             [("package-0", Some(5.0)), ("package-1", Some(6.0)), ("package-0/dram", Some(2.0))];
-        assert_eq!(found, rows(&expected), "what is gone has no row");
+        assert_eq!(found, rows(&expected), "a removed counter has no row");
     }
 
     #[test]
-    fn counter_that_never_moves_has_null_rows_and_no_zeros() {
+    fn counter_that_never_changes_has_null_rows() {
         let fake = machine();
         let (host, mut energy) = (fake.host(), EnergyCollector::default());
-        look(&mut energy, &host).1.unwrap();
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "6000000\n");
         for _ in 0..2 {
             let expected = [("package-0", Some(6.0)), ("package-0/dram", None), ("psys", None)];
-            assert_eq!(look(&mut energy, &host).0, rows(&expected));
+            assert_eq!(sampled(&mut energy, &host).0, rows(&expected));
         }
         fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "1500000\n");
-        assert_eq!(look(&mut energy, &host).0[1].1, Some(1.5), "it counts after all");
+        assert_eq!(sampled(&mut energy, &host).0[1].1, Some(1.5), "it counts after all");
     }
 
     #[test]
-    fn doctor_says_that_energy_counters_stand_still() {
+    fn doctor_reports_energy_counters_that_never_change() {
         let fake = machine();
         let host = fake.host();
         assert!(matches!(probe(&host), Probe::Ready), "a run cannot wait for it");
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_meters_says_so() {
+    fn machine_without_energy_counters_is_absent() {
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
     }
 }

@@ -1,19 +1,18 @@
-//! What the run sent and received over TCP, from the kernel's account of each connection.
+//! TCP traffic of the run, from the kernel's counters of each connection.
 //!
-//! Source: sock_diag (`host::sock_diag`), for everybody; whose a connection is, from the links
-//! in `/proc/PID/fd`, which only its user and root may read. Bytes are those that programs
-//! wrote and read, headers excluded; a connection whose both ends are in the run counts at both,
-//! as sent at one and received at the other. UDP is not counted: the kernel keeps no account
-//! of it.
+//! Source: sock_diag (`host::sock_diag`), for every user; the owner of a connection is found by the
+//! links in `/proc/PID/fd`, which only its user and root may read. Bytes are payload, headers
+//! excluded; a connection with both ends in the run counts at both, as sent at one and received at
+//! the other. UDP is not counted: the kernel has no counters for it.
 //!
-//! What it costs: a list goes through the kernel's whole table (0.2 ms), so it is only asked
-//! for when segments of TCP have passed since the last one (`/proc/net/snmp`, which is read
-//! anyway), once a second all the same, and within the budget. Descriptors are only listed when there is a connection that
-//! may be the run's and whose owner is not known.
+//! What it costs: a list walks the kernel's whole table (0.2 ms), so it is only requested when TCP
+//! segments have passed since the last one (`/proc/net/snmp`, which is read anyway), once a second
+//! in any case, and within the budget. Descriptors are only listed when a connection may be the
+//! run's and its owner is unknown.
 //!
-//! What surprised us: the kernel tells everybody of each connection that ends, with all it
-//! carried, but not whose it was. So ends complete what was seen before, and of connections
-//! too short to be seen the sum is known, but not how much of it is the run's.
+//! What surprised us: the kernel reports each closed connection to every user, with its bytes, but
+//! without its owner. So close events complete connections that were listed before, and of
+//! connections too short to be listed the sum is known, but not the run's part of it.
 
 mod ledger;
 
@@ -48,16 +47,16 @@ fn probe(_host: &Host) -> Probe {
     }
 }
 
-/// How long the word of the last ends may take: the kernel sends it a moment later.
+/// How long the last close events may take to arrive.
 const CLOSE_EVENT_DELAY: Duration = Duration::from_millis(50);
 
-/// How often it is looked who listens, and in which network namespaces processes are.
+/// How often listening sockets and the network namespaces of processes are checked.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What may be there when connections are first looked at.
+/// Which connections may exist at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SocketBaseline {
-    /// Nothing of a command that is about to begin.
+    /// None of a command that is about to start.
     Command,
     /// Connections of processes that run already.
     Running,
@@ -66,26 +65,26 @@ pub enum SocketBaseline {
 /// The connections of the run.
 pub struct Sockets {
     diag: SockDiag,
-    /// Until ends come faster than they can be heard.
+    /// Close events, until there are too many to read.
     closed: Option<ClosedConnections>,
     ledger: Ledger,
     budget: Budget,
     /// TCP segments of the namespace when connections were last listed.
     segments: Option<NodeTcp>,
-    /// The only user whose connections can be the run's: one who is not root cannot see which
-    /// descriptors others have.
+    /// The only user whose connections can be attributed: without root, descriptors of other users
+    /// cannot be listed.
     user: Option<u32>,
-    /// The network namespace that is seen, as its link in `/proc` has it.
+    /// Our network namespace, as its link in `/proc`.
     namespace: Option<Vec<u8>>,
-    /// When it is looked for processes of the run that are in another one.
+    /// When processes are next checked for other network namespaces.
     round: MinInterval,
-    /// What is not seen, the first of each kind, until somebody asks.
+    /// What is missing, the first of each kind, until it is reported.
     missing: Vec<String>,
     reported: HashSet<&'static str>,
 }
 
 impl Sockets {
-    /// Takes note of all connections there are: what they carried until now does not count.
+    /// Lists all connections: what they carried until now is the baseline.
     pub fn begin(
         host: &Host,
         settings: &Settings,
@@ -110,8 +109,8 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Puts what the run's processes have moved into the tick. Segments of TCP, if they are in
-    /// the tick, tell whether anything can have moved at all.
+    /// Puts the traffic of the run's processes into the tick. The TCP segments in the tick, if any,
+    /// show whether there was any traffic.
     pub fn sample(
         &mut self,
         host: &Host,
@@ -126,19 +125,19 @@ impl Sockets {
         if is_round {
             processes.alive().for_each(|id| self.check_namespace(host, id.pid));
         }
-        // In a round also when nothing has moved: somebody may have begun to listen.
+        // Once a round also without traffic: a process may have begun to listen.
         if within_budget && (has_moved || is_round || self.ledger.has_unknown()) {
             self.list_and_attribute(host, processes)?;
             self.segments = segments;
             self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
         }
-        // After the look: whoever listens is then known, and whose short connections were.
+        // After listing: listening ports are then known, which attribute short connections.
         self.drain_closed();
         tick.put(Entity::Single, &self.ledger.row());
         Ok(())
     }
 
-    /// Puts the last word of it into the tick.
+    /// Puts the final values into the tick.
     pub fn finish(
         &mut self,
         host: &Host,
@@ -161,7 +160,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// What was not seen since the last question, a sentence each.
+    /// What was missed since the last call, a sentence each.
     pub fn missing(&mut self) -> Vec<String> {
         std::mem::take(&mut self.missing)
     }
@@ -172,7 +171,7 @@ impl Sockets {
         }
     }
 
-    /// Takes in the connections that have ended.
+    /// Handles close events.
     fn drain_closed(&mut self) {
         let Some(closed) = &mut self.closed else { return };
         let ledger = &mut self.ledger;
@@ -181,7 +180,7 @@ impl Sockets {
             Ok(Drain::Overrun) => {
                 self.miss("lost", || "connections ended faster than was heard of them".to_owned());
             }
-            // Hearing more of them would cost more than it tells.
+            // Reading more of them would cost too much.
             Ok(Drain::More) => {
                 self.closed = None;
                 self.miss("part", || "too many connections end here to hear of all".to_owned());
@@ -193,7 +192,7 @@ impl Sockets {
         }
     }
 
-    /// Lists connections, and looks whose those are that nobody knows.
+    /// Lists connections, and finds the owners of unknown ones.
     fn list_and_attribute(
         &mut self,
         host: &Host,
@@ -221,7 +220,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Notes a process that is in a network namespace that is not seen.
+    /// Notes a process that is in another network namespace.
     fn check_namespace(&mut self, host: &Host, pid: u32) {
         let namespace = host.proc.link(ProcPath::new(pid, "ns/net").as_c_str());
         if namespace.is_some() && namespace != self.namespace {
@@ -230,14 +229,14 @@ impl Sockets {
         }
     }
 
-    /// Adds the inodes of the sockets that a process holds.
+    /// Adds the inodes of the sockets that a process has open.
     fn add_open_sockets(&mut self, host: &Host, pid: u32, held: &mut HashSet<u32>) {
         let listed = host.proc.each_name(ProcPath::new(pid, "fd").as_c_str(), |name| {
             let path = format!("{pid}/fd/{}", name.to_string_lossy());
             let link = CString::new(path).ok().and_then(|path| host.proc.link(&path));
             held.extend(link.as_deref().and_then(socket));
         });
-        // One that is gone holds nothing.
+        // A process that exited has no sockets.
         if let Err(error) = listed
             && error.is_denied()
         {
