@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use clap::Parser;
 use clap::error::ErrorKind;
 use libfuzzer_sys::fuzz_target;
-use weigh::collect::rule::Rule;
+use weigh::collect::rule::ProgramRule;
 
 use args::{Args, Measuring, Verb};
 
@@ -62,7 +62,7 @@ fuzz_target!(|bytes: &[u8]| {
         Verb::Attach(attach) => measured(&attach.measuring, attach.wait_all),
         Verb::Watch(watch) => {
             measured(&watch.measuring, false);
-            let _ = Rule::new(watch.names, watch.regex.as_deref(), watch.anywhere);
+            let _ = ProgramRule::new(watch.names, watch.regex.as_deref(), watch.anywhere);
         }
         _ => {}
     }

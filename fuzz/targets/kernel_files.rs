@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = cpulist::count(bytes);
     let _ = cpulist::iter(bytes).map(|cpus| cpus.take(1 << 16).for_each(drop));
     let _ = os_release::parse(bytes);
-    let _ = kernel_log::killed(bytes);
+    let _ = kernel_log::oom_victim(bytes);
     let _ = drm_fdinfo::parse(bytes);
     let _ = gpu_metrics::parse(bytes);
     let _ = gpu_metrics::apu(bytes);
@@ -52,13 +52,13 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = attribute::number(bytes);
     let _ = attribute::signed(bytes);
     let _ = attribute::text(bytes);
-    let _ = attribute::factor(bytes);
+    let _ = attribute::scale(bytes);
     let _ = attribute::port_state(bytes);
     let _ = attribute::port_rate(bytes);
     let _ = attribute::cache_size(bytes);
-    let _ = attribute::chosen(bytes);
+    let _ = attribute::selected(bytes);
     let _ = attribute::numbers(bytes);
-    let _ = attribute::valued(bytes, "DRIVER=");
+    let _ = attribute::line_value(bytes, "DRIVER=");
     let _ = attribute::link_generation(bytes);
     let _ = attribute::error_counts(bytes);
     let _ = attribute::event(bytes);

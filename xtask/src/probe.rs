@@ -250,5 +250,5 @@ fn thread_cpu() -> Duration {
 }
 
 fn raise_open_files() {
-    weigh::host::limits::Limits::now().raise();
+    weigh::host::limits::ResourceLimits::now().raise();
 }

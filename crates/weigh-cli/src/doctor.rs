@@ -7,7 +7,7 @@ use weigh::catalog::{SOURCES, Source};
 use weigh::collect::{self, NOTIFIERS, Probe};
 use weigh::host::Host;
 use weigh::host::hardware::Live;
-use weigh::host::hardware::surroundings::Whose;
+use weigh::host::hardware::surroundings::LimitsOf;
 use weigh::model::Facts;
 use weigh::model::Gpu;
 use weigh::model::hardware::{Hardware, Surroundings};
@@ -64,7 +64,7 @@ fn describe(host: &Host, args: &DoctorArgs) -> Result<u8, Failure> {
     let machine = Machine {
         host: Facts::of(host),
         hardware: Hardware::of(&host.root, live),
-        surroundings: args.env.then(|| Surroundings::of(&host.root, Whose::Own, live.variable)),
+        surroundings: args.env.then(|| Surroundings::of(&host.root, LimitsOf::Own, live.variable)),
     };
     let style = Style { units: config::units(args.sizes.units)?, colour: true };
     print::out(&match args.format {

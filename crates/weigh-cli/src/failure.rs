@@ -138,7 +138,7 @@ impl From<run::Error> for Failure {
                 cause,
                 "as root: sudo weigh run --cgroup always …, or without one: --cgroup never",
             ),
-            run::Error::Group(host::cgroup::NoGroup::Denied(_)) => Failure::new(
+            run::Error::Group(host::cgroup::NoCgroup::Denied(_)) => Failure::new(
                 "cannot follow this control group",
                 cause,
                 "look into it as somebody who may: sudo weigh attach --cgroup PATH",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weigh::collect::rule::{OASIS, Rule};
+use weigh::collect::rule::{OASIS, ProgramRule};
 use weigh::record::{Manifest, Target};
 use weigh::run::{Follow, Followed, What};
 
@@ -32,7 +32,7 @@ pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
     if let Some(tools) = &args.tools {
         names.extend(tool_names(tools)?);
     }
-    let rule = Rule::new(names, args.regex.as_deref(), args.anywhere).map_err(|error| {
+    let rule = ProgramRule::new(names, args.regex.as_deref(), args.anywhere).map_err(|error| {
         let hint = "weigh watch NAME…, or weigh watch --regex '^name'";
         Failure::new("cannot watch for this", error, hint).code(USAGE)
     })?;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-/// A growing allowance of time, and what was spent of it.
+/// A share of one core, and what was spent of it.
 #[derive(Debug)]
 pub struct Budget {
     share: f64,
@@ -15,7 +15,7 @@ pub struct Budget {
     last_cost: Duration,
 }
 
-/// How many times longer than the last reading took an urgent one must wait.
+/// An urgent read must wait so many times the duration of the last one.
 ///
 /// A growing tree makes every tick urgent; this keeps even that below a tenth of
 /// one core.
@@ -32,17 +32,17 @@ impl Budget {
         }
     }
 
-    /// Whether what was spent so far leaves room at `now`, the time since the run began.
+    /// Whether the budget allows a read at `now`, the time since the run began.
     pub fn allows(&self, now: Duration) -> bool {
         self.spent.as_secs_f64() <= self.share * now.as_secs_f64()
     }
 
-    /// Whether something urgent may go over the budget at `now`.
+    /// Whether an urgent read may exceed the budget at `now`.
     pub fn allows_urgent(&self, now: Duration) -> bool {
         self.share > 0.0 && now.saturating_sub(self.last_ended) >= self.last_cost * URGENT_PAUSE
     }
 
-    /// Books what a reading that ended at `now` has cost.
+    /// Records the cost of a read that ended at `now`.
     pub fn spend(&mut self, now: Duration, cost: Duration) {
         self.spent += cost;
         self.last_ended = now;
@@ -57,7 +57,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn spending_waits_until_the_share_has_grown_over_it() {
+    fn reads_wait_until_the_budget_covers_the_cost() {
         let mut budget = Budget::of(0.005);
         assert!(budget.allows(Duration::ZERO), "the first reading is free");
         budget.spend(Duration::ZERO, 10 * MS);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn urgent_readings_never_take_more_than_a_tenth() {
+    fn urgent_reads_take_at_most_a_tenth() {
         let mut budget = Budget::of(0.005);
         budget.spend(100 * MS, 50 * MS);
         assert!(!budget.allows_urgent(599 * MS));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_nothing_allows_nothing_urgent() {
+    fn zero_budget_allows_no_urgent_read() {
         assert!(!Budget::of(0.0).allows_urgent(Duration::from_secs(9)));
     }
 }

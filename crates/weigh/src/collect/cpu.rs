@@ -1,26 +1,26 @@
 //! CPU time of the machine, and of each CPU on request.
 //!
-//! Source: `/proc/stat`, readable by everybody. Times are clock ticks since
-//! boot. Guest time is inside user time already and is not counted again.
+//! Source: `/proc/stat`, readable by every user. Times are clock ticks since boot. Guest time is
+//! part of user time already and is not counted again.
 
 use super::{Collector, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{CpuTime, NodeCpu};
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::system_stat::{self, CpuTicks};
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Cpu,
     probe,
-    collector: Some(|_| Box::new(Cpu::new(false))),
+    collector: Some(|_| Box::new(CpuCollector::new(false))),
     descriptors: 1,
 };
 
 pub(super) const PER_CPU: Provider = Provider {
     id: SourceId::PerCpu,
     probe,
-    collector: Some(|_| Box::new(Cpu::new(true))),
+    collector: Some(|_| Box::new(CpuCollector::new(true))),
     descriptors: 1,
 };
 
@@ -28,20 +28,20 @@ fn probe(host: &Host) -> Probe {
     readable(&host.proc, c"stat")
 }
 
-struct Cpu {
-    stat: Kept,
+struct CpuCollector {
+    stat: CachedFile,
     buffer: Vec<u8>,
     /// Each CPU, or all together.
     each: bool,
 }
 
-impl Cpu {
-    fn new(each: bool) -> Cpu {
-        Cpu { stat: Kept::always(), buffer: Vec::new(), each }
+impl CpuCollector {
+    fn new(each: bool) -> CpuCollector {
+        CpuCollector { stat: CachedFile::always(), buffer: Vec::new(), each }
     }
 }
 
-impl Collector for Cpu {
+impl Collector for CpuCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.stat.read(&host.proc, || c"stat", &mut self.buffer)?;
         if self.each {

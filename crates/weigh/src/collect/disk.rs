@@ -1,26 +1,26 @@
-//! What disks did, one row for each whole disk.
+//! I/O of disks, one row for each whole disk.
 //!
-//! Source: `/proc/diskstats`, readable by everybody. `/sys/block` tells, once for each name,
-//! which of them are disks and not parts of disks.
+//! Source: `/proc/diskstats`, readable by every user. `/sys/block` distinguishes, once for each
+//! name, disks from partitions.
 //!
-//! What surprised us: volumes (`dm-0`) and arrays (`md0`) are disks here, and so are those
-//! they are made of, so a byte may be counted twice on its way down. A busy disk need not be
-//! a full one: many work on several requests at once.
+//! What surprised us: volumes (`dm-0`) and arrays (`md0`) are disks here, and so are the disks
+//! below them, so a byte may be counted twice. A busy disk need not be saturated: many serve
+//! several requests at once.
 
 use std::ffi::CString;
 
 use super::{Collector, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::DiskIo;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Name, Tick};
 use crate::parse::attribute;
-use crate::parse::diskstats::{self, Device};
+use crate::parse::diskstats::{self, BlockDevice};
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Disk,
     probe,
-    collector: Some(|_| Box::new(Disks::new())),
+    collector: Some(|_| Box::new(DiskCollector::new())),
     descriptors: 1,
 };
 
@@ -30,65 +30,65 @@ fn probe(host: &Host) -> Probe {
         return readable(&host.proc, c"diskstats");
     };
     let mut disks = diskstats::devices(bytes).flatten();
-    if disks.any(|disk| Kind::of(host, disk.name).is_counted(&disk)) {
+    if disks.any(|disk| DiskKind::of(host, disk.name).is_counted(&disk)) {
         Probe::Ready
     } else {
         Probe::Absent { why: "there is no disk in /proc/diskstats".to_owned() }
     }
 }
 
-/// What a name of `/proc/diskstats` stands for.
+/// The kind of a device in `/proc/diskstats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DiskKind {
     /// A disk.
     Disk,
-    /// A place for a disk, with none in it when it was first seen.
+    /// A device without medium when it was first seen.
     Empty,
-    /// A part of a disk, or something that is none.
+    /// A partition, or no disk.
     Other,
 }
 
-impl Kind {
-    fn of(host: &Host, name: &[u8]) -> Kind {
-        // They hold files and memory, not disks.
+impl DiskKind {
+    fn of(host: &Host, name: &[u8]) -> DiskKind {
+        // They are files and memory, not disks.
         if name.starts_with(b"loop") || name.starts_with(b"ram") {
-            return Kind::Other;
+            return DiskKind::Other;
         }
-        // Names with a slash have a `!` in its place there.
+        // A slash in a name is a `!` there.
         let plain: Vec<u8> = name.iter().map(|b| if *b == b'/' { b'!' } else { *b }).collect();
         let at = CString::new([b"block/", &plain[..], b"/size"].concat()).unwrap_or_default();
         let mut buffer = Vec::new();
         match host.sys.read(&at, &mut buffer).ok().map(attribute::number) {
-            None => Kind::Other,
-            Some(Ok(0)) => Kind::Empty,
-            Some(_) => Kind::Disk,
+            None => DiskKind::Other,
+            Some(Ok(0)) => DiskKind::Empty,
+            Some(_) => DiskKind::Disk,
         }
     }
 
-    /// A slot that nothing was ever in (nbd0 to nbd15) is not worth a row.
-    fn is_counted(self, device: &Device<'_>) -> bool {
+    /// A device that was never used (nbd0 to nbd15) has no row.
+    fn is_counted(self, device: &BlockDevice<'_>) -> bool {
         match self {
-            Kind::Disk => true,
-            Kind::Empty => device.was_used(),
-            Kind::Other => false,
+            DiskKind::Disk => true,
+            DiskKind::Empty => device.was_used(),
+            DiskKind::Other => false,
         }
     }
 }
 
-struct Disks {
-    diskstats: Kept,
+struct DiskCollector {
+    diskstats: CachedFile,
     buffer: Vec<u8>,
-    /// Every name that was seen, in the order of the file.
-    known: Vec<(Name, Kind)>,
+    /// Every known name, in the order of the file.
+    known: Vec<(Name, DiskKind)>,
 }
 
-impl Disks {
-    fn new() -> Disks {
-        Disks { diskstats: Kept::always(), buffer: Vec::new(), known: Vec::new() }
+impl DiskCollector {
+    fn new() -> DiskCollector {
+        DiskCollector { diskstats: CachedFile::always(), buffer: Vec::new(), known: Vec::new() }
     }
 }
 
-impl Collector for Disks {
+impl Collector for DiskCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.diskstats.read(&host.proc, || c"diskstats", &mut self.buffer)?;
         let mut outcome = Ok(());
@@ -107,19 +107,24 @@ impl Collector for Disks {
     }
 }
 
-/// What a name stands for; most stand where they stood at the last look.
-fn known(known: &mut Vec<(Name, Kind)>, line: usize, host: &Host, name: &[u8]) -> (Name, Kind) {
+/// The kind of a name; most are at the same line as in the last read.
+fn known(
+    known: &mut Vec<(Name, DiskKind)>,
+    line: usize,
+    host: &Host,
+    name: &[u8],
+) -> (Name, DiskKind) {
     let short = Name::new(name);
     let here = known.get(line).filter(|(known, _)| *known == short);
     let found = here.or_else(|| known.iter().find(|(known, _)| *known == short)).copied();
     found.unwrap_or_else(|| {
-        let new = (short, Kind::of(host, name));
+        let new = (short, DiskKind::of(host, name));
         known.push(new);
         new
     })
 }
 
-fn row(disk: &Device<'_>) -> DiskIo {
+fn row(disk: &BlockDevice<'_>) -> DiskIo {
     let seconds = |milliseconds: u64| Some(milliseconds as f64 / 1e3);
     DiskIo {
         read: Some(disk.read_bytes),
@@ -143,7 +148,10 @@ mod tests {
     const LOOP: &str = "7 0 loop0 9 0 80 5 20 0 160 7 0 1500 12\n";
     const SLOT: &str = "43 0 nbd0 0 0 0 0 0 0 0 0 0 0 0\n";
 
-    fn look(disks: &mut Disks, host: &Host) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
+    fn sampled(
+        disks: &mut DiskCollector,
+        host: &Host,
+    ) -> (Vec<(String, DiskIo)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[DiskIo::METRICS]);
         let outcome = disks.sample(host, &mut tick);
         let table = tick.table(Scope::Disk).unwrap();
@@ -164,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_disks_loops_and_empty_slots_have_no_row() {
+    fn partitions_loops_and_empty_devices_have_no_row() {
         let fake = machine(&[LOOP, NVME, PART, SLOT].concat());
-        let (rows, outcome) = look(&mut Disks::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut DiskCollector::new(), &fake.host());
         outcome.unwrap();
         let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!(name, "nvme0n1");
@@ -176,32 +184,32 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_has_a_row_once_something_was_in_it_and_a_disk_that_is_pulled_has_none() {
+    fn device_has_a_row_once_it_was_used_and_none_when_removed() {
         let fake = machine(&[NVME, SLOT].concat());
-        let (host, mut disks) = (fake.host(), Disks::new());
-        look(&mut disks, &host).1.unwrap();
+        let (host, mut disks) = (fake.host(), DiskCollector::new());
+        sampled(&mut disks, &host).1.unwrap();
         fake.set_proc("diskstats", "43 0 nbd0 1 0 8 0 0 0 0 0 0 0 0\n");
-        let (rows, _) = look(&mut disks, &host);
+        let (rows, _) = sampled(&mut disks, &host);
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].0, "nbd0");
     }
 
     #[test]
-    fn a_name_with_a_slash_is_found() {
+    fn name_with_a_slash_is_found() {
         let fake = machine("104 0 cciss/c0d0 1 0 8 0 0 0 0 0 0 0 0\n");
-        assert_eq!(look(&mut Disks::new(), &fake.host()).0[0].0, "cciss/c0d0");
+        assert_eq!(sampled(&mut DiskCollector::new(), &fake.host()).0[0].0, "cciss/c0d0");
     }
 
     #[test]
-    fn a_line_of_garbage_costs_its_disk_and_is_told() {
+    fn malformed_line_loses_its_disk_and_is_reported() {
         let fake = machine(&["8 0 sda what\n", NVME].concat());
-        let (rows, outcome) = look(&mut Disks::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut DiskCollector::new(), &fake.host());
         assert_eq!(rows.len(), 1);
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("diskstats")));
     }
 
     #[test]
-    fn a_machine_without_disks_says_so() {
+    fn machine_without_disks_is_absent() {
         let fake = machine(LOOP);
         assert!(matches!(probe(&fake.host()), Probe::Absent { why } if why.contains("no disk")));
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));

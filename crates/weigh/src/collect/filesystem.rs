@@ -1,28 +1,28 @@
-//! Room on the file system of the working directory.
+//! Free space on the file system of the working directory.
 //!
-//! Source: statvfs(3), for everybody. A file system that another machine or program serves
-//! (NFS, Lustre, FUSE) is not asked: it may take for ever, and weigh with it.
+//! Source: statvfs(3), for every user. A file system served by another machine or program (NFS,
+//! Lustre, FUSE) is not queried: the call may hang, and weigh with it.
 
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::FileSystem;
 use crate::host::Host;
-use crate::host::room::WorkingDirectory;
+use crate::host::disk_space::WorkingDirectory;
 use crate::model::{Entity, Tick};
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Filesystem,
     probe: |_| probe(),
-    collector: Some(|_| Box::new(Here(None))),
+    collector: Some(|_| Box::new(FilesystemCollector(None))),
     descriptors: 0,
 };
 
 fn probe() -> Probe {
-    let asked = WorkingDirectory::open().and_then(|directory| match directory.served_by()? {
+    let checked = WorkingDirectory::open().and_then(|directory| match directory.served_by()? {
         None => Ok((None, directory.is_read_only()?)),
-        far => Ok((far, false)),
+        remote => Ok((remote, false)),
     });
-    match asked {
+    match checked {
         Ok((None, false)) => Probe::Ready,
         Ok((None, true)) => Probe::Absent {
             why: "the working directory is on a file system that nobody can write to".to_owned(),
@@ -34,18 +34,18 @@ fn probe() -> Probe {
     }
 }
 
-struct Here(Option<WorkingDirectory>);
+struct FilesystemCollector(Option<WorkingDirectory>);
 
-impl Collector for Here {
+impl Collector for FilesystemCollector {
     fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let failed = |error: std::io::Error| Fault::Retire(format!("statvfs: {error}"));
         let directory = match self.0.take() {
             Some(directory) => directory,
             None => WorkingDirectory::open().map_err(failed)?,
         };
-        let room = self.0.insert(directory).room().map_err(failed)?;
-        let (files, files_available) = room.files.unzip();
-        let (total, available) = (Some(room.total), Some(room.available));
+        let space = self.0.insert(directory).space().map_err(failed)?;
+        let (files, files_available) = space.files.unzip();
+        let (total, available) = (Some(space.total), Some(space.available));
         let row = FileSystem { total, available, files, files_available };
         tick.put(Entity::Single, &row);
         Ok(())

@@ -1,25 +1,24 @@
-//! How much memory a tree of processes really has: PSS and USS.
+//! PSS and USS of a tree of processes.
 //!
-//! Source: `/proc/PID/smaps_rollup`, readable by the process's owner. It costs
-//! the target (see [`Budget`]), so it is read in passes: all processes of the
-//! tree together, because a page that one maps changes the share of the others
-//! and a sum of old and new shares would be the truth of no moment.
+//! Source: `/proc/PID/smaps_rollup`, readable by the process's owner. Reading it slows the target
+//! down (see [`Budget`]), so it is read in passes: all processes of the tree together, because a
+//! page that one maps changes the share of the others, and a sum of old and new shares would be
+//! wrong at any moment.
 //!
-//! A pass takes time. The share of one who ends in it goes to the others, who may have been
-//! read before or after, so whoever has lost its memory by the end of the pass is left out:
-//! the sum is then memory that was certainly there.
+//! A pass takes time. The share of a process that exits during it goes to the others, which may
+//! have been read before or after, so processes without memory at the end of the pass are left out:
+//! the sum is then a lower bound.
 //!
-//! Huge pages that are shared are not divided by the kernel: each process that has any is given
-//! an equal part of them. The sum is then right where all share the same ones, and never above
-//! the truth.
+//! Shared huge pages are not divided by the kernel: each process that has any gets an equal part of
+//! them. The sum is then exact where all share the same ones, and never too large.
 //!
-//! A pass is made when something changed and the budget allows it, and beyond
-//! the budget when the tree may have reached a new peak, or a phase has ended.
+//! A pass is made when something changed and the budget allows it, and beyond the budget when the
+//! tree may have reached a new peak, or a phase has ended.
 
 use std::time::Duration;
 
 use super::budget::Budget;
-use super::process::{Process, Tools};
+use super::process::{ProcessReader, ReadContext};
 use crate::catalog::metrics::ProcessMemory;
 use crate::host::{self, Host, ProcPath};
 use crate::model::{Entity, ProcessId, Tick};
@@ -29,7 +28,7 @@ use crate::parse::stat;
 /// Growth that makes a new peak worth a pass: a twentieth, and at least this.
 const LEAST_GROWTH: u64 = 1 << 20;
 
-/// When to read PSS and USS, and what came of it.
+/// When to read PSS and USS, and the results of the last pass.
 pub struct Footprint {
     budget: Budget,
     /// The resident sum at the last pass.
@@ -44,7 +43,7 @@ pub struct Footprint {
 
 impl Footprint {
     /// Passes within this share of one core.
-    pub fn within(share: f64) -> Footprint {
+    pub fn with_budget(share: f64) -> Footprint {
         Footprint {
             budget: Budget::of(share),
             last: None,
@@ -55,13 +54,13 @@ impl Footprint {
         }
     }
 
-    /// Somebody came, went, grew or shrank: the shares are not what they were.
+    /// A process started, exited, grew or shrank: the shares have changed.
     pub fn note_change(&mut self) {
         self.changed = true;
     }
 
-    /// The next tick shall have a pass, whatever the budget says.
-    pub fn want(&mut self) {
+    /// Requests a pass at the next tick, beyond the budget.
+    pub fn request(&mut self) {
         self.wanted = true;
     }
 
@@ -81,12 +80,12 @@ impl Footprint {
 
     /// Makes a pass over the tree if one is due.
     ///
-    /// Returns the first process that may not be read, for the record.
+    /// Returns the first permission error.
     pub fn pass(
         &mut self,
         host: &Host,
-        processes: &[Process],
-        tools: &mut Tools,
+        processes: &[ProcessReader],
+        context: &mut ReadContext,
         tick: &mut Tick,
     ) -> Option<host::Error> {
         let resident = processes.iter().map(|process| process.resident).sum();
@@ -99,9 +98,9 @@ impl Footprint {
         // One address space is one set of pages, however many processes use it.
         for process in processes.iter().filter(|process| !process.shares_memory()) {
             let path = ProcPath::new(process.id.pid, "smaps_rollup");
-            match host.proc.read(path.as_c_str(), &mut tools.buffer) {
+            match host.proc.read(path.as_c_str(), &mut context.buffer) {
                 Ok(bytes) => {
-                    // Empty for a zombie: it has no memory to speak of.
+                    // Empty for a zombie, which has no memory.
                     let Ok(rollup) = smaps::parse(bytes) else { continue };
                     self.read.push((process.id, rollup));
                 }
@@ -112,7 +111,7 @@ impl Footprint {
         let mut sum = 0;
         let sharers = self.read.iter().filter(|(_, rollup)| rollup.shared_hugetlb > 0).count();
         for (id, rollup) in &self.read {
-            if has_memory(host, *id, &mut tools.buffer) {
+            if has_memory(host, *id, &mut context.buffer) {
                 let (pss, uss) = with_huge_pages(rollup, sharers as u64);
                 sum += pss;
                 let (pss, uss) = (Some(pss), Some(uss));
@@ -130,14 +129,14 @@ impl Footprint {
     }
 }
 
-/// PSS and USS with huge pages, of which so many processes have some that are shared.
+/// PSS and USS with huge pages, where `sharers` processes have shared ones.
 fn with_huge_pages(rollup: &Rollup, sharers: u64) -> (u64, u64) {
     let part = rollup.shared_hugetlb.checked_div(sharers).unwrap_or(0);
     let uss = rollup.private.saturating_add(rollup.private_hugetlb);
     (rollup.pss.saturating_add(rollup.private_hugetlb).saturating_add(part), uss)
 }
 
-/// Whether a process still has memory: one that has ended, and waits to be waited for, has none.
+/// Whether a process still has memory; a zombie has none.
 fn has_memory(host: &Host, id: ProcessId, buffer: &mut Vec<u8>) -> bool {
     let path = ProcPath::new(id.pid, "stat");
     let Ok(bytes) = host.proc.read(path.as_c_str(), buffer) else { return false };
@@ -155,7 +154,7 @@ mod tests {
 
     /// After a pass at one second that cost 20 ms and saw 100 MiB.
     fn after_a_pass() -> Footprint {
-        let mut footprint = Footprint::within(0.005);
+        let mut footprint = Footprint::with_budget(0.005);
         footprint.budget.spend(1000 * MS, 20 * MS);
         footprint.last = Some(100 * MIB);
         footprint.peak = 100 * MIB;
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_stands_still_is_not_read_again() {
+    fn unchanged_tree_is_not_read_again() {
         assert!(!after_a_pass().is_due(Duration::from_secs(1000), 100 * MIB));
     }
 
@@ -177,15 +176,15 @@ mod tests {
     }
 
     #[test]
-    fn a_new_peak_does_not_wait() {
+    fn new_peak_does_not_wait_for_the_budget() {
         let mut footprint = after_a_pass();
         footprint.note_change();
         assert!(footprint.is_due(1300 * MS, 106 * MIB));
-        assert!(!footprint.is_due(1100 * MS, 106 * MIB), "but gives the target a rest");
+        assert!(!footprint.is_due(1100 * MS, 106 * MIB), "but leaves the target time to run");
     }
 
     #[test]
-    fn who_ends_during_a_pass_is_not_in_its_sum() {
+    fn process_that_exits_during_a_pass_is_left_out() {
         let rollup = "0-0 ---p 00000000 00:00 0 [rollup]\nRss: 8 kB\nPss: 4 kB\n\
                       Shared_Clean: 8 kB\nShared_Dirty: 0 kB\n\
                       Private_Clean: 0 kB\nPrivate_Dirty: 0 kB\n";
@@ -194,18 +193,18 @@ mod tests {
             format!("{pid} (x) S 1 {zeros}{pid} 0 {pages} 0\n")
         };
         let mut fake = FakeHost::new();
-        // The second has ended when all were read, the third has another's pid.
+        // The second has exited when all were read, the third pid is reused.
         for (pid, pages, now) in [(7, 2, 7), (8, 0, 8), (9, 2, 10)] {
             fake = fake
                 .proc(&format!("{pid}/smaps_rollup"), rollup)
                 .proc(&format!("{pid}/stat"), &stat(now, pages));
         }
         let host = fake.host();
-        let mut tools = Tools::new(&host, 10);
+        let mut context = ReadContext::new(&host, 10);
         let ids = [7, 8, 9].map(|pid| ProcessId { pid, started: u64::from(pid) });
-        let tree = ids.map(|id| Process::new(id, 1, b"", &tools));
+        let tree = ids.map(|id| ProcessReader::new(id, 1, b"", &context));
         let mut tick = Tick::new(&[ProcessMemory::METRICS]);
-        Footprint::within(1.0).pass(&host, &tree, &mut tools, &mut tick);
+        Footprint::with_budget(1.0).pass(&host, &tree, &mut context, &mut tick);
         assert_eq!(tick.tables()[0].entities(), [Entity::Process(ids[0])]);
     }
 
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_below_the_known_peak_is_no_peak() {
+    fn growth_below_the_known_peak_is_not_urgent() {
         let mut footprint = after_a_pass();
         footprint.peak = 500 * MIB;
         footprint.note_change();

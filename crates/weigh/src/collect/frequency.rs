@@ -1,41 +1,40 @@
-//! How fast the CPUs run, and how often heat slowed them down.
+//! Frequency of the CPUs, and how often they were throttled by temperature.
 //!
 //! Source: `/sys/devices/system/cpu/cpuN/cpufreq/scaling_cur_freq` and (x86)
-//! `thermal_throttle/{core,package}_throttle_count`, readable by everybody. Virtual machines
-//! have neither.
+//! `thermal_throttle/{core,package}_throttle_count`, readable by every user. Virtual machines have
+//! neither.
 //!
-//! What surprised us: each CPU has a count for its core and one for its package, and all
-//! CPUs of a core or package tell the same count, so only the first of each is read. The
-//! frequency may cost an interrupt on the CPU that is asked, so ten looks a second are the
-//! most.
+//! What surprised us: each CPU has a count for its core and one for its package, and all CPUs of a
+//! core or package have the same count, so only the first of each is read. Reading the frequency
+//! may interrupt the CPU, so it is read at most ten times a second.
 
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::min_interval::MinInterval;
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{NodeFrequency, NodeThrottle};
-use crate::host::{Descriptors, Host, KeptAt};
+use crate::host::{CachedPath, Descriptors, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::{attribute, cpulist};
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Frequency,
     probe,
-    collector: Some(|_| Box::new(Speeds::new())),
-    descriptors: KEPT,
+    collector: Some(|_| Box::new(FrequencyCollector::new())),
+    descriptors: CACHED_FILES,
 };
 
-/// Descriptors that are kept; on larger machines the rest of the files is opened each time.
-const KEPT: usize = 256;
+/// Cached files; on larger machines the others are opened each time.
+const CACHED_FILES: usize = 256;
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 
 fn probe(host: &Host) -> Probe {
-    // They are all alike, and the command waits.
-    let files = Files::find(host, 1);
+    // One CPU is enough, and the command waits.
+    let files = FrequencyFiles::find(host, 1);
     let mut buffer = Vec::new();
     let mut all = files.frequencies.into_iter().chain(files.cores).chain(files.packages);
     if all.any(|mut file| file.read(&host.sys, &mut buffer).is_ok()) {
@@ -45,19 +44,19 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What is read.
+/// The files that are read.
 #[derive(Default)]
-struct Files {
-    frequencies: Vec<KeptAt>,
-    cores: Vec<KeptAt>,
-    packages: Vec<KeptAt>,
+struct FrequencyFiles {
+    frequencies: Vec<CachedPath>,
+    cores: Vec<CachedPath>,
+    packages: Vec<CachedPath>,
 }
 
-impl Files {
-    /// The files of the first CPUs, at most so many.
-    fn find(host: &Host, most: usize) -> Files {
-        let allowance = Descriptors::at_most(KEPT);
-        let (mut files, mut packages) = (Files::default(), HashSet::new());
+impl FrequencyFiles {
+    /// The files of at most so many CPUs.
+    fn find(host: &Host, most: usize) -> FrequencyFiles {
+        let allowance = Descriptors::at_most(CACHED_FILES);
+        let (mut files, mut packages) = (FrequencyFiles::default(), HashSet::new());
         let mut buffer = Vec::new();
         let online = host.sys.read(c"devices/system/cpu/online", &mut buffer).ok();
         let online: Vec<u32> =
@@ -66,9 +65,9 @@ impl Files {
             let at = |file: &str| {
                 CString::new(format!("devices/system/cpu/cpu{cpu}/{file}")).unwrap_or_default()
             };
-            let add = |to: &mut Vec<KeptAt>, file: &str| {
+            let add = |to: &mut Vec<CachedPath>, file: &str| {
                 if host.sys.has(&at(file)) {
-                    to.push(KeptAt::new(at(file), &allowance));
+                    to.push(CachedPath::new(at(file), &allowance));
                 }
             };
             add(&mut files.frequencies, "cpufreq/scaling_cur_freq");
@@ -87,30 +86,30 @@ impl Files {
     }
 }
 
-struct Speeds {
-    files: Option<Files>,
-    pace: Pace,
+struct FrequencyCollector {
+    files: Option<FrequencyFiles>,
+    interval: MinInterval,
     buffer: Vec<u8>,
     last: (NodeFrequency, NodeThrottle),
 }
 
-impl Speeds {
-    fn new() -> Speeds {
-        Speeds {
+impl FrequencyCollector {
+    fn new() -> FrequencyCollector {
+        FrequencyCollector {
             files: None,
-            pace: Pace::resting(BETWEEN_LOOKS),
+            interval: MinInterval::of(READ_INTERVAL),
             buffer: Vec::new(),
             last: Default::default(),
         }
     }
 }
 
-impl Collector for Speeds {
+impl Collector for FrequencyCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let mut outcome = Ok(());
-        if self.pace.is_due(tick.at) {
-            let files = self.files.get_or_insert_with(|| Files::find(host, usize::MAX));
-            let mut reader = Reader { host, buffer: &mut self.buffer, fault: None };
+        if self.interval.is_due(tick.at) {
+            let files = self.files.get_or_insert_with(|| FrequencyFiles::find(host, usize::MAX));
+            let mut reader = FrequencyReader { host, buffer: &mut self.buffer, fault: None };
             self.last = (
                 reader.frequency(&mut files.frequencies),
                 NodeThrottle {
@@ -126,16 +125,16 @@ impl Collector for Speeds {
     }
 }
 
-struct Reader<'a> {
+struct FrequencyReader<'a> {
     host: &'a Host,
     buffer: &'a mut Vec<u8>,
-    /// The first thing that made no sense.
+    /// The first parse error.
     fault: Option<String>,
 }
 
-impl Reader<'_> {
-    /// The number in a file; a CPU that was switched off has none and is no fault.
-    fn number(&mut self, file: &mut KeptAt) -> Option<u64> {
+impl FrequencyReader<'_> {
+    /// The number in a file; an offline CPU has none, which is no fault.
+    fn number(&mut self, file: &mut CachedPath) -> Option<u64> {
         let bytes = file.read(&self.host.sys, self.buffer).ok()?;
         match attribute::number(bytes) {
             Ok(number) => Some(number),
@@ -147,7 +146,7 @@ impl Reader<'_> {
         }
     }
 
-    fn frequency(&mut self, files: &mut [KeptAt]) -> NodeFrequency {
+    fn frequency(&mut self, files: &mut [CachedPath]) -> NodeFrequency {
         let (mut sum, mut count) = (0.0, 0u32);
         let (mut lowest, mut highest) = (f64::INFINITY, 0.0f64);
         for kilohertz in files.iter_mut().filter_map(|file| self.number(file)) {
@@ -164,7 +163,7 @@ impl Reader<'_> {
     }
 
     /// The sum of all counts; unknown when one of them is.
-    fn sum(&mut self, files: &mut [KeptAt]) -> Option<u64> {
+    fn sum(&mut self, files: &mut [CachedPath]) -> Option<u64> {
         let counts = files.iter_mut().map(|file| self.number(file));
         let sum = counts.reduce(|sum, count| sum?.checked_add(count?));
         sum.flatten()
@@ -177,7 +176,7 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::FakeHost;
 
-    /// Two packages of two threads each, which are one core.
+    /// Two packages with one core of two threads each.
     fn machine() -> FakeHost {
         let mut fake = FakeHost::new().sys("devices/system/cpu/online", "0-3\n");
         for (cpu, package, siblings, khz) in [
@@ -197,22 +196,23 @@ mod tests {
         fake
     }
 
-    fn look(
-        speeds: &mut Speeds,
+    fn sampled(
+        collector: &mut FrequencyCollector,
         host: &Host,
         at: u64,
     ) -> (NodeFrequency, NodeThrottle, Result<(), Fault>) {
         let mut tick = Tick::new(&[NodeFrequency::METRICS, NodeThrottle::METRICS]);
         tick.begin(Duration::from_millis(at));
-        let outcome = speeds.sample(host, &mut tick);
+        let outcome = collector.sample(host, &mut tick);
         let table = tick.table(Scope::Node).unwrap();
         (table.get(0), table.get(0), outcome)
     }
 
     #[test]
-    fn frequencies_are_of_all_cpus_and_counts_of_each_core_and_package_once() {
+    fn counts_of_each_core_and_package_are_summed_once() {
         let fake = machine();
-        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        let (frequency, throttle, outcome) =
+            sampled(&mut FrequencyCollector::new(), &fake.host(), 0);
         outcome.unwrap();
         let expected = NodeFrequency {
             mean: Some(2.1e9),
@@ -229,31 +229,33 @@ mod tests {
     }
 
     #[test]
-    fn between_two_looks_everything_stands_as_it_was() {
+    fn values_are_carried_forward_between_reads() {
         let fake = machine();
-        let (host, mut speeds) = (fake.host(), Speeds::new());
-        look(&mut speeds, &host, 0).2.unwrap();
+        let (host, mut collector) = (fake.host(), FrequencyCollector::new());
+        sampled(&mut collector, &host, 0).2.unwrap();
         fake.set_sys("devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "4000000\n");
-        assert_eq!(look(&mut speeds, &host, 50).0.highest, Some(3e9));
-        assert_eq!(look(&mut speeds, &host, 100).0.highest, Some(4e9));
+        assert_eq!(sampled(&mut collector, &host, 50).0.highest, Some(3e9));
+        assert_eq!(sampled(&mut collector, &host, 100).0.highest, Some(4e9));
     }
 
     #[test]
-    fn a_cpu_that_makes_no_sense_costs_its_value_and_is_told() {
+    fn malformed_file_loses_its_value_and_is_reported() {
         let fake = machine();
         fake.set_sys("devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "<unknown>\n");
         fake.set_sys("devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "\n");
-        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        let (frequency, throttle, outcome) =
+            sampled(&mut FrequencyCollector::new(), &fake.host(), 0);
         assert_eq!(frequency.highest, Some(2.4e9));
         assert_eq!(throttle, NodeThrottle { packages: Some(10), ..NodeThrottle::default() });
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("cpu1/cpufreq")));
     }
 
     #[test]
-    fn a_machine_that_tells_nothing_has_nothing() {
+    fn machine_without_frequencies_is_absent() {
         let fake = FakeHost::new().sys("devices/system/cpu/online", "0-1\n");
         assert!(matches!(probe(&fake.host()), Probe::Absent { .. }));
-        let (frequency, throttle, outcome) = look(&mut Speeds::new(), &fake.host(), 0);
+        let (frequency, throttle, outcome) =
+            sampled(&mut FrequencyCollector::new(), &fake.host(), 0);
         outcome.unwrap();
         assert_eq!((frequency, throttle), Default::default());
     }

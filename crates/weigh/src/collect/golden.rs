@@ -1,7 +1,7 @@
 //! Every captured machine through every collector, against a golden file.
 //!
-//! `UPDATE=1 cargo test -p weigh golden` writes the golden files anew; the diff is
-//! the change in behaviour.
+//! `UPDATE=1 cargo test -p weigh golden` rewrites the golden files; the diff is the change in
+//! behaviour.
 #![allow(clippy::disallowed_methods, reason = "fixtures are files of the repository")]
 
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::footprint::Footprint;
-use super::process::{Process, Tools};
+use super::process::{ProcessReader, ReadContext};
 use super::{Collector, Probe, gpu, provider};
 use crate::catalog::{Metric, SOURCES, Source, SourceId, Type, Value, groups};
 use crate::host::fake::{FakeHost, from_hex};
@@ -72,7 +72,7 @@ fn write_table(out: &mut String, moment: &str, table: &Table) {
     }
 }
 
-/// The collector of a source; none that leaves the reading to a thread.
+/// The collector of a source, without a thread.
 fn collector(source: &Source, settings: &Settings) -> Option<Box<dyn Collector>> {
     match source.id {
         SourceId::Gpu => Some(gpu::at_once(settings)),
@@ -80,14 +80,14 @@ fn collector(source: &Source, settings: &Settings) -> Option<Box<dyn Collector>>
     }
 }
 
-/// What the collectors make of a machine at both of its moments.
+/// The rows of all collectors for both captures of a machine.
 fn measured(machine: &Path) -> String {
     let (t0, t1) = (read(machine, "t0.host"), read(machine, "t1.host"));
     let fake = FakeHost::captured(&t0);
     let host = fake.host();
     let settings = Settings { per_cpu: true, ..Settings::default() };
-    // weigh's own cost, its counters, its directory and the library that it would ask are those
-    // of this test, not of the capture.
+    // weigh's own cost, its counters, its directory and the NVIDIA library are those of this test,
+    // not of the capture.
     let ours = [SourceId::Own, SourceId::TaskClock, SourceId::Filesystem];
     let by_library = host.proc.has(c"driver/nvidia/version");
     let is_ours = |id| ours.contains(&id) || (by_library && id == SourceId::Gpu);
@@ -98,38 +98,40 @@ fn measured(machine: &Path) -> String {
     };
     let sources: Vec<_> = sources.filter(is_here).collect();
     let mut tick = Tick::new(&groups(sources.iter().copied()));
-    let mut tools = Tools::new(&host, 100);
-    let mut footprint = Footprint::within(1.0);
-    let mut tree: Vec<Process> =
-        processes(&host, &t0).into_iter().map(|id| Process::new(id, 1, b"", &tools)).collect();
+    let mut context = ReadContext::new(&host, 100);
+    let mut footprint = Footprint::with_budget(1.0);
+    let mut tree: Vec<ProcessReader> = processes(&host, &t0)
+        .into_iter()
+        .map(|id| ProcessReader::new(id, 1, b"", &context))
+        .collect();
     let mut collectors: Vec<_> =
         sources.iter().filter_map(|source| collector(source, &settings)).collect();
     let mut out = String::new();
     for (second, moment) in ["t0", "t1"].into_iter().enumerate() {
         tick.begin(Duration::from_secs(second as u64));
         for process in &mut tree {
-            process.look(&host, &mut tools, &mut tick, || {});
+            process.read(&host, &mut context, &mut tick, || {});
         }
         footprint.note_change();
-        footprint.pass(&host, &tree, &mut tools, &mut tick);
+        footprint.pass(&host, &tree, &mut context, &mut tick);
         for collector in &mut collectors {
             collector.sample(&host, &mut tick).unwrap();
         }
         tick.tables().iter().for_each(|table| write_table(&mut out, moment, table));
-        fake.become_captured(&t1);
-        fake.pass(Duration::from_secs(1));
+        fake.load_capture(&t1);
+        fake.advance(Duration::from_secs(1));
     }
     out
 }
 
 #[test]
-fn every_captured_machine_reads_as_its_golden_file_says() {
+fn captured_machines_match_their_golden_files() {
     for machine in machines() {
         assert_golden(&machine, "golden.txt", &measured(&machine));
     }
 }
 
-/// Compares with a golden file of a machine, or writes it anew.
+/// Compares with a golden file of a machine, or rewrites it.
 pub(crate) fn assert_golden(machine: &Path, file: &str, is: &str) {
     let path = machine.join(file);
     if std::env::var_os("UPDATE").is_some() {
@@ -142,7 +144,7 @@ pub(crate) fn assert_golden(machine: &Path, file: &str, is: &str) {
     assert_eq!(is.len(), golden.len(), "{}", path.display());
 }
 
-/// Runs the parser that reads a file of this name; files without one are passed over.
+/// Runs the parser for a file of this name; other files are ignored.
 fn parse_by_name(path: &str, bytes: &[u8]) {
     let outcome = match path.rsplit('/').next().unwrap_or_default() {
         "stat" if path == "/proc/stat" => parse::system_stat::parse(bytes).map(drop),
@@ -166,10 +168,10 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
         "limits" => parse::limits::parse(bytes).map(drop),
         "size" if path.contains("/cache/") => parse::attribute::cache_size(bytes).map(drop),
         "distance" => parse::attribute::numbers(bytes).map(drop),
-        "enabled" => parse::attribute::chosen(bytes).map(drop),
+        "enabled" => parse::attribute::selected(bytes).map(drop),
         "speed" => parse::attribute::signed(bytes).map(drop),
         "uevent" | "information" => {
-            let _ = parse::attribute::valued(bytes, "DRIVER=");
+            let _ = parse::attribute::line_value(bytes, "DRIVER=");
             Ok(())
         }
         "current_link_speed" => parse::attribute::link_generation(bytes).map(drop),
@@ -180,12 +182,12 @@ fn parse_by_name(path: &str, bytes: &[u8]) {
         _ if path.starts_with("/sys/") => parse::attribute::number(bytes).map(drop),
         _ => Ok(()),
     };
-    // Ok and Err are both fine for a file that was cut; a panic is not.
+    // Ok and Err are both fine for a truncated file; a panic is not.
     let _ = outcome;
 }
 
 #[test]
-fn captured_files_cut_at_every_byte_never_panic() {
+fn truncated_captures_never_panic() {
     for machine in machines() {
         for entry in read(&machine, "t0.host").split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();

@@ -1,44 +1,44 @@
 //! InfiniBand, RoCE and Omni-Path traffic, one row for each port.
 //!
-//! Source: `/sys/class/infiniband/DEVICE/ports/N/`, readable by everybody. The kernel counts
-//! data in words of four bytes; rows hold bytes. A port has rows from when it is first seen
-//! active; one that goes down later says so in its state.
+//! Source: `/sys/class/infiniband/DEVICE/ports/N/`, readable by every user. The kernel counts data
+//! in words of four bytes; rows have bytes. A port has rows once it was active; one that goes down
+//! later has rows with that state.
 //!
-//! What surprised us: with RoCE these count what goes past the kernel, and the network
-//! device of the same port counts the rest. Old adapters count in 32 bits and stay at the
-//! largest number when they are full, which is then no number any more; where the kernel
-//! has `counters_ext` (until 4.5) the wide ones are in there. The adapter's firmware is
-//! asked for each count, so ten looks a second are the most.
+//! What surprised us: with RoCE these count traffic that bypasses the kernel, and the network
+//! device of the same port counts the rest. Old adapters have 32-bit counters that saturate at the
+//! largest number, which is then no valid value; where the kernel has `counters_ext` (until 4.5)
+//! the 64-bit ones are there. Each read queries the firmware, so they are read at most ten times a
+//! second.
 
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::min_interval::MinInterval;
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{PortState, PortTraffic};
-use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::host::{self, CachedPath, Descriptors, Host};
 use crate::model::{Entity, Name, Tick};
-use crate::parse::{Malformed, attribute};
+use crate::parse::{MalformedFile, attribute};
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Infiniband,
     probe,
-    collector: Some(|_| Box::new(Ports::new())),
-    descriptors: KEPT,
+    collector: Some(|_| Box::new(InfinibandCollector::new())),
+    descriptors: CACHED_FILES,
 };
 
-/// Descriptors that are kept; the files of further ports are opened each time.
-const KEPT: usize = 96;
+/// Cached files; those of further ports are opened each time.
+const CACHED_FILES: usize = 96;
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const READ_INTERVAL: Duration = Duration::from_millis(100);
 
 fn probe(host: &Host) -> Probe {
     let mut ports = Port::all(host);
     if ports.is_empty() {
         return Probe::Absent { why: "there is no InfiniBand adapter".to_owned() };
     }
-    let mut reader = Reader { host, buffer: &mut Vec::new(), fault: None };
+    let mut reader = PortReader { host, buffer: &mut Vec::new(), fault: None };
     if ports.iter_mut().any(|port| matches!(reader.state(port), Ok(Some(PortState::ACTIVE)))) {
         Probe::Ready
     } else {
@@ -59,21 +59,21 @@ const COUNTERS: [&str; 8] = [
     "link_downed",
 ];
 
-/// How many of the counters have a wide twin on old kernels.
+/// How many of the counters have a 64-bit variant on old kernels.
 const WIDE: usize = 4;
 
 struct Port {
     name: Name,
-    state: KeptAt,
-    rate: KeptAt,
-    counters: [KeptAt; 8],
-    /// What was last read; nothing while it was never active.
+    state: CachedPath,
+    rate: CachedPath,
+    counters: [CachedPath; 8],
+    /// The last row; `None` while it was never active.
     last: Option<PortTraffic>,
 }
 
 impl Port {
     fn all(host: &Host) -> Vec<Port> {
-        let allowance = Descriptors::at_most(KEPT);
+        let allowance = Descriptors::at_most(CACHED_FILES);
         let mut ports = Vec::new();
         for device in host.sys.names(c"class/infiniband").unwrap_or_default() {
             let listed = [b"class/infiniband/", device.to_bytes(), b"/ports"].concat();
@@ -89,41 +89,45 @@ impl Port {
 
     fn at(host: &Host, name: Name, port: &[u8], allowance: &Descriptors) -> Port {
         let at = |file: &str| CString::new([port, file.as_bytes()].concat()).unwrap_or_default();
-        let kept = |file: &str| KeptAt::new(at(file), allowance);
+        let cached = |file: &str| CachedPath::new(at(file), allowance);
         let counters = std::array::from_fn(|place| {
             let wide = format!("counters_ext/{}_64", COUNTERS[place]);
             if place < WIDE && host.sys.has(&at(&wide)) {
-                kept(&wide)
+                cached(&wide)
             } else {
-                kept(&format!("counters/{}", COUNTERS[place]))
+                cached(&format!("counters/{}", COUNTERS[place]))
             }
         });
-        Port { name, state: kept("state"), rate: kept("rate"), counters, last: None }
+        Port { name, state: cached("state"), rate: cached("rate"), counters, last: None }
     }
 }
 
-struct Ports {
+struct InfinibandCollector {
     ports: Option<Vec<Port>>,
-    pace: Pace,
+    interval: MinInterval,
     buffer: Vec<u8>,
 }
 
-impl Ports {
-    fn new() -> Ports {
-        Ports { ports: None, pace: Pace::resting(BETWEEN_LOOKS), buffer: Vec::new() }
+impl InfinibandCollector {
+    fn new() -> InfinibandCollector {
+        InfinibandCollector {
+            ports: None,
+            interval: MinInterval::of(READ_INTERVAL),
+            buffer: Vec::new(),
+        }
     }
 }
 
-impl Collector for Ports {
+impl Collector for InfinibandCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let ports = self.ports.get_or_insert_with(|| Port::all(host));
-        let mut reader = Reader { host, buffer: &mut self.buffer, fault: None };
-        let is_due = self.pace.is_due(tick.at);
+        let mut reader = PortReader { host, buffer: &mut self.buffer, fault: None };
+        let is_due = self.interval.is_due(tick.at);
         ports.retain_mut(|port| {
             if is_due {
-                match reader.look(port) {
+                match reader.read_port(port) {
                     Ok(row) => port.last = row,
-                    Err(Gone) => return false,
+                    Err(AdapterGone) => return false,
                 }
             }
             if let Some(row) = &port.last {
@@ -135,22 +139,22 @@ impl Collector for Ports {
     }
 }
 
-/// The adapter is not there any more.
-struct Gone;
+/// The adapter was removed.
+struct AdapterGone;
 
-struct Reader<'a> {
+struct PortReader<'a> {
     host: &'a Host,
     buffer: &'a mut Vec<u8>,
-    /// The first thing that made no sense.
+    /// The first parse error.
     fault: Option<String>,
 }
 
-impl Reader<'_> {
-    /// What a file holds; none of an adapter that does not count it.
+impl PortReader<'_> {
+    /// The value in a file; `None` if the adapter does not count it.
     fn value<T>(
         &mut self,
-        file: &mut KeptAt,
-        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
+        file: &mut CachedPath,
+        parse: impl Fn(&[u8]) -> Result<T, MalformedFile>,
     ) -> Result<Option<T>, host::Error> {
         let bytes = file.read(&self.host.sys, self.buffer)?;
         match parse(bytes) {
@@ -163,21 +167,21 @@ impl Reader<'_> {
         }
     }
 
-    fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, Gone> {
-        let word = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
-        match self.value(&mut port.state, word) {
-            Err(error) if error.is_gone() => Err(Gone),
+    fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, AdapterGone> {
+        let name = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
+        match self.value(&mut port.state, name) {
+            Err(error) if error.is_gone() => Err(AdapterGone),
             state => Ok(state.ok().flatten().flatten()),
         }
     }
 
-    /// A row of a port that is active, or was.
-    fn look(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, Gone> {
+    /// The row of a port that is or was active.
+    fn read_port(&mut self, port: &mut Port) -> Result<Option<PortTraffic>, AdapterGone> {
         let state = self.state(port)?;
         if port.last.is_none() && state != Some(PortState::ACTIVE) {
             return Ok(None);
         }
-        // A counter that is not there or full is missing, and the others are not.
+        // A missing or saturated counter does not affect the others.
         let mut counts: [Option<u64>; 8] = [None; 8];
         for (count, file) in counts.iter_mut().zip(&mut port.counters) {
             let number = self.value(file, attribute::number).ok().flatten();
@@ -217,8 +221,8 @@ mod tests {
         fake
     }
 
-    fn look(
-        ports: &mut Ports,
+    fn sampled(
+        ports: &mut InfinibandCollector,
         host: &Host,
         second: u64,
     ) -> (Vec<(String, PortTraffic)>, Result<(), Fault>) {
@@ -234,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn data_is_counted_in_words_of_four_bytes_and_packets_are_not() {
+    fn data_counters_are_in_words_of_four_bytes() {
         let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
         let fake = with_port(fake, "mlx5_1/ports/1", "1: DOWN\n");
-        let (rows, outcome) = look(&mut Ports::new(), &fake.host(), 0);
+        let (rows, outcome) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         outcome.unwrap();
         let [(name, row)] = &rows[..] else { panic!("{rows:?}") };
         assert_eq!(name, "mlx5_0/1");
@@ -248,45 +252,47 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_goes_down_says_so_and_an_adapter_that_goes_has_no_row() {
+    fn port_that_goes_down_has_its_state_and_removed_adapter_no_row() {
         let fake = with_port(FakeHost::new(), "hfi1_0/ports/1", "4: ACTIVE\n");
-        let (host, mut ports) = (fake.host(), Ports::new());
-        look(&mut ports, &host, 0).1.unwrap();
+        let (host, mut ports) = (fake.host(), InfinibandCollector::new());
+        sampled(&mut ports, &host, 0).1.unwrap();
         fake.set_sys("class/infiniband/hfi1_0/ports/1/state", "1: DOWN\n");
-        let (rows, _) = look(&mut ports, &host, 1);
+        let (rows, _) = sampled(&mut ports, &host, 1);
         assert_eq!(rows[0].1.state, PortState::from_word(b"DOWN"));
         fake.remove_sys("class/infiniband/hfi1_0");
-        // What is kept open of a file that is gone can still be read here; the kernel says ENODEV.
-        ports.ports.as_mut().unwrap()[0].state =
-            KeptAt::new(c"class/infiniband/hfi1_0/ports/1/state".into(), &Descriptors::at_most(1));
-        let (rows, outcome) = look(&mut ports, &host, 2);
+        // A cached file that was removed can still be read here; the kernel returns ENODEV.
+        ports.ports.as_mut().unwrap()[0].state = CachedPath::new(
+            c"class/infiniband/hfi1_0/ports/1/state".into(),
+            &Descriptors::at_most(1),
+        );
+        let (rows, outcome) = sampled(&mut ports, &host, 2);
         outcome.unwrap();
         assert!(rows.is_empty());
     }
 
     #[test]
-    fn a_full_counter_is_no_number_and_a_wide_one_is_preferred() {
+    fn saturated_counter_is_missing_and_64_bit_one_preferred() {
         let at = |file: &str| format!("class/infiniband/mthca0/ports/1/{file}");
         let fake = with_port(FakeHost::new(), "mthca0/ports/1", "4: ACTIVE\n")
             .sys(&at("counters/port_rcv_data"), "4294967295\n")
             .sys(&at("counters_ext/port_xmit_data_64"), "5000000000\n");
-        let (rows, _) = look(&mut Ports::new(), &fake.host(), 0);
+        let (rows, _) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         assert_eq!((rows[0].1.received, rows[0].1.sent), (None, Some(20_000_000_000)));
     }
 
     #[test]
-    fn garbage_and_a_counter_that_is_not_there_cost_their_values_only() {
+    fn malformed_or_missing_counter_loses_only_its_value() {
         let fake = with_port(FakeHost::new(), "mlx5_0/ports/1", "4: ACTIVE\n");
         fake.set_sys("class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "N/A (no PMA)\n");
         fake.remove_sys("class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait");
-        let (rows, outcome) = look(&mut Ports::new(), &fake.host(), 0);
+        let (rows, outcome) = sampled(&mut InfinibandCollector::new(), &fake.host(), 0);
         let row = rows[0].1;
         assert_eq!((row.received, row.send_wait, row.sent), (None, None, Some(4004)));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("port_rcv_data")));
     }
 
     #[test]
-    fn a_machine_without_an_active_port_says_which_it_has() {
+    fn machine_without_an_active_port_is_absent() {
         let why = |fake: FakeHost| match probe(&fake.host()) {
             Probe::Absent { why } => why,
             _ => panic!("not absent"),

@@ -1,28 +1,30 @@
 //! Memory of the machine.
 //!
-//! Source: `/proc/meminfo`, readable by everybody. "Used" is what is not
-//! available: the page cache can be taken back and is not in use.
+//! Source: `/proc/meminfo`, readable by every user. "Used" is what is not available: the page cache
+//! is reclaimable and does not count as used.
 
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeMemory;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::meminfo;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Memory,
     probe: |host| readable(&host.proc, c"meminfo"),
-    collector: Some(|_| Box::new(Memory { meminfo: Kept::always(), buffer: Vec::new() })),
+    collector: Some(|_| {
+        Box::new(MemoryCollector { meminfo: CachedFile::always(), buffer: Vec::new() })
+    }),
     descriptors: 1,
 };
 
-struct Memory {
-    meminfo: Kept,
+struct MemoryCollector {
+    meminfo: CachedFile,
     buffer: Vec<u8>,
 }
 
-impl Collector for Memory {
+impl Collector for MemoryCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.meminfo.read(&host.proc, || c"meminfo", &mut self.buffer)?;
         let memory = meminfo::parse(bytes).map_err(malformed(&host.proc, c"meminfo"))?;

@@ -1,12 +1,11 @@
 //! Collectors: one file for each source, each owning its groups of metrics.
 //!
-//! A collector is asked once what it can do here ([`Probe`]) and then once a
-//! tick. When it fails it loses its values ([`Fault::Skip`]) or its place
-//! ([`Fault::Retire`]); the run never notices.
+//! A source is probed once ([`Probe`]) and its collector then called once a tick. When it fails it
+//! loses the values of the tick ([`Fault::Skip`]) or is removed ([`Fault::Retire`]); the run goes
+//! on.
 
 pub mod budget;
 pub mod cgroup;
-mod chosen;
 pub mod cpu;
 pub mod disk;
 pub mod energy;
@@ -19,49 +18,50 @@ pub mod gpu;
 pub mod infiniband;
 pub mod members;
 pub mod memory;
+mod min_interval;
 pub mod network;
+mod notifiers;
 pub mod own;
-mod pace;
 pub mod packets;
 pub mod paging;
 pub mod power_meter;
 pub mod pressure;
 pub mod process;
 pub mod processes;
+mod program_filter;
 pub mod rule;
 mod select;
 pub mod sockets;
 pub mod task_clock;
-mod turns;
-mod watching;
+mod unwrap32;
 
+pub use notifiers::{NOTIFIERS, Notifier};
 pub use select::{Absence, Selection, select};
-pub use watching::{NOTIFIERS, Notifier};
 
 use crate::catalog::SourceId;
 use crate::host::{self, Host};
 use crate::model::Tick;
 use crate::model::settings::Settings;
 
-/// Something that is asked for values once a tick.
+/// A source of values that is sampled once a tick.
 pub trait Collector {
-    /// Puts what it knows now into the tick.
+    /// Puts its current values into the tick.
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault>;
 }
 
-/// What went wrong in a collector.
+/// An error of a collector.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// Nothing this time; ask again at the next tick.
+    /// No values this time; try again at the next tick.
     #[error("{0}")]
     Skip(String),
-    /// Nothing any more.
+    /// No more values.
     #[error("{0}")]
     Retire(String),
 }
 
 impl From<host::Error> for Fault {
-    /// What is gone or refused stays so; anything else may pass.
+    /// A missing file or denied permission is permanent; other errors may pass.
     fn from(error: host::Error) -> Fault {
         if error.is_gone() || error.is_denied() {
             Fault::Retire(error.to_string())
@@ -71,16 +71,16 @@ impl From<host::Error> for Fault {
     }
 }
 
-/// What a source can do on this machine.
+/// Whether a source is available on this machine.
 pub enum Probe {
-    /// It works.
+    /// It is available.
     Ready,
-    /// This machine has no such thing.
+    /// It does not exist on this machine.
     Absent {
         /// Why.
         why: String,
     },
-    /// It is there, and this user may not.
+    /// It exists, and this user may not read it.
     Denied {
         /// Why not.
         why: String,
@@ -92,16 +92,16 @@ pub enum Probe {
 /// Makes a collector.
 pub type Make = fn(&Settings) -> Box<dyn Collector>;
 
-/// What reads a source.
+/// The implementation of a source.
 pub struct Provider {
     /// The source.
     pub id: SourceId,
-    /// What it can do here.
+    /// Whether it is available here.
     pub probe: fn(&Host) -> Probe,
-    /// The collector, for sources that need to know nothing of the run.
+    /// The collector, for sources that need no information about the run.
     pub collector: Option<Make>,
-    /// Descriptors that it keeps open at most. Those of processes are counted apart, because they
-    /// take what is left.
+    /// The most descriptors it keeps open. Those of processes are counted separately, because they
+    /// use what is left.
     pub descriptors: usize,
 }
 
@@ -128,11 +128,11 @@ pub const PROVIDERS: &[Provider] = &[
     own::PROVIDER,
 ];
 
-/// Sources of the whole machine's counters, which are also looked at before a command begins:
-/// what it does between its exec and the first tick is theirs to tell.
+/// Sources with counters of the whole machine, which are also sampled before exec, so that they
+/// include what the command does between exec and the first tick.
 ///
-/// Those that have only levels gain nothing by it. Those that may keep whoever asks waiting
-/// (power meters, throttle counts of many cores) would delay the command.
+/// Gauges gain nothing by it. Sources that may be slow to read (power meters, throttle counts of
+/// many cores) would delay the command.
 pub const BEFORE_EXEC: [SourceId; 8] = [
     SourceId::Cpu,
     SourceId::PerCpu,
@@ -144,9 +144,9 @@ pub const BEFORE_EXEC: [SourceId; 8] = [
     SourceId::Paging,
 ];
 
-/// Descriptors that all sources keep open at most, whatever the run is.
+/// The most descriptors that all sources keep open, for any run.
 pub const DESCRIPTORS: usize = {
-    let (mut sum, mut place) = (watching::DESCRIPTORS, 0);
+    let (mut sum, mut place) = (notifiers::DESCRIPTORS, 0);
     while place < PROVIDERS.len() {
         sum += PROVIDERS[place].descriptors;
         place += 1;
@@ -154,18 +154,21 @@ pub const DESCRIPTORS: usize = {
     sum
 };
 
-/// What reads this source.
+/// The provider of this source.
 pub fn provider(id: SourceId) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.id == id)
 }
 
-/// Puts a failed parse beside its file's name.
-fn malformed(dir: &host::Dir, file: &std::ffi::CStr) -> impl Fn(crate::parse::Malformed) -> Fault {
+/// A parse error with the path of its file.
+fn malformed(
+    dir: &host::Dir,
+    file: &std::ffi::CStr,
+) -> impl Fn(crate::parse::MalformedFile) -> Fault {
     let path = dir.path(file);
     move |source| Fault::from(host::Error::Parse { path: path.clone(), source })
 }
 
-/// The answer of a probe that only has to read one file.
+/// A probe that only has to read one file.
 fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
     match dir.read(file, &mut Vec::new()) {
         Ok(_) => Probe::Ready,
@@ -177,9 +180,9 @@ fn readable(dir: &host::Dir, file: &std::ffi::CStr) -> Probe {
     }
 }
 
-/// What a source can do here, asked as thoroughly as takes a while.
+/// Probes a source thoroughly, which may take a while.
 ///
-/// Its probe alone is what a run asks, and the command waits for that.
+/// A run uses the probe alone, because the command waits for it.
 pub fn examine(provider: &Provider, host: &Host) -> Probe {
     match provider.id {
         SourceId::Gpu => gpu::examine(host),

@@ -1,28 +1,27 @@
-//! What network devices carried, one row for each device, and what TCP had to send again.
+//! Traffic of network devices, one row for each device, and TCP retransmissions.
 //!
-//! Source: `/proc/self/net/dev` and `/proc/self/net/snmp`, readable by everybody. They are
-//! those of weigh's own network namespace, so in a container they are the container's.
+//! Source: `/proc/self/net/dev` and `/proc/self/net/snmp`, readable by every user, of weigh's own
+//! network namespace, in a container the container's.
 //!
-//! What surprised us: a packet may be counted by several devices on its way (a bond and its
-//! parts, a bridge and what hangs on it), so whoever adds up must know what a device is.
-//! `/sys/class/net` tells, once for each device: hardware has a `device` behind it. And some
-//! drivers count in 32 bits.
+//! What surprised us: a packet may be counted by several devices (a bond and its slaves, a bridge
+//! and its ports), so sums must know what a device is. `/sys/class/net` is read once for each
+//! device: hardware has a `device` link. And some drivers count in 32 bits.
 
 use std::ffi::CString;
 
-use super::turns::Turns;
+use super::unwrap32::Unwrap32;
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::{MadeOf, NetworkTraffic, NodeTcp};
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Name, Tick};
-use crate::parse::net_dev::{self, Device};
+use crate::parse::net_dev::{self, NetDevice};
 use crate::parse::{attribute, net_snmp};
 
 /// The kernel's number for a loopback (`ARPHRD_LOOPBACK`).
 const LOOPBACK: u64 = 772;
 
-/// What `/sys` says a device is; without it only the loopback is known, by the name it always has.
+/// The kind of a device by `/sys`; without it only the loopback is known, by its name.
 fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
     let at = |file: &str| {
         CString::new([b"class/net/", name, b"/", file.as_bytes()].concat()).unwrap_or_default()
@@ -40,35 +39,35 @@ fn made_of(host: &Host, name: &[u8]) -> Option<MadeOf> {
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Network,
     probe: |host| readable(&host.proc, c"self/net/dev"),
-    collector: Some(|_| Box::new(Network::new())),
+    collector: Some(|_| Box::new(NetworkCollector::new())),
     descriptors: 2,
 };
 
-struct Network {
-    dev: Kept,
-    snmp: Kept,
+struct NetworkCollector {
+    dev: CachedFile,
+    snmp: CachedFile,
     buffer: Vec<u8>,
-    devices: Vec<Known>,
-    /// Counts the looks, so that devices which are gone can be told.
-    look: u64,
+    devices: Vec<KnownNic>,
+    /// The number of samples, to find devices that were removed.
+    round: u64,
 }
 
-/// A device that has been seen.
-struct Known {
+/// A known device.
+struct KnownNic {
     name: Name,
     made_of: Option<MadeOf>,
-    turns: Turns<8>,
-    seen: u64,
+    unwrap: Unwrap32<8>,
+    last_round: u64,
 }
 
-impl Network {
-    fn new() -> Network {
-        Network {
-            dev: Kept::always(),
-            snmp: Kept::always(),
+impl NetworkCollector {
+    fn new() -> NetworkCollector {
+        NetworkCollector {
+            dev: CachedFile::always(),
+            snmp: CachedFile::always(),
             buffer: Vec::new(),
             devices: Vec::new(),
-            look: 0,
+            round: 0,
         }
     }
 
@@ -84,46 +83,46 @@ impl Network {
     }
 }
 
-impl Collector for Network {
+impl Collector for NetworkCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.dev.read(&host.proc, || c"self/net/dev", &mut self.buffer)?;
-        self.look += 1;
+        self.round += 1;
         let mut outcome = Ok(());
         for (line, device) in net_dev::devices(bytes).enumerate() {
             match device {
                 Ok(device) => {
                     let known = known(&mut self.devices, line, host, &device);
-                    known.seen = self.look;
+                    known.last_round = self.round;
                     tick.put(Entity::Named(known.name), &row(known, &device));
                 }
                 Err(wrong) => outcome = Err(malformed(&host.proc, c"self/net/dev")(wrong)),
             }
         }
-        self.devices.retain(|device| device.seen == self.look);
+        self.devices.retain(|device| device.last_round == self.round);
         outcome.and(self.tcp(host, tick))
     }
 }
 
-/// What is known of a device; most stand where they stood at the last look.
+/// The entry of a device; most are at the same line as in the last sample.
 fn known<'d>(
-    devices: &'d mut Vec<Known>,
+    devices: &'d mut Vec<KnownNic>,
     line: usize,
     host: &Host,
-    device: &Device<'_>,
-) -> &'d mut Known {
+    device: &NetDevice<'_>,
+) -> &'d mut KnownNic {
     let name = Name::new(device.name);
     let here = devices.get(line).is_some_and(|device| device.name == name);
     let place = if here { Some(line) } else { devices.iter().position(|d| d.name == name) };
     let place = place.unwrap_or_else(|| {
-        let turns = Turns::new(counters(device));
+        let unwrap = Unwrap32::new(counters(device));
         let made_of = made_of(host, device.name);
-        devices.push(Known { name, made_of, turns, seen: 0 });
+        devices.push(KnownNic { name, made_of, unwrap, last_round: 0 });
         devices.len() - 1
     });
     &mut devices[place]
 }
 
-fn counters(device: &Device<'_>) -> [u64; 8] {
+fn counters(device: &NetDevice<'_>) -> [u64; 8] {
     let (received, sent) = (&device.received, &device.sent);
     [
         received.bytes,
@@ -137,9 +136,9 @@ fn counters(device: &Device<'_>) -> [u64; 8] {
     ]
 }
 
-fn row(known: &mut Known, device: &Device<'_>) -> NetworkTraffic {
+fn row(known: &mut KnownNic, device: &NetDevice<'_>) -> NetworkTraffic {
     let [received, sent, packets_received, packets_sent, rest @ ..] =
-        known.turns.see(counters(device)).map(Some);
+        known.unwrap.update(counters(device)).map(Some);
     let [errors_received, errors_sent, dropped_received, dropped_sent] = rest;
     NetworkTraffic {
         received,
@@ -165,8 +164,8 @@ mod tests {
         format!("  {name}:{received} {packets} 1 2 0 0 0 0 {received} {packets} 3 4 0 0 0 0\n")
     }
 
-    fn look(
-        network: &mut Network,
+    fn sampled(
+        network: &mut NetworkCollector,
         host: &Host,
     ) -> (Vec<(String, NetworkTraffic)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[NetworkTraffic::METRICS, NodeTcp::METRICS]);
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_hardware_and_software_are_told_apart() {
+    fn loopback_hardware_and_software_are_recognised() {
         let fake = FakeHost::new()
             .proc(
                 "self/net/dev",
@@ -190,20 +189,20 @@ mod tests {
             .sys("class/net/eth0/type", "1\n")
             .sys("class/net/eth0/device/uevent", "DRIVER=mlx5_core\n")
             .sys("class/net/br0/type", "1\n");
-        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut NetworkCollector::new(), &fake.host());
         outcome.unwrap();
-        let told: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
+        let kinds: Vec<_> = rows.iter().map(|(name, row)| (name.as_str(), row.made_of)).collect();
         let expected = [
             ("lo", Some(MadeOf::Loopback)),
             ("eth0", Some(MadeOf::Hardware)),
             ("br0", Some(MadeOf::Software)),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(kinds, expected);
         assert_eq!((rows[1].1.received, rows[1].1.dropped_sent), (Some(6), Some(4)));
     }
 
     #[test]
-    fn sums_are_of_the_hardware_and_without_any_of_all_but_the_loopback() {
+    fn sums_are_over_hardware_or_all_but_the_loopback() {
         let mut tick = Tick::new(&[NetworkTraffic::METRICS]);
         let mut put = |name: &str, made_of| {
             let row = NetworkTraffic { received: Some(1), made_of, ..NetworkTraffic::default() };
@@ -222,35 +221,35 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_vanishes_has_no_row_and_begins_anew_when_it_returns() {
+    fn removed_device_has_no_row_and_restarts_when_it_returns() {
         let fake = FakeHost::new().proc("self/net/dev", &line("veth0", 4_294_967_000, 50));
-        let (host, mut network) = (fake.host(), Network::new());
-        look(&mut network, &host).1.unwrap();
+        let (host, mut network) = (fake.host(), NetworkCollector::new());
+        sampled(&mut network, &host).1.unwrap();
         fake.set_proc("self/net/dev", &line("lo", 1, 1));
-        assert_eq!(look(&mut network, &host).0.len(), 1);
+        assert_eq!(sampled(&mut network, &host).0.len(), 1);
         fake.set_proc("self/net/dev", &line("veth0", 100, 60));
-        assert_eq!(look(&mut network, &host).0[0].1.received, Some(100), "no turn of 32 bits");
+        assert_eq!(sampled(&mut network, &host).0[0].1.received, Some(100), "no wraparound");
     }
 
     #[test]
-    fn a_counter_of_32_bits_goes_on_after_it_was_full() {
+    fn wrapped_32_bit_counter_goes_on() {
         let fake = FakeHost::new().proc("self/net/dev", &line("eth0", 4_294_967_000, 50));
-        let (host, mut network) = (fake.host(), Network::new());
-        look(&mut network, &host).1.unwrap();
+        let (host, mut network) = (fake.host(), NetworkCollector::new());
+        sampled(&mut network, &host).1.unwrap();
         let wrapped = line("eth0", 100, 60).replace(" 100 60 3", " 4294967100 60 3");
         fake.set_proc("self/net/dev", &wrapped);
-        let (rows, _) = look(&mut network, &host);
+        let (rows, _) = sampled(&mut network, &host);
         assert_eq!(rows[0].1.received, Some((1 << 32) + 100));
         assert_eq!(rows[0].1.sent, Some(4_294_967_100));
     }
 
     #[test]
-    fn a_line_of_garbage_costs_its_device_and_is_told() {
+    fn malformed_line_loses_its_device_and_is_reported() {
         let text = [line("lo", 5, 1), "eth0: x\n".to_owned(), line("eth1", 6, 1)].concat();
         let fake = FakeHost::new()
             .proc("self/net/dev", &text)
             .proc("self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 9 2\n");
-        let (rows, outcome) = look(&mut Network::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut NetworkCollector::new(), &fake.host());
         let names: Vec<_> = rows.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["lo", "eth1"]);
         let fault = outcome.unwrap_err();
@@ -258,20 +257,20 @@ mod tests {
     }
 
     #[test]
-    fn segments_sent_again_are_the_machines() {
+    fn tcp_segments_and_retransmissions_are_read() {
         let fake = FakeHost::new()
             .proc("self/net/dev", &line("lo", 5, 1))
             .proc("self/net/snmp", "Tcp: InSegs OutSegs RetransSegs\nTcp: 7 9 2\n");
         let mut tick = Tick::new(&[NodeTcp::METRICS]);
-        Network::new().sample(&fake.host(), &mut tick).unwrap();
+        NetworkCollector::new().sample(&fake.host(), &mut tick).unwrap();
         let row = tick.table(Scope::Node).unwrap().get::<NodeTcp>(0);
         let (received, sent) = (Some(7), Some(9));
         assert_eq!(row, NodeTcp { received, sent, retransmitted: Some(2), ..NodeTcp::default() });
     }
 
     #[test]
-    fn a_namespace_that_cannot_be_read_retires_the_collector() {
-        let outcome = Network::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
+    fn missing_file_retires_the_collector() {
+        let outcome = NetworkCollector::new().sample(&FakeHost::new().host(), &mut Tick::new(&[]));
         assert!(matches!(outcome, Err(Fault::Retire(_))));
     }
 }

@@ -1,6 +1,6 @@
-//! What weigh itself uses, and whether it kept its time.
+//! What weigh itself uses.
 //!
-//! Source: getrusage(2) and `/proc/self/status`, always there.
+//! Source: getrusage(2) and `/proc/self/status`, always available.
 
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
@@ -12,21 +12,21 @@ use crate::parse::status;
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Own,
     probe: |_| Probe::Ready,
-    collector: Some(|_| Box::new(Own { buffer: Vec::new(), peak: None })),
+    collector: Some(|_| Box::new(OwnCostCollector { buffer: Vec::new(), peak: None })),
     descriptors: 0,
 };
 
-struct Own {
+struct OwnCostCollector {
     buffer: Vec<u8>,
-    /// The peak as last read, and how much CPU time we had used then.
+    /// The peak as last read, and our CPU time then.
     peak: Option<(u64, f64)>,
 }
 
-impl Collector for Own {
+impl Collector for OwnCostCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let Usage { user_seconds: user, system_seconds: system, .. } = own::usage();
-        // The status file costs more than the rest of a small tick: a look whenever we
-        // have worked for another 50 ms finds what there is to find.
+        // The status file costs more than the rest of a small tick: it is read again after another
+        // 50 ms of our CPU time.
         if self.peak.is_none_or(|(_, then)| user + system > then + 0.05) {
             let bytes = host.proc.read(c"self/status", &mut self.buffer)?;
             let peak = status::parse(bytes).ok().and_then(|status| status.resident_peak);

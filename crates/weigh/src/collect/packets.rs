@@ -1,14 +1,14 @@
-//! What the run sent and received, packet by packet, as the kernel counts it.
+//! Packets and bytes of the run, counted by BPF programs in the kernel.
 //!
-//! Source: programs on the control group that was made for the command (`host::bpf`), for root.
-//! Every socket that the run makes is counted, whatever its protocol and however short its
-//! life is; bytes have IP heads in them. A socket that was handed to the run is not counted.
+//! Source: BPF programs on the cgroup of the command (`host::bpf`), for root. Every socket that the
+//! run creates is counted, whatever its protocol and however short it lives; bytes include IP
+//! headers. An inherited socket is not counted.
 
 use super::{Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::RunNetwork;
 use crate::host::Host;
-use crate::host::bpf::{PacketCounter, Way};
+use crate::host::bpf::{PacketCounter, PacketDirection};
 use crate::model::{Entity, Tick};
 
 pub(super) const PROVIDER: Provider =
@@ -37,7 +37,7 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Of the group whose packets are counted.
+    /// Of the cgroup whose packets are counted.
     pub fn of(counter: PacketCounter) -> Packets {
         Packets { counter }
     }
@@ -45,8 +45,10 @@ impl Packets {
 
 impl super::Collector for Packets {
     fn sample(&mut self, _host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let read = |way| self.counter.read(way).map_err(|error| Fault::Retire(error.to_string()));
-        let (sent, received) = (read(Way::Out)?, read(Way::In)?);
+        let read = |direction| {
+            self.counter.read(direction).map_err(|error| Fault::Retire(error.to_string()))
+        };
+        let (sent, received) = (read(PacketDirection::Egress)?, read(PacketDirection::Ingress)?);
         let row = RunNetwork {
             sent: Some(sent.bytes),
             received: Some(received.bytes),
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_allowed_is_told_apart_from_what_is_not_there() {
+    fn missing_permission_is_denied_and_missing_support_absent() {
         let of = |errno| refused(&std::io::Error::from_raw_os_error(errno));
         assert!(matches!(of(libc::EPERM), Probe::Denied { .. }));
         assert!(matches!(of(libc::ENOSYS), Probe::Absent { .. }));

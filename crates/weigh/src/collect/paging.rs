@@ -1,27 +1,29 @@
-//! What went through swap, and whom the kernel killed for want of memory.
+//! Swap traffic and out-of-memory kills.
 //!
-//! Source: `/proc/vmstat`, readable by everybody, of the whole machine.
+//! Source: `/proc/vmstat`, readable by every user, of the whole machine.
 
 use super::{Collector, Fault, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePaging;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::vmstat;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Paging,
     probe: |host| readable(&host.proc, c"vmstat"),
-    collector: Some(|_| Box::new(Paging { vmstat: Kept::always(), buffer: Vec::new() })),
+    collector: Some(|_| {
+        Box::new(PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() })
+    }),
     descriptors: 1,
 };
 
-struct Paging {
-    vmstat: Kept,
+struct PagingCollector {
+    vmstat: CachedFile,
     buffer: Vec<u8>,
 }
 
-impl Collector for Paging {
+impl Collector for PagingCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let bytes = self.vmstat.read(&host.proc, || c"vmstat", &mut self.buffer)?;
         let vmstat = vmstat::parse(bytes).map_err(malformed(&host.proc, c"vmstat"))?;
@@ -42,25 +44,25 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::FakeHost;
 
-    fn look(host: &Host) -> Result<NodePaging, Fault> {
+    fn sampled(host: &Host) -> Result<NodePaging, Fault> {
         let mut tick = Tick::new(&[NodePaging::METRICS]);
-        let mut paging = Paging { vmstat: Kept::always(), buffer: Vec::new() };
+        let mut paging = PagingCollector { vmstat: CachedFile::always(), buffer: Vec::new() };
         paging.sample(host, &mut tick)?;
         Ok(tick.table(Scope::Node).unwrap().get(0))
     }
 
     #[test]
-    fn pages_become_bytes_and_what_a_kernel_does_not_count_is_missing() {
+    fn pages_become_bytes_and_missing_counters_are_null() {
         let fake = FakeHost::new().proc("vmstat", "pswpin 3\npswpout 5\n");
-        let row = look(&fake.host()).unwrap();
+        let row = sampled(&fake.host()).unwrap();
         assert_eq!((row.swapped_in, row.swapped_out), (Some(3 * 4096), Some(5 * 4096)));
         assert_eq!(row.oom_kills, None);
     }
 
     #[test]
-    fn garbage_is_a_fault_and_a_file_that_is_gone_retires() {
+    fn malformed_file_is_skipped_and_missing_file_retires() {
         let garbage = FakeHost::new().proc("vmstat", "pswpin many\n");
-        assert!(matches!(look(&garbage.host()), Err(Fault::Skip(_))));
-        assert!(matches!(look(&FakeHost::new().host()), Err(Fault::Retire(_))));
+        assert!(matches!(sampled(&garbage.host()), Err(Fault::Skip(_))));
+        assert!(matches!(sampled(&FakeHost::new().host()), Err(Fault::Retire(_))));
     }
 }

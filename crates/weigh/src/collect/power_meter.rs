@@ -1,45 +1,45 @@
 //! Power meters of the machine: its board, its power supplies, its processors.
 //!
 //! Source: `/sys/class/hwmon/hwmonN/power*_input`, `power*_average` and `energy*_input`
-//! (Documentation/hwmon/sysfs-interface.rst, in microwatts and microjoules), the ACPI power
-//! meter among them. Most are readable by everybody.
+//! (Documentation/hwmon/sysfs-interface.rst, in microwatts and microjoules), the ACPI power meter
+//! among them. Most are readable by every user.
 //!
-//! What surprised us: the ACPI power meter has an average only, and asking it may wait for
-//! the board's management controller, so a look a second is the most. Nothing says what a
-//! meter meters beyond its name, so these are never added up.
+//! What surprised us: the ACPI power meter has an average only, and reading it may wait for the
+//! board's management controller, so it is read at most once a second. Nothing but its name says
+//! what a meter measures, so meters are never summed.
 
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::min_interval::MinInterval;
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::MeterPower;
-use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::host::{self, CachedPath, Descriptors, Host};
 use crate::model::{Entity, Name, Tick};
 use crate::parse::attribute;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::PowerMeter,
     probe,
-    collector: Some(|_| Box::new(Meters::new())),
-    descriptors: KEPT,
+    collector: Some(|_| Box::new(PowerMeterCollector::new())),
+    descriptors: CACHED_FILES,
 };
 
-/// Descriptors that are kept; further meters are opened each time.
-const KEPT: usize = 24;
+/// Cached files; further meters are opened each time.
+const CACHED_FILES: usize = 24;
 
-/// Chips of GPUs: these are `gpu`'s to ask, because asking may take long or wake a card up.
+/// Chips of GPUs: the source `gpu` reads these, because a read may take long or wake a card.
 const OF_GPUS: [&[u8]; 3] = [b"amdgpu", b"i915", b"xe"];
 
-const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 fn probe(host: &Host) -> Probe {
-    let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
+    let (mut meters, mut buffer) = (PowerMeter::all(host), Vec::new());
     let (mut refused, mut closed) = (None, String::new());
     for meter in &mut meters {
         match meter.file.read(&host.sys, &mut buffer) {
-            // One is enough: asking them may take its time, and the command waits.
+            // One is enough: reading them may be slow, and the command waits.
             Ok(_) => return Probe::Ready,
             Err(error) => {
                 if error.is_denied() {
@@ -58,24 +58,24 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What a meter tells.
+/// The quantity that a meter measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tells {
+enum MeterQuantity {
     Power,
     Energy,
 }
 
-struct Meter {
+struct PowerMeter {
     name: Name,
-    tells: Tells,
-    file: KeptAt,
+    quantity: MeterQuantity,
+    file: CachedPath,
     last: MeterPower,
 }
 
-impl Meter {
-    fn all(host: &Host) -> Vec<Meter> {
-        let allowance = Descriptors::at_most(KEPT);
-        let mut meters: Vec<Meter> = Vec::new();
+impl PowerMeter {
+    fn all(host: &Host) -> Vec<PowerMeter> {
+        let allowance = Descriptors::at_most(CACHED_FILES);
+        let mut meters: Vec<PowerMeter> = Vec::new();
         for chip in host.sys.names(c"class/hwmon").unwrap_or_default() {
             let directory = [b"class/hwmon/", chip.to_bytes()].concat();
             let Ok(directory) = CString::new(directory) else { continue };
@@ -84,21 +84,21 @@ impl Meter {
             if OF_GPUS.contains(&&*owner) {
                 continue;
             }
-            for (channel, tells, file) in channels(&files) {
+            for (channel, quantity, file) in channels(&files) {
                 let label = text(host, &directory, &format!("{channel}_label"));
                 let label = label.unwrap_or_else(|| channel.as_bytes().to_vec());
                 let mut name = Name::joined(&[&owner, b"/", &label]);
                 if meters.iter().any(|meter| meter.name == name) {
                     name = Name::joined(&[&owner, b"-", chip.to_bytes(), b"/", &label]);
                 }
-                let file = KeptAt::new(path(&directory, file), &allowance);
-                meters.push(Meter { name, tells, file, last: MeterPower::default() });
+                let file = CachedPath::new(path(&directory, file), &allowance);
+                meters.push(PowerMeter { name, quantity, file, last: MeterPower::default() });
             }
         }
         meters
     }
 
-    fn look(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<(), host::Error> {
+    fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<(), host::Error> {
         self.last = MeterPower::default();
         let bytes = self.file.read(&host.sys, buffer)?;
         let millionths = attribute::number(bytes).map_err(|source| host::Error::Parse {
@@ -106,9 +106,9 @@ impl Meter {
             source,
         })?;
         let value = Some(millionths as f64 / 1e6);
-        match self.tells {
-            Tells::Power => self.last.power = value,
-            Tells::Energy => self.last.used = value,
+        match self.quantity {
+            MeterQuantity::Power => self.last.power = value,
+            MeterQuantity::Energy => self.last.used = value,
         }
         Ok(())
     }
@@ -124,47 +124,51 @@ fn text(host: &Host, directory: &CStr, file: &str) -> Option<Vec<u8>> {
     attribute::text(bytes).ok().map(<[u8]>::to_vec)
 }
 
-/// The channels among the files of a chip: what they are called, what they tell, and where.
-fn channels(files: &[CString]) -> Vec<(&str, Tells, &str)> {
+/// The channels among the files of a chip: name, quantity and file.
+fn channels(files: &[CString]) -> Vec<(&str, MeterQuantity, &str)> {
     let files: Vec<&str> = files.iter().filter_map(|file| file.to_str().ok()).collect();
     let mut channels = Vec::new();
     for &file in &files {
         let Some((channel, kind)) = file.split_once('_') else { continue };
         let is = |kind| channel.strip_prefix(kind).is_some_and(|n: &str| n.parse::<u32>().is_ok());
-        let tells = match kind {
-            "input" if is("power") => Tells::Power,
-            "input" if is("energy") => Tells::Energy,
-            // Only where there is nothing newer.
+        let quantity = match kind {
+            "input" if is("power") => MeterQuantity::Power,
+            "input" if is("energy") => MeterQuantity::Energy,
+            // Only where there is no `input`.
             "average" if is("power") && !files.contains(&&*format!("{channel}_input")) => {
-                Tells::Power
+                MeterQuantity::Power
             }
             _ => continue,
         };
-        channels.push((channel, tells, file));
+        channels.push((channel, quantity, file));
     }
     channels
 }
 
-struct Meters {
-    meters: Option<Vec<Meter>>,
-    pace: Pace,
+struct PowerMeterCollector {
+    meters: Option<Vec<PowerMeter>>,
+    interval: MinInterval,
     buffer: Vec<u8>,
 }
 
-impl Meters {
-    fn new() -> Meters {
-        Meters { meters: None, pace: Pace::resting(BETWEEN_LOOKS), buffer: Vec::new() }
+impl PowerMeterCollector {
+    fn new() -> PowerMeterCollector {
+        PowerMeterCollector {
+            meters: None,
+            interval: MinInterval::of(READ_INTERVAL),
+            buffer: Vec::new(),
+        }
     }
 }
 
-impl Collector for Meters {
+impl Collector for PowerMeterCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let meters = self.meters.get_or_insert_with(|| Meter::all(host));
-        let is_due = self.pace.is_due(tick.at);
+        let meters = self.meters.get_or_insert_with(|| PowerMeter::all(host));
+        let is_due = self.interval.is_due(tick.at);
         let mut outcome = Ok(());
         meters.retain_mut(|meter| {
-            let looked = if is_due { meter.look(host, &mut self.buffer) } else { Ok(()) };
-            match looked {
+            let read = if is_due { meter.read(host, &mut self.buffer) } else { Ok(()) };
+            match read {
                 Ok(()) => {}
                 Err(error) if error.is_gone() || error.is_denied() => return false,
                 Err(error) => outcome = Err(Fault::Skip(error.to_string())),
@@ -180,9 +184,12 @@ impl Collector for Meters {
 mod tests {
     use super::*;
     use crate::catalog::{Row, Scope};
-    use crate::host::fake::{FakeHost, as_nobody};
+    use crate::host::fake::{FakeHost, as_unprivileged};
 
-    fn look(meters: &mut Meters, host: &Host) -> (Vec<(String, MeterPower)>, Result<(), Fault>) {
+    fn sampled(
+        meters: &mut PowerMeterCollector,
+        host: &Host,
+    ) -> (Vec<(String, MeterPower)>, Result<(), Fault>) {
         let mut tick = Tick::new(&[MeterPower::METRICS]);
         let outcome = meters.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -208,8 +215,8 @@ mod tests {
     }
 
     #[test]
-    fn meters_have_the_name_of_their_chip_and_of_their_channel() {
-        let (rows, outcome) = look(&mut Meters::new(), &machine().host());
+    fn meters_are_named_by_chip_and_channel() {
+        let (rows, outcome) = sampled(&mut PowerMeterCollector::new(), &machine().host());
         outcome.unwrap();
         let expected = [
             ("power_meter/power1", Some(215.0), None),
@@ -222,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_of_a_gpu_is_left_to_those_who_know_gpus() {
+    fn meter_of_a_gpu_is_left_to_the_gpu_source() {
         let fake = FakeHost::new()
             .sys("class/hwmon/hwmon0/name", "amdgpu\n")
             .sys("class/hwmon/hwmon0/power1_average", "215000000\n");
@@ -230,22 +237,24 @@ mod tests {
     }
 
     #[test]
-    fn garbage_costs_its_value_and_is_told() {
+    fn malformed_value_is_missing_and_reported() {
         let fake = machine();
         fake.set_sys("class/hwmon/hwmon0/power1_average", "-1\n");
-        let (rows, outcome) = look(&mut Meters::new(), &fake.host());
+        let (rows, outcome) = sampled(&mut PowerMeterCollector::new(), &fake.host());
         assert_eq!((rows[0].1.power, rows[1].1.used), (None, Some(1.5)));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("power1_average")));
     }
 
     #[test]
-    fn meters_that_may_not_be_read_are_denied_and_none_are_absent() {
+    fn unreadable_meters_are_denied_and_missing_ones_absent() {
         let fake = FakeHost::new().sys("class/hwmon/hwmon0/energy1_input", "1\n");
         fake.deny_sys("class/hwmon/hwmon0/energy1_input");
         let host = fake.host();
-        let Probe::Denied { hint, .. } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        let Probe::Denied { hint, .. } = as_unprivileged(|| probe(&host)) else {
+            panic!("not denied")
+        };
         assert!(hint.starts_with("sudo chmod a+r /") && hint.ends_with("/energy1_input"), "{hint}");
-        assert_eq!(as_nobody(|| look(&mut Meters::new(), &host)).0, []);
+        assert_eq!(as_unprivileged(|| sampled(&mut PowerMeterCollector::new(), &host)).0, []);
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
     }
 }

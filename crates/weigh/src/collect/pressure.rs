@@ -1,23 +1,23 @@
-//! How long somebody had to wait for CPU, memory or storage (pressure stall information).
+//! How long tasks stalled on CPU, memory or I/O (pressure stall information).
 //!
-//! Source: `/proc/pressure/{cpu,memory,io}` since Linux 4.20, readable by everybody. They
-//! are of the whole machine, also in a container.
+//! Source: `/proc/pressure/{cpu,memory,io}` since Linux 4.20, readable by every user. They are of
+//! the whole machine, also in a container.
 //!
-//! What surprised us: some distributions build it in and leave it off; then the files are
-//! there and reading them says "Operation not supported". For a whole machine `full` of
-//! the CPU is always zero, so it is left out.
+//! What surprised us: some distributions build it in and disable it; then the files exist and
+//! reading them fails with "Operation not supported". For a whole machine `full` of the CPU is
+//! always zero, so it is left out.
 
 use super::{Collector, Fault, Probe, Provider, malformed, readable};
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodePressure;
-use crate::host::{Host, Kept};
+use crate::host::{CachedFile, Host};
 use crate::model::{Entity, Tick};
 use crate::parse::pressure;
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Pressure,
     probe,
-    collector: Some(|_| Box::new(Stalls::new())),
+    collector: Some(|_| Box::new(PressureCollector::new())),
     descriptors: 3,
 };
 
@@ -33,26 +33,29 @@ fn probe(host: &Host) -> Probe {
 
 const FILES: [&std::ffi::CStr; 3] = [c"pressure/cpu", c"pressure/memory", c"pressure/io"];
 
-struct Stalls {
-    files: [Kept; 3],
+struct PressureCollector {
+    files: [CachedFile; 3],
     buffer: Vec<u8>,
 }
 
-impl Stalls {
-    fn new() -> Stalls {
-        Stalls { files: [Kept::always(), Kept::always(), Kept::always()], buffer: Vec::new() }
+impl PressureCollector {
+    fn new() -> PressureCollector {
+        PressureCollector {
+            files: [CachedFile::always(), CachedFile::always(), CachedFile::always()],
+            buffer: Vec::new(),
+        }
     }
 }
 
-impl Collector for Stalls {
+impl Collector for PressureCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         let (mut totals, mut outcome) = ([(None, None); 3], Ok(()));
-        for ((kept, path), total) in self.files.iter_mut().zip(FILES).zip(&mut totals) {
-            let read = kept.read(&host.proc, || path, &mut self.buffer).map_err(Fault::from);
+        for ((file, path), total) in self.files.iter_mut().zip(FILES).zip(&mut totals) {
+            let read = file.read(&host.proc, || path, &mut self.buffer).map_err(Fault::from);
             let read = read.and_then(|b| pressure::parse(b).map_err(malformed(&host.proc, path)));
             match read {
-                Ok(waited) => *total = (Some(waited.some), waited.full),
-                // The others are none the worse for it.
+                Ok(stalled) => *total = (Some(stalled.some), stalled.full),
+                // The other files are still read.
                 Err(fault) => outcome = Err(Fault::Skip(fault.to_string())),
             }
         }
@@ -78,13 +81,13 @@ mod tests {
 
     fn file(some: u64, full: u64) -> String {
         let line =
-            |word, total| format!("{word} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
+            |kind, total| format!("{kind} avg10=0.00 avg60=0.00 avg300=0.00 total={total}\n");
         line("some", some) + &line("full", full)
     }
 
-    fn look(host: &Host) -> (NodePressure, Result<(), Fault>) {
+    fn sampled(host: &Host) -> (NodePressure, Result<(), Fault>) {
         let mut tick = Tick::new(&[NodePressure::METRICS]);
-        let outcome = Stalls::new().sample(host, &mut tick);
+        let outcome = PressureCollector::new().sample(host, &mut tick);
         (tick.table(Scope::Node).unwrap().get(0), outcome)
     }
 
@@ -94,7 +97,7 @@ mod tests {
             .proc("pressure/cpu", &file(1_500_000, 0))
             .proc("pressure/memory", &file(20, 10))
             .proc("pressure/io", &file(3_000_000, 2_000_000));
-        let (row, outcome) = look(&fake.host());
+        let (row, outcome) = sampled(&fake.host());
         outcome.unwrap();
         assert_eq!((row.cpu_some, row.memory_full), (Some(1.5), Some(1e-5)));
         assert_eq!((row.io_some, row.io_full), (Some(3.0), Some(2.0)));
@@ -102,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn garbage_and_a_missing_file_cost_their_values_only() {
+    fn malformed_or_missing_file_loses_only_its_values() {
         let fake = FakeHost::new()
             .proc("pressure/cpu", &file(1_500_000, 0))
             .proc("pressure/memory", "some of it\n");
-        let (row, outcome) = look(&fake.host());
+        let (row, outcome) = sampled(&fake.host());
         let expected = NodePressure { cpu_some: Some(1.5), ..NodePressure::default() };
         assert_eq!(row, expected);
         assert!(matches!(outcome, Err(Fault::Skip(_))));

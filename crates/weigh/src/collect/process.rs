@@ -1,13 +1,12 @@
 //! What one process uses.
 //!
-//! Source: `/proc/PID/{schedstat,stat,status,io,fd}`. `stat`, `status` and
-//! `schedstat` can be read by everybody who can see the process; `io` and the
-//! number of open files only by its owner.
+//! Source: `/proc/PID/{schedstat,stat,status,io,fd}`. `stat`, `status` and `schedstat` are readable
+//! by every user who can see the process; `io` and the number of open files only by its owner.
 //!
-//! What surprised us: `schedstat` (2 µs) covers the main thread only, so it tells
-//! that a process did not run only while it has one thread; and the context
-//! switches in `status` are the main thread's too. While there is one thread, it has
-//! the CPU time in nanoseconds, where `stat` has clock ticks of 10 ms.
+//! What surprised us: `schedstat` (2 µs) covers the main thread only, so it shows that a process
+//! did not run only while it has one thread; the context switches in `status` are the main
+//! thread's, too. With one thread, `schedstat` has the CPU time in nanoseconds, where `stat` has
+//! clock ticks of 10 ms.
 
 use std::time::Duration;
 
@@ -15,111 +14,115 @@ use crate::catalog::metrics::{
     AddressSpace, Doing, ProcessCpu, ProcessEvents, ProcessIo, ProcessMemory, ProcessState,
 };
 use crate::host::perf::TaskClock;
-use crate::host::{self, Descriptors, Host, Kept, ProcPath};
+use crate::host::{self, CachedFile, Descriptors, Host, ProcPath};
 use crate::model::{Entity, Io, ProcessId, Program, Tick};
 use crate::parse::{self, stat::Stat};
 
-/// With whom a process shares its address space.
+/// Whether a process shares its address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharing {
     /// It has not been compared with its parent yet.
     Unknown,
-    /// With nobody whose memory is counted already.
-    Nobody,
+    /// It has its own, or its memory is counted here.
+    NotShared,
     /// With a process whose memory is counted for both.
     With(ProcessId),
 }
 
-/// How often a process that runs has its `status` read although its memory stands still.
+/// How often `status` of a running process is read although its memory did not change.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
-/// What became of a process since the last look.
+/// The result of reading a process.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ProcessRead {
     /// It did not run: nothing can have changed.
     Asleep,
     /// It ran, and its row is in the tick.
     Ran,
-    /// It is not there any more.
-    Gone,
+    /// It has exited.
+    Exited,
 }
 
-/// Buffers and constants that all processes share.
-pub struct Tools {
-    /// What files are read into.
+/// Buffers and constants shared by all process readers.
+pub struct ReadContext {
+    /// The buffer that files are read into.
     pub buffer: Vec<u8>,
-    /// How many descriptors may be kept.
+    /// The allowance of open descriptors.
     pub descriptors: Descriptors,
     /// Whether the size of `/proc/PID/fd` is the number of open files (Linux 6.2).
     pub counts_files: bool,
 }
 
-impl Tools {
-    /// Tools for this machine, with at most so many descriptors kept.
-    pub fn new(host: &Host, descriptors: usize) -> Tools {
+impl ReadContext {
+    /// A context for this machine, with at most so many descriptors open.
+    pub fn new(host: &Host, descriptors: usize) -> ReadContext {
         let counts_files = host.proc.size(c"self/fd").is_ok_and(|size| size > 0);
-        Tools { buffer: Vec::new(), descriptors: Descriptors::at_most(descriptors), counts_files }
+        ReadContext {
+            buffer: Vec::new(),
+            descriptors: Descriptors::at_most(descriptors),
+            counts_files,
+        }
     }
 }
 
-/// A process of the run, with the files it is read from.
-pub struct Process {
+/// A process of the run, with the cached files it is read from.
+pub struct ProcessReader {
     /// Which one.
     pub id: ProcessId,
-    /// Resident memory and huge pages at the last look, in bytes.
+    /// Resident memory and huge pages at the last read, in bytes.
     pub resident: u64,
     /// Huge pages when `status` was last read, in bytes.
     hugetlb: u64,
     virtual_bytes: u64,
-    /// Page faults of waited-for children at the last look.
+    /// Page faults of reaped children at the last read.
     pub children_faults: u64,
-    /// Why its I/O cannot be read, once.
+    /// Why its I/O cannot be read, until it is reported.
     pub denied: Option<host::Error>,
-    /// How often its arguments are still asked for, because it had none.
-    pub untold: u8,
-    /// What counts its CPU time to the end, if it was met early enough.
-    pub clock: Option<Clock>,
-    /// Whether the last look found it gone, and nobody has told its end yet.
-    pub is_gone: bool,
-    /// With whom it shares its address space.
+    /// How often its command line is still to be read, because it was empty.
+    pub cmdline_retries_left: u8,
+    /// Counts its CPU time until it exits, if it was found early enough.
+    pub clock: Option<ProcessClock>,
+    /// Whether the last read found it gone, and its exit event has not arrived yet.
+    pub exit_pending: bool,
+    /// Whether it shares its address space.
     pub sharing: Sharing,
     /// Its parent when it was found.
     pub parent: u32,
-    stat: Kept,
-    schedstat: Kept,
-    io: Kept,
-    files: Kept,
+    stat: CachedFile,
+    schedstat: CachedFile,
+    io: CachedFile,
+    files: CachedFile,
     io_denied: bool,
-    /// CPU time of the main thread at the last look, in nanoseconds.
+    /// CPU time of the main thread at the last read, in nanoseconds.
     ran: Option<u64>,
     threads: u32,
-    /// Whether `schedstat` has been all of its CPU time at every sample so far. Once it was not,
-    /// it never is again: readers count on a value from the first row on.
+    /// Whether `schedstat` has been all of its CPU time at every sample so far. Once it was not, it
+    /// never is again: readers rely on the value from the first row on.
     is_single_threaded: bool,
     faults: u64,
     status_read: Option<Duration>,
     name: [u8; 16],
 }
 
-impl Process {
-    /// A process of this name that has not been looked at yet.
-    pub fn new(id: ProcessId, parent: u32, name: &[u8], tools: &Tools) -> Process {
-        Process {
+impl ProcessReader {
+    /// A process of this name that has not been read yet.
+    pub fn new(id: ProcessId, parent: u32, name: &[u8], context: &ReadContext) -> ProcessReader {
+        ProcessReader {
             id,
             resident: 0,
             hugetlb: 0,
             virtual_bytes: 0,
             children_faults: 0,
             denied: None,
-            untold: 0,
+            cmdline_retries_left: 0,
             clock: None,
-            is_gone: false,
+            exit_pending: false,
             sharing: Sharing::Unknown,
             parent,
-            stat: Kept::new(&tools.descriptors),
-            schedstat: Kept::new(&tools.descriptors),
-            io: Kept::new(&tools.descriptors),
-            files: Kept::new(&tools.descriptors),
+            stat: CachedFile::new(&context.descriptors),
+            schedstat: CachedFile::new(&context.descriptors),
+            io: CachedFile::new(&context.descriptors),
+            files: CachedFile::new(&context.descriptors),
             io_denied: false,
             ran: None,
             threads: 0,
@@ -130,53 +133,54 @@ impl Process {
         }
     }
 
-    /// Reads what has changed since the last look into the tick.
+    /// Reads what has changed since the last read into the tick.
     ///
-    /// `renamed` is called when the process has become another program.
-    pub fn look(
+    /// `renamed` is called when the name of the process has changed, as after exec.
+    pub fn read(
         &mut self,
         host: &Host,
-        tools: &mut Tools,
+        context: &mut ReadContext,
         tick: &mut Tick,
         renamed: impl FnOnce(),
-    ) -> Look {
+    ) -> ProcessRead {
         let pid = self.id.pid;
-        let mut ran_now = None;
+        let mut current_run_ns = None;
         if self.threads <= 1 {
             let path = || ProcPath::new(pid, "schedstat");
-            match self.schedstat.read(&host.proc, path, &mut tools.buffer) {
+            match self.schedstat.read(&host.proc, path, &mut context.buffer) {
                 Err(error) if error.is_gone() => {
-                    // Without kept descriptors a missing file may be a kernel without
-                    // schedstat; `stat` below decides.
+                    // Without a cached file a missing one may be a kernel without schedstat; `stat`
+                    // below decides.
                     if error.errno() == Some(libc::ESRCH) {
-                        return Look::Gone;
+                        return ProcessRead::Exited;
                     }
                 }
                 Err(_) => {}
                 Ok(bytes) => {
                     let ran = parse::schedstat::parse(bytes).ok().map(|stat| stat.running_ns);
                     if ran.is_some() && ran == self.ran {
-                        return Look::Asleep;
+                        return ProcessRead::Asleep;
                     }
                     self.ran = ran;
-                    ran_now = ran;
+                    current_run_ns = ran;
                 }
             }
         }
         let path = || ProcPath::new(pid, "stat");
-        let stat = self.stat.read(&host.proc, path, &mut tools.buffer);
+        let stat = self.stat.read(&host.proc, path, &mut context.buffer);
         let Some(stat) = stat.ok().and_then(|bytes| parse::stat::parse(bytes).ok()) else {
-            return Look::Gone;
+            return ProcessRead::Exited;
         };
-        // Without a kept descriptor the pid may be somebody else's by now.
+        // Without a cached file the pid may have been reused.
         if stat.started != self.id.started {
-            return Look::Gone;
+            return ProcessRead::Exited;
         }
         let faults = stat.minor_faults + stat.major_faults;
         let small_pages = stat.resident_pages * host.page_size;
         let entity = Entity::Process(self.id);
-        self.is_single_threaded &= stat.threads <= 1 && ran_now.is_some();
-        let run_time = ran_now.filter(|_| self.is_single_threaded).map(|ran| ran as f64 / 1e9);
+        self.is_single_threaded &= stat.threads <= 1 && current_run_ns.is_some();
+        let run_time =
+            current_run_ns.filter(|_| self.is_single_threaded).map(|ran| ran as f64 / 1e9);
         put_stat(host, tick, entity, &stat, run_time);
         if self.note_name(stat.name) {
             renamed();
@@ -184,41 +188,41 @@ impl Process {
         let status_due = self.status_read.is_none_or(|then| tick.at >= then + STATUS_EVERY)
             || faults != self.faults
             || small_pages + self.hugetlb != self.resident
-            // Huge pages may come with their mapping, without a fault, and go without one.
+            // Huge pages may be allocated with their mapping, without a fault, and freed without
+            // one.
             || self.hugetlb > 0
             || stat.virtual_bytes != self.virtual_bytes;
         self.threads = stat.threads;
         self.children_faults = stat.children_minor_faults + stat.children_major_faults;
         self.faults = faults;
         self.virtual_bytes = stat.virtual_bytes;
-        // A zombie has no memory whose owner could be asked for: only root may read its I/O.
-        // Nothing is lost, because it goes into its parent's account.
+        // A zombie has no memory to check permissions against: only root may read its I/O. Nothing
+        // is lost, because it is added to its parent's counters.
         let zombie = stat.state == b'Z';
-        self.read_io(host, tools, tick);
+        self.read_io(host, context, tick);
         if zombie {
             self.denied = None;
             self.hugetlb = 0;
         } else {
-            self.count_files(host, tools, tick);
+            self.count_files(host, context, tick);
             if status_due {
-                self.read_status(host, tools, tick);
+                self.read_status(host, context, tick);
             }
         }
         self.put_resident(tick, small_pages);
-        Look::Ran
+        ProcessRead::Ran
     }
 
-    /// Memory that is counted for another process is not counted here: the row says why it has
-    /// none.
+    /// Memory that is counted for another process is not counted here; the row says so.
     fn put_resident(&mut self, tick: &mut Tick, small_pages: u64) {
         let (rss, address_space) = match self.shares_memory() {
-            // A zombie has given its memory back: it has none.
+            // A zombie has freed its memory.
             false => (Some(small_pages + self.hugetlb), AddressSpace::Own),
             true => (None, AddressSpace::Shared),
         };
         self.resident = rss.unwrap_or(0);
         let address_space = Some(address_space);
-        // Nor has it huge pages any more, which no file says of a zombie.
+        // Nor does it have huge pages, which no file of a zombie shows.
         let hugetlb = Some(0).filter(|_| rss == Some(0));
         let row = ProcessMemory { rss, address_space, hugetlb, ..ProcessMemory::default() };
         tick.put(Entity::Process(self.id), &row);
@@ -229,33 +233,33 @@ impl Process {
         matches!(self.sharing, Sharing::With(_))
     }
 
-    /// Whether it has been looked at.
-    pub fn is_looked_at(&self) -> bool {
+    /// Whether it has been read.
+    pub fn has_been_read(&self) -> bool {
         self.threads > 0
     }
 
-    /// Makes the next look read it although it may not have run.
-    pub fn read_next_time(&mut self) {
+    /// Forces the next read although it may not have run.
+    pub fn force_next_read(&mut self) {
         self.ran = None;
     }
 
-    /// It is known to run this now.
+    /// Stores the program it runs now.
     pub fn note_program(&mut self, program: &Program) {
         self.note_name(&program.name);
     }
 
-    /// Whether the name differs from the last one seen.
+    /// Stores the name; returns whether it has changed.
     fn note_name(&mut self, name: &[u8]) -> bool {
         let now = padded(name);
         std::mem::replace(&mut self.name, now) != now
     }
 
-    fn read_io(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+    fn read_io(&mut self, host: &Host, context: &mut ReadContext, tick: &mut Tick) {
         if self.io_denied {
             return;
         }
         let pid = self.id.pid;
-        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut tools.buffer) {
+        match self.io.read(&host.proc, || ProcPath::new(pid, "io"), &mut context.buffer) {
             Ok(bytes) => {
                 if let Ok(io) = parse::io::parse(bytes) {
                     tick.put(Entity::Process(self.id), &io_row(&io));
@@ -270,13 +274,13 @@ impl Process {
         }
     }
 
-    fn count_files(&mut self, host: &Host, tools: &Tools, tick: &mut Tick) {
-        // Not ours to look into, and the kernel says so the same way for both.
+    fn count_files(&mut self, host: &Host, context: &ReadContext, tick: &mut Tick) {
+        // Both need the same permission.
         if self.io_denied {
             return;
         }
         let path = ProcPath::new(self.id.pid, "fd");
-        let count = if tools.counts_files {
+        let count = if context.counts_files {
             self.files.size(&host.proc, path.as_c_str())
         } else {
             host.proc.count(path.as_c_str())
@@ -287,10 +291,10 @@ impl Process {
         }
     }
 
-    fn read_status(&mut self, host: &Host, tools: &mut Tools, tick: &mut Tick) {
+    fn read_status(&mut self, host: &Host, context: &mut ReadContext, tick: &mut Tick) {
         self.status_read = Some(tick.at);
         let path = ProcPath::new(self.id.pid, "status");
-        let Ok(bytes) = host.proc.read(path.as_c_str(), &mut tools.buffer) else { return };
+        let Ok(bytes) = host.proc.read(path.as_c_str(), &mut context.buffer) else { return };
         let Ok(status) = parse::status::parse(bytes) else { return };
         let entity = Entity::Process(self.id);
         if !self.shares_memory() {
@@ -307,20 +311,20 @@ impl Process {
     }
 }
 
-/// All CPU time of one process, to be read after its end.
-pub struct Clock {
-    /// What it had used when the clock was put on it, in seconds.
+/// All CPU time of one process, which can be read after its exit.
+pub struct ProcessClock {
+    /// What it had used when the clock was attached, in seconds.
     before: f64,
     clock: TaskClock,
 }
 
-impl Clock {
-    /// Puts a clock on a process that has one thread; `None` when the kernel refuses.
-    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<Clock> {
+impl ProcessClock {
+    /// Attaches a clock to a process with one thread; `None` when the kernel refuses.
+    pub fn on(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessClock> {
         let clock = TaskClock::of(pid).ok()?;
         let path = ProcPath::new(pid, "schedstat");
         let stat = parse::schedstat::parse(host.proc.read(path.as_c_str(), buffer).ok()?).ok()?;
-        Some(Clock { before: stat.running_ns as f64 / 1e9, clock })
+        Some(ProcessClock { before: stat.running_ns as f64 / 1e9, clock })
     }
 
     /// What the process has used so far.
@@ -340,7 +344,8 @@ fn padded(name: &[u8]) -> [u8; 16] {
 
 fn put_stat(host: &Host, tick: &mut Tick, entity: Entity, stat: &Stat<'_>, run_time: Option<f64>) {
     let (user, system) = (host.seconds(stat.user_ticks), host.seconds(stat.system_ticks));
-    // Threads that came and went between two samples are in the clock ticks, and not in it.
+    // Threads that started and exited between two samples are in the clock ticks, and not in
+    // `run_time`.
     const ONE_TICK_EACH: f64 = 0.02;
     let run_time = run_time.filter(|ran| ran + ONE_TICK_EACH >= user + system);
     tick.put(
@@ -378,27 +383,27 @@ fn io_row(io: &Io) -> ProcessIo {
     }
 }
 
-/// When a process was started, in clock ticks since boot; `None` when it is not there.
+/// The start time of a process, in clock ticks since boot; `None` when it does not exist.
 pub fn started(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), buffer).ok()?;
     parse::stat::parse(bytes).ok().map(|stat| stat.started)
 }
 
-/// The process that has started a process, or has taken it over.
+/// The parent of a process, after reparenting if it was orphaned.
 pub fn parent(host: &Host, pid: u32, buffer: &mut Vec<u8>) -> Option<u32> {
     let bytes = host.proc.read(ProcPath::new(pid, "stat").as_c_str(), buffer).ok()?;
     parse::stat::parse(bytes).ok().map(|stat| stat.parent)
 }
 
-/// What a process runs: its name, and its arguments when they are wanted.
+/// The name of a process, and its arguments when they are wanted.
 pub fn program(host: &Host, pid: u32, arguments: bool, buffer: &mut Vec<u8>) -> Program {
     let read = |file, buffer: &mut Vec<u8>| {
         host.proc.read(ProcPath::new(pid, file).as_c_str(), buffer).map(<[u8]>::to_vec).ok()
     };
     let name = read("comm", buffer).unwrap_or_default();
-    // The kernel ends the name with one newline; it may hold others.
+    // The kernel ends the name with one newline; it may contain others.
     let name = name.strip_suffix(b"\n").unwrap_or(&name).to_vec();
-    // In the middle of exec there are none yet, and that is not what it was called with.
+    // During exec the command line is empty.
     let line = arguments.then(|| read("cmdline", buffer)).flatten().filter(|l| !l.is_empty());
     let arguments = line.map(|line| {
         let line = line.strip_suffix(&[0]).unwrap_or(&line);

@@ -1,14 +1,14 @@
-//! Which programs are meant.
+//! Which programs match.
 //!
-//! A process is told by the program it runs: the base name of its first argument, or the
-//! script that an interpreter runs. An editor, a `grep` or a `sh -c` whose command line
-//! only mentions the program is not the program.
+//! A process matches by the program it runs: the base name of its first argument, or the script
+//! that an interpreter runs. An editor, a `grep` or a `sh -c` whose command line only mentions the
+//! program does not match.
 
 use regex_lite::Regex;
 
 use crate::model::Program;
 
-/// The tools of oasislmf's kernel, which its own monitor looks for.
+/// The tools of oasislmf's kernel, which its own monitor matches.
 pub const OASIS: [&str; 12] = [
     "evepy",
     "modelpy",
@@ -24,38 +24,42 @@ pub const OASIS: [&str; 12] = [
     "lecpy",
 ];
 
-/// Endings of scripts: `gulmc` is also `gulmc.py`.
-const ENDINGS: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
+/// Suffixes of scripts: `gulmc` is also `gulmc.py`.
+const SUFFIXES: [&str; 7] = [".py", ".sh", ".pl", ".rb", ".js", ".R", ".r"];
 
-/// Why a rule cannot be.
+/// Why a rule is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nothing would ever match.
     #[error("no program is named")]
     Nothing,
-    /// The pattern is none.
+    /// The pattern is not a regular expression.
     #[error("{pattern}: {source}")]
     Pattern {
-        /// What was given.
+        /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         source: regex_lite::Error,
     },
 }
 
 /// Programs by name or by pattern.
 #[derive(Debug, Clone)]
-pub struct Rule {
+pub struct ProgramRule {
     names: Vec<String>,
     pattern: Option<Regex>,
-    /// The names as words anywhere in a command line, when that is enough.
+    /// The names as words anywhere in a command line, if that is enough to match.
     anywhere: Option<Regex>,
 }
 
-impl Rule {
+impl ProgramRule {
     /// Programs with one of these names, or whose name matches the pattern; with `anywhere`,
     /// also all that mention them in their command line.
-    pub fn new(names: Vec<String>, pattern: Option<&str>, anywhere: bool) -> Result<Rule, Error> {
+    pub fn new(
+        names: Vec<String>,
+        pattern: Option<&str>,
+        anywhere: bool,
+    ) -> Result<ProgramRule, Error> {
         let is_nothing = |name: &String| name.trim().is_empty();
         if (names.is_empty() && pattern.is_none()) || names.iter().any(is_nothing) {
             return Err(Error::Nothing);
@@ -71,19 +75,19 @@ impl Rule {
             (true, Some(pattern)) if words.is_empty() => Some(format!("({pattern})")),
             (true, Some(pattern)) => Some(format!(r"\b({})\b|({pattern})", words.join("|"))),
         };
-        Ok(Rule {
+        Ok(ProgramRule {
             names,
             pattern: pattern.map(compiled).transpose()?,
             anywhere: words.as_deref().map(compiled).transpose()?,
         })
     }
 
-    /// The tool that a process counts for, if it is meant.
+    /// The tool that a process counts for, if it matches.
     pub fn tool(&self, program: &Program) -> Option<String> {
         let name = program.called();
         let is_named = |known: &&String| {
-            let ending = name.strip_prefix(known.as_str());
-            ending.is_some_and(|ending| ending.is_empty() || ENDINGS.contains(&ending))
+            let suffix = name.strip_prefix(known.as_str());
+            suffix.is_some_and(|suffix| suffix.is_empty() || SUFFIXES.contains(&suffix))
         };
         if let Some(known) = self.names.iter().find(is_named) {
             return Some(known.clone());
@@ -97,7 +101,7 @@ impl Rule {
         Some(mentioned.as_str().to_owned()).filter(|word| !word.is_empty())
     }
 
-    /// What to call all of them together.
+    /// A name for the whole rule.
     pub fn called(&self) -> String {
         match &self.words()[..] {
             [first, others @ ..] if others.len() > 2 => {
@@ -107,7 +111,7 @@ impl Rule {
         }
     }
 
-    /// What was asked for, a word each.
+    /// The names and the pattern, one entry each.
     pub fn words(&self) -> Vec<String> {
         let pattern = self.pattern.iter().map(|pattern| format!("/{}/", pattern.as_str()));
         self.names.iter().cloned().chain(pattern).collect()
@@ -118,18 +122,18 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn tool(rule: &Rule, line: &str) -> Option<String> {
+    fn tool(rule: &ProgramRule, line: &str) -> Option<String> {
         let arguments: Vec<Vec<u8>> =
             line.split('|').map(|word| word.as_bytes().to_vec()).collect();
         rule.tool(&Program { name: b"comm".to_vec(), arguments: Some(arguments), tool: None })
     }
 
-    fn oasis(anywhere: bool) -> Rule {
-        Rule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
+    fn oasis(anywhere: bool) -> ProgramRule {
+        ProgramRule::new(OASIS.map(str::to_owned).to_vec(), None, anywhere).unwrap()
     }
 
     #[test]
-    fn a_tool_is_told_by_the_program_or_the_script_that_runs() {
+    fn program_or_script_identifies_the_tool() {
         for (line, expected) in [
             ("fmpy|-a2", Some("fmpy")),
             ("/opt/oasis/bin/gulmc|-S100", Some("gulmc")),
@@ -143,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn who_only_mentions_a_tool_is_not_the_tool() {
+    fn command_line_that_only_mentions_a_tool_does_not_match() {
         for line in [
             "vim|gulmc.py",
             "grep|-r|katpy|.",
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn anywhere_is_the_first_word_of_the_command_line() {
+    fn anywhere_matches_the_first_mention_in_the_command_line() {
         let rule = oasis(true);
         assert_eq!(tool(&rule, "bash|-c|evepy 1 1 | modelpy").as_deref(), Some("evepy"));
         assert_eq!(tool(&rule, "vim|notes/gulmc/manager.py").as_deref(), Some("gulmc"));
@@ -165,16 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_looked_for_in_the_program_s_name() {
-        let rule = Rule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
+    fn pattern_is_matched_against_the_program_name() {
+        let rule = ProgramRule::new(Vec::new(), Some("^ca.*py$"), false).unwrap();
         assert_eq!(tool(&rule, "/bin/cappy|x").as_deref(), Some("cappy"));
         assert_eq!(tool(&rule, "vim|cappy"), None);
-        assert!(matches!(Rule::new(Vec::new(), Some("("), false), Err(Error::Pattern { .. })));
-        assert!(matches!(Rule::new(Vec::new(), None, true), Err(Error::Nothing)));
+        assert!(matches!(
+            ProgramRule::new(Vec::new(), Some("("), false),
+            Err(Error::Pattern { .. })
+        ));
+        assert!(matches!(ProgramRule::new(Vec::new(), None, true), Err(Error::Nothing)));
     }
 
     #[test]
-    fn without_arguments_the_kernel_s_name_is_the_program() {
+    fn kernel_name_is_used_without_arguments() {
         let program = Program { name: b"fmpy".to_vec(), arguments: None, tool: None };
         assert_eq!(oasis(false).tool(&program).as_deref(), Some("fmpy"));
     }

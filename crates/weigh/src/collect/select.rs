@@ -1,8 +1,8 @@
-//! Which sources a run uses: those that are asked for and that this machine has.
+//! Which sources a run uses: those that are enabled and available.
 //!
-//! What a machine does not have is a fact and no fault: most have no InfiniBand, and most
-//! users may not read energies. A recording says so in `run.json`, `weigh doctor` says what
-//! to do about it, and the run is quiet about it, unless the source was asked for by name.
+//! An unavailable source is not a fault: most machines have no InfiniBand, and most users may not
+//! read energy counters. A recording notes it in `run.json`, `weigh doctor` explains it, and the
+//! run does not warn, unless the source was requested by name.
 
 use super::{Probe, provider};
 use crate::catalog::Source;
@@ -13,21 +13,21 @@ use crate::model::settings::Settings;
 pub struct Selection {
     /// Those that are used.
     pub sources: Vec<&'static Source>,
-    /// Those that would be, if they were there.
+    /// Those that are not available.
     pub absent: Vec<Absence>,
 }
 
-/// A source that cannot be used here.
+/// A source that is not available here.
 pub struct Absence {
     /// Which one.
     pub source: &'static Source,
-    /// Why, and what to type about it where that helps.
+    /// Why, and a command that helps, if there is one.
     pub why: String,
-    /// Whether somebody asked for it by name.
+    /// Whether it was requested by name.
     pub is_missed: bool,
 }
 
-/// The sources that settings ask for, as far as they can be had on this machine.
+/// The enabled sources that are available on this machine.
 pub fn select(host: &Host, settings: &Settings) -> Selection {
     let mut selection = Selection { sources: Vec::new(), absent: Vec::new() };
     for source in settings.sources() {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_machine_does_not_have_is_left_out_with_its_reason() {
+    fn unavailable_source_is_left_out_with_its_reason() {
         let fake = FakeHost::new().proc("self/net/dev", "");
         let selection = select(&fake.host(), &Settings::default());
         let names = names(&selection);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_by_name_is_missed() {
+    fn unavailable_source_requested_by_name_is_missed() {
         let settings = Settings { collect: Some(vec!["disk".into()]), ..Settings::default() };
         let selection = select(&FakeHost::new().host(), &settings);
         assert_eq!(names(&selection), ["own"]);

@@ -1,8 +1,8 @@
-//! CPU time of the whole run, counted by the kernel as it passes.
+//! CPU time of the whole run, counted by perf.
 //!
-//! Source: an inherited perf task clock, opened before exec, or on every thread of processes
-//! that run already. It counts every process of the run, also those that live and die between two ticks. Needs
-//! `kernel.perf_event_paranoid` of 2 or less, or CAP_PERFMON.
+//! Source: an inherited perf task clock, opened before exec, or on every thread of processes that
+//! run already. It counts every process of the run, also those that start and exit between two
+//! ticks. Needs `kernel.perf_event_paranoid` of 2 or less, or CAP_PERFMON.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -19,14 +19,14 @@ pub(super) const PROVIDER: Provider =
     Provider { id: SourceId::TaskClock, probe, collector: None, descriptors: 1 };
 
 fn probe(host: &Host) -> Probe {
-    // Opening one on ourselves is the only question whose answer is sure; it never runs.
+    // Opening one on ourselves is the only reliable check; it never runs.
     match TaskClock::on_exec(std::process::id()) {
         Ok(_) => Probe::Ready,
         Err(error) => refused(host, &error),
     }
 }
 
-/// Why the kernel does not count, and what would make it.
+/// Why task clocks are refused, and what would enable them.
 fn refused(host: &Host, error: &std::io::Error) -> Probe {
     match (error.raw_os_error(), perf::paranoid(&host.proc)) {
         (Some(libc::EACCES | libc::EPERM), Ok(level)) if level > 2 => Probe::Denied {
@@ -42,36 +42,35 @@ fn refused(host: &Host, error: &std::io::Error) -> Probe {
     }
 }
 
-/// The task clocks of a run, read once a tick: one for a command, one for each thread that
-/// was there already of processes that are followed.
+/// The task clocks of a run, read once a tick: one for a command, or one for each existing thread
+/// of attached processes.
 #[derive(Default)]
 pub struct RunClock {
     clocks: Vec<TaskClock>,
-    /// Processes that are counted, and the last pid that was given out before they were: who
-    /// has a later one and is their child is counted with them.
+    /// Processes that are counted, and the last pid allocated before they were: a child with a
+    /// later pid inherits the clock.
     counted: HashMap<u32, u32>,
 }
 
-/// More threads than this are not counted one by one: each takes a descriptor, and a read at
-/// every tick.
+/// The most threads that are counted: each takes a descriptor, and a read at every tick.
 const MOST_THREADS: usize = 1000;
 
-/// How often clocks are put on a process that starts others all the time.
+/// How often attaching clocks is tried for a process that keeps starting others.
 const TRIES: usize = 200;
 
-/// The last pid that was given out, to a process or a thread.
+/// The last pid that was allocated to a process or a thread.
 fn last_pid(host: &Host, buffer: &mut Vec<u8>) -> Option<u32> {
     let bytes = host.proc.read(c"loadavg", buffer).ok()?;
     parse::loadavg::parse(bytes).ok().map(|loadavg| loadavg.last_pid)
 }
 
 impl RunClock {
-    /// Of a command and all it starts.
+    /// For a command and all it starts.
     pub fn of_command(clock: TaskClock) -> RunClock {
         RunClock { clocks: vec![clock], counted: HashMap::new() }
     }
 
-    /// Counts a process that runs already from now on, and all it starts; parents first.
+    /// Counts a running process from now on, and all it starts; parents first.
     pub fn count(&mut self, host: &Host, pid: u32) -> Result<(), String> {
         if self.counted.contains_key(&pid) {
             return Ok(());
@@ -82,12 +81,12 @@ impl RunClock {
             return Ok(());
         };
         if self.counted.get(&stat.parent).is_some_and(|last| pid > *last) {
-            // Everybody whom it starts is counted, too.
+            // Its children inherit the clock, too.
             self.counted.insert(pid, 0);
             return Ok(());
         }
-        // Whoever was started while the clocks were being put on may have one or none: then
-        // they are put on once more.
+        // Children started while the clocks were being attached may have one or none: then they are
+        // attached again.
         for _ in 0..TRIES {
             let before = last_pid(host, &mut buffer);
             let clocks = self.of_threads(host, pid)?;
@@ -100,22 +99,22 @@ impl RunClock {
         Err("processes are started here faster than clocks can be put on them".to_owned())
     }
 
-    /// How many processes are counted that ran already.
+    /// How many attached processes are counted.
     pub fn processes(&self) -> usize {
         self.counted.len()
     }
 
-    /// Puts a clock on every thread of a process.
+    /// Attaches a clock to every thread of a process.
     fn of_threads(&self, host: &Host, pid: u32) -> Result<Vec<TaskClock>, String> {
         let (mut clocks, mut known, mut found) = (Vec::new(), HashSet::new(), Vec::new());
         loop {
             found.clear();
-            // One that is gone has no threads.
+            // A process that exited has no threads.
             let _ = host.proc.each_name(ProcPath::new(pid, "task").as_c_str(), |name| {
                 found.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
             });
             found.retain(|tid| known.insert(*tid));
-            // A thread that one starts who is counted is counted with it.
+            // A thread started by a counted one inherits its clock.
             if found.is_empty() {
                 return Ok(clocks);
             }
@@ -132,7 +131,7 @@ impl RunClock {
         }
     }
 
-    /// CPU time of everybody who is counted, dead or alive.
+    /// CPU time of all counted processes, exited ones included.
     pub fn read(&mut self) -> std::io::Result<Duration> {
         self.clocks.iter_mut().map(TaskClock::read).sum()
     }

@@ -4,14 +4,14 @@
 //! (PTRACE_MODE_READ), which their owner has. The seccomp profile of containers forbids it, and
 //! kernels without CONFIG_KCMP do not have it.
 
-/// Who is asked which processes use one address space.
+/// The source of which processes use one address space.
 #[derive(Debug, Clone)]
 pub enum AddressSpaces {
     /// The kernel.
     Kernel,
-    /// Nobody: the files are those of another machine.
+    /// None: the files are those of another machine.
     NotAvailable,
-    /// Pairs of processes that a test writes down.
+    /// Pairs of processes set by a test.
     #[cfg(test)]
     Manual(std::rc::Rc<std::cell::RefCell<std::collections::BTreeSet<(u32, u32)>>>),
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_shares_its_address_space_with_itself_and_not_with_a_fork() {
+    fn address_space_is_shared_with_itself_and_not_with_a_fork() {
         let own = std::process::id();
         // Containers refuse it.
         let Ok(with_itself) = AddressSpaces::Kernel.is_shared(own, own) else { return };

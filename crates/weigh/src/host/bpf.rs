@@ -1,45 +1,45 @@
-//! Packets of a control group, counted by the kernel as they pass.
+//! Packets of a cgroup, counted by BPF programs.
 //!
-//! Source: two programs of type `cgroup_skb` on a group of version 2 (Linux 5.7), for root
-//! (CAP_BPF and CAP_NET_ADMIN). Each adds the length of a packet to a map and lets it pass,
-//! whatever it is. They hang on descriptors of ours (links): when weigh ends, however it ends,
-//! the kernel takes them off.
+//! Source: two programs of type `cgroup_skb` attached to a cgroup v2 (Linux 5.7), for root (CAP_BPF
+//! and CAP_NET_ADMIN). Each adds the length of a packet to a map and lets every packet pass. They
+//! are attached by links, which are descriptors: when weigh exits, in whatever way, the kernel
+//! detaches them.
 //!
-//! What surprised us: a packet begins at its IP head here, so the head of the link (14 bytes on
-//! an Ethernet) is not in it. What the kernel hands to a device in one piece, to be cut there,
-//! is one packet with one head. A socket belongs to the group in which it was made.
+//! What surprised us: packets start at the IP header here, so the link header (14 bytes on
+//! Ethernet) is not included. A segment that the kernel leaves to the device to split (TSO) is one
+//! packet with one header. A socket belongs to the cgroup in which it was created.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// What has passed in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct PacketCounts {
     /// Bytes, IP headers included.
     pub bytes: u64,
     /// Packets.
     pub packets: u64,
-    /// Bytes that went through the loopback, which are among them.
+    /// Those of the bytes that went through the loopback device.
     pub loopback_bytes: u64,
 }
 
-/// A way through the network.
+/// The direction of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
-    /// Into the group.
-    In = 0,
-    /// Out of the group.
-    Out = 1,
+pub enum PacketDirection {
+    /// Into the cgroup.
+    Ingress = 0,
+    /// Out of the cgroup.
+    Egress = 1,
 }
 
-/// Counters of the packets of a group, which go when this does.
+/// Packet counters of a cgroup; dropping this detaches them.
 #[derive(Debug)]
 pub struct PacketCounter {
     map: OwnedFd,
-    /// They hold the programs.
+    /// They keep the programs attached.
     _links: [OwnedFd; 2],
 }
 
-/// Commands of bpf(2) and what goes with them (linux/bpf.h).
+/// Commands of bpf(2) and their constants (linux/bpf.h).
 const MAP_CREATE: i32 = 0;
 const MAP_LOOKUP: i32 = 1;
 const PROG_LOAD: i32 = 5;
@@ -51,55 +51,59 @@ const CGROUP_SKB: u32 = 8;
 const COUNTS: usize = 24;
 
 impl PacketCounter {
-    /// Counts the packets of all sockets that are made in a group from now on.
+    /// Counts the packets of all sockets created in a cgroup from now on.
     pub fn of(group: BorrowedFd<'_>) -> std::io::Result<PacketCounter> {
         let map = map()?;
-        let link = |way: Way| -> std::io::Result<OwnedFd> {
-            let program = load(&program(way, &map), way)?;
-            let mut request = Request::default();
-            request.words[..3].copy_from_slice(&[number(&program), number(&group), way as u32]);
+        let link = |direction: PacketDirection| -> std::io::Result<OwnedFd> {
+            let program = load(&program(direction, &map), direction)?;
+            let mut request = BpfRequest::default();
+            request.words[..3].copy_from_slice(&[
+                number(&program),
+                number(&group),
+                direction as u32,
+            ]);
             // SAFETY: there are no addresses in it.
-            unsafe { request.make(LINK_CREATE) }
+            unsafe { request.open(LINK_CREATE) }
         };
-        let links = [link(Way::In)?, link(Way::Out)?];
+        let links = [link(PacketDirection::Ingress)?, link(PacketDirection::Egress)?];
         Ok(PacketCounter { map, _links: links })
     }
 
-    /// Whether the kernel takes such programs from us, without putting them anywhere.
+    /// Whether the kernel accepts such programs from us, without attaching them.
     pub fn try_out() -> std::io::Result<()> {
         let map = map()?;
-        load(&program(Way::In, &map), Way::In).map(drop)
+        load(&program(PacketDirection::Ingress, &map), PacketDirection::Ingress).map(drop)
     }
 
     /// What has passed so far.
-    pub fn read(&self, way: Way) -> std::io::Result<Passed> {
-        let (key, mut counts) = (way as u32, [0u64; COUNTS / 8]);
-        let mut request = Request::default();
+    pub fn read(&self, direction: PacketDirection) -> std::io::Result<PacketCounts> {
+        let (key, mut counts) = (direction as u32, [0u64; COUNTS / 8]);
+        let mut request = BpfRequest::default();
         request.words[0] = number(&self.map);
         request.put_address(2, (&raw const key).expose_provenance());
         request.put_address(4, (&raw mut counts).expose_provenance());
         // SAFETY: the key and the counts have the sizes that the map was made with, and outlive
         // the call.
-        unsafe { request.ask(MAP_LOOKUP) }?;
+        unsafe { request.call(MAP_LOOKUP) }?;
         let [bytes, packets, loopback_bytes] = counts;
-        Ok(Passed { bytes, packets, loopback_bytes })
+        Ok(PacketCounts { bytes, packets, loopback_bytes })
     }
 }
 
 /// A map with the counts of both directions.
 fn map() -> std::io::Result<OwnedFd> {
-    let mut request = Request::default();
+    let mut request = BpfRequest::default();
     let (key, directions) = (4, 2);
     request.words[..4].copy_from_slice(&[ARRAY, key, COUNTS as u32, directions]);
     // SAFETY: there are no addresses in it.
-    unsafe { request.make(MAP_CREATE) }
+    unsafe { request.open(MAP_CREATE) }
 }
 
 /// One instruction: its code, two registers, an offset and a number.
 type Instruction = (u8, u8, u8, i16, i32);
 
-/// The program for a direction. It always says 1: the packet may pass.
-fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
+/// The program for a direction. It always returns 1: the packet may pass.
+fn program(direction: PacketDirection, map: &OwnedFd) -> Vec<u8> {
     // Codes (linux/bpf.h, linux/bpf_common.h).
     const LOAD_WORD: u8 = 0x61;
     const STORE_WORD: u8 = 0x62;
@@ -112,24 +116,24 @@ fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
     const SKIP_IF_EQUAL: u8 = 0x15;
     const SKIP_UNLESS_EQUAL: u8 = 0x55;
     const EXIT: u8 = 0x95;
-    // Places in `struct __sk_buff`, the number of a helper, and what marks a map.
+    // Offsets in `struct __sk_buff`, the number of a helper, and the marker of a map.
     const LENGTH: i16 = 0;
     const DEVICE: i16 = 40;
-    const LOOK_UP: i32 = 1;
+    const MAP_LOOKUP_ELEM: i32 = 1;
     const MAP: u8 = 1;
-    /// The number of the loopback in every network namespace.
+    /// The index of the loopback device in every network namespace.
     const LOOPBACK: i32 = 1;
     let instructions: [Instruction; 16] = [
-        // The length and the device, before the call takes the registers.
+        // The length and the device, before the call clobbers the registers.
         (LOAD_WORD, 7, 1, LENGTH, 0),
         (LOAD_WORD, 8, 1, DEVICE, 0),
         // The counts of this direction.
-        (STORE_WORD, 10, 0, -4, way as i32),
+        (STORE_WORD, 10, 0, -4, direction as i32),
         (COPY, 2, 10, 0, 0),
         (ADD, 2, 0, 0, -4),
         (LOAD_LONG_NUMBER, 1, MAP, 0, map.as_raw_fd()),
         (0, 0, 0, 0, 0),
-        (CALL, 0, 0, 0, LOOK_UP),
+        (CALL, 0, 0, 0, MAP_LOOKUP_ELEM),
         (SKIP_IF_EQUAL, 0, 0, 5, 0),
         (ADD_ATOMICALLY, 0, 7, 0, 0),
         (SET, 1, 0, 0, 1),
@@ -148,37 +152,37 @@ fn program(way: Way, map: &OwnedFd) -> Vec<u8> {
     bytes
 }
 
-/// Has the kernel check and keep a program.
-fn load(program: &[u8], way: Way) -> std::io::Result<OwnedFd> {
-    // What the program is called where programs are listed, and how many instructions it has.
+/// Loads a program into the kernel.
+fn load(program: &[u8], direction: PacketDirection) -> std::io::Result<OwnedFd> {
+    // The name shown by bpftool, and the number of instructions.
     let (name, count) = (*b"weigh_packets\0\0\0", (program.len() / 8) as u32);
     let license = c"MIT";
-    let mut request = Request::default();
+    let mut request = BpfRequest::default();
     request.words[..2].copy_from_slice(&[CGROUP_SKB, count]);
     request.put_address(2, program.as_ptr().expose_provenance());
     request.put_address(4, license.as_ptr().expose_provenance());
     for (word, part) in request.words[12..16].iter_mut().zip(name.chunks_exact(4)) {
         *word = part.try_into().map(u32::from_ne_bytes).unwrap_or_default();
     }
-    request.words[17] = way as u32;
+    request.words[17] = direction as u32;
     // SAFETY: the instructions are as many as is said, the license ends with a zero, and both
     // outlive the call.
-    unsafe { request.make(PROG_LOAD) }
+    unsafe { request.open(PROG_LOAD) }
 }
 
 fn number(fd: &impl AsFd) -> u32 {
     fd.as_fd().as_raw_fd() as u32
 }
 
-/// `union bpf_attr`, as far as it is needed here: what is not said is zero.
+/// `union bpf_attr`, as far as it is needed here; the rest is zero.
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
-struct Request {
+struct BpfRequest {
     words: [u32; 18],
 }
 
-impl Request {
-    /// Puts an address at the place of two words.
+impl BpfRequest {
+    /// Writes an address over two words.
     fn put_address(&mut self, place: usize, address: usize) {
         let bytes = (address as u64).to_ne_bytes();
         let (first, second) = bytes.split_at(4);
@@ -187,29 +191,29 @@ impl Request {
         }
     }
 
-    /// Asks the kernel.
+    /// Calls bpf(2).
     ///
     /// # Safety
     ///
-    /// The addresses in it must be those of what the command reads and writes there.
-    unsafe fn ask(&self, command: i32) -> std::io::Result<i64> {
-        // SAFETY: the request is a structure of the size that is named, and lives until the
-        // call returns; the caller answers for what it points to.
+    /// The addresses in it must be valid for what the command reads and writes.
+    unsafe fn call(&self, command: i32) -> std::io::Result<i64> {
+        // SAFETY: the request is a structure of the given size, and lives until the call returns;
+        // the caller guarantees what it points to.
         let answer = unsafe {
-            libc::syscall(libc::SYS_bpf, command, &raw const *self, size_of::<Request>())
+            libc::syscall(libc::SYS_bpf, command, &raw const *self, size_of::<BpfRequest>())
         };
         if answer < 0 { Err(std::io::Error::last_os_error()) } else { Ok(answer) }
     }
 
-    /// Asks the kernel for a descriptor.
+    /// Calls bpf(2) for a descriptor.
     ///
     /// # Safety
     ///
-    /// As for [`Request::ask`].
-    unsafe fn make(&self, command: i32) -> std::io::Result<OwnedFd> {
-        // SAFETY: the caller answers for it.
-        let fd = unsafe { self.ask(command) }?;
-        // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    /// As for [`BpfRequest::call`].
+    unsafe fn open(&self, command: i32) -> std::io::Result<OwnedFd> {
+        // SAFETY: the caller guarantees it.
+        let fd = unsafe { self.call(command) }?;
+        // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
     }
 }
@@ -220,16 +224,16 @@ mod tests {
     use crate::host::skip::impossible;
 
     #[test]
-    fn every_way_through_the_programs_ends_with_letting_the_packet_pass() {
+    fn every_path_through_the_programs_lets_the_packet_pass() {
         // Any descriptor will do: nothing is loaded.
         let fd = rustix::stdio::stdin().try_clone_to_owned();
         let Ok(fd) = fd else { return impossible("there is no stdin") };
-        for way in [Way::In, Way::Out] {
-            let program = program(way, &fd);
+        for direction in [PacketDirection::Ingress, PacketDirection::Egress] {
+            let program = program(direction, &fd);
             let instructions: Vec<&[u8]> = program.chunks_exact(8).collect();
             let exits = instructions.iter().filter(|one| one[0] == 0x95).count();
             let [.., verdict, exit] = instructions[..] else { panic!("{instructions:?}") };
-            assert_eq!((exits, exit[0]), (1, 0x95), "one way out, the last");
+            assert_eq!((exits, exit[0]), (1, 0x95), "one exit, the last instruction");
             let one = [&[0xb7, 0, 0, 0][..], &1i32.to_ne_bytes()].concat();
             assert_eq!(verdict, one, "r0 = 1");
             // Jumps lead to the verdict, not past it.
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_that_is_no_group_is_refused() {
+    fn descriptor_that_is_not_a_cgroup_is_refused() {
         let refused = PacketCounter::of(rustix::stdio::stdin());
         assert!(refused.is_err(), "{refused:?}");
     }

@@ -1,11 +1,11 @@
-//! Control groups: where a group is, under every controller that has it.
+//! cgroups: where a cgroup is, under every controller that has it.
 //!
-//! Source: `/sys/fs/cgroup`, readable by everybody. Version 2 is mounted there, or at
-//! `unified` beside version 1, where each controller has a tree of its own and a group may be
-//! in some of them and not in others.
+//! Source: `/sys/fs/cgroup`, readable by every user. cgroup v2 is mounted there, or at `unified`
+//! beside cgroup v1, where each controller has a hierarchy of its own and a cgroup may exist in
+//! some of them and not in others.
 //!
-//! A directory is kept open: when the group is removed, what is opened in it fails, and a
-//! group that is made again under the same name is another one.
+//! Directories stay open: when the cgroup is removed, opening files in them fails, and a new cgroup
+//! of the same name is not confused with it.
 
 use std::ffi::CString;
 use std::path::{Component, Path};
@@ -14,37 +14,37 @@ use super::{Dir, Error, Host};
 use crate::parse::cgroup::{Membership, memberships};
 use crate::parse::group_stat;
 
-/// One control group, wherever it is.
+/// One cgroup, in every hierarchy that has it.
 #[derive(Debug, Clone)]
-pub struct Group {
+pub struct Cgroup {
     /// Its path as `/proc/PID/cgroup` has it.
     pub path: String,
-    /// Whose `cgroup.procs` says who belongs.
+    /// The directory whose `cgroup.procs` lists the members.
     pub members: Dir,
-    /// Version 2.
+    /// cgroup v2.
     pub unified: Option<Dir>,
-    /// Version 1, CPU time.
+    /// cgroup v1, CPU time.
     pub cpuacct: Option<Dir>,
-    /// Version 1, quota.
+    /// cgroup v1, quota.
     pub cpu: Option<Dir>,
-    /// Version 1, memory.
+    /// cgroup v1, memory.
     pub memory: Option<Dir>,
-    /// Version 1, number of tasks.
+    /// cgroup v1, number of tasks.
     pub pids: Option<Dir>,
-    /// Version 1, I/O.
+    /// cgroup v1, I/O.
     pub blkio: Option<Dir>,
 }
 
-/// Why a path is no control group.
+/// Why a path is not a cgroup.
 #[derive(Debug, thiserror::Error)]
-pub enum NoGroup {
-    /// Control groups are not mounted.
+pub enum NoCgroup {
+    /// No cgroup file system is mounted.
     #[error("no control groups are mounted below {0}")]
     NotMounted(String),
-    /// There is no such group.
+    /// It does not exist.
     #[error("there is no control group {0}")]
     Absent(String),
-    /// It is there, and this user may not look.
+    /// It exists, and this user may not read it.
     #[error(transparent)]
     Denied(Error),
 }
@@ -52,15 +52,15 @@ pub enum NoGroup {
 const MOUNT: &str = "fs/cgroup";
 const PROCESSES: &str = "cgroup.procs";
 
-/// Where each controller of version 1 may be mounted.
+/// Where each controller of cgroup v1 may be mounted.
 const CPUACCT: &[&str] = &["cpuacct", "cpu,cpuacct", "cpuacct,cpu"];
 const CPU: &[&str] = &["cpu", "cpu,cpuacct", "cpuacct,cpu"];
 
-impl Group {
-    /// The group of this path: a directory below `/sys/fs/cgroup`, or what `/proc/PID/cgroup`
-    /// calls it.
-    pub fn at(host: &Host, path: &Path) -> Result<Group, NoGroup> {
-        let absent = || NoGroup::Absent(path.display().to_string());
+impl Cgroup {
+    /// The cgroup of this path: a directory below `/sys/fs/cgroup`, or a path as in
+    /// `/proc/PID/cgroup`.
+    pub fn at(host: &Host, path: &Path) -> Result<Cgroup, NoCgroup> {
+        let absent = || NoCgroup::Absent(path.display().to_string());
         let is_unified = is_group(host, MOUNT);
         let (tree, named) = match below_mount(host, path) {
             None => (None, plain(path).ok_or_else(absent)?),
@@ -82,13 +82,13 @@ impl Group {
                 let found = [unified.as_ref().ok(), memory.as_ref(), cpuacct.as_ref()];
                 let found = found.into_iter().chain([cpu.as_ref(), pids.as_ref(), blkio.as_ref()]);
                 let found: Vec<&Dir> = found.flatten().collect();
-                // Those who are in it need not be in it everywhere.
-                let with_somebody = found.iter().find(|dir| has_somebody(dir));
-                match with_somebody.or(found.first()) {
+                // Its processes need not be in it under every controller.
+                let with_processes = found.iter().find(|dir| has_processes(dir));
+                match with_processes.or(found.first()) {
                     Some(dir) => (*dir).clone(),
                     None if !is_unified && host.sys.sub(MOUNT).is_err() => {
                         let mount = host.sys.path(c"fs/cgroup").display().to_string();
-                        return Err(NoGroup::NotMounted(mount));
+                        return Err(NoCgroup::NotMounted(mount));
                     }
                     None => {
                         return Err(unified.map_or_else(|error| refused(error, path), |_| absent()));
@@ -97,13 +97,13 @@ impl Group {
             }
         };
         let path = format!("/{named}");
-        Ok(Group { path, members, unified: unified.ok(), cpuacct, cpu, memory, pids, blkio })
+        Ok(Cgroup { path, members, unified: unified.ok(), cpuacct, cpu, memory, pids, blkio })
     }
 }
 
-impl Group {
-    /// The group that this process is in, which may be another one under each controller.
-    pub fn own(host: &Host) -> Option<Group> {
+impl Cgroup {
+    /// The cgroup of this process, which may be another one under each controller.
+    pub fn own(host: &Host) -> Option<Cgroup> {
         let mut buffer = Vec::new();
         let bytes = host.proc.read(c"self/cgroup", &mut buffer).ok()?;
         let below = |trees: &[&str], is_meant: &dyn Fn(&Membership<'_>) -> bool| {
@@ -119,7 +119,7 @@ impl Group {
         let (cpuacct, cpu) = (of(CPUACCT, "cpuacct"), of(CPU, "cpu"));
         let (members, path) = memory.as_ref().or(unified.as_ref()).or(cpuacct.as_ref())?.clone();
         let dir = |found: Option<(Dir, String)>| found.map(|(dir, _)| dir);
-        Some(Group {
+        Some(Cgroup {
             path,
             members,
             unified: dir(unified),
@@ -131,7 +131,7 @@ impl Group {
         })
     }
 
-    /// Processes of it that the kernel has killed for want of memory.
+    /// Its out-of-memory kills.
     pub fn oom_kills(&self) -> Option<u64> {
         let mut buffer = Vec::new();
         let bytes = match (&self.memory, &self.unified) {
@@ -142,13 +142,13 @@ impl Group {
     }
 }
 
-/// The rest of a path that leads below the place where control groups are mounted.
+/// The rest of a path below the cgroup mount point.
 fn below_mount<'p>(host: &Host, path: &'p Path) -> Option<&'p Path> {
     let mount = host.sys.path(c"fs/cgroup");
     path.strip_prefix(&mount).or_else(|_| path.strip_prefix("/sys/fs/cgroup")).ok()
 }
 
-/// A path without anything odd in it, and without its first slash.
+/// A path without `..`, and without its first slash.
 fn plain(path: &Path) -> Option<String> {
     let mut names = Vec::new();
     for component in path.components() {
@@ -161,7 +161,7 @@ fn plain(path: &Path) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// The group in one of the trees below the mount.
+/// The cgroup in one of the hierarchies below the mount point.
 fn find(host: &Host, tree: &str, named: &str) -> Result<Dir, Error> {
     let tree = if tree.is_empty() { MOUNT.to_owned() } else { format!("{MOUNT}/{tree}") };
     open(host, &tree, named)
@@ -169,7 +169,7 @@ fn find(host: &Host, tree: &str, named: &str) -> Result<Dir, Error> {
 
 fn open(host: &Host, tree: &str, named: &str) -> Result<Dir, Error> {
     let dir = host.sys.sub(&format!("{tree}/{named}"))?;
-    // A directory that is not a group has no such file.
+    // A directory that is not a cgroup has no such file.
     dir.size(c"cgroup.procs").map(|_| dir)
 }
 
@@ -178,15 +178,15 @@ fn is_group(host: &Host, path: &str) -> bool {
     file.is_ok_and(|file| host.sys.size(&file).is_ok())
 }
 
-fn has_somebody(dir: &Dir) -> bool {
+fn has_processes(dir: &Dir) -> bool {
     dir.read(c"cgroup.procs", &mut Vec::new()).is_ok_and(|bytes| !bytes.is_empty())
 }
 
-fn refused(error: Error, path: &Path) -> NoGroup {
+fn refused(error: Error, path: &Path) -> NoCgroup {
     if error.is_denied() {
-        NoGroup::Denied(error)
+        NoCgroup::Denied(error)
     } else {
-        NoGroup::Absent(path.display().to_string())
+        NoCgroup::Absent(path.display().to_string())
     }
 }
 
@@ -203,17 +203,17 @@ mod tests {
             .sys("fs/cgroup/freezer/job/cgroup.procs", "8\n")
     }
 
-    fn members(group: &Group) -> Vec<u8> {
+    fn members(group: &Cgroup) -> Vec<u8> {
         group.members.read(c"cgroup.procs", &mut Vec::new()).unwrap().to_vec()
     }
 
     #[test]
-    fn a_group_of_version_2_is_found_by_either_path() {
+    fn cgroup_v2_is_found_by_either_path() {
         let fake = FakeHost::new()
             .sys("fs/cgroup/cgroup.procs", "1\n")
             .sys("fs/cgroup/user.slice/job/cgroup.procs", "7\n");
         for path in ["/user.slice/job", "/sys/fs/cgroup/user.slice/job/", "user.slice/job"] {
-            let group = Group::at(&fake.host(), Path::new(path)).unwrap();
+            let group = Cgroup::at(&fake.host(), Path::new(path)).unwrap();
             assert_eq!(group.path, "/user.slice/job");
             assert!(group.unified.is_some() && group.memory.is_none());
             assert_eq!(members(&group), b"7\n");
@@ -221,28 +221,28 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_version_1_is_used_under_each_controller_that_has_it() {
+    fn cgroup_v1_is_found_under_each_controller() {
         let fake = v1();
-        let group = Group::at(&fake.host(), Path::new("/sys/fs/cgroup/memory/job")).unwrap();
+        let group = Cgroup::at(&fake.host(), Path::new("/sys/fs/cgroup/memory/job")).unwrap();
         assert_eq!(group.path, "/job");
         assert!(group.memory.is_some() && group.cpu.is_some() && group.cpuacct.is_some());
         assert!(group.pids.is_none() && group.unified.is_none());
         assert_eq!(members(&group), b"", "the controller that was named decides");
-        // By its name alone, where somebody is.
-        let group = Group::at(&fake.host(), Path::new("/job")).unwrap();
+        // By its path alone, in a hierarchy where it has processes.
+        let group = Cgroup::at(&fake.host(), Path::new("/job")).unwrap();
         assert_eq!(members(&group), b"7\n");
-        let other = Group::at(&fake.host(), Path::new("/sys/fs/cgroup/freezer/job")).unwrap();
+        let other = Cgroup::at(&fake.host(), Path::new("/sys/fs/cgroup/freezer/job")).unwrap();
         assert_eq!(members(&other), b"8\n");
         assert!(other.memory.is_some());
     }
 
     #[test]
-    fn our_own_group_may_be_another_one_under_each_controller() {
+    fn own_cgroup_may_differ_between_controllers() {
         let fake = v1()
             .proc("self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/\n2:pids:/gone\n0::/\n")
             .sys("fs/cgroup/cpu,cpuacct/cgroup.procs", "")
             .sys("fs/cgroup/memory/job/memory.oom_control", "under_oom 0\noom_kill 3\n");
-        let group = Group::own(&fake.host()).unwrap();
+        let group = Cgroup::own(&fake.host()).unwrap();
         assert_eq!((group.path.as_str(), group.oom_kills()), ("/job", Some(3)));
         assert!(group.cpuacct.is_some() && group.pids.is_none() && group.unified.is_none());
         let second = FakeHost::new()
@@ -250,19 +250,19 @@ mod tests {
             .sys("fs/cgroup/cgroup.procs", "1\n")
             .sys("fs/cgroup/job/cgroup.procs", "7\n")
             .sys("fs/cgroup/job/memory.events", "oom 1\noom_kill 1\n");
-        assert_eq!(Group::own(&second.host()).unwrap().oom_kills(), Some(1));
-        assert!(Group::own(&FakeHost::new().host()).is_none());
+        assert_eq!(Cgroup::own(&second.host()).unwrap().oom_kills(), Some(1));
+        assert!(Cgroup::own(&FakeHost::new().host()).is_none());
     }
 
     #[test]
-    fn what_is_no_group_is_refused_and_named() {
+    fn path_that_is_not_a_cgroup_is_refused_by_name() {
         let fake = v1().sys("fs/cgroup/memory/notes/readme", "");
-        for wrong in ["/nobody", "/sys/fs/cgroup/memory/notes", "/sys/fs/cgroup/none", "/../job"] {
-            let error = Group::at(&fake.host(), Path::new(wrong)).unwrap_err();
+        for wrong in ["/absent", "/sys/fs/cgroup/memory/notes", "/sys/fs/cgroup/none", "/../job"] {
+            let error = Cgroup::at(&fake.host(), Path::new(wrong)).unwrap_err();
             assert_eq!(error.to_string(), format!("there is no control group {wrong}"));
         }
         let bare = FakeHost::new();
-        let error = Group::at(&bare.host(), Path::new("/job")).unwrap_err().to_string();
+        let error = Cgroup::at(&bare.host(), Path::new("/job")).unwrap_err().to_string();
         assert!(error.starts_with("no control groups are mounted below "), "{error}");
     }
 }

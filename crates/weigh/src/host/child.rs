@@ -1,8 +1,8 @@
-//! Starting the command: a fork that waits for a word, then exec.
+//! Starting the command: a forked child that waits until it may exec.
 //!
-//! fork and not vfork: a vforked child borrows our memory, and exec would write
-//! our size into its ru_maxrss. The pause between fork and exec is where the
-//! counters are opened that must see the command from its first instruction.
+//! fork and not vfork: a vfork child uses our memory, and exec would put our size into its
+//! ru_maxrss. Between fork and exec the counters are opened that must cover the command from its
+//! first instruction.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io::{Read, Write};
@@ -16,8 +16,8 @@ use std::time::Duration;
 use rustix::pipe::PipeFlags;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::limits::Limits;
-use super::signals::Before;
+use super::limits::ResourceLimits;
+use super::signals::SignalState;
 use super::{environment, out_of_memory};
 use crate::model::{Io, Usage};
 
@@ -27,33 +27,33 @@ pub enum Error {
     /// There is no such program.
     #[error("{program}: no such program")]
     NotFound {
-        /// As it was asked for.
+        /// As given on the command line.
         program: String,
     },
-    /// There is one, and what should interpret or load it is missing.
+    /// It exists, and its interpreter or loader is missing.
     #[error("{program}: the interpreter on its first line, or its loader, is missing")]
     NoInterpreter {
-        /// As it was asked for.
+        /// As given on the command line.
         program: String,
     },
-    /// There is one, and it cannot be executed.
+    /// It exists, and cannot be executed.
     #[error("{program}: {cause}")]
     NotExecutable {
-        /// As it was asked for.
+        /// As given on the command line.
         program: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: std::io::Error,
     },
-    /// No process could be made.
+    /// fork failed.
     #[error("cannot start a process: {0}")]
     Fork(#[from] std::io::Error),
 }
 
 impl Error {
-    /// What exec says of a program that has been found.
+    /// The error of exec for a program that was found.
     pub fn of_exec(program: String, errno: i32) -> Error {
         if errno == libc::ENOENT {
-            // The file was there when we looked: it names a program that is not.
+            // The file existed before exec: its interpreter does not.
             Error::NoInterpreter { program }
         } else {
             Error::NotExecutable { program, cause: std::io::Error::from_raw_os_error(errno) }
@@ -61,7 +61,7 @@ impl Error {
     }
 }
 
-/// What this process got from whoever started it, before Rust's runtime changed it.
+/// What this process inherited, before Rust's runtime changed it.
 ///
 /// The command must get the same: Rust ignores SIGPIPE and opens closed standard
 /// streams before `main` runs.
@@ -71,28 +71,29 @@ pub struct Inherited {
     pub ignores_sigpipe: bool,
     /// Which of stdin, stdout and stderr were closed.
     pub closed: [bool; 3],
-    /// What the process had used before it became this program.
+    /// What the process had used before it called exec for this program.
     pub used: Usage,
 }
 
-/// What the command must find as weigh found it.
+/// State that the command must find as weigh found it.
 #[derive(Clone, Copy)]
 pub struct Original {
     /// What Rust's runtime changed.
     pub inherited: Inherited,
     /// What weigh changes: signals,
-    pub signals: Before,
+    pub signals: SignalState,
     /// and limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
 }
 
 impl Original {
-    /// What is in force, before weigh changes it.
+    /// The current state, before weigh changes it.
     pub fn now(inherited: Inherited) -> Original {
-        Original { inherited, signals: Before::now(), limits: Limits::now() }
+        Original { inherited, signals: SignalState::now(), limits: ResourceLimits::now() }
     }
 
-    /// Puts everything back, for the command: between fork and exec, or in place of weigh.
+    /// Restores everything for the command: between fork and exec, or before exec in place of
+    /// weigh.
     pub fn restore(&self) {
         let ignored = self.inherited.ignores_sigpipe;
         let sigpipe = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
@@ -128,7 +129,7 @@ impl Arguments {
         Ok(Arguments { pointers, _strings: strings })
     }
 
-    /// Becomes the command, or says what the kernel said.
+    /// Calls exec; returns the error number if it fails.
     fn execute(&self) -> i32 {
         // SAFETY: the array ends with a null pointer and its strings outlive the call.
         unsafe { libc::execvp(self.pointers[0], self.pointers.as_ptr()) };
@@ -136,28 +137,28 @@ impl Arguments {
     }
 }
 
-/// A command that takes weigh's place, unmeasured, when weigh cannot measure it.
+/// A command that replaces weigh, unmeasured, when weigh cannot measure it.
 pub struct Replacement {
     arguments: Arguments,
     original: Original,
 }
 
 impl Replacement {
-    /// Everything that is needed for it.
+    /// Prepares arguments and state.
     pub fn of(command: &[OsString], original: Original) -> Result<Replacement, Error> {
         Ok(Replacement { arguments: Arguments::of(command)?, original })
     }
 
-    /// Becomes the command, or says what the kernel said. Allocates nothing.
+    /// Calls exec; returns the error number if it fails. Allocates nothing.
     pub fn execute(&self) -> i32 {
         self.original.restore();
         self.arguments.execute()
     }
 }
 
-/// A child that waits for the word to become the command.
+/// A forked child that waits to exec the command.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct ForkedChild {
     /// Its process id.
     pub pid: u32,
     go: std::fs::File,
@@ -165,72 +166,72 @@ pub struct Waiting {
     program: String,
 }
 
-/// What the child used while it was still weigh; it must not be charged to the command.
+/// What the child used before exec; it is not counted for the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Pause {
+pub struct PreExecUsage {
     /// Its CPU time.
     pub cpu: Duration,
-    /// Its largest size in bytes, below which the command's ru_maxrss says nothing.
+    /// Its peak size in bytes. The command's ru_maxrss is never below it.
     pub largest_rss: u64,
 }
 
-impl Pause {
-    /// How much of it arrives through the pipe.
+impl PreExecUsage {
+    /// Bytes written to the pipe.
     const BYTES: usize = 16;
 
-    /// The I/O of the pause: one byte read, the figures written.
+    /// The I/O before exec: one byte read, this written.
     pub const IO: Io = Io {
         read_bytes: 1,
         read_calls: 1,
-        written_bytes: Pause::BYTES as u64,
+        written_bytes: PreExecUsage::BYTES as u64,
         write_calls: 1,
         storage_read_bytes: 0,
         storage_written_bytes: 0,
         cancelled_bytes: 0,
     };
 
-    fn so_far() -> Pause {
+    fn so_far() -> PreExecUsage {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec as u64, cpu.tv_nsec as u32);
-        Pause { cpu, largest_rss: largest_rss() }
+        PreExecUsage { cpu, largest_rss: largest_rss() }
     }
 
-    fn to_bytes(self) -> [u8; Pause::BYTES] {
-        let mut bytes = [0; Pause::BYTES];
+    fn to_bytes(self) -> [u8; PreExecUsage::BYTES] {
+        let mut bytes = [0; PreExecUsage::BYTES];
         bytes[..8].copy_from_slice(&(self.cpu.as_nanos() as u64).to_ne_bytes());
         bytes[8..].copy_from_slice(&self.largest_rss.to_ne_bytes());
         bytes
     }
 
-    fn from_bytes(bytes: [u8; Pause::BYTES]) -> Pause {
+    fn from_bytes(bytes: [u8; PreExecUsage::BYTES]) -> PreExecUsage {
         let number = |half: &[u8]| half.try_into().map_or(0, u64::from_ne_bytes);
         let (cpu, rss) = bytes.split_at(8);
-        Pause { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
+        PreExecUsage { cpu: Duration::from_nanos(number(cpu)), largest_rss: number(rss) }
     }
 }
 
-/// The largest size that this process has had, as far as the kernel may have counted it.
+/// The largest size that the kernel may report for this process.
 pub fn largest_rss() -> u64 {
-    Usage::own().largest_rss_bytes + uncounted()
+    Usage::own().largest_rss_bytes + rss_counter_lag()
 }
 
-/// How far the kernel's count of a process's memory may be behind, in bytes.
+/// How far the kernel's memory counters of a process may lag, in bytes.
 ///
-/// Since Linux 6.2 each CPU keeps a part of it to itself, up to a batch of pages of each kind
-/// (`percpu_counter_batch`). A child has run on few CPUs, and has memory of two kinds.
+/// Since Linux 6.2 the counters are per CPU, and each CPU may hold back a batch of pages of each
+/// kind (`percpu_counter_batch`). A child has run on few CPUs, and has memory of two kinds.
 ///
-/// Found out once, before a fork: glibc reads a file for it, which would be I/O of the command.
-fn uncounted() -> u64 {
+/// Computed once, before a fork: glibc reads a file for it, which would be I/O of the command.
+fn rss_counter_lag() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
-        // SAFETY: it only asks for a number.
+        // SAFETY: it only returns a number.
         let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
         let batch = (2 * u64::try_from(cpus).unwrap_or(0)).max(32);
         2 * 2 * batch * rustix::param::page_size() as u64
     })
 }
 
-/// Where the program is that a shell would run, or why it would not.
+/// The path of the program that a shell would run, or why there is none.
 pub fn find(program: &OsStr) -> Result<PathBuf, Error> {
     let shown = || program.to_string_lossy().into_owned();
     if program.as_bytes().contains(&b'/') {
@@ -268,24 +269,24 @@ fn executable(path: &Path) -> std::io::Result<()> {
     if found.is_dir() {
         return Err(std::io::Error::from_raw_os_error(libc::EISDIR));
     }
-    // access(2) asks for the real user, which is who exec will run as; the mode bits
-    // catch root, to whom access grants execution of anything with one x bit.
+    // access(2) checks the real user, as whom exec will run. The mode bits are for root: access
+    // grants it anything with one x bit.
     if found.permissions().mode() & 0o111 == 0 {
         return Err(std::io::Error::from_raw_os_error(libc::EACCES));
     }
     Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
 }
 
-/// Forks a child that waits to become `command`.
+/// Forks a child that waits to exec `command`.
 ///
-/// Must be called while this process has one thread: the child allocates and
-/// sets its environment before exec.
+/// Must be called while this process has one thread: the child allocates and sets its environment
+/// before exec.
 pub fn fork(
     command: &[OsString],
     variables: &[(&str, &OsStr)],
     original: &Original,
-) -> Result<Waiting, Error> {
-    uncounted();
+) -> Result<ForkedChild, Error> {
+    rss_counter_lag();
     let arguments = Arguments::of(command)?;
     let variables: Vec<(CString, CString)> = variables
         .iter()
@@ -293,18 +294,18 @@ pub fn fork(
             Some((CString::new(*name).ok()?, CString::new(value.as_bytes()).ok()?))
         })
         .collect();
-    // Before the fork: whoever gets no memory after it leaves a child that nobody starts.
+    // Before the fork: if allocation failed after it, the child would never be started.
     let program = command.first().map_or_else(String::new, |p| p.to_string_lossy().into());
     let (go_read, go_write) = pipe()?;
     let (answer_read, answer_write) = pipe()?;
-    // SAFETY: one thread, so the child may do what a program may do.
+    // SAFETY: one thread, so the child may call any function.
     match unsafe { libc::fork() } {
         -1 => Err(Error::Fork(std::io::Error::last_os_error())),
         0 => {
             drop((go_write, answer_read));
             become_command(&arguments, &variables, original, go_read, answer_write)
         }
-        pid => Ok(Waiting {
+        pid => Ok(ForkedChild {
             pid: pid as u32,
             go: go_write.into(),
             answer: answer_read.into(),
@@ -317,7 +318,7 @@ fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// The child's side: wait for the word, put everything back as it was, exec.
+/// The child's side: wait for the go byte, restore the original state, exec.
 fn become_command(
     arguments: &Arguments,
     variables: &[(CString, CString)],
@@ -325,11 +326,11 @@ fn become_command(
     go: OwnedFd,
     answer: OwnedFd,
 ) -> ! {
-    let mut word = [0];
-    let told = rustix::io::read(&go, &mut word[..]);
-    if told != Ok(1) {
-        // weigh is gone before the command began.
-        // SAFETY: _exit takes a number and does not return.
+    let mut byte = [0];
+    let read = rustix::io::read(&go, &mut byte[..]);
+    if read != Ok(1) {
+        // weigh exited before the command was started. SAFETY: _exit takes a number and does not
+        // return.
         unsafe { libc::_exit(127) };
     }
     for (name, value) in variables {
@@ -337,46 +338,46 @@ fn become_command(
         unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
     }
     original.restore();
-    // Once in vain: the code of the way from here to exec is then in memory, and in what is
-    // said of it. No program has this name.
-    // SAFETY: both are an empty string and an array that ends with a null pointer.
+    // A first exec that fails: the code from here to exec is then resident, and part of the usage
+    // that is reported. No program has this name. SAFETY: an empty string, and an array that ends
+    // with a null pointer.
     unsafe { libc::execvp(c"".as_ptr(), arguments.pointers.as_ptr()) };
-    let _ = std::hint::black_box(Pause::so_far().to_bytes());
-    // Nobody hears of the pause when this cannot be written, and it is small.
-    let _ = rustix::io::write(&answer, &Pause::so_far().to_bytes());
+    let _ = std::hint::black_box(PreExecUsage::so_far().to_bytes());
+    // If this cannot be written, the usage before exec is not subtracted; it is small.
+    let _ = rustix::io::write(&answer, &PreExecUsage::so_far().to_bytes());
     let errno = arguments.execute();
     let _ = rustix::io::write(&answer, &errno.to_ne_bytes());
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(127) }
 }
 
-/// What a waiting child reads before it becomes the command.
-const WORD: [u8; 1] = [1];
+/// What a waiting child reads before it calls exec.
+const GO: [u8; 1] = [1];
 
-/// Gives the word to the child that waits at the other end. Allocates nothing.
-pub(super) fn give_word(go: BorrowedFd<'_>) {
-    // One that is gone needs no word.
-    let _ = rustix::io::write(go, &WORD);
+/// Lets the child at the other end of the pipe exec. Allocates nothing.
+pub(super) fn release(go: BorrowedFd<'_>) {
+    // A child that has exited cannot read it.
+    let _ = rustix::io::write(go, &GO);
 }
 
-/// The pipe on which the child waits for the word.
-impl AsFd for Waiting {
+/// The pipe on which the child waits.
+impl AsFd for ForkedChild {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.go.as_fd()
     }
 }
 
-impl Waiting {
-    /// Gives the word, and returns when the child has become the command.
-    pub fn exec(mut self) -> Result<Pause, Error> {
-        out_of_memory::leave_start();
-        self.go.write_all(&WORD)?;
-        let mut pause = [0; Pause::BYTES];
-        self.answer.read_exact(&mut pause)?;
+impl ForkedChild {
+    /// Lets the child exec, and returns when it has.
+    pub fn exec(mut self) -> Result<PreExecUsage, Error> {
+        out_of_memory::claim_start();
+        self.go.write_all(&GO)?;
+        let mut usage = [0; PreExecUsage::BYTES];
+        self.answer.read_exact(&mut usage)?;
         let mut failure = Vec::new();
         self.answer.read_to_end(&mut failure)?;
         match <[u8; 4]>::try_from(failure) {
-            Err(_) => Ok(Pause::from_bytes(pause)),
+            Err(_) => Ok(PreExecUsage::from_bytes(usage)),
             Ok(errno) => Err(Error::of_exec(self.program, i32::from_ne_bytes(errno))),
         }
     }

@@ -1,4 +1,4 @@
-//! Time: one monotonic clock for everything measured, one look at the wall clock.
+//! Time: one monotonic clock for everything measured; the wall clock is read once.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The time since some fixed moment in the past; never goes back.
+    /// The time since a fixed moment in the past; never goes back.
     pub fn now(&self) -> Duration {
         match self {
             Clock::Monotonic => read(ClockId::Monotonic),
@@ -28,7 +28,7 @@ impl Clock {
     }
 }
 
-/// The time since 1970 by the wall clock, asked once per run.
+/// The time since 1970 by the wall clock, read once per run.
 pub fn wall() -> Duration {
     read(ClockId::Realtime)
 }
@@ -45,9 +45,9 @@ pub fn thread_cpu() -> Duration {
 
 /// How far the clocks of a time namespace are ahead of the machine's, in nanoseconds.
 ///
-/// `/proc/self/timens_offsets`, since Linux 5.6. The kernel adds them to what it tells the
-/// processes of the namespace, start times in `/proc/PID/stat` included, so processes in
-/// different namespaces pass times on by the clocks of the machine.
+/// `/proc/self/timens_offsets`, since Linux 5.6. The kernel adds them to the times it reports in
+/// the namespace, start times in `/proc/PID/stat` included, so processes in different namespaces
+/// exchange times on the clocks of the machine.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Offsets {
     monotonic: i128,
@@ -74,34 +74,34 @@ impl Offsets {
         Offsets { monotonic: of("monotonic").unwrap_or(0), boottime: of("boottime").unwrap_or(0) }
     }
 
-    /// A monotonic time of this namespace, in nanoseconds, by the machine's clock.
+    /// A monotonic time of this namespace, in nanoseconds, on the machine's clock.
     pub fn to_machine(self, nanoseconds: u64) -> u64 {
-        moved(nanoseconds, -self.monotonic)
+        shifted(nanoseconds, -self.monotonic)
     }
 
-    /// A monotonic time of the machine by this namespace's clock.
+    /// A monotonic time of the machine on this namespace's clock.
     pub fn from_machine(self, nanoseconds: u64) -> u64 {
-        moved(nanoseconds, self.monotonic)
+        shifted(nanoseconds, self.monotonic)
     }
 
-    /// A process's start time as this namespace has it, in clock ticks, by the machine's clock.
+    /// A process's start time in this namespace, in clock ticks, on the machine's clock.
     pub fn start_to_machine(self, ticks: u64, per_second: u64) -> u64 {
-        moved(ticks, -self.boottime * i128::from(per_second) / 1_000_000_000)
+        shifted(ticks, -self.boottime * i128::from(per_second) / 1_000_000_000)
     }
 
-    /// A process's start time by the machine's clock as this namespace has it.
+    /// A process's start time on the machine's clock, in this namespace.
     pub fn start_from_machine(self, ticks: u64, per_second: u64) -> u64 {
-        moved(ticks, self.boottime * i128::from(per_second) / 1_000_000_000)
+        shifted(ticks, self.boottime * i128::from(per_second) / 1_000_000_000)
     }
 }
 
-fn moved(time: u64, by: i128) -> u64 {
+fn shifted(time: u64, by: i128) -> u64 {
     (i128::from(time) + by).clamp(0, i128::from(u64::MAX)) as u64
 }
 
 fn read(clock: ClockId) -> Duration {
     let time = clock_gettime(clock);
-    // Clocks before 1970 do not happen; nanoseconds are below a thousand million.
+    // Times before 1970 do not occur; nanoseconds are below 10⁹.
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec as u32)
 }
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_a_time_namespace_are_passed_on_by_the_machines_clocks() {
+    fn times_are_converted_between_time_namespace_and_machine() {
         let inside =
             Offsets::parse("monotonic         100         5\nboottime       86400         0\n");
         assert_eq!(inside.to_machine(100_000_000_012), 7);

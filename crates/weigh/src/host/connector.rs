@@ -1,20 +1,20 @@
-//! Processes as they come and go, told by the kernel at the moment it happens.
+//! Fork, exec, rename and exit events of processes, from the process connector.
 //!
-//! Source: the process connector (netlink, linux/cn_proc.h, CONFIG_PROC_EVENTS). It tells
-//! of the whole machine, everybody's processes. Since Linux 6.6 every user may listen,
-//! before that CAP_NET_ADMIN is needed. It works in the machine's first namespaces only: a
-//! network namespace of one's own has no connector; in a pid or user namespace of one's
-//! own the kernel ignores who wants to listen, without a word, and if somebody outside
-//! listens, events with the pids of outside arrive all the same. So nothing is believed
-//! before the kernel has answered, and an answer is ours only if it has our number.
+//! Source: the process connector (netlink, linux/cn_proc.h, CONFIG_PROC_EVENTS). It reports the
+//! processes of all users of the machine. Since Linux 6.6 every user may listen, before that
+//! CAP_NET_ADMIN is needed. It works in the machine's initial namespaces only: in another network
+//! namespace there is no connector; in another pid or user namespace the kernel silently ignores
+//! the request to listen, and if a process outside listens, events with outside pids arrive all the
+//! same. So no event is used before the kernel has acknowledged the request, and only an
+//! acknowledgement with our own number counts.
 //!
 //! What surprised us:
-//! - Since 6.6 a listener can say which events it wants, and the answer is then left out
-//!   with the others. So the plain request comes first, and the wish once it is answered;
-//!   an older kernel passes over the wish.
-//! - The exit of the first thread is not the end of a process (`host::endings`).
-//! - A listener that goes without a word (SIGKILL) is counted by the kernel for ever,
-//!   and a message is made for nobody at each fork. Dropping a [`Connector`] says the word.
+//! - Since 6.6 a listener can name the events it wants, and the acknowledgement is then filtered
+//!   out with the others. So the plain request is sent first, and the filter once that is
+//!   acknowledged; older kernels ignore the filter.
+//! - The exit of the first thread is not the end of a process (`host::exit_tracker`).
+//! - A listener that dies without unregistering (SIGKILL) is counted by the kernel for ever, and a
+//!   message is built for nobody at each fork. Dropping a [`Connector`] unregisters.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -24,31 +24,31 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::netlink::CONNECTOR;
 
-use super::endings::{self, Endings};
-pub use super::netlink::Heard;
-use super::netlink::Socket;
+use super::exit_tracker::{self, ExitTracker};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
 use crate::model::End;
-use crate::parse::connector::{Event, parse};
+use crate::parse::connector::{ConnectorEvent, parse};
 
-/// Why the kernel does not tell.
+/// Why there are no process events.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot.
+    /// The kernel has no connector.
     #[error("this kernel has no process connector (it was built without CONFIG_PROC_EVENTS)")]
     Absent,
-    /// It tells root only.
+    /// Only root may listen.
     #[error("before Linux 6.6 only root may listen to the process connector")]
     NotAllowed,
-    /// It tells in the first network namespace only.
+    /// It exists in the initial network namespace only.
     #[error("weigh is in a network namespace of its own, where there is no process connector")]
     OtherNetwork,
-    /// It tells in the first pid and user namespace only.
+    /// It works in the initial pid and user namespace only.
     #[error(
         "the process connector does not answer: weigh is in a pid or user namespace of its own, \
          or the kernel was built without CONFIG_PROC_EVENTS"
     )]
     NoAnswer,
-    /// Something else is wrong.
+    /// Another error.
     #[error("process connector: {0}")]
     Failed(#[from] std::io::Error),
 }
@@ -64,27 +64,27 @@ impl From<Errno> for Error {
     }
 }
 
-/// Something that happened to a process.
+/// An event of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happened {
-    /// A process was made; threads are not told of.
+pub enum ProcEvent {
+    /// A process was forked; threads are not reported.
     Forked {
-        /// Its parent: who made it, or with CLONE_PARENT the parent of that.
+        /// Its parent: the process that forked it, or with CLONE_PARENT that one's parent.
         parent: u32,
         /// The new process.
         child: u32,
     },
-    /// It became another program. It has one thread now.
+    /// It called exec. It has one thread now.
     Executed {
         /// Which process.
         pid: u32,
     },
-    /// It gave itself (its first thread) another name without exec.
+    /// Its first thread was renamed without exec.
     Renamed {
         /// Which process.
         pid: u32,
     },
-    /// It ended, with all its threads.
+    /// It exited, with all its threads.
     Ended {
         /// Which process.
         pid: u32,
@@ -93,10 +93,10 @@ pub enum Happened {
     },
 }
 
-/// A line to the kernel on which it tells of processes.
+/// A socket on which the kernel reports process events.
 pub struct Connector {
-    socket: Socket,
-    endings: Endings,
+    socket: NetlinkSocket,
+    exits: ExitTracker,
 }
 
 /// `CN_IDX_PROC` as a set of groups.
@@ -110,54 +110,54 @@ const IGNORE: u32 = 2;
 const WANTED: u32 = 0x1 | 0x2 | 0x200 | 0x8000_0000;
 
 impl Connector {
-    /// Begins to listen. Who was there before is not told of: look through `/proc` after this.
+    /// Starts to listen. Processes that exist already are not reported: list `/proc` after this.
     pub fn open() -> Result<Connector, Error> {
-        let socket = Socket::open(CONNECTOR, GROUP)?;
-        let mut connector = Connector { socket, endings: Endings::default() };
+        let socket = NetlinkSocket::open(CONNECTOR, GROUP)?;
+        let mut connector = Connector { socket, exits: ExitTracker::default() };
         let number = RandomState::new().build_hasher().finish() as u32;
-        connector.say(number, &[LISTEN])?;
+        connector.send(number, &[LISTEN])?;
         let ours = number.wrapping_add(1);
         let answer = connector.socket.answer(|bytes| match parse(bytes).ok()?.event {
-            Event::Answer { number, errno } if number == ours => Some(errno),
+            ConnectorEvent::Answer { number, errno } if number == ours => Some(errno),
             _ => None,
         })?;
         match answer.ok_or(Error::NoAnswer)? {
             0 => {}
             errno => return Err(Errno::from_raw_os_error(errno).into()),
         }
-        connector.say(number, &[LISTEN, WANTED])?;
+        connector.send(number, &[LISTEN, WANTED])?;
         Ok(connector)
     }
 
-    /// Hands over what happened since the last call and when, on the monotonic clock.
+    /// Calls `each` with the events since the last call and their times on the monotonic clock.
     ///
-    /// Does not wait: poll the descriptor, and ask once a tick in any case, since the end of
-    /// a process whose threads are traced may have no event of its own. Events of a process
-    /// come in order; ends come after what else is told in the same call, in no order of theirs.
-    pub fn next(&mut self, mut each: impl FnMut(Duration, Happened)) -> Result<Heard, Error> {
-        let heard = self.socket.drain(|bytes| {
-            // A message that is not whole or not of this connector is none.
+    /// Does not block: poll the descriptor, and call it once a tick in any case, since the exit of
+    /// a process whose threads are traced may have no event of its own. Events of one process are
+    /// in order; exits come after the other events of the same call, in no particular order.
+    pub fn next(&mut self, mut each: impl FnMut(Duration, ProcEvent)) -> Result<Drain, Error> {
+        let drained = self.socket.drain(|bytes| {
+            // Messages that are cut or not of this connector are ignored.
             if let Ok(message) = parse(bytes) {
-                self.endings.take(message, &mut each);
+                self.exits.take(message, &mut each);
             }
         })?;
-        if heard != Heard::Part {
-            self.endings.settle(endings::is_over, &mut each);
+        if drained != Drain::More {
+            self.exits.report_exited(exit_tracker::has_exited, &mut each);
         }
-        Ok(heard)
+        Ok(drained)
     }
 
-    fn say(&self, number: u32, words: &[u32]) -> rustix::io::Result<()> {
-        // struct cn_msg: whom it is for, two numbers of which the second is answered,
-        // how long it is, flags.
-        let length = size_of_val(words) as u16;
+    fn send(&self, number: u32, operands: &[u32]) -> rustix::io::Result<()> {
+        // struct cn_msg: the recipient, two numbers of which the second is acknowledged, the
+        // length, flags.
+        let length = size_of_val(operands) as u16;
         let mut message = Vec::new();
         for word in [GROUP, 1, 0, number] {
             message.extend(word.to_ne_bytes());
         }
         message.extend(length.to_ne_bytes());
         message.extend([0; 2]);
-        words.iter().for_each(|word| message.extend(word.to_ne_bytes()));
+        operands.iter().for_each(|operand| message.extend(operand.to_ne_bytes()));
         self.socket.send(libc::NLMSG_DONE as u16, 0, &message)
     }
 }
@@ -170,8 +170,8 @@ impl AsFd for Connector {
 
 impl Drop for Connector {
     fn drop(&mut self) {
-        // Nothing can be done about a kernel that does not take it.
-        let _ = self.say(0, &[IGNORE]);
+        // If the kernel does not accept it, nothing can be done.
+        let _ = self.send(0, &[IGNORE]);
     }
 }
 
@@ -184,7 +184,7 @@ mod tests {
     use crate::host::Clock;
     use crate::host::skip::{impossible, skipped};
 
-    /// A line to the kernel, or a word that there is none here.
+    /// A connector, or a skip message where there is none.
     fn listening() -> Option<Connector> {
         match Connector::open() {
             Ok(connector) => Some(connector),
@@ -195,30 +195,30 @@ mod tests {
         }
     }
 
-    /// Listens until something happens, and says what of these processes happened before.
-    fn heard_until(
+    /// Reads events until `last` matches, and returns those of these processes.
+    fn events_until(
         connector: &mut Connector,
-        last: impl Fn(Happened) -> bool,
+        last: impl Fn(ProcEvent) -> bool,
         of: &[u32],
-    ) -> Vec<Happened> {
-        let mut heard = Vec::new();
-        let patience = Clock::Monotonic.now() + Duration::from_secs(20);
-        while !heard.iter().copied().any(&last) {
-            assert!(Clock::Monotonic.now() < patience, "the kernel does not tell");
+    ) -> Vec<ProcEvent> {
+        let mut events = Vec::new();
+        let deadline = Clock::Monotonic.now() + Duration::from_secs(20);
+        while !events.iter().copied().any(&last) {
+            assert!(Clock::Monotonic.now() < deadline, "the kernel reports no event");
             connector.socket.wait(Duration::from_secs(1)).unwrap();
-            connector.next(|_, happened| heard.push(happened)).unwrap();
+            connector.next(|_, event| events.push(event)).unwrap();
         }
-        heard.retain(|happened| match happened {
-            Happened::Forked { child: pid, .. }
-            | Happened::Executed { pid }
-            | Happened::Renamed { pid }
-            | Happened::Ended { pid, .. } => of.contains(pid),
+        events.retain(|event| match event {
+            ProcEvent::Forked { child: pid, .. }
+            | ProcEvent::Executed { pid }
+            | ProcEvent::Renamed { pid }
+            | ProcEvent::Ended { pid, .. } => of.contains(pid),
         });
-        heard
+        events
     }
 
-    fn ended(pid: u32) -> impl Fn(Happened) -> bool {
-        move |happened| matches!(happened, Happened::Ended { pid: who, .. } if who == pid)
+    fn ended(pid: u32) -> impl Fn(ProcEvent) -> bool {
+        move |event| matches!(event, ProcEvent::Ended { pid: exited, .. } if exited == pid)
     }
 
     fn started(program: &str, arguments: &[&str]) -> Child {
@@ -227,29 +227,29 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_told_of_from_fork_to_end() {
+    fn fork_exec_and_exit_are_reported() {
         let Some(mut connector) = listening() else { return };
         let mut child = started("sh", &["-c", "exit 7"]);
         let pid = child.id();
         child.wait().unwrap();
-        let heard = heard_until(&mut connector, ended(pid), &[pid]);
-        let forked = Happened::Forked { parent: std::process::id(), child: pid };
-        let end = Happened::Ended { pid, end: End::Code(7) };
-        assert_eq!(heard, [forked, Happened::Executed { pid }, end]);
+        let events = events_until(&mut connector, ended(pid), &[pid]);
+        let forked = ProcEvent::Forked { parent: std::process::id(), child: pid };
+        let end = ProcEvent::Ended { pid, end: End::Code(7) };
+        assert_eq!(events, [forked, ProcEvent::Executed { pid }, end]);
     }
 
     #[test]
-    fn a_process_that_was_killed_has_its_signal_before_anybody_waits_for_it() {
+    fn killed_process_has_its_signal_before_it_is_reaped() {
         let Some(mut connector) = listening() else { return };
         let mut child = started("sh", &["-c", "kill -9 $$"]);
-        let heard = heard_until(&mut connector, ended(child.id()), &[child.id()]);
-        let end = Happened::Ended { pid: child.id(), end: End::Signal(libc::SIGKILL) };
-        assert_eq!(heard.last(), Some(&end));
+        let events = events_until(&mut connector, ended(child.id()), &[child.id()]);
+        let end = ProcEvent::Ended { pid: child.id(), end: End::Signal(libc::SIGKILL) };
+        assert_eq!(events.last(), Some(&end));
         child.wait().unwrap();
     }
 
     #[test]
-    fn times_are_those_of_the_monotonic_clock() {
+    fn event_times_are_on_the_monotonic_clock() {
         let Some(mut connector) = listening() else { return };
         let before = Clock::Monotonic.now();
         let mut child = started("true", &[]);
@@ -257,8 +257,8 @@ mod tests {
         let after = Clock::Monotonic.now();
         let mut times = Vec::new();
         connector
-            .next(|at, happened| {
-                if matches!(happened, Happened::Executed { pid } if pid == child.id()) {
+            .next(|at, event| {
+                if matches!(event, ProcEvent::Executed { pid } if pid == child.id()) {
                     times.push(at);
                 }
             })
@@ -267,30 +267,30 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_not_processes() {
+    fn threads_are_not_reported() {
         let Some(mut connector) = listening() else { return };
         let thread = std::thread::spawn(|| rustix::thread::gettid().as_raw_pid() as u32);
         let thread = thread.join().unwrap();
         let mut child = started("true", &[]);
         child.wait().unwrap();
-        let heard = heard_until(&mut connector, ended(child.id()), &[thread, std::process::id()]);
-        assert_eq!(heard, []);
+        let events = events_until(&mut connector, ended(child.id()), &[thread, std::process::id()]);
+        assert_eq!(events, []);
     }
 
     #[test]
-    fn what_comes_faster_than_it_is_heard_is_said_to_be_lost() {
+    fn overrun_of_the_receive_buffer_is_reported_once() {
         let Some(mut connector) = listening() else { return };
-        let room_for_few = 0;
-        rustix::net::sockopt::set_socket_recv_buffer_size(&connector, room_for_few).unwrap();
+        let smallest_buffer = 0;
+        rustix::net::sockopt::set_socket_recv_buffer_size(&connector, smallest_buffer).unwrap();
         for _ in 0..10 {
             started("true", &[]).wait().unwrap();
         }
-        assert_eq!(connector.next(|_, _| {}).unwrap(), Heard::Lost);
-        assert_eq!(connector.next(|_, _| {}).unwrap(), Heard::All);
+        assert_eq!(connector.next(|_, _| {}).unwrap(), Drain::Overrun);
+        assert_eq!(connector.next(|_, _| {}).unwrap(), Drain::Complete);
     }
 
     #[test]
-    fn a_process_whose_first_thread_ended_goes_on_until_its_last_one_does() {
+    fn process_exits_with_its_last_thread() {
         let Some(mut connector) = listening() else { return };
         let script = r#"
 import ctypes, os, platform, threading, time
@@ -314,20 +314,20 @@ ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 3)
         assert_eq!(line, "alone\n");
         let mut marker = started("true", &[]);
         marker.wait().unwrap();
-        let heard = heard_until(&mut connector, ended(marker.id()), &[child.id()]);
-        assert!(!heard.iter().copied().any(ended(child.id())), "{heard:?}");
+        let events = events_until(&mut connector, ended(marker.id()), &[child.id()]);
+        assert!(!events.iter().copied().any(ended(child.id())), "{events:?}");
         child.stdin.take().unwrap().write_all(b"\n").unwrap();
-        let heard = heard_until(&mut connector, ended(child.id()), &[child.id()]);
-        assert_eq!(heard, [Happened::Ended { pid: child.id(), end: End::Code(7) }]);
+        let events = events_until(&mut connector, ended(child.id()), &[child.id()]);
+        assert_eq!(events, [ProcEvent::Ended { pid: child.id(), end: End::Code(7) }]);
         child.wait().unwrap();
     }
 
     #[test]
-    fn an_error_says_why_in_words() {
-        let words = |errno| Error::from(errno).to_string();
-        assert!(words(Errno::CONNREFUSED).contains("network namespace"));
-        assert!(words(Errno::PERM).contains("only root"));
-        assert!(words(Errno::PROTONOSUPPORT).contains("no process connector"));
-        assert!(words(Errno::NOMEM).starts_with("process connector: "));
+    fn error_messages_name_the_cause() {
+        let text = |errno| Error::from(errno).to_string();
+        assert!(text(Errno::CONNREFUSED).contains("network namespace"));
+        assert!(text(Errno::PERM).contains("only root"));
+        assert!(text(Errno::PROTONOSUPPORT).contains("no process connector"));
+        assert!(text(Errno::NOMEM).starts_with("process connector: "));
     }
 }

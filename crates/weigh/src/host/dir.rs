@@ -1,8 +1,8 @@
-//! Directories of the machine, and files in them that are read again and again.
+//! Directories of the machine, and cached files in them that are read at every tick.
 //!
-//! A kept descriptor saves the path look-up (`io`: 9.4 → 3.5 µs) and makes pid
-//! reuse harmless: after its process died it answers ESRCH for ever, even when
-//! the pid lives again. Descriptors are limited, so keeping one is asked for.
+//! A cached descriptor saves the path lookup (`io`: 9.4 → 3.5 µs) and makes pid reuse harmless:
+//! after its process exited, reads fail with ESRCH, even when the pid is in use again. Descriptors
+//! are limited, so a cached file takes one from an allowance.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use super::Error;
 pub struct Dir {
     fd: Arc<OwnedFd>,
     path: PathBuf,
-    /// Every path that was opened, when somebody wants to know (`capture-host`).
+    /// Every path that was opened, if these are recorded (`capture-host`).
     opened: Option<Arc<Mutex<BTreeSet<PathBuf>>>>,
 }
 
@@ -51,8 +51,8 @@ impl Dir {
         Ok(Dir { fd: Arc::new(fd), path: whole, opened: self.opened.clone() })
     }
 
-    /// The same directory, which from now on remembers what is opened in it.
-    pub fn remembering(mut self, opened: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Dir {
+    /// The same directory, which from now on records the paths that are opened in it.
+    pub fn recording_opened(mut self, opened: &Arc<Mutex<BTreeSet<PathBuf>>>) -> Dir {
         self.opened = Some(Arc::clone(opened));
         self
     }
@@ -87,20 +87,20 @@ impl Dir {
         read_whole(&fd, buffer).map_err(|errno| self.error(file, errno))
     }
 
-    /// Makes a directory in this one, for us alone to write in.
-    pub fn make(&self, name: &CStr) -> Result<(), Error> {
+    /// Creates a directory in this one, writable by its owner alone.
+    pub fn create_dir(&self, name: &CStr) -> Result<(), Error> {
         let mode = Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH;
         rustix::fs::mkdirat(&self.fd, name, mode).map_err(|errno| self.error(name, errno))
     }
 
-    /// Removes a directory in this one; a control group goes when nobody is in it.
-    pub fn unmake(&self, name: &CStr) -> Result<(), Error> {
+    /// Removes a directory in this one; a cgroup can be removed when it has no processes.
+    pub fn remove_dir(&self, name: &CStr) -> Result<(), Error> {
         rustix::fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
             .map_err(|errno| self.error(name, errno))
     }
 
-    /// Tells the kernel something through one of its files.
-    pub fn tell(&self, file: &CStr, text: &str) -> Result<(), Error> {
+    /// Writes text to a file of the kernel.
+    pub fn write(&self, file: &CStr, text: &str) -> Result<(), Error> {
         let failed = |errno| self.error(file, errno);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let fd = rustix::fs::openat(&self.fd, file, flags, Mode::empty()).map_err(failed)?;
@@ -113,27 +113,27 @@ impl Dir {
         rustix::fs::accessat(&self.fd, file, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     }
 
-    /// The number that `stat` calls the file's size.
+    /// The size that `stat` reports.
     pub fn size(&self, file: &CStr) -> Result<u64, Error> {
         rustix::fs::statat(&self.fd, file, AtFlags::empty())
             .map(|stat| stat.st_size as u64)
             .map_err(|errno| self.error(file, errno))
     }
 
-    /// Which file it is: its device and inode; of a link, those of what it leads to.
+    /// Its device and inode; for a link, those of its target.
     pub fn file_id(&self, file: &CStr) -> Result<(u64, u64), Error> {
         rustix::fs::statat(&self.fd, file, AtFlags::empty())
             .map(|stat| (stat.st_dev, stat.st_ino))
             .map_err(|errno| self.error(file, errno))
     }
 
-    /// Whether there is anything of this name.
+    /// Whether an entry of this name exists.
     pub fn has(&self, file: &CStr) -> bool {
         self.remember(file);
         rustix::fs::statat(&self.fd, file, AtFlags::empty()).is_ok()
     }
 
-    /// The names in a subdirectory, in order, those that begin with a point left out.
+    /// The names in a subdirectory, sorted, without hidden ones.
     pub fn names(&self, subdirectory: &CStr) -> Result<Vec<CString>, Error> {
         let mut names: Vec<CString> = Vec::new();
         self.each_name(subdirectory, |name| {
@@ -145,7 +145,7 @@ impl Dir {
         Ok(names)
     }
 
-    /// Where a symbolic link in this directory points.
+    /// The target of a symbolic link in this directory.
     pub fn link(&self, file: &CStr) -> Option<Vec<u8>> {
         rustix::fs::readlinkat(&self.fd, file, Vec::new()).ok().map(|target| target.into_bytes())
     }
@@ -214,7 +214,7 @@ impl Dir {
     }
 }
 
-/// How many descriptors may still be kept open.
+/// How many more descriptors may stay open.
 #[derive(Debug, Clone)]
 pub struct Descriptors(Rc<Cell<usize>>);
 
@@ -236,27 +236,27 @@ impl Descriptors {
     }
 }
 
-/// A file that is read again and again, kept open as long as descriptors last.
+/// A file that is read at every tick; it stays open as long as the allowance lasts.
 #[derive(Debug)]
-pub struct Kept {
+pub struct CachedFile {
     fd: Option<OwnedFd>,
     allowance: Descriptors,
 }
 
-impl Kept {
+impl CachedFile {
     /// Nothing opened yet.
-    pub fn new(allowance: &Descriptors) -> Kept {
-        Kept { fd: None, allowance: allowance.clone() }
+    pub fn new(allowance: &Descriptors) -> CachedFile {
+        CachedFile { fd: None, allowance: allowance.clone() }
     }
 
-    /// One of the few files that are read at every tick whatever runs.
-    pub fn always() -> Kept {
-        Kept::new(&Descriptors::at_most(1))
+    /// A file that always stays open: one of the few that are read at every tick of every run.
+    pub fn always() -> CachedFile {
+        CachedFile::new(&Descriptors::at_most(1))
     }
 
     /// Reads the whole file, opening it when it is not open.
     ///
-    /// `path` is only asked for when the file has to be opened or an error named.
+    /// `path` is called only to open the file or to report an error.
     pub fn read<'b, P: AsRef<CStr>>(
         &mut self,
         dir: &Dir,
@@ -275,7 +275,7 @@ impl Kept {
         Ok(bytes)
     }
 
-    /// The number that `stat` calls the file's size.
+    /// The size that `stat` reports.
     pub fn size(&mut self, dir: &Dir, path: &CStr) -> Result<u64, Error> {
         if self.fd.is_none() && self.allowance.take() {
             self.fd = Some(dir.open_file(path).inspect_err(|_| self.allowance.give_back())?);
@@ -289,7 +289,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for CachedFile {
     fn drop(&mut self) {
         if self.fd.is_some() {
             self.allowance.give_back();
@@ -297,17 +297,17 @@ impl Drop for Kept {
     }
 }
 
-/// A kept file and where it is: for files that are found once and read at every tick.
+/// A cached file with its path: for files that are found once and read at every tick.
 #[derive(Debug)]
-pub struct KeptAt {
+pub struct CachedPath {
     path: CString,
-    kept: Kept,
+    file: CachedFile,
 }
 
-impl KeptAt {
+impl CachedPath {
     /// The file at this path, not opened yet.
-    pub fn new(path: CString, allowance: &Descriptors) -> KeptAt {
-        KeptAt { path, kept: Kept::new(allowance) }
+    pub fn new(path: CString, allowance: &Descriptors) -> CachedPath {
+        CachedPath { path, file: CachedFile::new(allowance) }
     }
 
     /// Where it is.
@@ -318,11 +318,11 @@ impl KeptAt {
     /// Reads the whole file, opening it when it is not open.
     pub fn read<'b>(&mut self, dir: &Dir, buffer: &'b mut Vec<u8>) -> Result<&'b [u8], Error> {
         let path: &CStr = &self.path;
-        self.kept.read(dir, || path, buffer)
+        self.file.read(dir, || path, buffer)
     }
 }
 
-/// `PID/file`, made without allocating: it is needed for every process that is met.
+/// `PID/file`, built without allocating: it is needed for every process.
 #[derive(Debug, Clone, Copy)]
 pub struct ProcPath {
     bytes: [u8; 32],
@@ -364,9 +364,9 @@ impl AsRef<CStr> for ProcPath {
     }
 }
 
-/// Files of records (`vmstat`, `diskstats`, `net/dev`, `cpuinfo`) come in pieces of at most a
-/// page, a piece ends where the next record would not fit, and no record of ours is longer than
-/// half a page. So a piece that is not the last has more bytes than these.
+/// Files of records (`vmstat`, `diskstats`, `net/dev`, `cpuinfo`) come in pieces of at most a page,
+/// a piece ends where the next record would not fit, and no record of ours is longer than half a
+/// page. So a piece that is not the last has more bytes than these.
 const HALF_A_PAGE: usize = 2048;
 
 /// Reads a file from its beginning.
@@ -399,7 +399,7 @@ mod tests {
     use crate::host::fake::FakeHost;
 
     #[test]
-    fn a_proc_path_is_the_pid_and_the_name() {
+    fn proc_path_is_pid_and_file_name() {
         assert_eq!(ProcPath::new(1, "stat").as_c_str(), c"1/stat");
         assert_eq!(
             ProcPath::new(4_294_967_295, "smaps_rollup").as_c_str(),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_larger_than_the_buffer_is_read_whole() {
+    fn file_larger_than_the_buffer_is_read_whole() {
         let long = "x".repeat(10_000);
         let fake = FakeHost::new().proc("stat", &long);
         let mut buffer = Vec::new();
@@ -416,10 +416,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_in_pieces_is_read_whole() {
+    fn file_read_in_several_pieces_is_read_whole() {
         let host = super::super::Host::at(Path::new("/")).unwrap();
         let lines = |bytes: &[u8]| bytes.split(|&byte| byte == b'\n').count();
-        // Larger than a page on most kernels, and given out a page at a time.
+        // Larger than a page on most kernels, and returned a page at a time.
         #[allow(clippy::disallowed_methods, reason = "the comparison needs another reader")]
         let all = std::fs::read("/proc/vmstat").unwrap();
         let mut buffer = vec![0; 16 * 1024];
@@ -427,22 +427,22 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_file_is_read_anew_each_time_and_without_descriptors_opened_each_time() {
+    fn cached_file_is_reread_and_reopened_without_allowance() {
         for allowed in [1, 0] {
             let fake = FakeHost::new().proc("7/io", "one");
             let host = fake.host();
-            let mut kept = Kept::new(&Descriptors::at_most(allowed));
+            let mut file = CachedFile::new(&Descriptors::at_most(allowed));
             let mut buffer = Vec::new();
             let path = || c"7/io";
-            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"one");
+            assert_eq!(file.read(&host.proc, path, &mut buffer).unwrap(), b"one");
             fake.set_proc("7/io", "two");
-            assert_eq!(kept.read(&host.proc, path, &mut buffer).unwrap(), b"two");
-            assert_eq!(kept.fd.is_some(), allowed == 1);
+            assert_eq!(file.read(&host.proc, path, &mut buffer).unwrap(), b"two");
+            assert_eq!(file.fd.is_some(), allowed == 1);
         }
     }
 
     #[test]
-    fn an_error_names_the_file() {
+    fn error_names_the_file() {
         let fake = FakeHost::new();
         let error = fake.host().proc.read(c"7/io", &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains("proc/7/io: No such file"), "{error}");

@@ -1,4 +1,4 @@
-//! Environment variables, asked for by name. The environment is never recorded.
+//! Environment variables, read by name. The environment is never recorded.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub fn variable(name: &str) -> Option<OsString> {
 const JOB_VARIABLES: [(&str, &str); 3] =
     [("SLURM_JOB_ID", "slurm"), ("PBS_JOBID", "pbs"), ("OAR_JOB_ID", "oar")];
 
-/// The batch system in whose job this process is, if it is in one.
+/// The batch system whose job this process is part of, if any.
 pub fn scheduler() -> Option<&'static str> {
     JOB_VARIABLES.iter().find(|(name, _)| variable(name).is_some()).map(|(_, scheduler)| *scheduler)
 }

@@ -8,7 +8,7 @@ use super::{Host, own};
 use crate::parse::{self, cgroup};
 
 impl Facts {
-    /// Looks at the machine.
+    /// Reads the facts of the machine.
     pub fn of(host: &Host) -> Facts {
         let system = rustix::system::uname();
         let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
@@ -34,7 +34,7 @@ impl Facts {
     }
 }
 
-/// What the kernel calls this boot; a container sees that of its machine.
+/// The boot id of the kernel; a container has that of its machine.
 fn boot(host: &Host) -> Option<String> {
     let mut buffer = Vec::new();
     let bytes = host.proc.read(c"sys/kernel/random/boot_id", &mut buffer).ok()?;
@@ -42,9 +42,10 @@ fn boot(host: &Host) -> Option<String> {
     (!boot.is_empty()).then(|| boot.to_owned())
 }
 
-/// Ours, if it is the one whose pids `/proc` shows.
+/// Our pid namespace, if `/proc` shows its pids.
 fn pid_namespace(host: &Host) -> Option<String> {
-    let link = host.proc.link(c"self/ns/pid").filter(|_| own::sees_itself(&host.proc))?;
+    let link =
+        host.proc.link(c"self/ns/pid").filter(|_| own::proc_is_our_pid_namespace(&host.proc))?;
     String::from_utf8(link).ok()
 }
 
@@ -58,16 +59,16 @@ fn online(host: &Host) -> u32 {
 
 /// The smallest CPU quota on the way from our cgroup to the root, in cores.
 pub(super) fn quota(host: &Host) -> Option<f64> {
-    tightest(host, "cpu", v2_quota, v1_quota).min_by(f64::total_cmp)
+    limits(host, "cpu", v2_quota, v1_quota).min_by(f64::total_cmp)
 }
 
 /// The smallest memory limit on the way from our cgroup to the root, in bytes.
 pub(super) fn memory_limit(host: &Host) -> Option<u64> {
-    tightest(host, "memory", v2_memory, v1_memory).min()
+    limits(host, "memory", v2_memory, v1_memory).min()
 }
 
-/// What the groups we are in say of a limit, in each version: the smallest on the way up.
-fn tightest<T: PartialOrd>(
+/// The smallest limit from our cgroup up to the root, in each hierarchy.
+fn limits<T: PartialOrd>(
     host: &Host,
     controller: &str,
     second: fn(&Host, &str) -> Option<T>,
@@ -88,7 +89,7 @@ fn tightest<T: PartialOrd>(
     found.collect::<Vec<T>>().into_iter()
 }
 
-/// The smallest answer among a cgroup and its ancestors.
+/// The smallest value among a cgroup and its ancestors.
 fn smallest<T: PartialOrd>(path: &str, limit: impl Fn(&str) -> Option<T>) -> Option<T> {
     let mut group = path.trim_end_matches('/');
     let mut least = limit(group);
@@ -102,7 +103,7 @@ fn smallest<T: PartialOrd>(path: &str, limit: impl Fn(&str) -> Option<T>) -> Opt
     least
 }
 
-/// Where version 1 is mounted beside it, version 2 hangs at `unified`.
+/// Beside cgroup v1, cgroup v2 is mounted at `unified`.
 const V2_MOUNTS: [&str; 2] = ["fs/cgroup", "fs/cgroup/unified"];
 
 fn v2_quota(host: &Host, group: &str) -> Option<f64> {
@@ -143,7 +144,7 @@ mod tests {
     use crate::host::fake::FakeHost;
 
     #[test]
-    fn the_tightest_quota_on_the_way_to_the_root_counts() {
+    fn smallest_cpu_quota_up_to_the_root_counts() {
         let fake = FakeHost::new()
             .proc("self/cgroup", "0::/user.slice/job\n")
             .sys("fs/cgroup/user.slice/cpu.max", "150000 100000\n")
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_memory_limit_counts_in_either_version() {
+    fn smallest_memory_limit_counts_in_cgroup_v1_and_v2() {
         let second = FakeHost::new()
             .proc("self/cgroup", "0::/user.slice/job\n")
             .sys("fs/cgroup/user.slice/memory.max", "2147483648\n")
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_above_the_machine_s_memory_stops_nobody() {
+    fn limit_above_the_memory_of_the_machine_has_no_effect() {
         let facts = |limit| Facts { memory_limit_bytes: limit, ..Facts::example() };
         let (tight, wide) = (facts(Some(1 << 30)), facts(Some(1 << 40)));
         assert_eq!(tight.memory_allowed_bytes(), Some(1 << 30));
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_1_quota_is_found_too_and_none_is_none() {
+    fn cgroup_v1_quota_is_read_and_may_be_unlimited() {
         let fake = FakeHost::new()
             .proc("self/cgroup", "3:cpu,cpuacct:/job\n0::/\n")
             .sys("fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n")
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_and_the_pid_namespace_are_known_where_they_can_be_read() {
+    fn boot_id_and_pid_namespace_are_read() {
         let own = std::process::id().to_string();
         let fake = FakeHost::new()
             .proc("sys/kernel/random/boot_id", "5ea1-b007\n")
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proc_of_another_pid_namespace_does_not_say_which_that_is() {
+    fn pid_namespace_is_unknown_with_a_foreign_proc() {
         let fake = FakeHost::new().proc_link("1/ns/pid", "pid:[4026531836]").proc_link("self", "1");
         assert_eq!(Facts::of(&fake.host()).pid_namespace, None);
     }

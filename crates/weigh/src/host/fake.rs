@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{AddressSpaces, Clock, Host, Perf};
 
 /// Processes that share an address space, the child first.
-type Pairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
+type SharedPairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
 
 /// A machine whose files a test writes.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub struct FakeHost {
     root: tempfile::TempDir,
     now: Rc<Cell<Duration>>,
     counts: Rc<RefCell<BTreeMap<(u64, u32), u64>>>,
-    /// `None`: nobody tells which processes share an address space.
-    sharing: Option<Pairs>,
+    /// `None`: it is not known which processes share an address space.
+    sharing: Option<SharedPairs>,
 }
 
 impl Default for FakeHost {
@@ -42,12 +42,12 @@ impl FakeHost {
     /// `=== PATH (hex)` by that of a file that is not text, and `=== PATH -> TARGET` for a link.
     pub fn captured(archive: &str) -> FakeHost {
         let fake = FakeHost::new();
-        fake.become_captured(archive);
+        fake.load_capture(archive);
         fake
     }
 
     /// Replaces the files by those of another capture.
-    pub fn become_captured(&self, archive: &str) {
+    pub fn load_capture(&self, archive: &str) {
         for entry in archive.split("=== ").skip(1) {
             let (path, content) = entry.split_once('\n').unwrap();
             let path = path.trim_start_matches('/');
@@ -65,7 +65,7 @@ impl FakeHost {
         self
     }
 
-    /// Where one of its directories really is.
+    /// The path of one of its directories on this machine.
     pub fn path(&self, directory: &str) -> std::path::PathBuf {
         self.root.path().join(directory)
     }
@@ -122,19 +122,19 @@ impl FakeHost {
         }
     }
 
-    /// Takes a directory away from `/proc` and keeps it elsewhere: whoever comes under its name
-    /// has another inode, as after a pid is used again.
-    pub fn end_proc(&self, name: &str) {
+    /// Moves a directory out of `/proc`: a new one of its name then has another inode, as after pid
+    /// reuse.
+    pub fn exit_proc(&self, name: &str) {
         let path = self.root.path().join("proc").join(name);
         std::fs::rename(path, self.root.path().join(format!("ended-{name}"))).unwrap();
     }
 
-    /// Takes away everybody's right to read a file under `/sys`: see [`as_nobody`].
+    /// Removes all permissions of a file under `/sys`: see [`as_unprivileged`].
     pub fn deny_sys(&self, path: &str) {
         self.deny(&format!("sys/{path}"));
     }
 
-    /// Takes away everybody's right to read a file or directory under `/proc`: see [`as_nobody`].
+    /// Removes all permissions of a file or directory under `/proc`: see [`as_unprivileged`].
     pub fn deny_proc(&self, path: &str) {
         self.deny(&format!("proc/{path}"));
     }
@@ -144,17 +144,17 @@ impl FakeHost {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o000)).unwrap();
     }
 
-    /// What the machine's counters of an event have counted on a CPU.
+    /// Sets the counter of an event on a CPU.
     pub fn set_count(&self, event: u64, cpu: u32, count: u64) {
         self.counts.borrow_mut().insert((event, cpu), count);
     }
 
-    /// Takes away a counter of the machine.
+    /// Removes a counter of the machine.
     pub fn forget_count(&self, event: u64, cpu: u32) {
         self.counts.borrow_mut().remove(&(event, cpu));
     }
 
-    /// Says whether a process uses the address space of another.
+    /// Sets whether a process uses the address space of another.
     pub fn set_shared(&self, child: u32, parent: u32, is_shared: bool) {
         let mut pairs = self.sharing.as_ref().unwrap().borrow_mut();
         let pair = (child, parent);
@@ -165,18 +165,18 @@ impl FakeHost {
         };
     }
 
-    /// Without a kernel that tells which processes share an address space.
+    /// As on a kernel without kcmp.
     pub fn without_kcmp(mut self) -> FakeHost {
         self.sharing = None;
         self
     }
 
-    /// Lets time pass.
-    pub fn pass(&self, time: Duration) {
+    /// Advances the clock.
+    pub fn advance(&self, time: Duration) {
         self.now.set(self.now.get() + time);
     }
 
-    /// The door to this machine.
+    /// The host of this machine.
     pub fn host(&self) -> Host {
         let mut host = Host::at(self.root.path()).unwrap();
         host.clock = Clock::Manual(Rc::clone(&self.now));
@@ -192,7 +192,7 @@ impl FakeHost {
     fn link(&self, path: &str, target: &str) {
         let path = self.root.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // It may be there, and point elsewhere.
+        // An old link is replaced.
         let _ = std::fs::remove_file(&path);
         std::os::unix::fs::symlink(target, path).unwrap();
     }
@@ -211,9 +211,9 @@ pub fn from_hex(content: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// Does something as a user who may not read what only root may.
-pub fn as_nobody<T>(action: impl FnOnce() -> T) -> T {
-    // SAFETY: setfsuid takes a number and is of this thread alone. Without root it changes
+/// Runs `action` with the file access of an unprivileged user.
+pub fn as_unprivileged<T>(action: impl FnOnce() -> T) -> T {
+    // SAFETY: setfsuid takes a number and affects this thread alone. Without root it changes
     // nothing, and nothing has to be changed.
     let before = unsafe { libc::setfsuid(65534) };
     let result = action();

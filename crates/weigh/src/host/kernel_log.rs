@@ -1,28 +1,28 @@
-//! What the kernel writes into its log while somebody is watched: `/dev/kmsg`, for root
-//! (CAP_SYSLOG where `kernel.dmesg_restrict` is set).
+//! Messages of the kernel log written during a run: `/dev/kmsg`, for root (CAP_SYSLOG where
+//! `kernel.dmesg_restrict` is set).
 //!
-//! Each read gives one record. What surprised us: a record that was overwritten before it was
-//! read is told once, as EPIPE, and reading goes on behind it.
+//! Each read returns one record. What surprised us: records overwritten before they were read give
+//! one EPIPE, and the next read continues after them.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-/// The log from some moment on.
+/// The kernel log from the moment it was opened.
 #[derive(Debug)]
 pub struct KernelLog {
     fd: OwnedFd,
 }
 
-/// The longest record that the kernel gives out.
+/// The longest record that the kernel returns.
 const RECORD: usize = 8192;
 
-/// More than these nobody waits for.
+/// At most so many records are read at once.
 const MOST: usize = 100_000;
 
 impl KernelLog {
-    /// What is written from now on.
+    /// Opens the log at its end.
     pub fn from_now() -> std::io::Result<KernelLog> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/kmsg", flags, Mode::empty())?;
@@ -30,7 +30,7 @@ impl KernelLog {
         Ok(KernelLog { fd })
     }
 
-    /// Hands over the records that were written since the last call.
+    /// Calls `each` with the records written since the last call.
     pub fn next(&mut self, mut each: impl FnMut(&[u8])) {
         let mut buffer = [0; RECORD];
         for _ in 0..MOST {

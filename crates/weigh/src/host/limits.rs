@@ -1,25 +1,25 @@
-//! Limits that are meant for the command and hold for weigh, too: open files and memory.
+//! Resource limits that are meant for the command and apply to weigh, too: open files and memory.
 //!
-//! Source: `getrlimit(2)`. weigh raises its own soft limits to the hard ones, which every user
-//! may, and puts them back between fork and exec: the command finds what it would have found.
-//! Where a hard limit binds, weigh measures less, or nothing (`host::out_of_memory`).
+//! Source: `getrlimit(2)`. weigh raises its own soft limits to the hard ones, which every user may,
+//! and restores them between fork and exec: the command has the limits it would have without weigh.
+//! Where a hard limit is too low, weigh measures less, or nothing (`host::out_of_memory`).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What weigh needs more of than a command may be allowed.
+/// Resources of which weigh may need more than the command.
 const RAISED: [Resource; 3] = [Resource::Nofile, Resource::As, Resource::Data];
 
-/// Limits as they were when weigh began.
+/// The limits at the start of weigh.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits([Rlimit; RAISED.len()]);
+pub struct ResourceLimits([Rlimit; RAISED.len()]);
 
-impl Limits {
-    /// Those that are in force.
-    pub fn now() -> Limits {
-        Limits(RAISED.map(getrlimit))
+impl ResourceLimits {
+    /// The current limits.
+    pub fn now() -> ResourceLimits {
+        ResourceLimits(RAISED.map(getrlimit))
     }
 
-    /// Raises each to what this process may raise it to.
+    /// Raises each soft limit to the hard limit.
     pub fn raise(&self) {
         for (resource, limit) in RAISED.into_iter().zip(&self.0) {
             let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -28,7 +28,7 @@ impl Limits {
         }
     }
 
-    /// Puts each back to what it was.
+    /// Restores the limits.
     pub fn restore(&self) {
         for (resource, limit) in RAISED.into_iter().zip(&self.0) {
             // Lowering the soft limit is always allowed.
@@ -42,13 +42,13 @@ pub fn open_files() -> usize {
     getrlimit(Resource::Nofile).current.map_or(1 << 20, |count| count as usize)
 }
 
-/// Does the work where there is room for it on the stack.
+/// Runs `work` with a stack that is large enough.
 ///
-/// The stack of the first thread ends at the limit on it, which the command may need to be
-/// small; that of another thread has the size it is given. Nobody else runs in the meantime, so
-/// the work may fork as if it had the process for itself.
+/// The stack of the first thread is bounded by a limit, which the command may need to be small;
+/// that of another thread has the size it is given. No other thread runs in the meantime, so `work`
+/// may fork as if the process had one thread.
 pub fn with_enough_stack<T: Send>(work: fn() -> T) -> T {
-    /// What is used at most is far below; a build without optimisation needs more.
+    /// Far more than is used; a build without optimisation needs more.
     const ENOUGH: u64 = 1 << 20;
     let limit = getrlimit(Resource::Stack).current;
     if limit.is_none_or(|bytes| bytes >= ENOUGH) {
@@ -62,12 +62,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn raised_limits_are_put_back_to_what_they_were() {
-        // Of this test's process alone, and no other test of it opens so many files.
-        let limits = Limits::now();
+    fn raised_limits_are_restored() {
+        // The limit is that of the test process; no other test opens so many files.
+        let limits = ResourceLimits::now();
         let soft = Rlimit { current: Some(900), ..limits.0[0] };
         setrlimit(Resource::Nofile, soft).unwrap();
-        let lowered = Limits::now();
+        let lowered = ResourceLimits::now();
         lowered.raise();
         assert!(open_files() > 900, "{limits:?}");
         lowered.restore();

@@ -1,8 +1,7 @@
-//! The only door to the machine: files under a root, clocks, system calls.
+//! The only access to the machine: files under a root, clocks, system calls.
 //!
-//! Nothing else in the library opens `/proc`, asks for the time or makes a
-//! system call, so a test can put another machine behind the door
-//! (`FakeHost`), and `--host-root` can point at one.
+//! Nothing else in the library opens `/proc`, reads the clock or makes a system call. So a test can
+//! replace the machine (`FakeHost`), and `--host-root` can point at another one.
 
 pub mod address_space;
 pub mod bpf;
@@ -11,8 +10,9 @@ pub mod child;
 pub mod clock;
 pub mod connector;
 mod dir;
-mod endings;
+pub mod disk_space;
 pub mod environment;
+mod exit_tracker;
 pub mod facts;
 #[cfg(test)]
 pub mod fake;
@@ -24,23 +24,22 @@ mod netlink;
 pub mod nvml;
 pub mod out_of_memory;
 pub mod own;
-pub mod own_group;
-pub mod patience;
 pub mod perf;
 pub mod pidfd;
-pub mod room;
+pub mod run_cgroup;
 pub mod signals;
 #[cfg(test)]
 pub(crate) mod skip;
 pub mod sock_diag;
 pub mod taskstats;
+pub mod timeout;
 pub mod wait;
 
 use std::path::{Path, PathBuf};
 
 pub use address_space::AddressSpaces;
 pub use clock::Clock;
-pub use dir::{Descriptors, Dir, Kept, KeptAt, ProcPath};
+pub use dir::{CachedFile, CachedPath, Descriptors, Dir, ProcPath};
 pub use perf::Perf;
 
 /// A file of the machine that could not be used.
@@ -60,12 +59,12 @@ pub enum Error {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
-        source: crate::parse::Malformed,
+        source: crate::parse::MalformedFile,
     },
 }
 
 impl Error {
-    /// What the kernel said, if it was the kernel.
+    /// The error number, if the kernel returned one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Read { source, .. } => source.raw_os_error(),
@@ -73,12 +72,12 @@ impl Error {
         }
     }
 
-    /// Whether the thing that was asked about is simply not there (any more).
+    /// Whether the file or process does not exist, or no longer does.
     pub fn is_gone(&self) -> bool {
         matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH | libc::ENODEV))
     }
 
-    /// Whether the kernel refused.
+    /// Whether permission was denied.
     pub fn is_denied(&self) -> bool {
         matches!(self.errno(), Some(libc::EACCES | libc::EPERM))
     }
@@ -89,9 +88,9 @@ impl Error {
 pub struct Host {
     /// Where its file system begins.
     pub root: Dir,
-    /// `/proc`, or what stands in for it.
+    /// `/proc`, or its replacement.
     pub proc: Dir,
-    /// `/sys`, or what stands in for it.
+    /// `/sys`, or its replacement.
     pub sys: Dir,
     /// The monotonic clock.
     pub clock: Clock,

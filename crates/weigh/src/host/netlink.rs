@@ -1,9 +1,9 @@
-//! A netlink socket: messages from the kernel, and from nobody else.
+//! A netlink socket that accepts messages from the kernel only.
 //!
-//! Any process may send to a netlink socket whose number it guesses; what does not come
-//! from the kernel (number 0) or is longer than the kernel's messages is left out here.
-//! When messages come faster than they are taken, the kernel drops them and says so once
-//! (ENOBUFS); it goes on dropping until the socket has been emptied.
+//! Any process may send to a netlink socket whose port it guesses. Messages that are not from the
+//! kernel (port 0) or longer than the kernel's are ignored. When messages arrive faster than they
+//! are read, the kernel drops them and reports it once (ENOBUFS); it goes on dropping until the
+//! socket is empty.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -18,102 +18,101 @@ use rustix::net::{
 
 use super::Clock;
 
-/// How much the kernel may keep for us. A message of the process connector takes about
-/// 800 bytes of it, so this is a burst of twenty thousand.
-const KEPT_BYTES: usize = 8 << 20;
+/// Size of the receive buffer. A message of the process connector takes about 800 bytes of it, so
+/// this holds a burst of twenty thousand.
+const RECEIVE_BUFFER: usize = 8 << 20;
 
-/// No message that is asked for here is longer, and the kernel puts as much of a list into
-/// one as fits, up to this.
+/// No requested message is longer, and the kernel fills messages of a list up to this.
 const LONGEST_MESSAGE: usize = 32 << 10;
 
-/// The kernel answers before it returns from a request; this is for its bad days.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// The kernel answers before `sendto` returns; this is a safety margin.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Bytes of `struct nlmsghdr`.
-const HEAD: usize = 16;
+const HEADER: usize = 16;
 
-/// Messages that are taken at once, so that a storm of them does not keep the caller.
-const AT_ONCE: usize = 16_384;
+/// Messages read in one call, so that a flood does not block the caller.
+const MAX_BATCH: usize = 16_384;
 
-/// How much was heard of what the kernel tells.
+/// How far the socket was drained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
-    /// All of it.
-    All,
-    /// A part; there is more to hear at once.
-    Part,
-    /// Not all: it came faster than it was heard, and some is lost. Who wants to know
-    /// everybody looks through `/proc` now.
-    Lost,
+pub enum Drain {
+    /// Every queued message was read.
+    Complete,
+    /// There are more messages queued.
+    More,
+    /// Messages were dropped. To know all processes, list `/proc` now.
+    Overrun,
 }
 
 /// A socket to the kernel.
-pub(super) struct Socket {
+pub(super) struct NetlinkSocket {
     fd: OwnedFd,
     buffer: Box<[u8; LONGEST_MESSAGE]>,
     /// Whether messages were dropped since the socket was last found empty.
     lost: bool,
 }
 
-/// What a look at the socket gave.
+/// The result of one receive call.
 enum Received<'a> {
-    /// A whole message of the kernel.
+    /// A complete message of the kernel.
     Message(&'a [u8]),
     /// Messages were dropped before this.
-    Lost,
-    /// There is nothing more.
-    Nothing,
+    Overrun,
+    /// The queue is empty.
+    Empty,
 }
 
-impl Socket {
-    /// A socket that hears a set of groups.
-    pub(super) fn open(protocol: Protocol, groups: u32) -> rustix::io::Result<Socket> {
+impl NetlinkSocket {
+    /// A socket subscribed to a set of multicast groups.
+    pub(super) fn open(protocol: Protocol, groups: u32) -> rustix::io::Result<NetlinkSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = SocketType::DGRAM;
         let fd = socket_with(AddressFamily::NETLINK, kind, flags, Some(protocol))?;
-        // Beyond the limit for everybody (net.core.rmem_max) only root may go.
-        if sockopt::set_socket_recv_buffer_size_force(&fd, KEPT_BYTES).is_err() {
-            sockopt::set_socket_recv_buffer_size(&fd, KEPT_BYTES)?;
+        // Only root may exceed the limit (net.core.rmem_max).
+        if sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).is_err() {
+            sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER)?;
         }
         bind(&fd, &SocketAddrNetlink::new(0, groups))?;
-        Ok(Socket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
+        Ok(NetlinkSocket { fd, buffer: Box::new([0; LONGEST_MESSAGE]), lost: false })
     }
 
-    /// Sends the kernel one message, whose head this puts before it.
+    /// Sends one message to the kernel and puts the header before it.
     pub(super) fn send(&self, kind: u16, flags: u16, payload: &[u8]) -> rustix::io::Result<()> {
-        let length = HEAD + payload.len();
+        let length = HEADER + payload.len();
         let mut message = Vec::with_capacity(length);
         message.extend((length as u32).to_ne_bytes());
         message.extend(kind.to_ne_bytes());
         message.extend(flags.to_ne_bytes());
-        // Its number and ours: there is one request at a time, and the kernel knows us.
+        // Sequence number and our port: there is one request at a time, and the kernel knows our
+        // port.
         message.extend([0; 8]);
         message.extend(payload);
         sendto(&self.fd, &message, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
         Ok(())
     }
 
-    /// Hands over the messages that are there, without waiting.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Heard> {
-        for _ in 0..AT_ONCE {
+    /// Calls `each` with the queued messages, without blocking.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(&[u8])) -> rustix::io::Result<Drain> {
+        for _ in 0..MAX_BATCH {
             match self.receive()? {
                 Received::Message(bytes) => each(bytes),
-                Received::Lost => self.lost = true,
-                Received::Nothing => {
+                Received::Overrun => self.lost = true,
+                Received::Empty => {
                     let lost = std::mem::take(&mut self.lost);
-                    return Ok(if lost { Heard::Lost } else { Heard::All });
+                    return Ok(if lost { Drain::Overrun } else { Drain::Complete });
                 }
             }
         }
-        Ok(Heard::Part)
+        Ok(Drain::More)
     }
 
-    /// Passes over messages until one is the answer; `None` when none is within the patience.
+    /// Skips messages until one is the answer; `None` after the timeout.
     pub(super) fn answer<T>(
         &mut self,
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> rustix::io::Result<Option<T>> {
-        let until = Clock::Monotonic.now() + PATIENCE;
+        let until = Clock::Monotonic.now() + ANSWER_TIMEOUT;
         loop {
             match self.receive()? {
                 Received::Message(bytes) => {
@@ -121,17 +120,17 @@ impl Socket {
                         return Ok(Some(answer));
                     }
                 }
-                Received::Lost => {}
-                Received::Nothing => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
+                Received::Overrun => {}
+                Received::Empty => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
             }
-            // What is not the answer may never cease.
+            // Other messages may arrive without end.
             if Clock::Monotonic.now() >= until {
                 return Ok(None);
             }
         }
     }
 
-    /// The next message that is there.
+    /// The next queued message.
     fn receive(&mut self) -> rustix::io::Result<Received<'_>> {
         let length = loop {
             match recvfrom(&self.fd, &mut self.buffer[..], RecvFlags::TRUNC) {
@@ -143,15 +142,15 @@ impl Socket {
                     }
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Received::Nothing),
-                Err(Errno::NOBUFS) => return Ok(Received::Lost),
+                Err(Errno::AGAIN) => return Ok(Received::Empty),
+                Err(Errno::NOBUFS) => return Ok(Received::Overrun),
                 Err(error) => return Err(error),
             }
         };
         Ok(Received::Message(&self.buffer[..length]))
     }
 
-    /// Waits until something is there, at most this long.
+    /// Waits for a message, at most this long.
     pub(super) fn wait(&self, at_most: Duration) -> rustix::io::Result<()> {
         let mut source = [PollFd::new(&self.fd, PollFlags::IN)];
         let at_most = Timespec {
@@ -165,7 +164,7 @@ impl Socket {
     }
 }
 
-impl AsFd for Socket {
+impl AsFd for NetlinkSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

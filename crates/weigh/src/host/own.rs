@@ -1,4 +1,4 @@
-//! What weigh asks of the kernel for itself, and what it uses.
+//! weigh's own process: its usage, its user, its children, its standard streams.
 
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,12 +10,12 @@ use super::{Dir, Error, Host, clock, wait};
 use crate::model::{Io, Usage};
 use crate::parse;
 
-/// What this process had used when it became weigh: exec keeps the account of what was before.
+/// What this process had used before it called exec and became weigh: exec keeps the counters.
 static BEFORE: OnceLock<Usage> = OnceLock::new();
 
-/// Takes note of what this process had used when it became weigh.
+/// Stores what this process had used before it became weigh.
 pub fn begin_account(before: Usage) {
-    // Only the first note is from before anything was done.
+    // Only the first call is from before weigh did anything.
     let _ = BEFORE.set(before);
 }
 
@@ -27,27 +27,30 @@ pub fn usage() -> Usage {
     usage
 }
 
-/// CPU time of this thread, in seconds, when it is the one that began.
+/// CPU time of this thread, in seconds, if it is the main thread.
 pub fn sampling_seconds() -> f64 {
     let before = BEFORE.get().map_or(0.0, Usage::cpu_seconds);
     (clock::thread_cpu().as_secs_f64() - before).max(0.0)
 }
 
-/// The number of the user this runs as, who is not root.
+/// The effective user id, unless it is root's.
 pub fn unprivileged_user() -> Option<u32> {
     let user = rustix::process::geteuid();
     (!user.is_root()).then(|| user.as_raw())
 }
 
-/// The name of the user whose rights this process has; `None` when it is not known.
+/// The name of the effective user; `None` when it is unknown.
 ///
-/// From /etc/passwd, else from what the login said of itself. A directory service is not
-/// asked: it may take its time, and the command waits.
+/// From /etc/passwd, else from $LOGNAME or $USER. A directory service is not queried: it may be
+/// slow, and the command waits.
 #[expect(clippy::disallowed_methods, reason = "who we are, not what the machine does")]
 pub fn user() -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let said = || ["LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
-    name_in(&users, rustix::process::geteuid().as_raw()).or_else(said).filter(|n| !n.is_empty())
+    let from_environment =
+        || ["LOGNAME", "USER"].into_iter().find_map(|name| std::env::var(name).ok());
+    name_in(&users, rustix::process::geteuid().as_raw())
+        .or_else(from_environment)
+        .filter(|n| !n.is_empty())
 }
 
 /// The name of a user in the lines of /etc/passwd.
@@ -61,27 +64,27 @@ fn name_in(users: &str, number: u32) -> Option<String> {
     users.lines().find_map(of)
 }
 
-/// Becomes the parent of descendants whose own parent has ended, so that none is lost.
+/// Becomes a child subreaper: orphaned descendants are reparented to this process.
 pub fn become_subreaper() -> std::io::Result<()> {
     // SAFETY: prctl with this option takes one number.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-/// Whether this `/proc` shows us under the pid we have: one of another pid namespace does not,
-/// and every pid in it would be somebody else's.
-pub fn sees_itself(proc: &Dir) -> bool {
+/// Whether this `/proc` is of our pid namespace: it shows us under our own pid. In one of another
+/// namespace every pid would be another process's.
+pub fn proc_is_our_pid_namespace(proc: &Dir) -> bool {
     proc.link(c"self").is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
 
-/// The children this process has already: those of whatever it was before it became weigh.
+/// The children this process already has, from before it became weigh.
 pub fn children(host: &Host) -> HashSet<u32> {
     let mut children = HashSet::new();
     if !wait::has_children() {
         return children;
     }
     let mut pids = Vec::new();
-    // What cannot be listed cannot be told apart; it is counted as the run's.
+    // Children that cannot be listed are counted as the run's.
     let _ = host.proc.entries(&mut Vec::new(), |name, _| {
         pids.extend(name.to_str().ok().and_then(|name| name.parse::<u32>().ok()));
     });
@@ -96,11 +99,11 @@ pub fn children(host: &Host) -> HashSet<u32> {
     children
 }
 
-/// Lets go of the streams that are the command's: stdin, stdout and whatever was passed on.
+/// Releases the streams that belong to the command: stdin, stdout and inherited descriptors.
 ///
-/// A pipe reads as closed only when its last holder lets go. If weigh kept its
-/// copies, a command that closes its output early would leave its reader waiting.
-pub fn let_go_of_streams(keep_stderr: bool) -> std::io::Result<()> {
+/// A pipe reports end of file only when its last writer closes it. If weigh kept its copies open, a
+/// command that closes its output early would leave its reader waiting.
+pub fn release_stdio(keep_stderr: bool) -> std::io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
     rustix::stdio::dup2_stdout(&null)?;
@@ -109,7 +112,7 @@ pub fn let_go_of_streams(keep_stderr: bool) -> std::io::Result<()> {
     }
     for fd in inherited_descriptors()? {
         // SAFETY: these came from our parent, are above stderr and without close-on-exec:
-        // everything weigh opens itself is close-on-exec, so nobody in here uses them.
+        // everything weigh opens itself is close-on-exec, so nothing in here uses them.
         unsafe { libc::close(fd) };
     }
     Ok(())
@@ -125,7 +128,7 @@ fn inherited_descriptors() -> std::io::Result<Vec<i32>> {
         let Some(fd) = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // SAFETY: F_GETFD only asks; a descriptor that is gone answers with an error.
+        // SAFETY: F_GETFD changes nothing; a closed descriptor returns an error.
         let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
         if fd > 2 && fd != own && flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
             inherited.push(fd);
@@ -136,9 +139,9 @@ fn inherited_descriptors() -> std::io::Result<Vec<i32>> {
 
 /// I/O of the children that this process has reaped.
 ///
-/// `/proc/self/io` holds the process's own I/O and that of every child it
-/// reaped; `/proc/self/task/TID/io` a thread's own. The difference is the
-/// children's, to the byte, as long as none of our threads has ended.
+/// `/proc/self/io` counts the process's own I/O and that of every child it reaped;
+/// `/proc/self/task/TID/io` counts one thread's own. The difference is the children's, to the byte,
+/// as long as none of our threads has exited.
 pub fn reaped_io(host: &Host) -> Result<Io, Error> {
     let mut buffer = Vec::new();
     let mut own = Vec::new();
@@ -149,24 +152,24 @@ pub fn reaped_io(host: &Host) -> Result<Io, Error> {
             names.push(name.to_owned());
         }
     })?;
-    // Our own reads count as soon as they return: the ones between a thread's
-    // figure and the process's are known, one call and its length each.
+    // Our own reads count as soon as they return. Those between reading a thread's counters and the
+    // process's are known: one call and its length each.
     let this_thread = rustix::thread::gettid().as_raw_nonzero().get().to_string();
     names.sort_by_key(|name| name.to_bytes() != this_thread.as_bytes());
-    let mut since = 0;
+    let mut own_reads = 0;
     for name in &names {
         let mut path = name.to_bytes().to_vec();
         path.extend_from_slice(b"/io\0");
         let path = std::ffi::CString::from_vec_with_nul(path).unwrap_or_default();
         let bytes = tasks.read(&path, &mut buffer)?;
-        since += bytes.len() as u64;
+        own_reads += bytes.len() as u64;
         own.push(parse_io(bytes)?);
     }
     let mut all = parse_io(host.proc.read(c"self/io", &mut buffer)?)?;
     for thread in own {
         all = all.less(&thread);
     }
-    let ours = Io { read_bytes: since, read_calls: names.len() as u64, ..Io::default() };
+    let ours = Io { read_bytes: own_reads, read_calls: names.len() as u64, ..Io::default() };
     Ok(all.less(&ours))
 }
 
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_has_a_name_and_a_number_of_nobody_has_none() {
+    fn user_name_is_looked_up_by_uid() {
         let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:1000::/home/me:/bin/sh\n";
         assert_eq!(name_in(users, 0).as_deref(), Some("root"));
         assert_eq!(name_in(users, 1000).as_deref(), Some("me"));

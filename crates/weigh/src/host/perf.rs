@@ -1,11 +1,10 @@
-//! What the kernel counts: CPU time of a command and everything it starts, or of one process,
-//! and energy of the machine.
+//! perf counters: CPU time of a command and everything it starts, or of one process, and energy of
+//! the machine.
 //!
-//! A perf task clock that is inherited counts every child, also those nobody
-//! waits for (`wait4` never hears of them); one that only threads inherit counts one
-//! process, however short its life is. Works for everybody up to
-//! `kernel.perf_event_paranoid` 2, because the kernel's own part is excluded
-//! in name only: a task clock has one clock for both.
+//! An inherited perf task clock counts every child, also auto-reaped ones, which `wait4` misses;
+//! one that only threads inherit counts one process, however short it lives. Works for every user
+//! up to `kernel.perf_event_paranoid` 2, because kernel time is excluded in name only: a task clock
+//! does not tell the two apart.
 
 use std::io::Read;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -15,14 +14,14 @@ use perf_event_open_sys::bindings;
 
 use super::{Dir, Error};
 
-/// A running count of CPU time, which can be read after those it counts have ended.
+/// A counter of CPU time, which can be read after the processes it counts have exited.
 #[derive(Debug)]
 pub struct TaskClock {
     counter: std::fs::File,
 }
 
 impl TaskClock {
-    /// Starts counting when process `pid`, a child that has not done it yet, calls exec.
+    /// Starts counting when process `pid`, a forked child, calls exec.
     pub fn on_exec(pid: u32) -> std::io::Result<TaskClock> {
         let mut attributes = inherited();
         attributes.set_disabled(1);
@@ -30,16 +29,16 @@ impl TaskClock {
         TaskClock::open(pid, attributes)
     }
 
-    /// Counts from now on what thread `tid` uses, with every thread and process that it starts.
+    /// Counts from now on thread `tid`, with every thread and process that it starts.
     pub fn from_now(tid: u32) -> std::io::Result<TaskClock> {
         TaskClock::open(tid, inherited())
     }
 
-    /// Counts from now on what process `pid` itself uses, without the processes it starts.
+    /// Counts from now on process `pid` itself, without the processes it starts.
     ///
-    /// Threads that it starts from now on are counted, those it has beside its first one are
-    /// not: this is for a process that just called exec. What it used before is in its
-    /// `schedstat`. Needs Linux 5.13 (EINVAL before), and a process of the same user or root.
+    /// Threads that it starts from now on are counted, others it already has besides the first are
+    /// not: this is for a process that just called exec. What it used before is in its `schedstat`.
+    /// Needs Linux 5.13 (EINVAL before), and a process of the same user or root.
     pub fn of(pid: u32) -> std::io::Result<TaskClock> {
         let mut attributes = inherited();
         attributes.set_inherit_thread(1);
@@ -50,7 +49,7 @@ impl TaskClock {
         Ok(TaskClock { counter: open(pid as i32, ALL, attributes)? })
     }
 
-    /// CPU time used so far by everybody who is counted, dead or alive.
+    /// CPU time used so far by all processes that are counted, exited ones included.
     pub fn read(&mut self) -> std::io::Result<Duration> {
         let mut bytes = [0; 8];
         self.counter.read_exact(&mut bytes)?;
@@ -58,7 +57,7 @@ impl TaskClock {
     }
 }
 
-/// A task clock that children have part in.
+/// A task clock that children inherit.
 fn inherited() -> bindings::perf_event_attr {
     let mut attributes = bindings::perf_event_attr {
         size: size_of::<bindings::perf_event_attr>() as u32,
@@ -95,21 +94,21 @@ fn open(
     if fd < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the kernel just gave us this descriptor and nobody else has it.
+    // SAFETY: the kernel just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) }.into())
 }
 
-/// Who is asked to count for the whole machine.
+/// The source of counters of the whole machine.
 #[derive(Debug, Clone)]
 pub enum Perf {
     /// The kernel.
     Kernel,
-    /// Counters that a test moves by hand, by event and CPU; others are refused.
+    /// Counters set by a test, by event and CPU; others are refused.
     #[cfg(test)]
     Manual(std::rc::Rc<std::cell::RefCell<std::collections::BTreeMap<(u64, u32), u64>>>),
 }
 
-/// A running count of something the whole machine does.
+/// A counter of the whole machine.
 #[derive(Debug)]
 pub enum MachineCounter {
     /// The kernel's.
@@ -120,12 +119,12 @@ pub enum MachineCounter {
 }
 
 impl Perf {
-    /// Counts an event of a counting unit of the machine, seen from one CPU.
+    /// Counts an event of a PMU of the machine on one CPU.
     ///
     /// Needs `kernel.perf_event_paranoid` of 0 or less, or CAP_PERFMON.
-    pub fn count(&self, unit: u32, event: u64, cpu: u32) -> std::io::Result<MachineCounter> {
+    pub fn count(&self, pmu: u32, event: u64, cpu: u32) -> std::io::Result<MachineCounter> {
         match self {
-            Perf::Kernel => count_on(unit, event, cpu).map(MachineCounter::Kernel),
+            Perf::Kernel => count_on(pmu, event, cpu).map(MachineCounter::Kernel),
             #[cfg(test)]
             Perf::Manual(counts) if counts.borrow().contains_key(&(event, cpu)) => {
                 Ok(MachineCounter::Manual(self.clone(), (event, cpu)))
@@ -147,8 +146,8 @@ impl MachineCounter {
             }
             #[cfg(test)]
             MachineCounter::Manual(Perf::Manual(counts), key) => {
-                let gone = || std::io::Error::from_raw_os_error(libc::ENODEV);
-                counts.borrow().get(key).copied().ok_or_else(gone)
+                let removed = || std::io::Error::from_raw_os_error(libc::ENODEV);
+                counts.borrow().get(key).copied().ok_or_else(removed)
             }
             #[cfg(test)]
             MachineCounter::Manual(Perf::Kernel, _) => unreachable!("a test's is a test's"),
@@ -156,24 +155,24 @@ impl MachineCounter {
     }
 }
 
-fn count_on(unit: u32, event: u64, cpu: u32) -> std::io::Result<std::fs::File> {
+fn count_on(pmu: u32, event: u64, cpu: u32) -> std::io::Result<std::fs::File> {
     let attributes = bindings::perf_event_attr {
         size: size_of::<bindings::perf_event_attr>() as u32,
-        type_: unit,
+        type_: pmu,
         config: event,
         ..Default::default()
     };
     open(ALL, cpu as i32, attributes)
 }
 
-/// How far the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).
+/// What the kernel lets unprivileged users count (`kernel.perf_event_paranoid`).
 pub fn paranoid(proc: &Dir) -> Result<i32, Error> {
     let mut buffer = Vec::new();
     let bytes = proc.read(c"sys/kernel/perf_event_paranoid", &mut buffer)?;
     std::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
         Error::Parse {
             path: proc.path(c"sys/kernel/perf_event_paranoid"),
-            source: crate::parse::Malformed("a whole number"),
+            source: crate::parse::MalformedFile("a whole number"),
         }
     })
 }
@@ -187,22 +186,22 @@ mod tests {
 
     use super::*;
     use crate::host::clock::thread_cpu;
-    use crate::host::pidfd::Held;
+    use crate::host::pidfd::PidFd;
     use crate::host::skip::impossible;
     use crate::host::wait::reap;
 
-    /// What the clock of a script counts, and what the kernel charges to the script and its
-    /// children, in seconds; `None` where there are no such clocks.
+    /// Seconds counted by the task clock of a script, and by wait4 for the script and its children;
+    /// `None` where there are no task clocks.
     #[expect(clippy::zombie_processes, reason = "reap waits, and says what was used")]
     fn counted_and_charged(script: &str) -> Option<(f64, f64)> {
-        // It waits for a line, so that the clock is there before it begins.
+        // It waits for a line, so that the clock is open before it begins.
         let script = format!("read line; {script}");
         let mut command = Command::new("sh");
         let mut child = command.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let clock = TaskClock::of(child.id());
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let held = Held::of(child.id()).unwrap();
-        poll(&mut [PollFd::new(&held, PollFlags::IN)], None).unwrap();
+        let pidfd = PidFd::open(child.id()).unwrap();
+        poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], None).unwrap();
         let (_, usage) = reap(child.id()).unwrap();
         match clock {
             Ok(mut clock) => Some((clock.read().unwrap().as_secs_f64(), usage.cpu_seconds())),
@@ -217,22 +216,22 @@ mod tests {
     const BURN: &str = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
 
     #[test]
-    fn a_clock_counts_what_a_process_uses_until_its_end() {
+    fn task_clock_counts_a_process_until_it_exits() {
         let Some((counted, charged)) = counted_and_charged(BURN) else { return };
         assert!((counted - charged).abs() < 0.06, "{counted} s of {charged} s");
         assert!(counted > charged / 2.0, "{counted} s of {charged} s");
     }
 
     #[test]
-    fn a_clock_of_one_process_does_not_count_its_children() {
+    fn task_clock_of_one_process_excludes_its_children() {
         let script = format!("( {BURN} ); true");
         let Some((counted, charged)) = counted_and_charged(&script) else { return };
         assert!(counted < charged / 3.0, "{counted} s of {charged} s");
     }
 
     #[test]
-    fn a_clock_counts_the_threads_that_a_process_starts() {
-        // A thread stands for the process: of its clock, only what it starts has a part.
+    fn task_clock_includes_new_threads() {
+        // A thread stands for the process: only threads it starts inherit its clock.
         let burned = std::thread::spawn(|| {
             let thread = rustix::thread::gettid().as_raw_pid() as u32;
             let mut clock = TaskClock::of(thread).ok()?;
@@ -250,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_no_clock() {
-        let nobody = TaskClock::of(i32::MAX as u32).unwrap_err().raw_os_error();
-        if nobody == Some(libc::ENOSYS) {
+    fn task_clock_of_a_missing_process_is_refused() {
+        let errno = TaskClock::of(i32::MAX as u32).unwrap_err().raw_os_error();
+        if errno == Some(libc::ENOSYS) {
             return impossible("there is no perf_event_open");
         }
         let refused_or_gone = [libc::ESRCH, libc::EACCES, libc::EPERM].map(Some);
-        assert!(refused_or_gone.contains(&nobody), "{nobody:?}");
+        assert!(refused_or_gone.contains(&errno), "{errno:?}");
     }
 }

@@ -1,7 +1,7 @@
-//! A hold on a process that is not our child: its end is noticed at once, and its pid can
-//! never be taken for somebody else's.
+//! A pidfd of a process that is not our child: its exit is noticed at once, and pid reuse cannot be
+//! mistaken for it.
 //!
-//! How it ended the kernel tells only its parent; since Linux 6.15 also whoever holds a
+//! The kernel reports the exit status only to the parent; since Linux 6.15 also to holders of a
 //! pidfd (`PIDFD_GET_INFO`).
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,9 +12,9 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::model::End;
 
-/// A process that is held.
+/// An open pidfd.
 #[derive(Debug)]
-pub struct Held {
+pub struct PidFd {
     /// Its pid.
     pub pid: u32,
     pidfd: OwnedFd,
@@ -23,7 +23,7 @@ pub struct Held {
 /// `struct pidfd_info` as of its first version with an exit code (linux/pidfd.h).
 #[repr(C)]
 #[derive(Debug, Default, Clone, Copy)]
-struct Info {
+struct PidfdInfo {
     mask: u64,
     cgroup: u64,
     pid: u32,
@@ -34,45 +34,45 @@ struct Info {
     exit_code: i32,
 }
 
-/// `PIDFD_INFO_EXIT`: wanted, and in the answer when it is there.
+/// `PIDFD_INFO_EXIT`: set in the request, and in the answer when the exit code is valid.
 const EXIT: u64 = 1 << 3;
 
 /// `_IOWR(PIDFS_IOCTL_MAGIC, 11, struct pidfd_info)`.
 const GET_INFO: libc::Ioctl =
-    ((3 << 30) | ((size_of::<Info>() as u32) << 16) | (0xff << 8) | 11) as libc::Ioctl;
+    ((3 << 30) | ((size_of::<PidfdInfo>() as u32) << 16) | (0xff << 8) | 11) as libc::Ioctl;
 
-impl Held {
-    /// Takes hold of a process that is there.
-    pub fn of(pid: u32) -> std::io::Result<Held> {
-        let nobody = || std::io::Error::from_raw_os_error(libc::ESRCH);
-        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(nobody)?;
-        Ok(Held { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
+impl PidFd {
+    /// Opens a pidfd of a process.
+    pub fn open(pid: u32) -> std::io::Result<PidFd> {
+        let no_such_process = || std::io::Error::from_raw_os_error(libc::ESRCH);
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(no_such_process)?;
+        Ok(PidFd { pid, pidfd: pidfd_open(number, PidfdFlags::empty())? })
     }
 
-    /// Whether it has ended.
+    /// Whether it has exited.
     pub fn has_ended(&self) -> bool {
         let mut source = [PollFd::new(&self.pidfd, PollFlags::IN)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         matches!(poll(&mut source, Some(&at_once)), Ok(count) if count > 0)
     }
 
-    /// How it ended; `None` while it lives, until its parent has taken note, and where the
-    /// kernel does not tell.
+    /// How it ended; `None` while it runs, until it is reaped, and where the kernel does not report
+    /// it.
     pub fn end(&self) -> Option<End> {
-        let mut info = Info { mask: EXIT, ..Info::default() };
+        let mut info = PidfdInfo { mask: EXIT, ..PidfdInfo::default() };
         // SAFETY: the descriptor is ours, and the place is as large as the request says.
-        let told = unsafe { libc::ioctl(self.pidfd.as_raw_fd(), GET_INFO, &raw mut info) } == 0;
-        (told && info.mask & EXIT != 0).then(|| End::from_status(info.exit_code))
+        let answered = unsafe { libc::ioctl(self.pidfd.as_raw_fd(), GET_INFO, &raw mut info) } == 0;
+        (answered && info.mask & EXIT != 0).then(|| End::from_status(info.exit_code))
     }
 }
 
-impl Held {
-    /// How it ended, when its parent takes note of it within this time.
-    pub fn end_within(&self, patience: Duration) -> Option<End> {
+impl PidFd {
+    /// How it ended, if it is reaped within this time.
+    pub fn end_within(&self, timeout: Duration) -> Option<End> {
         const PAUSE: Duration = Duration::from_millis(5);
-        let mut pauses = patience.as_nanos() / PAUSE.as_nanos();
+        let mut pauses = timeout.as_nanos() / PAUSE.as_nanos();
         loop {
-            // Without an event asked for, only that it is reaped is told.
+            // Without requested events, poll returns only once it is reaped (POLLHUP).
             let mut source = [PollFd::new(&self.pidfd, PollFlags::empty())];
             let pause = Timespec { tv_sec: 0, tv_nsec: PAUSE.as_nanos() as i64 };
             let is_reaped = matches!(poll(&mut source, Some(&pause)), Ok(count) if count > 0);
@@ -85,7 +85,7 @@ impl Held {
     }
 }
 
-impl AsFd for Held {
+impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -98,23 +98,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_process_is_noticed_and_told_where_the_kernel_does() {
+    fn exit_is_noticed_and_its_code_read_where_supported() {
         let mut command = Command::new("sh");
         command.args(["-c", "read x; exit 7"]);
         let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let held = Held::of(child.id()).unwrap();
-        assert!(!held.has_ended() && held.end().is_none());
+        let pidfd = PidFd::open(child.id()).unwrap();
+        assert!(!pidfd.has_ended() && pidfd.end().is_none());
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(held.has_ended());
-        // Linux before 6.15 does not tell.
-        assert!(matches!(held.end(), None | Some(End::Code(7))), "{:?}", held.end());
+        assert!(pidfd.has_ended());
+        // Linux before 6.15 does not report it.
+        assert!(matches!(pidfd.end(), None | Some(End::Code(7))), "{:?}", pidfd.end());
     }
 
     #[test]
-    fn nobody_cannot_be_held() {
-        let nobody = Held::of(0).unwrap_err();
-        assert_eq!(nobody.raw_os_error(), Some(libc::ESRCH));
-        assert!(Held::of(u32::MAX).is_err());
+    fn pid_without_process_is_refused() {
+        let error = PidFd::open(0).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        assert!(PidFd::open(u32::MAX).is_err());
     }
 }

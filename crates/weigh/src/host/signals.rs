@@ -1,9 +1,8 @@
-//! Signals that are for the command, taken from a descriptor instead of a handler.
+//! Signals for the command, read from a signalfd instead of a handler.
 //!
-//! A terminal sends Ctrl-C and Ctrl-Z to the whole foreground group, so the
-//! command has them already; what somebody sends to weigh alone is passed on.
-//! The kernel tells the two apart: `si_code` says who sent it. One signal of the
-//! kernel's is for weigh alone and is passed on, too: when a terminal hangs up, its
+//! A terminal sends Ctrl-C and Ctrl-Z to the whole foreground group, so the command gets them
+//! itself; signals sent to weigh alone are passed on. `si_code` says whether the kernel sent it.
+//! One signal of the kernel is for weigh alone and is passed on, too: when a terminal hangs up, its
 //! session leader gets SIGHUP and SIGCONT (`tty_signal_session_leader` in
 //! drivers/tty/tty_jobctrl.c), and the others only once the leader has exited.
 
@@ -12,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libc::c_int;
 
-/// Signals that are taken from the descriptor.
+/// Signals that are read from the descriptor.
 ///
-/// Not taken: those that report a fault of weigh's own (SEGV and its like) and
-/// those that cannot be (KILL, STOP).
+/// Not included: signals for faults of weigh itself (SEGV and others) and those that cannot be
+/// blocked (KILL, STOP).
 const TAKEN: [c_int; 20] = [
     libc::SIGCHLD,
     libc::SIGHUP,
@@ -39,26 +38,26 @@ const TAKEN: [c_int; 20] = [
     libc::SIGSTKFLT,
 ];
 
-/// What weigh does with signals that somebody may have set otherwise for it.
+/// Dispositions that weigh sets for itself.
 ///
-/// Children of a process that ignores SIGCHLD are never waited for. And a limit on file sizes
-/// is the command's: for weigh it means a recording that is not whole, not the end.
+/// Children of a process that ignores SIGCHLD are auto-reaped. And a limit on file sizes is meant
+/// for the command: for weigh it must mean an incomplete recording, not termination.
 const OWN: [(c_int, libc::sighandler_t); 2] =
     [(libc::SIGCHLD, libc::SIG_DFL), (libc::SIGXFSZ, libc::SIG_IGN)];
 
 /// The signal mask and dispositions before weigh changes them.
 #[derive(Clone, Copy)]
-pub struct Before {
+pub struct SignalState {
     mask: libc::sigset_t,
     dispositions: [libc::sighandler_t; OWN.len()],
 }
 
-impl Before {
-    /// What is in force.
-    pub fn now() -> Before {
+impl SignalState {
+    /// The current state.
+    pub fn now() -> SignalState {
         let mut mask = MaybeUninit::uninit();
-        // SAFETY: without a set the mask stays as it is and is written to `mask`; without an
-        // action a disposition is only asked for, and all zeros is a valid place for the answer.
+        // SAFETY: without a set the mask is unchanged and is written to `mask`; without an action a
+        // disposition is only read, and all zeros is a valid sigaction.
         unsafe {
             libc::sigprocmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
             let dispositions = OWN.map(|(number, _)| {
@@ -66,41 +65,41 @@ impl Before {
                 libc::sigaction(number, std::ptr::null(), &mut action);
                 action.sa_sigaction
             });
-            Before { mask: mask.assume_init(), dispositions }
+            SignalState { mask: mask.assume_init(), dispositions }
         }
     }
 
-    /// Puts everything in force again, for the command.
+    /// Restores mask and dispositions, for the command.
     pub fn restore(&self) {
         for ((number, _), disposition) in OWN.into_iter().zip(self.dispositions) {
             // SAFETY: what signal(2) returned is what it takes; handlers do not survive exec.
             unsafe { libc::signal(number, disposition) };
         }
-        // SAFETY: the set was filled by the kernel in `Before::now`.
+        // SAFETY: the set was filled by the kernel in `SignalState::now`.
         unsafe { libc::sigprocmask(libc::SIG_SETMASK, &self.mask, std::ptr::null_mut()) };
     }
 }
 
 /// A signal that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedSignal {
     /// Its number.
     pub number: c_int,
-    /// The process that sent it; `None` when the kernel did (a terminal, for one).
+    /// The process that sent it; `None` when the kernel did (for example a terminal).
     pub sender: Option<u32>,
 }
 
-impl Arrived {
-    /// Whether the command must be sent it, because it was sent to this process alone.
+impl ReceivedSignal {
+    /// Whether it must be passed on to the command, because it was sent to this process alone.
     ///
-    /// A command that signals its parent does not mean itself. What the kernel sends is for the
-    /// whole group (a terminal's Ctrl-C) or for us (an alarm), but for a hang-up.
+    /// A command that signals its parent does not want the signal itself. What the kernel sends is
+    /// for the whole group (a terminal's Ctrl-C) or for us (an alarm), except a hang-up.
     pub fn is_for(&self, command: u32) -> bool {
         self.sender.map_or_else(|| self.is_hang_up(), |sender| sender != command)
     }
 
-    /// Whether the terminal has hung up, of which the kernel notifies the session leader alone:
-    /// this process, in place of the command that would be it without weigh.
+    /// Whether the terminal has hung up. The kernel notifies the session leader alone: this
+    /// process, where without weigh it would be the command.
     pub fn is_hang_up(&self) -> bool {
         self.is_hang_up_to(is_session_leader())
     }
@@ -113,9 +112,8 @@ impl Arrived {
 
 /// Whether this process leads its session.
 ///
-/// The session is 0 where its leader is in an outer pid namespace (`docker exec`, `unshare
-/// --pid`) or is the kernel's (what an init without setsid starts), which rustix's `Pid` cannot
-/// hold: hence libc.
+/// The session is 0 where its leader is in an outer pid namespace (`docker exec`, `unshare --pid`)
+/// or is the kernel's (started by an init without setsid). rustix's `Pid` cannot be 0: hence libc.
 fn is_session_leader() -> bool {
     // SAFETY: getsid and getpid take and return numbers.
     unsafe { libc::getsid(0) == libc::getpid() }
@@ -127,7 +125,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks the signals that are for the command and opens the descriptor they arrive on.
+    /// Blocks the signals for the command and opens the descriptor they arrive on.
     pub fn take() -> std::io::Result<Signals> {
         let mut set = MaybeUninit::uninit();
         for (number, own) in OWN {
@@ -155,13 +153,13 @@ impl Signals {
     }
 
     /// The next signal that has arrived, if any.
-    pub fn arrived(&mut self) -> Option<Arrived> {
+    pub fn arrived(&mut self) -> Option<ReceivedSignal> {
         next(self.fd.as_fd())
     }
 }
 
 /// The next signal that has arrived on the descriptor of [`Signals`], if any.
-pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
+pub fn next(fd: BorrowedFd<'_>) -> Option<ReceivedSignal> {
     let mut bytes = [0u8; size_of::<libc::signalfd_siginfo>()];
     let count = rustix::io::read(fd, &mut bytes).ok()?;
     if count != bytes.len() {
@@ -172,7 +170,7 @@ pub fn next(fd: BorrowedFd<'_>) -> Option<Arrived> {
         unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
     // Codes above zero are the kernel's own; SI_USER, SI_QUEUE and SI_TKILL are not.
     let sender = (arrived.ssi_code <= 0).then_some(arrived.ssi_pid);
-    Some(Arrived { number: arrived.ssi_signo as c_int, sender })
+    Some(ReceivedSignal { number: arrived.ssi_signo as c_int, sender })
 }
 
 impl AsFd for Signals {
@@ -181,13 +179,13 @@ impl AsFd for Signals {
     }
 }
 
-/// Sends a signal to a process; one that is gone does not mind.
+/// Sends a signal to a process; nothing happens if it has exited.
 pub fn send(pid: u32, number: c_int) {
     // SAFETY: kill takes two numbers.
     unsafe { libc::kill(pid as libc::pid_t, number) };
 }
 
-/// Stops this process until somebody continues it, as Ctrl-Z would.
+/// Stops this process until SIGCONT, as Ctrl-Z would.
 pub fn stop_self() {
     // SAFETY: raise takes a number.
     unsafe { libc::raise(libc::SIGSTOP) };
@@ -198,10 +196,10 @@ pub fn is_by_terminal(number: c_int) -> bool {
     [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].contains(&number)
 }
 
-/// Does work on a thread with a stack of this size, which takes the signals; here, where no
-/// thread is to be had.
+/// Runs `work` on a thread with a stack of this size, which also receives the signals; on this
+/// thread if none can be started.
 pub fn on_a_thread<T: Send>(stack: usize, work: fn() -> T) -> T {
-    let before = Before::now();
+    let original = SignalState::now();
     let mut all = MaybeUninit::uninit();
     // SAFETY: sigfillset fills the set before it is read.
     unsafe {
@@ -209,7 +207,7 @@ pub fn on_a_thread<T: Send>(stack: usize, work: fn() -> T) -> T {
         libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), std::ptr::null_mut());
     }
     let work = move || {
-        before.restore();
+        original.restore();
         work()
     };
     std::thread::scope(|scope| {
@@ -222,7 +220,7 @@ pub fn on_a_thread<T: Send>(stack: usize, work: fn() -> T) -> T {
     })
 }
 
-/// Whether a terminal's job control applies: some shell would continue a stopped job.
+/// Whether there is a controlling terminal, so that a shell can continue a stopped job.
 pub fn under_job_control() -> bool {
     rustix::fs::open(
         "/dev/tty",
@@ -238,15 +236,15 @@ mod tests {
     use crate::model::signal_name;
 
     #[test]
-    fn only_a_session_leader_has_a_hang_up_for_itself_alone() {
+    fn only_a_session_leader_passes_a_hang_up_on() {
         for number in [libc::SIGHUP, libc::SIGCONT] {
-            let by_kernel = Arrived { number, sender: None };
+            let by_kernel = ReceivedSignal { number, sender: None };
             assert!(by_kernel.is_hang_up_to(true) && !by_kernel.is_hang_up_to(false));
-            assert!(!Arrived { number, sender: Some(7) }.is_hang_up_to(true));
+            assert!(!ReceivedSignal { number, sender: Some(7) }.is_hang_up_to(true));
         }
         for number in [libc::SIGINT, libc::SIGALRM, libc::SIGWINCH] {
             assert!(
-                !Arrived { number, sender: None }.is_hang_up_to(true),
+                !ReceivedSignal { number, sender: None }.is_hang_up_to(true),
                 "{}",
                 signal_name(number)
             );
@@ -254,28 +252,28 @@ mod tests {
     }
 
     #[test]
-    fn process_whose_session_is_of_an_outer_pid_namespace_leads_none() {
-        // This test once more, as the first process of a new pid namespace: its session is 0.
+    fn process_in_a_session_of_an_outer_pid_namespace_leads_none() {
+        // Runs this test again as the first process of a new pid namespace: its session is 0.
         if std::process::id() == 1 {
             return assert!(!is_session_leader());
         }
         let this = "host::signals::tests::\
-                    process_whose_session_is_of_an_outer_pid_namespace_leads_none";
+                    process_in_a_session_of_an_outer_pid_namespace_leads_none";
         let mut inside = std::process::Command::new("unshare");
         inside.args(["--pid", "--fork", "--"]).arg(std::env::current_exe().unwrap());
         let output = inside.args(["--exact", this]).output();
         let output = output.unwrap_or_else(|error| panic!("unshare: {error}"));
-        let (said, errors) = (output.stdout, output.stderr);
+        let (printed, errors) = (output.stdout, output.stderr);
         if errors.starts_with(b"unshare:") {
             return crate::host::skip::impossible(String::from_utf8_lossy(&errors).trim());
         }
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("1 passed"), "{said}");
+        let printed = String::from_utf8_lossy(&printed);
+        assert!(printed.contains("1 passed"), "{printed}");
     }
 
     #[test]
-    fn signal_of_another_process_is_for_the_command_unless_it_is_the_commands_own() {
-        let from = |sender| Arrived { number: libc::SIGUSR1, sender };
+    fn signal_is_passed_on_unless_the_command_sent_it() {
+        let from = |sender| ReceivedSignal { number: libc::SIGUSR1, sender };
         assert!(from(Some(7)).is_for(8) && !from(Some(8)).is_for(8) && !from(None).is_for(8));
         // The pid of a sender in another pid namespace is 0.
         assert!(from(Some(0)).is_for(8));

@@ -1,8 +1,8 @@
-//! Tests that cannot run on this machine say so past the harness, which keeps to itself what a test
-//! prints that passes.
+//! Tests that cannot run on this machine report it directly to stderr, because the harness hides
+//! the output of tests that pass.
 //!
-//! What is missing is found by asking for it: a system call that is refused, a program that does not
-//! start. The same two words as in the tests of the program (`weigh-cli/tests/support`).
+//! What is missing is found by trying: a system call that is refused, a program that does not
+//! start. The same two functions as in the tests of the program (`weigh-cli/tests/support`).
 
 #![expect(clippy::disallowed_methods, reason = "a list of `cargo xtask test`, not the machine's")]
 
@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// A test cannot run for want of something that can be installed. Where everything was installed,
+/// A test cannot run because something that can be installed is missing. With `WEIGH_TEST_STRICT`,
 /// that is a failure.
 #[track_caller]
 pub(crate) fn skipped(why: impl Display) {
@@ -18,7 +18,8 @@ pub(crate) fn skipped(why: impl Display) {
     impossible(why);
 }
 
-/// No installation makes a test run on this machine: its CPU, kernel or emulator lacks something.
+/// A test cannot run on this machine, whatever is installed: its CPU, kernel or emulator lacks
+/// something.
 pub(crate) fn impossible(why: impl Display) {
     // The harness names the thread after the test.
     let test = std::thread::current().name().unwrap_or("?").to_owned();

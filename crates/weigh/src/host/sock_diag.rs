@@ -1,35 +1,35 @@
-//! The TCP connections of a network namespace, and the word when one of them ends.
+//! The TCP connections of a network namespace, and events when they are closed.
 //!
-//! Source: sock_diag over netlink (CONFIG_INET_DIAG), for everybody, in the namespace in which
-//! the line was opened. What the messages hold is told in `parse::sock_diag`.
+//! Source: sock_diag over netlink (CONFIG_INET_DIAG), for every user, in the namespace in which the
+//! socket was opened. `parse::sock_diag` describes the messages.
 //!
-//! What surprised us: the kernel goes through all of its table of connections for a list, however
-//! few there are: 0.2 ms where that has a quarter of a million places. A request by family would
-//! go through it twice, for IPv4 and IPv6; the older form of the request has both at once.
+//! What surprised us: for a list the kernel walks its whole hash table of connections, however few
+//! there are: 0.2 ms with a quarter of a million buckets. A request by family would walk it twice,
+//! for IPv4 and IPv6; the older request returns both at once.
 
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
 
-pub use super::netlink::Heard;
-use super::netlink::Socket;
-pub use crate::parse::sock_diag::{Connection, Moved};
-use crate::parse::sock_diag::{Message, messages};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
+pub use crate::parse::sock_diag::{Connection, TcpBytes};
+use crate::parse::sock_diag::{DiagMessage, messages};
 
-/// Why the kernel does not tell.
+/// Why connections cannot be listed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It cannot.
+    /// The kernel has no sock_diag.
     #[error("this kernel does not tell of connections (it was built without CONFIG_INET_DIAG)")]
     Absent,
-    /// It may not.
+    /// It is refused.
     #[error("sock_diag is refused, by a sandbox or a security module")]
     NotAllowed,
-    /// It did not finish in time.
+    /// The list did not end in time.
     #[error("sock_diag: the list of connections does not end")]
     Endless,
-    /// Something else is wrong.
+    /// Another error.
     #[error("sock_diag: {0}")]
     Failed(#[from] std::io::Error),
 }
@@ -46,9 +46,9 @@ impl From<Errno> for Error {
     }
 }
 
-/// A line to the kernel on which it lists connections.
+/// A socket on which the kernel lists connections.
 pub struct SockDiag {
-    socket: Socket,
+    socket: NetlinkSocket,
 }
 
 /// `TCPDIAG_GETSOCK`, the request for both families.
@@ -57,22 +57,22 @@ const GET: u16 = 18;
 /// `NLM_F_REQUEST | NLM_F_DUMP`.
 const LIST: u16 = 0x301;
 
-/// The states that are of interest: those in which something can be on its way, and LISTEN.
-/// Connections that begin have nothing yet (SYN_RECV), those in TIME_WAIT nothing any more.
+/// The states of interest: those in which data can be in flight, and LISTEN. Connections in
+/// SYN_RECV have no data yet, those in TIME_WAIT no more.
 const STATES: u32 = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11;
 
 /// The bit of `idiag_ext` that asks for `struct tcp_info`.
 const WITH_INFO: u8 = 1 << 1;
 
 impl SockDiag {
-    /// Opens a line.
+    /// Opens the socket.
     pub fn open() -> Result<SockDiag, Error> {
-        Ok(SockDiag { socket: Socket::open(SOCK_DIAG, 0)? })
+        Ok(SockDiag { socket: NetlinkSocket::open(SOCK_DIAG, 0)? })
     }
 
-    /// Hands over every connection there is, and everybody who listens.
+    /// Calls `each` with every connection and every listening socket.
     pub fn connections(&mut self, mut each: impl FnMut(&Connection)) -> Result<(), Error> {
-        // `struct inet_diag_req`: the family is not looked at, nor are ports and addresses.
+        // `struct inet_diag_req`: family, ports and addresses are ignored.
         let mut request = [0; 60];
         (request[0], request[3]) = (libc::AF_INET as u8, WITH_INFO);
         request[52..56].copy_from_slice(&STATES.to_ne_bytes());
@@ -80,12 +80,12 @@ impl SockDiag {
         let ended = self.socket.answer(|bytes| {
             for message in messages(bytes) {
                 match message {
-                    Ok(Message::Connection(connection)) => each(&connection),
-                    Ok(Message::Done) => return Some(Ok(())),
-                    Ok(Message::Refused(errno)) => {
+                    Ok(DiagMessage::Connection(connection)) => each(&connection),
+                    Ok(DiagMessage::Done) => return Some(Ok(())),
+                    Ok(DiagMessage::Refused(errno)) => {
                         return Some(Err(Errno::from_raw_os_error(errno).into()));
                     }
-                    // One that cannot be read is none.
+                    // Messages that cannot be read are ignored.
                     Err(_) => {}
                 }
             }
@@ -95,34 +95,34 @@ impl SockDiag {
     }
 }
 
-/// A line to the kernel on which it tells of connections that have ended.
+/// A socket on which the kernel reports closed connections.
 ///
-/// While one is open, the kernel takes a moment more for each connection that ends.
-pub struct Endings {
-    socket: Socket,
+/// While one is open, closing a connection costs the kernel slightly more.
+pub struct ClosedConnections {
+    socket: NetlinkSocket,
 }
 
-/// The groups for connections of IPv4 and IPv6 that end, as bits.
-const TCP_ENDS: u32 = 1 << 0 | 1 << 2;
+/// The multicast groups for closed connections of IPv4 and IPv6, as bits.
+const TCP_CLOSED: u32 = 1 << 0 | 1 << 2;
 
-impl Endings {
-    /// Begins to listen.
-    pub fn open() -> Result<Endings, Error> {
-        Ok(Endings { socket: Socket::open(SOCK_DIAG, TCP_ENDS)? })
+impl ClosedConnections {
+    /// Starts to listen.
+    pub fn open() -> Result<ClosedConnections, Error> {
+        Ok(ClosedConnections { socket: NetlinkSocket::open(SOCK_DIAG, TCP_CLOSED)? })
     }
 
-    /// Hands over the connections that ended since the last call, without waiting.
-    pub fn next(&mut self, mut each: impl FnMut(&Connection)) -> Result<Heard, Error> {
+    /// Calls `each` with the connections closed since the last call, without blocking.
+    pub fn next(&mut self, mut each: impl FnMut(&Connection)) -> Result<Drain, Error> {
         Ok(self.socket.drain(|bytes| {
             for message in messages(bytes) {
-                if let Ok(Message::Connection(connection)) = message {
+                if let Ok(DiagMessage::Connection(connection)) = message {
                     each(&connection);
                 }
             }
         })?)
     }
 
-    /// Waits until one has ended, at most this long.
+    /// Waits until one is closed, at most this long.
     pub fn wait(&self, at_most: Duration) -> Result<(), Error> {
         Ok(self.socket.wait(at_most)?)
     }
@@ -137,7 +137,7 @@ mod tests {
     use crate::host::Clock;
     use crate::host::skip::impossible;
 
-    /// Both ends of a connection, the one who listens last.
+    /// Both ends of a connection, client first.
     fn pair(address: &str) -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind(address).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_through_a_connection_is_listed_to_the_byte() {
+    fn bytes_of_a_connection_are_listed_exactly() {
         let mut diag = match SockDiag::open() {
             Ok(diag) => diag,
             Err(error) => return impossible(error),
@@ -169,15 +169,15 @@ mod tests {
             let sent = listed(&mut diag, client.local_addr().unwrap().port());
             let received = listed(&mut diag, server.local_addr().unwrap().port());
             let moved = |list: &[Connection]| list.iter().map(|one| one.moved).collect::<Vec<_>>();
-            assert_eq!(moved(&sent), [Some(Moved { sent: 70_000, received: 0 })], "{address}");
-            assert_eq!(moved(&received), [Some(Moved { sent: 0, received: 70_000 })]);
+            assert_eq!(moved(&sent), [Some(TcpBytes { sent: 70_000, received: 0 })], "{address}");
+            assert_eq!(moved(&received), [Some(TcpBytes { sent: 0, received: 70_000 })]);
         }
     }
 
     #[test]
-    fn the_end_of_a_connection_is_told_with_all_it_carried() {
-        let mut endings = match Endings::open() {
-            Ok(endings) => endings,
+    fn closed_connection_is_reported_with_its_bytes() {
+        let mut closed = match ClosedConnections::open() {
+            Ok(closed) => closed,
             Err(error) => return impossible(error),
         };
         let (mut client, server) = pair("127.0.0.1:0");
@@ -187,18 +187,18 @@ mod tests {
         let mut rest = Vec::new();
         (&server).read_to_end(&mut rest).unwrap();
         drop(server);
-        let patience = Clock::Monotonic.now() + Duration::from_secs(30);
+        let deadline = Clock::Monotonic.now() + Duration::from_secs(30);
         let mut ended = None;
         while ended.is_none() {
-            assert!(Clock::Monotonic.now() < patience, "the kernel does not tell");
-            endings.wait(Duration::from_secs(1)).unwrap();
-            endings.next(|one| ended = ended.or((one.port == port).then_some(*one))).unwrap();
+            assert!(Clock::Monotonic.now() < deadline, "the kernel reports no event");
+            closed.wait(Duration::from_secs(1)).unwrap();
+            closed.next(|one| ended = ended.or((one.port == port).then_some(*one))).unwrap();
         }
         assert_eq!(ended.and_then(|one| one.moved).map(|moved| moved.sent), Some(3000));
     }
 
     #[test]
-    fn an_error_says_why_in_words() {
+    fn error_messages_name_the_cause() {
         assert!(Error::from(Errno::NOENT).to_string().contains("CONFIG_INET_DIAG"));
         assert!(Error::from(Errno::PERM).to_string().contains("refused"));
         assert!(Error::from(Errno::NOMEM).to_string().starts_with("sock_diag: "));

@@ -1,14 +1,14 @@
-//! The last account of each process of the machine, given by the kernel when it ends.
+//! The exit record of each process of the machine, sent by the kernel.
 //!
-//! Source: taskstats over generic netlink (CONFIG_TASKSTATS), for root (CAP_NET_ADMIN) in
-//! the machine's first namespaces. Since Linux 5.19 a record says which process a thread is
-//! of and whether it was the last; earlier ones are not read, nor those of version 15 (Linux
-//! 6.14), where fields had moved for a while. What the records hold is told in `parse::taskstats`.
+//! Source: taskstats over generic netlink (CONFIG_TASKSTATS), for root (CAP_NET_ADMIN) in the
+//! machine's initial namespaces. Since Linux 5.19 a record names the process of a thread and
+//! whether it was the last one; earlier records are not read, nor those of version 15 (Linux 6.14),
+//! whose fields had moved. `parse::taskstats` describes the records.
 //!
-//! What surprised us: a listener names the CPUs on whose exits it wants to hear, and a CPU
-//! that is not possible is refused, so the kernel's own list is given back to it. In a pid
-//! or network namespace of one's own, listening is refused as if the list were wrong
-//! (EINVAL), although a single record may be asked for.
+//! What surprised us: a listener names the CPUs whose exits it wants, and a CPU that is not
+//! possible is refused, so the kernel's own list is sent back to it. In another pid or network
+//! namespace, listening fails as if the list were wrong (EINVAL), although a single record can be
+//! requested.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -16,31 +16,31 @@ use rustix::io::Errno;
 use rustix::net::netlink::GENERIC;
 
 use super::Dir;
-pub use super::netlink::Heard;
-use super::netlink::Socket;
-use crate::parse::Malformed;
-pub use crate::parse::taskstats::{Departure, Moved};
+pub use super::netlink::Drain;
+use super::netlink::NetlinkSocket;
+use crate::parse::MalformedFile;
+pub use crate::parse::taskstats::{ExitIo, ExitRecord};
 use crate::parse::taskstats::{errno, family, parse};
 
-/// Why the kernel gives no accounts.
+/// Why there are no exit records.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There are none.
+    /// The kernel has no taskstats.
     #[error("this kernel has no taskstats (it was built without CONFIG_TASKSTATS)")]
     Absent,
-    /// They are for root.
+    /// Only root may listen.
     #[error("taskstats are for root (CAP_NET_ADMIN)")]
     NotAllowed,
-    /// They are for the machine's first namespaces.
+    /// They exist in the initial namespaces only.
     #[error("weigh is in a pid or network namespace of its own, where no taskstats are given")]
     OtherNamespace,
-    /// They are not as they should be.
+    /// The records have another layout.
     #[error("the taskstats of this kernel cannot be read (those of Linux 5.19 can): {0}")]
-    Unreadable(#[from] Malformed),
+    Unreadable(#[from] MalformedFile),
     /// The list of CPUs cannot be read.
     #[error(transparent)]
     Cpus(#[from] super::Error),
-    /// Something else is wrong.
+    /// Another error.
     #[error("taskstats: {0}")]
     Failed(#[from] std::io::Error),
 }
@@ -56,19 +56,19 @@ impl From<Errno> for Error {
     }
 }
 
-/// A line to the kernel on which it gives the account of each process that ends.
+/// A socket on which the kernel sends the record of each process that exits.
 pub struct Taskstats {
-    socket: Socket,
+    socket: NetlinkSocket,
     family: u16,
     cpus: Vec<u8>,
 }
 
-/// `GENL_ID_CTRL`, its command to look up a family and the field for the name.
+/// `GENL_ID_CTRL`, its command that resolves a family and the attribute for the name.
 const CONTROLLER: u16 = 16;
 const GET_FAMILY: u8 = 3;
 const FAMILY_NAME: u16 = 2;
 
-/// `TASKSTATS_CMD_GET` and what can be in it.
+/// `TASKSTATS_CMD_GET` and its attributes.
 const GET: u8 = 1;
 const OF_THREAD: u16 = 1;
 const LISTEN: u16 = 3;
@@ -79,50 +79,50 @@ const REQUEST: u16 = 1;
 const ANSWERED: u16 = 1 | 4;
 
 impl Taskstats {
-    /// Begins to listen. `sys` names the CPUs.
+    /// Starts to listen. `sys` lists the CPUs.
     pub fn open(sys: &Dir) -> Result<Taskstats, Error> {
-        let mut socket = Socket::open(GENERIC, 0)?;
-        say(&socket, CONTROLLER, REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
+        let mut socket = NetlinkSocket::open(GENERIC, 0)?;
+        request(&socket, CONTROLLER, REQUEST, GET_FAMILY, FAMILY_NAME, b"TASKSTATS\0")?;
         let family = socket.answer(|bytes| Some(answered(bytes).and_then(|()| Ok(family(bytes)?))));
         let family = family?.ok_or(Error::Absent)??;
-        // Our own record, so far: whether it can be read at all.
+        // Our own record so far, to check that records can be read at all.
         let own = std::process::id().to_ne_bytes();
-        say(&socket, family, REQUEST, GET, OF_THREAD, &own)?;
+        request(&socket, family, REQUEST, GET, OF_THREAD, &own)?;
         let own = socket
             .answer(|bytes| Some(answered(bytes).and_then(|()| Ok(parse(bytes, family)?))))?
             .ok_or(Error::Absent)?;
         own?;
         let mut buffer = Vec::new();
         let listed = sys.read(c"devices/system/cpu/possible", &mut buffer)?.trim_ascii();
-        // The kernel takes the last byte for the end of the text, whatever it is.
+        // The kernel overwrites the last byte with the end of the string.
         let cpus = [listed, b"\0"].concat();
         let mut taskstats = Taskstats { socket, family, cpus };
-        taskstats.say(ANSWERED, LISTEN)?;
+        taskstats.request(ANSWERED, LISTEN)?;
         match taskstats.socket.answer(errno)?.ok_or(Error::Absent)? {
             0 => Ok(taskstats),
             errno => Err(Errno::from_raw_os_error(errno).into()),
         }
     }
 
-    /// Hands over the accounts of those who ended since the last call, without waiting.
-    pub fn next(&mut self, mut each: impl FnMut(Departure)) -> Result<Heard, Error> {
+    /// Calls `each` with the exit records since the last call, without blocking.
+    pub fn next(&mut self, mut each: impl FnMut(ExitRecord)) -> Result<Drain, Error> {
         Ok(self.socket.drain(|bytes| {
-            // A message that is not whole or not a record is none.
-            if let Ok(Some(departure)) = parse(bytes, self.family) {
-                each(departure);
+            // Messages that are cut or no record are ignored.
+            if let Ok(Some(record)) = parse(bytes, self.family) {
+                each(record);
             }
         })?)
     }
 
-    /// Says that exits on every CPU are wanted, or not any more.
-    fn say(&self, flags: u16, what: u16) -> rustix::io::Result<()> {
-        say(&self.socket, self.family, flags, GET, what, &self.cpus)
+    /// Registers for exits on every CPU, or unregisters.
+    fn request(&self, flags: u16, what: u16) -> rustix::io::Result<()> {
+        request(&self.socket, self.family, flags, GET, what, &self.cpus)
     }
 }
 
-/// Sends a command with one field.
-fn say(
-    socket: &Socket,
+/// Sends a command with one attribute.
+fn request(
+    socket: &NetlinkSocket,
     family: u16,
     flags: u16,
     command: u8,
@@ -137,7 +137,7 @@ fn say(
     socket.send(family, flags, &message)
 }
 
-/// Whether a message is an answer and not a refusal.
+/// Fails if a message is an error.
 fn answered(bytes: &[u8]) -> Result<(), Error> {
     match errno(bytes) {
         Some(errno) => Err(Errno::from_raw_os_error(errno).into()),
@@ -153,8 +153,8 @@ impl AsFd for Taskstats {
 
 impl Drop for Taskstats {
     fn drop(&mut self) {
-        // A kernel that does not take it finds out at the next exit that nobody listens.
-        let _ = self.say(REQUEST, IGNORE);
+        // If this fails, the kernel notices at the next exit that there is no listener.
+        let _ = self.request(REQUEST, IGNORE);
     }
 }
 
@@ -171,32 +171,31 @@ mod tests {
     use crate::host::{Clock, Host};
     use crate::model::{End, Usage};
 
-    /// What is known of a program that has ended.
-    struct Ended {
-        account: Departure,
-        /// What wait says of it.
+    /// A program that has exited, as measured in three ways.
+    struct MeasuredExit {
+        record: ExitRecord,
+        /// As wait4 reports it.
         end: End,
         usage: Usage,
-        /// What it printed.
-        said: String,
+        /// Its output.
+        output: String,
     }
 
-    impl Ended {
-        /// Fails unless the CPU time is not below what the program itself says it had used
-        /// when it was about to end, nor above what wait says.
-        fn has_the_cpu_time_it_used(&self) {
-            let said: f64 = self.said.trim().parse().unwrap();
-            let Ended { account, usage, .. } = self;
-            let cpu = account.cpu.as_secs_f64();
-            assert!(cpu >= said, "{account:?}, and it says that it used {said} s");
-            // Clearing away is in the account of wait alone, which is not finer than the clock
-            // ticks by which the kernel splits it.
-            assert!(cpu <= usage.cpu_seconds() + 0.06, "{account:?} {usage:?}");
+    impl MeasuredExit {
+        /// Asserts that the CPU time is at least what the program printed before it exited, and at
+        /// most what wait4 reports.
+        fn assert_cpu_time_is_plausible(&self) {
+            let printed: f64 = self.output.trim().parse().unwrap();
+            let MeasuredExit { record, usage, .. } = self;
+            let cpu = record.cpu.as_secs_f64();
+            assert!(cpu >= printed, "{record:?}, and it printed {printed} s");
+            // Time spent exiting is counted by wait4 alone, and only in clock ticks.
+            assert!(cpu <= usage.cpu_seconds() + 0.06, "{record:?} {usage:?}");
         }
     }
 
-    /// Runs a program to its end; `None` where accounts are not given.
-    fn account_of(program: &str, arguments: &[&str]) -> Option<Ended> {
+    /// Runs a program to its exit; `None` where there are no exit records.
+    fn record_of(program: &str, arguments: &[&str]) -> Option<MeasuredExit> {
         let host = Host::at(Path::new("/")).unwrap();
         let mut taskstats = match Taskstats::open(&host.sys) {
             Ok(taskstats) => taskstats,
@@ -210,51 +209,51 @@ mod tests {
             skipped(format!("there is no {program}"));
             return None;
         };
-        let patience = Clock::Monotonic.now() + Duration::from_secs(30);
-        let mut account = None;
-        while account.is_none() {
-            assert!(Clock::Monotonic.now() < patience, "the kernel gives no account");
+        let deadline = Clock::Monotonic.now() + Duration::from_secs(30);
+        let mut record = None;
+        while record.is_none() {
+            assert!(Clock::Monotonic.now() < deadline, "the kernel sends no record");
             taskstats.socket.wait(Duration::from_secs(1)).unwrap();
-            let of_child = |departure: Departure| departure.pid == child.id();
-            taskstats.next(|gone| account = account.or(of_child(gone).then_some(gone))).unwrap();
+            let of_child = |record: ExitRecord| record.pid == child.id();
+            taskstats.next(|one| record = record.or(of_child(one).then_some(one))).unwrap();
         }
         loop {
-            // The account comes a moment before the end.
+            // The record arrives shortly before the exit.
             if let Some((end, usage)) = reap(child.id()) {
-                let mut said = String::new();
-                child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-                return account.map(|account| Ended { account, end, usage, said });
+                let mut output = String::new();
+                child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+                return record.map(|record| MeasuredExit { record, end, usage, output });
             }
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn memory_and_io_of_a_process_are_in_its_account() {
+    fn exit_record_has_peak_memory_and_io() {
         let copy = ["if=/dev/zero", "of=/dev/null", "bs=64M", "count=1", "status=none"];
-        let Some(Ended { account, .. }) = account_of("dd", &copy) else { return };
+        let Some(MeasuredExit { record, .. }) = record_of("dd", &copy) else { return };
         let most = 64 << 20;
-        let peak = account.peak_rss_bytes.unwrap();
-        assert!((most..most + (16 << 20)).contains(&peak), "{account:?}");
-        let io = account.io.unwrap();
-        assert!((most..most + (1 << 20)).contains(&io.read_bytes), "{account:?}");
-        assert!((most..most + (1 << 20)).contains(&io.written_bytes), "{account:?}");
+        let peak = record.peak_rss_bytes.unwrap();
+        assert!((most..most + (16 << 20)).contains(&peak), "{record:?}");
+        let io = record.io.unwrap();
+        assert!((most..most + (1 << 20)).contains(&io.read_bytes), "{record:?}");
+        assert!((most..most + (1 << 20)).contains(&io.written_bytes), "{record:?}");
     }
 
     #[test]
-    fn an_account_has_the_cpu_time_and_the_end_that_wait_tells() {
+    fn exit_record_agrees_with_wait4() {
         let burn = "import sys, time
 while time.process_time() < 0.2: pass
 print(time.process_time())
 sys.exit(7)";
-        let Some(ended) = account_of("python3", &["-c", burn]) else { return };
-        ended.has_the_cpu_time_it_used();
-        assert_eq!(ended.account.status.map(End::from_status), Some(ended.end));
-        assert_eq!(ended.end, End::Code(7));
+        let Some(exited) = record_of("python3", &["-c", burn]) else { return };
+        exited.assert_cpu_time_is_plausible();
+        assert_eq!(exited.record.status.map(End::from_status), Some(exited.end));
+        assert_eq!(exited.end, End::Code(7));
     }
 
     #[test]
-    fn an_account_has_the_cpu_time_of_all_threads() {
+    fn exit_record_has_the_cpu_time_of_all_threads() {
         let burn = "import threading, time
 def burn():
     while time.thread_time() < 0.1: pass
@@ -262,18 +261,18 @@ threads = [threading.Thread(target=burn) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(time.process_time())";
-        let Some(ended) = account_of("python3", &["-c", burn]) else { return };
-        ended.has_the_cpu_time_it_used();
-        assert!(ended.account.cpu > Duration::from_millis(400), "{:?}", ended.account);
-        assert_eq!(ended.account.io, None);
+        let Some(exited) = record_of("python3", &["-c", burn]) else { return };
+        exited.assert_cpu_time_is_plausible();
+        assert!(exited.record.cpu > Duration::from_millis(400), "{:?}", exited.record);
+        assert_eq!(exited.record.io, None);
     }
 
     #[test]
-    fn an_error_says_why_in_words() {
-        let words = |errno| Error::from(errno).to_string();
-        assert!(words(Errno::NOENT).contains("CONFIG_TASKSTATS"));
-        assert!(words(Errno::PERM).contains("root"));
-        assert!(words(Errno::INVAL).contains("pid or network namespace"));
-        assert!(words(Errno::NOMEM).starts_with("taskstats: "));
+    fn error_messages_name_the_cause() {
+        let text = |errno| Error::from(errno).to_string();
+        assert!(text(Errno::NOENT).contains("CONFIG_TASKSTATS"));
+        assert!(text(Errno::PERM).contains("root"));
+        assert!(text(Errno::INVAL).contains("pid or network namespace"));
+        assert!(text(Errno::NOMEM).starts_with("taskstats: "));
     }
 }

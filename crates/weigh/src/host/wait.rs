@@ -1,8 +1,8 @@
-//! What the kernel says of a child that ended.
+//! Exit status and usage of children that exited.
 //!
-//! `waitid` with WNOWAIT looks without reaping: the zombie's `stat` and `io`
-//! can still be read. `wait4` then reaps, and its rusage holds the exact
-//! account of the child and of every descendant that was waited for.
+//! `waitid` with WNOWAIT does not reap: the zombie's `stat` and `io` can still be read. `wait4`
+//! then reaps it, and its rusage is the exact usage of the child and of every descendant that was
+//! reaped.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use libc::c_int;
 use crate::model::{End, Usage};
 
 impl End {
-    /// From the status that `wait` gives, in which the kernel keeps it everywhere else, too.
+    /// From a wait status, the encoding that the kernel uses everywhere.
     pub fn from_status(status: c_int) -> End {
-        // Seven bits, with or without a core dump; what was only stopped is never asked about.
+        // Seven bits, with or without a core dump; stopped processes are never passed here.
         match status & 0x7f {
             0 => End::Code(libc::WEXITSTATUS(status)),
             signal => End::Signal(signal),
@@ -23,7 +23,7 @@ impl End {
 }
 
 impl Usage {
-    /// What this process has used so far, its threads and not its children.
+    /// What this process has used so far: its threads, not its children.
     pub fn own() -> Usage {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         // SAFETY: the place is ours, and all zeros is a valid rusage.
@@ -53,22 +53,22 @@ fn seconds(time: libc::timeval) -> f64 {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000).as_secs_f64()
 }
 
-/// A child that has ended and is not reaped yet, if there is one.
-pub fn next_dead() -> Option<u32> {
-    look(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)
-        // SAFETY: for a child that ended the kernel filled in the pid.
+/// A child that has exited and is not reaped yet, if there is one.
+pub fn next_exited() -> Option<u32> {
+    waitid_now(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)
+        // SAFETY: for a child that exited the kernel filled in the pid.
         .map(|found| unsafe { found.si_pid() } as u32)
 }
 
-/// The signal that stopped this child since the last question, if one did.
+/// The signal that stopped this child since the last call, if one did.
 pub fn newly_stopped(pid: u32) -> Option<c_int> {
-    look(libc::P_PID, pid, libc::WSTOPPED)
+    waitid_now(libc::P_PID, pid, libc::WSTOPPED)
         // SAFETY: for a child that stopped the kernel filled in the status.
         .map(|found| unsafe { found.si_status() })
 }
 
-fn look(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t> {
-    // SAFETY: an all-zero siginfo is valid; the kernel leaves it so when it finds nobody.
+fn waitid_now(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t> {
+    // SAFETY: an all-zero siginfo is valid; the kernel leaves it so when it finds no child.
     let mut found: libc::siginfo_t = unsafe { std::mem::zeroed() };
     // SAFETY: `found` is ours and large enough.
     let result = unsafe { libc::waitid(kind, id, &mut found, options | libc::WNOHANG) };
@@ -76,7 +76,7 @@ fn look(kind: libc::idtype_t, id: u32, options: c_int) -> Option<libc::siginfo_t
     (result == 0 && unsafe { found.si_pid() } != 0).then_some(found)
 }
 
-/// Reaps a child that has ended.
+/// Reaps a child that has exited.
 pub fn reap(pid: u32) -> Option<(End, Usage)> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();

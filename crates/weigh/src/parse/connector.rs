@@ -1,55 +1,54 @@
-//! What the kernel's process connector says: a message for each fork, exec, rename and exit.
+//! Messages of the kernel's process connector: fork, exec, rename and exit.
 //!
-//! Three heads one after the other (linux/netlink.h, linux/connector.h, linux/cn_proc.h),
-//! in the byte order of the machine. Later kernels may append to a message, so what
-//! follows the fields that are read here is passed over.
+//! Three consecutive headers (linux/netlink.h, linux/connector.h, linux/cn_proc.h), in native byte
+//! order. Later kernels may append to a message, so trailing bytes are ignored.
 //!
-//! What surprises: the kernel's "pid" is a thread and its "tgid" a process, a fork that
-//! only makes a thread is a fork, and each thread has its exit.
+//! What surprises: the kernel's "pid" is a thread and its "tgid" a process, creating a thread is a
+//! fork event, and each thread has an exit event.
 
 use std::time::Duration;
 
-use super::Malformed;
-use super::native::{half, long, word};
+use super::MalformedFile;
+use super::native::{u16_at, u32_at, u64_at};
 
 /// One message of the connector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
-    /// When it happened, on the monotonic clock.
+pub struct ConnectorMessage {
+    /// Its time on the monotonic clock.
     pub at: Duration,
-    /// What happened.
-    pub event: Event,
+    /// The event.
+    pub event: ConnectorEvent,
 }
 
-/// What a message tells.
+/// The event in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// An answer to somebody who wants to listen, or not any more.
+pub enum ConnectorEvent {
+    /// The acknowledgement of a request to listen or to stop.
     Answer {
-        /// The number that was in the request, and one.
+        /// The number of the request plus one.
         number: u32,
-        /// What is wrong with the request, 0 for nothing.
+        /// The error number, 0 for success.
         errno: i32,
     },
-    /// A thread was made, in a process of its own or in that of its maker.
+    /// A thread was created, in a new process or in that of its creator.
     Fork {
-        /// The process whose child it is.
+        /// The parent process.
         parent: u32,
-        /// Who was made.
+        /// The new thread.
         child: Task,
     },
-    /// A process became another program.
+    /// A process called exec.
     Exec(Task),
-    /// A thread was given another name; exec does not count.
+    /// A thread was renamed without exec.
     Rename(Task),
-    /// A thread ended.
+    /// A thread exited.
     Exit {
-        /// Which.
+        /// The thread.
         task: Task,
-        /// Its status, as wait(2) has it.
+        /// Its wait status.
         status: i32,
     },
-    /// Something that is not of interest here.
+    /// Any other event.
     Other,
 }
 
@@ -63,52 +62,52 @@ pub struct Task {
 }
 
 impl Task {
-    /// Whether it is the first thread, whose number is that of the process.
+    /// Whether it is the first thread, whose id is the pid.
     pub fn is_first(self) -> bool {
         self.thread == self.process
     }
 }
 
 /// Bytes before the event: `struct nlmsghdr` and `struct cn_msg`.
-const HEADS: usize = 16 + 20;
+const HEADERS: usize = 16 + 20;
 
-/// `NLMSG_DONE`, which the connector puts on everything it sends.
+/// `NLMSG_DONE`, the type of everything the connector sends.
 const DONE: u16 = 3;
 
 /// `CN_IDX_PROC` and `CN_VAL_PROC`.
 const PROCESSES: (u32, u32) = (1, 1);
 
 /// Reads one message.
-pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
-    let whole = word(bytes, 0, "netlink length")? as usize;
-    let length = usize::from(half(bytes, 32, "event length")?);
-    if whole < HEADS + length {
-        return Err(Malformed("netlink length"));
+pub fn parse(bytes: &[u8]) -> Result<ConnectorMessage, MalformedFile> {
+    let whole = u32_at(bytes, 0, "netlink length")? as usize;
+    let length = usize::from(u16_at(bytes, 32, "event length")?);
+    if whole < HEADERS + length {
+        return Err(MalformedFile("netlink length"));
     }
-    let event = bytes.get(HEADS..HEADS + length).ok_or(Malformed("event length"))?;
-    if half(bytes, 4, "netlink type")? != DONE {
-        return Err(Malformed("netlink type"));
+    let event = bytes.get(HEADERS..HEADERS + length).ok_or(MalformedFile("event length"))?;
+    if u16_at(bytes, 4, "netlink type")? != DONE {
+        return Err(MalformedFile("netlink type"));
     }
-    if (word(bytes, 16, "connector")?, word(bytes, 20, "connector")?) != PROCESSES {
-        return Err(Malformed("connector"));
+    if (u32_at(bytes, 16, "connector")?, u32_at(bytes, 20, "connector")?) != PROCESSES {
+        return Err(MalformedFile("connector"));
     }
-    let field = |index: usize, name| word(event, 16 + index * 4, name);
+    let field = |index: usize, name| u32_at(event, 16 + index * 4, name);
     let task = |index: usize| {
         Ok(Task { thread: field(index, "thread")?, process: field(index + 1, "process")? })
     };
-    let at = Duration::from_nanos(long(event, 8, "time")?);
-    let event = match word(event, 0, "event")? {
+    let at = Duration::from_nanos(u64_at(event, 8, "time")?);
+    let event = match u32_at(event, 0, "event")? {
         0 => {
-            let number = word(bytes, 28, "number of the answer")?;
-            Event::Answer { number, errno: field(0, "errno")? as i32 }
+            let number = u32_at(bytes, 28, "acknowledged number")?;
+            ConnectorEvent::Answer { number, errno: field(0, "errno")? as i32 }
         }
-        1 => Event::Fork { parent: field(1, "parent")?, child: task(2)? },
-        2 => Event::Exec(task(0)?),
-        0x200 => Event::Rename(task(0)?),
-        0x8000_0000 => Event::Exit { task: task(0)?, status: field(2, "status")? as i32 },
-        _ => Event::Other,
+        1 => ConnectorEvent::Fork { parent: field(1, "parent")?, child: task(2)? },
+        2 => ConnectorEvent::Exec(task(0)?),
+        0x200 => ConnectorEvent::Rename(task(0)?),
+        0x8000_0000 => ConnectorEvent::Exit { task: task(0)?, status: field(2, "status")? as i32 },
+        _ => ConnectorEvent::Other,
     };
-    Ok(Message { at, event })
+    Ok(ConnectorMessage { at, event })
 }
 
 #[cfg(test)]
@@ -116,7 +115,7 @@ mod tests {
     use super::super::tests::parser_tests;
     use super::*;
 
-    /// A message as the kernel makes it: 40 bytes of event, whatever it is.
+    /// A message as the kernel sends it: 40 bytes of event for every kind.
     const fn message(event: u32, fields: [u32; 6]) -> [u8; 76] {
         let mut words = [0; 19];
         words[0] = 76;
@@ -136,8 +135,8 @@ mod tests {
         let mut bytes = [0; 76];
         let mut index = 0;
         while index < bytes.len() {
-            // Lengths and types are halves of words, which stand where they should on both
-            // machines that weigh runs on.
+            // Lengths and types are 16 bits wide; in little-endian order, which both supported
+            // architectures use, they are at the right offsets.
             bytes[index] = words[index / 4].to_le_bytes()[index % 4];
             index += 1;
         }
@@ -146,7 +145,7 @@ mod tests {
 
     const FORK: &[u8] = &message(1, [10, 9, 21, 20, 0, 0]);
 
-    fn event_of(bytes: &[u8]) -> Event {
+    fn event_of(bytes: &[u8]) -> ConnectorEvent {
         parse(bytes).unwrap().event
     }
 
@@ -154,20 +153,20 @@ mod tests {
     fn each_kind_of_message_is_read() {
         let first = Task { thread: 20, process: 20 };
         let other = Task { thread: 21, process: 20 };
-        assert_eq!(event_of(FORK), Event::Fork { parent: 9, child: other });
+        assert_eq!(event_of(FORK), ConnectorEvent::Fork { parent: 9, child: other });
         assert!(first.is_first() && !other.is_first());
-        assert_eq!(event_of(&message(2, [20, 20, 0, 0, 0, 0])), Event::Exec(first));
-        assert_eq!(event_of(&message(0x200, [21, 20, 0, 0, 0, 0])), Event::Rename(other));
+        assert_eq!(event_of(&message(2, [20, 20, 0, 0, 0, 0])), ConnectorEvent::Exec(first));
+        assert_eq!(event_of(&message(0x200, [21, 20, 0, 0, 0, 0])), ConnectorEvent::Rename(other));
         let exit = event_of(&message(0x8000_0000, [20, 20, 0x700, 17, 10, 9]));
-        assert_eq!(exit, Event::Exit { task: first, status: 0x700 });
+        assert_eq!(exit, ConnectorEvent::Exit { task: first, status: 0x700 });
         let answer = event_of(&message(0, [1, 0, 0, 0, 0, 0]));
-        assert_eq!(answer, Event::Answer { number: 4242, errno: 1 });
-        assert_eq!(event_of(&message(0x40, [1, 0, 0, 0, 0, 0])), Event::Other);
+        assert_eq!(answer, ConnectorEvent::Answer { number: 4242, errno: 1 });
+        assert_eq!(event_of(&message(0x40, [1, 0, 0, 0, 0, 0])), ConnectorEvent::Other);
         assert_eq!(parse(FORK).unwrap().at, Duration::from_millis(1500));
     }
 
     #[test]
-    fn a_later_kernel_may_append_to_a_message() {
+    fn trailing_bytes_of_later_kernels_are_ignored() {
         let mut longer = FORK.to_vec();
         longer.extend([7; 8]);
         longer[0] += 8;
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_others_are_refused() {
+    fn messages_of_other_senders_are_refused() {
         let with = |place: usize, byte: u8| {
             let mut bytes = FORK.to_vec();
             bytes[place] = byte;
@@ -188,10 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_contradict_each_other_are_refused() {
+    fn contradicting_lengths_are_refused() {
         let mut bytes = FORK.to_vec();
         bytes[0] = 75;
-        assert_eq!(parse(&bytes), Err(Malformed("netlink length")));
+        assert_eq!(parse(&bytes), Err(MalformedFile("netlink length")));
         bytes[0] = 76;
         bytes[32] = 8;
         assert!(parse(&bytes).is_err(), "an event without its time");
@@ -200,7 +199,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_message_is_refused() {
+        cut: fn truncated_message_is_refused() {
             parse, FORK => refused;
         }
 

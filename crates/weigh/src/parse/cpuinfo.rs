@@ -1,65 +1,65 @@
-//! What the processors are: `/proc/cpuinfo`, readable by every user.
+//! The model of the processors: `/proc/cpuinfo`, readable by every user.
 //!
-//! A block of `key : value` lines for each CPU, an empty line behind it. The keys are those of the
+//! A block of `key : value` lines for each CPU, followed by an empty line. The keys depend on the
 //! architecture: x86 has names (`vendor_id`, `cpu family`), ARM has numbers (`CPU implementer`,
-//! `CPU part`), POWER has its name in `cpu`, User Mode Linux says only that it is one.
+//! `CPU part`), POWER has its name in `cpu`, User Mode Linux only its vendor.
 //!
 //! What surprises: `cpu family`, `model` and `stepping` are decimal, ARM's numbers and the
 //! microcode hexadecimal. On x86 all CPUs are of one family and model, even where some are small
-//! and some large; on ARM each kind of core is a part of its own.
+//! and some large; on ARM each kind of core has its own part number.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// The first CPU, and which kinds of ARM cores there are beside it.
+/// The first CPU, and all kinds of ARM cores.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cpuinfo<'a> {
-    /// Who made it: `GenuineIntel`, `AuthenticAMD`; User Mode Linux is `User Mode Linux`.
+    /// The vendor: `GenuineIntel`, `AuthenticAMD`; User Mode Linux is `User Mode Linux`.
     pub vendor: Option<&'a str>,
     /// x86: the family.
     pub family: Option<u32>,
     /// x86: the model in its family.
     pub model: Option<u32>,
-    /// What it is called for people; POWER: `POWER9, altivec supported`.
+    /// The model name; POWER: `POWER9, altivec supported`.
     pub name: Option<&'a str>,
     /// x86: the stepping; POWER: the revision.
     pub stepping: Option<&'a str>,
     /// x86: the microcode, as the kernel writes it.
     pub microcode: Option<&'a str>,
-    /// What the kernel counted at boot; says nothing of speed, and people ask for it.
+    /// BogoMIPS, measured at boot; not a measure of speed, but often requested.
     pub bogomips: Option<f64>,
-    /// What it can do, as the kernel names it, separated by spaces.
+    /// The feature flags, separated by spaces.
     pub flags: Option<&'a str>,
     /// ARM: variant and revision, as in `r3p1`.
     pub revision: Option<(u32, u32)>,
-    /// ARM: implementer and part of each kind of core, in the order they come.
+    /// ARM: implementer and part of each kind of core, in file order.
     pub parts: Vec<(u32, u32)>,
 }
 
 impl Cpuinfo<'_> {
-    /// Whether the processor knows that it is a guest: x86 tells, others do not.
+    /// Whether the feature flags contain a flag, such as `hypervisor` (x86).
     pub fn has_flag(&self, wanted: &str) -> bool {
         self.flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == wanted))
     }
 }
 
 /// Reads the bytes of `/proc/cpuinfo`.
-pub fn parse(bytes: &[u8]) -> Result<Cpuinfo<'_>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Cpuinfo<'_>, MalformedFile> {
     let mut found = Cpuinfo::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     let (mut implementer, mut variant) = (None, None);
     while let Some(line) = lines.line()? {
         let Some((key, value)) = split(line) else { continue };
         match key {
-            "vendor_id" => keep(&mut found.vendor, Some(value)),
-            "cpu family" => keep(&mut found.family, value.parse().ok()),
-            "model" => keep(&mut found.model, value.parse().ok()),
-            "model name" | "cpu" => keep(&mut found.name, Some(value)),
-            "stepping" => keep(&mut found.stepping, Some(value)),
-            "revision" => keep(&mut found.stepping, Some(value)),
-            "microcode" => keep(&mut found.microcode, Some(value)),
-            "bogomips" | "BogoMIPS" => keep(&mut found.bogomips, number(value)),
-            "flags" | "Features" => keep(&mut found.flags, Some(value)),
+            "vendor_id" => set_once(&mut found.vendor, Some(value)),
+            "cpu family" => set_once(&mut found.family, value.parse().ok()),
+            "model" => set_once(&mut found.model, value.parse().ok()),
+            "model name" | "cpu" => set_once(&mut found.name, Some(value)),
+            "stepping" => set_once(&mut found.stepping, Some(value)),
+            "revision" => set_once(&mut found.stepping, Some(value)),
+            "microcode" => set_once(&mut found.microcode, Some(value)),
+            "bogomips" | "BogoMIPS" => set_once(&mut found.bogomips, number(value)),
+            "flags" | "Features" => set_once(&mut found.flags, Some(value)),
             "CPU implementer" => implementer = hexadecimal(value),
             "CPU variant" => variant = hexadecimal(value),
             "CPU part" => {
@@ -67,15 +67,15 @@ pub fn parse(bytes: &[u8]) -> Result<Cpuinfo<'_>, Malformed> {
                 let new = part.filter(|part| !found.parts.contains(part));
                 found.parts.extend(new);
             }
-            "CPU revision" => keep(&mut found.revision, variant.zip(value.parse().ok())),
+            "CPU revision" => set_once(&mut found.revision, variant.zip(value.parse().ok())),
             _ => {}
         }
     }
     Ok(found)
 }
 
-/// The first CPU that says something is the one that counts.
-fn keep<T>(slot: &mut Option<T>, value: Option<T>) {
+/// The first CPU with a value counts.
+fn set_once<T>(slot: &mut Option<T>, value: Option<T>) {
     if slot.is_none() {
         *slot = value;
     }
@@ -112,7 +112,7 @@ mod tests {
         CPU part\t: 0xd05\nCPU revision\t: 0\n\n";
 
     #[test]
-    fn the_first_cpu_of_x86_speaks_for_all() {
+    fn x86_values_are_those_of_the_first_cpu() {
         let xeon = parse(XEON).unwrap();
         assert_eq!(xeon.vendor, Some("GenuineIntel"));
         assert_eq!((xeon.family, xeon.model, xeon.stepping), (Some(6), Some(85), Some("7")));
@@ -122,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_arm_core_is_told() {
+    fn each_kind_of_arm_core_is_listed() {
         let little = parse(LITTLE).unwrap();
         assert_eq!(little.parts, [(0x41, 0xd0c), (0x41, 0xd05)]);
         assert_eq!((little.revision, little.vendor, little.family), (Some((3, 1)), None, None));
     }
 
     #[test]
-    fn power_and_user_mode_linux_say_what_they_are() {
+    fn power_and_user_mode_linux_are_recognised() {
         let power = b"processor\t: 0\ncpu\t\t: POWER9, altivec supported\nrevision\t: 2.2\n\n";
         let power = parse(power).unwrap();
         assert_eq!((power.name, power.stepping), (Some("POWER9, altivec supported"), Some("2.2")));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_loses_values_but_changes_none() {
+    fn truncated_file_loses_values_but_changes_none() {
         cut_at_every_byte(XEON, parse, |part, whole| {
             lost_or_same(&part.vendor, &whole.vendor)
                 && lost_or_same(&part.model, &whole.model)

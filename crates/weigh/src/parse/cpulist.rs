@@ -4,38 +4,37 @@
 //! `Cpus_allowed_list` line of `/proc/<pid>/status` and other files, nearly all
 //! readable by every user. The format is that of cpuset(7), "List format".
 //!
-//! What surprises: an empty set is an empty line, which is no error: an unset
-//! `cpuset.cpus` reads so. Numbers rise and never repeat; where they do not, the
-//! bytes are not from the kernel.
+//! What surprises: an empty set is an empty line, which is no error: an unset `cpuset.cpus` reads
+//! so. Numbers are strictly ascending; otherwise the bytes are not from the kernel.
 
 use std::ops::RangeInclusive;
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// How many CPUs the list holds.
-pub fn count(bytes: &[u8]) -> Result<u32, Malformed> {
+/// How many CPUs are in the list.
+pub fn count(bytes: &[u8]) -> Result<u32, MalformedFile> {
     let mut total: u32 = 0;
     for range in ranges(bytes) {
         let range = range?;
         total = (range.end() - range.start())
             .checked_add(1)
             .and_then(|length| total.checked_add(length))
-            .ok_or(Malformed("cpu list"))?;
+            .ok_or(MalformedFile("cpu list"))?;
     }
     Ok(total)
 }
 
-/// The CPUs in the list, rising.
-pub fn iter(bytes: &[u8]) -> Result<impl Iterator<Item = u32>, Malformed> {
-    // Walked once here, so that no error is left for the second walk.
+/// The CPUs in the list, in ascending order.
+pub fn iter(bytes: &[u8]) -> Result<impl Iterator<Item = u32>, MalformedFile> {
+    // Validated once here, so that the iterator cannot fail.
     count(bytes)?;
     Ok(ranges(bytes).flatten().flatten())
 }
 
 /// Ends after the first error.
-fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, Malformed>> {
-    let mut rest = Cursor::new(bytes);
+fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, MalformedFile>> {
+    let mut rest = FieldCursor::new(bytes);
     let mut at_end = matches!(bytes, b"" | b"\n");
     let mut lowest = Some(0);
     std::iter::from_fn(move || {
@@ -49,19 +48,22 @@ fn ranges(bytes: &[u8]) -> impl Iterator<Item = Result<RangeInclusive<u32>, Malf
             return Some(range);
         }
         at_end = true;
-        Some(Err(Malformed("cpu list")))
+        Some(Err(MalformedFile("cpu list")))
     })
 }
 
-fn range(rest: &mut Cursor<'_>, lowest: Option<u32>) -> Result<RangeInclusive<u32>, Malformed> {
+fn range(
+    rest: &mut FieldCursor<'_>,
+    lowest: Option<u32>,
+) -> Result<RangeInclusive<u32>, MalformedFile> {
     let first = cpu(rest)?;
     let last = if rest.passes(b'-') { cpu(rest)? } else { first };
     let rises = lowest.is_some_and(|lowest| lowest <= first) && first <= last;
-    if rises { Ok(first..=last) } else { Err(Malformed("cpu list not rising")) }
+    if rises { Ok(first..=last) } else { Err(MalformedFile("cpu list not rising")) }
 }
 
-fn cpu(rest: &mut Cursor<'_>) -> Result<u32, Malformed> {
-    u32::try_from(rest.digits("cpu number")?).map_err(|_| Malformed("cpu number"))
+fn cpu(rest: &mut FieldCursor<'_>) -> Result<u32, MalformedFile> {
+    u32::try_from(rest.digits("cpu number")?).map_err(|_| MalformedFile("cpu number"))
 }
 
 #[cfg(test)]
@@ -82,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_holds_no_cpu() {
+    fn empty_list_has_no_cpu() {
         assert_eq!((count(b""), count(b"\n")), (Ok(0), Ok(0)));
         assert_eq!(iter(b"\n").unwrap().count(), 0);
     }
 
     #[test]
-    fn what_the_kernel_does_not_write_is_refused() {
+    fn lists_the_kernel_never_writes_are_refused() {
         for text in ["3-1\n", "1,1\n", "5,2\n", "1,,2\n", "1,\n", "-1\n", "1-\n", "a\n", "1 \n"] {
             assert!(count(text.as_bytes()).is_err(), "{text}");
         }
@@ -98,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_list_is_refused_unless_nothing_is_left() {
+    fn truncated_list_is_refused_unless_empty() {
         cut_at_every_byte(LIST, count, |&part, _| part == 0);
     }
 
@@ -111,7 +113,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_listed_is_counted(set in prop::collection::btree_set(0u32..300, 0..60)) {
+        fn count_agrees_with_the_list(set in prop::collection::btree_set(0u32..300, 0..60)) {
             let text = set.iter().map(u32::to_string).collect::<Vec<_>>().join(",") + "\n";
             prop_assert_eq!(count(text.as_bytes()), Ok(set.len() as u32));
             prop_assert!(iter(text.as_bytes()).unwrap().eq(set));

@@ -1,64 +1,64 @@
-//! What every block device has done: `/proc/diskstats`.
+//! I/O of every block device: `/proc/diskstats`.
 //!
 //! A line for each device and partition: major, minor, name, then 11 columns, 15 since
 //! 4.18, 17 since 5.5 (Documentation/admin-guide/iostats.rst), readable by every user.
 //!
-//! What surprises: sectors are 512 bytes whatever the disk says its own are. Partitions stand
-//! among the disks they are part of and are counted twice by whoever adds everything up.
+//! What surprises: sectors are 512 bytes, whatever the sector size of the disk is. Partitions are
+//! listed among their disks, so a sum over all lines counts their I/O twice.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// Bytes in a sector of this file.
 const SECTOR: u64 = 512;
 
 /// One device or partition since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device<'a> {
+pub struct BlockDevice<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// Reads that were completed.
     pub reads: u64,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Milliseconds that reads took, added up.
+    /// Milliseconds that reads took, summed.
     pub read_milliseconds: u64,
     /// Writes that were completed.
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Milliseconds that writes took, added up.
+    /// Milliseconds that writes took, summed.
     pub write_milliseconds: u64,
-    /// Milliseconds in which it had something to do.
+    /// Milliseconds in which it had requests in flight.
     pub busy_milliseconds: u64,
 }
 
-impl Device<'_> {
+impl BlockDevice<'_> {
     /// Whether anything was ever read or written.
     pub fn was_used(&self) -> bool {
         self.reads > 0 || self.writes > 0
     }
 }
 
-/// The devices; a line that makes no sense is an error of its own.
-pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<Device<'_>, Malformed>> {
-    let mut lines = Cursor::new(bytes);
+/// The devices; each malformed line is an error of its own.
+pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<BlockDevice<'_>, MalformedFile>> {
+    let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || match lines.line() {
         Ok(Some(line)) => Some(device(line)),
         Ok(None) => None,
         Err(malformed) => {
-            lines = Cursor::new(b"");
+            lines = FieldCursor::new(b"");
             Some(Err(malformed))
         }
     })
 }
 
-fn device(line: &[u8]) -> Result<Device<'_>, Malformed> {
-    let mut columns = Cursor::new(line);
+fn device(line: &[u8]) -> Result<BlockDevice<'_>, MalformedFile> {
+    let mut columns = FieldCursor::new(line);
     columns.number("major")?;
     columns.number("minor")?;
     let name = columns.word("device")?;
-    let bytes = |sectors: u64| sectors.checked_mul(SECTOR).ok_or(Malformed("sectors"));
+    let bytes = |sectors: u64| sectors.checked_mul(SECTOR).ok_or(MalformedFile("sectors"));
     let reads = columns.number("reads")?;
     columns.number("reads merged")?;
     let read_bytes = bytes(columns.number("sectors read")?)?;
@@ -69,7 +69,7 @@ fn device(line: &[u8]) -> Result<Device<'_>, Malformed> {
     let write_milliseconds = columns.number("time writing")?;
     columns.number("in progress")?;
     let busy_milliseconds = columns.number("time busy")?;
-    Ok(Device {
+    Ok(BlockDevice {
         name,
         reads,
         read_bytes,
@@ -90,7 +90,7 @@ mod tests {
         nvme0n1 2230996 104104 149186578 11456305 2247332 578852 386465968 2189623 2 877560 \
         13938441 1728406 659 349603304 253975 259665 38536\n   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n";
 
-    fn read(bytes: &[u8]) -> Result<Vec<Device<'_>>, Malformed> {
+    fn read(bytes: &[u8]) -> Result<Vec<BlockDevice<'_>>, MalformedFile> {
         devices(bytes).collect()
     }
 
@@ -107,18 +107,18 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_garbage_costs_one_device() {
+    fn malformed_line_loses_one_device() {
         let text = b"8 0 sda 1 2 3 x\n8 1 sdb 1 2 3 4 5 6 7 8 9 10 11\n8 2\n";
         let read: Vec<_> = devices(text).collect();
-        assert_eq!(read[0], Err(Malformed("time reading")));
+        assert_eq!(read[0], Err(MalformedFile("time reading")));
         assert_eq!(read[1].unwrap().name, b"sdb");
-        assert_eq!(read[2], Err(Malformed("device")));
+        assert_eq!(read[2], Err(MalformedFile("device")));
         let huge = b"8 0 sda 1 2 18446744073709551615 4 5 6 7 8 9 10 11\n";
-        assert_eq!(devices(huge).next(), Some(Err(Malformed("sectors"))));
+        assert_eq!(devices(huge).next(), Some(Err(MalformedFile("sectors"))));
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_devices_but_changes_none() {
+        cut: fn truncated_file_loses_devices_but_changes_none() {
             read, DISKS => begins;
         }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_this_kernel_is_understood() {
+    fn every_line_of_this_kernel_is_parsed() {
         let bytes = of_this_kernel("/proc/diskstats");
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
         assert_eq!(read(&bytes).unwrap().len(), lines);

@@ -1,48 +1,48 @@
-//! What a process has of a GPU through one open file: `/proc/<pid>/fdinfo/<fd>` of a DRM device.
+//! GPU usage of a process through one open file: `/proc/<pid>/fdinfo/<fd>` of a DRM device.
 //!
 //! Lines of `key: value` (Documentation/gpu/drm-usage-stats.rst): time and memory since Linux 5.19
 //! for amdgpu; of i915 time since 5.19 and memory since 6.8; of xe memory since 6.8 and cycles
 //! since 6.11. Readable by the owner of the process and by root.
 //!
-//! What surprises: the same client may be open many times, in one process and in several, and
-//! each time everything is told again; `drm-client-id` tells. Time is in nanoseconds, except for
-//! xe, which has cycles and the cycles that there were meanwhile. amdgpu leaves an engine out that
-//! has done nothing yet, and from VCN 4 on (RDNA3, MI300) it has one queue for all of video, which
-//! is called `enc` although it decodes, too. Memory may have no unit at all, and then it is bytes.
-//! `drm-memory-` is the old name of `drm-resident-`, and some drivers tell both.
+//! What surprises: the same client may be open many times, in one process and in several, and each
+//! file repeats all values; `drm-client-id` identifies it. Time is in nanoseconds, except for xe,
+//! which has busy cycles and total cycles. amdgpu leaves out engines that have not been used yet,
+//! and from VCN 4 on (RDNA3, MI300) it has one queue for all video, which is called `enc` although
+//! it decodes, too. Memory without a unit is in bytes. `drm-memory-` is the old name of
+//! `drm-resident-`, and some drivers have both.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// What one client of a GPU has and did. `None` is what the driver does not tell.
+/// Usage of one client of a GPU. `None` is what the driver does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DrmClient<'a> {
-    /// Where its GPU is on the bus (`drm-pdev`).
+    /// The PCI address of its GPU (`drm-pdev`).
     pub address: Option<&'a [u8]>,
-    /// Which of that GPU's clients it is (`drm-client-id`).
+    /// The id of the client on that GPU (`drm-client-id`).
     pub number: Option<u64>,
-    /// What each kind of engine did for it, in the order of [`Engine::ALL`].
+    /// Usage of each kind of engine, in the order of [`Engine::ALL`].
     pub engines: [Work; 6],
-    /// Memory on the GPU itself that it has.
+    /// Memory of the GPU in use.
     pub local: Option<u64>,
-    /// Memory of the machine that it has through the GPU.
+    /// System memory in use through the GPU.
     pub system: Option<u64>,
 }
 
-/// Kinds of engines, whatever a driver calls them.
+/// Kinds of engines, independent of the driver's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Draws and computes.
+    /// Graphics and compute.
     Graphics,
-    /// Computes only.
+    /// Compute only.
     Compute,
-    /// Copies.
+    /// Copy.
     Copy,
-    /// Decodes video.
+    /// Video decode.
     Decode,
-    /// Encodes video; decodes it, too, on AMD's RDNA3, MI300 and later.
+    /// Video encode; on AMD's RDNA3, MI300 and later also decode.
     Encode,
-    /// Does both with video: Intel's.
+    /// Video encode and decode: Intel's.
     Video,
 }
 
@@ -57,7 +57,7 @@ impl Engine {
         Engine::Video,
     ];
 
-    /// By its name in amdgpu, i915 or xe; others are passed over.
+    /// By its name in amdgpu, i915 or xe; others are ignored.
     fn named(name: &[u8]) -> Option<Engine> {
         match name {
             b"gfx" | b"render" | b"rcs" => Some(Engine::Graphics),
@@ -71,41 +71,41 @@ impl Engine {
     }
 }
 
-/// What engines of one kind did for a client.
+/// Usage of engines of one kind by a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Time that they worked for it (`drm-engine-`).
+    /// Busy time in nanoseconds (`drm-engine-`).
     pub nanoseconds: Option<u64>,
-    /// Cycles that they worked for it (`drm-cycles-`).
+    /// Busy cycles (`drm-cycles-`).
     pub cycles: Option<u64>,
-    /// Cycles that there were (`drm-total-cycles-`).
+    /// Total cycles (`drm-total-cycles-`).
     pub total_cycles: Option<u64>,
-    /// How many there are, where there are several (`drm-engine-capacity-`).
+    /// The number of engines, where there are several (`drm-engine-capacity-`).
     pub capacity: Option<u64>,
 }
 
-/// Memory under its new name and its old one.
+/// Memory of a region under its new key and its old one.
 #[derive(Default)]
-struct Named {
+struct RegionBytes {
     resident: Option<u64>,
     memory: Option<u64>,
 }
 
-/// Reads the bytes of `/proc/<pid>/fdinfo/<fd>`. Files that are no DRM device give nothing.
-pub fn parse(bytes: &[u8]) -> Result<DrmClient<'_>, Malformed> {
-    let mut lines = Cursor::new(bytes);
+/// Reads the bytes of `/proc/<pid>/fdinfo/<fd>`. Files that are no DRM device give an empty result.
+pub fn parse(bytes: &[u8]) -> Result<DrmClient<'_>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let mut client = DrmClient::default();
-    let (mut local, mut system) = (Named::default(), Named::default());
+    let (mut local, mut system) = (RegionBytes::default(), RegionBytes::default());
     while let Some(line) = lines.line()? {
         let Some(line) = line.strip_prefix(b"drm-") else { continue };
-        let colon = line.iter().position(|byte| *byte == b':').ok_or(Malformed("drm- key"))?;
+        let colon = line.iter().position(|byte| *byte == b':').ok_or(MalformedFile("drm- key"))?;
         let (key, value) = (&line[..colon], line[colon + 1..].trim_ascii());
         match key {
             b"pdev" => client.address = Some(value),
             b"client-id" => client.number = Some(number(value, "drm-client-id", plain)?),
             _ => {}
         }
-        // The capacity first: its key begins as that of the time does.
+        // The capacity first: its key has that of the time as a prefix.
         if let Some(name) = key.strip_prefix(b"engine-capacity-") {
             let engine = Engine::named(name).map(|engine| &mut client.engines[engine as usize]);
             if let Some(work) = engine {
@@ -121,11 +121,11 @@ pub fn parse(bytes: &[u8]) -> Result<DrmClient<'_>, Malformed> {
         } else if let Some(name) = key.strip_prefix(b"cycles-") {
             add(&mut client, name, |work| &mut work.cycles, value, "drm-cycles", plain)?;
         } else if let Some(region) = key.strip_prefix(b"resident-") {
-            let named = if is_local(region) { &mut local } else { &mut system };
-            sum(&mut named.resident, number(value, "drm-resident", size)?, "drm-resident")?;
+            let bytes = if is_local(region) { &mut local } else { &mut system };
+            sum(&mut bytes.resident, number(value, "drm-resident", size)?, "drm-resident")?;
         } else if let Some(region) = key.strip_prefix(b"memory-") {
-            let named = if is_local(region) { &mut local } else { &mut system };
-            sum(&mut named.memory, number(value, "drm-memory", size)?, "drm-memory")?;
+            let bytes = if is_local(region) { &mut local } else { &mut system };
+            sum(&mut bytes.memory, number(value, "drm-memory", size)?, "drm-memory")?;
         }
     }
     client.local = local.resident.or(local.memory);
@@ -145,14 +145,14 @@ fn add(
     value: &[u8],
     name: &'static str,
     unit: fn(&[u8]) -> Option<u64>,
-) -> Result<(), Malformed> {
+) -> Result<(), MalformedFile> {
     let Some(engine) = Engine::named(engine) else { return Ok(()) };
     sum(field(&mut client.engines[engine as usize]), number(value, name, unit)?, name)
 }
 
-/// Adds to what may not be there yet: a driver may have two engines of one kind.
-fn sum(total: &mut Option<u64>, more: u64, field: &'static str) -> Result<(), Malformed> {
-    *total = Some(total.unwrap_or(0).checked_add(more).ok_or(Malformed(field))?);
+/// Adds to an optional sum: a driver may have two engines of one kind.
+fn sum(total: &mut Option<u64>, more: u64, field: &'static str) -> Result<(), MalformedFile> {
+    *total = Some(total.unwrap_or(0).checked_add(more).ok_or(MalformedFile(field))?);
     Ok(())
 }
 
@@ -161,11 +161,11 @@ fn number(
     value: &[u8],
     field: &'static str,
     unit: fn(&[u8]) -> Option<u64>,
-) -> Result<u64, Malformed> {
-    let mut rest = Cursor::new(value);
+) -> Result<u64, MalformedFile> {
+    let mut rest = FieldCursor::new(value);
     let number = rest.digits(field)?;
-    let factor = unit(rest.rest().trim_ascii()).ok_or(Malformed(field))?;
-    number.checked_mul(factor).ok_or(Malformed(field))
+    let factor = unit(rest.rest().trim_ascii()).ok_or(MalformedFile(field))?;
+    number.checked_mul(factor).ok_or(MalformedFile(field))
 }
 
 fn plain(unit: &[u8]) -> Option<u64> {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn amdgpu_tells_time_and_memory_once_although_it_tells_it_twice() {
+    fn amdgpu_memory_with_two_keys_counts_once() {
         let client = parse(AMDGPU).unwrap();
         assert_eq!((client.address, client.number), (Some(&b"0000:03:00.0"[..]), Some(57)));
         assert_eq!((client.local, client.system), (Some(1 << 30), Some(35_636 << 10)));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn i915_tells_how_many_engines_there_are_and_has_no_memory_of_its_own() {
+    fn i915_has_engine_capacity_and_no_local_memory() {
         let client = parse(I915).unwrap();
         assert_eq!((client.local, client.system), (None, Some((12 << 20) + 4096)));
         let video = Work { nanoseconds: Some(0), capacity: Some(2), ..Work::default() };
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn xe_tells_cycles_of_cycles() {
+    fn xe_has_busy_and_total_cycles() {
         let client = parse(XE).unwrap();
         assert_eq!((client.local, client.system), (Some(23_992 << 10), Some(192 << 10)));
         let compute = Work {
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_no_client_and_a_wrong_number_is_refused() {
+    fn other_file_is_no_client_and_a_bad_number_is_refused() {
         assert_eq!(parse(b"pos:\t0\nflags:\t02\nmnt_id:\t24\n"), Ok(DrmClient::default()));
         for wrong in [
             &b"drm-client-id:\tseven\n"[..],
@@ -265,8 +265,8 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_loses_lines_and_changes_none() {
-        // What several lines add up to may lack some of them.
+    fn truncated_file_loses_lines_and_changes_none() {
+        // A sum over several lines may lack some of them.
         let lacks = |part: &Option<u64>, whole: &Option<u64>| part.is_none() || part <= whole;
         let worked = |(part, whole): (&Work, &Work)| {
             let Work { nanoseconds, cycles, total_cycles, capacity } = part;

@@ -1,24 +1,24 @@
 //! Reading numbers and lines out of bytes, for the parsers beside this file.
 //!
-//! Reads nothing by itself. A number counts only when the byte after it is there
-//! too: `1234` at the end of the bytes may be the beginning of `12345`.
+//! A number is accepted only when the byte after it is present, too: `1234` at the end of the bytes
+//! may be the beginning of `12345`.
 
-use super::Malformed;
+use super::MalformedFile;
 
-/// What is left to read of one file or one line.
+/// A cursor over the bytes of one file or one line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cursor<'a> {
+pub(super) struct FieldCursor<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> FieldCursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Cursor { rest: bytes }
+        FieldCursor { rest: bytes }
     }
 
-    /// The next number, with the blanks before it; what ends it stays to be read.
+    /// The next number after blanks; the byte that ends it is not consumed.
     #[inline]
-    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, Malformed> {
+    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, MalformedFile> {
         self.skip_blanks();
         let value = self.digits(field)?;
         self.must_end_here(field)?;
@@ -26,13 +26,16 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn number32(&mut self, field: &'static str) -> Result<u32, Malformed> {
-        u32::try_from(self.number(field)?).map_err(|_| Malformed(field))
+    pub(super) fn number32(&mut self, field: &'static str) -> Result<u32, MalformedFile> {
+        u32::try_from(self.number(field)?).map_err(|_| MalformedFile(field))
     }
 
     /// The next number of this line, `None` when the line has ended.
     #[inline]
-    pub(super) fn number_if_any(&mut self, field: &'static str) -> Result<Option<u64>, Malformed> {
+    pub(super) fn number_if_any(
+        &mut self,
+        field: &'static str,
+    ) -> Result<Option<u64>, MalformedFile> {
         self.skip_blanks();
         if self.rest.first() == Some(&b'\n') {
             return Ok(None);
@@ -40,9 +43,9 @@ impl<'a> Cursor<'a> {
         self.number(field).map(Some)
     }
 
-    /// Digits and nothing else: no blanks before, no demand on what comes after.
+    /// Digits only: no blanks before, nothing required after.
     #[inline]
-    pub(super) fn digits(&mut self, field: &'static str) -> Result<u64, Malformed> {
+    pub(super) fn digits(&mut self, field: &'static str) -> Result<u64, MalformedFile> {
         let mut value: u64 = 0;
         let mut length = 0;
         while let Some(digit) = self.rest.get(length).map(|byte| byte.wrapping_sub(b'0'))
@@ -51,23 +54,23 @@ impl<'a> Cursor<'a> {
             value = value
                 .checked_mul(10)
                 .and_then(|tens| tens.checked_add(u64::from(digit)))
-                .ok_or(Malformed(field))?;
+                .ok_or(MalformedFile(field))?;
             length += 1;
         }
         if length == 0 {
-            return Err(Malformed(field));
+            return Err(MalformedFile(field));
         }
         self.rest = &self.rest[length..];
         Ok(value)
     }
 
-    /// Passes over one column, whatever it holds.
+    /// Skips one column, whatever it contains.
     #[inline]
-    pub(super) fn skip_column(&mut self, field: &'static str) -> Result<(), Malformed> {
+    pub(super) fn skip_column(&mut self, field: &'static str) -> Result<(), MalformedFile> {
         self.skip_blanks();
         let length = self.rest.iter().position(|&byte| ends_number(byte)).unwrap_or(0);
         if length == 0 {
-            return Err(Malformed(field));
+            return Err(MalformedFile(field));
         }
         self.rest = &self.rest[length..];
         Ok(())
@@ -75,7 +78,7 @@ impl<'a> Cursor<'a> {
 
     /// The next column as it is.
     #[inline]
-    pub(super) fn word(&mut self, field: &'static str) -> Result<&'a [u8], Malformed> {
+    pub(super) fn word(&mut self, field: &'static str) -> Result<&'a [u8], MalformedFile> {
         self.skip_blanks();
         let before = self.rest;
         self.skip_column(field)?;
@@ -94,7 +97,7 @@ impl<'a> Cursor<'a> {
         self.rest.is_empty()
     }
 
-    /// Passes over `byte` if it comes next.
+    /// Skips `byte` if it is next.
     #[inline]
     pub(super) fn passes(&mut self, byte: u8) -> bool {
         match self.rest {
@@ -107,24 +110,24 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    pub(super) fn must_pass(&mut self, byte: u8, field: &'static str) -> Result<(), Malformed> {
-        if self.passes(byte) { Ok(()) } else { Err(Malformed(field)) }
+    pub(super) fn must_pass(&mut self, byte: u8, field: &'static str) -> Result<(), MalformedFile> {
+        if self.passes(byte) { Ok(()) } else { Err(MalformedFile(field)) }
     }
 
     #[inline]
-    pub(super) fn byte(&mut self, field: &'static str) -> Result<u8, Malformed> {
-        let (&first, rest) = self.rest.split_first().ok_or(Malformed(field))?;
+    pub(super) fn byte(&mut self, field: &'static str) -> Result<u8, MalformedFile> {
+        let (&first, rest) = self.rest.split_first().ok_or(MalformedFile(field))?;
         self.rest = rest;
         Ok(first)
     }
 
     /// The next line with its newline, `None` at the end of the bytes.
     #[inline]
-    pub(super) fn line(&mut self) -> Result<Option<&'a [u8]>, Malformed> {
+    pub(super) fn line(&mut self) -> Result<Option<&'a [u8]>, MalformedFile> {
         if self.rest.is_empty() {
             return Ok(None);
         }
-        let newline = find(self.rest, b'\n').ok_or(Malformed("line without its end"))?;
+        let newline = find(self.rest, b'\n').ok_or(MalformedFile("line without its end"))?;
         let (line, rest) = self.rest.split_at(newline + 1);
         self.rest = rest;
         Ok(Some(line))
@@ -138,10 +141,10 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn must_end_here(&self, field: &'static str) -> Result<(), Malformed> {
+    fn must_end_here(&self, field: &'static str) -> Result<(), MalformedFile> {
         match self.rest.first() {
             Some(&byte) if ends_number(byte) => Ok(()),
-            _ => Err(Malformed(field)),
+            _ => Err(MalformedFile(field)),
         }
     }
 }
@@ -153,21 +156,21 @@ fn ends_number(byte: u8) -> bool {
 
 /// The number of a line `key: 12\n`, given what follows the key.
 #[inline]
-pub(super) fn only_number(value: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let mut cursor = Cursor::new(value);
+pub(super) fn only_number(value: &[u8], field: &'static str) -> Result<u64, MalformedFile> {
+    let mut cursor = FieldCursor::new(value);
     let number = cursor.number(field)?;
-    if cursor.rest == b"\n" { Ok(number) } else { Err(Malformed(field)) }
+    if cursor.rest == b"\n" { Ok(number) } else { Err(MalformedFile(field)) }
 }
 
 /// The bytes of a line `key: 12 kB\n`, given what follows the key. The kernel's kB are KiB.
 #[inline]
-pub(super) fn kilobytes(value: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let mut cursor = Cursor::new(value);
+pub(super) fn kilobytes(value: &[u8], field: &'static str) -> Result<u64, MalformedFile> {
+    let mut cursor = FieldCursor::new(value);
     let number = cursor.number(field)?;
     if cursor.rest != b" kB\n" {
-        return Err(Malformed(field));
+        return Err(MalformedFile(field));
     }
-    number.checked_mul(1024).ok_or(Malformed(field))
+    number.checked_mul(1024).ok_or(MalformedFile(field))
 }
 
 /// Compared in one go, which the compiler turns into vector instructions: the
@@ -202,37 +205,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_at_the_very_end_may_be_half_a_number() {
-        assert_eq!(Cursor::new(b"12").number("n"), Err(Malformed("n")));
-        assert_eq!(Cursor::new(b"12\n").number("n"), Ok(12));
-        assert_eq!(Cursor::new(b" \t12 ").number("n"), Ok(12));
-        assert_eq!(Cursor::new(b"12x").number("n"), Err(Malformed("n")));
+    fn number_at_the_end_may_be_truncated() {
+        assert_eq!(FieldCursor::new(b"12").number("n"), Err(MalformedFile("n")));
+        assert_eq!(FieldCursor::new(b"12\n").number("n"), Ok(12));
+        assert_eq!(FieldCursor::new(b" \t12 ").number("n"), Ok(12));
+        assert_eq!(FieldCursor::new(b"12x").number("n"), Err(MalformedFile("n")));
     }
 
     #[test]
-    fn the_largest_number_is_read_and_one_more_is_refused() {
-        assert_eq!(Cursor::new(b"18446744073709551615\n").number("n"), Ok(u64::MAX));
-        assert!(Cursor::new(b"18446744073709551616\n").number("n").is_err());
-        assert!(Cursor::new(b"99999999999999999999\n").number("n").is_err());
+    fn largest_number_is_read_and_overflow_refused() {
+        assert_eq!(FieldCursor::new(b"18446744073709551615\n").number("n"), Ok(u64::MAX));
+        assert!(FieldCursor::new(b"18446744073709551616\n").number("n").is_err());
+        assert!(FieldCursor::new(b"99999999999999999999\n").number("n").is_err());
         assert!(kilobytes(b" 18446744073709551615 kB\n", "n").is_err());
-        assert!(Cursor::new(b"4294967296 ").number32("n").is_err());
+        assert!(FieldCursor::new(b"4294967296 ").number32("n").is_err());
     }
 
     #[test]
-    fn kilobytes_are_kibibytes_and_must_say_so() {
+    fn kilobytes_are_kibibytes_and_need_the_unit() {
         assert_eq!(kilobytes(b"\t  3 kB\n", "n"), Ok(3072));
         assert!(kilobytes(b"\t  3\n", "n").is_err());
         assert!(kilobytes(b"\t  3 MB\n", "n").is_err());
     }
 
     #[test]
-    fn a_minus_sign_is_no_number() {
-        assert!(Cursor::new(b"-1 ").number("n").is_err());
+    fn minus_sign_is_refused() {
+        assert!(FieldCursor::new(b"-1 ").number("n").is_err());
     }
 
     proptest! {
         #[test]
-        fn searching_by_strides_finds_what_searching_by_bytes_finds(
+        fn stride_search_agrees_with_byte_search(
             bytes in prop::collection::vec(0u8..40, 0..200), needle in 0u8..40,
         ) {
             prop_assert_eq!(find(&bytes, needle), bytes.iter().position(|&b| b == needle));

@@ -1,148 +1,147 @@
-//! `/sys/class/drm/cardN/device/gpu_metrics`: what the firmware of a card of AMD's counts.
+//! `/sys/class/drm/cardN/device/gpu_metrics`: counters of the firmware of an AMD GPU.
 //!
-//! A binary table in the byte order of the machine. Its head (`structure_size`,
-//! `format_revision`, `content_revision`) says which form it has, and nearly every generation of
-//! cards has another. Sizes and places are facts of the kernel's
-//! `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: the fields of each `struct gpu_metrics_v1_*`,
-//! naturally aligned. What is all ones is not there: the kernel fills the table with ones first.
+//! A binary table in native byte order. Its header (`structure_size`, `format_revision`,
+//! `content_revision`) identifies the layout, and nearly every generation of cards has another.
+//! Sizes and offsets are from the kernel's `drivers/gpu/drm/amd/include/kgd_pp_interface.h`: the
+//! fields of each `struct gpu_metrics_v1_*`, naturally aligned. A value of all ones is missing: the
+//! kernel fills the table with ones first.
 //!
-//! What surprises: a form was changed without another number (the first 1.6 was not the one that
-//! AMD's own library reads), so a form is known by its size, too. The last one (1.9) is a list of
-//! attributes, each with its number, its type and how many there are. Forms 2 and 3 are those of
-//! GPUs that are a part of the processor.
+//! What surprises: a layout was changed without another number (the first 1.6 was not the one that
+//! AMD's own library reads), so the size is checked, too. The last one (1.9) is a list of
+//! attributes, each with its id, type and number of values. Formats 2 and 3 are those of APUs.
 
-use super::Malformed;
-use super::native::{half, long, word};
+use super::MalformedFile;
+use super::native::{u16_at, u32_at, u64_at};
 
-/// What a table counts that is of use.
+/// The counters of a table that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counted {
-    /// Which form of the table it was, `content_revision`.
+pub struct FirmwareCounters {
+    /// The layout, `content_revision`.
     pub content: u8,
-    /// Energy (`energy_accumulator`). From content 4 to 8 in units of 2^-16 J, by that header; of
-    /// others it depends on the card.
+    /// Energy (`energy_accumulator`). From content 4 to 8 in units of 2^-16 J, by that header;
+    /// otherwise the unit depends on the card.
     pub energy: Option<u64>,
-    /// What was the case in how many cycles of the firmware, from content 6 on.
+    /// Residencies in cycles of the firmware, from content 6 on.
     pub cycles: Option<Cycles>,
 }
 
-/// Cycles of the firmware in which it adds up: a millisecond each (amdsmi.h).
+/// Accumulation cycles of the firmware: a millisecond each (amdsmi.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cycles {
     /// All of them (`accumulation_counter`).
     pub all: u64,
-    /// Those in which "processor hot" was on (`prochot_residency_acc`).
+    /// Those throttled by PROCHOT (`prochot_residency_acc`).
     pub prochot: Option<u64>,
-    /// Those in which the power of the package was limited (`ppt_residency_acc`).
+    /// Those throttled by the package power limit (`ppt_residency_acc`).
     pub power: Option<u64>,
-    /// Those in which the heat of the socket was (`socket_thm_residency_acc`).
-    pub socket_heat: Option<u64>,
-    /// Those in which the heat of the voltage regulators was (`vr_thm_residency_acc`).
-    pub regulator_heat: Option<u64>,
-    /// Those in which the heat of the memory was (`hbm_thm_residency_acc`).
-    pub memory_heat: Option<u64>,
-    /// How busy it was in each, in percent, added up (`gfx_activity_acc`).
+    /// Those throttled by the socket temperature (`socket_thm_residency_acc`).
+    pub socket_thermal: Option<u64>,
+    /// Those throttled by the temperature of voltage regulators (`vr_thm_residency_acc`).
+    pub regulator_thermal: Option<u64>,
+    /// Those throttled by the memory temperature (`hbm_thm_residency_acc`).
+    pub memory_thermal: Option<u64>,
+    /// Utilisation in percent, summed over the cycles (`gfx_activity_acc`).
     pub busy_percent: Option<u64>,
 }
 
-/// Where what is in a form.
-struct Form {
+/// Offsets of one layout.
+struct TableLayout {
     content: u8,
     size: u16,
-    /// The place of `energy_accumulator`.
+    /// The offset of `energy_accumulator`.
     energy: usize,
-    /// The places of `accumulation_counter`, which the five residencies follow, and of
+    /// The offsets of `accumulation_counter`, which the five residencies follow, and of
     /// `gfx_activity_acc`.
     cycles: Option<(usize, usize)>,
 }
 
-const FORMS: [Form; 6] = [
-    Form { content: 3, size: 120, energy: 24, cycles: None },
-    Form { content: 4, size: 288, energy: 24, cycles: None },
-    Form { content: 5, size: 360, energy: 88, cycles: None },
-    Form { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
-    Form { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
-    Form { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
+const LAYOUTS: [TableLayout; 6] = [
+    TableLayout { content: 3, size: 120, energy: 24, cycles: None },
+    TableLayout { content: 4, size: 288, energy: 24, cycles: None },
+    TableLayout { content: 5, size: 360, energy: 88, cycles: None },
+    TableLayout { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
+    TableLayout { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
+    TableLayout { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
 ];
 
 /// The content that is a list of attributes.
-const LISTED: u8 = 9;
+const ATTRIBUTE_LIST: u8 = 9;
 
-/// What a table tells of a GPU that is a part of the processor.
+/// Values of an APU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Apu {
     /// Power of the graphics alone (`average_gfx_power`), where its unit is documented.
     pub graphics_milliwatts: Option<u64>,
 }
 
-/// How long a table is, and which form it has: `format_revision` and `content_revision`.
-fn form(bytes: &[u8]) -> Result<(u16, [u8; 2]), Malformed> {
-    let size = half(bytes, 0, "structure_size")?;
+/// The size of a table, and its layout: `format_revision` and `content_revision`.
+fn layout(bytes: &[u8]) -> Result<(u16, [u8; 2]), MalformedFile> {
+    let size = u16_at(bytes, 0, "structure_size")?;
     if usize::from(size) != bytes.len() {
-        return Err(Malformed("structure_size"));
+        return Err(MalformedFile("structure_size"));
     }
-    Ok((size, half(bytes, 2, "revisions")?.to_ne_bytes()))
+    Ok((size, u16_at(bytes, 2, "revisions")?.to_ne_bytes()))
 }
 
-/// Reads the table of a GPU that is a part of the processor; nothing when it is that of a card.
-pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, Malformed> {
+/// Reads the table of an APU; `None` when it is that of a card.
+pub fn apu(bytes: &[u8]) -> Result<Option<Apu>, MalformedFile> {
     const FIELD: &str = "average_gfx_power";
-    let milliwatts = match form(bytes)? {
-        // The earlier forms with 2 do not say their unit.
+    let milliwatts = match layout(bytes)? {
+        // Earlier layouts of format 2 have an undocumented unit.
         (168, [2, 4]) => {
-            Some(half(bytes, 46, FIELD)?).filter(|power| *power != u16::MAX).map(u64::from)
+            Some(u16_at(bytes, 46, FIELD)?).filter(|power| *power != u16::MAX).map(u64::from)
         }
-        (264, [3, 0]) => there_short(word(bytes, 124, FIELD)?),
+        (264, [3, 0]) => present32(u32_at(bytes, 124, FIELD)?),
         (_, [2 | 3, _]) => None,
         _ => return Ok(None),
     };
     Ok(Some(Apu { graphics_milliwatts: milliwatts }))
 }
 
-/// Reads the table of a card; nothing when its form is not one of those that are known.
-pub fn parse(bytes: &[u8]) -> Result<Option<Counted>, Malformed> {
-    let (size, [format, content]) = form(bytes)?;
+/// Reads the table of a card; `None` when its layout is unknown.
+pub fn parse(bytes: &[u8]) -> Result<Option<FirmwareCounters>, MalformedFile> {
+    let (size, [format, content]) = layout(bytes)?;
     if format != 1 {
         return Ok(None);
     }
-    if content == LISTED {
-        return listed(bytes).map(Some);
+    if content == ATTRIBUTE_LIST {
+        return attribute_list(bytes).map(Some);
     }
-    let Some(form) = FORMS.iter().find(|form| form.content == content && form.size == size) else {
+    let Some(layout) =
+        LAYOUTS.iter().find(|layout| layout.content == content && layout.size == size)
+    else {
         return Ok(None);
     };
-    let energy = there(long(bytes, form.energy, "energy_accumulator")?);
+    let energy = present(u64_at(bytes, layout.energy, "energy_accumulator")?);
     let mut counts = [None; 7];
-    if let Some((first, busy)) = form.cycles {
+    if let Some((first, busy)) = layout.cycles {
         let places = [first, first + 4, first + 8, first + 12, first + 16, first + 20, busy];
         for (count, place) in counts.iter_mut().zip(places) {
-            *count = there_short(word(bytes, place, "cycles")?);
+            *count = present32(u32_at(bytes, place, "cycles")?);
         }
     }
-    Ok(Some(Counted { content, energy, cycles: cycles(counts) }))
+    Ok(Some(FirmwareCounters { content, energy, cycles: cycles(counts) }))
 }
 
-/// Reads a list: how many attributes there are, then 64 bits that say what each is, and the
-/// values of each. Bits 0 to 9 are how many values it has, 10 to 19 which it is
-/// (`enum amdgpu_metrics_attr_id`), 20 to 23 their type (`enum amdgpu_metrics_attr_type`). Nothing
-/// is aligned.
-fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
+/// Reads a list: the number of attributes, then for each 64 bits that describe it, and its values.
+/// Bits 0 to 9 are the number of values, 10 to 19 the id (`enum amdgpu_metrics_attr_id`), 20 to 23
+/// the type (`enum amdgpu_metrics_attr_type`). Nothing is aligned.
+fn attribute_list(bytes: &[u8]) -> Result<FirmwareCounters, MalformedFile> {
     /// Signed and unsigned with 8, 16, 32 and 64 bits.
     const WIDTHS: [usize; 8] = [1, 1, 2, 2, 4, 4, 8, 8];
     const FIRST: usize = 7;
-    // Energy has the number 7, the clock 8, the cycles 9, the residencies 10 to 14, and how busy
-    // it was 20.
+    // Ids: energy 7, clock 8, cycles 9, residencies 10 to 14, utilisation 20.
     let mut found = [None; 14];
     let mut place = 8;
-    for _ in 0..word(bytes, 4, "attr_count")? {
-        let encoding = long(bytes, place, "attribute")?;
+    for _ in 0..u32_at(bytes, 4, "attr_count")? {
+        let encoding = u64_at(bytes, place, "attribute")?;
         let (count, number) = ((encoding & 0x3ff) as usize, (encoding >> 10 & 0x3ff) as usize);
         let kind = (encoding >> 20 & 0xf) as usize;
-        let width = WIDTHS.get(kind).ok_or(Malformed("type of an attribute"))?;
+        let width = WIDTHS.get(kind).ok_or(MalformedFile("type of an attribute"))?;
         place += 8;
         let value = match (count, kind) {
-            (1, 4) => there_short(word(bytes, place, "value of an attribute")?),
-            (1, 6) => there(long(bytes, place, "value of an attribute")?),
+            (1, 4) => present32(u32_at(bytes, place, "value of an attribute")?),
+            (1, 6) => present(u64_at(bytes, place, "value of an attribute")?),
             _ => None,
         };
         if let Some(slot) = number.checked_sub(FIRST).and_then(|slot| found.get_mut(slot)) {
@@ -151,39 +150,40 @@ fn listed(bytes: &[u8]) -> Result<Counted, Malformed> {
         place += width * count;
     }
     if place != bytes.len() {
-        return Err(Malformed("attr_count"));
+        return Err(MalformedFile("attr_count"));
     }
     let [energy, _, all, prochot, power, socket, regulators, memory, .., busy] = found;
     let cycles = cycles([all, prochot, power, socket, regulators, memory, busy]);
-    Ok(Counted { content: LISTED, energy, cycles })
+    Ok(FirmwareCounters { content: ATTRIBUTE_LIST, energy, cycles })
 }
 
-/// The counts in the order in which all forms have them.
+/// The counters in the order of all layouts.
 fn cycles(counts: [Option<u64>; 7]) -> Option<Cycles> {
-    let [all, prochot, power, socket_heat, regulator_heat, memory_heat, busy_percent] = counts;
+    let [all, prochot, power, socket_thermal, regulator_thermal, memory_thermal, busy_percent] =
+        counts;
     all.map(|all| Cycles {
         all,
         prochot,
         power,
-        socket_heat,
-        regulator_heat,
-        memory_heat,
+        socket_thermal,
+        regulator_thermal,
+        memory_thermal,
         busy_percent,
     })
 }
 
-fn there(count: u64) -> Option<u64> {
+fn present(count: u64) -> Option<u64> {
     (count != u64::MAX).then_some(count)
 }
 
-fn there_short(count: u32) -> Option<u64> {
+fn present32(count: u32) -> Option<u64> {
     (count != u32::MAX).then_some(u64::from(count))
 }
 
-/// Tables as a kernel would write them, for tests: everything is all ones that is not given.
+/// Tables as a kernel would write them, for tests: all ones where nothing is given.
 #[cfg(test)]
 pub(crate) mod tables {
-    /// An MI300X: energy, cycles with residencies in their order, how busy it was.
+    /// An MI300X: energy, cycles with residencies in their order, utilisation.
     pub(crate) fn v1_7(energy: u64, cycles: [u32; 6], busy_percent: u32) -> Vec<u8> {
         let mut bytes = table(7, 2208, 24, energy);
         for (index, count) in cycles.iter().enumerate() {
@@ -198,7 +198,7 @@ pub(crate) mod tables {
         table(3, 120, 24, energy)
     }
 
-    /// A GPU in the processor, as of a Ryzen AI 300: milliwatts of its graphics.
+    /// An APU such as a Ryzen AI 300: milliwatts of its graphics.
     pub(crate) fn v3_0(milliwatts: u32) -> Vec<u8> {
         let mut bytes = table(0, 264, 124, 0);
         put(&mut bytes, 2, &[3, 0]);
@@ -206,7 +206,7 @@ pub(crate) mod tables {
         bytes
     }
 
-    /// A list of attributes: their numbers, their types, how many values, and the first of them.
+    /// A list of attributes: id, type, number of values, and the first value.
     pub(crate) fn v1_9(attributes: &[(u64, u64, u64, u64)]) -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 9];
         bytes.extend((attributes.len() as u32).to_ne_bytes());

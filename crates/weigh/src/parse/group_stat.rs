@@ -1,19 +1,19 @@
-//! What a control group has used, from the files in its directory.
+//! Usage of a cgroup, from the files in its directory.
 //!
-//! Version 2 (Documentation/admin-guide/cgroup-v2.rst): `cpu.stat`, `memory.stat`,
-//! `memory.events`, `io.stat`. Version 1: `cpu.stat`, `cpuacct.stat`, `memory.stat`,
-//! `memory.oom_control`, `blkio.throttle.io_service_bytes` and `io_serviced`. Readable by
-//! everybody who may look into the directory.
+//! cgroup v2 (Documentation/admin-guide/cgroup-v2.rst): `cpu.stat`, `memory.stat`, `memory.events`,
+//! `io.stat`. cgroup v1: `cpu.stat`, `cpuacct.stat`, `memory.stat`, `memory.oom_control`,
+//! `blkio.throttle.io_service_bytes` and `io_serviced`. Readable by every user who may read the
+//! directory.
 //!
-//! What surprises: `io.stat` may name a device without any counts behind it, and some kernels
-//! put the next device on the same line. Version 1 has the same word for a group alone
-//! (`rss`) and with the groups below it (`total_rss`); only the latter is what the group used.
+//! What surprises: `io.stat` may name a device without counters, and some kernels put the next
+//! device on the same line. cgroup v1 has one key for a cgroup alone (`rss`) and one that includes
+//! its descendants (`total_rss`); only the latter is the usage of the cgroup.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// CPU time of a group, from `cpu.stat`; times in microseconds (version 2), and
-/// `throttled_time` of version 1 in nanoseconds as it is.
+/// CPU time of a cgroup, from `cpu.stat`; times in microseconds (cgroup v2), and `throttled_time`
+/// of cgroup v1 in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuStat {
     /// All CPU time, in microseconds.
@@ -22,16 +22,16 @@ pub struct CpuStat {
     pub user: Option<u64>,
     /// In the kernel, in microseconds.
     pub system: Option<u64>,
-    /// Periods of the quota in which the group wanted to run.
+    /// Quota periods in which the cgroup was runnable.
     pub periods: Option<u64>,
-    /// Those in which it was held back.
+    /// Those in which it was throttled.
     pub throttled_periods: Option<u64>,
-    /// How long it was held back, in nanoseconds.
+    /// How long it was throttled, in nanoseconds.
     pub throttled_nanoseconds: Option<u64>,
 }
 
 /// Parses `cpu.stat` of either version.
-pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, Malformed> {
+pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, MalformedFile> {
     let mut stat = CpuStat::default();
     each_keyed(bytes, |key, value| match key {
         b"usage_usec" => stat.usage = Some(value),
@@ -46,32 +46,32 @@ pub fn cpu_stat(bytes: &[u8]) -> Result<CpuStat, Malformed> {
     Ok(stat)
 }
 
-/// User and system time in clock ticks, from `cpuacct.stat` of version 1.
-pub fn cpuacct_stat(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+/// User and system time in clock ticks, from `cpuacct.stat` of cgroup v1.
+pub fn cpuacct_stat(bytes: &[u8]) -> Result<(u64, u64), MalformedFile> {
     let (mut user, mut system) = (None, None);
     each_keyed(bytes, |key, value| match key {
         b"user" => user = Some(value),
         b"system" => system = Some(value),
         _ => {}
     })?;
-    Ok((user.ok_or(Malformed("user"))?, system.ok_or(Malformed("system"))?))
+    Ok((user.ok_or(MalformedFile("user"))?, system.ok_or(MalformedFile("system"))?))
 }
 
-/// What the memory of a group is, in bytes.
+/// Memory of a cgroup by kind, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStat {
-    /// Of programs: heap, stacks.
+    /// Anonymous memory: heap, stacks.
     pub anonymous: Option<u64>,
-    /// Contents of files, tmpfs included.
+    /// Page cache, tmpfs included.
     pub file: Option<u64>,
-    /// The kernel's own for the group; a kernel before 5.18 says it in parts only.
+    /// Kernel memory; before Linux 5.18 only its parts are listed.
     pub kernel: Option<u64>,
-    /// Swapped out; version 2 has a file of its own for it.
+    /// Swap; cgroup v2 has a file of its own for it.
     pub swap: Option<u64>,
 }
 
-/// Parses `memory.stat` of version 2.
-pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
+/// Parses `memory.stat` of cgroup v2.
+pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, MalformedFile> {
     let mut stat = MemoryStat::default();
     each_keyed(bytes, |key, value| match key {
         b"anon" => stat.anonymous = Some(value),
@@ -82,8 +82,8 @@ pub fn memory_stat(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
     Ok(stat)
 }
 
-/// Parses `memory.stat` of version 1: the group with those below it.
-pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
+/// Parses `memory.stat` of cgroup v1: the values that include descendants.
+pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, MalformedFile> {
     let mut stat = MemoryStat::default();
     each_keyed(bytes, |key, value| match key {
         b"total_rss" => stat.anonymous = Some(value),
@@ -94,9 +94,8 @@ pub fn memory_stat_v1(bytes: &[u8]) -> Result<MemoryStat, Malformed> {
     Ok(stat)
 }
 
-/// Processes that the kernel killed for want of memory, from `memory.events` or
-/// `memory.oom_control`; `None` before Linux 4.13.
-pub fn oom_kills(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
+/// Out-of-memory kills, from `memory.events` or `memory.oom_control`; `None` before Linux 4.13.
+pub fn oom_kills(bytes: &[u8]) -> Result<Option<u64>, MalformedFile> {
     let mut kills = None;
     each_keyed(bytes, |key, value| {
         if key == b"oom_kill" {
@@ -106,7 +105,7 @@ pub fn oom_kills(bytes: &[u8]) -> Result<Option<u64>, Malformed> {
     Ok(kills)
 }
 
-/// I/O of a group with all its devices.
+/// I/O of a cgroup, summed over devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoStat {
     /// Bytes read.
@@ -120,11 +119,11 @@ pub struct IoStat {
 }
 
 /// Parses `io.stat`, summed over the devices.
-pub fn io_stat(bytes: &[u8]) -> Result<IoStat, Malformed> {
+pub fn io_stat(bytes: &[u8]) -> Result<IoStat, MalformedFile> {
     let mut stat = IoStat::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
-        // The newline ends the last word, and a word without `=` is a device.
+        // The newline ends the last item, and an item without `=` is a device.
         for word in line.split(|byte| matches!(byte, b' ' | b'\n')) {
             let Some(sign) = word.iter().position(|&byte| byte == b'=') else { continue };
             let count = match &word[..sign] {
@@ -140,11 +139,11 @@ pub fn io_stat(bytes: &[u8]) -> Result<IoStat, Malformed> {
     Ok(stat)
 }
 
-/// What was read and what was written, from `blkio.throttle.io_service_bytes` or
-/// `io_serviced` of version 1, summed over the devices.
-pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
+/// What was read and what was written, from `blkio.throttle.io_service_bytes` or `io_serviced` of
+/// cgroup v1, summed over the devices.
+pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), MalformedFile> {
     let (mut read, mut written) = (0, 0);
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\n'));
         let (_device, operation, count) = (words.next(), words.next(), words.next());
@@ -159,38 +158,38 @@ pub fn blkio(bytes: &[u8]) -> Result<(u64, u64), Malformed> {
 }
 
 /// The only number of a file like `memory.current`.
-pub fn number(bytes: &[u8]) -> Result<u64, Malformed> {
+pub fn number(bytes: &[u8]) -> Result<u64, MalformedFile> {
     super::fields::only_number(bytes, "number")
 }
 
-/// Each process of `cgroup.procs`. Ends at what is no number, as half a line is.
+/// The pids in `cgroup.procs`. Ends at an incomplete line.
 pub fn processes(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || {
         let pid = number(lines.line().ok()??).ok()?;
         u32::try_from(pid).ok()
     })
-    // A process outside our pid namespace is called 0.
+    // A process outside our pid namespace has pid 0.
     .filter(|pid| *pid != 0)
 }
 
-fn each_keyed(bytes: &[u8], mut see: impl FnMut(&[u8], u64)) -> Result<(), Malformed> {
-    let mut lines = Cursor::new(bytes);
+fn each_keyed(bytes: &[u8], mut each: impl FnMut(&[u8], u64)) -> Result<(), MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
-        let space = line.iter().position(|&byte| byte == b' ').ok_or(Malformed("key"))?;
-        see(&line[..space], number(&line[space..])?);
+        let space = line.iter().position(|&byte| byte == b' ').ok_or(MalformedFile("key"))?;
+        each(&line[..space], number(&line[space..])?);
     }
     Ok(())
 }
 
-fn all_digits(word: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let mut rest = Cursor::new(word);
+fn all_digits(word: &[u8], field: &'static str) -> Result<u64, MalformedFile> {
+    let mut rest = FieldCursor::new(word);
     let count = rest.digits(field)?;
-    if rest.byte(field).is_ok() { Err(Malformed(field)) } else { Ok(count) }
+    if rest.byte(field).is_ok() { Err(MalformedFile(field)) } else { Ok(count) }
 }
 
-fn add(total: &mut u64, count: u64) -> Result<(), Malformed> {
-    *total = total.checked_add(count).ok_or(Malformed("sum over devices"))?;
+fn add(total: &mut u64, count: u64) -> Result<(), MalformedFile> {
+    *total = total.checked_add(count).ok_or(MalformedFile("sum over devices"))?;
     Ok(())
 }
 
@@ -215,7 +214,7 @@ mod tests {
         8:0 Async 0\n8:0 Discard 0\n8:0 Total 389438464\n8:16 Read 6\nTotal 389438470\n";
 
     #[test]
-    fn cpu_time_and_throttling_have_the_same_units_in_both_versions() {
+    fn cpu_time_has_the_same_units_in_cgroup_v1_and_v2() {
         let stat = cpu_stat(CPU).unwrap();
         assert_eq!((stat.usage, stat.user), (Some(2_500_000), Some(2_000_000)));
         assert_eq!((stat.periods, stat.throttled_periods), (Some(40), Some(7)));
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_that_of_the_group_and_of_those_below_it() {
+    fn memory_includes_descendant_cgroups() {
         let second = memory_stat(MEMORY).unwrap();
         let first = memory_stat_v1(MEMORY_V1).unwrap();
         assert_eq!((second.anonymous, second.file), (Some(100 << 20), Some(20 << 20)));
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn io_is_summed_over_devices_and_a_device_without_counts_has_none() {
+    fn io_is_summed_over_devices() {
         let sum = IoStat { read: 91_889_664, written: 613_781_504, reads: 9142, writes: 1605 };
         assert_eq!(io_stat(IO), Ok(sum));
         assert_eq!(io_stat(b""), Ok(IoStat::default()));
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn oom_kills_are_found_in_both_versions() {
+    fn oom_kills_are_read_in_cgroup_v1_and_v2() {
         let events = b"low 0\nhigh 0\nmax 12\noom 3\noom_kill 2\noom_group_kill 0\n";
         assert_eq!(oom_kills(events), Ok(Some(2)));
         assert_eq!(oom_kills(b"oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"), Ok(Some(1)));
@@ -256,13 +255,13 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_other_pid_namespaces_and_half_a_pid_are_left_out() {
+    fn foreign_and_truncated_pids_are_left_out() {
         assert_eq!(processes(b"4711\n0\n12\n").collect::<Vec<_>>(), [4711, 12]);
         assert_eq!(processes(b"4711\n12").collect::<Vec<_>>(), [4711]);
     }
 
     #[test]
-    fn a_cut_file_gives_less_and_never_another_number() {
+    fn truncated_file_never_changes_a_number() {
         let less = |part: Option<u64>, whole: Option<u64>| part.is_none() || part == whole;
         cut_at_every_byte(CPU, cpu_stat, |part, whole| {
             less(part.usage, whole.usage)

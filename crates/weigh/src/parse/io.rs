@@ -4,19 +4,18 @@
 //! Readable by the owner of the process and by root only: it takes the same
 //! permission as attaching a debugger.
 //!
-//! What surprises: all threads are in the sum, and so are children that have
-//! ended and were waited for. `rchar` and `wchar` count what passed through
-//! read() and write(), page cache, pipes and terminals included; `read_bytes` and
-//! `write_bytes` count storage, and a write counts when the page becomes dirty,
-//! not when it reaches the disk. Files used through mmap are in the latter only.
+//! What surprises: the counters include all threads and reaped children. `rchar` and `wchar` count
+//! what passed through read() and write(), page cache, pipes and terminals included; `read_bytes`
+//! and `write_bytes` count storage, and a write counts when the page becomes dirty, not when it
+//! reaches the disk. Files used through mmap are in the latter only.
 
-use super::Malformed;
-use super::fields::{Cursor, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, only_number};
 use crate::model::Io;
 
 /// Reads the bytes of `/proc/<pid>/io`.
-pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Io, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     // The order is the kernel's (do_io_accounting) since the file exists, 2.6.20.
     Ok(Io {
         read_bytes: value(&mut lines, b"rchar:", "rchar")?,
@@ -30,9 +29,13 @@ pub fn parse(bytes: &[u8]) -> Result<Io, Malformed> {
 }
 
 #[inline]
-fn value(lines: &mut Cursor<'_>, key: &[u8], field: &'static str) -> Result<u64, Malformed> {
-    let line = lines.line()?.ok_or(Malformed(field))?;
-    only_number(line.strip_prefix(key).ok_or(Malformed(field))?, field)
+fn value(
+    lines: &mut FieldCursor<'_>,
+    key: &[u8],
+    field: &'static str,
+) -> Result<u64, MalformedFile> {
+    let line = lines.line()?.ok_or(MalformedFile(field))?;
+    only_number(line.strip_prefix(key).ok_or(MalformedFile(field))?, field)
 }
 
 #[cfg(test)]
@@ -44,7 +47,7 @@ mod tests {
         write_bytes: 4096\ncancelled_write_bytes: 512\n";
 
     #[test]
-    fn calls_and_storage_are_told_apart() {
+    fn calls_and_storage_are_separate_counters() {
         let expected = Io {
             read_bytes: 7274,
             written_bytes: 298,
@@ -58,10 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_line_is_named() {
-        assert_eq!(parse(b""), Err(Malformed("rchar")));
-        assert_eq!(parse(b"rchar: 1\nsyscr: 2\n"), Err(Malformed("wchar")));
-        assert_eq!(parse(b"rchar: -1\n"), Err(Malformed("rchar")));
+    fn missing_line_is_named() {
+        assert_eq!(parse(b""), Err(MalformedFile("rchar")));
+        assert_eq!(parse(b"rchar: 1\nsyscr: 2\n"), Err(MalformedFile("wchar")));
+        assert_eq!(parse(b"rchar: -1\n"), Err(MalformedFile("rchar")));
     }
 
     /// What the procfs crate makes of the same bytes.
@@ -74,7 +77,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_is_refused() {
+        cut: fn truncated_file_is_refused() {
             parse, SOLVER => refused;
         }
 
@@ -82,7 +85,7 @@ mod tests {
             parse; SOLVER
         }
 
-        procfs: fn the_procfs_crate_reads_the_same() {
+        procfs: fn procfs_crate_agrees() {
             parse, "/proc/self/io" => agrees;
         }
     }

@@ -1,24 +1,24 @@
-//! Whom the kernel killed for want of memory, as it writes it into its log: a record of
-//! `/dev/kmsg` (Documentation/ABI/testing/dev-kmsg), since Linux 5.0.
+//! Out-of-memory kills in the kernel log: a record of `/dev/kmsg`
+//! (Documentation/ABI/testing/dev-kmsg), since Linux 5.0.
 //!
 //! `6,2701,51284361916,-;oom-kill:constraint=…,task_memcg=/job,task=solver,pid=30293,uid=0`
 //!
 //! What surprises: a task's name may hold commas and equals signs; its pid is that of the
 //! outermost namespace.
 
-/// Somebody who was killed.
+/// A process killed by the OOM killer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Killed<'a> {
+pub struct OomVictim<'a> {
     /// Its pid.
     pub pid: u32,
-    /// What the kernel calls it.
+    /// Its name in the kernel.
     pub name: &'a [u8],
-    /// The control group it was in.
+    /// Its cgroup.
     pub group: &'a [u8],
 }
 
-/// Reads a record of the log; most tell of something else.
-pub fn killed(record: &[u8]) -> Option<Killed<'_>> {
+/// Reads a record of the log; `None` for other messages.
+pub fn oom_victim(record: &[u8]) -> Option<OomVictim<'_>> {
     let (_, message) = split(record, b";")?;
     let facts = message.strip_prefix(b"oom-kill:")?;
     let (_, facts) = split(facts, b"task_memcg=")?;
@@ -26,7 +26,7 @@ pub fn killed(record: &[u8]) -> Option<Killed<'_>> {
     let at = facts.windows(5).rposition(|window| window == b",pid=")?;
     let pid = facts[at + 5..].split(|byte| !byte.is_ascii_digit()).next()?;
     let pid = std::str::from_utf8(pid).ok()?.parse().ok()?;
-    Some(Killed { pid, name: &facts[..at], group })
+    Some(OomVictim { pid, name: &facts[..at], group })
 }
 
 fn split<'a>(bytes: &'a [u8], by: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
@@ -43,17 +43,17 @@ nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/job,task_memcg=/job/weigh-7,t
 pid=30293,uid=0\n";
 
     #[test]
-    fn whoever_was_killed_is_named_whatever_it_is_called() {
-        let expected = Killed { pid: 30293, name: b"a,pid=1,b", group: b"/job/weigh-7" };
-        assert_eq!(killed(RECORD), Some(expected));
-        assert_eq!(killed(b"6,2701,51284361916,-;eth0: link up\n"), None);
+    fn victim_is_found_whatever_its_name() {
+        let expected = OomVictim { pid: 30293, name: b"a,pid=1,b", group: b"/job/weigh-7" };
+        assert_eq!(oom_victim(RECORD), Some(expected));
+        assert_eq!(oom_victim(b"6,2701,51284361916,-;eth0: link up\n"), None);
     }
 
     #[test]
-    fn a_record_that_is_cut_is_none_or_names_somebody() {
+    fn truncated_record_is_none_or_still_names_the_victim() {
         for length in 0..RECORD.len() {
-            let _ = killed(&RECORD[..length]);
+            let _ = oom_victim(&RECORD[..length]);
         }
-        assert_eq!(killed(&RECORD[..80]), None);
+        assert_eq!(oom_victim(&RECORD[..80]), None);
     }
 }

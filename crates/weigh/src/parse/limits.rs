@@ -1,22 +1,22 @@
-//! What a process may have at most: `/proc/<pid>/limits`, readable by its owner.
+//! Resource limits of a process: `/proc/<pid>/limits`, readable by its owner.
 //!
-//! A head and sixteen lines in columns of a fixed width (proc_pid_limits(5)): the name is 25 letters
-//! wide and has spaces in it, then come the soft limit, the hard one and the unit, which
-//! `Max nice priority` and `Max realtime priority` have none of.
+//! A header and sixteen lines in columns of a fixed width (proc_pid_limits(5)): the name is 25
+//! characters wide and may contain spaces, then the soft limit, the hard limit and the unit, which
+//! `Max nice priority` and `Max realtime priority` lack.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// One limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit<'a> {
-    /// As the kernel calls it: `Max open files`.
+pub struct ResourceLimit<'a> {
+    /// Its name in the kernel: `Max open files`.
     pub name: &'a str,
-    /// What holds now; `None` is no limit.
+    /// The soft limit; `None` is no limit.
     pub soft: Option<u64>,
-    /// What it may be raised to; `None` is no limit.
+    /// The hard limit; `None` is no limit.
     pub hard: Option<u64>,
-    /// What it is counted in; `None` is a plain number.
+    /// Its unit; `None` for a plain number.
     pub unit: Option<&'a str>,
 }
 
@@ -24,20 +24,20 @@ pub struct Limit<'a> {
 const NAME: usize = 25;
 
 /// Reads the bytes of `/proc/<pid>/limits`.
-pub fn parse(bytes: &[u8]) -> Result<Vec<Limit<'_>>, Malformed> {
-    let mut lines = Cursor::new(bytes);
-    let head = lines.line()?.ok_or(Malformed("head"))?;
+pub fn parse(bytes: &[u8]) -> Result<Vec<ResourceLimit<'_>>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
+    let head = lines.line()?.ok_or(MalformedFile("head"))?;
     if !head.starts_with(b"Limit ") {
-        return Err(Malformed("head"));
+        return Err(MalformedFile("head"));
     }
     let mut limits = Vec::new();
     while let Some(line) = lines.line()? {
-        limits.push(limit(line).ok_or(Malformed("limit"))?);
+        limits.push(limit(line).ok_or(MalformedFile("limit"))?);
     }
     Ok(limits)
 }
 
-fn limit(line: &[u8]) -> Option<Limit<'_>> {
+fn limit(line: &[u8]) -> Option<ResourceLimit<'_>> {
     let (name, rest) = std::str::from_utf8(line).ok()?.split_at_checked(NAME)?;
     let mut columns = rest.split_ascii_whitespace();
     let mut bound = || match columns.next()? {
@@ -45,7 +45,7 @@ fn limit(line: &[u8]) -> Option<Limit<'_>> {
         number => number.parse().ok().map(Some),
     };
     let (soft, hard) = (bound()?, bound()?);
-    Some(Limit { name: name.trim_end(), soft, hard, unit: columns.next() })
+    Some(ResourceLimit { name: name.trim_end(), soft, hard, unit: columns.next() })
 }
 
 #[cfg(test)]
@@ -60,9 +60,9 @@ mod tests {
           Max nice priority         0                    0                    \n";
 
     #[test]
-    fn names_have_spaces_and_limits_may_have_no_end() {
+    fn names_may_have_spaces_and_limits_be_unlimited() {
         let limits = parse(SHELL).unwrap();
-        let stack = Limit {
+        let stack = ResourceLimit {
             name: "Max stack size",
             soft: Some(8_388_608),
             hard: None,
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_writes_sixteen_of_them() {
+    fn this_kernel_writes_sixteen_limits() {
         let bytes = of_this_kernel("/proc/self/limits");
         let limits = parse(&bytes).unwrap();
         assert!(limits.len() >= 16 && limits.iter().any(|limit| limit.name == "Max open files"));
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_limits_but_changes_none() {
+        cut: fn truncated_file_loses_limits_but_changes_none() {
             parse, SHELL => begins;
         }
 

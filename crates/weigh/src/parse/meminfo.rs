@@ -2,18 +2,18 @@
 //!
 //! About fifty lines `Key: value kB` (proc_meminfo(5)), readable by every user.
 //!
-//! What surprises: free memory is not what is left for programs, since caches give
-//! way when memory is wanted; `available` is (3.14). `cached` contains `shared`, which does
-//! not give way. Inside a container it is still the whole machine, unless lxcfs
-//! lies over the file; the container's limit is in its cgroup.
+//! What surprises: free memory is not what programs can get, since caches are reclaimable;
+//! `available` is (3.14). `cached` contains `shared`, which is not reclaimable. Inside a container
+//! it is still the whole machine, unless lxcfs is mounted over the file; the container's limit is
+//! in its cgroup.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes};
 
 /// The memory of the whole machine, in bytes; `None` is a line this kernel does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meminfo {
-    /// Memory the kernel can give out (`MemTotal`): a little less than what is built in.
+    /// Memory the kernel can allocate (`MemTotal`): a little less than is installed.
     pub total: u64,
     /// Memory not used for anything (`MemFree`).
     pub free: u64,
@@ -25,24 +25,24 @@ pub struct Meminfo {
     pub cached: Option<u64>,
     /// Shared memory and tmpfs (`Shmem`).
     pub shared: Option<u64>,
-    /// Kernel structures that give way when memory is wanted (`SReclaimable`).
+    /// Reclaimable kernel structures (`SReclaimable`).
     pub slab_reclaimable: Option<u64>,
-    /// Swap space there is (`SwapTotal`).
+    /// Total swap space (`SwapTotal`).
     pub swap_total: Option<u64>,
     /// Swap space not in use (`SwapFree`).
     pub swap_free: Option<u64>,
-    /// All huge pages of hugetlbfs there are, of every size and in use or not (`Hugetlb`, 4.19).
+    /// All huge pages of hugetlbfs, of every size, in use or not (`Hugetlb`, 4.19).
     pub hugetlb: Option<u64>,
 }
 
 /// Reads the bytes of `/proc/meminfo`.
-pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Meminfo, MalformedFile> {
     let (mut total, mut free) = (None, None);
     let (mut available, mut buffers, mut cached, mut shared) = (None, None, None, None);
     let (mut slab_reclaimable, mut swap_total, mut swap_free) = (None, None, None);
     let mut hugetlb = None;
 
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (slot, field) = match &line[..colon] {
@@ -62,8 +62,8 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
     }
 
     Ok(Meminfo {
-        total: total.ok_or(Malformed("MemTotal"))?,
-        free: free.ok_or(Malformed("MemFree"))?,
+        total: total.ok_or(MalformedFile("MemTotal"))?,
+        free: free.ok_or(MalformedFile("MemFree"))?,
         available,
         buffers,
         cached,
@@ -75,17 +75,17 @@ pub fn parse(bytes: &[u8]) -> Result<Meminfo, Malformed> {
     })
 }
 
-/// Memory of one node, in bytes: the line `Node 0 MemTotal:  24682416 kB` of its own `meminfo`
+/// Memory of one NUMA node, in bytes: the line `Node 0 MemTotal:  24682416 kB` of its own `meminfo`
 /// under `/sys/devices/system/node`.
-pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, Malformed> {
+pub fn node_total(bytes: &[u8], node: u32) -> Result<u64, MalformedFile> {
     let key = format!("Node {node} MemTotal:");
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         if let Some(value) = line.strip_prefix(key.as_bytes()) {
             return kilobytes(value, "MemTotal");
         }
     }
-    Err(Malformed("MemTotal"))
+    Err(MalformedFile("MemTotal"))
 }
 
 #[cfg(test)]
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn an_old_kernel_has_no_estimate_of_what_is_available() {
+    fn old_kernel_has_no_available_memory() {
         let old = parse(b"MemTotal: 4 kB\nMemFree: 3 kB\n").unwrap();
         assert_eq!((old.total, old.free, old.available), (4096, 3072, None));
-        assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(Malformed("MemFree")));
-        assert_eq!(parse(b""), Err(Malformed("MemTotal")));
+        assert_eq!(parse(b"MemTotal: 4 kB\n"), Err(MalformedFile("MemFree")));
+        assert_eq!(parse(b""), Err(MalformedFile("MemTotal")));
     }
 
     #[test]
-    fn a_node_has_its_own_line() {
+    fn numa_node_has_its_own_line() {
         let node: &[u8] = b"\nNode 1 MemTotal:       24682416 kB\nNode 1 MemFree: 3 kB\n";
         assert_eq!(node_total(node, 1), Ok(24_682_416 * 1024));
         assert!(node_total(node, 0).is_err() && node_total(b"", 1).is_err());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_values_but_changes_none() {
+        cut: fn truncated_file_loses_values_but_changes_none() {
             parse, NODE =>
                 keeps(total, free)
                 may_lose(
@@ -157,7 +157,7 @@ mod tests {
             parse; NODE
         }
 
-        procfs: fn the_procfs_crate_reads_the_same() {
+        procfs: fn procfs_crate_agrees() {
             parse, "/proc/meminfo" => agrees;
         }
     }

@@ -1,30 +1,30 @@
-//! What is mounted where: `/proc/self/mounts`, readable by every user.
+//! Mount points: `/proc/self/mounts`, readable by every user.
 //!
-//! A line for each mount (proc_pid_mounts(5), fstab(5)): device, place, type, options. In a place
-//! the kernel writes space, tab, newline and backslash as three octal digits behind a backslash.
+//! A line for each mount (proc_pid_mounts(5), fstab(5)): device, mount point, type, options. The
+//! kernel escapes space, tab, newline and backslash as a backslash and three octal digits.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// The places where a file system of this type is mounted, in the order of mounting.
-pub fn of_type(bytes: &[u8], wanted: &[u8]) -> Result<Vec<PathBuf>, Malformed> {
-    let mut lines = Cursor::new(bytes);
+/// The mount points of file systems of this type, in mount order.
+pub fn of_type(bytes: &[u8], wanted: &[u8]) -> Result<Vec<PathBuf>, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let mut places = Vec::new();
     while let Some(line) = lines.line()? {
         let mut fields = line.split(|byte| *byte == b' ').skip(1);
-        let place = fields.next().ok_or(Malformed("place of a mount"))?;
-        if fields.next().ok_or(Malformed("type of a mount"))? == wanted {
-            places.push(PathBuf::from(OsString::from_vec(plain(place))));
+        let place = fields.next().ok_or(MalformedFile("place of a mount"))?;
+        if fields.next().ok_or(MalformedFile("type of a mount"))? == wanted {
+            places.push(PathBuf::from(OsString::from_vec(unescaped(place))));
         }
     }
     Ok(places)
 }
 
-fn plain(place: &[u8]) -> Vec<u8> {
+fn unescaped(place: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(place.len());
     let mut rest = place;
     while let Some((first, others)) = rest.split_first() {
@@ -51,15 +51,15 @@ mod tests {
         proc /host\\040files/proc\\134x proc ro 0 0\n";
 
     #[test]
-    fn places_are_found_by_type_and_written_out() {
+    fn mount_points_are_found_by_type_and_unescaped() {
         let found = of_type(MOUNTS, b"proc").unwrap();
         assert_eq!(found, [PathBuf::from("/proc"), PathBuf::from("/host files/proc\\x")]);
         assert!(of_type(MOUNTS, b"cgroup2").unwrap().is_empty());
-        assert_eq!(plain(b"/a\\9b\\04"), b"/a\\9b\\04", "no three octal digits");
+        assert_eq!(unescaped(b"/a\\9b\\04"), b"/a\\9b\\04", "no three octal digits");
     }
 
     #[test]
-    fn half_a_line_is_none() {
+    fn truncated_line_is_ignored() {
         let begins = |part: &Vec<PathBuf>, whole: &Vec<PathBuf>| whole.starts_with(part);
         cut_at_every_byte(MOUNTS, |bytes| of_type(bytes, b"proc"), begins);
     }

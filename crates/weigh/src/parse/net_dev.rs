@@ -1,14 +1,14 @@
-//! What every network device has carried: `/proc/net/dev`.
+//! Traffic of every network device: `/proc/net/dev`.
 //!
-//! Two lines of heading, then a line for each device of the reader's network namespace
-//! (proc_pid_net(5)), readable by every user: `  eth0: 1 2 …`, eight columns received and
-//! eight sent.
+//! Two header lines, then a line for each device of the reader's network namespace
+//! (proc_pid_net(5)), readable by every user: `  eth0: 1 2 …`, eight columns received and eight
+//! sent.
 //!
-//! What surprises: the kernel pads the name with blanks in front and puts no blank behind
-//! the colon when numbers are long. Some drivers count in 32 bits.
+//! What surprises: the kernel pads the name with leading blanks and puts no blank after the colon
+//! when numbers are long. Some drivers count in 32 bits.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
 /// What one device has received or sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,15 +17,15 @@ pub struct Direction {
     pub bytes: u64,
     /// Packets.
     pub packets: u64,
-    /// Packets that were damaged, or could not be sent.
+    /// Packets with errors.
     pub errors: u64,
-    /// Packets that there was no room for.
+    /// Packets dropped for lack of buffers.
     pub dropped: u64,
 }
 
 /// One device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Device<'a> {
+pub struct NetDevice<'a> {
     /// Its name.
     pub name: &'a [u8],
     /// What it has received.
@@ -34,37 +34,37 @@ pub struct Device<'a> {
     pub sent: Direction,
 }
 
-/// The devices; a line that makes no sense is an error of its own.
-pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<Device<'_>, Malformed>> {
-    let mut lines = Cursor::new(bytes);
+/// The devices; each malformed line is an error of its own.
+pub fn devices(bytes: &[u8]) -> impl Iterator<Item = Result<NetDevice<'_>, MalformedFile>> {
+    let mut lines = FieldCursor::new(bytes);
     std::iter::from_fn(move || match lines.line() {
         Ok(Some(line)) => Some(Ok(line)),
         Ok(None) => None,
         Err(malformed) => {
-            lines = Cursor::new(b"");
+            lines = FieldCursor::new(b"");
             Some(Err(malformed))
         }
     })
-    // The heading has bars where devices have a colon.
+    // The header lines have bars where devices have a colon.
     .filter(|line| !line.as_ref().is_ok_and(|line| line.contains(&b'|')))
     .map(|line| device(line?))
 }
 
-fn device(line: &[u8]) -> Result<Device<'_>, Malformed> {
-    let colon = line.iter().rposition(|&byte| byte == b':').ok_or(Malformed("device"))?;
+fn device(line: &[u8]) -> Result<NetDevice<'_>, MalformedFile> {
+    let colon = line.iter().rposition(|&byte| byte == b':').ok_or(MalformedFile("device"))?;
     let name = line[..colon].trim_ascii();
     if name.is_empty() {
-        return Err(Malformed("device"));
+        return Err(MalformedFile("device"));
     }
-    let mut columns = Cursor::new(&line[colon + 1..]);
+    let mut columns = FieldCursor::new(&line[colon + 1..]);
     let received = direction(&mut columns)?;
     for column in ["fifo", "frame", "compressed", "multicast"] {
         columns.number(column)?;
     }
-    Ok(Device { name, received, sent: direction(&mut columns)? })
+    Ok(NetDevice { name, received, sent: direction(&mut columns)? })
 }
 
-fn direction(columns: &mut Cursor<'_>) -> Result<Direction, Malformed> {
+fn direction(columns: &mut FieldCursor<'_>) -> Result<Direction, MalformedFile> {
     Ok(Direction {
         bytes: columns.number("bytes")?,
         packets: columns.number("packets")?,
@@ -83,31 +83,31 @@ mod tests {
         lo:  143345    1619    0    0    0     0          0         0   143345    1619    0    0    0     0       0          0\n  \
         eth0:3224858530   79994    1    2    3     4          5         6  4593178   54008    7    8    9    10      11         12\n";
 
-    fn read(bytes: &[u8]) -> Result<Vec<Device<'_>>, Malformed> {
+    fn read(bytes: &[u8]) -> Result<Vec<NetDevice<'_>>, MalformedFile> {
         devices(bytes).collect()
     }
 
     #[test]
-    fn every_device_has_what_it_received_and_sent() {
+    fn every_device_has_received_and_sent_counters() {
         let devices = read(TWO).unwrap();
         assert_eq!(devices[0].name, b"lo");
         let received = Direction { bytes: 3_224_858_530, packets: 79_994, errors: 1, dropped: 2 };
         let sent = Direction { bytes: 4_593_178, packets: 54_008, errors: 7, dropped: 8 };
-        assert_eq!(devices[1], Device { name: b"eth0", received, sent });
+        assert_eq!(devices[1], NetDevice { name: b"eth0", received, sent });
         assert_eq!(devices.len(), 2);
     }
 
     #[test]
-    fn one_line_of_garbage_costs_one_device() {
+    fn malformed_line_loses_one_device() {
         let text = b"  eth0: 1 2 3 x 5\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\nnothing\n";
         let read: Vec<_> = devices(text).collect();
-        assert_eq!(read[0], Err(Malformed("drop")));
+        assert_eq!(read[0], Err(MalformedFile("drop")));
         assert_eq!(read[1].unwrap().sent.dropped, 12);
-        assert_eq!(read[2], Err(Malformed("device")));
+        assert_eq!(read[2], Err(MalformedFile("device")));
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_devices_but_changes_none() {
+        cut: fn truncated_file_loses_devices_but_changes_none() {
             read, TWO => begins;
         }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_procfs_crate_reads_the_same() {
+    fn procfs_crate_agrees() {
         use procfs::FromRead;
         use procfs::net::InterfaceDeviceStatus;
         let bytes = of_this_kernel("/proc/self/net/dev");

@@ -1,28 +1,28 @@
-//! What TCP has done: the `Tcp:` lines of `/proc/net/snmp`.
+//! TCP counters: the `Tcp:` lines of `/proc/net/snmp`.
 //!
 //! A line of names and a line of numbers for each protocol (proc_pid_net(5), RFC 1213),
 //! of the reader's network namespace, readable by every user.
 //!
-//! What surprises: the order is not promised, so numbers are found by their names, and one
-//! of them (`MaxConn`) is -1.
+//! What surprises: the order may change, so numbers are found by their names, and one of them
+//! (`MaxConn`) is -1.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// TCP of a network namespace since it was made.
+/// TCP counters of a network namespace since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tcp {
     /// Segments received, damaged ones included (`InSegs`).
     pub received: Option<u64>,
-    /// Segments sent, those that were sent again left out (`OutSegs`).
+    /// Segments sent, without retransmissions (`OutSegs`).
     pub sent: Option<u64>,
-    /// Segments sent again (`RetransSegs`).
+    /// Segments retransmitted (`RetransSegs`).
     pub retransmitted: Option<u64>,
 }
 
 /// Reads the bytes of `/proc/net/snmp`.
-pub fn parse(bytes: &[u8]) -> Result<Tcp, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Tcp, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let mut names = None;
     while let Some(line) = lines.line()? {
         let Some(columns) = line.strip_prefix(b"Tcp:") else { continue };
@@ -31,13 +31,13 @@ pub fn parse(bytes: &[u8]) -> Result<Tcp, Malformed> {
             Some(names) => return values(names, columns),
         }
     }
-    Err(Malformed("Tcp"))
+    Err(MalformedFile("Tcp"))
 }
 
-fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, Malformed> {
+fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, MalformedFile> {
     let words = |line: &'_ [u8]| line.trim_ascii().split(|byte| *byte == b' ').count();
     if words(names) != words(numbers) {
-        return Err(Malformed("Tcp columns"));
+        return Err(MalformedFile("Tcp columns"));
     }
     let mut tcp = Tcp::default();
     let names = names.trim_ascii().split(|byte| *byte == b' ');
@@ -49,10 +49,10 @@ fn values(names: &[u8], numbers: &[u8]) -> Result<Tcp, Malformed> {
             b"RetransSegs" => (&mut tcp.retransmitted, "RetransSegs"),
             _ => continue,
         };
-        let mut digits = Cursor::new(number);
+        let mut digits = FieldCursor::new(number);
         *slot = Some(digits.digits(field)?);
         if !digits.is_empty() {
-            return Err(Malformed(field));
+            return Err(MalformedFile(field));
         }
     }
     Ok(tcp)
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
-        assert_eq!(parse(b"Tcp: A B\nTcp: 1\n"), Err(Malformed("Tcp columns")));
-        assert_eq!(parse(b"Tcp: OutSegs\nTcp: -7\n"), Err(Malformed("OutSegs")));
-        assert_eq!(parse(b"Tcp: OutSegs\nTcp: 7x\n"), Err(Malformed("OutSegs")));
-        assert_eq!(parse(b"Udp: A\n"), Err(Malformed("Tcp")));
+    fn names_and_numbers_that_do_not_match_are_refused() {
+        assert_eq!(parse(b"Tcp: A B\nTcp: 1\n"), Err(MalformedFile("Tcp columns")));
+        assert_eq!(parse(b"Tcp: OutSegs\nTcp: -7\n"), Err(MalformedFile("OutSegs")));
+        assert_eq!(parse(b"Tcp: OutSegs\nTcp: 7x\n"), Err(MalformedFile("OutSegs")));
+        assert_eq!(parse(b"Udp: A\n"), Err(MalformedFile("Tcp")));
     }
 
     parser_tests! {
-        cut: fn a_cut_file_changes_nothing() {
+        cut: fn truncated_file_changes_nothing() {
             parse, SNMP => same;
         }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn this_kernel_has_it() {
+    fn this_kernel_has_the_tcp_lines() {
         assert!(parse(&of_this_kernel("/proc/self/net/snmp")).unwrap().retransmitted.is_some());
     }
 }

@@ -1,27 +1,27 @@
-//! Which distribution this is: `/etc/os-release`, readable by every user.
+//! The distribution: `/etc/os-release`, readable by every user.
 //!
 //! Lines `KEY=value` as a shell would read them (os-release(5)): values may be in single or double
-//! quotes, with backslashes before `$`, `"`, `\` and `` ` ``. Keys that are not asked for are
-//! passed over, and so are comments and lines that are none.
+//! quotes, with backslashes before `$`, `"`, `\` and `` ` ``. Other keys, comments and malformed
+//! lines are ignored.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// Who made it and which one it is.
+/// Name and version of a distribution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OsRelease {
-    /// For people: `Debian GNU/Linux 12 (bookworm)`.
+    /// The display name: `Debian GNU/Linux 12 (bookworm)`.
     pub pretty_name: Option<String>,
-    /// For programs: `debian`.
+    /// The identifier: `debian`.
     pub id: Option<String>,
-    /// For programs: `12`; those without releases have none.
+    /// The version: `12`; rolling releases have none.
     pub version: Option<String>,
 }
 
 /// Reads the bytes of `/etc/os-release`.
-pub fn parse(bytes: &[u8]) -> Result<OsRelease, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<OsRelease, MalformedFile> {
     let mut found = OsRelease::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Ok(line) = std::str::from_utf8(line) else { continue };
         let Some((key, value)) = line.trim().split_once('=') else { continue };
@@ -71,7 +71,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_values_but_changes_none() {
+        cut: fn truncated_file_loses_values_but_changes_none() {
             parse, DEBIAN => may_lose(pretty_name, id, version);
         }
 

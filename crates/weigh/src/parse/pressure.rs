@@ -1,16 +1,16 @@
-//! How long somebody had to wait for CPU, memory or storage: `/proc/pressure/*`.
+//! Time in which tasks stalled on CPU, memory or I/O: `/proc/pressure/*`.
 //!
-//! Two lines since 4.20 (Documentation/accounting/psi.rst), readable by every user:
-//! `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345` and the same for `full`. The totals
-//! are microseconds since boot; the means are left alone, since they can be made from those.
+//! Two lines since 4.20 (Documentation/accounting/psi.rst), readable by every user: `some
+//! avg10=0.00 avg60=0.00 avg300=0.00 total=12345` and the same for `full`. The totals are
+//! microseconds since boot; the averages are not read, since they follow from these.
 //!
 //! What surprises: `cpu` had no `full` line before 5.13, and for a whole machine it is
 //! always zero since.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// Time in which tasks were held up, in microseconds since boot.
+/// Time in which tasks were stalled, in microseconds since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one task.
@@ -20,8 +20,8 @@ pub struct Pressure {
 }
 
 /// Reads the bytes of one of the files.
-pub fn parse(bytes: &[u8]) -> Result<Pressure, Malformed> {
-    let mut lines = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Pressure, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
     let (mut some, mut full) = (None, None);
     while let Some(line) = lines.line()? {
         if let Some(rest) = line.strip_prefix(b"some ") {
@@ -30,14 +30,14 @@ pub fn parse(bytes: &[u8]) -> Result<Pressure, Malformed> {
             full = Some(total(rest)?);
         }
     }
-    Ok(Pressure { some: some.ok_or(Malformed("some"))?, full })
+    Ok(Pressure { some: some.ok_or(MalformedFile("some"))?, full })
 }
 
-fn total(line: &[u8]) -> Result<u64, Malformed> {
+fn total(line: &[u8]) -> Result<u64, MalformedFile> {
     const KEY: &[u8] = b"total=";
     let place = line.windows(KEY.len()).position(|window| window == KEY);
-    let place = place.ok_or(Malformed("total"))?;
-    Cursor::new(&line[place + KEY.len()..]).number("total")
+    let place = place.ok_or(MalformedFile("total"))?;
+    FieldCursor::new(&line[place + KEY.len()..]).number("total")
 }
 
 #[cfg(test)]
@@ -54,12 +54,12 @@ mod tests {
         assert_eq!(parse(IO), Ok(expected));
         let old = parse(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n").unwrap();
         assert_eq!((old.some, old.full), (5, None));
-        assert_eq!(parse(b"some avg10=0.00\n"), Err(Malformed("total")));
-        assert_eq!(parse(b"full avg10=0.00 total=1\n"), Err(Malformed("some")));
+        assert_eq!(parse(b"some avg10=0.00\n"), Err(MalformedFile("total")));
+        assert_eq!(parse(b"full avg10=0.00 total=1\n"), Err(MalformedFile("some")));
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_a_line_but_changes_nothing() {
+        cut: fn truncated_file_loses_a_line_but_changes_nothing() {
             parse, IO => keeps(some) may_lose(full);
         }
 

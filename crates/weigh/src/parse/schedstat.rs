@@ -7,23 +7,23 @@
 //! have theirs under `task/<tid>/schedstat`. A kernel that has the file but neither
 //! CONFIG_SCHEDSTATS nor delay accounting switched on writes three zeros.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// How long one thread ran and how long it waited for its turn.
+/// How long one thread ran and how long it waited for a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedstat {
     /// Nanoseconds spent on a CPU.
     pub running_ns: u64,
-    /// Nanoseconds spent ready to run while no CPU was free for it.
+    /// Nanoseconds spent runnable and waiting for a CPU.
     pub waiting_ns: u64,
-    /// How many times it was given a CPU.
+    /// How many times it was scheduled.
     pub slices: u64,
 }
 
 /// Reads the bytes of `/proc/<pid>/schedstat` or `/proc/<pid>/task/<tid>/schedstat`.
-pub fn parse(bytes: &[u8]) -> Result<Schedstat, Malformed> {
-    let mut columns = Cursor::new(bytes);
+pub fn parse(bytes: &[u8]) -> Result<Schedstat, MalformedFile> {
+    let mut columns = FieldCursor::new(bytes);
     Ok(Schedstat {
         running_ns: columns.number("running time")?,
         waiting_ns: columns.number("waiting time")?,
@@ -45,13 +45,13 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_column() {
-        assert_eq!(parse(b"12\n"), Err(Malformed("waiting time")));
-        assert_eq!(parse(b"12 x 3\n"), Err(Malformed("waiting time")));
+    fn error_names_the_column() {
+        assert_eq!(parse(b"12\n"), Err(MalformedFile("waiting time")));
+        assert_eq!(parse(b"12 x 3\n"), Err(MalformedFile("waiting time")));
     }
 
     parser_tests! {
-        cut: fn a_cut_line_is_refused() {
+        cut: fn truncated_line_is_refused() {
             parse, THREAD => refused;
         }
 

@@ -1,19 +1,18 @@
-//! How much memory is really a process's own: `/proc/<pid>/smaps_rollup`.
+//! Proportional and private memory of a process: `/proc/<pid>/smaps_rollup`.
 //!
-//! One header line and about twenty lines `Key: value kB` (proc_pid_smaps(5)), since
-//! Linux 4.14. Readable by the owner and root only, and dear: the kernel walks all
-//! page tables of the process, so it takes longer the more memory is in use.
+//! One header line and about twenty lines `Key: value kB` (proc_pid_smaps(5)), since Linux 4.14.
+//! Readable by the owner and root only, and expensive: the kernel walks all page tables of the
+//! process, so the cost grows with its memory.
 //!
-//! What surprises: huge pages from hugetlbfs are in `Private_Hugetlb` or
-//! `Shared_Hugetlb` but in neither `Rss` nor `Pss`, and those that are shared are not divided by
-//! the number of processes that share them. Of a process without
-//! memory (zombie, kernel thread) the file opens, and reading it fails with ESRCH, "No
-//! such process", or gives nothing.
+//! What surprises: huge pages from hugetlbfs are in `Private_Hugetlb` or `Shared_Hugetlb` but in
+//! neither `Rss` nor `Pss`, and shared ones are not divided by the number of processes that share
+//! them. For a process without memory (zombie, kernel thread) the file can be opened, and reading
+//! it fails with ESRCH, "No such process", or returns nothing.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes};
 
-/// The memory of one process, split by who else uses it. All in bytes.
+/// Memory of one process, by how it is shared. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rollup {
     /// Memory in use, shared pages counted in full.
@@ -35,16 +34,16 @@ pub struct Rollup {
 }
 
 /// Reads the bytes of `/proc/<pid>/smaps_rollup`.
-pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Rollup, MalformedFile> {
     if bytes.is_empty() {
-        return Err(Malformed("empty"));
+        return Err(MalformedFile("empty"));
     }
     let (mut rss, mut pss, mut swap, mut swap_pss) = (None, None, None, None);
     let (mut private_clean, mut private_dirty) = (None, None);
     let (mut private_hugetlb, mut shared_hugetlb) = (None, None);
     let (mut shared_clean, mut shared_dirty) = (None, None);
 
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
         let Some(colon) = line.iter().position(|&byte| byte == b':') else { continue };
         let (slot, field) = match &line[..colon] {
@@ -63,13 +62,13 @@ pub fn parse(bytes: &[u8]) -> Result<Rollup, Malformed> {
         *slot = Some(kilobytes(&line[colon + 1..], field)?);
     }
 
-    let private_clean: u64 = private_clean.ok_or(Malformed("Private_Clean"))?;
-    let private_dirty = private_dirty.ok_or(Malformed("Private_Dirty"))?;
-    let shared_clean: u64 = shared_clean.ok_or(Malformed("Shared_Clean"))?;
-    let shared_dirty = shared_dirty.ok_or(Malformed("Shared_Dirty"))?;
+    let private_clean: u64 = private_clean.ok_or(MalformedFile("Private_Clean"))?;
+    let private_dirty = private_dirty.ok_or(MalformedFile("Private_Dirty"))?;
+    let shared_clean: u64 = shared_clean.ok_or(MalformedFile("Shared_Clean"))?;
+    let shared_dirty = shared_dirty.ok_or(MalformedFile("Shared_Dirty"))?;
     Ok(Rollup {
-        rss: rss.ok_or(Malformed("Rss"))?,
-        pss: pss.ok_or(Malformed("Pss"))?,
+        rss: rss.ok_or(MalformedFile("Rss"))?,
+        pss: pss.ok_or(MalformedFile("Pss"))?,
         private: private_clean.saturating_add(private_dirty),
         // No line for huge pages means that this kernel has none (CONFIG_HUGETLB_PAGE).
         private_hugetlb: private_hugetlb.unwrap_or(0),
@@ -108,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_told_apart_and_swap_may_be_missing() {
+    fn huge_pages_are_separate_and_swap_may_be_missing() {
         let huge = b"Rss: 1 kB\nPss: 1 kB\nShared_Clean: 0 kB\nShared_Dirty: 0 kB\n\
             Private_Clean: 0 kB\nPrivate_Dirty: 1 kB\nPrivate_Hugetlb: 2048 kB\n\
             Shared_Hugetlb: 4096 kB\n";
@@ -119,17 +118,17 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_memory_is_said_to_be_empty() {
-        assert_eq!(parse(b""), Err(Malformed("empty")));
+    fn process_without_memory_is_an_empty_file() {
+        assert_eq!(parse(b""), Err(MalformedFile("empty")));
     }
 
     #[test]
-    fn a_missing_line_is_named() {
-        assert_eq!(parse(b"Rss: 1 kB\n"), Err(Malformed("Private_Clean")));
+    fn missing_line_is_named() {
+        assert_eq!(parse(b"Rss: 1 kB\n"), Err(MalformedFile("Private_Clean")));
     }
 
     #[test]
-    fn a_cut_file_loses_values_but_changes_none() {
+    fn truncated_file_loses_values_but_changes_none() {
         cut_at_every_byte(SOLVER, parse, |part, whole| {
             // A kernel without huge pages has no lines for them either.
             let whole_but_swap = Rollup {
@@ -161,7 +160,7 @@ mod tests {
             parse; SOLVER
         }
 
-        procfs: fn the_procfs_crate_reads_the_same() {
+        procfs: fn procfs_crate_agrees() {
             parse, "/proc/self/smaps_rollup" => agrees;
         }
     }

@@ -1,16 +1,15 @@
-//! One process at one moment: `/proc/<pid>/stat`, and `/proc/<pid>/task/<tid>/stat`.
+//! State and usage of one process: `/proc/<pid>/stat`, and `/proc/<pid>/task/<tid>/stat`.
 //!
-//! One line of 52 columns (proc_pid_stat(5)), readable by every user; with
-//! `hidepid` the processes of other users are not there at all. Read to column 24.
+//! One line of 52 columns (proc_pid_stat(5)), readable by every user; with `hidepid` the processes
+//! of other users are hidden. Read to column 24.
 //!
-//! What surprises: the name is whatever the process calls itself, parentheses,
-//! spaces and newlines included, so columns are counted from the last `)`. The
-//! name holds at most 15 bytes (63 for kernel workers).
+//! What surprises: the name may contain anything, parentheses, spaces and newlines included, so
+//! columns are counted from the last `)`. The name has at most 15 bytes (63 for kernel workers).
 
-use super::Malformed;
-use super::fields::{Cursor, find, find_last};
+use super::MalformedFile;
+use super::fields::{FieldCursor, find, find_last};
 
-/// What a process is and what it has used so far.
+/// State and usage of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat<'a> {
     /// The process id, as the reader's pid namespace counts.
@@ -21,40 +20,41 @@ pub struct Stat<'a> {
     pub state: u8,
     /// The process id of the parent, 0 if it has none that the reader can see.
     pub parent: u32,
-    /// Page faults answered without reading from storage.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Minor faults of children that have ended and were waited for.
+    /// Minor page faults of reaped children.
     pub children_minor_faults: u64,
-    /// Page faults that had to wait for storage.
+    /// Major page faults.
     pub major_faults: u64,
-    /// Major faults of children that have ended and were waited for.
+    /// Major page faults of reaped children.
     pub children_major_faults: u64,
     /// CPU time in the program's own code, in clock ticks (usually 1/100 s).
     pub user_ticks: u64,
     /// CPU time in the kernel on the program's behalf, in clock ticks.
     pub system_ticks: u64,
-    /// User time of children that have ended and were waited for, in clock ticks.
+    /// User time of reaped children, in clock ticks.
     pub children_user_ticks: u64,
-    /// System time of children that have ended and were waited for, in clock ticks.
+    /// System time of reaped children, in clock ticks.
     pub children_system_ticks: u64,
     /// How many threads the process has.
     pub threads: u32,
-    /// When the process started, in clock ticks since boot; with the pid it names a process.
+    /// Start time in clock ticks since boot; with the pid it identifies a process.
     pub started: u64,
-    /// Addresses that are mapped, in bytes, whether memory is behind them or not.
+    /// Virtual memory, in bytes.
     pub virtual_bytes: u64,
-    /// Memory in use, in pages; the kernel batches this count, so it may lag by some pages.
+    /// Resident memory, in pages; the kernel batches this counter, so it may lag by some pages.
     pub resident_pages: u64,
 }
 
 /// Reads the bytes of `/proc/<pid>/stat`.
-pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
-    let open = find(bytes, b'(').ok_or(Malformed("comm"))?;
-    let close = find_last(bytes, b')').filter(|&close| close > open).ok_or(Malformed("comm"))?;
-    let pid = Cursor::new(&bytes[..open]).number32("pid")?;
+pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, MalformedFile> {
+    let open = find(bytes, b'(').ok_or(MalformedFile("comm"))?;
+    let close =
+        find_last(bytes, b')').filter(|&close| close > open).ok_or(MalformedFile("comm"))?;
+    let pid = FieldCursor::new(&bytes[..open]).number32("pid")?;
     let name = &bytes[open + 1..close];
 
-    let mut columns = Cursor::new(&bytes[close + 1..]);
+    let mut columns = FieldCursor::new(&bytes[close + 1..]);
     columns.must_pass(b' ', "state")?;
     let state = columns.byte("state")?;
     columns.must_pass(b' ', "state")?;
@@ -101,10 +101,9 @@ pub fn parse(bytes: &[u8]) -> Result<Stat<'_>, Malformed> {
 
 /// cutime and cstime, the only ticks that proc_pid_stat(5) prints with a sign.
 ///
-/// Children cannot have used less than no time: a negative sum says that the
-/// kernel lost count of the children, and all other columns of the process are
-/// still good. It reads as 0, so that the process is not lost with it.
-fn signed_ticks(columns: &mut Cursor<'_>, field: &'static str) -> Result<u64, Malformed> {
+/// A negative sum means that the kernel lost count of the children, while all other columns of the
+/// process are valid. It reads as 0, so that the process is not lost with it.
+fn signed_ticks(columns: &mut FieldCursor<'_>, field: &'static str) -> Result<u64, MalformedFile> {
     let mut ahead = *columns;
     ahead.must_pass(b' ', field)?;
     if !ahead.passes(b'-') {
@@ -128,7 +127,7 @@ mod tests {
         0 18446744073709551615 0 0\n";
 
     #[test]
-    fn columns_land_in_their_fields() {
+    fn columns_are_read_into_their_fields() {
         let expected = Stat {
             pid: 4182,
             name: b"solver",
@@ -151,26 +150,26 @@ mod tests {
     }
 
     #[test]
-    fn a_name_may_hold_parentheses_spaces_and_newlines() {
+    fn name_may_contain_parentheses_spaces_and_newlines() {
         let stat = parse(NASTY).unwrap();
         assert_eq!(stat.name, b"a) R 1 (\n) ");
         assert_eq!((stat.pid, stat.state, stat.parent, stat.started), (7, b'Z', 1, 42));
     }
 
     #[test]
-    fn negative_time_of_children_reads_as_none() {
+    fn negative_time_of_children_reads_as_zero() {
         let stat = parse(NASTY).unwrap();
         assert_eq!((stat.children_user_ticks, stat.children_system_ticks), (0, 0));
         assert_eq!(stat.system_ticks, 10);
     }
 
     #[test]
-    fn the_error_names_the_column() {
-        assert_eq!(parse(b""), Err(Malformed("comm")));
-        assert_eq!(parse(b"1 )x("), Err(Malformed("comm")));
-        assert_eq!(parse(b"x (a) R 1 "), Err(Malformed("pid")));
-        assert_eq!(parse(b"1 (a) R -1 "), Err(Malformed("ppid")));
-        assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(Malformed("utime")));
+    fn error_names_the_column() {
+        assert_eq!(parse(b""), Err(MalformedFile("comm")));
+        assert_eq!(parse(b"1 )x("), Err(MalformedFile("comm")));
+        assert_eq!(parse(b"x (a) R 1 "), Err(MalformedFile("pid")));
+        assert_eq!(parse(b"1 (a) R -1 "), Err(MalformedFile("ppid")));
+        assert_eq!(parse(b"1 (a) R 0 1 1 0 -1 4 5 6 7 8 9x "), Err(MalformedFile("utime")));
     }
 
     /// What the procfs crate makes of the same bytes.
@@ -196,7 +195,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_line_is_refused_or_reads_the_same() {
+        cut: fn truncated_line_is_refused_or_reads_the_same() {
             parse, SOLVER => same;
             // A cut in the name's own ")" looks like a finished name, but then the columns are
             // missing.
@@ -207,7 +206,7 @@ mod tests {
             parse; SOLVER, NASTY
         }
 
-        procfs: fn the_procfs_crate_reads_the_same() {
+        procfs: fn procfs_crate_agrees() {
             parse, "/proc/self/stat" => agrees;
         }
     }

@@ -1,42 +1,42 @@
 //! What `stat` leaves out: peak memory, swap, huge pages and context switches, from
 //! `/proc/<pid>/status`.
 //!
-//! Lines `Key:\tvalue` (proc_pid_status(5)), readable by every user. Only five of
-//! about sixty lines are looked at.
+//! Lines `Key:\tvalue` (proc_pid_status(5)), readable by every user. Only five of about sixty lines
+//! are read.
 //!
 //! What surprises: a zombie and a kernel thread have no memory and therefore no
 //! `Vm` lines. A newline in the process name is written as `\n`, so no process
 //! can forge a line of its own. The context switches are those of the main thread
 //! alone; the other threads have theirs under `task/<tid>/status`.
 
-use super::Malformed;
-use super::fields::{Cursor, kilobytes, only_number};
+use super::MalformedFile;
+use super::fields::{FieldCursor, kilobytes, only_number};
 
 /// Peak memory, swap and context switches of one process or thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// The most memory that was in use at once, in bytes; `None` for a zombie or kernel thread.
+    /// Peak resident memory, in bytes; `None` for a zombie or kernel thread.
     pub resident_peak: Option<u64>,
     /// Anonymous memory that is in swap, in bytes; `None` also on kernels before 2.6.34.
     pub swap: Option<u64>,
     /// Huge pages of hugetlbfs (`MAP_HUGETLB`), shared ones in full, in bytes: neither resident
-    /// memory nor its peak has them. `None` also where the kernel has none, or is before 4.4.
+    /// memory nor its peak includes them. `None` also on kernels without huge pages or before 4.4.
     pub hugetlb: Option<u64>,
-    /// How often the main thread gave up the CPU because it had to wait.
+    /// Voluntary context switches of the main thread.
     pub voluntary_switches: Option<u64>,
-    /// How often the main thread was taken off the CPU while it wanted to go on.
+    /// Involuntary context switches of the main thread.
     pub involuntary_switches: Option<u64>,
 }
 
 /// Reads the bytes of `/proc/<pid>/status`.
-pub fn parse(bytes: &[u8]) -> Result<Status, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Status, MalformedFile> {
     if bytes.is_empty() {
-        return Err(Malformed("empty"));
+        return Err(MalformedFile("empty"));
     }
     let mut status = Status::default();
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     while let Some(line) = lines.line()? {
-        // The first letter sorts out most lines before any key is compared.
+        // The first letter rejects most lines before any key is compared.
         match line[0] {
             b'V' => {
                 if let Some(value) = line.strip_prefix(b"VmHWM:") {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_has_switches_but_no_memory() {
+    fn zombie_has_switches_but_no_memory() {
         let zombie = b"Name:\tsolver\nState:\tZ (zombie)\nThreads:\t1\n\
             voluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t0\n";
         let expected = Status {
@@ -100,10 +100,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_is_an_error_not_a_missing_value() {
-        assert_eq!(parse(b"VmHWM:\tmuch kB\n"), Err(Malformed("VmHWM")));
-        assert_eq!(parse(b"VmSwap:\t1 2 kB\n"), Err(Malformed("VmSwap")));
-        assert_eq!(parse(b""), Err(Malformed("empty")));
+    fn bad_number_is_an_error_not_a_missing_value() {
+        assert_eq!(parse(b"VmHWM:\tmuch kB\n"), Err(MalformedFile("VmHWM")));
+        assert_eq!(parse(b"VmSwap:\t1 2 kB\n"), Err(MalformedFile("VmSwap")));
+        assert_eq!(parse(b""), Err(MalformedFile("empty")));
     }
 
     /// What the procfs crate makes of the same bytes.
@@ -117,7 +117,7 @@ mod tests {
     }
 
     parser_tests! {
-        cut: fn a_cut_file_loses_values_but_changes_none() {
+        cut: fn truncated_file_loses_values_but_changes_none() {
             parse, SOLVER =>
                 may_lose(resident_peak, swap, hugetlb, voluntary_switches, involuntary_switches);
         }
@@ -126,7 +126,7 @@ mod tests {
             parse; SOLVER
         }
 
-        procfs: fn the_procfs_crate_reads_the_same() {
+        procfs: fn procfs_crate_agrees() {
             parse, "/proc/self/status" => agrees;
         }
     }

@@ -1,20 +1,20 @@
-//! What all CPUs of the machine have done since boot: `/proc/stat`.
+//! CPU time of the machine since boot: `/proc/stat`.
 //!
-//! One line per CPU and one for all together, then counters (proc_stat(5)),
-//! readable by every user. Dear on large machines: the kernel adds up every
-//! interrupt of every CPU for the `intr` line, which is not even looked at here.
+//! One line per CPU and one for all together, then counters (proc_stat(5)), readable by every user.
+//! Expensive on large machines: the kernel sums every interrupt of every CPU for the `intr` line,
+//! which is not even read here.
 //!
-//! What surprises: time in guests is already inside `user` and `nice`, so adding
-//! the columns up counts it twice. CPUs that are offline have no line, so numbers
-//! have gaps. `idle` and `iowait` can go backwards by a tick. Inside a container
-//! it is still the whole machine, unless lxcfs lies over the file.
+//! What surprises: time in guests is already inside `user` and `nice`, so summing the columns
+//! counts it twice. CPUs that are offline have no line, so numbers have gaps. `idle` and `iowait`
+//! can go backwards by a tick. Inside a container it is still the whole machine, unless lxcfs is
+//! mounted over the file.
 
-use super::Malformed;
-use super::fields::Cursor;
+use super::MalformedFile;
+use super::fields::FieldCursor;
 
-/// What one CPU, or all of them together, did since boot, in clock ticks.
+/// CPU time of one CPU, or of all together, since boot, in clock ticks.
 ///
-/// The columns came one by one: `None` is a column that this kernel does not have.
+/// Columns were added over time: `None` is one that this kernel does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuTicks {
     /// Programs, guests (virtual machines) included.
@@ -23,15 +23,15 @@ pub struct CpuTicks {
     pub nice: u64,
     /// The kernel on behalf of programs.
     pub system: u64,
-    /// Nothing to do.
+    /// Idle.
     pub idle: u64,
-    /// Nothing to do while some program waited for storage; since 2.5.41, and not reliable.
+    /// Idle while a program waited for storage; since 2.5.41, and not reliable.
     pub iowait: Option<u64>,
     /// Interrupts; since 2.6.0.
     pub irq: Option<u64>,
-    /// Work put off by interrupts; since 2.6.0.
+    /// Soft interrupts; since 2.6.0.
     pub softirq: Option<u64>,
-    /// Wanted to run, but the machine below this virtual machine ran something else; since 2.6.11.
+    /// Steal: runnable, but the hypervisor ran something else; since 2.6.11.
     pub steal: Option<u64>,
     /// Guests; already counted in `user`; since 2.6.24.
     pub guest: Option<u64>,
@@ -42,8 +42,8 @@ pub struct CpuTicks {
 impl CpuTicks {
     /// Ticks in which the CPU had work: everything but `idle` and `iowait`.
     ///
-    /// Guests are in it once, through `user` and `nice`. Stolen time is in it
-    /// too: there was work, though it did not get done.
+    /// Guests are in it once, through `user` and `nice`. Stolen time is included: there was work,
+    /// although it was not done.
     pub fn busy(&self) -> u64 {
         [Some(self.user), Some(self.nice), Some(self.system), self.irq, self.softirq, self.steal]
             .into_iter()
@@ -57,33 +57,33 @@ impl CpuTicks {
     }
 }
 
-/// What the whole machine has done since boot.
+/// Counters of the whole machine since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemStat {
     /// All CPUs together.
     pub total: CpuTicks,
     /// Processes and threads started since boot (`processes`).
     pub forks: Option<u64>,
-    /// How often any CPU changed from one thread to another (`ctxt`).
+    /// Context switches of all CPUs (`ctxt`).
     pub context_switches: Option<u64>,
-    /// When the machine started, in seconds since 1970 (`btime`); moves when the clock is set.
+    /// Boot time in seconds since 1970 (`btime`); changes when the clock is set.
     pub boot_time: Option<u64>,
 }
 
 /// Reads the bytes of `/proc/stat`: all CPUs together, and the counters.
-pub fn parse(bytes: &[u8]) -> Result<SystemStat, Malformed> {
-    let mut lines = Cursor::new(bytes);
-    let first = lines.line()?.ok_or(Malformed("cpu"))?;
-    let total = ticks(Cursor::new(first.strip_prefix(b"cpu ").ok_or(Malformed("cpu"))?))?;
+pub fn parse(bytes: &[u8]) -> Result<SystemStat, MalformedFile> {
+    let mut lines = FieldCursor::new(bytes);
+    let first = lines.line()?.ok_or(MalformedFile("cpu"))?;
+    let total = ticks(FieldCursor::new(first.strip_prefix(b"cpu ").ok_or(MalformedFile("cpu"))?))?;
     let mut stat = SystemStat { total, forks: None, context_switches: None, boot_time: None };
     while let Some(line) = lines.line()? {
         if let Some(value) = line.strip_prefix(b"ctxt ") {
-            stat.context_switches = Some(Cursor::new(value).number("ctxt")?);
+            stat.context_switches = Some(FieldCursor::new(value).number("ctxt")?);
         } else if let Some(value) = line.strip_prefix(b"btime ") {
-            stat.boot_time = Some(Cursor::new(value).number("btime")?);
+            stat.boot_time = Some(FieldCursor::new(value).number("btime")?);
         } else if let Some(value) = line.strip_prefix(b"processes ") {
-            stat.forks = Some(Cursor::new(value).number("processes")?);
-            // The last of the three; only the long softirq line is of any size after it.
+            stat.forks = Some(FieldCursor::new(value).number("processes")?);
+            // The last of the three; only the long softirq line follows.
             break;
         }
     }
@@ -92,20 +92,20 @@ pub fn parse(bytes: &[u8]) -> Result<SystemStat, Malformed> {
 
 /// The CPUs that are online, by number, from the bytes of `/proc/stat`.
 ///
-/// Ends at the first line that is not a whole line of one CPU; whether the file
-/// was cut there, [`parse`] of the same bytes tells.
+/// Ends at the first line that is not a whole line of one CPU; [`parse`] of the same bytes detects
+/// a truncated file.
 pub fn cpus(bytes: &[u8]) -> impl Iterator<Item = (u32, CpuTicks)> {
-    let mut lines = Cursor::new(bytes);
+    let mut lines = FieldCursor::new(bytes);
     let _all_together = lines.line();
     std::iter::from_fn(move || {
         let line = lines.line().ok()??;
-        let mut columns = Cursor::new(line.strip_prefix(b"cpu")?);
+        let mut columns = FieldCursor::new(line.strip_prefix(b"cpu")?);
         let number = columns.number32("cpu number").ok()?;
         Some((number, ticks(columns).ok()?))
     })
 }
 
-fn ticks(mut columns: Cursor<'_>) -> Result<CpuTicks, Malformed> {
+fn ticks(mut columns: FieldCursor<'_>) -> Result<CpuTicks, MalformedFile> {
     Ok(CpuTicks {
         user: columns.number("user")?,
         nice: columns.number("nice")?,
@@ -133,7 +133,7 @@ mod tests {
         processes 5788\nprocs_running 3\nprocs_blocked 0\nsoftirq 97433 0 20142 4 1853\n";
 
     #[test]
-    fn counters_are_found_behind_the_interrupts() {
+    fn counters_after_the_interrupts_are_found() {
         let stat = parse(TWO_CPUS).unwrap();
         assert_eq!(stat.forks, Some(5788));
         assert_eq!(stat.context_switches, Some(242_181));
@@ -160,17 +160,17 @@ mod tests {
         assert_eq!((stat.total.iowait, stat.total.steal, stat.total.guest), (None, None, None));
         assert_eq!((stat.total.busy(), stat.total.total()), (6, 10));
         assert_eq!(stat.forks, None);
-        assert_eq!(parse(b"cpu  1 2 3\n"), Err(Malformed("idle")));
+        assert_eq!(parse(b"cpu  1 2 3\n"), Err(MalformedFile("idle")));
     }
 
     #[test]
-    fn sums_stop_at_the_largest_number() {
+    fn sums_saturate() {
         let line = b"cpu  18446744073709551615 1 1 18446744073709551615\n";
         assert_eq!(parse(line).unwrap().total.total(), u64::MAX);
     }
 
     #[test]
-    fn a_cut_file_loses_counters_but_changes_none() {
+    fn truncated_file_loses_counters_but_changes_none() {
         cut_at_every_byte(TWO_CPUS, parse, |part, whole| {
             part.total == whole.total
                 && lost_or_same(&part.forks, &whole.forks)
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_procfs_crate_reads_the_same() {
+    fn procfs_crate_agrees() {
         use procfs::{FromReadSI, KernelStats, current_system_info};
         let bytes = of_this_kernel("/proc/stat");
         let ours = parse(&bytes).unwrap();

@@ -1,53 +1,52 @@
-//! The last account of a process, which the kernel gives when it ends: taskstats.
+//! The exit record of a process: taskstats.
 //!
-//! Messages of generic netlink (linux/genetlink.h, linux/taskstats.h): a head, then fields
-//! with a length and a kind, some of them inside others. Each thread that ends has a record;
-//! that of the last one says so and is followed by a sum over all threads, if there were
-//! several.
+//! Messages of generic netlink (linux/genetlink.h, linux/taskstats.h): a header, then attributes
+//! with a length and a type, some of them nested. Each thread that exits has a record; that of the
+//! last one is marked and is followed by a sum over all threads, if there were several.
 //!
 //! What surprises:
-//! - The sum is one of CPU time only; its memory and I/O are 0. So the peak of memory is
-//!   that of the last thread's record, which is the peak of the memory they all shared.
-//!   The I/O of threads that went earlier is nowhere.
+//! - The sum has CPU time only; its memory and I/O are 0. So the peak memory is that of the last
+//!   thread's record, which is the peak of the memory they all share. The I/O of threads that
+//!   exited earlier is not reported.
 //! - Bytes of I/O are rounded down to 1024, and so are counts of calls, which are of no use.
-//! - `ac_utime` and `ac_stime` are found at clock ticks; `cpu_run_virtual_total` is exact.
+//! - `ac_utime` and `ac_stime` are sampled at clock ticks; `cpu_run_virtual_total` is exact.
 //! - The exit code is in the record of the first thread only.
-//! - Version 15 has new fields in the middle; 16 has put them at the end.
+//! - Version 15 has new fields in the middle; version 16 moved them to the end.
 
 use std::time::Duration;
 
-use super::Malformed;
-use super::native::{find, half, long, word};
+use super::MalformedFile;
+use super::native::{find, u16_at, u32_at, u64_at};
 
-/// What a process used from its fork to its end.
+/// What a process used from fork to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Departure {
+pub struct ExitRecord {
     /// Which process.
     pub pid: u32,
-    /// Its status, as wait(2) has it; `None` when its first thread was not the last to end.
+    /// Its wait status; `None` when its first thread was not the last to exit.
     pub status: Option<i32>,
-    /// CPU time of all its threads, without what it takes to clear them away.
+    /// CPU time of all its threads, without the time spent exiting.
     pub cpu: Duration,
-    /// The most memory that was resident since its last exec; `None` if it had none of its own.
+    /// Peak resident memory since its last exec; `None` if it had no memory of its own.
     pub peak_rss_bytes: Option<u64>,
     /// What it read and wrote; `None` when it had several threads.
-    pub io: Option<Moved>,
+    pub io: Option<ExitIo>,
 }
 
 /// Bytes that a process read and wrote, each rounded down to a multiple of 1024.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
-    /// By reading calls, from wherever.
+pub struct ExitIo {
+    /// By read calls, from any file.
     pub read_bytes: u64,
-    /// By writing calls, to wherever.
+    /// By write calls, to any file.
     pub written_bytes: u64,
     /// From storage.
     pub storage_read_bytes: u64,
-    /// To storage, now or later.
+    /// To storage, dirty pages included.
     pub storage_written_bytes: u64,
 }
 
-/// Kinds of messages and fields.
+/// Types of messages and attributes.
 const ERROR: u16 = 2;
 const FAMILY_NUMBER: u16 = 1;
 const STATS: u16 = 3;
@@ -57,49 +56,49 @@ const OF_PROCESS: u16 = 5;
 /// `AGROUP`: the last thread of a process.
 const LAST: u32 = 0x20;
 
-/// The number of a family of messages, in the answer of generic netlink's controller.
-pub fn family(bytes: &[u8]) -> Result<u16, Malformed> {
+/// The id of a family, from the answer of generic netlink's controller.
+pub fn family(bytes: &[u8]) -> Result<u16, MalformedFile> {
     let (_, fields) = message(bytes)?;
-    half(find(fields, FAMILY_NUMBER)?.ok_or(Malformed("family"))?, 0, "family")
+    u16_at(find(fields, FAMILY_NUMBER)?.ok_or(MalformedFile("family"))?, 0, "family")
 }
 
-/// What is wrong with a request (0 for nothing), if the message is about that.
+/// The error number of a request (0 for success), if the message is an acknowledgement.
 pub fn errno(bytes: &[u8]) -> Option<i32> {
-    let is_error = half(bytes, 4, "netlink type") == Ok(ERROR);
-    // The kernel gives the negative.
-    is_error.then(|| word(bytes, 16, "errno").map(|errno| (errno as i32).wrapping_neg()).ok())?
+    let is_error = u16_at(bytes, 4, "netlink type") == Ok(ERROR);
+    // The kernel sends it negated.
+    is_error.then(|| u32_at(bytes, 16, "errno").map(|errno| (errno as i32).wrapping_neg()).ok())?
 }
 
-/// Reads a record of the family; `None` when a thread ended and its process goes on.
-pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> {
+/// Reads a record of the family; `None` when a thread exited and its process goes on.
+pub fn parse(bytes: &[u8], family: u16) -> Result<Option<ExitRecord>, MalformedFile> {
     let (kind, fields) = message(bytes)?;
     if kind != family {
-        return Err(Malformed("family"));
+        return Err(MalformedFile("family"));
     }
-    let thread = find(fields, OF_THREAD)?.ok_or(Malformed("record of a thread"))?;
-    let thread = find(thread, STATS)?.ok_or(Malformed("record of a thread"))?;
-    if !matches!(half(thread, 0, "version")?, 12..=14 | 16..) {
-        return Err(Malformed("version"));
+    let thread = find(fields, OF_THREAD)?.ok_or(MalformedFile("record of a thread"))?;
+    let thread = find(thread, STATS)?.ok_or(MalformedFile("record of a thread"))?;
+    if !matches!(u16_at(thread, 0, "version")?, 12..=14 | 16..) {
+        return Err(MalformedFile("version"));
     }
-    if word(thread, 8, "flags")? & LAST == 0 {
+    if u32_at(thread, 8, "flags")? & LAST == 0 {
         return Ok(None);
     }
     let process = match find(fields, OF_PROCESS)? {
-        Some(process) => Some(find(process, STATS)?.ok_or(Malformed("record of a process"))?),
+        Some(process) => Some(find(process, STATS)?.ok_or(MalformedFile("record of a process"))?),
         None => None,
     };
-    let pid = word(thread, 368, "process")?;
-    let is_first = word(thread, 128, "thread")? == pid;
-    let status = word(thread, 4, "status")? as i32;
-    let cpu = long(process.unwrap_or(thread), 72, "CPU time")?;
-    let peak = long(thread, 200, "peak")?;
-    let moved = Moved {
-        read_bytes: long(thread, 216, "bytes read")?,
-        written_bytes: long(thread, 224, "bytes written")?,
-        storage_read_bytes: long(thread, 248, "bytes read from storage")?,
-        storage_written_bytes: long(thread, 256, "bytes written to storage")?,
+    let pid = u32_at(thread, 368, "process")?;
+    let is_first = u32_at(thread, 128, "thread")? == pid;
+    let status = u32_at(thread, 4, "status")? as i32;
+    let cpu = u64_at(process.unwrap_or(thread), 72, "CPU time")?;
+    let peak = u64_at(thread, 200, "peak")?;
+    let moved = ExitIo {
+        read_bytes: u64_at(thread, 216, "bytes read")?,
+        written_bytes: u64_at(thread, 224, "bytes written")?,
+        storage_read_bytes: u64_at(thread, 248, "bytes read from storage")?,
+        storage_written_bytes: u64_at(thread, 256, "bytes written to storage")?,
     };
-    Ok(Some(Departure {
+    Ok(Some(ExitRecord {
         pid,
         status: is_first.then_some(status),
         cpu: Duration::from_nanos(cpu),
@@ -108,11 +107,11 @@ pub fn parse(bytes: &[u8], family: u16) -> Result<Option<Departure>, Malformed> 
     }))
 }
 
-/// The kind of a whole message, and its fields.
-fn message(bytes: &[u8]) -> Result<(u16, &[u8]), Malformed> {
-    let length = word(bytes, 0, "netlink length")? as usize;
-    let fields = bytes.get(20..length).ok_or(Malformed("netlink length"))?;
-    Ok((half(bytes, 4, "netlink type")?, fields))
+/// The type of a complete message, and its attributes.
+fn message(bytes: &[u8]) -> Result<(u16, &[u8]), MalformedFile> {
+    let length = u32_at(bytes, 0, "netlink length")? as usize;
+    let fields = bytes.get(20..length).ok_or(MalformedFile("netlink length"))?;
+    Ok((u16_at(bytes, 4, "netlink type")?, fields))
 }
 
 #[cfg(test)]
@@ -140,7 +139,7 @@ mod tests {
         bytes
     }
 
-    /// `struct taskstats` of the end of a process, with these 32 bits at these places.
+    /// `struct taskstats` of an exit, with these 32-bit values at these offsets.
     fn stats(words: &[(usize, u32)]) -> Vec<u8> {
         let mut bytes = vec![0; 416];
         let every = [(0, 13), (4, 0x700), (72, 250_000_000), (200, 2048), (216, 4096), (368, 20)];
@@ -154,61 +153,61 @@ mod tests {
         field(kind, &[field(1, &thread.to_ne_bytes()), field(STATS, stats)].concat())
     }
 
-    fn read(fields: &[u8]) -> Result<Option<Departure>, Malformed> {
+    fn read(fields: &[u8]) -> Result<Option<ExitRecord>, MalformedFile> {
         parse(&message_of(FAMILY, fields), FAMILY)
     }
 
     #[test]
-    fn a_process_of_one_thread_has_everything_in_its_record() {
+    fn record_of_a_single_thread_is_complete() {
         let only = stats(&[(8, LAST), (128, 20)]);
-        let gone = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
-        assert_eq!((gone.pid, gone.status), (20, Some(0x700)));
-        assert_eq!(gone.cpu, Duration::from_millis(250));
-        assert_eq!(gone.peak_rss_bytes, Some(2 << 20));
-        assert_eq!(gone.io.unwrap().read_bytes, 4096);
+        let exit = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
+        assert_eq!((exit.pid, exit.status), (20, Some(0x700)));
+        assert_eq!(exit.cpu, Duration::from_millis(250));
+        assert_eq!(exit.peak_rss_bytes, Some(2 << 20));
+        assert_eq!(exit.io.unwrap().read_bytes, 4096);
     }
 
     #[test]
-    fn a_process_of_several_threads_has_the_cpu_time_of_all_and_the_memory_of_the_last() {
+    fn threads_sum_cpu_time_and_share_peak_memory() {
         let last = stats(&[(8, LAST), (128, 21)]);
         let all = stats(&[(72, 900_000_000), (200, 0), (368, 0)]);
         let both = [record(OF_THREAD, 21, &last), record(OF_PROCESS, 20, &all)].concat();
-        let gone = read(&both).unwrap().unwrap();
-        assert_eq!((gone.pid, gone.cpu), (20, Duration::from_millis(900)));
-        assert_eq!(gone.peak_rss_bytes, Some(2 << 20));
-        assert_eq!((gone.status, gone.io), (None, None));
+        let exit = read(&both).unwrap().unwrap();
+        assert_eq!((exit.pid, exit.cpu), (20, Duration::from_millis(900)));
+        assert_eq!(exit.peak_rss_bytes, Some(2 << 20));
+        assert_eq!((exit.status, exit.io), (None, None));
     }
 
     #[test]
-    fn the_end_of_a_thread_is_not_that_of_its_process() {
+    fn thread_exit_is_not_a_process_exit() {
         assert_eq!(read(&record(OF_THREAD, 21, &stats(&[(128, 21)]))), Ok(None));
     }
 
     #[test]
-    fn what_has_no_memory_of_its_own_has_no_peak() {
+    fn process_without_memory_has_no_peak() {
         let only = stats(&[(8, LAST), (128, 20), (200, 0)]);
-        let gone = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
-        assert_eq!(gone.peak_rss_bytes, None);
+        let exit = read(&record(OF_THREAD, 20, &only)).unwrap().unwrap();
+        assert_eq!(exit.peak_rss_bytes, None);
     }
 
     #[test]
-    fn versions_whose_fields_stand_elsewhere_are_refused() {
+    fn versions_with_another_layout_are_refused() {
         for version in [8, 11, 15] {
             let odd = read(&record(OF_THREAD, 20, &stats(&[(0, version)])));
-            assert_eq!(odd, Err(Malformed("version")));
+            assert_eq!(odd, Err(MalformedFile("version")));
         }
         assert_eq!(read(&record(OF_THREAD, 20, &stats(&[(0, 17)]))), Ok(None));
     }
 
     #[test]
-    fn the_controller_names_the_family_and_errors_are_told_apart() {
+    fn family_id_is_read_and_errors_are_recognised() {
         let named = message_of(16, &[field(2, b"TASKSTATS\0"), field(1, &[31, 0])].concat());
         assert_eq!(family(&named), Ok(31));
         assert_eq!(errno(&named), None);
         let mut refused = message_of(ERROR, &[]);
         refused[16..].copy_from_slice(&(-1i32).to_ne_bytes());
         assert_eq!(errno(&refused), Some(1));
-        assert_eq!(parse(&named, FAMILY), Err(Malformed("family")));
+        assert_eq!(parse(&named, FAMILY), Err(MalformedFile("family")));
     }
 
     static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -217,7 +216,7 @@ mod tests {
     });
 
     parser_tests! {
-        cut: fn a_cut_record_is_refused() {
+        cut: fn truncated_record_is_refused() {
             |bytes| parse(bytes, FAMILY), &WHOLE => refused;
         }
 

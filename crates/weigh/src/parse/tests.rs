@@ -1,15 +1,15 @@
-//! What the tests of parsers share.
+//! Shared parts of parser tests.
 
 use std::fmt::Debug;
 
 use proptest::prelude::*;
 
-use super::Malformed;
+use super::MalformedFile;
 
-/// Parses `whole` cut at every byte; what still parses must agree with the whole.
+/// Parses `whole` truncated at every byte; what still parses must agree with the whole.
 pub(crate) fn cut_at_every_byte<T: Debug>(
     whole: &'static [u8],
-    parse: impl Fn(&'static [u8]) -> Result<T, Malformed>,
+    parse: impl Fn(&'static [u8]) -> Result<T, MalformedFile>,
     agrees: impl Fn(&T, &T) -> bool,
 ) {
     let complete = parse(whole).expect("the fixture itself parses");
@@ -25,7 +25,8 @@ pub(crate) fn lost_or_same<T: PartialEq>(part: &Option<T>, whole: &Option<T>) ->
     part.is_none() || part == whole
 }
 
-/// Noise, and `whole` with some bytes replaced: noise alone never gets past the first field.
+/// Random bytes, and `whole` with some bytes replaced: random bytes alone never get past the first
+/// field.
 pub(crate) fn mangled(whole: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![any::<u8>(), prop::sample::select(b"0179 \n\t:-/(),kB".to_vec())];
     let edits = prop::collection::vec((any::<prop::sample::Index>(), byte), 1..12);
@@ -48,11 +49,11 @@ pub(crate) fn of_this_kernel(path: &str) -> Vec<u8> {
     std::fs::read(path).expect("every kernel we test on has this file")
 }
 
-/// The tests that nearly every parser has. Their names are sentences, as those of all tests.
+/// The tests that nearly every parser has.
 ///
 /// ```ignore
 /// parser_tests! {
-///     cut: fn a_cut_file_loses_values_but_changes_none() {
+///     cut: fn truncated_file_loses_values_but_changes_none() {
 ///         parse, NODE => keeps(total, free) may_lose(available, cached);
 ///     }
 ///
@@ -60,7 +61,7 @@ pub(crate) fn of_this_kernel(path: &str) -> Vec<u8> {
 ///         parse; NODE
 ///     }
 ///
-///     procfs: fn the_procfs_crate_reads_the_same() {
+///     procfs: fn procfs_crate_agrees() {
 ///         parse, "/proc/meminfo" => agrees;
 ///     }
 /// }
@@ -143,7 +144,7 @@ pub(crate) fn parses<'a, T>(bytes: &'a [u8], parse: impl FnOnce(&'a [u8]) -> T) 
 }
 
 #[test]
-fn the_message_names_the_field() {
-    let message = Malformed("utime").to_string();
+fn error_message_names_the_field() {
+    let message = MalformedFile("utime").to_string();
     assert_eq!(message, "not in the expected form: utime");
 }

@@ -13,20 +13,20 @@ use super::occupants::Occupants;
 use super::watch::{Closed, ENDS, Watch};
 use super::{Error, KEPT_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::groups;
-use crate::collect::cgroup::Account;
-use crate::collect::members::{InGroup, Members, Tree};
-use crate::collect::processes::Processes;
-use crate::collect::rule::Rule;
-use crate::collect::sockets::Beginning;
+use crate::collect::cgroup::CgroupCollector;
+use crate::collect::members::{CgroupMembers, ProcessTree, RunMembers};
+use crate::collect::processes::ProcessCollector;
+use crate::collect::rule::ProgramRule;
+use crate::collect::sockets::SocketBaseline;
 use crate::collect::task_clock::RunClock;
 use crate::collect::{Selection, process};
-use crate::host::cgroup::Group;
-use crate::host::connector::{Connector, Happened, Heard};
-use crate::host::hardware::surroundings::Whose;
-use crate::host::limits::{self, Limits};
-use crate::host::pidfd::Held;
+use crate::host::cgroup::Cgroup;
+use crate::host::connector::{Connector, Drain, ProcEvent};
+use crate::host::hardware::surroundings::LimitsOf;
+use crate::host::limits::{self, ResourceLimits};
+use crate::host::pidfd::PidFd;
 use crate::host::signals::{self, Signals};
-use crate::host::taskstats::{Departure, Taskstats};
+use crate::host::taskstats::{ExitRecord, Taskstats};
 use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
@@ -54,7 +54,7 @@ pub enum What {
     /// Every process that runs one of some programs, everywhere or below one process.
     Programs {
         /// Which programs.
-        rule: Rule,
+        rule: ProgramRule,
         /// The process below which they are looked for.
         under: Option<u32>,
     },
@@ -70,7 +70,7 @@ impl What {
         }
     }
 
-    fn target(&self, group: Option<&Group>) -> Target {
+    fn target(&self, group: Option<&Cgroup>) -> Target {
         match self {
             What::Processes(pids) => Target::Processes { pids: pids.clone() },
             What::Cgroup(path) => {
@@ -108,11 +108,11 @@ pub fn follow(
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
-    if !own::sees_itself(&host.proc) {
+    if !own::proc_is_our_pid_namespace(&host.proc) {
         return Err(Error::OtherNamespace);
     }
     let group = match &follow.what {
-        What::Cgroup(path) => Some(Group::at(&host, path)?),
+        What::Cgroup(path) => Some(Cgroup::at(&host, path)?),
         _ => None,
     };
     let visible_gpus = match &follow.what {
@@ -128,13 +128,13 @@ pub fn follow(
     let claim = prepare(settings, &manifest, &mut warnings)?;
     manifest.user = claim.as_ref().and_then(|_| own::user());
     let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    Limits::now().raise();
+    ResourceLimits::now().raise();
     let descriptors = limits::open_files().saturating_sub(KEPT_DESCRIPTORS);
     let own = std::process::id();
-    let members: Members = match (&group, &follow.what) {
-        (Some(group), _) => InGroup::of_all_but(group.members.clone(), own).into(),
-        (None, What::Programs { under: None, .. }) => Tree::of_anybody_but(&host, own).into(),
-        (None, what) => Tree::of(&host, what.named()).into(),
+    let members: RunMembers = match (&group, &follow.what) {
+        (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
+        (None, What::Programs { under: None, .. }) => ProcessTree::all_but(&host, own).into(),
+        (None, what) => ProcessTree::of(&host, what.named()).into(),
     };
     let rule = match &follow.what {
         What::Programs { rule, .. } => Some(rule.clone()),
@@ -151,10 +151,10 @@ pub fn follow(
     // Whoever may not have them has the clocks, and no sizes of those who lived for less than a tick.
     let taskstats = connector.as_ref().and_then(|_| Taskstats::open(&host.sys).ok());
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
-    let mut processes =
-        collects("process").then(|| Processes::of(&host, settings, members, rule, descriptors));
+    let mut processes = collects("process")
+        .then(|| ProcessCollector::of(&host, settings, members, rule, descriptors));
     if let (Some(processes), Some(_)) = (&mut processes, &connector) {
-        processes.are_told(manifest.zero());
+        processes.enable_events(manifest.zero());
     }
     let begin = host.clock.now();
     tick.begin(Duration::ZERO);
@@ -164,10 +164,10 @@ pub fn follow(
             .ok()
     });
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
-    watch.group = group.clone().filter(|_| collects("cgroup")).map(Account::of);
+    watch.group = group.clone().filter(|_| collects("cgroup")).map(CgroupCollector::of);
     // Connections are those of the machine that weigh runs on.
     if collects("sockets") && super::is_here(settings) {
-        watch.take_sockets(settings, Beginning::Others);
+        watch.take_sockets(settings, SocketBaseline::Running);
     }
     for missed in absent.into_iter().filter(|absence| absence.is_missed) {
         watch.fault(missed.source.name, missed.why);
@@ -205,15 +205,15 @@ pub fn follow(
     Ok(follower.finish(why, warnings))
 }
 
-fn hold(pid: u32) -> Result<Held, Error> {
-    Held::of(pid).map_err(|source| match source.raw_os_error() {
+fn hold(pid: u32) -> Result<PidFd, Error> {
+    PidFd::open(pid).map_err(|source| match source.raw_os_error() {
         Some(libc::ESRCH) => Error::NoProcess { pid },
         _ => Error::Process { pid, source },
     })
 }
 
 /// What is known before the first look.
-fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &Host) -> Manifest {
+fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: &Host) -> Manifest {
     let mut buffer = Vec::new();
     let (pid, program) = match &follow.what {
         What::Processes(pids) => match pids[..] {
@@ -241,7 +241,7 @@ fn describe(follow: &Follow, group: Option<&Group>, settings: &Settings, host: &
     manifest.process_started = process::started(host, pid, &mut buffer).unwrap_or(0);
     manifest.target = Some(follow.what.target(group));
     manifest.came = Some(host.ticks(clock::since_boot()));
-    let whose = if pid == 0 { Whose::Nobody } else { Whose::Process(pid) };
+    let whose = if pid == 0 { LimitsOf::Several } else { LimitsOf::Process(pid) };
     manifest.surroundings = surroundings(settings, host, whose);
     manifest
 }
@@ -250,15 +250,15 @@ struct Follower {
     watch: Watch,
     signals: Signals,
     /// Those who were named and have not ended.
-    held: Vec<Held>,
+    held: Vec<PidFd>,
     /// Those in the control group that is followed.
     occupants: Option<Occupants>,
     /// The kernel's word on who comes and goes, when programs are looked for.
     connector: Option<Connector>,
-    happened: Vec<(Duration, Happened)>,
+    happened: Vec<(Duration, ProcEvent)>,
     /// The last accounts of those who end, which the kernel gives to root.
     taskstats: Option<Taskstats>,
-    accounts: Vec<Departure>,
+    accounts: Vec<ExitRecord>,
     /// When the clocks were started that count all who are followed.
     clocked_since: Option<Duration>,
     until: Option<Duration>,
@@ -266,7 +266,7 @@ struct Follower {
     /// Whether one process was named, and no more.
     is_alone: bool,
     /// The only one that was named, when it has ended.
-    end: Option<Held>,
+    end: Option<PidFd>,
 }
 
 /// How many accounts are kept: the end of a process with several threads may be told of later.
@@ -368,14 +368,14 @@ impl Follower {
             let heard = connector.next(|at, one| happened.push((at, one)));
             // Ends are told of last.
             happened.sort_by_key(|(at, _)| *at);
-            let happened: Vec<Happened> = happened.iter().map(|(_, one)| *one).collect();
+            let happened: Vec<ProcEvent> = happened.iter().map(|(_, one)| *one).collect();
             let Some(processes) = &mut self.watch.processes else { return };
             match &heard {
-                Ok(Heard::All | Heard::Part) => {}
-                Ok(Heard::Lost) => processes.some_was_lost(),
+                Ok(Drain::Complete | Drain::More) => {}
+                Ok(Drain::Overrun) => processes.events_overrun(),
                 Err(error) => {
                     let why = format!("new processes are found by scanning: {error}");
-                    processes.are_told_no_more();
+                    processes.disable_events();
                     self.connector = None;
                     self.watch.fault("connector", why);
                     return;
@@ -390,7 +390,7 @@ impl Follower {
                 }
             }
             self.watch.take_in(&happened, &self.accounts);
-            if !matches!(heard, Ok(Heard::Part)) {
+            if !matches!(heard, Ok(Drain::More)) {
                 return;
             }
         }
@@ -398,14 +398,14 @@ impl Follower {
 
     /// Looks at everybody for the last time with those among them who have just ended.
     fn notice_ends(&mut self) {
-        if !self.held.iter().any(Held::has_ended) {
+        if !self.held.iter().any(PidFd::has_ended) {
             return;
         }
         // Those who ended before them are told of by now, with accounts that a look does not have.
         self.hear();
         self.watch.take_tick();
-        let (ended, held): (Vec<Held>, _) =
-            std::mem::take(&mut self.held).into_iter().partition(Held::has_ended);
+        let (ended, held): (Vec<PidFd>, _) =
+            std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
         self.held = held;
         // After the last look at it: readers take the events of a moment before its tick.
         let at = self.watch.tick.at + Duration::from_micros(1);
@@ -425,7 +425,8 @@ impl Follower {
         self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
-        let some_unseen = self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen);
+        let some_unseen =
+            self.watch.processes.as_ref().is_none_or(ProcessCollector::may_have_missed_processes);
         let task_clock_seconds = self.watch.clocked();
         let now = self.watch.now();
         let end = WatchEnd {

@@ -15,17 +15,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::catalog::groups;
-use crate::collect::cgroup::Account;
-use crate::collect::processes::Processes;
-use crate::collect::sockets::Beginning;
+use crate::collect::cgroup::CgroupCollector;
+use crate::collect::processes::ProcessCollector;
+use crate::collect::sockets::SocketBaseline;
 use crate::collect::{self, Selection, gpu};
-use crate::host::cgroup::Group;
-use crate::host::child::{self, Inherited, Original, Replacement, Waiting};
+use crate::host::cgroup::Cgroup;
+use crate::host::child::{self, ForkedChild, Inherited, Original, Replacement};
 use crate::host::environment::{self, RUN_VARIABLE};
 use crate::host::hardware::Live;
-use crate::host::hardware::surroundings::Whose;
-use crate::host::own_group::{self, Care, OwnGroup};
+use crate::host::hardware::surroundings::LimitsOf;
 use crate::host::perf::TaskClock;
+use crate::host::run_cgroup::{self, CgroupMode, RunCgroup};
 use crate::host::signals::Signals;
 use crate::host::{self, Host, clock, limits, out_of_memory, own};
 use crate::model::gpu::Visible;
@@ -72,10 +72,10 @@ pub enum Error {
     },
     /// The command cannot have a control group of its own.
     #[error(transparent)]
-    OwnGroup(#[from] own_group::Refused),
+    OwnGroup(#[from] run_cgroup::CgroupRefusal),
     /// It is no control group.
     #[error(transparent)]
-    Group(#[from] host::cgroup::NoGroup),
+    Group(#[from] host::cgroup::NoCgroup),
     /// The machine's `/proc` does not show what is to be followed.
     #[error("{OTHER_NAMESPACE}")]
     OtherNamespace,
@@ -188,7 +188,7 @@ fn measure(
     manifest.job = environment::scheduler().map(|name| serde_json::json!({"scheduler": name}));
     // What the command is allowed, not what weigh is.
     original.limits.restore();
-    manifest.surroundings = surroundings(settings, &host, Whose::Own);
+    manifest.surroundings = surroundings(settings, &host, LimitsOf::Own);
     original.limits.raise();
     let Selection { sources, absent } = select(&host, settings, &mut manifest);
     let mut tick = Tick::new(&groups(sources.iter().copied()));
@@ -199,10 +199,10 @@ fn measure(
     let collects = |name: &str| sources.iter().any(|source| source.name == name);
 
     // Another machine's groups say nothing of what runs here.
-    let around = Group::own(&host).filter(|_| is_here(settings));
-    let sees_itself = own::sees_itself(&host.proc);
+    let around = Cgroup::own(&host).filter(|_| is_here(settings));
+    let sees_itself = own::proc_is_our_pid_namespace(&host.proc);
     let mut processes =
-        (collects("process") && sees_itself).then(|| Processes::before_run(&host, settings));
+        (collects("process") && sees_itself).then(|| ProcessCollector::before_run(&host, settings));
     let inheritance = Inheritance::now(&host);
     let discard = |directory: Option<PathBuf>| {
         directory.iter().for_each(|directory| files::discard(directory, made));
@@ -225,7 +225,7 @@ fn measure(
         own_group = None;
     }
     let task_clock = collects("task-clock").then(|| TaskClock::on_exec(root));
-    if let Err(error) = own::let_go_of_streams(caller.keeps_stderr) {
+    if let Err(error) = own::release_stdio(caller.keeps_stderr) {
         warnings.push(format!("cannot let go of the command's streams: {error}"));
     }
     let main = processes.as_mut().map(|processes| {
@@ -246,12 +246,12 @@ fn measure(
     let inbox = writer.as_ref().map(|writer| Inbox::create(writer.directory()));
     let mut watch = Watch::new(host, begin, settings, &manifest, tick, processes, writer);
     let group = own_group.as_ref().filter(|_| collects("cgroup"));
-    watch.group = group.map(|own| Account::of_own(own.group.clone()));
+    watch.group = group.map(|own| CgroupCollector::of_own(own.group.clone()));
     if let Some(own) = own_group.as_ref().filter(|_| collects("packets")) {
         watch.take_packets(own);
     }
     if collects("sockets") && is_here(settings) {
-        watch.take_sockets(settings, Beginning::Command);
+        watch.take_sockets(settings, SocketBaseline::Command);
     }
     let mut monitor = Monitor::new(watch, settings, &manifest, signals);
     monitor.take_inheritance(inheritance);
@@ -289,7 +289,7 @@ fn launch(
     command: &[OsString],
     directory: Option<&Path>,
     original: &Original,
-) -> Result<(Signals, Waiting), Error> {
+) -> Result<(Signals, ForkedChild), Error> {
     let signals = Signals::take().map_err(|source| Error::System { what: "signals", source })?;
     let absolute = directory.and_then(|path| std::path::absolute(path).ok());
     let variables: Vec<_> = absolute.iter().map(|path| (RUN_VARIABLE, path.as_os_str())).collect();
@@ -297,7 +297,7 @@ fn launch(
 }
 
 /// What the run is allowed, if anybody wants to know.
-fn surroundings(settings: &Settings, host: &Host, whose: Whose) -> Option<Surroundings> {
+fn surroundings(settings: &Settings, host: &Host, whose: LimitsOf) -> Option<Surroundings> {
     settings.surroundings.then(|| Surroundings::of(&host.root, whose, live(settings).variable))
 }
 
@@ -318,20 +318,20 @@ fn live(settings: &Settings) -> Live {
 fn own_group(
     settings: &Settings,
     host: &Host,
-) -> Result<(Option<OwnGroup>, Option<String>), own_group::Refused> {
-    let care = match settings.own_cgroup {
+) -> Result<(Option<RunCgroup>, Option<String>), run_cgroup::CgroupRefusal> {
+    let mode = match settings.own_cgroup {
         OwnCgroup::Never => return Ok((None, None)),
-        OwnCgroup::Auto => Care::Full,
-        OwnCgroup::Always => Care::Asked,
+        OwnCgroup::Auto => CgroupMode::Auto,
+        OwnCgroup::Always => CgroupMode::Always,
     };
     // Groups can only be made on the machine on which the command runs.
     let made = match is_here(settings) {
-        true => OwnGroup::make(host, care),
-        false => Err(own_group::Refused::NoPlace),
+        true => RunCgroup::make(host, mode),
+        false => Err(run_cgroup::CgroupRefusal::NoPlace),
     };
     match made {
         Ok(group) => Ok((Some(group), None)),
-        Err(why) if care == Care::Asked => Err(why),
+        Err(why) if mode == CgroupMode::Always => Err(why),
         Err(why) => Ok((None, Some(why.to_string()))),
     }
 }

@@ -5,14 +5,14 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::collect::members::group;
+use crate::collect::members::cgroup;
 use crate::host::Dir;
-use crate::host::pidfd::Held;
+use crate::host::pidfd::PidFd;
 
 /// Those who are in a group.
 pub(super) struct Occupants {
     dir: Dir,
-    one: Option<Held>,
+    one: Option<PidFd>,
     had_somebody: bool,
     pids: Vec<u32>,
     buffer: Vec<u8>,
@@ -32,7 +32,7 @@ impl Occupants {
     /// Whether it is over: empty after it had somebody, or removed. Whoever looked at it may
     /// have `seen` somebody who is not there any more.
     pub(super) fn are_over(&mut self, seen: bool) -> bool {
-        match group::list(&self.dir, &mut self.pids, &mut self.buffer) {
+        match cgroup::list(&self.dir, &mut self.pids, &mut self.buffer) {
             Ok(()) => {}
             Err(error) if error.is_gone() => return true,
             // Whoever cannot be asked now can be at the next look.
@@ -40,9 +40,9 @@ impl Occupants {
         }
         // weigh may be in it, too, and would wait for itself.
         self.pids.retain(|pid| *pid != std::process::id());
-        let is_held = |one: &Held| self.pids.contains(&one.pid) && !one.has_ended();
+        let is_held = |one: &PidFd| self.pids.contains(&one.pid) && !one.has_ended();
         if !self.one.as_ref().is_some_and(is_held) {
-            self.one = self.pids.iter().find_map(|pid| Held::of(*pid).ok());
+            self.one = self.pids.iter().find_map(|pid| PidFd::open(*pid).ok());
         }
         self.had_somebody |= seen || !self.pids.is_empty();
         self.had_somebody && self.pids.is_empty()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Error;
-use crate::host::child::{self, Inherited, Original, Pause, Replacement};
+use crate::host::child::{self, Inherited, Original, PreExecUsage, Replacement};
 use crate::host::clock::{Clock, Offsets};
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Signals};
@@ -204,10 +204,10 @@ fn observed(
     let at = Clock::Monotonic.now();
     usage.take_off(pause.cpu.as_secs_f64());
     let reaped = host.as_ref().and_then(|host| own::reaped_io(host).ok());
-    let io = reaped.zip(io_before).map(|(io, before)| io.less(&before).less(&Pause::IO));
+    let io = reaped.zip(io_before).map(|(io, before)| io.less(&before).less(&PreExecUsage::IO));
     let last = NotOwn {
         before: original.inherited.used,
-        reaped_io: reaped.unwrap_or_default().less(&Pause::IO),
+        reaped_io: reaped.unwrap_or_default().less(&PreExecUsage::IO),
         child_cpu: pause.cpu,
     };
     let account = Account {

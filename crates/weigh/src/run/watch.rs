@@ -8,18 +8,18 @@ use super::live;
 use super::schedule::Schedule;
 use crate::catalog::SourceId;
 use crate::catalog::metrics::OwnTicks;
-use crate::collect::cgroup::Account;
+use crate::collect::cgroup::CgroupCollector;
 use crate::collect::packets::Packets;
-use crate::collect::processes::{Departed, Processes};
-use crate::collect::sockets::{Beginning, Sockets};
+use crate::collect::processes::{ExitedProcess, ProcessCollector};
+use crate::collect::sockets::{SocketBaseline, Sockets};
 use crate::collect::task_clock::RunClock;
 use crate::collect::{self, Collector, Fault};
 use crate::host::Host;
 use crate::host::bpf::PacketCounter;
-use crate::host::connector::Happened;
-use crate::host::own_group::OwnGroup;
+use crate::host::connector::ProcEvent;
+use crate::host::run_cgroup::RunCgroup;
 use crate::host::signals::Signals;
-use crate::host::taskstats::Departure;
+use crate::host::taskstats::ExitRecord;
 use crate::model::Tick;
 use crate::model::hardware::Hardware;
 use crate::model::settings::Settings;
@@ -32,10 +32,10 @@ pub(super) struct Watch {
     /// The clock's reading at the run's zero.
     pub(super) begin: Duration,
     pub(super) tick: Tick,
-    pub(super) processes: Option<Processes>,
+    pub(super) processes: Option<ProcessCollector>,
     pub(super) task_clock: Option<RunClock>,
     /// The account of the control group that is followed.
-    pub(super) group: Option<Account>,
+    pub(super) group: Option<CgroupCollector>,
     /// The packets of the run.
     pub(super) packets: Option<Packets>,
     /// The connections of the run.
@@ -63,7 +63,7 @@ impl Watch {
         settings: &Settings,
         manifest: &Manifest,
         mut tick: Tick,
-        processes: Option<Processes>,
+        processes: Option<ProcessCollector>,
         writer: Option<Writer>,
     ) -> Watch {
         tick.zero = begin;
@@ -211,13 +211,13 @@ impl Watch {
 
     fn ask_sockets(
         &mut self,
-        ask: fn(&mut Sockets, &Host, &Processes, &mut Tick) -> Result<(), Fault>,
+        ask: fn(&mut Sockets, &Host, &ProcessCollector, &mut Tick) -> Result<(), Fault>,
     ) {
         let Some((sockets, processes)) = self.sockets.as_mut().zip(self.processes.as_ref()) else {
             return;
         };
         let asked = ask(sockets, &self.host, processes, &mut self.tick);
-        let mut missing = sockets.blind();
+        let mut missing = sockets.missing();
         if let Err(fault) = asked {
             missing.push(fault.to_string());
             if matches!(fault, Fault::Retire(_)) {
@@ -238,7 +238,7 @@ impl Watch {
     }
 
     /// Has the packets of the command's group counted.
-    pub(super) fn take_packets(&mut self, own: &OwnGroup) {
+    pub(super) fn take_packets(&mut self, own: &RunCgroup) {
         let counter = own.group.unified.as_ref().map(|group| PacketCounter::of(group.as_fd()));
         match counter {
             Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
@@ -248,7 +248,7 @@ impl Watch {
     }
 
     /// Takes note of the connections there are, before those of the run begin.
-    pub(super) fn take_sockets(&mut self, settings: &Settings, beginning: Beginning) {
+    pub(super) fn take_sockets(&mut self, settings: &Settings, beginning: SocketBaseline) {
         match Sockets::begin(&self.host, settings, beginning) {
             Ok(sockets) => self.sockets = Some(sockets),
             Err(error) => self.fault("sockets", error.to_string()),
@@ -287,7 +287,7 @@ impl Watch {
     pub(super) fn meet_commands(&mut self) {
         self.tick.begin(self.now());
         if let Some(processes) = &mut self.processes {
-            processes.take_in_commands(&self.host, &mut self.tick);
+            processes.add_helper_commands(&self.host, &mut self.tick);
         }
         if !self.tick.changes.is_empty() {
             self.hand_on_tick();
@@ -295,23 +295,23 @@ impl Watch {
     }
 
     /// Takes in what the kernel told, in its order, with the last accounts that it gave.
-    pub(super) fn take_in(&mut self, happened: &[Happened], accounts: &[Departure]) {
+    pub(super) fn take_in(&mut self, happened: &[ProcEvent], accounts: &[ExitRecord]) {
         self.tick.begin(self.now());
         for one in happened {
             let (host, tick) = (&self.host, &mut self.tick);
             let Some(processes) = &mut self.processes else { return };
             let (gone, end) = match *one {
-                Happened::Forked { parent, child } => {
+                ProcEvent::Forked { parent, child } => {
                     processes.forked(host, tick.at, parent, child);
                     continue;
                 }
-                Happened::Executed { pid } => {
+                ProcEvent::Executed { pid } => {
                     processes.executed(host, tick, pid);
                     continue;
                 }
                 // The program is the same.
-                Happened::Renamed { .. } => continue,
-                Happened::Ended { pid, end } => match processes.ended(host, tick, pid) {
+                ProcEvent::Renamed { .. } => continue,
+                ProcEvent::Ended { pid, end } => match processes.exited(host, tick, pid) {
                     Some(gone) => (gone, end),
                     None => continue,
                 },
@@ -320,7 +320,7 @@ impl Watch {
             // before whoever comes next, who was not there with it.
             let at = self.tick.at + Duration::from_micros(1);
             self.hand_on_tick();
-            let Departed { id, cpu_seconds, is_ours } = gone;
+            let ExitedProcess { id, cpu_seconds, is_ours } = gone;
             let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
             let counted = account.map(|account| account.cpu.as_secs_f64());
             let exit = Event::ProcessExit {

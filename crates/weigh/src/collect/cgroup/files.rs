@@ -1,91 +1,97 @@
-//! Which file of a control group says what, in either version.
+//! The files of a cgroup and their parsers, in cgroup v1 and v2.
 
 use std::ffi::CStr;
 
 use super::{CPU, IO, MEMORY, TASKS};
-use crate::host::cgroup::Group;
-use crate::host::{self, Dir, Kept};
-use crate::parse::Malformed;
+use crate::host::cgroup::Cgroup;
+use crate::host::{self, CachedFile, Dir};
+use crate::parse::MalformedFile;
 use crate::parse::group_stat::{self, CpuStat, IoStat, MemoryStat};
 use crate::parse::pressure::{self, Pressure};
 
-/// A file of the group, and how it is read.
-pub(super) struct File<T> {
+/// A file of the cgroup, and its parser.
+pub(super) struct CgroupFile<T> {
     dir: Dir,
     name: &'static CStr,
-    kept: Kept,
-    parse: fn(&[u8]) -> Result<T, Malformed>,
+    cached: CachedFile,
+    parse: fn(&[u8]) -> Result<T, MalformedFile>,
     is_absent: bool,
 }
 
-impl<T> File<T> {
-    /// What it says; `None` when it was found to be absent before.
+impl<T> CgroupFile<T> {
+    /// Its value; `None` when it was found to be absent before.
     pub(super) fn read(&mut self, buffer: &mut Vec<u8>) -> Option<Result<T, host::Error>> {
         if self.is_absent {
             return None;
         }
-        let read = self.kept.read(&self.dir, || self.name, buffer).and_then(|bytes| {
+        let read = self.cached.read(&self.dir, || self.name, buffer).and_then(|bytes| {
             let path = || self.dir.path(self.name);
             (self.parse)(bytes).map_err(|source| host::Error::Parse { path: path(), source })
         });
-        // Its controller is not enabled for the group, and asking again would not change that.
+        // Its controller is not enabled for the cgroup; reading again would not change that.
         self.is_absent = read.as_ref().is_err_and(host::Error::is_gone);
         Some(read)
     }
 }
 
-/// Everything that is read.
+/// All files that are read.
 #[derive(Default)]
-pub(super) struct Files {
-    /// All of CPU time, in version 2.
-    pub cpu: Option<File<CpuStat>>,
-    /// CPU time in nanoseconds, in version 1.
-    pub cpu_nanoseconds: Option<File<u64>>,
-    /// User and system time in clock ticks, in version 1.
-    pub cpu_split: Option<File<(u64, u64)>>,
-    /// What the quota did, in version 1.
-    pub quota: Option<File<CpuStat>>,
-    /// Memory now.
-    pub memory: Option<File<u64>>,
-    /// The most it was; version 2 has it since Linux 5.19.
-    pub memory_peak: Option<File<u64>>,
-    /// What the memory is.
-    pub memory_stat: Option<File<MemoryStat>>,
-    /// The kernel's part of it, in version 1.
-    pub memory_kernel: Option<File<u64>>,
-    /// Swap, in version 2.
-    pub swap: Option<File<u64>>,
-    /// Who was killed.
-    pub oom_kills: Option<File<Option<u64>>>,
-    /// All of I/O, in version 2.
-    pub io: Option<File<IoStat>>,
-    /// Bytes, in version 1.
-    pub io_bytes: Option<File<(u64, u64)>>,
-    /// Operations, in version 1.
-    pub io_operations: Option<File<(u64, u64)>>,
-    /// Tasks now.
-    pub tasks: Option<File<u64>>,
-    /// Time that was spent waiting, in version 2.
-    pub cpu_pressure: Option<File<Pressure>>,
-    pub memory_pressure: Option<File<Pressure>>,
-    pub io_pressure: Option<File<Pressure>>,
-    /// Metrics whose controller has no such group.
+pub(super) struct CgroupFiles {
+    /// All of CPU time, in cgroup v2.
+    pub cpu: Option<CgroupFile<CpuStat>>,
+    /// CPU time in nanoseconds, in cgroup v1.
+    pub cpu_nanoseconds: Option<CgroupFile<u64>>,
+    /// User and system time in clock ticks, in cgroup v1.
+    pub cpu_split: Option<CgroupFile<(u64, u64)>>,
+    /// Throttling, in cgroup v1.
+    pub quota: Option<CgroupFile<CpuStat>>,
+    /// Current memory.
+    pub memory: Option<CgroupFile<u64>>,
+    /// Peak memory; in cgroup v2 since Linux 5.19.
+    pub memory_peak: Option<CgroupFile<u64>>,
+    /// Memory by kind.
+    pub memory_stat: Option<CgroupFile<MemoryStat>>,
+    /// Kernel memory, in cgroup v1.
+    pub memory_kernel: Option<CgroupFile<u64>>,
+    /// Swap, in cgroup v2.
+    pub swap: Option<CgroupFile<u64>>,
+    /// Out-of-memory kills.
+    pub oom_kills: Option<CgroupFile<Option<u64>>>,
+    /// All of I/O, in cgroup v2.
+    pub io: Option<CgroupFile<IoStat>>,
+    /// Bytes, in cgroup v1.
+    pub io_bytes: Option<CgroupFile<(u64, u64)>>,
+    /// Operations, in cgroup v1.
+    pub io_operations: Option<CgroupFile<(u64, u64)>>,
+    /// Current tasks.
+    pub tasks: Option<CgroupFile<u64>>,
+    /// Stall times, in cgroup v2.
+    pub cpu_pressure: Option<CgroupFile<Pressure>>,
+    pub memory_pressure: Option<CgroupFile<Pressure>>,
+    pub io_pressure: Option<CgroupFile<Pressure>>,
+    /// Metrics whose controller has no such cgroup.
     pub missing: Vec<(&'static str, &'static str)>,
 }
 
 fn file<T>(
     dir: &Dir,
     name: &'static CStr,
-    parse: fn(&[u8]) -> Result<T, Malformed>,
-) -> Option<File<T>> {
-    Some(File { dir: dir.clone(), name, kept: Kept::always(), parse, is_absent: false })
+    parse: fn(&[u8]) -> Result<T, MalformedFile>,
+) -> Option<CgroupFile<T>> {
+    Some(CgroupFile {
+        dir: dir.clone(),
+        name,
+        cached: CachedFile::always(),
+        parse,
+        is_absent: false,
+    })
 }
 
-impl Files {
-    /// Those of a group. A controller belongs to one version: where version 1 has the group,
-    /// version 2 cannot have more of it than pressure.
-    pub(super) fn of(group: &Group) -> Files {
-        let mut files = Files::default();
+impl CgroupFiles {
+    /// The files of a cgroup. A controller belongs to one version: where cgroup v1 has it, cgroup
+    /// v2 has only pressure.
+    pub(super) fn of(group: &Cgroup) -> CgroupFiles {
+        let mut files = CgroupFiles::default();
         files.add_cpu(group);
         files.add_memory(group);
         match (&group.blkio, &group.unified) {
@@ -104,7 +110,7 @@ impl Files {
             Some(dir) => files.tasks = file(dir, c"pids.current", group_stat::number),
             None => files.missing.push((TASKS, "pids")),
         }
-        // Of no controller: a group has them also where version 1 has its controllers.
+        // They need no controller: a cgroup has them also where cgroup v1 has the controllers.
         if let Some(dir) = &group.unified {
             files.cpu_pressure = file(dir, c"cpu.pressure", pressure::parse);
             files.memory_pressure = file(dir, c"memory.pressure", pressure::parse);
@@ -113,12 +119,12 @@ impl Files {
         files
     }
 
-    /// Whether what is written through the page cache is in nobody's account.
-    pub(super) fn is_blind_to_page_cache(&self) -> bool {
+    /// Whether writes through the page cache are not counted.
+    pub(super) fn misses_page_cache_writes(&self) -> bool {
         self.io_bytes.is_some()
     }
 
-    fn add_cpu(&mut self, group: &Group) {
+    fn add_cpu(&mut self, group: &Cgroup) {
         match (&group.cpuacct, &group.unified) {
             (Some(dir), _) => {
                 self.cpu_nanoseconds = file(dir, c"cpuacct.usage", group_stat::number);
@@ -132,7 +138,7 @@ impl Files {
         }
     }
 
-    fn add_memory(&mut self, group: &Group) {
+    fn add_memory(&mut self, group: &Cgroup) {
         use group_stat::{memory_stat, memory_stat_v1, number, oom_kills};
         match (&group.memory, &group.unified) {
             (Some(dir), _) => {

@@ -1,20 +1,20 @@
-//! What a control group has used, by the kernel's own account of it.
+//! Usage of a cgroup, from the kernel's own counters.
 //!
-//! Source: the files of the group's directory (`host::cgroup`), readable by everybody who may
-//! look into it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`,
-//! `io.stat` and `pids.current` in version 2, their like in version 1. They count everybody
-//! who is or was in the group and in the groups below it, however short they lived. Version 2
-//! also has `cpu.pressure`, `memory.pressure` and `io.pressure`.
+//! Source: the files of the cgroup's directory (`host::cgroup`), readable by every user who may
+//! read it: `cpu.stat`, `memory.current`, `memory.peak`, `memory.stat`, `memory.events`, `io.stat`
+//! and `pids.current` in cgroup v2, their equivalents in cgroup v1. They count every process that
+//! is or was in the cgroup or its descendants, however short it lived. cgroup v2 also has
+//! `cpu.pressure`, `memory.pressure` and `io.pressure`.
 //!
-//! What surprised us: a file is there only when its controller is enabled for the group, but
-//! those of pressure always are; the root group of version 2 has none of memory. Version 1 does not count what is written
-//! through the page cache, which is most of what is written.
+//! What surprised us: a file exists only when its controller is enabled for the cgroup, but
+//! pressure files always do; the root cgroup of v2 has no memory files. cgroup v1 does not count
+//! writes through the page cache, which are most writes.
 
 mod files;
 #[cfg(test)]
 mod tests;
 
-use files::{File, Files};
+use files::{CgroupFile, CgroupFiles};
 
 use super::{Collector, Fault, Probe, Provider};
 use crate::catalog::SourceId;
@@ -22,7 +22,7 @@ use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
 use crate::host::Host;
-use crate::host::cgroup::Group;
+use crate::host::cgroup::Cgroup;
 use crate::model::{Entity, Tick};
 use crate::parse::pressure::Pressure;
 
@@ -30,65 +30,66 @@ pub(super) const PROVIDER: Provider =
     Provider { id: SourceId::Cgroup, probe, collector: None, descriptors: 20 };
 
 fn probe(host: &Host) -> Probe {
-    match Group::at(host, std::path::Path::new("/")) {
+    match Cgroup::at(host, std::path::Path::new("/")) {
         Ok(_) => Probe::Ready,
         Err(error) => Probe::Absent { why: error.to_string() },
     }
 }
 
-/// The account of one control group, read once a tick.
-pub struct Account {
-    group: Group,
-    files: Files,
+/// The counters of one cgroup, read once a tick.
+pub struct CgroupCollector {
+    group: Cgroup,
+    files: CgroupFiles,
     buffer: Vec<u8>,
-    /// Groups of metrics of which something is missing, and why, until somebody asks.
+    /// Metrics of which something is missing, and why, until it is reported.
     missing: Vec<(&'static str, String)>,
-    told: Vec<&'static str>,
+    reported: Vec<&'static str>,
 }
 
-impl Account {
-    /// Of this group.
-    pub fn of(group: Group) -> Account {
-        let files = Files::of(&group);
-        let (buffer, missing, told) = (Vec::new(), Vec::new(), Vec::new());
-        let mut account = Account { group, files, buffer, missing, told };
-        for (of, controller) in std::mem::take(&mut account.files.missing) {
-            let path = &account.group.path;
-            account.miss(of, format!("there is no group {path} below the {controller} controller"));
+impl CgroupCollector {
+    /// For this cgroup.
+    pub fn of(group: Cgroup) -> CgroupCollector {
+        let files = CgroupFiles::of(&group);
+        let (buffer, missing, reported) = (Vec::new(), Vec::new(), Vec::new());
+        let mut collector = CgroupCollector { group, files, buffer, missing, reported };
+        for (of, controller) in std::mem::take(&mut collector.files.missing) {
+            let path = &collector.group.path;
+            collector
+                .miss(of, format!("there is no group {path} below the {controller} controller"));
         }
-        if account.files.is_blind_to_page_cache() {
+        if collector.files.misses_page_cache_writes() {
             let why = "version 1 does not count what is written through the page cache";
-            account.miss(IO, why.to_owned());
+            collector.miss(IO, why.to_owned());
         }
-        if account.files.cpu_pressure.is_none() {
-            account.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
+        if collector.files.cpu_pressure.is_none() {
+            collector.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
         }
-        account
+        collector
     }
 
-    /// Of a group that weigh made itself, under the controllers that it needs.
-    pub fn of_own(group: Group) -> Account {
-        let files = Files { missing: Vec::new(), ..Files::of(&group) };
-        let told = vec![IO, TASKS, PRESSURE];
-        Account { group, files, buffer: Vec::new(), missing: Vec::new(), told }
+    /// For a cgroup that weigh created itself, under the controllers that it needs.
+    pub fn of_own(group: Cgroup) -> CgroupCollector {
+        let files = CgroupFiles { missing: Vec::new(), ..CgroupFiles::of(&group) };
+        let reported = vec![IO, TASKS, PRESSURE];
+        CgroupCollector { group, files, buffer: Vec::new(), missing: Vec::new(), reported }
     }
 
-    /// What could not be read since the last question: which metrics, and why.
+    /// What could not be read since the last call: which metrics, and why.
     pub fn missing(&mut self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.missing)
     }
 
     fn miss(&mut self, of: &'static str, why: String) {
-        if !self.told.contains(&of) {
-            self.told.push(of);
+        if !self.reported.contains(&of) {
+            self.reported.push(of);
             self.missing.push((of, why));
         }
     }
 
-    /// Reads one of the files; what is missing without it is told once.
+    /// Reads one of the files; a failure is reported once.
     fn needed<T>(
         &mut self,
-        file: fn(&mut Files) -> &mut Option<File<T>>,
+        file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
         of: &'static str,
     ) -> Option<T> {
         match file(&mut self.files).as_mut()?.read(&mut self.buffer)? {
@@ -105,8 +106,11 @@ impl Account {
         }
     }
 
-    /// Reads one that not every kernel or group has.
-    fn optional<T>(&mut self, file: fn(&mut Files) -> &mut Option<File<T>>) -> Option<T> {
+    /// Reads a file that not every kernel or cgroup has.
+    fn optional<T>(
+        &mut self,
+        file: fn(&mut CgroupFiles) -> &mut Option<CgroupFile<T>>,
+    ) -> Option<T> {
         file(&mut self.files).as_mut()?.read(&mut self.buffer)?.ok()
     }
 
@@ -134,7 +138,8 @@ impl Account {
     }
 
     fn memory(&mut self) -> GroupMemory {
-        // The peak first: it is not below what is read after it only by what came in between.
+        // The peak first: the current value read after it may exceed it only by what was allocated
+        // in between.
         let peak = self.optional(|files| &mut files.memory_peak);
         let current = self.needed(|files| &mut files.memory, MEMORY);
         let stat = self.needed(|files| &mut files.memory_stat, MEMORY).unwrap_or_default();
@@ -164,13 +169,13 @@ impl Account {
 
     fn pressure(&mut self) -> GroupPressure {
         let seconds = |microseconds: u64| microseconds as f64 / 1e6;
-        let mut waited = |file| match self.needed(file, PRESSURE) {
+        let mut stalled = |file| match self.needed(file, PRESSURE) {
             Some(Pressure { some, full }) => (Some(seconds(some)), full.map(seconds)),
             None => (None, None),
         };
-        let (cpu_some, cpu_full) = waited(|files| &mut files.cpu_pressure);
-        let (memory_some, memory_full) = waited(|files| &mut files.memory_pressure);
-        let (io_some, io_full) = waited(|files| &mut files.io_pressure);
+        let (cpu_some, cpu_full) = stalled(|files| &mut files.cpu_pressure);
+        let (memory_some, memory_full) = stalled(|files| &mut files.memory_pressure);
+        let (io_some, io_full) = stalled(|files| &mut files.io_pressure);
         GroupPressure { cpu_some, cpu_full, memory_some, memory_full, io_some, io_full }
     }
 }
@@ -181,7 +186,7 @@ const IO: &str = "cgroup.io";
 const TASKS: &str = "cgroup.tasks";
 const PRESSURE: &str = "cgroup.pressure";
 
-impl Collector for Account {
+impl Collector for CgroupCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
         if let Err(error) = self.group.members.size(c"cgroup.procs")
             && error.is_gone()

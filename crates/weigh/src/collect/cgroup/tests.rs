@@ -1,4 +1,4 @@
-//! A control group of each version, written from the kernel's documentation
+//! A cgroup v1 and a cgroup v2, written from the kernel's documentation
 //! (Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/).
 
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::catalog::metrics::{
 use crate::catalog::{Row, Scope, all_groups};
 use crate::host::fake::FakeHost;
 
-fn second() -> FakeHost {
+fn cgroup_v2() -> FakeHost {
     let fake = FakeHost::new().sys("fs/cgroup/cgroup.procs", "1\n");
     let files = [
         ("cgroup.procs", "7\n"),
@@ -35,7 +35,7 @@ fn second() -> FakeHost {
         .fold(fake, |fake, (name, text)| fake.sys(&format!("fs/cgroup/job/{name}"), text))
 }
 
-fn first() -> FakeHost {
+fn cgroup_v1() -> FakeHost {
     let files = [
         ("cpuacct/job/cgroup.procs", "7\n"),
         ("cpuacct/job/cpuacct.usage", "2500000000\n"),
@@ -65,14 +65,14 @@ fn first() -> FakeHost {
         .fold(FakeHost::new(), |fake, (name, text)| fake.sys(&format!("fs/cgroup/{name}"), text))
 }
 
-fn account(fake: &FakeHost) -> Account {
-    Account::of(Group::at(&fake.host(), Path::new("/job")).unwrap())
+fn collector(fake: &FakeHost) -> CgroupCollector {
+    CgroupCollector::of(Cgroup::at(&fake.host(), Path::new("/job")).unwrap())
 }
 
-fn sampled(account: &mut Account, fake: &FakeHost) -> Tick {
+fn sampled(collector: &mut CgroupCollector, fake: &FakeHost) -> Tick {
     let mut tick = Tick::new(&all_groups());
     tick.begin(Duration::ZERO);
-    account.sample(&fake.host(), &mut tick).unwrap();
+    collector.sample(&fake.host(), &mut tick).unwrap();
     tick
 }
 
@@ -81,9 +81,9 @@ fn row<R: Row>(tick: &Tick) -> R {
 }
 
 #[test]
-fn both_versions_say_the_same() {
-    for fake in [second(), first()] {
-        let tick = sampled(&mut account(&fake), &fake);
+fn cgroup_v1_and_v2_give_the_same_values() {
+    for fake in [cgroup_v2(), cgroup_v1()] {
+        let tick = sampled(&mut collector(&fake), &fake);
         let cpu = GroupCpu {
             usage: Some(2.5),
             user: Some(2.0),
@@ -124,18 +124,18 @@ fn both_versions_say_the_same() {
 }
 
 #[test]
-fn version_1_says_that_it_misses_most_writes_and_tells_no_pressure() {
-    let missing = account(&first()).missing();
+fn cgroup_v1_reports_missing_writes_and_no_pressure() {
+    let missing = collector(&cgroup_v1()).missing();
     assert_eq!(missing.len(), 2);
     assert!(missing[0].0 == "cgroup.io" && missing[0].1.contains("page cache"), "{missing:?}");
     assert!(missing[1].0 == "cgroup.pressure" && missing[1].1.contains("version 2"), "{missing:?}");
-    assert!(account(&second()).missing().is_empty());
+    assert!(collector(&cgroup_v2()).missing().is_empty());
 }
 
 #[test]
-fn pressure_is_that_of_the_group_in_seconds() {
-    let fake = second();
-    let tick = sampled(&mut account(&fake), &fake);
+fn pressure_of_the_cgroup_is_in_seconds() {
+    let fake = cgroup_v2();
+    let tick = sampled(&mut collector(&fake), &fake);
     let pressure = GroupPressure {
         cpu_some: Some(1.5),
         cpu_full: Some(0.25),
@@ -146,91 +146,91 @@ fn pressure_is_that_of_the_group_in_seconds() {
         ..GroupPressure::default()
     };
     assert_eq!(row::<GroupPressure>(&tick), pressure);
-    let fake = first();
-    let tick = sampled(&mut account(&fake), &fake);
+    let fake = cgroup_v1();
+    let tick = sampled(&mut collector(&fake), &fake);
     assert_eq!(row::<GroupPressure>(&tick), GroupPressure::default());
 }
 
 #[test]
-fn a_kernel_without_pressure_is_told_of_once_as_such() {
-    let fake = second();
+fn kernel_without_pressure_is_reported_once() {
+    let fake = cgroup_v2();
     ["cpu", "memory", "io"]
         .iter()
         .for_each(|of| fake.remove_sys(&format!("fs/cgroup/job/{of}.pressure")));
-    let mut account = account(&fake);
-    assert_eq!(row::<GroupPressure>(&sampled(&mut account, &fake)), GroupPressure::default());
-    let missing = account.missing();
+    let mut collector = collector(&fake);
+    assert_eq!(row::<GroupPressure>(&sampled(&mut collector, &fake)), GroupPressure::default());
+    let missing = collector.missing();
     assert_eq!(missing.len(), 1, "{missing:?}");
     assert!(missing[0].1.contains("no pressure stall information"), "{missing:?}");
 }
 
 #[test]
-fn a_controller_without_the_group_is_named_and_the_others_are_read() {
+fn controller_without_the_cgroup_is_named() {
     let fake = FakeHost::new()
         .sys("fs/cgroup/cpuacct/job/cgroup.procs", "")
         .sys("fs/cgroup/cpuacct/job/cpuacct.usage", "1000000000\n")
         .sys("fs/cgroup/cpuacct/job/cpuacct.stat", "user 90\nsystem 10\n");
-    let mut account = account(&fake);
-    let tick = sampled(&mut account, &fake);
+    let mut collector = collector(&fake);
+    let tick = sampled(&mut collector, &fake);
     assert_eq!(row::<GroupCpu>(&tick).usage, Some(1.0));
     assert_eq!(row::<GroupMemory>(&tick), GroupMemory::default());
-    let missing = account.missing();
+    let missing = collector.missing();
     let why = "there is no group /job below the memory controller";
     assert!(missing.contains(&("cgroup.memory", why.to_owned())), "{missing:?}");
     assert_eq!(missing.len(), 4, "memory, io, tasks and pressure: {missing:?}");
 }
 
 #[test]
-fn a_controller_that_is_not_enabled_is_told_once() {
-    let fake = second();
+fn disabled_controller_is_reported_once() {
+    let fake = cgroup_v2();
     fake.remove_sys("fs/cgroup/job/io.stat");
     fake.remove_sys("fs/cgroup/job/memory.peak");
-    let mut account = account(&fake);
-    let tick = sampled(&mut account, &fake);
+    let mut collector = collector(&fake);
+    let tick = sampled(&mut collector, &fake);
     assert_eq!(row::<GroupIo>(&tick), GroupIo::default());
     assert_eq!(row::<GroupMemory>(&tick).peak, None, "a kernel before 5.19 has none");
     assert_eq!(row::<GroupMemory>(&tick).current, Some(120 << 20));
-    let missing = account.missing();
+    let missing = collector.missing();
     assert!(
         missing.len() == 1 && missing[0].1.contains("job/io.stat: No such file"),
         "{missing:?}"
     );
-    sampled(&mut account, &fake);
-    assert!(account.missing().is_empty());
+    sampled(&mut collector, &fake);
+    assert!(collector.missing().is_empty());
 }
 
 #[test]
-fn garbage_loses_its_value_alone_and_may_pass() {
-    let fake = second();
-    let mut account = account(&fake);
+fn malformed_file_loses_its_value_and_may_recover() {
+    let fake = cgroup_v2();
+    let mut collector = collector(&fake);
     let fake =
         fake.sys("fs/cgroup/job/memory.stat", "anon many\n").sys("fs/cgroup/job/pids.current", "3");
-    let tick = sampled(&mut account, &fake);
+    let tick = sampled(&mut collector, &fake);
     let memory = row::<GroupMemory>(&tick);
     assert_eq!((memory.anonymous, memory.current), (None, Some(120 << 20)));
     assert_eq!(row::<GroupTasks>(&tick).current, None, "half a number is none");
-    let missing: Vec<_> = account.missing().into_iter().map(|(of, _)| of).collect();
+    let missing: Vec<_> = collector.missing().into_iter().map(|(of, _)| of).collect();
     assert_eq!(missing, ["cgroup.memory", "cgroup.tasks"]);
     let fake = fake.sys("fs/cgroup/job/memory.stat", "anon 5\nfile 6\n");
-    assert_eq!(row::<GroupMemory>(&sampled(&mut account, &fake)).anonymous, Some(5));
+    assert_eq!(row::<GroupMemory>(&sampled(&mut collector, &fake)).anonymous, Some(5));
 }
 
 #[test]
-fn a_group_that_is_removed_retires_its_account() {
-    let fake = second();
-    let mut account = account(&fake);
-    sampled(&mut account, &fake);
+fn removed_cgroup_retires_its_collector() {
+    let fake = cgroup_v2();
+    let mut collector = collector(&fake);
+    sampled(&mut collector, &fake);
     fake.remove_sys("fs/cgroup/job");
     let mut tick = Tick::new(&all_groups());
-    let fault = account.sample(&fake.host(), &mut tick).unwrap_err();
+    let fault = collector.sample(&fake.host(), &mut tick).unwrap_err();
     assert!(matches!(&fault, Fault::Retire(why) if why.contains("removed")), "{fault}");
 }
 
 #[test]
-fn doctor_tells_whether_there_are_control_groups() {
-    assert!(matches!(probe(&second().host()), Probe::Ready));
+fn doctor_reports_whether_cgroups_are_mounted() {
+    assert!(matches!(probe(&cgroup_v2().host()), Probe::Ready));
     assert!(
-        matches!(probe(&first().host()), Probe::Absent { .. }),
+        matches!(probe(&cgroup_v1().host()), Probe::Absent { .. }),
         "no root group is written there"
     );
     assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));

@@ -1,18 +1,18 @@
-//! What the processors and their memory used, one row for each part that is metered (RAPL).
+//! Energy of processors and memory, one row for each RAPL domain.
 //!
-//! Source: `/sys/class/powercap`, whose energies only root may read since 2020
-//! (CVE-2020-8694); where they are refused, the counting unit `power` of perf tells the same
-//! to whoever may count for the whole machine.
+//! Source: `/sys/class/powercap`, whose counters only root may read since 2020 (CVE-2020-8694);
+//! where permission is denied, the perf PMU `power` has the same for users who may count
+//! system-wide.
 //!
-//! What surprised us: the memory (`dram`) of servers is not part of its package, but `core`
-//! and `uncore` are, and `psys` is the whole board with all of them in it. So a sum is one of
-//! packages and their memory. Hypervisors show power units that never count (KVM, Hyper-V): all
-//! of their energies stand still, which those of a real machine never do, not even idle ones.
+//! What surprised us: the memory (`dram`) of servers is not part of its package, but `core` and
+//! `uncore` are, and `psys` is the whole board including all of them. So sums are over packages and
+//! their memory. Hypervisors expose RAPL counters that never change (KVM, Hyper-V); those of a real
+//! machine always do, even when idle.
 
 mod pmu;
 mod zones;
 
-use pmu::Counted;
+use pmu::PmuEnergy;
 use zones::Zone;
 
 use super::{Collector, Fault, Probe, Provider};
@@ -25,8 +25,8 @@ use crate::model::{Entity, Name, Tick};
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Energy,
     probe,
-    collector: Some(|_| Box::new(Energy::default())),
-    descriptors: zones::KEPT,
+    collector: Some(|_| Box::new(EnergyCollector::default())),
+    descriptors: zones::CACHED_FILES,
 };
 
 const SYSCTL: &str = "sudo sysctl kernel.perf_event_paranoid=0";
@@ -40,8 +40,8 @@ fn probe(host: &Host) -> Probe {
             Err(error) => refused = Some(error),
         }
     }
-    let counted = Counted::all(host);
-    match (refused, counted) {
+    let pmu = PmuEnergy::all(host);
+    match (refused, pmu) {
         (_, Some(Ok(_))) => Probe::Ready,
         (Some(error), _) if error.is_denied() => {
             let zones = host.sys.path(c"class/powercap");
@@ -60,9 +60,9 @@ fn probe(host: &Host) -> Probe {
     }
 }
 
-/// What `weigh doctor` says: whether the counters move is waited for.
+/// The probe of `weigh doctor`: it also waits to see whether the counters change.
 pub(super) fn examine(host: &Host) -> Probe {
-    // The files of a captured machine stand still, whatever it counted.
+    // The files of a captured machine never change.
     if !host.sys.path(c"class").starts_with("/sys") {
         return probe(host);
     }
@@ -75,7 +75,7 @@ fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
     if !matches!(probed, Probe::Ready) {
         return probed;
     }
-    let (mut meters, mut buffer) = (Meter::all(host), Vec::new());
+    let (mut meters, mut buffer) = (EnergyMeter::all(host), Vec::new());
     let mut read = || -> Vec<Option<f64>> {
         meters.iter_mut().map(|meter| meter.read(host, &mut buffer).ok()).collect()
     };
@@ -84,21 +84,21 @@ fn examine_after(host: &Host, pause: impl FnOnce()) -> Probe {
     if read() == before { Probe::Absent { why: STAND_STILL.to_owned() } } else { probed }
 }
 
-/// A meter, and whether it counts.
+/// A meter, and whether its counter changes.
 struct Domain {
-    meter: Meter,
-    /// What it said first.
+    meter: EnergyMeter,
+    /// Its first value.
     first: Option<f64>,
     has_moved: bool,
 }
 
 impl Domain {
-    fn new(meter: Meter) -> Domain {
+    fn new(meter: EnergyMeter) -> Domain {
         Domain { meter, first: None, has_moved: false }
     }
 
-    /// Joules since some moment before the run; nothing while it stands where it was first
-    /// read: 0 J are not used by anything that is powered.
+    /// Joules since some moment before the run; `None` while it equals its first value: no powered
+    /// device uses 0 J.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<Option<f64>, Fault> {
         let joules = self.meter.read(host, buffer)?;
         let is_first = self.first.is_none();
@@ -107,48 +107,48 @@ impl Domain {
     }
 }
 
-/// Where an energy comes from.
-enum Meter {
+/// The source of an energy counter.
+enum EnergyMeter {
     Zone(Zone),
-    Counted(Counted),
+    Pmu(PmuEnergy),
 }
 
-impl Meter {
-    fn all(host: &Host) -> Vec<Meter> {
+impl EnergyMeter {
+    fn all(host: &Host) -> Vec<EnergyMeter> {
         let (mut zones, mut buffer) = (Zone::all(host), Vec::new());
         zones.retain_mut(|zone| zone.read(host, &mut buffer).is_ok());
         if !zones.is_empty() {
-            return zones.into_iter().map(Meter::Zone).collect();
+            return zones.into_iter().map(EnergyMeter::Zone).collect();
         }
-        let counted = Counted::all(host).and_then(Result::ok).unwrap_or_default();
-        counted.into_iter().map(Meter::Counted).collect()
+        let pmu = PmuEnergy::all(host).and_then(Result::ok).unwrap_or_default();
+        pmu.into_iter().map(EnergyMeter::Pmu).collect()
     }
 
     fn name(&self) -> Name {
         match self {
-            Meter::Zone(zone) => zone.name,
-            Meter::Counted(counted) => counted.name,
+            EnergyMeter::Zone(zone) => zone.name,
+            EnergyMeter::Pmu(pmu) => pmu.name,
         }
     }
 
     /// Joules since some moment before the run.
     fn read(&mut self, host: &Host, buffer: &mut Vec<u8>) -> Result<f64, Fault> {
         match self {
-            Meter::Zone(zone) => Ok(zone.read(host, buffer)?),
-            Meter::Counted(counted) => counted.read(),
+            EnergyMeter::Zone(zone) => Ok(zone.read(host, buffer)?),
+            EnergyMeter::Pmu(pmu) => pmu.read(),
         }
     }
 }
 
 #[derive(Default)]
-struct Energy {
+struct EnergyCollector {
     domains: Option<Vec<Domain>>,
     buffer: Vec<u8>,
 }
 
-impl Collector for Energy {
+impl Collector for EnergyCollector {
     fn sample(&mut self, host: &Host, tick: &mut Tick) -> Result<(), Fault> {
-        let all = || Meter::all(host).into_iter().map(Domain::new).collect();
+        let all = || EnergyMeter::all(host).into_iter().map(Domain::new).collect();
         let domains: &mut Vec<Domain> = self.domains.get_or_insert_with(all);
         let mut outcome = Ok(());
         domains.retain_mut(|domain| {
@@ -159,7 +159,7 @@ impl Collector for Energy {
                     tick.put(entity, &DomainEnergy { used: None });
                     outcome = Err(Fault::Skip(why));
                 }
-                // It is gone, and has no row any more.
+                // It was removed, and has no row any more.
                 Err(Fault::Retire(_)) => return false,
             }
             true
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::catalog::metrics::energy::is_summed;
     use crate::catalog::{Row, Scope};
-    use crate::host::fake::{FakeHost, as_nobody};
+    use crate::host::fake::{FakeHost, as_unprivileged};
 
     type Rows = Vec<(String, Option<f64>)>;
 
@@ -193,7 +193,7 @@ mod tests {
         zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
     }
 
-    fn look(energy: &mut Energy, host: &Host) -> (Rows, Result<(), Fault>) {
+    fn sampled(energy: &mut EnergyCollector, host: &Host) -> (Rows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         let outcome = energy.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -209,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn domains_have_their_packages_names_and_are_told_once() {
-        let (found, outcome) = look(&mut Energy::default(), &machine().host());
+    fn domains_are_named_by_package_and_listed_once() {
+        let (found, outcome) = sampled(&mut EnergyCollector::default(), &machine().host());
         outcome.unwrap();
         let expected =
             [("package-0", Some(5.0)), ("package-0/dram", Some(1.0)), ("psys", Some(9.0))];
@@ -218,51 +218,53 @@ mod tests {
     }
 
     #[test]
-    fn packages_and_their_memory_are_what_the_machine_used() {
+    fn sums_are_over_packages_and_their_memory() {
         let summed = ["package-0", "package-1-die-0", "package-0/dram"];
         let others = ["package-0/core", "package-0/uncore", "psys", "dram"];
         assert!(summed.into_iter().all(is_summed) && !others.into_iter().any(is_summed));
     }
 
     #[test]
-    fn an_energy_that_begins_again_goes_on() {
+    fn wrapped_energy_counter_goes_on() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "262143000000\n");
-        look(&mut energy, &host).1.unwrap();
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "671150\n");
-        let (found, _) = look(&mut energy, &host);
+        let (found, _) = sampled(&mut energy, &host);
         assert_eq!(found[0].1, Some(262_144.0));
     }
 
     #[test]
-    fn garbage_is_missing_and_told() {
+    fn malformed_value_is_missing_and_reported() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
-        look(&mut energy, &host).1.unwrap();
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "much\n");
-        let (found, outcome) = look(&mut energy, &host);
+        let (found, outcome) = sampled(&mut energy, &host);
         assert_eq!(found[1], ("package-0/dram".to_owned(), None));
         assert!(matches!(outcome, Err(Fault::Skip(why)) if why.contains("energy_uj")));
     }
 
     #[test]
-    fn what_only_root_may_read_is_denied_with_what_to_type_and_never_zero() {
+    fn permission_denied_has_a_hint_and_no_zero_rows() {
         let fake = machine();
         let host = fake.host();
         for zone in ["intel-rapl:0", "intel-rapl:0:0", "intel-rapl:1", "intel-rapl-mmio:0"] {
             fake.deny_sys(&format!("class/powercap/{zone}/energy_uj"));
         }
-        let Probe::Denied { why, hint } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        let Probe::Denied { why, hint } = as_unprivileged(|| probe(&host)) else {
+            panic!("not denied")
+        };
         assert!(why.contains("energy_uj: Permission denied"), "{why}");
         assert!(hint.starts_with("sudo chmod a+r /"), "{hint}");
         assert!(hint.ends_with("/sys/class/powercap/*/energy_uj"), "{hint}");
-        let (found, _) = as_nobody(|| look(&mut Energy::default(), &host));
+        let (found, _) = as_unprivileged(|| sampled(&mut EnergyCollector::default(), &host));
         assert_eq!(found, []);
     }
 
     #[test]
-    fn where_files_are_refused_the_counters_of_perf_tell() {
+    fn perf_is_used_where_powercap_is_denied() {
         let at = |file: &str| format!("bus/event_source/devices/power/{file}");
         let fake = zone(FakeHost::new(), "intel-rapl:0", "package-0", 5_000_000)
             .sys(&at("type"), "20\n")
@@ -275,14 +277,14 @@ mod tests {
             .sys("devices/system/cpu/cpu2/topology/physical_package_id", "1\n");
         fake.deny_sys(&format!("{PACKAGE}/energy_uj"));
         let host = fake.host();
-        let Probe::Denied { .. } = as_nobody(|| probe(&host)) else { panic!("not denied") };
+        let Probe::Denied { .. } = as_unprivileged(|| probe(&host)) else { panic!("not denied") };
         for (event, cpu, joules) in [(2, 0, 3), (2, 2, 4), (3, 0, 1), (3, 2, 2)] {
             fake.set_count(event, cpu, joules << 32);
         }
-        let mut energy = Energy::default();
-        let (found, outcome) = as_nobody(|| {
+        let mut energy = EnergyCollector::default();
+        let (found, outcome) = as_unprivileged(|| {
             assert!(matches!(probe(&host), Probe::Ready));
-            look(&mut energy, &host)
+            sampled(&mut energy, &host)
         });
         outcome.unwrap();
         let expected = [
@@ -296,29 +298,29 @@ mod tests {
             fake.set_count(event, cpu, joules << 32);
         }
         fake.forget_count(3, 2);
-        let (found, outcome) = look(&mut energy, &host);
+        let (found, outcome) = sampled(&mut energy, &host);
         outcome.unwrap();
         let expected =
             [("package-0", Some(5.0)), ("package-1", Some(6.0)), ("package-0/dram", Some(2.0))];
-        assert_eq!(found, rows(&expected), "what is gone has no row");
+        assert_eq!(found, rows(&expected), "a removed counter has no row");
     }
 
     #[test]
-    fn counter_that_never_moves_has_null_rows_and_no_zeros() {
+    fn counter_that_never_changes_has_null_rows() {
         let fake = machine();
-        let (host, mut energy) = (fake.host(), Energy::default());
-        look(&mut energy, &host).1.unwrap();
+        let (host, mut energy) = (fake.host(), EnergyCollector::default());
+        sampled(&mut energy, &host).1.unwrap();
         fake.set_sys("class/powercap/intel-rapl:0/energy_uj", "6000000\n");
         for _ in 0..2 {
             let expected = [("package-0", Some(6.0)), ("package-0/dram", None), ("psys", None)];
-            assert_eq!(look(&mut energy, &host).0, rows(&expected));
+            assert_eq!(sampled(&mut energy, &host).0, rows(&expected));
         }
         fake.set_sys("class/powercap/intel-rapl:0:0/energy_uj", "1500000\n");
-        assert_eq!(look(&mut energy, &host).0[1].1, Some(1.5), "it counts after all");
+        assert_eq!(sampled(&mut energy, &host).0[1].1, Some(1.5), "it counts after all");
     }
 
     #[test]
-    fn doctor_says_that_energy_counters_stand_still() {
+    fn doctor_reports_energy_counters_that_never_change() {
         let fake = machine();
         let host = fake.host();
         assert!(matches!(probe(&host), Probe::Ready), "a run cannot wait for it");
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_meters_says_so() {
+    fn machine_without_energy_counters_is_absent() {
         assert!(matches!(probe(&FakeHost::new().host()), Probe::Absent { .. }));
     }
 }

@@ -1,8 +1,8 @@
-//! Energies as perf counts them: the counting unit `power`.
+//! Energy counters of the perf PMU `power`.
 //!
-//! `/sys/bus/event_source/devices/power` names its events (`energy-pkg`), what a count is
-//! worth (`energy-pkg.scale`) and one CPU of each package (`cpumask`). To count for the whole
-//! machine `kernel.perf_event_paranoid` must be 0 or less, or CAP_PERFMON be there.
+//! `/sys/bus/event_source/devices/power` names its events (`energy-pkg`), what a count is worth
+//! (`energy-pkg.scale`) and one CPU of each package (`cpumask`). Counting system-wide needs
+//! `kernel.perf_event_paranoid` of 0 or less, or CAP_PERFMON.
 
 use std::ffi::CString;
 
@@ -12,7 +12,7 @@ use crate::host::perf::MachineCounter;
 use crate::model::Name;
 use crate::parse::{attribute, cpulist};
 
-/// Events, and what part of a package they count; nothing for one of the whole board.
+/// Events, and the part of a package they count; `None` for the whole board.
 const EVENTS: [(&str, Option<&str>); 5] = [
     ("energy-pkg", Some("")),
     ("energy-ram", Some("/dram")),
@@ -21,30 +21,31 @@ const EVENTS: [(&str, Option<&str>); 5] = [
     ("energy-psys", None),
 ];
 
-/// An energy that perf counts.
-pub(super) struct Counted {
-    /// What it is of, as the zones of the power capping are called.
+/// An energy counter of perf.
+pub(super) struct PmuEnergy {
+    /// Its name, as that of the powercap zone.
     pub name: Name,
     counter: MachineCounter,
     joules: f64,
 }
 
-impl Counted {
-    /// Every energy of the machine; nothing when it counts none, an error when we may not.
-    pub(super) fn all(host: &Host) -> Option<std::io::Result<Vec<Counted>>> {
+impl PmuEnergy {
+    /// Every energy counter of the machine; `None` when there is none, an error when permission is
+    /// denied.
+    pub(super) fn all(host: &Host) -> Option<std::io::Result<Vec<PmuEnergy>>> {
         let read = |file: &str| {
             let path = CString::new(format!("bus/event_source/devices/power/{file}")).ok()?;
             let mut buffer = Vec::new();
             host.sys.read(&path, &mut buffer).ok().map(<[u8]>::to_vec)
         };
-        let unit = attribute::number(&read("type")?).ok()? as u32;
+        let pmu = attribute::number(&read("type")?).ok()? as u32;
         let cpus: Vec<u32> = cpulist::iter(&read("cpumask")?).ok()?.collect();
         let mut all = Vec::new();
         for (event, part) in EVENTS {
             let Some(number) = read(&format!("events/{event}")) else { continue };
             let Some(joules) = read(&format!("events/{event}.scale")) else { continue };
             let (number, joules) =
-                (attribute::event(&number).ok()?, attribute::factor(&joules).ok()?);
+                (attribute::event(&number).ok()?, attribute::scale(&joules).ok()?);
             for cpu in &cpus {
                 let name = match part {
                     Some(part) => {
@@ -52,8 +53,8 @@ impl Counted {
                     }
                     None => Name::new(b"psys"),
                 };
-                match host.perf.count(unit, number, *cpu) {
-                    Ok(counter) => all.push(Counted { name, counter, joules }),
+                match host.perf.count(pmu, number, *cpu) {
+                    Ok(counter) => all.push(PmuEnergy { name, counter, joules }),
                     Err(error) => return Some(Err(error)),
                 }
                 if part.is_none() {

@@ -1,36 +1,36 @@
-//! Energies as the kernel's power capping tells them: `/sys/class/powercap/ZONE/energy_uj`.
+//! Energy counters of powercap: `/sys/class/powercap/ZONE/energy_uj`.
 //!
-//! A zone `intel-rapl:0` is a package and `intel-rapl:0:1` a part of it; `name` says which
-//! (AMD's are called intel-rapl, too). Energies begin again when they are full, at what
-//! `max_energy_range_uj` says: after some twenty minutes of a busy processor.
+//! A zone `intel-rapl:0` is a package and `intel-rapl:0:1` a part of it; `name` says which (AMD's
+//! are called intel-rapl, too). Counters wrap around at `max_energy_range_uj`: after some twenty
+//! minutes of a busy processor.
 
 use std::ffi::CString;
 
-use crate::host::{self, Descriptors, Host, KeptAt};
+use crate::host::{self, CachedPath, Descriptors, Host};
 use crate::model::Name;
 use crate::parse::attribute;
 
-/// Descriptors that are kept: eight sockets with four domains each, twice.
-pub(super) const KEPT: usize = 64;
+/// Cached files: eight sockets with four domains each, twice.
+pub(super) const CACHED_FILES: usize = 64;
 
 /// One zone.
 pub(super) struct Zone {
-    /// What it is: `package-0`, `package-0/dram`.
+    /// Its name: `package-0`, `package-0/dram`.
     pub name: Name,
-    energy: KeptAt,
-    /// What it can count up to, in microjoules.
+    energy: CachedPath,
+    /// The range of the counter, in microjoules.
     range: Option<u64>,
     last: u64,
-    /// What it counted before it began again.
-    turned: u64,
+    /// The sum of all wraparounds.
+    wrapped: u64,
 }
 
 impl Zone {
-    /// Every zone of the machine, whether or not it can be read.
+    /// Every zone of the machine, readable or not.
     pub(super) fn all(host: &Host) -> Vec<Zone> {
-        let allowance = Descriptors::at_most(KEPT);
+        let allowance = Descriptors::at_most(CACHED_FILES);
         let mut listed = host.sys.names(c"class/powercap").unwrap_or_default();
-        // The second door to the same counters, where a machine has both.
+        // The second interface to the same counters, where a machine has both.
         listed.sort_by_key(|name| name.to_bytes().starts_with(b"intel-rapl-mmio"));
         let mut zones: Vec<Zone> = Vec::new();
         for zone in listed {
@@ -38,8 +38,8 @@ impl Zone {
             let energy = at(zone.to_bytes(), "energy_uj");
             if host.sys.has(&energy) && !zones.iter().any(|zone| zone.name == name) {
                 let range = number(host, &at(zone.to_bytes(), "max_energy_range_uj"));
-                let energy = KeptAt::new(energy, &allowance);
-                zones.push(Zone { name, energy, range, last: 0, turned: 0 });
+                let energy = CachedPath::new(energy, &allowance);
+                zones.push(Zone { name, energy, range, last: 0, wrapped: 0 });
             }
         }
         zones
@@ -53,11 +53,11 @@ impl Zone {
             source,
         })?;
         if now < self.last {
-            // Without a range nothing is known of what was lost: it begins anew.
-            self.turned = self.range.map_or(0, |range| self.turned.saturating_add(range));
+            // Without a range the wraparound is unknown: the counter restarts.
+            self.wrapped = self.range.map_or(0, |range| self.wrapped.saturating_add(range));
         }
         self.last = now;
-        Ok(self.turned.saturating_add(now) as f64 / 1e6)
+        Ok(self.wrapped.saturating_add(now) as f64 / 1e6)
     }
 }
 
@@ -71,7 +71,7 @@ fn number(host: &Host, file: &CString) -> Option<u64> {
     attribute::number(bytes).ok().filter(|number| *number > 0)
 }
 
-/// The names of a zone and of those it is part of.
+/// The name of a zone, after those of its parents.
 fn name(host: &Host, zone: &[u8]) -> Option<Name> {
     let (mut buffer, colon) = (Vec::new(), zone.iter().rposition(|byte| *byte == b':')?);
     let own = host.sys.read(&at(zone, "name"), &mut buffer).ok()?;

@@ -28,7 +28,7 @@ pub use choice::not_there;
 
 use super::{Collector, Probe, Provider};
 use crate::host::Host;
-use crate::host::patience::within;
+use crate::host::timeout::with_timeout;
 use crate::model::Gpu;
 
 /// How long `weigh doctor` waits for a driver.
@@ -59,7 +59,7 @@ pub(super) fn examine(host: &Host) -> Probe {
 pub fn there(host: &Host) -> Vec<Gpu> {
     let finds = taking::finds(host, None, None).into_iter().map(|(_, find)| find);
     finds
-        .filter_map(|find| within(PATIENCE, || Some(find().ok()?.there())).flatten())
+        .filter_map(|find| with_timeout(PATIENCE, || Some(find().ok()?.there())).flatten())
         .flatten()
         .collect()
 }

@@ -28,11 +28,11 @@ impl Pids {
     pub(super) fn of(proc: &Dir) -> Pids {
         let namespace = proc.link(c"self/ns/pid");
         let is_first = namespace.as_deref() == Some(FIRST_NAMESPACE);
-        let sees_itself = own::sees_itself(proc);
+        let sees_itself = own::proc_is_our_pid_namespace(proc);
         if is_first && sees_itself {
             return Pids::Ours;
         }
-        match machine_proc::beside(proc).filter(|_| sees_itself) {
+        match machine_proc::find(proc).filter(|_| sees_itself) {
             Some(machine) => Pids::Machine(machine),
             None => Pids::Foreign(
                 "the driver names processes by the pids of the machine, and this is a pid \
@@ -70,7 +70,7 @@ fn within(machine: &Dir, pid: u32, proc: &Dir, buffer: &mut Vec<u8>) -> Option<P
 fn numbers(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<Vec<u32>> {
     let path = ProcPath::new(pid, "status");
     let status = proc.read(path.as_c_str(), buffer).ok()?;
-    let listed = attribute::valued(status, "NSpid:")?;
+    let listed = attribute::line_value(status, "NSpid:")?;
     listed.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
 }
 

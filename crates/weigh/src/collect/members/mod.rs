@@ -1,34 +1,34 @@
-//! Which processes belong to what is measured.
+//! Which processes belong to the run.
 
-mod births;
-pub mod group;
+pub mod cgroup;
+mod fork_counter;
 mod tree;
 
-pub use group::InGroup;
-pub use tree::Tree;
+pub use cgroup::CgroupMembers;
+pub use tree::ProcessTree;
 
 use crate::host::{self, Host};
 use crate::model::ProcessId;
 
-/// A process that was found to belong.
+/// A process that was found to belong to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Newcomer {
+pub struct NewMember {
     /// Which one.
     pub id: ProcessId,
     /// Its parent when it was found.
     pub parent: u32,
-    /// Its name when it was found, up to the first NUL: it may be gone before more is read.
+    /// Its name when it was found, up to the first NUL: it may exit before more is read.
     name: [u8; 15],
 }
 
-impl Newcomer {
+impl NewMember {
     /// A process of this name.
-    pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> Newcomer {
+    pub fn new(id: ProcessId, parent: u32, name: &[u8]) -> NewMember {
         let mut fixed = [0; 15];
-        // The kernel's names are not longer.
+        // Names in the kernel are not longer.
         let length = name.len().min(fixed.len());
         fixed[..length].copy_from_slice(&name[..length]);
-        Newcomer { id, parent, name: fixed }
+        NewMember { id, parent, name: fixed }
     }
 
     /// Its name when it was found.
@@ -38,70 +38,70 @@ impl Newcomer {
     }
 }
 
-/// Who belongs.
+/// How members are found.
 #[derive(Debug)]
-pub enum Members {
+pub enum RunMembers {
     /// By descent.
-    Tree(Tree),
-    /// By control group.
-    Group(InGroup),
+    Tree(ProcessTree),
+    /// By cgroup.
+    Cgroup(CgroupMembers),
 }
 
-impl Members {
-    /// Adds to `found` everybody who has joined since the last look, parents first.
+impl RunMembers {
+    /// Adds to `found` the members that joined since the last update, parents first.
     ///
-    /// Returns whether more may have been born than are there now.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
+    /// Returns whether more processes may have been started than exist now.
+    pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<bool, host::Error> {
         match self {
-            Members::Tree(tree) => tree.look(host, found),
-            // Nobody tells of those who came and went.
-            Members::Group(group) => group.look(host, found).map(|()| true),
+            RunMembers::Tree(tree) => tree.update(host, found),
+            // Processes that started and exited are not counted.
+            RunMembers::Cgroup(group) => group.update(host, found).map(|()| true),
         }
     }
 
-    /// Whether the pid of a newcomer was given out before its turn, so that others may have had
-    /// it meanwhile.
-    pub fn came_out_of_turn(&self, pid: u32) -> bool {
+    /// Whether the pid of a new member was allocated out of order, so that other processes may have
+    /// had it meanwhile.
+    pub fn pid_out_of_order(&self, pid: u32) -> bool {
         match self {
-            Members::Tree(tree) => tree.came_out_of_turn(pid),
-            Members::Group(_) => false,
+            RunMembers::Tree(tree) => tree.pid_out_of_order(pid),
+            RunMembers::Cgroup(_) => false,
         }
     }
 
-    /// Whether a process that lives was found to belong no longer.
+    /// Whether a running process is no longer a member.
     pub fn has_left(&self, pid: u32) -> bool {
         match self {
-            // Whoever was born below stays below.
-            Members::Tree(_) => false,
-            Members::Group(group) => group.has_left(pid),
+            // A descendant stays a descendant.
+            RunMembers::Tree(_) => false,
+            RunMembers::Cgroup(group) => group.has_left(pid),
         }
     }
 
-    /// One of ours went; its pid is free to be used again.
-    pub fn note_went(&mut self, pid: u32) {
+    /// A member exited; its pid may be reused.
+    pub fn note_exit(&mut self, pid: u32) {
         match self {
-            Members::Tree(tree) => tree.note_went(),
-            Members::Group(group) => group.note_went(pid),
+            RunMembers::Tree(tree) => tree.note_exit(),
+            RunMembers::Cgroup(group) => group.note_exit(pid),
         }
     }
 
-    /// Who descends from whom, where that is what counts.
-    pub fn tree(&mut self) -> Option<&mut Tree> {
+    /// The process tree, if membership is by descent.
+    pub fn tree(&mut self) -> Option<&mut ProcessTree> {
         match self {
-            Members::Tree(tree) => Some(tree),
-            Members::Group(_) => None,
+            RunMembers::Tree(tree) => Some(tree),
+            RunMembers::Cgroup(_) => None,
         }
     }
 }
 
-impl From<Tree> for Members {
-    fn from(tree: Tree) -> Members {
-        Members::Tree(tree)
+impl From<ProcessTree> for RunMembers {
+    fn from(tree: ProcessTree) -> RunMembers {
+        RunMembers::Tree(tree)
     }
 }
 
-impl From<InGroup> for Members {
-    fn from(group: InGroup) -> Members {
-        Members::Group(group)
+impl From<CgroupMembers> for RunMembers {
+    fn from(group: CgroupMembers) -> RunMembers {
+        RunMembers::Cgroup(group)
     }
 }

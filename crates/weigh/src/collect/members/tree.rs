@@ -1,13 +1,13 @@
-//! The processes that descend from others, found by their parents.
+//! Processes by descent, found by their parents.
 //!
-//! Source: the listing of `/proc`, and `stat` of every pid that is new in it. A
-//! process belongs when its parent does. For a run weigh is a child subreaper, so one
-//! whose parent has ended has weigh as its parent and belongs too. The parent in `stat`
-//! is a process, never a thread, so it does not matter which thread forked.
+//! Source: the listing of `/proc`, and `stat` of every pid that is new in it. A process is a member
+//! when its parent is. For a run weigh is a child subreaper, so an orphan has weigh as its parent
+//! and is a member, too. The parent in `stat` is a process, never a thread, so it does not matter
+//! which thread forked.
 //!
-//! Two things make this cheap. Nothing is listed when nobody was born
-//! ([`super::births`]). And each entry's inode changes when its pid is used again, so a
-//! pid that was foreign (or ours) is looked at again only when it is somebody else.
+//! Two things make this cheap. Nothing is listed when no process was started
+//! ([`super::fork_counter`]). And each entry's inode changes when its pid is reused, so a known pid
+//! is read again only when it is another process.
 //!
 //! What surprised us: `/proc/PID/task/TID/children` needs CONFIG_PROC_CHILDREN,
 //! is per thread, and costs more than the listing from a few dozen processes on.
@@ -15,163 +15,162 @@
 use std::collections::{HashMap, HashSet};
 use std::mem::MaybeUninit;
 
-use super::Newcomer;
-use super::births::{Births, Born};
+use super::NewMember;
+use super::fork_counter::{ForkCounter, NewPids};
 use crate::host::{self, Host};
 use crate::model::ProcessId;
 use crate::parse;
 
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownPid {
     inode: u64,
     round: u64,
     ours: bool,
 }
 
-/// Whose descendants belong.
+/// Whose descendants are members.
 #[derive(Debug)]
-enum Whose {
-    /// Those of this process, which takes over orphans, without what it had before.
+enum TreeRoots {
+    /// Those of this process, a subreaper, without the children it had before.
     Reaper(u32),
-    /// Those of processes that were named, and they themselves.
-    Named(HashSet<u32>),
-    /// Everybody but this process.
-    AnybodyBut(u32),
+    /// Given processes and their descendants.
+    Roots(HashSet<u32>),
+    /// All processes but this one.
+    AllBut(u32),
 }
 
-/// Everybody on the machine, and whether they are ours.
+/// All processes of the machine, and which of them are members.
 #[derive(Debug)]
-pub struct Tree {
-    whose: Whose,
-    known: HashMap<u32, Known>,
+pub struct ProcessTree {
+    roots: TreeRoots,
+    known: HashMap<u32, KnownPid>,
     round: u64,
-    births: Births,
-    /// The last pid that had been given out at the last look and at the one before; none when
-    /// pids have begun anew since.
-    given_out: [Option<u32>; 2],
-    /// Somebody of ours went: their pid may be somebody else's by now, and nothing else tell.
-    somebody_went: bool,
+    fork_counter: ForkCounter,
+    /// The last pid allocated at the last update and at the one before; `None` after a wraparound
+    /// of pids.
+    last_pids: [Option<u32>; 2],
+    /// A member exited: its pid may be reused already, without any other sign.
+    member_exited: bool,
     entries: Vec<MaybeUninit<u8>>,
     unknown: Vec<(u32, u64)>,
     buffer: Vec<u8>,
 }
 
-impl Tree {
-    fn new(host: &Host, whose: Whose) -> Tree {
-        Tree {
-            whose,
+impl ProcessTree {
+    fn new(host: &Host, roots: TreeRoots) -> ProcessTree {
+        ProcessTree {
+            roots,
             known: HashMap::new(),
             round: 0,
-            births: Births::begin(host),
-            given_out: [None; 2],
-            somebody_went: false,
+            fork_counter: ForkCounter::new(host),
+            last_pids: [None; 2],
+            member_exited: false,
             entries: Vec::new(),
             unknown: Vec::new(),
             buffer: Vec::new(),
         }
     }
 
-    /// Takes note of everybody who is there before the run begins: they are not part of it.
-    pub fn before_run(host: &Host, reaper: u32) -> Tree {
-        let mut tree = Tree::new(host, Whose::Reaper(reaper));
+    /// Notes all processes that exist before the run: they are not members.
+    pub fn before_run(host: &Host, reaper: u32) -> ProcessTree {
+        let mut tree = ProcessTree::new(host, TreeRoots::Reaper(reaper));
         // A listing that fails now fails again at the first tick, and is reported there.
         let _ = tree.list(host);
         for (pid, inode) in std::mem::take(&mut tree.unknown) {
-            tree.know(pid, inode, false);
+            tree.remember(pid, inode, false);
         }
         tree
     }
 
-    /// Takes in the command's first process, which has just been forked.
+    /// Adds the command's first process, which has just been forked.
     pub fn begin(&mut self, host: &Host, root: u32) {
-        self.births.one_was(host);
-        self.know(root, 0, true);
+        self.fork_counter.confirm_live(host);
+        self.remember(root, 0, true);
     }
 
-    /// Processes that run already and all that descend from them.
-    pub fn of(host: &Host, roots: &[u32]) -> Tree {
-        let mut tree = Tree::new(host, Whose::Named(roots.iter().copied().collect()));
-        tree.believe_births(host);
+    /// Running processes and their descendants.
+    pub fn of(host: &Host, roots: &[u32]) -> ProcessTree {
+        let mut tree = ProcessTree::new(host, TreeRoots::Roots(roots.iter().copied().collect()));
+        tree.verify_fork_counter(host);
         tree
     }
 
-    /// Everybody but one.
-    pub fn of_anybody_but(host: &Host, pid: u32) -> Tree {
-        let mut tree = Tree::new(host, Whose::AnybodyBut(pid));
-        tree.believe_births(host);
+    /// All processes but one.
+    pub fn all_but(host: &Host, pid: u32) -> ProcessTree {
+        let mut tree = ProcessTree::new(host, TreeRoots::AllBut(pid));
+        tree.verify_fork_counter(host);
         tree
     }
 
-    /// A thread has a pid, too: one of our own shows whether the kernel tells of births.
-    fn believe_births(&mut self, host: &Host) {
+    /// A thread has a pid, too: starting one shows whether the counter works.
+    fn verify_fork_counter(&mut self, host: &Host) {
         if std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok()) {
-            self.births.one_was(host);
+            self.fork_counter.confirm_live(host);
         }
     }
 
-    /// Whether somebody who was found by the last look cannot have come by this pid in turn:
-    /// pids are given out in ascending order, unless `ns_last_pid` was written. Then nobody
-    /// knows how many there were.
+    /// Whether a member found by the last update has a pid that was allocated out of order: pids
+    /// ascend, unless `ns_last_pid` was written. Then it is unknown how many processes there were.
     ///
-    /// A process has its pid a moment before it can be found, so what had been given out at the
-    /// last look says nothing yet.
-    pub fn came_out_of_turn(&self, pid: u32) -> bool {
-        self.given_out[1].is_some_and(|last| pid <= last)
+    /// A process has its pid a moment before it is listed, so the last pid of the latest update is
+    /// too recent.
+    pub fn pid_out_of_order(&self, pid: u32) -> bool {
+        self.last_pids[1].is_some_and(|last| pid <= last)
     }
 
-    /// One of ours went; its pid is free to be used again.
-    pub fn note_went(&mut self) {
-        self.somebody_went = true;
+    /// A member exited; its pid may be reused.
+    pub fn note_exit(&mut self) {
+        self.member_exited = true;
     }
 
-    /// Whether a process is known to be one of ours.
+    /// Whether a process is a known member.
     pub fn has(&self, pid: u32) -> bool {
-        match &self.whose {
-            Whose::AnybodyBut(one) => pid != *one,
+        match &self.roots {
+            TreeRoots::AllBut(one) => pid != *one,
             _ => self.known.get(&pid).is_some_and(|known| known.ours),
         }
     }
 
-    /// Somebody was born, which nobody has to find out any more.
-    pub fn was_born(&mut self, parent: u32, child: u32) {
-        // Who is everybody's is asked for no parent.
-        if !matches!(self.whose, Whose::AnybodyBut(_)) {
+    /// A process was forked, as an event reported.
+    pub fn forked(&mut self, parent: u32, child: u32) {
+        // With `AllBut`, parents do not matter.
+        if !matches!(self.roots, TreeRoots::AllBut(_)) {
             let ours = self.has(parent);
-            self.know(child, 0, ours);
+            self.remember(child, 0, ours);
         }
     }
 
-    /// Somebody ended, which nobody has to find out any more.
-    pub fn has_ended(&mut self, pid: u32) {
+    /// A process exited, as an event reported.
+    pub fn exited(&mut self, pid: u32) {
         self.known.remove(&pid);
     }
 
-    /// Adds to `found` everybody who has joined since the last look, parents first.
+    /// Adds to `found` the members that joined since the last update, parents first.
     ///
-    /// Returns whether more may have been born than are there now.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<bool, host::Error> {
-        let given_out = self.births.last_pid();
-        let born = self.births.since(host);
-        self.given_out = match born {
-            Born::Unknown => [None; 2],
-            _ => [given_out, self.given_out[0]],
+    /// Returns whether more processes may have been started than exist now.
+    pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<bool, host::Error> {
+        let last_pid = self.fork_counter.last_pid();
+        let new_pids = self.fork_counter.new_pids(host);
+        self.last_pids = match new_pids {
+            NewPids::Unknown => [None; 2],
+            _ => [last_pid, self.last_pids[0]],
         };
-        if born == Born::Nobody && !self.somebody_went {
+        if new_pids == NewPids::None && !self.member_exited {
             return Ok(false);
         }
-        self.somebody_went = false;
+        self.member_exited = false;
         self.list(host)?;
-        let more = match born {
-            Born::Nobody => false,
-            Born::Count(count) => count as usize > self.unknown.len(),
-            Born::Unknown => true,
+        let more = match new_pids {
+            NewPids::None => false,
+            NewPids::Count(count) => count as usize > self.unknown.len(),
+            NewPids::Unknown => true,
         };
         let unknown = std::mem::take(&mut self.unknown);
         for &(pid, inode) in &unknown {
-            // A child met before its parent has settled the parent on the way.
-            let settled = self.known.get(&pid).is_some_and(|known| known.inode == inode);
-            if !settled {
-                self.settle(host, pid, inode, found, 0);
+            // A child listed before its parent has classified the parent, too.
+            let is_classified = self.known.get(&pid).is_some_and(|known| known.inode == inode);
+            if !is_classified {
+                self.classify(host, pid, inode, found, 0);
             }
         }
         self.unknown = unknown;
@@ -179,7 +178,7 @@ impl Tree {
         Ok(more)
     }
 
-    /// Lists `/proc`, renews who is known and leaves the others in `unknown`.
+    /// Lists `/proc`, refreshes known pids and leaves the others in `unknown`.
     fn list(&mut self, host: &Host) -> Result<(), host::Error> {
         self.round += 1;
         self.unknown.clear();
@@ -187,7 +186,7 @@ impl Tree {
         host.proc.entries(&mut self.entries, |name, inode| {
             let Some(pid) = pid_of(name.to_bytes()) else { return };
             match known.get_mut(&pid) {
-                // Inode 0: taken in by pid before it was ever listed.
+                // Inode 0: added by pid before it was ever listed.
                 Some(seen) if seen.inode == inode || seen.inode == 0 => {
                     seen.inode = inode;
                     seen.round = round;
@@ -197,56 +196,55 @@ impl Tree {
         })
     }
 
-    /// Decides whether `pid` is ours, by its parent, and says so.
-    fn settle(
+    /// Decides by its parent whether `pid` is a member.
+    fn classify(
         &mut self,
         host: &Host,
         pid: u32,
         inode: u64,
-        found: &mut Vec<Newcomer>,
+        found: &mut Vec<NewMember>,
         depth: u32,
     ) -> bool {
-        /// Deeper chains of processes that are all new since the last tick are a loop.
+        /// A deeper chain of processes that are all new is a loop.
         const DEEPEST: u32 = 10_000;
         let path = host::ProcPath::new(pid, "stat");
         let Ok(bytes) = host.proc.read(path.as_c_str(), &mut self.buffer) else {
-            // Gone again, or hidden from us: in both cases there is nothing to read of it.
-            self.know(pid, inode, false);
+            // It has exited, or is hidden from us: there is nothing to read.
+            self.remember(pid, inode, false);
             return false;
         };
         let Ok(stat) = parse::stat::parse(bytes) else {
-            self.know(pid, inode, false);
+            self.remember(pid, inode, false);
             return false;
         };
         let id = ProcessId { pid, started: stat.started };
         let (parent, is_zombie) = (stat.parent, stat.state == b'Z');
-        let newcomer = Newcomer::new(id, parent, stat.name);
-        let by_itself = match &mut self.whose {
-            Whose::Reaper(reaper) => (parent == *reaper).then_some(true),
-            // Once: whoever has the pid afterwards is somebody else.
-            Whose::Named(roots) => {
+        let member = NewMember::new(id, parent, stat.name);
+        let by_itself = match &mut self.roots {
+            TreeRoots::Reaper(reaper) => (parent == *reaper).then_some(true),
+            // Once: a process with this pid afterwards is another one.
+            TreeRoots::Roots(roots) => {
                 let is_root = roots.remove(&pid);
-                // weigh is no part of what it measures, although a shell that is followed may
-                // have started it.
+                // weigh is not measured, although an attached shell may have started it.
                 (is_root || pid == std::process::id()).then_some(is_root)
             }
-            Whose::AnybodyBut(one) => Some(pid != *one),
+            TreeRoots::AllBut(one) => Some(pid != *one),
         };
         let ours = by_itself.unwrap_or_else(|| match self.known.get(&parent) {
             Some(known) if known.round == self.round => known.ours,
-            // The parent is newer than the listing, or not settled yet.
+            // The parent is newer than the listing, or not classified yet.
             _ => {
                 parent > 1 && depth < DEEPEST && {
                     let inode = self.listed_inode(parent);
-                    self.settle(host, parent, inode, found, depth + 1)
+                    self.classify(host, parent, inode, found, depth + 1)
                 }
             }
         });
-        self.know(pid, inode, ours);
-        // Whoever had ended before anybody looked is nobody's any more, unless weigh waits for it.
-        let is_over = is_zombie && !matches!(self.whose, Whose::Reaper(_));
+        self.remember(pid, inode, ours);
+        // A process that was a zombie when attached does not count, unless weigh reaps it.
+        let is_over = is_zombie && !matches!(self.roots, TreeRoots::Reaper(_));
         if ours && !is_over {
-            found.push(newcomer);
+            found.push(member);
         }
         ours
     }
@@ -255,8 +253,8 @@ impl Tree {
         self.unknown.iter().find(|(listed, _)| *listed == pid).map_or(0, |(_, inode)| *inode)
     }
 
-    fn know(&mut self, pid: u32, inode: u64, ours: bool) {
-        self.known.insert(pid, Known { inode, round: self.round, ours });
+    fn remember(&mut self, pid: u32, inode: u64, ours: bool) {
+        self.known.insert(pid, KnownPid { inode, round: self.round, ours });
     }
 }
 
@@ -289,113 +287,113 @@ mod tests {
         fake
     }
 
-    fn born(fake: &FakeHost, pid: u32, parent: u32) {
+    fn fork(fake: &FakeHost, pid: u32, parent: u32) {
         fake.set_proc(&format!("{pid}/stat"), &stat(pid, parent, u64::from(pid)));
         fake.set_proc("loadavg", &format!("0.0 0.0 0.0 1/2 {pid}\n"));
     }
 
-    fn found(members: &mut Tree, fake: &FakeHost) -> Vec<u32> {
+    fn found(members: &mut ProcessTree, fake: &FakeHost) -> Vec<u32> {
         let mut found = Vec::new();
-        members.look(&fake.host(), &mut found).unwrap();
-        found.iter().map(|newcomer| newcomer.id.pid).collect()
+        members.update(&fake.host(), &mut found).unwrap();
+        found.iter().map(|member| member.id.pid).collect()
     }
 
-    fn running(fake: &FakeHost) -> Tree {
-        let mut members = Tree::before_run(&fake.host(), WEIGH);
-        born(fake, 20, WEIGH);
+    fn running(fake: &FakeHost) -> ProcessTree {
+        let mut members = ProcessTree::before_run(&fake.host(), WEIGH);
+        fork(fake, 20, WEIGH);
         members.begin(&fake.host(), 20);
         members
     }
 
     #[test]
-    fn descendants_belong_and_others_do_not() {
+    fn only_descendants_are_members() {
         let fake = machine();
         let mut members = running(&fake);
-        born(&fake, 21, 20);
-        born(&fake, 22, 21);
-        born(&fake, 30, 11);
+        fork(&fake, 21, 20);
+        fork(&fake, 22, 21);
+        fork(&fake, 30, 11);
         assert_eq!(found(&mut members, &fake), [21, 22]);
-        assert_eq!(found(&mut members, &fake), [0; 0], "nobody is found twice");
+        assert_eq!(found(&mut members, &fake), [0; 0], "no process is found twice");
     }
 
     #[test]
-    fn a_daemon_whose_parent_has_ended_belongs() {
+    fn orphan_is_a_member() {
         let fake = machine();
         let mut members = running(&fake);
-        born(&fake, 25, WEIGH);
+        fork(&fake, 25, WEIGH);
         assert_eq!(found(&mut members, &fake), [25]);
     }
 
     #[test]
-    fn children_that_weigh_had_before_the_run_do_not_belong() {
+    fn earlier_children_of_weigh_are_not_members() {
         let fake = machine();
-        born(&fake, 12, WEIGH);
+        fork(&fake, 12, WEIGH);
         let mut members = running(&fake);
         assert_eq!(found(&mut members, &fake), [0; 0]);
     }
 
     #[test]
-    fn a_child_with_a_lower_pid_than_its_parent_belongs() {
+    fn child_with_a_lower_pid_than_its_parent_is_a_member() {
         let fake = machine();
         let mut members = running(&fake);
-        born(&fake, 90, 20);
-        born(&fake, 15, 90);
+        fork(&fake, 90, 20);
+        fork(&fake, 15, 90);
         assert_eq!(found(&mut members, &fake), [90, 15], "parents first");
     }
 
     #[test]
-    fn a_pid_used_again_is_somebody_new() {
+    fn reused_pid_is_another_process() {
         let fake = machine();
         let mut members = running(&fake);
-        born(&fake, 30, 11);
+        fork(&fake, 30, 11);
         assert_eq!(found(&mut members, &fake), [0; 0]);
-        fake.end_proc("30");
-        born(&fake, 30, 20);
+        fake.exit_proc("30");
+        fork(&fake, 30, 20);
         fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 31\n");
         assert_eq!(found(&mut members, &fake), [30]);
     }
 
     #[test]
-    fn a_pid_given_out_twice_without_a_turn_around_is_noticed() {
+    fn pid_reuse_without_wraparound_is_noticed() {
         let fake = machine();
         let mut members = running(&fake);
         found(&mut members, &fake);
-        born(&fake, 30, 20);
+        fork(&fake, 30, 20);
         assert_eq!(found(&mut members, &fake), [30]);
-        assert!(!members.came_out_of_turn(30));
+        assert!(!members.pid_out_of_order(30));
         assert_eq!(found(&mut members, &fake), [0; 0]);
-        // ns_last_pid was written: 30 is given out again, and /proc/loadavg says 30 as before.
-        fake.end_proc("30");
-        born(&fake, 30, 20);
-        members.note_went();
+        // ns_last_pid was written: 30 is allocated again, and /proc/loadavg says 30 as before.
+        fake.exit_proc("30");
+        fork(&fake, 30, 20);
+        members.note_exit();
         assert_eq!(found(&mut members, &fake), [30]);
-        assert!(members.came_out_of_turn(30));
+        assert!(members.pid_out_of_order(30));
     }
 
     #[test]
-    fn a_kernel_that_does_not_tell_of_births_is_not_believed() {
+    fn constant_loadavg_is_not_trusted() {
         let fake = machine();
-        let mut members = Tree::before_run(&fake.host(), WEIGH);
+        let mut members = ProcessTree::before_run(&fake.host(), WEIGH);
         fake.set_proc("20/stat", &stat(20, WEIGH, 20));
         members.begin(&fake.host(), 20);
         fake.set_proc("21/stat", &stat(21, 20, 21));
-        assert_eq!(found(&mut members, &fake), [21], "although loadavg never moved");
+        assert_eq!(found(&mut members, &fake), [21], "although loadavg never changed");
     }
 
     #[test]
-    fn pids_given_out_to_nobody_who_is_there_tell_of_short_lives() {
+    fn unused_pids_reveal_short_processes() {
         let fake = machine();
         let mut members = running(&fake);
-        let mut look = |fake: &FakeHost| members.look(&fake.host(), &mut Vec::new()).unwrap();
-        look(&fake);
-        born(&fake, 21, 20);
-        assert!(!look(&fake));
-        born(&fake, 24, 20);
-        assert!(look(&fake), "22 and 23 came and went");
+        let mut update = |fake: &FakeHost| members.update(&fake.host(), &mut Vec::new()).unwrap();
+        update(&fake);
+        fork(&fake, 21, 20);
+        assert!(!update(&fake));
+        fork(&fake, 24, 20);
+        assert!(update(&fake), "22 and 23 started and exited");
     }
 
     #[test]
-    fn a_process_that_is_gone_before_it_is_read_is_not_an_error() {
+    fn process_gone_before_it_is_read_is_not_an_error() {
         let fake = machine();
         let mut members = running(&fake);
         fake.set_proc("40/empty", "");
@@ -404,51 +402,51 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_already_belongs_with_all_that_descend_from_it() {
+    fn given_process_and_its_descendants_are_members() {
         let fake = machine();
-        born(&fake, 20, 11);
-        born(&fake, 21, 20);
-        born(&fake, 19, 21);
-        born(&fake, 30, 1);
-        let mut members = Tree::of(&fake.host(), &[20]);
+        fork(&fake, 20, 11);
+        fork(&fake, 21, 20);
+        fork(&fake, 19, 21);
+        fork(&fake, 30, 1);
+        let mut members = ProcessTree::of(&fake.host(), &[20]);
         assert_eq!(found(&mut members, &fake), [20, 21, 19]);
-        born(&fake, 31, 19);
-        born(&fake, 32, 30);
+        fork(&fake, 31, 19);
+        fork(&fake, 32, 30);
         assert_eq!(found(&mut members, &fake), [31]);
     }
 
     #[test]
-    fn the_pid_of_one_who_was_named_belongs_to_nobody_else() {
+    fn reused_pid_of_a_given_process_is_no_member() {
         let fake = machine();
-        born(&fake, 20, 11);
-        let mut members = Tree::of(&fake.host(), &[20]);
+        fork(&fake, 20, 11);
+        let mut members = ProcessTree::of(&fake.host(), &[20]);
         assert_eq!(found(&mut members, &fake), [20]);
-        fake.end_proc("20");
-        born(&fake, 20, 11);
-        members.note_went();
+        fake.exit_proc("20");
+        fork(&fake, 20, 11);
+        members.note_exit();
         assert_eq!(found(&mut members, &fake), [0; 0]);
     }
 
     #[test]
-    fn everybody_belongs_but_one() {
+    fn all_processes_but_one_are_members() {
         let fake = machine();
-        let mut members = Tree::of_anybody_but(&fake.host(), WEIGH);
-        let mut everybody = found(&mut members, &fake);
-        everybody.sort_unstable();
-        assert_eq!(everybody, [1, 11]);
+        let mut members = ProcessTree::all_but(&fake.host(), WEIGH);
+        let mut all = found(&mut members, &fake);
+        all.sort_unstable();
+        assert_eq!(all, [1, 11]);
     }
 
     #[test]
-    fn births_and_ends_that_are_told_need_no_look() {
+    fn forks_and_exits_from_events_need_no_listing() {
         let fake = machine();
-        born(&fake, 20, 11);
-        let mut members = Tree::of(&fake.host(), &[20]);
+        fork(&fake, 20, 11);
+        let mut members = ProcessTree::of(&fake.host(), &[20]);
         found(&mut members, &fake);
-        members.was_born(20, 40);
-        members.was_born(40, 41);
-        members.was_born(11, 42);
+        members.forked(20, 40);
+        members.forked(40, 41);
+        members.forked(11, 42);
         assert_eq!([40, 41, 42].map(|pid| members.has(pid)), [true, true, false]);
-        members.has_ended(40);
+        members.exited(40);
         assert!(!members.has(40));
     }
 }

@@ -1,42 +1,42 @@
-//! Processes that use one address space: their memory is counted once.
+//! Processes that share one address space: their memory is counted once.
 //!
-//! A vfork child (posix_spawn, CPython's subprocess, Go, Java) uses its parent's memory until
-//! exec, and shows all of it as its own. Whose it is is asked of the kernel
-//! ([`crate::host::AddressSpaces`]) before the process is read: one that has an address space of
-//! its own keeps it, so a process is asked for once, and one that shares at every tick until it
-//! does not.
+//! A vfork child (posix_spawn, CPython's subprocess, Go, Java) uses its parent's memory until exec,
+//! and `/proc` shows all of it as its own. The kernel is queried ([`crate::host::AddressSpaces`])
+//! before the process is read: a process with an address space of its own keeps it, so it is
+//! checked once, and one that shares is checked at every tick until it does not.
 //!
-//! Where the kernel does not say, two processes whose `status` says the same of their memory to
-//! the last kilobyte have the same: of a fork the parent's page tables are copied only in part.
+//! Where kcmp is refused, two processes whose `status` has the same memory to the kilobyte share
+//! it: after a fork the parent's page tables are copied only in part.
 
-use super::Processes;
+use super::ProcessCollector;
 use crate::collect::process::Sharing;
 use crate::host::{Host, ProcPath};
 use crate::model::ProcessId;
 
-impl Processes {
-    /// Finds out with whom those share their memory of whom that may have changed.
-    pub(super) fn settle_address_spaces(&mut self, host: &Host) {
-        // Those who are counted now for others whose owner has left their address space.
-        let mut heirs: Vec<(ProcessId, ProcessId)> = Vec::new();
-        // In order of birth: a parent is settled before its children.
+impl ProcessCollector {
+    /// Updates which processes share an address space, where that may have changed.
+    pub(super) fn update_address_spaces(&mut self, host: &Host) {
+        // Old owners that left an address space, and the processes that are counted instead.
+        let mut successors: Vec<(ProcessId, ProcessId)> = Vec::new();
+        // In order of start: a parent is decided before its children.
         for place in 0..self.list.len() {
             let (id, before) = (self.list[place].id, self.list[place].sharing);
             let now = match before {
-                Sharing::Nobody => continue,
+                Sharing::NotShared => continue,
                 Sharing::Unknown => self.shared_by_child(host, id, self.list[place].parent),
                 Sharing::With(owner) => {
-                    let others = heirs.iter().filter(|(left, _)| *left == owner);
-                    let mut owners = std::iter::once(owner).chain(others.map(|(_, heir)| *heir));
+                    let others = successors.iter().filter(|(left, _)| *left == owner);
+                    let mut owners =
+                        std::iter::once(owner).chain(others.map(|(_, successor)| *successor));
                     owners
                         .find(|one| self.is_shared(host, id, *one))
-                        .map_or(Sharing::Nobody, Sharing::With)
+                        .map_or(Sharing::NotShared, Sharing::With)
                 }
             };
-            if let (Sharing::With(owner), Sharing::Nobody) = (before, now) {
-                heirs.push((owner, id));
+            if let (Sharing::With(owner), Sharing::NotShared) = (before, now) {
+                successors.push((owner, id));
                 // Its memory is not known yet, and it may be asleep.
-                self.list[place].read_next_time();
+                self.list[place].force_next_read();
             }
             if before != now {
                 self.footprint.note_change();
@@ -45,7 +45,7 @@ impl Processes {
         }
     }
 
-    /// With whom a process shares that has not been compared with its parent yet.
+    /// The sharing of a process that has not been compared with its parent yet.
     fn shared_by_child(&self, host: &Host, id: ProcessId, parent: u32) -> Sharing {
         let parent = self.list.iter().find(|process| process.id.pid == parent);
         match parent.filter(|parent| self.is_shared(host, id, parent.id)) {
@@ -53,11 +53,11 @@ impl Processes {
                 Sharing::With(owner) => Sharing::With(owner),
                 _ => Sharing::With(parent.id),
             },
-            None => Sharing::Nobody,
+            None => Sharing::NotShared,
         }
     }
 
-    /// Whether two processes that are both counted use one address space.
+    /// Whether two measured processes share one address space.
     fn is_shared(&self, host: &Host, child: ProcessId, owner: ProcessId) -> bool {
         if !self.list.iter().any(|process| process.id == owner) {
             return false;
@@ -70,8 +70,8 @@ impl Processes {
     }
 }
 
-/// Whether `status` says the same of the memory of two processes. Threads of the owner may run
-/// on meanwhile, so it is read until it stands still.
+/// Whether `status` has the same memory for two processes. Threads of the owner may run meanwhile,
+/// so it is read until it is stable.
 fn have_same_memory(host: &Host, child: u32, owner: u32) -> bool {
     const TRIES: usize = 3;
     let memory = |pid: u32| {
@@ -88,7 +88,7 @@ fn have_same_memory(host: &Host, child: u32, owner: u32) -> bool {
     false
 }
 
-/// The lines of `status` from `VmPeak` to the threads: of a zombie there are none.
+/// The lines of `status` from `VmPeak` to `Threads`; a zombie has none.
 fn memory_lines(status: &[u8]) -> Option<&[u8]> {
     let line = |key: &[u8]| status.windows(key.len()).position(|bytes| bytes == key);
     let (first, last) = (line(b"\nVmPeak:")?, line(b"\nThreads:")?);

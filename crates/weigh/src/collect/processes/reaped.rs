@@ -1,45 +1,45 @@
-//! Whether all children that were reaped are known.
+//! Whether all reaped children are known.
 //!
-//! A process that has reaped a child has its page faults in its own account, and every process
-//! has some. A child that was known has gone meanwhile: at this tick, or at the last one when it
-//! was reaped between the look at its parent and the look at itself. Where there is no such
-//! child, one came and went between two ticks, whatever `/proc/loadavg` says of pids.
+//! Reaping a child adds its page faults to the parent's counters, and every process has some. A
+//! known child has exited meanwhile: at this tick, or at the last one when it was reaped between
+//! the read of its parent and its own. If there is no such child, one started and exited between
+//! two ticks, whatever `/proc/loadavg` says.
 
-/// Parents whose children went, as the looks of a tick find it.
+/// Parents whose children exited or were reaped, as found by the reads of a tick.
 #[derive(Debug, Default)]
-pub(super) struct Reaped {
-    /// Those who have reaped somebody.
+pub(super) struct ReapCheck {
+    /// Processes that have reaped a child.
     reapers: Vec<u32>,
-    /// Parents of known children that went at this tick, one for each.
-    gone: Vec<u32>,
-    /// The same of the last tick, as far as no reaping was seen for them.
-    gone_before: Vec<u32>,
+    /// Parents of known children that exited at this tick, one for each.
+    exited: Vec<u32>,
+    /// The same of the last tick, without those whose reaping was found.
+    exited_before: Vec<u32>,
 }
 
-impl Reaped {
-    /// This process has reaped a child, or several, since the last look at it.
+impl ReapCheck {
+    /// This process has reaped one or more children since its last read.
     pub(super) fn note_reaping(&mut self, pid: u32) {
         self.reapers.push(pid);
     }
 
-    /// A known child of this process is gone.
-    pub(super) fn note_gone(&mut self, parent: u32) {
-        self.gone.push(parent);
+    /// A known child of this process has exited.
+    pub(super) fn note_exit(&mut self, parent: u32) {
+        self.exited.push(parent);
     }
 
-    /// The tick is over: says whether somebody was reaped who was not known.
-    pub(super) fn settle(&mut self) -> bool {
+    /// Ends the tick: whether an unknown child was reaped.
+    pub(super) fn finish_tick(&mut self) -> bool {
         let mut some_unknown = false;
         for reaper in self.reapers.drain(..) {
-            let lists = [&mut self.gone_before, &mut self.gone];
+            let lists = [&mut self.exited_before, &mut self.exited];
             let is_known = lists.iter().any(|list| list.contains(&reaper));
-            // Several may have been reaped since the last look: one that is left over would
-            // stand for a child at the next tick that nobody knew.
+            // Several may have been reaped since the last read: an entry left over would hide an
+            // unknown child at the next tick.
             lists.into_iter().for_each(|list| list.retain(|parent| *parent != reaper));
             some_unknown |= !is_known;
         }
-        std::mem::swap(&mut self.gone_before, &mut self.gone);
-        self.gone.clear();
+        std::mem::swap(&mut self.exited_before, &mut self.exited);
+        self.exited.clear();
         some_unknown
     }
 }
@@ -49,35 +49,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_known_children_that_went_at_one_tick_hide_nobody_at_the_next() {
-        let mut reaped = Reaped::default();
-        for is_seen_at_once in [true, false] {
-            reaped.note_gone(7);
-            reaped.note_gone(7);
-            if !is_seen_at_once {
-                assert!(!reaped.settle());
+    fn known_exits_hide_no_unknown_child_at_the_next_tick() {
+        let mut reaped = ReapCheck::default();
+        for is_same_tick in [true, false] {
+            reaped.note_exit(7);
+            reaped.note_exit(7);
+            if !is_same_tick {
+                assert!(!reaped.finish_tick());
             }
             reaped.note_reaping(7);
-            assert!(!reaped.settle());
+            assert!(!reaped.finish_tick());
             reaped.note_reaping(7);
-            assert!(reaped.settle(), "nobody known has gone since");
+            assert!(reaped.finish_tick(), "no known child has exited since");
         }
     }
 
     #[test]
-    fn a_known_child_accounts_for_one_reaping_at_this_tick_or_the_next() {
-        let mut reaped = Reaped::default();
+    fn known_child_explains_one_reaping_at_this_tick_or_the_next() {
+        let mut reaped = ReapCheck::default();
         reaped.note_reaping(7);
-        reaped.note_gone(7);
-        assert!(!reaped.settle(), "reaped and gone at one tick");
-        reaped.note_gone(7);
-        assert!(!reaped.settle());
+        reaped.note_exit(7);
+        assert!(!reaped.finish_tick(), "reaped and exited at one tick");
+        reaped.note_exit(7);
+        assert!(!reaped.finish_tick());
         reaped.note_reaping(7);
-        assert!(!reaped.settle(), "reaped after the look at its parent");
+        assert!(!reaped.finish_tick(), "reaped after its parent was read");
         reaped.note_reaping(7);
-        assert!(reaped.settle(), "and once only");
-        reaped.note_gone(8);
+        assert!(reaped.finish_tick(), "and once only");
+        reaped.note_exit(8);
         reaped.note_reaping(7);
-        assert!(reaped.settle(), "a child of another process");
+        assert!(reaped.finish_tick(), "a child of another process");
     }
 }

@@ -1,4 +1,4 @@
-//! Processes as they come, run and go.
+//! Processes as they start, run and exit.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use super::*;
 use crate::catalog::Scope;
 use crate::catalog::metrics::process::SOURCE;
 use crate::catalog::metrics::{AddressSpace, ProcessCpu, ProcessMemory};
-use crate::collect::members::Tree;
-use crate::collect::rule::Rule;
+use crate::collect::members::ProcessTree;
+use crate::collect::rule::ProgramRule;
 use crate::host::fake::FakeHost;
 
 const ROOT: u32 = 200;
@@ -27,10 +27,10 @@ fn runs(fake: &FakeHost, pid: u32, parent: u32, started: u64, ticks: u64) {
     fake.set_proc(&format!("{pid}/cmdline"), "work\0hard\0");
 }
 
-fn begin(fake: &FakeHost, descriptors: usize) -> (Processes, Tick) {
+fn begin(fake: &FakeHost, descriptors: usize) -> (ProcessCollector, Tick) {
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 10\n");
     let settings = Settings::default();
-    let mut processes = Processes::before_run(&fake.host(), &settings);
+    let mut processes = ProcessCollector::before_run(&fake.host(), &settings);
     runs(fake, ROOT, std::process::id(), 50, 0);
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/2 200\n");
     processes.begin(&fake.host(), ROOT, descriptors);
@@ -38,7 +38,7 @@ fn begin(fake: &FakeHost, descriptors: usize) -> (Processes, Tick) {
 }
 
 /// The pids that have a row after one more tick.
-fn rows(processes: &mut Processes, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
+fn rows(processes: &mut ProcessCollector, tick: &mut Tick, fake: &FakeHost) -> Vec<u32> {
     tick.begin(tick.at + Duration::from_secs(1));
     processes.sample(&fake.host(), tick).unwrap();
     let table = tick.table(Scope::Process).unwrap();
@@ -50,7 +50,7 @@ fn rows(processes: &mut Processes, tick: &mut Tick, fake: &FakeHost) -> Vec<u32>
 }
 
 #[test]
-fn only_who_ran_is_read() {
+fn only_processes_that_ran_are_read() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT]);
@@ -62,7 +62,7 @@ fn only_who_ran_is_read() {
 }
 
 #[test]
-fn run_time_is_known_only_of_a_process_that_never_had_a_second_thread() {
+fn run_time_needs_a_process_that_never_had_a_second_thread() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     let mut run_time = |ticks: u64, threads: u32| {
@@ -80,7 +80,7 @@ fn run_time_is_known_only_of_a_process_that_never_had_a_second_thread() {
 }
 
 #[test]
-fn a_vanished_process_is_not_an_error() {
+fn exited_process_is_not_an_error() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 0);
     rows(&mut processes, &mut tick, &fake);
@@ -91,7 +91,7 @@ fn a_vanished_process_is_not_an_error() {
 }
 
 #[test]
-fn a_pid_used_again_is_not_the_same_process() {
+fn reused_pid_is_another_process() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 0);
     rows(&mut processes, &mut tick, &fake);
@@ -101,7 +101,7 @@ fn a_pid_used_again_is_not_the_same_process() {
 }
 
 #[test]
-fn a_newcomer_is_introduced_with_its_name_and_arguments() {
+fn new_process_is_reported_with_name_and_arguments() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     runs(&fake, 201, ROOT, 60, 1);
@@ -114,7 +114,7 @@ fn a_newcomer_is_introduced_with_its_name_and_arguments() {
 }
 
 #[test]
-fn arguments_that_are_not_there_during_exec_are_asked_for_again() {
+fn empty_command_line_during_exec_is_read_again() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     fake.set_proc("200/cmdline", "");
@@ -126,7 +126,7 @@ fn arguments_that_are_not_there_during_exec_are_asked_for_again() {
     rows(&mut processes, &mut tick, &fake);
     let [Change::Became { program, .. }] = &tick.changes[..] else { panic!() };
     assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
-    // Once told, nothing more is asked.
+    // Once it has arguments, nothing more is read.
     for ticks in 2..4 {
         runs(&fake, ROOT, std::process::id(), 50, ticks);
         tick.changes.clear();
@@ -152,7 +152,7 @@ fn memory(tick: &Tick, pid: u32) -> ProcessMemory {
 }
 
 /// The command's process with a child that uses its address space.
-fn with_vfork_child(fake: &FakeHost) -> (Processes, Tick) {
+fn with_vfork_child(fake: &FakeHost) -> (ProcessCollector, Tick) {
     let (processes, tick) = begin(fake, 100);
     runs(fake, 201, ROOT, 60, 1);
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
@@ -160,7 +160,7 @@ fn with_vfork_child(fake: &FakeHost) -> (Processes, Tick) {
 }
 
 #[test]
-fn a_vfork_child_has_no_memory_of_its_own_until_exec() {
+fn vfork_child_does_not_double_the_memory() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = with_vfork_child(&fake);
     fake.set_shared(201, ROOT, true);
@@ -176,15 +176,15 @@ fn a_vfork_child_has_no_memory_of_its_own_until_exec() {
 }
 
 #[test]
-fn huge_pages_are_in_the_resident_memory_and_told_apart() {
+fn huge_pages_are_part_of_resident_memory_and_separate() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     let status = |huge: u32| format!("VmHWM:\t400 kB\nHugetlbPages:\t{huge} kB\n");
     fake.set_proc("200/status", &status(2048));
     rows(&mut processes, &mut tick, &fake);
-    let held = memory(&tick, ROOT);
-    assert_eq!((held.rss, held.hugetlb), (Some(100 * 4096 + (2 << 20)), Some(2 << 20)));
-    // They are given back: no page fault tells.
+    let used = memory(&tick, ROOT);
+    assert_eq!((used.rss, used.hugetlb), (Some(100 * 4096 + (2 << 20)), Some(2 << 20)));
+    // They are freed: no page fault shows it.
     fake.set_proc("200/status", &status(0));
     runs(&fake, ROOT, std::process::id(), 50, 1);
     rows(&mut processes, &mut tick, &fake);
@@ -192,7 +192,7 @@ fn huge_pages_are_in_the_resident_memory_and_told_apart() {
 }
 
 #[test]
-fn an_address_space_that_outlives_its_owner_is_counted_for_one_of_the_others() {
+fn shared_address_space_is_counted_after_its_owner_left() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = with_vfork_child(&fake);
     runs(&fake, 202, 201, 61, 1);
@@ -202,7 +202,7 @@ fn an_address_space_that_outlives_its_owner_is_counted_for_one_of_the_others() {
     }
     assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201, 202]);
     assert_eq!((memory(&tick, 201).rss, memory(&tick, 202).rss), (None, None));
-    // The owner calls exec. Both others sleep on.
+    // The owner calls exec. Both others stay asleep.
     fake.set_shared(201, ROOT, false);
     fake.set_shared(202, ROOT, false);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [201]);
@@ -210,7 +210,7 @@ fn an_address_space_that_outlives_its_owner_is_counted_for_one_of_the_others() {
 }
 
 #[test]
-fn where_kcmp_is_refused_the_same_memory_to_the_kilobyte_is_one_address_space() {
+fn equal_memory_is_one_address_space_without_kcmp() {
     let fake = FakeHost::new().without_kcmp();
     let (mut processes, mut tick) = with_vfork_child(&fake);
     let status = |resident: u32| {
@@ -228,21 +228,21 @@ fn where_kcmp_is_refused_the_same_memory_to_the_kilobyte_is_one_address_space() 
 }
 
 #[test]
-fn a_child_that_was_reaped_and_never_seen_is_noticed_without_a_new_pid() {
+fn unseen_reaped_child_is_noticed_without_a_new_pid() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 100);
     rows(&mut processes, &mut tick, &fake);
-    assert!(!processes.some_went_unseen());
-    // Page faults of children that it has waited for; /proc/loadavg stands still.
+    assert!(!processes.may_have_missed_processes());
+    // Page faults of reaped children; /proc/loadavg does not change.
     let with_children = stat(ROOT, std::process::id(), 50, 2).replace(" 7 0 0 0 ", " 7 90 0 0 ");
     fake.set_proc("200/stat", &with_children);
     fake.set_proc("200/schedstat", "20000001 0 1\n");
     rows(&mut processes, &mut tick, &fake);
-    assert!(processes.some_went_unseen());
+    assert!(processes.may_have_missed_processes());
 }
 
 #[test]
-fn a_known_child_that_is_reaped_is_not_unseen() {
+fn reaped_known_child_is_not_missed() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = begin(&fake, 0);
     runs(&fake, 201, ROOT, 60, 1);
@@ -253,112 +253,116 @@ fn a_known_child_that_is_reaped_is_not_unseen() {
     fake.set_proc("200/schedstat", "20000001 0 1\n");
     fake.remove_proc("201");
     rows(&mut processes, &mut tick, &fake);
-    assert!(!processes.some_went_unseen());
+    assert!(!processes.may_have_missed_processes());
 }
 
-/// Follows everybody who runs `tool`.
-fn watch(fake: &FakeHost) -> (Processes, Tick) {
-    let rule = Rule::new(vec!["tool".to_owned()], None, false).unwrap();
-    let members = Tree::of_anybody_but(&fake.host(), 1);
+/// Monitors all processes that run `tool`.
+fn watch(fake: &FakeHost) -> (ProcessCollector, Tick) {
+    let rule = ProgramRule::new(vec!["tool".to_owned()], None, false).unwrap();
+    let members = ProcessTree::all_but(&fake.host(), 1);
     let settings = Settings::default();
-    let processes = Processes::of(&fake.host(), &settings, members, Some(rule), 0);
+    let processes = ProcessCollector::of(&fake.host(), &settings, members, Some(rule), 0);
     (processes, Tick::new(SOURCE.groups))
 }
 
-fn becomes(fake: &FakeHost, pid: u32, program: &str) {
+fn exec(fake: &FakeHost, pid: u32, program: &str) {
     fake.set_proc(&format!("{pid}/comm"), &format!("{program}\n"));
     fake.set_proc(&format!("{pid}/cmdline"), &format!("{program}\0hard\0"));
 }
 
 #[test]
-fn of_many_only_those_are_followed_who_run_the_tool() {
+fn only_processes_that_run_the_tool_are_measured() {
     let fake = FakeHost::new();
     for pid in [300, 301, 302] {
         runs(&fake, pid, 1, 60, 1);
     }
-    becomes(&fake, 301, "/usr/bin/tool");
+    exec(&fake, 301, "/usr/bin/tool");
     let (mut processes, mut tick) = watch(&fake);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [301]);
 }
 
 #[test]
-fn who_becomes_the_tool_later_is_found_by_asking_again() {
+fn process_that_execs_the_tool_later_is_found() {
     let fake = FakeHost::new();
     runs(&fake, 300, 1, 60, 1);
     let (mut processes, mut tick) = watch(&fake);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
     runs(&fake, 310, 1, 70, 1);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "just forked");
-    becomes(&fake, 310, "tool");
-    assert_eq!(rows(&mut processes, &mut tick, &fake), [310], "a young one is asked at once");
-    becomes(&fake, 300, "tool");
-    assert_eq!(rows(&mut processes, &mut tick, &fake), [300], "an old one in its turn");
+    exec(&fake, 310, "tool");
+    assert_eq!(
+        rows(&mut processes, &mut tick, &fake),
+        [310],
+        "a recent process is rechecked at once"
+    );
+    exec(&fake, 300, "tool");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [300], "an older one in rotation");
 }
 
 #[test]
-fn nobody_is_listed_while_the_kernel_tells() {
+fn processes_are_not_listed_while_events_are_received() {
     let fake = FakeHost::new();
     runs(&fake, 300, 1, 60, 1);
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, 310, 1, 70, 1);
-    becomes(&fake, 310, "tool");
-    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "nobody looked");
+    exec(&fake, 310, "tool");
+    assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "nothing was listed");
     tick.begin(Duration::from_secs(9));
     processes.executed(&fake.host(), &mut tick, 310);
     assert!(matches!(&tick.changes[..], [Change::Came { id, .. }] if id.pid == 310));
-    let gone = processes.ended(&fake.host(), &mut tick, 310).unwrap();
-    assert_eq!((gone.id.pid, gone.is_ours), (310, true));
+    let exited = processes.exited(&fake.host(), &mut tick, 310).unwrap();
+    assert_eq!((exited.id.pid, exited.is_ours), (310, true));
     assert_eq!(processes.alive().count(), 0);
 }
 
 #[test]
-fn a_fork_is_told_of_when_it_stays_what_it_is() {
+fn fork_is_reported_once_it_did_not_exec() {
     let fake = FakeHost::new();
     runs(&fake, 300, 1, 70, 1);
-    becomes(&fake, 300, "tool");
+    exec(&fake, 300, "tool");
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [300]);
     for pid in [310, 311] {
         runs(&fake, pid, 300, 80, 0);
-        becomes(&fake, pid, "tool");
+        exec(&fake, pid, "tool");
         processes.forked(&fake.host(), tick.at, 300, pid);
     }
-    becomes(&fake, 310, "sort");
+    exec(&fake, 310, "sort");
     processes.executed(&fake.host(), &mut tick, 310);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [311], "310 is another program");
 }
 
 #[test]
-fn who_is_gone_before_anybody_could_look_may_have_been_meant() {
+fn process_gone_before_it_was_read_may_have_matched() {
     let fake = FakeHost::new();
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, 310, 1, 70, 1);
     processes.executed(&fake.host(), &mut tick, 310);
-    assert!(!processes.some_went_unseen(), "it is another program");
+    assert!(!processes.may_have_missed_processes(), "it is another program");
     processes.executed(&fake.host(), &mut tick, 311);
-    assert!(processes.some_went_unseen());
+    assert!(processes.may_have_missed_processes());
 }
 
 #[test]
-fn who_is_gone_before_its_end_is_told_waits_for_that_word_and_not_for_ever() {
+fn exited_process_waits_one_tick_for_its_exit_event() {
     let fake = FakeHost::new();
     for pid in [300, 301] {
         runs(&fake, pid, 1, 70, 1);
-        becomes(&fake, pid, "tool");
+        exec(&fake, pid, "tool");
     }
     let (mut processes, mut tick) = watch(&fake);
-    processes.are_told(65);
+    processes.enable_events(65);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [300, 301]);
     ["300", "301"].into_iter().for_each(|pid| fake.remove_proc(pid));
     rows(&mut processes, &mut tick, &fake);
     assert!(tick.changes.is_empty(), "{:?}", tick.changes);
-    let gone = processes.ended(&fake.host(), &mut tick, 300).unwrap();
-    assert_eq!((gone.id.pid, gone.is_ours), (300, true));
+    let exited = processes.exited(&fake.host(), &mut tick, 300).unwrap();
+    assert_eq!((exited.id.pid, exited.is_ours), (300, true));
     rows(&mut processes, &mut tick, &fake);
     assert!(matches!(&tick.changes[..], [Change::Went { id }] if id.pid == 301));
 }

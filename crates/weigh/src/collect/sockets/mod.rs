@@ -1,19 +1,18 @@
-//! What the run sent and received over TCP, from the kernel's account of each connection.
+//! TCP traffic of the run, from the kernel's counters of each connection.
 //!
-//! Source: sock_diag (`host::sock_diag`), for everybody; whose a connection is, from the links
-//! in `/proc/PID/fd`, which only its user and root may read. Bytes are those that programs
-//! wrote and read, headers excluded; a connection whose both ends are in the run counts at both,
-//! as sent at one and received at the other. UDP is not counted: the kernel keeps no account
-//! of it.
+//! Source: sock_diag (`host::sock_diag`), for every user; the owner of a connection is found by the
+//! links in `/proc/PID/fd`, which only its user and root may read. Bytes are payload, headers
+//! excluded; a connection with both ends in the run counts at both, as sent at one and received at
+//! the other. UDP is not counted: the kernel has no counters for it.
 //!
-//! What it costs: a list goes through the kernel's whole table (0.2 ms), so it is only asked
-//! for when segments of TCP have passed since the last one (`/proc/net/snmp`, which is read
-//! anyway), once a second all the same, and within the budget. Descriptors are only listed when there is a connection that
-//! may be the run's and whose owner is not known.
+//! What it costs: a list walks the kernel's whole table (0.2 ms), so it is only requested when TCP
+//! segments have passed since the last one (`/proc/net/snmp`, which is read anyway), once a second
+//! in any case, and within the budget. Descriptors are only listed when a connection may be the
+//! run's and its owner is unknown.
 //!
-//! What surprised us: the kernel tells everybody of each connection that ends, with all it
-//! carried, but not whose it was. So ends complete what was seen before, and of connections
-//! too short to be seen the sum is known, but not how much of it is the run's.
+//! What surprised us: the kernel reports each closed connection to every user, with its bytes, but
+//! without its owner. So close events complete connections that were listed before, and of
+//! connections too short to be listed the sum is known, but not the run's part of it.
 
 mod ledger;
 
@@ -24,12 +23,12 @@ use std::time::Duration;
 use ledger::Ledger;
 
 use super::budget::Budget;
-use super::pace::Pace;
-use super::processes::Processes;
+use super::min_interval::MinInterval;
+use super::processes::ProcessCollector;
 use super::{Fault, Probe, Provider};
 use crate::catalog::metrics::NodeTcp;
 use crate::catalog::{Scope, SourceId};
-use crate::host::sock_diag::{Endings, Error, Heard, SockDiag};
+use crate::host::sock_diag::{ClosedConnections, Drain, Error, SockDiag};
 use crate::host::{Host, ProcPath, own};
 use crate::model::settings::Settings;
 use crate::model::{Entity, Tick};
@@ -48,107 +47,111 @@ fn probe(_host: &Host) -> Probe {
     }
 }
 
-/// How long the word of the last ends may take: the kernel sends it a moment later.
-const LAST_WORD: Duration = Duration::from_millis(50);
+/// How long the last close events may take to arrive.
+const CLOSE_EVENT_DELAY: Duration = Duration::from_millis(50);
 
-/// How often it is looked who listens, and in which network namespaces processes are.
-const ROUND: Duration = Duration::from_secs(1);
+/// How often listening sockets and the network namespaces of processes are checked.
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What may be there when connections are first looked at.
+/// Which connections may exist at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beginning {
-    /// Nothing of a command that is about to begin.
+pub enum SocketBaseline {
+    /// None of a command that is about to start.
     Command,
     /// Connections of processes that run already.
-    Others,
+    Running,
 }
 
 /// The connections of the run.
 pub struct Sockets {
     diag: SockDiag,
-    /// Until ends come faster than they can be heard.
-    endings: Option<Endings>,
+    /// Close events, until there are too many to read.
+    closed: Option<ClosedConnections>,
     ledger: Ledger,
     budget: Budget,
     /// TCP segments of the namespace when connections were last listed.
     segments: Option<NodeTcp>,
-    /// The only user whose connections can be the run's: one who is not root cannot see which
-    /// descriptors others have.
+    /// The only user whose connections can be attributed: without root, descriptors of other users
+    /// cannot be listed.
     user: Option<u32>,
-    /// The network namespace that is seen, as its link in `/proc` has it.
+    /// Our network namespace, as its link in `/proc`.
     namespace: Option<Vec<u8>>,
-    /// When it is looked for processes of the run that are in another one.
-    round: Pace,
-    /// What is not seen, the first of each kind, until somebody asks.
-    blind: Vec<String>,
-    missed: HashSet<&'static str>,
+    /// When processes are next checked for other network namespaces.
+    round: MinInterval,
+    /// What is missing, the first of each kind, until it is reported.
+    missing: Vec<String>,
+    reported: HashSet<&'static str>,
 }
 
 impl Sockets {
-    /// Takes note of all connections there are: what they carried until now does not count.
-    pub fn begin(host: &Host, settings: &Settings, beginning: Beginning) -> Result<Sockets, Error> {
+    /// Lists all connections: what they carried until now is the baseline.
+    pub fn begin(
+        host: &Host,
+        settings: &Settings,
+        baseline: SocketBaseline,
+    ) -> Result<Sockets, Error> {
         let mut sockets = Sockets {
             diag: SockDiag::open()?,
-            endings: Endings::open().ok(),
-            ledger: match beginning {
-                Beginning::Command => Ledger::of_command(),
-                Beginning::Others => Ledger::default(),
+            closed: ClosedConnections::open().ok(),
+            ledger: match baseline {
+                SocketBaseline::Command => Ledger::of_command(),
+                SocketBaseline::Running => Ledger::default(),
             },
             budget: Budget::of(settings.budget),
             segments: None,
             user: own::unprivileged_user(),
             namespace: host.proc.link(c"self/ns/net"),
-            round: Pace::resting(ROUND),
-            blind: Vec::new(),
-            missed: HashSet::new(),
+            round: MinInterval::of(ROUND_INTERVAL),
+            missing: Vec::new(),
+            reported: HashSet::new(),
         };
         sockets.list()?;
         Ok(sockets)
     }
 
-    /// Puts what the run's processes have moved into the tick. Segments of TCP, if they are in
-    /// the tick, tell whether anything can have moved at all.
+    /// Puts the traffic of the run's processes into the tick. The TCP segments in the tick, if any,
+    /// show whether there was any traffic.
     pub fn sample(
         &mut self,
         host: &Host,
-        processes: &Processes,
+        processes: &ProcessCollector,
         tick: &mut Tick,
     ) -> Result<(), Fault> {
         let segments = segments(tick);
         let has_moved = segments.is_none() || segments != self.segments;
-        let may_look = self.budget.allows(tick.at);
+        let within_budget = self.budget.allows(tick.at);
         let began = host.clock.now();
-        let is_round = may_look && self.round.is_due(tick.at);
+        let is_round = within_budget && self.round.is_due(tick.at);
         if is_round {
-            processes.alive().for_each(|id| self.find(host, id.pid));
+            processes.alive().for_each(|id| self.check_namespace(host, id.pid));
         }
-        // In a round also when nothing has moved: somebody may have begun to listen.
-        if may_look && (has_moved || is_round || self.ledger.has_unknown()) {
-            self.look(host, processes)?;
+        // Once a round also without traffic: a process may have begun to listen.
+        if within_budget && (has_moved || is_round || self.ledger.has_unknown()) {
+            self.list_and_attribute(host, processes)?;
             self.segments = segments;
             self.budget.spend(tick.at, host.clock.now().saturating_sub(began));
         }
-        // After the look: whoever listens is then known, and whose short connections were.
-        self.hear();
+        // After listing: listening ports are then known, which attribute short connections.
+        self.drain_closed();
         tick.put(Entity::Single, &self.ledger.row());
         Ok(())
     }
 
-    /// Puts the last word of it into the tick.
+    /// Puts the final values into the tick.
     pub fn finish(
         &mut self,
         host: &Host,
-        processes: &Processes,
+        processes: &ProcessCollector,
         tick: &mut Tick,
     ) -> Result<(), Fault> {
-        self.look(host, processes)?;
-        let until = host.clock.now() + LAST_WORD;
+        self.list_and_attribute(host, processes)?;
+        let until = host.clock.now() + CLOSE_EVENT_DELAY;
         loop {
-            self.hear();
+            self.drain_closed();
             let left = until.saturating_sub(host.clock.now());
-            match &self.endings {
-                Some(endings) if self.ledger.awaits_ends() && !left.is_zero() => {
-                    endings.wait(left).map_err(|error| Fault::Retire(error.to_string()))?;
+            match &self.closed {
+                Some(closed) if self.ledger.awaits_close() && !left.is_zero() => {
+                    closed.wait(left).map_err(|error| Fault::Retire(error.to_string()))?;
                 }
                 _ => break,
             }
@@ -157,47 +160,51 @@ impl Sockets {
         Ok(())
     }
 
-    /// What was not seen since the last question, a sentence each.
-    pub fn blind(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.blind)
+    /// What was missed since the last call, a sentence each.
+    pub fn missing(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.missing)
     }
 
     fn miss(&mut self, what: &'static str, why: impl FnOnce() -> String) {
-        if self.missed.insert(what) {
-            self.blind.push(why());
+        if self.reported.insert(what) {
+            self.missing.push(why());
         }
     }
 
-    /// Takes in the connections that have ended.
-    fn hear(&mut self) {
-        let Some(endings) = &mut self.endings else { return };
+    /// Handles close events.
+    fn drain_closed(&mut self) {
+        let Some(closed) = &mut self.closed else { return };
         let ledger = &mut self.ledger;
-        match endings.next(|connection| ledger.ended(connection)) {
-            Ok(Heard::All) => {}
-            Ok(Heard::Lost) => {
+        match closed.next(|connection| ledger.closed(connection)) {
+            Ok(Drain::Complete) => {}
+            Ok(Drain::Overrun) => {
                 self.miss("lost", || "connections ended faster than was heard of them".to_owned());
             }
-            // Hearing more of them would cost more than it tells.
-            Ok(Heard::Part) => {
-                self.endings = None;
+            // Reading more of them would cost too much.
+            Ok(Drain::More) => {
+                self.closed = None;
                 self.miss("part", || "too many connections end here to hear of all".to_owned());
             }
             Err(error) => {
-                self.endings = None;
+                self.closed = None;
                 self.miss("endings", || format!("short connections are missing: {error}"));
             }
         }
     }
 
-    /// Lists connections, and looks whose those are that nobody knows.
-    fn look(&mut self, host: &Host, processes: &Processes) -> Result<(), Fault> {
+    /// Lists connections, and finds the owners of unknown ones.
+    fn list_and_attribute(
+        &mut self,
+        host: &Host,
+        processes: &ProcessCollector,
+    ) -> Result<(), Fault> {
         self.list().map_err(|error| match error {
             Error::Endless => Fault::Skip(error.to_string()),
             _ => Fault::Retire(error.to_string()),
         })?;
         if self.ledger.has_unknown() {
             let mut held = HashSet::new();
-            processes.alive().for_each(|id| self.add_held(host, id.pid, &mut held));
+            processes.alive().for_each(|id| self.add_open_sockets(host, id.pid, &mut held));
             self.ledger.claim(&held);
         }
         Ok(())
@@ -207,14 +214,14 @@ impl Sockets {
         let (ledger, user) = (&mut self.ledger, self.user);
         ledger.begin_list();
         self.diag.connections(|connection| {
-            ledger.see(connection, user.is_none_or(|user| user == connection.user));
+            ledger.update(connection, user.is_none_or(|user| user == connection.user));
         })?;
-        ledger.end_list(self.endings.is_some());
+        ledger.end_list(self.closed.is_some());
         Ok(())
     }
 
-    /// Notes a process that is in a network namespace that is not seen.
-    fn find(&mut self, host: &Host, pid: u32) {
+    /// Notes a process that is in another network namespace.
+    fn check_namespace(&mut self, host: &Host, pid: u32) {
         let namespace = host.proc.link(ProcPath::new(pid, "ns/net").as_c_str());
         if namespace.is_some() && namespace != self.namespace {
             let missing = "another network namespace, whose connections are missing";
@@ -222,14 +229,14 @@ impl Sockets {
         }
     }
 
-    /// Adds the inodes of the sockets that a process holds.
-    fn add_held(&mut self, host: &Host, pid: u32, held: &mut HashSet<u32>) {
+    /// Adds the inodes of the sockets that a process has open.
+    fn add_open_sockets(&mut self, host: &Host, pid: u32, held: &mut HashSet<u32>) {
         let listed = host.proc.each_name(ProcPath::new(pid, "fd").as_c_str(), |name| {
             let path = format!("{pid}/fd/{}", name.to_string_lossy());
             let link = CString::new(path).ok().and_then(|path| host.proc.link(&path));
             held.extend(link.as_deref().and_then(socket));
         });
-        // One that is gone holds nothing.
+        // A process that exited has no sockets.
         if let Err(error) = listed
             && error.is_denied()
         {

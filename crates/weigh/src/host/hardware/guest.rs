@@ -1,26 +1,26 @@
-//! Whether the machine is a virtual one, and whether this is a container: each with what told it.
+//! Whether this is a virtual machine or a container, each with the source that says so.
 //!
-//! Sources: `/proc/cpuinfo`, `/sys/class/dmi/id`, `/sys/hypervisor/type`, `/proc/self/cgroup`, marks
-//! that container engines leave in the file system, and variables that they set. Every user may
-//! read all of them. A mark can be left over (an image that was made by one engine and is run by
-//! another), so what is said always says who said it.
+//! Sources: `/proc/cpuinfo`, `/sys/class/dmi/id`, `/sys/hypervisor/type`, `/proc/self/cgroup`,
+//! marker files of container engines, and variables that they set. Every user may read all of them.
+//! A marker file can be stale (an image built by one engine and run by another), so the source is
+//! always given.
 //!
-//! What surprises: bare metal on x86 can be told, because guests have the flag `hypervisor`; on ARM
-//! only the firmware's words tell, and where it has none nobody knows.
+//! What surprises: bare metal is detectable on x86, because guests have the flag `hypervisor`; on
+//! ARM only strings of the firmware identify a guest, and without them it is unknown.
 
 use std::ffi::OsString;
 
-use super::look::{Look, text};
+use super::reader::{HardwareReader, text};
 use crate::host::environment;
 use crate::model::hardware::Stated;
 use crate::parse::{cgroup, cpuinfo};
 
-/// What cannot be read from files: it is of the machine on which weigh runs.
+/// Sources other than files, of the machine on which weigh runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Live {
-    /// A variable of this process.
+    /// An environment variable of this process.
     pub variable: fn(&str) -> Option<OsString>,
-    /// The twelve letters by which a hypervisor presents itself.
+    /// The 12-byte signature of the hypervisor.
     pub signature: fn() -> Option<[u8; 12]>,
 }
 
@@ -30,18 +30,18 @@ impl Live {
         Live { variable: environment::variable, signature }
     }
 
-    /// A machine that is known by its files alone.
+    /// A machine of which only files are known.
     pub fn elsewhere() -> Live {
         Live { variable: |_| None, signature: || None }
     }
 }
 
-/// What a guest is told by its processor (CPUID leaf 0x40000000), when it is one.
+/// The hypervisor signature (CPUID leaf 0x40000000) of a guest.
 #[cfg(target_arch = "x86_64")]
 fn signature() -> Option<[u8; 12]> {
     let mut letters = [0; 12];
-    let said = std::arch::x86_64::__cpuid(0x4000_0000);
-    for (place, register) in letters.chunks_exact_mut(4).zip([said.ebx, said.ecx, said.edx]) {
+    let cpuid = std::arch::x86_64::__cpuid(0x4000_0000);
+    for (place, register) in letters.chunks_exact_mut(4).zip([cpuid.ebx, cpuid.ecx, cpuid.edx]) {
         place.copy_from_slice(&register.to_le_bytes());
     }
     Some(letters)
@@ -52,7 +52,7 @@ fn signature() -> Option<[u8; 12]> {
     None
 }
 
-/// Words of a firmware, and whose they are. The first that fits counts.
+/// Strings of a firmware, and the hypervisor they belong to. The first match counts.
 const FIRMWARES: &[(&str, &str)] = &[
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),
@@ -73,12 +73,15 @@ const FIRMWARES: &[(&str, &str)] = &[
 ];
 
 /// The virtual machine this is, or `none`.
-pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
-    let release = look.find("proc/sys/kernel/osrelease", text).unwrap_or_default();
+pub(super) fn virtual_machine(
+    reader: &mut HardwareReader<'_>,
+    live: Live,
+) -> Result<Stated, String> {
+    let release = reader.optional("proc/sys/kernel/osrelease", text).unwrap_or_default();
     if release.contains("WSL") || release.contains("Microsoft") || release.contains("microsoft") {
         return Ok(Stated::by("/proc/sys/kernel/osrelease", "wsl"));
     }
-    let (is_uml, is_x86, is_guest) = look.read("proc/cpuinfo", |bytes| {
+    let (is_uml, is_x86, is_guest) = reader.read("proc/cpuinfo", |bytes| {
         let cpu = cpuinfo::parse(bytes)?;
         let is_uml = cpu.vendor == Some("User Mode Linux");
         Ok((is_uml, cpu.family.is_some() && !is_uml, cpu.has_flag("hypervisor")))
@@ -86,10 +89,10 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated,
     if is_uml {
         return Ok(Stated::by("/proc/cpuinfo", "uml"));
     }
-    if let Some(told) = firmware(look) {
-        return Ok(told);
+    if let Some(found) = firmware(reader) {
+        return Ok(found);
     }
-    if let Some(kind) = look.find("sys/hypervisor/type", text) {
+    if let Some(kind) = reader.optional("sys/hypervisor/type", text) {
         return Ok(Stated::by("/sys/hypervisor/type", &kind));
     }
     match (is_x86, is_guest) {
@@ -102,24 +105,25 @@ pub(super) fn virtual_machine(look: &mut Look<'_>, live: Live) -> Result<Stated,
     }
 }
 
-fn firmware(look: &mut Look<'_>) -> Option<Stated> {
+fn firmware(reader: &mut HardwareReader<'_>) -> Option<Stated> {
     let file = |name: &str| format!("sys/class/dmi/id/{name}");
-    let product = look.find(&file("product_name"), text);
-    // EC2 has machines of metal, whose firmware says EC2 as well.
+    let product = reader.optional(&file("product_name"), text);
+    // Bare-metal instances of EC2 have a firmware that says EC2, too.
     if product.as_deref().is_some_and(|product| product.ends_with(".metal")) {
         return Some(Stated::by("/sys/class/dmi/id/product_name", "none"));
     }
-    let vendor = look.find(&file("sys_vendor"), text);
+    let vendor = reader.optional(&file("sys_vendor"), text);
     if vendor.as_deref() == Some("Microsoft Corporation")
         && product.as_deref() == Some("Virtual Machine")
     {
         return Some(Stated::by("/sys/class/dmi/id/product_name", "hyper-v"));
     }
-    let others = ["board_vendor", "bios_vendor"].map(|name| (name, look.find(&file(name), text)));
-    let words = [("product_name", product), ("sys_vendor", vendor)].into_iter().chain(others);
-    for (name, word) in words {
-        let word = word.unwrap_or_default();
-        if let Some((_, whose)) = FIRMWARES.iter().find(|(known, _)| word.starts_with(known)) {
+    let others =
+        ["board_vendor", "bios_vendor"].map(|name| (name, reader.optional(&file(name), text)));
+    let strings = [("product_name", product), ("sys_vendor", vendor)].into_iter().chain(others);
+    for (name, string) in strings {
+        let string = string.unwrap_or_default();
+        if let Some((_, whose)) = FIRMWARES.iter().find(|(known, _)| string.starts_with(known)) {
             return Some(Stated::by(&format!("/{}", file(name)), whose));
         }
     }
@@ -142,11 +146,11 @@ fn by_signature(letters: Option<[u8; 12]>) -> Option<Stated> {
     Some(Stated::by("CPUID", name))
 }
 
-/// Marks that engines leave in a container's file system.
-const MARKS: &[(&str, &str)] =
+/// Marker files of engines in a container's file system.
+const MARKER_FILES: &[(&str, &str)] =
     &[(".singularity.d", "apptainer"), ("run/.containerenv", "podman"), (".dockerenv", "docker")];
 
-/// Parts of the names of control groups that engines make.
+/// Parts of the names of cgroups created by engines.
 const GROUPS: &[(&str, &str)] = &[
     ("kubepods", "kubernetes"),
     ("libpod", "podman"),
@@ -156,27 +160,27 @@ const GROUPS: &[(&str, &str)] = &[
     ("/lxc/", "lxc"),
 ];
 
-/// The container this is, where anything says so.
-pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Stated, String> {
+/// The container engine, if one is detected.
+pub(super) fn container(reader: &mut HardwareReader<'_>, live: Live) -> Result<Stated, String> {
     let is_set = |name: &str| (live.variable)(name).is_some_and(|value| !value.is_empty());
     for name in ["APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"] {
         if is_set(name) {
             return Ok(Stated::by(&format!("${name}"), "apptainer"));
         }
     }
-    // systemd's word for it, set by nspawn, podman, lxc and others.
+    // systemd's convention, set by nspawn, podman, lxc and others.
     let plain = |name: &String| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    let said = (live.variable)("container").and_then(|value| value.into_string().ok());
-    if let Some(name) = said.filter(|name| !name.is_empty()).filter(plain) {
+    let value = (live.variable)("container").and_then(|value| value.into_string().ok());
+    if let Some(name) = value.filter(|name| !name.is_empty()).filter(plain) {
         return Ok(Stated::by("$container", &name));
     }
-    if let Some(name) = look.find("run/systemd/container", text).filter(plain) {
+    if let Some(name) = reader.optional("run/systemd/container", text).filter(plain) {
         return Ok(Stated::by("/run/systemd/container", &name));
     }
-    if let Some((mark, name)) = MARKS.iter().find(|(mark, _)| look.has(mark)) {
+    if let Some((mark, name)) = MARKER_FILES.iter().find(|(mark, _)| reader.has(mark)) {
         return Ok(Stated::by(&format!("/{mark}"), name));
     }
-    if let Some(name) = look.find("proc/self/cgroup", |bytes| Ok(by_group(bytes))).flatten() {
+    if let Some(name) = reader.optional("proc/self/cgroup", |bytes| Ok(by_group(bytes))).flatten() {
         return Ok(Stated::by("/proc/self/cgroup", name));
     }
     if is_set("KUBERNETES_SERVICE_HOST") {
@@ -188,7 +192,7 @@ pub(super) fn container(look: &mut Look<'_>, live: Live) -> Result<Stated, Strin
 fn by_group(bytes: &[u8]) -> Option<&'static str> {
     cgroup::memberships(bytes).find_map(|membership| {
         let path = String::from_utf8_lossy(membership.path);
-        // The daemon itself runs in a group of this name, too, and is no container.
+        // The daemon itself runs in a cgroup of this name, too, and is no container.
         let is_inside = |part: &str| path.contains(part) && !path.ends_with(".service");
         GROUPS.iter().find(|(part, _)| is_inside(part)).map(|(_, name)| *name)
     })
@@ -204,70 +208,70 @@ mod tests {
 
     fn machine(fake: &FakeHost, live: Live) -> Result<(String, String), String> {
         let host = fake.host();
-        let told = virtual_machine(&mut Look::at(&host.root), live)?;
-        Ok((told.name, told.told_by))
+        let found = virtual_machine(&mut HardwareReader::at(&host.root), live)?;
+        Ok((found.name, found.told_by))
     }
 
-    fn said(name: &str, by: &str) -> Result<(String, String), String> {
+    fn expected(name: &str, by: &str) -> Result<(String, String), String> {
         Ok((name.to_owned(), by.to_owned()))
     }
 
     fn inside(fake: &FakeHost, live: Live) -> Result<(String, String), String> {
         let host = fake.host();
-        let told = container(&mut Look::at(&host.root), live)?;
-        Ok((told.name, told.told_by))
+        let found = container(&mut HardwareReader::at(&host.root), live)?;
+        Ok((found.name, found.told_by))
     }
 
     #[test]
-    fn virtual_machines_are_told_by_their_firmware_and_bare_metal_by_a_flag_it_lacks() {
+    fn firmware_identifies_a_guest_and_a_missing_flag_bare_metal() {
         let fake = FakeHost::new().proc("cpuinfo", X86);
         let flag = "no flag hypervisor in /proc/cpuinfo";
-        assert_eq!(machine(&fake, Live::elsewhere()), said("none", flag));
+        assert_eq!(machine(&fake, Live::elsewhere()), expected("none", flag));
         let fake = fake.sys("class/dmi/id/sys_vendor", "QEMU\n");
         let file = "/sys/class/dmi/id/sys_vendor";
-        assert_eq!(machine(&fake, Live::elsewhere()), said("qemu", file));
+        assert_eq!(machine(&fake, Live::elsewhere()), expected("qemu", file));
         let fake = FakeHost::new()
             .proc("cpuinfo", GUEST)
             .sys("class/dmi/id/sys_vendor", "Amazon EC2\n")
             .sys("class/dmi/id/product_name", "c5.metal\n");
         let file = "/sys/class/dmi/id/product_name";
-        assert_eq!(machine(&fake, Live::elsewhere()), said("none", file));
+        assert_eq!(machine(&fake, Live::elsewhere()), expected("none", file));
     }
 
     #[test]
-    fn a_guest_without_firmware_presents_its_hypervisor_or_nobody_knows_whose_it_is() {
+    fn guest_without_firmware_is_identified_by_cpuid_or_unknown() {
         let fake = FakeHost::new().proc("cpuinfo", GUEST);
         let kvm = Live { signature: || Some(*b"KVMKVMKVM\0\0\0"), ..Live::elsewhere() };
-        assert_eq!(machine(&fake, kvm), said("kvm", "CPUID"));
+        assert_eq!(machine(&fake, kvm), expected("kvm", "CPUID"));
         assert!(machine(&fake, Live::elsewhere()).unwrap_err().contains("nothing says whose"));
         let strange = Live { signature: || Some([7; 12]), ..Live::elsewhere() };
         assert!(machine(&fake, strange).is_err());
     }
 
     #[test]
-    fn windows_and_user_mode_linux_are_told_by_the_kernel() {
+    fn kernel_identifies_wsl_and_user_mode_linux() {
         let fake = FakeHost::new().proc("sys/kernel/osrelease", "5.15.0-microsoft-standard-WSL2\n");
         let file = "/proc/sys/kernel/osrelease";
-        assert_eq!(machine(&fake, Live::elsewhere()), said("wsl", file));
+        assert_eq!(machine(&fake, Live::elsewhere()), expected("wsl", file));
         let fake = FakeHost::new().proc("cpuinfo", "vendor_id\t: User Mode Linux\n");
-        assert_eq!(machine(&fake, Live::elsewhere()), said("uml", "/proc/cpuinfo"));
+        assert_eq!(machine(&fake, Live::elsewhere()), expected("uml", "/proc/cpuinfo"));
         assert!(machine(&FakeHost::new(), Live::elsewhere()).is_err());
     }
 
     #[test]
-    fn a_container_is_told_by_its_variable_its_mark_or_its_group() {
+    fn variable_marker_file_or_cgroup_identifies_a_container() {
         let nothing = FakeHost::new().proc("self/cgroup", "0::/system.slice/docker.service\n");
         assert!(inside(&nothing, Live::elsewhere()).is_err());
         let set: fn(&str) -> Option<OsString> =
             |name| (name == "APPTAINER_CONTAINER").then(|| "/home/ada/x.sif".into());
         let apptainer = Live { variable: set, ..Live::elsewhere() };
-        assert_eq!(inside(&nothing, apptainer), said("apptainer", "$APPTAINER_CONTAINER"));
+        assert_eq!(inside(&nothing, apptainer), expected("apptainer", "$APPTAINER_CONTAINER"));
         let group = FakeHost::new().proc("self/cgroup", "0::/kubepods/burstable/pod1/id\n");
-        assert_eq!(inside(&group, Live::elsewhere()), said("kubernetes", "/proc/self/cgroup"));
+        assert_eq!(inside(&group, Live::elsewhere()), expected("kubernetes", "/proc/self/cgroup"));
         let mark = FakeHost::new().file(".dockerenv", "");
-        assert_eq!(inside(&mark, Live::elsewhere()), said("docker", "/.dockerenv"));
+        assert_eq!(inside(&mark, Live::elsewhere()), expected("docker", "/.dockerenv"));
         let systemd = FakeHost::new().file("run/systemd/container", "systemd-nspawn\n");
         let file = "/run/systemd/container";
-        assert_eq!(inside(&systemd, Live::elsewhere()), said("systemd-nspawn", file));
+        assert_eq!(inside(&systemd, Live::elsewhere()), expected("systemd-nspawn", file));
     }
 }

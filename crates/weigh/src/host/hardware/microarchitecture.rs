@@ -1,38 +1,38 @@
-//! What a processor's design is called, by the names of archspec (`zen3`, `cascadelake`), which
-//! Spack, EasyBuild and perfmon's lists of events use.
+//! The microarchitecture of a processor by the names of archspec (`zen3`, `cascadelake`), which
+//! Spack, EasyBuild and perfmon's event lists use.
 //!
-//! The crate `archspec` asks only the machine it runs on, and goes by what the processor can do: a
-//! virtual machine that hides something becomes an older design. This table goes by family and
-//! model, which a machine that was captured has, too. Sources: the kernel's
-//! `arch/x86/include/asm/intel-family.h`, `arch/x86/kernel/cpu/amd.c` and
-//! `arch/arm64/include/asm/cputype.h`. What archspec has no name for has none here.
+//! The crate `archspec` detects only the machine it runs on, by CPU features: a virtual machine
+//! that hides features appears as an older microarchitecture. This table uses family and model,
+//! which captured machines have, too. Sources: the kernel's `arch/x86/include/asm/intel-family.h`,
+//! `arch/x86/kernel/cpu/amd.c` and `arch/arm64/include/asm/cputype.h`. Processors without an
+//! archspec name have none here.
 
 use crate::parse::cpuinfo::Cpuinfo;
 
-/// An ARM core, as its numbers say.
-struct Core {
+/// An ARM core by its implementer and part number.
+struct ArmCore {
     implementer: u32,
     part: u32,
-    /// What it is called for people.
+    /// Its product name.
     name: &'static str,
-    /// What archspec calls it, if it does.
+    /// Its archspec name, if it has one.
     design: Option<&'static str>,
 }
 
-const fn core(implementer: u32, part: u32, name: &'static str) -> Core {
-    Core { implementer, part, name, design: None }
+const fn core(implementer: u32, part: u32, name: &'static str) -> ArmCore {
+    ArmCore { implementer, part, name, design: None }
 }
 
-impl Core {
-    const fn called(self, design: &'static str) -> Core {
-        Core { design: Some(design), ..self }
+impl ArmCore {
+    const fn called(self, design: &'static str) -> ArmCore {
+        ArmCore { design: Some(design), ..self }
     }
 }
 
 const ARM: u32 = 0x41;
 const APPLE: u32 = 0x61;
 
-const CORES: &[Core] = &[
+const CORES: &[ArmCore] = &[
     core(ARM, 0xd03, "Cortex-A53"),
     core(ARM, 0xd05, "Cortex-A55"),
     core(ARM, 0xd07, "Cortex-A57"),
@@ -65,7 +65,7 @@ const CORES: &[Core] = &[
     core(APPLE, 0x033, "M2 Avalanche").called("m2"),
 ];
 
-/// Who made an ARM core.
+/// The vendor of an ARM core.
 pub(super) fn implementer(number: u32) -> Option<&'static str> {
     Some(match number {
         ARM => "ARM",
@@ -83,16 +83,16 @@ pub(super) fn implementer(number: u32) -> Option<&'static str> {
     })
 }
 
-/// What an ARM core is called for people.
+/// The product name of an ARM core.
 pub(super) fn core_name(implementer: u32, part: u32) -> Option<&'static str> {
     find(implementer, part).map(|core| core.name)
 }
 
-fn find(implementer: u32, part: u32) -> Option<&'static Core> {
+fn find(implementer: u32, part: u32) -> Option<&'static ArmCore> {
     CORES.iter().find(|core| (core.implementer, core.part) == (implementer, part))
 }
 
-/// What archspec calls a processor, or why that is not known.
+/// The archspec name of a processor, or why it is unknown.
 pub(super) fn of(cpu: &Cpuinfo<'_>) -> Result<&'static str, String> {
     if !cpu.parts.is_empty() {
         return of_cores(&cpu.parts);
@@ -153,7 +153,7 @@ fn intel(family: u32, model: u32, stepping: Option<u32>) -> Option<&'static str>
         0x3a | 0x3e => "ivybridge",
         0x3c | 0x3f | 0x45 | 0x46 => "haswell",
         0x3d | 0x47 | 0x4f | 0x56 => "broadwell",
-        // Kaby, Coffee and Comet Lake are the same design.
+        // Kaby, Coffee and Comet Lake are the same microarchitecture.
         0x4e | 0x5e | 0x8e | 0x9e | 0xa5 | 0xa6 => "skylake",
         // Cascade Lake begins with stepping 5; Cooper Lake (10 and on) is one to archspec.
         0x55 if stepping? >= 5 => "cascadelake",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_have_the_names_of_archspec() {
+    fn processors_have_their_archspec_names() {
         for (model, stepping, name) in [
             (45, "7", "sandybridge"),
             (62, "4", "ivybridge"),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_says_what_it_is_and_is_not_guessed() {
+    fn unknown_processor_is_described_and_not_guessed() {
         let said = |cpu: &Cpuinfo<'_>| of(cpu).unwrap_err();
         let tomorrow = x86("GenuineIntel", 6, 250, "0");
         assert_eq!(said(&tomorrow), "no name is known for GenuineIntel family 6 model 250");

@@ -1,4 +1,4 @@
-//! Machines of every kind through the whole look, against a golden file each.
+//! The hardware of every captured machine against its golden file.
 #![allow(clippy::disallowed_methods, reason = "fixtures are files of the repository")]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FileType, Mode};
 
-use super::surroundings::Whose;
+use super::surroundings::LimitsOf;
 use super::*;
 use crate::collect::golden::{assert_golden, machines, read};
 use crate::host::fake::FakeHost;
@@ -16,21 +16,21 @@ use crate::model::hardware::{Hardware, Processor, Surroundings};
 use crate::report::hardware::text as page;
 use crate::report::text::Style;
 
-fn look_at(fake: &FakeHost) -> Hardware {
+fn hardware_of(fake: &FakeHost) -> Hardware {
     Hardware::of(&fake.host().root, Live::elsewhere())
 }
 
 fn captured(machine: &str) -> Hardware {
     let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
-    look_at(&FakeHost::captured(&read(&hosts.join(machine), "t0.host")))
+    hardware_of(&FakeHost::captured(&read(&hosts.join(machine), "t0.host")))
 }
 
 #[test]
-fn every_captured_machine_is_described_as_its_golden_file_says() {
+fn hardware_of_captured_machines_matches_golden_files() {
     for machine in machines() {
         let fake = FakeHost::captured(&read(&machine, "t0.host"));
-        let hardware = look_at(&fake);
-        let surroundings = Surroundings::of(&fake.host().root, Whose::Own, |_| None);
+        let hardware = hardware_of(&fake);
+        let surroundings = Surroundings::of(&fake.host().root, LimitsOf::Own, |_| None);
         let mut golden = page(&hardware, Some(&surroundings), Style::default());
         assert!(golden.lines().all(|line| line.chars().count() <= 80), "{golden}");
         writeln!(golden, "\n{}", serde_json::to_string_pretty(&hardware).unwrap()).unwrap();
@@ -39,20 +39,20 @@ fn every_captured_machine_is_described_as_its_golden_file_says() {
 }
 
 #[test]
-fn a_driver_that_hangs_is_told_and_takes_nothing_from_the_rest() {
+fn hanging_driver_is_reported_and_other_devices_are_read() {
     let fake = FakeHost::new()
         .proc("driver/nvidia/gpus/0000:18:00.0/power", "")
         .sys("class/drm/card0/device/uevent", "DRIVER=xe\nPCI_SLOT_NAME=0000:03:00.0\n");
-    // Whoever opens a pipe that nobody writes to waits for ever, as in a driver.
+    // Opening a pipe without a writer blocks for ever, like a hanging driver.
     let pipe = fake.path("proc/driver/nvidia/gpus/0000:18:00.0/information");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
-    let found = look_at(&fake);
+    let found = hardware_of(&fake);
     assert_eq!(found.missing["gpus"], "the NVIDIA driver does not answer");
-    assert_eq!(found.gpus.len(), 1, "the other maker's");
+    assert_eq!(found.gpus.len(), 1, "the GPU of the other vendor");
 }
 
 #[test]
-fn everything_that_perfmon_asked_of_lscpu_is_answered() {
+fn everything_perfmon_read_from_lscpu_is_present() {
     let Hardware { cpu, caches, numa_nodes, .. } = captured("xeon-2s");
     assert_eq!(cpu.vendor.as_deref(), Some("GenuineIntel"));
     assert_eq!(cpu.model_name.as_deref(), Some("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz"));
@@ -72,16 +72,16 @@ fn everything_that_perfmon_asked_of_lscpu_is_answered() {
 }
 
 #[test]
-fn a_machine_of_garbage_is_unknown_and_every_unknown_has_its_reason() {
+fn garbage_files_give_missing_values_with_reasons() {
     let fake = FakeHost::new();
     for machine in machines() {
         let files = read(&machine, "t0.host");
         for entry in files.split("=== ").skip(1) {
             let (path, _) = entry.split_once('\n').unwrap();
-            fake.become_captured(&format!("=== {path}\n\u{fffd} \0 garbage"));
+            fake.load_capture(&format!("=== {path}\n\u{fffd} \0 garbage"));
         }
     }
-    let found = look_at(&fake);
+    let found = hardware_of(&fake);
     assert_eq!((found.cpu.cpus, found.cpu.vendor.clone(), found.caches.len()), (None, None, 0));
     assert_eq!((found.memory.total_bytes, found.kernel.clone()), (None, None));
     for key in ["cpu.online", "cpu.vendor", "memory.total_bytes", "numa_nodes", "distribution"] {
@@ -90,8 +90,8 @@ fn a_machine_of_garbage_is_unknown_and_every_unknown_has_its_reason() {
 }
 
 #[test]
-fn a_machine_without_files_is_unknown() {
-    let found = look_at(&FakeHost::new());
+fn machine_without_files_has_no_values() {
+    let found = hardware_of(&FakeHost::new());
     assert_eq!(found.cpu, Processor::default());
     assert_eq!(found.missing["cpu.microarchitecture"], "there is no /proc/cpuinfo");
 }
@@ -116,17 +116,17 @@ fn large() -> FakeHost {
 }
 
 #[test]
-fn of_many_cpus_only_those_are_asked_that_nobody_has_answered_for() {
+fn topology_is_read_once_for_each_core_and_socket() {
     let fake = large();
     let opened = Arc::new(Mutex::new(BTreeSet::new()));
-    let root = fake.host().root.remembering(&opened);
+    let root = fake.host().root.recording_opened(&opened);
     let found = Hardware::of(&root, Live::elsewhere());
     let topology = (found.cpu.sockets, found.cpu.cores, found.cpu.threads_per_core);
     assert_eq!(topology, (Some(2), Some(64), Some(2)));
     assert_eq!(found.caches[0].instances, 64);
     let opened = opened.lock().unwrap();
-    let asked = opened.iter().filter(|path| path.to_string_lossy().contains("/topology/")).count();
-    assert_eq!(asked, 2 + 64, "a list for each socket and each core");
-    let asked = opened.iter().filter(|path| path.to_string_lossy().contains("/cache/")).count();
-    assert!(asked <= 64 * 3 * 2 + 10, "{asked} files of caches");
+    let read = opened.iter().filter(|path| path.to_string_lossy().contains("/topology/")).count();
+    assert_eq!(read, 2 + 64, "a list for each socket and each core");
+    let read = opened.iter().filter(|path| path.to_string_lossy().contains("/cache/")).count();
+    assert!(read <= 64 * 3 * 2 + 10, "{read} files of caches");
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::Monitor;
-use crate::collect::processes::Processes;
-use crate::host::cgroup::Group;
-use crate::host::child::Pause;
+use crate::collect::processes::ProcessCollector;
+use crate::host::cgroup::Cgroup;
+use crate::host::child::PreExecUsage;
 use crate::host::own;
-use crate::host::own_group::OwnGroup;
+use crate::host::run_cgroup::RunCgroup;
 use crate::model::End;
 use crate::parse::kernel_log;
 use crate::record::Event;
@@ -58,19 +58,19 @@ impl Monitor {
         }
         // The programs on it go before it does.
         self.watch.packets = None;
-        if let Some(Err(error)) = self.own_group.take().map(OwnGroup::remove) {
+        if let Some(Err(error)) = self.own_group.take().map(RunCgroup::remove) {
             self.watch.fault("cgroup", format!("the command's group is left behind: {error}"));
         }
     }
 
     /// Whom the kernel says it has killed in a control group or below it.
-    fn victims(&mut self, group: &Group) -> Vec<Victim> {
+    fn victims(&mut self, group: &Cgroup) -> Vec<Victim> {
         let mut victims = Vec::new();
         let Some(log) = &mut self.kernel_log else { return victims };
         let path = group.path.trim_end_matches('/');
         log.next(|record| {
-            let killed = kernel_log::killed(record);
-            let below = |killed: &kernel_log::Killed<'_>| {
+            let killed = kernel_log::oom_victim(record);
+            let below = |killed: &kernel_log::OomVictim<'_>| {
                 let rest = killed.group.strip_prefix(path.as_bytes());
                 // Everybody on the machine is below the root, and not of the run.
                 !path.is_empty()
@@ -87,7 +87,7 @@ impl Monitor {
     fn close_account(&mut self, end: End, at: Duration) -> RunEnd {
         let task_clock_seconds = self.watch.clocked();
         let io = own::reaped_io(&self.watch.host)
-            .map(|io| io.less(&Pause::IO).less(&self.inheritance.io))
+            .map(|io| io.less(&PreExecUsage::IO).less(&self.inheritance.io))
             .map_err(|error| self.watch.fault("io", error.to_string()));
         // Who is left goes on to use CPU time until it is read above.
         let until = if self.has_children() { self.watch.now() } else { self.reaped_at.max(at) };
@@ -106,7 +106,11 @@ impl Monitor {
                 .map(|id| id.pid)
                 .collect(),
             some_unseen: self.loses_orphans
-                || self.watch.processes.as_ref().is_none_or(Processes::some_went_unseen),
+                || self
+                    .watch
+                    .processes
+                    .as_ref()
+                    .is_none_or(ProcessCollector::may_have_missed_processes),
             rss_before_exec_bytes: self.pause.largest_rss.max(self.largest_helper),
             cpu_before_exec_seconds: self.pause.cpu.as_secs_f64(),
             helpers: self.helpers,

@@ -17,12 +17,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::schedule::Schedule;
 use super::watch::{ENDS, Watch};
 use crate::collect::task_clock::RunClock;
-use crate::host::cgroup::Group;
-use crate::host::child::{self, Pause, Waiting};
+use crate::host::cgroup::Cgroup;
+use crate::host::child::{self, ForkedChild, PreExecUsage};
 use crate::host::kernel_log::KernelLog;
-use crate::host::own_group::OwnGroup;
 use crate::host::perf::TaskClock;
-use crate::host::signals::{self, Arrived, Signals};
+use crate::host::run_cgroup::RunCgroup;
+use crate::host::signals::{self, ReceivedSignal, Signals};
 use crate::host::{own, wait};
 use crate::model::settings::Settings;
 use crate::model::{CHILD_SUBREAPER, End, Io, ProcessId, Usage};
@@ -48,7 +48,7 @@ pub(super) struct Monitor {
     job_control: bool,
     executed: Duration,
     /// What the child used before it became the command.
-    pause: Pause,
+    pause: PreExecUsage,
     reaped: Usage,
     /// When the last process was reaped.
     reaped_at: Duration,
@@ -63,9 +63,9 @@ pub(super) struct Monitor {
     /// Whether descendants whose parent has ended go to somebody else, who reaps them.
     loses_orphans: bool,
     /// The control group that is the command's alone.
-    own_group: Option<OwnGroup>,
+    own_group: Option<RunCgroup>,
     /// The control group that the command is in, and whom the kernel had killed there before.
-    group: Option<(Group, u64)>,
+    group: Option<(Cgroup, u64)>,
     /// Where it says whom.
     kernel_log: Option<KernelLog>,
     steps: Steps,
@@ -88,7 +88,7 @@ impl Monitor {
             wait_all: settings.wait_all,
             job_control: signals::under_job_control(),
             executed: Duration::ZERO,
-            pause: Pause::default(),
+            pause: PreExecUsage::default(),
             reaped: Usage::default(),
             reaped_at: Duration::ZERO,
             largest_helper: 0,
@@ -128,7 +128,7 @@ impl Monitor {
     }
 
     /// Takes the group that was made for the command, or the one that it is in anyway.
-    pub(super) fn take_group(&mut self, own: Option<OwnGroup>, around: Option<Group>) {
+    pub(super) fn take_group(&mut self, own: Option<RunCgroup>, around: Option<Cgroup>) {
         let group = own.as_ref().map(|own| own.group.clone()).or(around);
         self.own_group = own;
         self.group = group.and_then(|group| group.oom_kills().map(|kills| (group, kills)));
@@ -153,7 +153,7 @@ impl Monitor {
     }
 
     /// Lets the child become the command.
-    pub(super) fn start(&mut self, waiting: Waiting) -> Result<(), child::Error> {
+    pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
         self.watch.look_before_exec();
         let (host, pid) = (&self.watch.host, self.root.pid);
         self.start = self.watch.processes.as_ref().map(|_| Start::of(host, pid));
@@ -225,7 +225,7 @@ impl Monitor {
     }
 
     /// Passes a signal on to the command, unless it has it already.
-    fn signal(&mut self, signal: Arrived) {
+    fn signal(&mut self, signal: ReceivedSignal) {
         if signal.number == libc::SIGCHLD {
             return;
         }

@@ -26,13 +26,13 @@ impl Inheritance {
 impl Monitor {
     /// Collects every child that has ended.
     pub(super) fn reap(&mut self) {
-        while let Some(pid) = wait::next_dead() {
+        while let Some(pid) = wait::next_exited() {
             if self.inheritance.children.remove(&pid) {
                 self.reap_somebody_elses(pid);
                 continue;
             }
             let at = self.watch.now();
-            let id = self.last_look(pid, at);
+            let id = self.final_read(pid, at);
             let Some((end, mut usage)) = wait::reap(pid) else { continue };
             let Some(id) = id else {
                 // A helper's time is in that of the run; its size is not.
@@ -71,7 +71,7 @@ impl Monitor {
 
     /// Reads what a dead child leaves behind, before it is reaped; says who it was, unless it was
     /// weigh's own helper.
-    fn last_look(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
+    fn final_read(&mut self, pid: u32, at: Duration) -> Option<ProcessId> {
         if pid == self.root.pid {
             // Everybody, for the last time with the command among them.
             self.watch.take_tick();
@@ -85,7 +85,7 @@ impl Monitor {
             return Some(ProcessId { pid, started: 0 });
         };
         self.watch.tick.begin(at);
-        let id = processes.last_look(&self.watch.host, pid, &mut self.watch.tick);
+        let id = processes.final_read(&self.watch.host, pid, &mut self.watch.tick);
         self.watch.hand_on_tick();
         id
     }

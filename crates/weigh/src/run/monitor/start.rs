@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::{Monitor, Woken};
 use crate::catalog::metrics::ProcessMemory;
 use crate::host::taskstats::Taskstats;
-use crate::host::{Host, Kept, ProcPath};
+use crate::host::{CachedFile, Host, ProcPath};
 use crate::model::Entity;
 use crate::parse;
 
@@ -30,7 +30,7 @@ const BEFORE_THE_FIRST_TICK: Duration = Duration::from_millis(1);
 /// What is known of the command's first moments.
 pub(super) struct Start {
     pid: u32,
-    status: Kept,
+    status: CachedFile,
     buffer: Vec<u8>,
     /// The highest mark so far, in bytes.
     peak: Option<u64>,
@@ -42,7 +42,7 @@ impl Start {
     /// Of a process that is about to become the command.
     pub(super) fn of(host: &Host, pid: u32) -> Start {
         let accounts = Taskstats::open(&host.sys).ok();
-        Start { pid, status: Kept::always(), buffer: Vec::new(), peak: None, accounts }
+        Start { pid, status: CachedFile::always(), buffer: Vec::new(), peak: None, accounts }
     }
 
     /// Takes the accounts that have arrived: that of the command has its mark.

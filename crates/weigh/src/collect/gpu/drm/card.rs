@@ -79,10 +79,10 @@ impl Place {
     fn of(sys: &Dir, card: &str, buffer: &mut Vec<u8>) -> Option<Place> {
         let directory = format!("class/drm/{card}");
         let uevent = uevent(sys, card, buffer)?;
-        let driver = attribute::valued(uevent, "DRIVER=")?;
+        let driver = attribute::line_value(uevent, "DRIVER=")?;
         let driver = Driver::ALL.into_iter().find(|one| one.name() == driver)?;
         let address = address(uevent)?;
-        let number = attribute::valued(uevent, "PCI_ID=")?.to_owned();
+        let number = attribute::line_value(uevent, "PCI_ID=")?.to_owned();
         Some(Place { directory, driver, address, number })
     }
 
@@ -112,7 +112,7 @@ fn uevent<'b>(sys: &Dir, node: &str, buffer: &'b mut Vec<u8>) -> Option<&'b [u8]
 }
 
 fn address(uevent: &[u8]) -> Option<Vec<u8>> {
-    Some(attribute::valued(uevent, "PCI_SLOT_NAME=")?.as_bytes().to_vec())
+    Some(attribute::line_value(uevent, "PCI_SLOT_NAME=")?.as_bytes().to_vec())
 }
 
 enum Files {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::card::{Card, address_of};
 use super::using::{Seen, Using, highest};
-use crate::host::{Descriptors, Dir, KeptAt, ProcPath};
+use crate::host::{CachedPath, Descriptors, Dir, ProcPath};
 use crate::model::ProcessId;
 use crate::parse::drm_fdinfo;
 
@@ -42,7 +42,7 @@ pub(super) struct Clients {
 
 /// A file of a GPU that a process has open.
 struct ClientFile {
-    file: KeptAt,
+    file: CachedPath,
     /// Where its card is on the bus, when that is known.
     address: Option<Vec<u8>>,
     /// Which of that card's clients it is, when it was read.
@@ -120,7 +120,7 @@ impl Clients {
             files.push(match known.iter().position(is_it) {
                 Some(place) => known.swap_remove(place),
                 None => {
-                    let file = KeptAt::new(path, &self.allowance);
+                    let file = CachedPath::new(path, &self.allowance);
                     ClientFile { file, address, number: None }
                 }
             });

@@ -81,7 +81,8 @@ impl Spent {
 }
 
 fn heats(cycles: &Cycles) -> impl Iterator<Item = Option<u64>> + use<> {
-    [cycles.prochot, cycles.socket_heat, cycles.regulator_heat, cycles.memory_heat].into_iter()
+    [cycles.prochot, cycles.socket_thermal, cycles.regulator_thermal, cycles.memory_thermal]
+        .into_iter()
 }
 
 /// The share of these cycles in which something was the case, where a cycle adds so much at most.
@@ -105,9 +106,9 @@ mod tests {
         all: 0,
         prochot: None,
         power: None,
-        socket_heat: None,
-        regulator_heat: None,
-        memory_heat: None,
+        socket_thermal: None,
+        regulator_thermal: None,
+        memory_thermal: None,
         busy_percent: None,
     };
 
@@ -156,15 +157,15 @@ mod tests {
     fn heat_that_is_felt_at_several_places_at_once_counts_once() {
         let mut spent = Spent::default();
         let (mut activity, mut throttle) = Default::default();
-        let first = Cycles { socket_heat: Some(5), memory_heat: Some(9), ..NOTHING };
+        let first = Cycles { socket_thermal: Some(5), memory_thermal: Some(9), ..NOTHING };
         spent.see(Duration::from_secs(1), Some(first));
         spent.tell(&mut activity, &mut throttle);
         assert_eq!((throttle.power, throttle.thermal), (None, Some(0.0)));
         let hot = Cycles {
             all: 1000,
             power: Some(700),
-            socket_heat: Some(505),
-            memory_heat: Some(259),
+            socket_thermal: Some(505),
+            memory_thermal: Some(259),
             ..NOTHING
         };
         spent.see(Duration::from_secs(2), Some(hot));

@@ -174,7 +174,7 @@ fn node(sys: &Dir, place: u64, buffer: &mut Vec<u8>) -> Result<Option<Node>, Err
     };
     let number = attribute::number(sys.read(&path("gpu_id"), buffer)?).unwrap_or(0);
     let properties = sys.read(&path("properties"), buffer)?;
-    let property = |key| attribute::valued(properties, key)?.parse::<u64>().ok();
+    let property = |key| attribute::line_value(properties, key)?.parse::<u64>().ok();
     let engines = property("simd_count ");
     if number == 0 || engines == Some(0) {
         return Ok(None);
@@ -203,7 +203,7 @@ fn address(domain: u64, place: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake::{FakeHost, as_nobody};
+    use crate::host::fake::{FakeHost, as_unprivileged};
 
     #[test]
     fn nodes_are_in_the_order_of_their_numbers_and_those_that_are_hidden_are_noticed() {
@@ -218,7 +218,7 @@ mod tests {
         let find = || Kfd::find(&fake.host().sys, &fake.host().proc, &mut Vec::new());
         assert!(!find().nodes(&[]).some_hidden);
         fake.deny_sys("class/kfd/kfd/topology/nodes/11/gpu_id");
-        let nodes = as_nobody(|| find().nodes(&[b"0000:29:00.0", b"0000:41:00.0"]));
+        let nodes = as_unprivileged(|| find().nodes(&[b"0000:29:00.0", b"0000:41:00.0"]));
         let cards: Vec<_> = nodes.each.iter().map(|node| node.card).collect();
         assert_eq!((cards.as_slice(), nodes.some_hidden), (&[Some(1), Some(0)][..], true));
         assert_eq!(nodes.each[0].uuid.as_deref(), Some("GPU-00000000000000ff"));

@@ -5,8 +5,8 @@
 
 use std::ffi::CString;
 
-use crate::host::{Descriptors, Dir, KeptAt};
-use crate::parse::{Malformed, attribute};
+use crate::host::{CachedPath, Descriptors, Dir};
+use crate::parse::{MalformedFile, attribute};
 
 /// What a look at a card needs.
 pub(super) struct Look<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Look<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Sensor {
     /// Files that may have it, the best last. Nothing when its card does not have it.
-    files: Vec<KeptAt>,
+    files: Vec<CachedPath>,
     /// Whether the last of them is the one: from then on, no other would be the same value.
     is_found: bool,
 }
@@ -30,7 +30,7 @@ impl Sensor {
     pub(super) fn first(sys: &Dir, paths: &[String], allowance: &Descriptors) -> Sensor {
         let paths = paths.iter().rev().filter_map(|path| CString::new(path.as_str()).ok());
         let there = paths.filter(|path| sys.has(path));
-        let files = there.map(|path| KeptAt::new(path, allowance)).collect();
+        let files = there.map(|path| CachedPath::new(path, allowance)).collect();
         Sensor { files, is_found: false }
     }
 
@@ -38,7 +38,7 @@ impl Sensor {
     pub(super) fn read<T>(
         &mut self,
         look: &mut Look,
-        parse: impl Fn(&[u8]) -> Result<T, Malformed>,
+        parse: impl Fn(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         while let Some(file) = self.files.last_mut() {
             let failed = match file.read(look.sys, look.buffer) {

@@ -17,7 +17,7 @@ use crate::catalog::metrics::{
 };
 use crate::catalog::{Row, Scope};
 use crate::collect::{Collector, Fault};
-use crate::host::fake::{FakeHost, as_nobody};
+use crate::host::fake::{FakeHost, as_unprivileged};
 use crate::model::settings::Settings;
 use crate::model::{Change, Entity, Program, Tick};
 
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
     /// A tick at which these are new, a second before the next.
     fn look(&mut self, came: &[ProcessId]) -> &mut Run<'a> {
         self.tick(came);
-        self.fake.pass(Duration::from_secs(1));
+        self.fake.advance(Duration::from_secs(1));
         self
     }
 
@@ -150,11 +150,11 @@ fn a_file_that_may_not_be_read_costs_its_value_and_is_told_once() {
     let fake = machine();
     fake.deny_sys("class/drm/card2/device/hwmon/hwmon2/power1_average");
     let mut run = Run::of(&fake);
-    as_nobody(|| run.tick(&[]));
+    as_unprivileged(|| run.tick(&[]));
     assert!(run.skipped().contains("power1_average"), "{:?}", run.outcome);
     let watts: Vec<_> = run.cards::<GpuPower>().iter().map(|(_, row)| row.draw).collect();
     assert_eq!(watts, [None, Some(100.0)]);
-    as_nobody(|| run.tick(&[]));
+    as_unprivileged(|| run.tick(&[]));
     assert!(run.outcome.is_ok());
 }
 

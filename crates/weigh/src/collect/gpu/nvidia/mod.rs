@@ -14,7 +14,7 @@ use super::reading::{Ask, Find};
 use crate::collect::Probe;
 use crate::host::Host;
 use crate::host::nvml::{self, Nvml};
-use crate::host::patience::within;
+use crate::host::timeout::with_timeout;
 use crate::model::gpu::Visible;
 
 /// Whether a driver is there, without asking it.
@@ -37,7 +37,7 @@ pub(super) fn examine(host: &Host) -> Probe {
     if let Probe::Absent { why } = probe(host) {
         return Probe::Absent { why };
     }
-    let asked = within(PATIENCE, || Nvml::load().and_then(|nvml| Ok(nvml.count()?)));
+    let asked = with_timeout(PATIENCE, || Nvml::load().and_then(|nvml| Ok(nvml.count()?)));
     match asked {
         Some(Ok(0)) => Probe::Absent { why: "the NVIDIA driver has no GPU".to_owned() },
         Some(Ok(_)) => Probe::Ready,

@@ -117,7 +117,7 @@ fn where_one_process_hides_its_files_nobody_knows_how_many_there_are() {
     let fake = with_client(with_client(machine(), 7, 3, &client(57, 1)), 8, 3, &client(58, 1));
     fake.deny_proc("8/fd");
     let mut run = Run::of(&fake);
-    as_nobody(|| run.tick(&[SOLVER, CHILD]));
+    as_unprivileged(|| run.tick(&[SOLVER, CHILD]));
     assert_eq!(run.cards::<GpuActivity>()[0].1.processes, None);
     assert_eq!(run.shares().len(), 1, "the others are known");
     fake.remove_proc("8");

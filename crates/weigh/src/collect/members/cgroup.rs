@@ -1,38 +1,38 @@
-//! The processes of a control group and of all groups below it.
+//! The processes of a cgroup and of its descendants.
 //!
-//! Source: `cgroup.procs` of each of them, readable by everybody who may look into the
-//! directory, and `stat` of every pid that is new in it.
+//! Source: `cgroup.procs` of each of them, readable by every user who may read the directory, and
+//! `stat` of every new pid.
 //!
-//! What surprised us: version 1 answers a descriptor that is kept open from a list it made
-//! before, as long as it is asked often enough. So the file is opened anew at every look.
+//! What surprised us: cgroup v1 answers reads of an open descriptor from a cached list, as long as
+//! it is read often enough. So the file is reopened for every update.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 
-use super::Newcomer;
+use super::NewMember;
 use crate::host::{self, Dir, Host, ProcPath};
 use crate::model::ProcessId;
 use crate::parse;
 
-/// Who is in a control group.
+/// The members of a cgroup.
 #[derive(Debug)]
-pub struct InGroup {
+pub struct CgroupMembers {
     dir: Dir,
-    /// weigh may be in it, too, and is not what is followed.
-    leaves_out: u32,
-    /// Those who were in it, with the look that found them last.
+    /// weigh may be in it, too, and is not measured.
+    excluded: u32,
+    /// Known members, with the update that found them last.
     known: HashMap<u32, u64>,
     round: u64,
     pids: Vec<u32>,
     buffer: Vec<u8>,
 }
 
-impl InGroup {
-    /// Everybody in the group of this directory and in those below it, but one.
-    pub fn of_all_but(dir: Dir, pid: u32) -> InGroup {
-        InGroup {
+impl CgroupMembers {
+    /// All processes in the cgroup of this directory and its descendants, but one.
+    pub fn all_but(dir: Dir, pid: u32) -> CgroupMembers {
+        CgroupMembers {
             dir,
-            leaves_out: pid,
+            excluded: pid,
             known: HashMap::new(),
             round: 0,
             pids: Vec::new(),
@@ -40,53 +40,53 @@ impl InGroup {
         }
     }
 
-    /// Whether a process was not in it any more at the last look.
+    /// Whether a process was no longer in it at the last update.
     pub fn has_left(&self, pid: u32) -> bool {
         !self.known.contains_key(&pid)
     }
 
-    /// A process is gone: whoever has its pid the next time is somebody else.
-    pub fn note_went(&mut self, pid: u32) {
+    /// A process exited: its pid may be reused.
+    pub fn note_exit(&mut self, pid: u32) {
         self.known.remove(&pid);
     }
 
-    /// Adds to `found` everybody who has joined since the last look, the oldest first.
-    pub fn look(&mut self, host: &Host, found: &mut Vec<Newcomer>) -> Result<(), host::Error> {
+    /// Adds to `found` the members that joined since the last update, the oldest first.
+    pub fn update(&mut self, host: &Host, found: &mut Vec<NewMember>) -> Result<(), host::Error> {
         self.round += 1;
         let listed = list(&self.dir, &mut self.pids, &mut self.buffer);
         if listed.as_ref().is_err_and(|error| !error.is_gone()) {
             return listed;
         }
         let first = found.len();
-        for pid in self.pids.iter().copied().filter(|pid| *pid != self.leaves_out) {
+        for pid in self.pids.iter().copied().filter(|pid| *pid != self.excluded) {
             if let Some(round) = self.known.get_mut(&pid) {
                 *round = self.round;
                 continue;
             }
             let path = ProcPath::new(pid, "stat");
             let stat = host.proc.read(path.as_c_str(), &mut self.buffer).ok();
-            // Else it is gone again, or hidden from us: there is nothing to read of it.
+            // Otherwise it has exited, or is hidden from us.
             if let Some(stat) = stat.and_then(|bytes| parse::stat::parse(bytes).ok()) {
                 let id = ProcessId { pid, started: stat.started };
-                found.push(Newcomer::new(id, stat.parent, stat.name));
+                found.push(NewMember::new(id, stat.parent, stat.name));
                 self.known.insert(pid, self.round);
             }
         }
         self.known.retain(|_, round| *round == self.round);
-        found[first..].sort_unstable_by_key(|newcomer| (newcomer.id.started, newcomer.id.pid));
+        found[first..].sort_unstable_by_key(|member| (member.id.started, member.id.pid));
         Ok(())
     }
 }
 
-/// Everybody in the group of a directory and in all groups below it; fails when the group
-/// itself cannot be read, and then nobody is in it.
+/// All processes in the cgroup of a directory and its descendants; fails when the cgroup itself
+/// cannot be read, and the list is then empty.
 pub fn list(dir: &Dir, pids: &mut Vec<u32>, buffer: &mut Vec<u8>) -> Result<(), host::Error> {
     pids.clear();
     pids.extend(parse::group_stat::processes(dir.read(c"cgroup.procs", buffer)?));
     let mut groups: Vec<CString> = below(dir, c".");
     while let Some(group) = groups.pop() {
         groups.extend(below(dir, &group));
-        // A group that is gone again has nobody.
+        // A removed cgroup has no processes.
         if let Some(file) = joined(&group, c"cgroup.procs")
             && let Ok(bytes) = dir.read(&file, buffer)
         {
@@ -98,7 +98,7 @@ pub fn list(dir: &Dir, pids: &mut Vec<u32>, buffer: &mut Vec<u8>) -> Result<(), 
 
 fn below(dir: &Dir, group: &CStr) -> Vec<CString> {
     let mut groups = Vec::new();
-    // One that cannot be listed is gone, or has none that we may see.
+    // One that cannot be listed was removed, or is not readable.
     let _ = dir.directories(group, |name| groups.extend(joined(group, name)));
     groups
 }
@@ -129,18 +129,18 @@ mod tests {
             .sys("fs/cgroup/other/cgroup.procs", "13\n")
     }
 
-    fn members(fake: &FakeHost) -> InGroup {
-        InGroup::of_all_but(fake.host().sys.sub("fs/cgroup/job").unwrap(), 11)
+    fn members(fake: &FakeHost) -> CgroupMembers {
+        CgroupMembers::all_but(fake.host().sys.sub("fs/cgroup/job").unwrap(), 11)
     }
 
-    fn found(members: &mut InGroup, fake: &FakeHost) -> Vec<u32> {
+    fn found(members: &mut CgroupMembers, fake: &FakeHost) -> Vec<u32> {
         let mut found = Vec::new();
-        members.look(&fake.host(), &mut found).unwrap();
-        found.iter().map(|newcomer| newcomer.id.pid).collect()
+        members.update(&fake.host(), &mut found).unwrap();
+        found.iter().map(|member| member.id.pid).collect()
     }
 
     #[test]
-    fn everybody_in_the_group_and_below_it_belongs_but_weigh() {
+    fn all_processes_of_the_cgroup_and_below_but_weigh_are_members() {
         let fake = machine();
         let mut members = members(&fake);
         assert_eq!(found(&mut members, &fake), [12, 10], "the oldest first");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_the_group_is_gone_and_may_come_back() {
+    fn process_may_leave_the_cgroup_and_return() {
         let fake = machine();
         let mut members = members(&fake);
         found(&mut members, &fake);
@@ -160,16 +160,16 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_is_used_again_is_somebody_new() {
+    fn reused_pid_is_another_process() {
         let fake = machine();
         let mut members = members(&fake);
         found(&mut members, &fake);
-        members.note_went(10);
+        members.note_exit(10);
         assert_eq!(found(&mut members, &fake), [10]);
     }
 
     #[test]
-    fn a_removed_group_has_nobody_and_a_vanished_process_is_no_error() {
+    fn removed_cgroup_is_empty_and_exited_process_is_no_error() {
         let fake = machine();
         fake.remove_proc("12");
         let mut members = members(&fake);

@@ -1,23 +1,23 @@
-//! How processes that weigh did not start are noticed: no metrics, but `weigh doctor` says
+//! How processes that weigh did not start are noticed: no metrics, but `weigh doctor` reports
 //! whether it works.
 //!
-//! Source: the process connector (`host::connector`), and for root taskstats
-//! (`host::taskstats`). Without the first, processes are found by
-//! looking through `/proc`, and those that live shorter than an interval are missed.
+//! Source: the process connector (`host::connector`), and for root taskstats (`host::taskstats`).
+//! Without the first, processes are found by listing `/proc`, and those that live shorter than an
+//! interval are missed.
 
 use super::Probe;
 use crate::host::Host;
 use crate::host::connector::{Connector, Error};
 use crate::host::taskstats::{self, Taskstats};
 
-/// A way in which the kernel notifies of processes that weigh did not start. It has no metrics, so
-/// it is not among the sources, and `--collect` and `--skip` do not name it.
+/// A kernel interface that reports processes that weigh did not start. It has no metrics, so it is
+/// not among the sources, and `--collect` and `--skip` do not name it.
 pub struct Notifier {
-    /// What the kernel calls it.
+    /// Its name.
     pub name: &'static str,
     /// What it is for, in a few words.
     pub about: &'static str,
-    /// What it can do here.
+    /// Whether it is available here.
     pub probe: fn(&Host) -> Probe,
 }
 
@@ -47,7 +47,7 @@ pub const NOTIFIERS: &[Notifier] = &[
 /// Descriptors that notifiers keep open: a socket each.
 pub(super) const DESCRIPTORS: usize = NOTIFIERS.len();
 
-/// Why the kernel does not tell, and what would make it.
+/// Why there are no events, and what would enable them.
 fn refused(error: &Error) -> Probe {
     let why = error.to_string();
     match error {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_is_told_apart_from_a_kernel_that_cannot() {
+    fn container_is_denied_and_missing_kernel_support_absent() {
         let denied = |error| matches!(refused(&error), Probe::Denied { .. });
         assert!(
             denied(Error::OtherNetwork) && denied(Error::NoAnswer) && denied(Error::NotAllowed)

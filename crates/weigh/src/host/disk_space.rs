@@ -1,29 +1,30 @@
-//! How much room is left where weigh was started.
+//! Free space on the file system of the working directory.
 //!
-//! Source: fstatfs(2) of the working directory. It asks the file system, and one on another
-//! machine may never answer, so such file systems are told apart first.
+//! Source: fstatfs(2) of the working directory. A remote file system may never answer, so remote
+//! ones are recognised first.
 
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 
-/// The working directory as it was when weigh began.
+/// The working directory as it was when weigh started.
 #[derive(Debug)]
 pub struct WorkingDirectory(OwnedFd);
 
-/// Room of a file system.
+/// Size and free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes there are.
+pub struct DiskSpace {
+    /// Total bytes.
     pub total: u64,
-    /// Bytes that are left for users who are not root.
+    /// Bytes available to users other than root.
     pub available: u64,
-    /// Files there can be, and how many more; not every file system has such a limit.
+    /// Total and available inodes; not every file system has such a limit.
     pub files: Option<(u64, u64)>,
 }
 
-/// Numbers of file systems that others serve (statfs(2), and their own sources).
-const FAR: [(u32, &str); 10] = [
+/// Magic numbers of file systems served by another machine or program (statfs(2), and their own
+/// sources).
+const REMOTE: [(u32, &str); 10] = [
     (0x6969, "NFS"),
     (0xff53_4d42, "CIFS"),
     (0xfe53_4d42, "SMB"),
@@ -46,18 +47,18 @@ impl WorkingDirectory {
     /// The kind of its file system, when another machine or program serves it.
     pub fn served_by(&self) -> std::io::Result<Option<&'static str>> {
         let kind = rustix::fs::fstatfs(&self.0)?.f_type as u32;
-        Ok(FAR.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
+        Ok(REMOTE.iter().find(|(number, _)| *number == kind).map(|(_, name)| *name))
     }
 
-    /// Whether nobody can write to it.
+    /// Whether its file system is mounted read-only.
     pub fn is_read_only(&self) -> std::io::Result<bool> {
         Ok(rustix::fs::fstatvfs(&self.0)?.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
-    /// The room of its file system.
-    pub fn room(&self) -> std::io::Result<Room> {
+    /// Size and free space of its file system.
+    pub fn space(&self) -> std::io::Result<DiskSpace> {
         let found = rustix::fs::fstatvfs(&self.0)?;
-        Ok(Room {
+        Ok(DiskSpace {
             total: found.f_blocks.saturating_mul(found.f_frsize),
             available: found.f_bavail.saturating_mul(found.f_frsize),
             files: (found.f_files > 0).then_some((found.f_files, found.f_favail)),
@@ -70,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_left_than_there_is() {
-        let room = WorkingDirectory::open().unwrap().room().unwrap();
-        assert!(room.total > 0 && room.available <= room.total, "{room:?}");
-        assert!(room.files.is_none_or(|(most, left)| left <= most), "{room:?}");
+    fn free_space_does_not_exceed_total() {
+        let space = WorkingDirectory::open().unwrap().space().unwrap();
+        assert!(space.total > 0 && space.available <= space.total, "{space:?}");
+        assert!(space.files.is_none_or(|(total, available)| available <= total), "{space:?}");
     }
 }

@@ -1,25 +1,25 @@
-//! One look at a machine: reads its files, and keeps the reason for whatever is not known.
+//! Reads the files of a machine, and stores the reason for each value that is missing.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
 use crate::host::{Dir, Error};
-use crate::parse::{Malformed, attribute};
+use crate::parse::{MalformedFile, attribute};
 
-/// Where CPUs are described, without the number of one.
+/// The directory of a CPU, without its number.
 pub(super) const CPU: &str = "sys/devices/system/cpu/cpu";
 
-/// A machine that is being looked at.
-pub(super) struct Look<'a> {
+/// The files of a machine, and what could not be read.
+pub(super) struct HardwareReader<'a> {
     root: &'a Dir,
     buffer: Vec<u8>,
-    /// Why something is not known, by the key it would stand under.
+    /// Why a value is missing, by its key.
     pub(super) missing: BTreeMap<String, String>,
 }
 
-impl<'a> Look<'a> {
-    pub(super) fn at(root: &'a Dir) -> Look<'a> {
-        Look { root, buffer: Vec::new(), missing: BTreeMap::new() }
+impl<'a> HardwareReader<'a> {
+    pub(super) fn at(root: &'a Dir) -> HardwareReader<'a> {
+        HardwareReader { root, buffer: Vec::new(), missing: BTreeMap::new() }
     }
 
     /// The machine's files.
@@ -27,12 +27,12 @@ impl<'a> Look<'a> {
         self.root
     }
 
-    /// What a file says, or why it says nothing. Reasons name the file as it is called on the
-    /// machine, wherever that is mounted here.
+    /// The value in a file, or why there is none. Reasons name the file by its path on the machine,
+    /// wherever that is mounted here.
     pub(super) fn read<T>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Result<T, String> {
         let file = CString::new(path).map_err(|_| format!("/{path}: no file has such a name"))?;
         let bytes = self.root.read(&file, &mut self.buffer).map_err(|error| match error {
@@ -43,37 +43,37 @@ impl<'a> Look<'a> {
         parse(bytes).map_err(|malformed| format!("/{path}: {malformed}"))
     }
 
-    /// What a file says, if it does; nobody asks why when it does not.
-    pub(super) fn find<T>(
+    /// The value in a file; no reason is stored when there is none.
+    pub(super) fn optional<T>(
         &mut self,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         self.read(path, parse).ok()
     }
 
-    /// What a file says; when it says nothing, the reason is kept under a key.
-    pub(super) fn ask<T>(
+    /// The value in a file; the reason is stored under a key when there is none.
+    pub(super) fn required<T>(
         &mut self,
         key: &str,
         path: &str,
-        parse: impl FnOnce(&[u8]) -> Result<T, Malformed>,
+        parse: impl FnOnce(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         let answer = self.read(path, parse);
-        self.known(key, answer)
+        self.or_missing(key, answer)
     }
 
-    /// The answer, or its reason kept under a key.
-    pub(super) fn known<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
+    /// The value; a reason is stored under a key.
+    pub(super) fn or_missing<T>(&mut self, key: &str, answer: Result<T, String>) -> Option<T> {
         answer.map_err(|why| self.missing.insert(key.to_owned(), why)).ok()
     }
 
-    /// Whether there is a file of this name.
+    /// Whether a file of this name exists.
     pub(super) fn has(&self, path: &str) -> bool {
         CString::new(path).is_ok_and(|path| self.root.has(&path))
     }
 
-    /// The names in a directory that can be written as text; card10 comes after card2.
+    /// The names in a directory that are UTF-8, in natural order: card10 after card2.
     pub(super) fn names(&self, path: &str) -> Vec<String> {
         let names = CString::new(path).ok().and_then(|path| self.root.names(&path).ok());
         let text = |name: CString| name.into_string().ok();
@@ -86,12 +86,12 @@ impl<'a> Look<'a> {
 }
 
 /// A line of text.
-pub(super) fn text(bytes: &[u8]) -> Result<String, Malformed> {
-    let text = std::str::from_utf8(attribute::text(bytes)?).map_err(|_| Malformed("text"))?;
+pub(super) fn text(bytes: &[u8]) -> Result<String, MalformedFile> {
+    let text = std::str::from_utf8(attribute::text(bytes)?).map_err(|_| MalformedFile("text"))?;
     Ok(text.to_owned())
 }
 
 /// Kilohertz, as `cpufreq` has them, in hertz.
-pub(super) fn kilohertz(bytes: &[u8]) -> Result<u64, Malformed> {
-    attribute::number(bytes)?.checked_mul(1000).ok_or(Malformed("kilohertz"))
+pub(super) fn kilohertz(bytes: &[u8]) -> Result<u64, MalformedFile> {
+    attribute::number(bytes)?.checked_mul(1000).ok_or(MalformedFile("kilohertz"))
 }
