@@ -4,7 +4,7 @@ use std::path::Path;
 
 use weigh::collect::rule::{OASIS, ProgramRule};
 use weigh::record::{Manifest, Target};
-use weigh::run::{Follow, Followed, What};
+use weigh::run::{AttachOutcome, AttachTarget, Follow};
 
 use crate::args::{AttachArgs, WatchArgs};
 use crate::failure::{Failure, USAGE};
@@ -16,7 +16,7 @@ pub(crate) fn attach(args: AttachArgs) -> Result<u8, Failure> {
     let mut pids = args.pids;
     pids.sort_unstable();
     pids.dedup();
-    let what = args.cgroup.map_or(What::Processes(pids), What::Cgroup);
+    let what = args.cgroup.map_or(AttachTarget::Processes(pids), AttachTarget::Cgroup);
     let measured = Measured::prepare(&args.measuring, args.wait_all)?;
     follow(Follow { what, time: args.until.time }, measured)
 }
@@ -36,7 +36,7 @@ pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
         let hint = "weigh watch NAME…, or weigh watch --regex '^name'";
         Failure::new("cannot watch for this", error, hint).code(USAGE)
     })?;
-    let what = What::Programs { rule, under: args.under };
+    let what = AttachTarget::Programs { rule, under: args.under };
     follow(Follow { what, time: args.until.time }, measured)
 }
 
@@ -48,7 +48,7 @@ fn follow(follow: Follow, mut measured: Measured<'_>) -> Result<u8, Failure> {
         }
     };
     let followed = weigh::run::follow(&follow, &measured.settings, begun);
-    let Followed { summary, recording, warnings, .. } =
+    let AttachOutcome { summary, recording, warnings, .. } =
         followed.inspect_err(|_| measured.forget())?;
     measured.tell(summary, recording.as_deref(), warnings)?;
     Ok(0)
@@ -60,7 +60,7 @@ fn beginning(manifest: &Manifest, follow: &Follow) -> String {
     let what = weigh::text::printable(&what);
     let until = match (&follow.time, &follow.what) {
         (Some(time), _) => format!("for {}", weigh::quantity::seconds(time.as_secs_f64())),
-        (None, What::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
+        (None, AttachTarget::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
         (None, _) => "until the end".to_owned(),
     };
     format!("weigh: following {what} {until}; Ctrl-C ends only the watching\n")

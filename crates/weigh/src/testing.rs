@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::catalog::metrics::{OwnTicks, ProcessCpu, ProcessMemory, ProcessState};
 use crate::model::settings::Settings;
 use crate::model::{End, Entity, Facts, ProcessId, Table, Tick, Usage};
-use crate::record::events::{HelperUsage, RunEnd, WatchEnd, Why};
+use crate::record::events::{HelperUsage, RunEnd, StopReason, WatchEnd};
 use crate::record::{Entry, Event, Manifest, Moment, Recording, Target, Writer};
 use crate::summary::{Accumulator, Summary};
 
@@ -167,7 +167,7 @@ impl FakeRun {
         change: impl FnOnce(&mut WatchEnd),
     ) -> &mut FakeRun {
         let mut end = WatchEnd {
-            why: Why::Asked,
+            why: StopReason::Asked,
             end: None,
             duration_seconds: seconds,
             task_clock_seconds: None,

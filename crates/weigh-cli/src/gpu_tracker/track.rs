@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use weigh::compat::gpu_tracker::follow::Peaks;
+use weigh::compat::gpu_tracker::timepoints::Peaks;
 use weigh::compat::gpu_tracker::{self, ResourceUsage};
 use weigh::host::child::Inherited;
 use weigh::model::End;

@@ -13,7 +13,7 @@ use crate::summary::own_cpu::{FinalCpu, OwnCpu, method};
 pub(super) fn of(
     recording: &Recording,
 ) -> Result<HashMap<ProcessId, (f64, Method)>, record::Error> {
-    let mut processes = Processes::default();
+    let mut processes = OwnCpuTable::default();
     let groups = [ProcessCpu::METRICS, ProcessEvents::METRICS, ProcessState::METRICS];
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => processes.tick(tick),
@@ -25,12 +25,12 @@ pub(super) fn of(
 }
 
 #[derive(Default)]
-struct Processes {
+struct OwnCpuTable {
     running: HashMap<ProcessId, OwnCpu>,
     exited: HashMap<ProcessId, FinalCpu>,
 }
 
-impl Processes {
+impl OwnCpuTable {
     fn tick(&mut self, tick: &Tick) {
         let Some(table) = tick.table(Scope::Process) else { return };
         for (row, entity) in table.entities().iter().enumerate() {

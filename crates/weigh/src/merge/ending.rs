@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::layout::{Layout, Place};
-use super::roll::Roll;
+use super::process_registry::ProcessRegistry;
 use crate::model::numbering::numbered;
 use crate::model::{End, Usage};
-use crate::record::events::{HelperUsage, Reaping, RunEnd, WatchEnd, Why};
+use crate::record::events::{HelperUsage, Reaping, RunEnd, StopReason, WatchEnd};
 use crate::record::{Entry, Event, Recording};
 
 /// The end of a recording, if it has one.
@@ -15,11 +15,15 @@ pub(super) fn of(recording: &Recording) -> Option<&Entry> {
 }
 
 /// The end of all, if each has one.
-pub(super) fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> Option<Entry> {
+pub(super) fn of_all(
+    recordings: &[Recording],
+    layout: &Layout,
+    process_registry: &ProcessRegistry,
+) -> Option<Entry> {
     let ends: Option<Vec<&Entry>> = recordings.iter().map(of).collect();
     let ends: Vec<(&Entry, &Place)> = ends?.into_iter().zip(&layout.places).collect();
     let at = ends.iter().map(|(entry, place)| entry.at() + place.offset).max()?;
-    let all: Vec<Closed> = recordings
+    let all: Vec<MergedEnd> = recordings
         .iter()
         .zip(&ends)
         .filter_map(|(recording, (entry, place))| closed(recording, entry, place))
@@ -38,7 +42,7 @@ pub(super) fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> 
             }),
             task_clock_seconds,
             io: accounts.iter().try_fold(Default::default(), |sum, end| Some(end.io?.and(&sum))),
-            left: left(&all, roll),
+            left: left(&all, process_registry),
             some_unseen: all.iter().any(|one| one.some_unseen),
             rss_before_exec_bytes: accounts
                 .iter()
@@ -58,7 +62,7 @@ pub(super) fn of_all(recordings: &[Recording], layout: &Layout, roll: &Roll) -> 
             end: end(&all),
             // Nobody is the command of several: it is followed for as long as anybody was.
             duration_seconds: latest(&all, |one| one.measured),
-            left: left(&all, roll),
+            left: left(&all, process_registry),
             some_unseen: all.iter().any(|one| one.some_unseen),
             monitor_cpu_seconds: all.iter().map(|one| one.monitor_cpu_seconds).sum(),
             task_clock_seconds,
@@ -85,12 +89,12 @@ fn account(entry: &Entry) -> Option<&RunEnd> {
 }
 
 /// What every end says, whatever it is the end of.
-struct Closed {
+struct MergedEnd {
     /// When it was over, since the first began.
     over: Duration,
     /// When it was not measured any longer, since the first began.
     measured: Duration,
-    why: Why,
+    why: StopReason,
     end: Option<End>,
     left: Vec<u32>,
     some_unseen: bool,
@@ -98,22 +102,22 @@ struct Closed {
     clock_began_seconds: f64,
 }
 
-fn closed(recording: &Recording, entry: &Entry, place: &Place) -> Option<Closed> {
+fn closed(recording: &Recording, entry: &Entry, place: &Place) -> Option<MergedEnd> {
     let over =
         |seconds: f64| place.offset + Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let moved = |left: &[u32]| left.iter().map(|pid| numbered(*pid, place.namespace)).collect();
     match &entry.event {
-        Event::RunEnd(end) => Some(Closed {
+        Event::RunEnd(end) => Some(MergedEnd {
             over: over(end.duration_seconds),
             measured: over(measured(recording, end, entry.seconds)),
-            why: Why::Ended,
+            why: StopReason::Ended,
             end: Some(end.end),
             left: moved(&end.left),
             some_unseen: end.some_unseen,
             monitor_cpu_seconds: end.monitor_cpu_seconds,
             clock_began_seconds: 0.0,
         }),
-        Event::WatchEnd(end) => Some(Closed {
+        Event::WatchEnd(end) => Some(MergedEnd {
             over: over(end.duration_seconds),
             measured: over(end.duration_seconds),
             why: end.why,
@@ -136,28 +140,28 @@ fn measured(recording: &Recording, end: &RunEnd, closed: f64) -> f64 {
 }
 
 /// The last of these moments, in seconds.
-fn latest(all: &[Closed], moment: fn(&Closed) -> Duration) -> f64 {
+fn latest(all: &[MergedEnd], moment: fn(&MergedEnd) -> Duration) -> f64 {
     all.iter().map(moment).max().unwrap_or_default().as_secs_f64()
 }
 
 /// The first that did not end well; well, when all are known to have.
-fn end(all: &[Closed]) -> Option<End> {
+fn end(all: &[MergedEnd]) -> Option<End> {
     let mut known = all.iter().filter_map(|one| one.end);
     let bad = known.find(|end| *end != End::Code(0));
     bad.or_else(|| all.iter().all(|one| one.end.is_some()).then_some(End::Code(0)))
 }
 
 /// Why not all of it was followed to its end, if it was not.
-fn why(all: &[Closed]) -> Why {
-    let is = |why: Why| all.iter().any(|one| one.why == why).then_some(why);
-    is(Why::Asked).or_else(|| is(Why::Time)).unwrap_or(Why::Ended)
+fn why(all: &[MergedEnd]) -> StopReason {
+    let is = |why: StopReason| all.iter().any(|one| one.why == why).then_some(why);
+    is(StopReason::Asked).or_else(|| is(StopReason::Time)).unwrap_or(StopReason::Ended)
 }
 
 /// Those that go on, as far as they were followed to the end of all.
-fn left(all: &[Closed], roll: &Roll) -> Vec<u32> {
+fn left(all: &[MergedEnd], process_registry: &ProcessRegistry) -> Vec<u32> {
     let mut left: Vec<u32> = all.iter().flat_map(|one| &one.left).copied().collect();
     left.sort_unstable();
     left.dedup();
-    left.retain(|pid| roll.has(*pid));
+    left.retain(|pid| process_registry.has(*pid));
     left
 }

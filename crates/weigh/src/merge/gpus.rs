@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::cards::Cards;
+use super::gpu_names::GpuNames;
 use super::layout::Place;
 use crate::catalog::metrics::GpuActivity;
 use crate::catalog::{Kind, Metric, Scope, Value};
@@ -16,16 +16,16 @@ use crate::model::{Entity, Gpu, Table, Tick};
 use crate::record::Recording;
 
 /// The GPUs of all recordings.
-pub(super) struct Gpus {
-    cards: Cards,
-    looks: Vec<Look>,
+pub(super) struct MergedGpus {
+    gpu_names: GpuNames,
+    looks: Vec<GpuSample>,
     counts: HashMap<Entity, Counts>,
     /// When they were last written.
     written: Option<Duration>,
 }
 
 /// The last look of one recording at its GPUs and at who is on them; empty before the first.
-struct Look {
+struct GpuSample {
     at: Duration,
     is_written: bool,
     gpus: Table,
@@ -41,17 +41,17 @@ struct Counts {
     ahead: HashMap<usize, Vec<Option<Value>>>,
 }
 
-impl Gpus {
+impl MergedGpus {
     /// Before anybody has looked.
-    pub(super) fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> Gpus {
-        let look = |_: &Recording| Look {
+    pub(super) fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> MergedGpus {
+        let look = |_: &Recording| GpuSample {
             at: Duration::ZERO,
             is_written: true,
             gpus: Table::new(Scope::Gpu, groups),
             users: Table::new(Scope::GpuProcess, groups),
         };
-        Gpus {
-            cards: Cards::of(recordings),
+        MergedGpus {
+            gpu_names: GpuNames::of(recordings),
             looks: recordings.iter().map(look).collect(),
             counts: HashMap::new(),
             written: None,
@@ -60,7 +60,7 @@ impl Gpus {
 
     /// A GPU as it is told of among all; `None` when it has been told.
     pub(super) fn told(&mut self, one: usize, gpu: &Gpu) -> Option<Gpu> {
-        self.cards.told(one, gpu)
+        self.gpu_names.told(one, gpu)
     }
 
     /// The moment to write at, when there is a look of this recording that is not written.
@@ -83,9 +83,9 @@ impl Gpus {
             let Some(theirs) = theirs else { continue };
             for (row, entity) in theirs.entities().iter().enumerate() {
                 let entity = match entity {
-                    Entity::Named(gpu) => Entity::Named(self.cards.name(one, *gpu)),
+                    Entity::Named(gpu) => Entity::Named(self.gpu_names.name(one, *gpu)),
                     Entity::OnGpu(gpu, id) => Entity::OnGpu(
-                        self.cards.name(one, *gpu),
+                        self.gpu_names.name(one, *gpu),
                         id.moved(place.namespace, place.ahead),
                     ),
                     other => *other,

@@ -9,13 +9,13 @@
 //! is a sum over one worker. So a process keeps what it had until it is looked at again, and
 //! everybody has been looked at when the last of the watchers has looked (`rounds`).
 
-mod cards;
 mod ending;
 mod facts;
+mod gpu_names;
 mod gpus;
 mod layout;
 mod manifest;
-mod roll;
+mod process_registry;
 mod rounds;
 #[cfg(test)]
 mod tests;

@@ -58,7 +58,7 @@ impl Rounds {
     }
 
     /// One of them looked at everybody it has; says whether the round is over.
-    pub(super) fn looked(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
+    pub(super) fn sampled(&mut self, one: usize, cost: OwnCost, ticks: OwnTicks) -> bool {
         let watcher = &mut self.watchers[one];
         (watcher.cost, watcher.ticks, watcher.has_looked) = (cost, ticks, true);
         self.is_over()
@@ -66,15 +66,15 @@ impl Rounds {
 
     /// Whether everybody has looked who goes on; then a new round begins.
     fn is_over(&mut self) -> bool {
-        let mut looked = 0;
+        let mut sampled = 0;
         for watcher in &self.watchers {
             if !watcher.has_looked && watcher.goes_on {
                 return false;
             }
-            looked += usize::from(watcher.has_looked);
+            sampled += usize::from(watcher.has_looked);
         }
         self.watchers.iter_mut().for_each(|one| one.has_looked = false);
-        looked > 0
+        sampled > 0
     }
 
     /// Puts what all say of themselves into the tick that ends a round.

@@ -8,7 +8,7 @@ use super::*;
 use crate::catalog::metrics::{NodeMemory, OwnCost};
 use crate::catalog::{Scope, all_groups};
 use crate::model::{End, Entity, ProcessId, Usage, numbering};
-use crate::record::events::Why;
+use crate::record::events::StopReason;
 use crate::record::{Event, Moment, Target};
 use crate::testing::{FakeRun, GIB, cpu, cpu_with_children, sizes, usage};
 
@@ -269,7 +269,7 @@ fn a_process_that_two_saw_is_counted_once() {
     );
     assert_eq!(summary.figures["cpu_time_seconds"].method, Some(summary::Method::Sampled));
     assert_eq!((summary.processes.total, summary.tools[0].instances), (1, 1));
-    assert_eq!(summary.run.stopped, Some(Why::Asked));
+    assert_eq!(summary.run.stopped, Some(StopReason::Asked));
     let left: Vec<_> =
         summary.processes.left.iter().map(|one| (one.pid, one.name.as_str())).collect();
     assert_eq!(left, [(20, "solver")]);

@@ -5,9 +5,9 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::ending;
-use super::gpus::Gpus;
+use super::gpus::MergedGpus;
 use super::layout::{Layout, Place};
-use super::roll::Roll;
+use super::process_registry::ProcessRegistry;
 use super::rounds::Rounds;
 use crate::catalog::{Metric, Scope};
 use crate::model::{Entity, ProcessId, Tick};
@@ -38,14 +38,14 @@ struct Written {
     tick: Tick,
     writer: Writer,
     now: Duration,
-    roll: Roll,
+    process_registry: ProcessRegistry,
     rounds: Rounds,
     /// Those that have ended: in this round, or before.
     ended: Vec<(usize, bool)>,
     /// What was before somebody came, where somebody did, by namespace.
     baselines: HashMap<usize, AttachBaseline>,
     faults: HashSet<(String, String)>,
-    gpus: Gpus,
+    gpus: MergedGpus,
     /// Which recordings tell when they looked.
     tells: Vec<bool>,
 }
@@ -76,14 +76,14 @@ impl<'a> Walk<'a> {
                 tick,
                 writer,
                 now: Duration::ZERO,
-                roll: Roll::default(),
+                process_registry: ProcessRegistry::default(),
                 rounds: Rounds::of(recordings.len(), layout.clocks),
                 ended: Vec::new(),
                 baselines: came
                     .map(|place| (place.namespace, AttachBaseline::new(place.came)))
                     .collect(),
                 faults: HashSet::new(),
-                gpus: Gpus::new(recordings, groups),
+                gpus: MergedGpus::new(recordings, groups),
                 tells: recordings.iter().map(own).collect(),
             },
             replays,
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
 
     /// Writes the end, and says what went wrong on the way.
     pub(super) fn finish(mut self) -> Vec<String> {
-        let end = ending::of_all(self.recordings, self.layout, &self.written.roll);
+        let end = ending::of_all(self.recordings, self.layout, &self.written.process_registry);
         if let Some(end) = end {
             self.written.writer.event(&end);
         }
@@ -168,7 +168,7 @@ impl Written {
                 }
             }
             Event::ProcessStart { .. } | Event::ProcessExec { .. } | Event::ProcessExit { .. } => {
-                if let Some(event) = self.roll.told(&entry.event, one, place) {
+                if let Some(event) = self.process_registry.told(&entry.event, one, place) {
                     let entry = Entry::new(at, event);
                     if let Some(baseline) = self.baselines.get_mut(&place.namespace) {
                         baseline.event(&entry);
@@ -195,7 +195,7 @@ impl Written {
         // Nobody looks until another one begins: what was there is not there any longer.
         if self.rounds.is_interrupted() {
             for (one, _) in std::mem::take(&mut self.ended) {
-                for event in self.roll.leaves(one) {
+                for event in self.process_registry.leaves(one) {
                     self.put(self.now, event);
                 }
             }
@@ -226,7 +226,7 @@ impl Written {
                 let entity = match entity {
                     Entity::Process(id) => {
                         let id = id.moved(place.namespace, place.ahead);
-                        if self.roll.has_gone(id) {
+                        if self.process_registry.has_gone(id) {
                             continue;
                         }
                         Entity::Process(id)
@@ -247,7 +247,7 @@ impl Written {
             self.rounds.counted(one, &table.get(0));
         }
         if let Some(table) = tick.table(Scope::Own).filter(|_| tick.is_complete())
-            && self.rounds.looked(one, table.get(0), table.get(0))
+            && self.rounds.sampled(one, table.get(0), table.get(0))
         {
             self.end_round();
         }
@@ -268,7 +268,7 @@ impl Written {
         self.ended.iter_mut().for_each(|one| one.1 = true);
         let gone: Vec<(usize, bool)> = gone;
         for (one, _) in gone {
-            for event in self.roll.leaves(one) {
+            for event in self.process_registry.leaves(one) {
                 self.put(at, event);
             }
         }

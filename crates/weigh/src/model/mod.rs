@@ -61,7 +61,7 @@ pub enum Entity {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A process of the run was seen for the first time.
-    Came {
+    Started {
         /// Which one.
         id: ProcessId,
         /// The process that started it, or that took it over.
@@ -70,7 +70,7 @@ pub enum Change {
         program: Program,
     },
     /// A process became another program.
-    Became {
+    Exec {
         /// Which one.
         id: ProcessId,
         /// What it is now.
@@ -79,7 +79,7 @@ pub enum Change {
     /// A GPU is there, and this is what it is.
     Gpu(Box<Gpu>),
     /// A process ended, and this is all that is known of its end: its parent reaped it.
-    Went {
+    Exited {
         /// Which one.
         id: ProcessId,
     },

@@ -45,7 +45,7 @@ pub struct Cycles {
 }
 
 /// Offsets of one layout.
-struct TableLayout {
+struct MetricsLayout {
     content: u8,
     size: u16,
     /// The offset of `energy_accumulator`.
@@ -55,13 +55,13 @@ struct TableLayout {
     cycles: Option<(usize, usize)>,
 }
 
-const LAYOUTS: [TableLayout; 6] = [
-    TableLayout { content: 3, size: 120, energy: 24, cycles: None },
-    TableLayout { content: 4, size: 288, energy: 24, cycles: None },
-    TableLayout { content: 5, size: 360, energy: 88, cycles: None },
-    TableLayout { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
-    TableLayout { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
-    TableLayout { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
+const LAYOUTS: [MetricsLayout; 6] = [
+    MetricsLayout { content: 3, size: 120, energy: 24, cycles: None },
+    MetricsLayout { content: 4, size: 288, energy: 24, cycles: None },
+    MetricsLayout { content: 5, size: 360, energy: 88, cycles: None },
+    MetricsLayout { content: 6, size: 1664, energy: 16, cycles: Some((32, 68)) },
+    MetricsLayout { content: 7, size: 2208, energy: 24, cycles: Some((40, 76)) },
+    MetricsLayout { content: 8, size: 3872, energy: 24, cycles: Some((40, 76)) },
 ];
 
 /// The content that is a list of attributes.

@@ -3,9 +3,9 @@
 
 use super::catalogued::is_drawn;
 use super::chart::{Chart, ChartForm, ChartLimit, ChartSeries, Scale, Timeline};
-use super::crowd::number;
 use super::entity_labels::EntityLabels;
 use super::heatmap::HeatmapGrid;
+use super::processes::number;
 use super::readings::Readings;
 use super::steps::RateSteps;
 use super::thin::Thinned;

@@ -3,11 +3,11 @@
 use super::arrange::arranged;
 use super::catalogued::Catalogued;
 use super::chart::{Chart, Timeline};
-use super::crowd::{Crowd, number};
 use super::entities::Entities;
 use super::entity_labels::EntityLabels;
 use super::limits::{CPU, LimitLines, MEMORY};
-use super::programs::{Measure, Of, Programs, Shown};
+use super::processes::{PlottedProcesses, number};
+use super::programs::{Measure, MeasureForm, MeasureOf, Programs};
 use super::timeline::TimelineBuilder;
 use crate::catalog::metrics::{ProcessCpu, ProcessMemory, ProcessState};
 use crate::catalog::{Metric, Row, Scope, Unit};
@@ -39,7 +39,7 @@ impl Gallery {
 /// Gathers the charts of a run.
 #[derive(Debug)]
 pub struct Gatherer {
-    crowd: Crowd,
+    processes: PlottedProcesses,
     catalogued: Vec<Catalogued>,
     entities: Vec<(Scope, Entities)>,
     labels: EntityLabels,
@@ -80,7 +80,10 @@ impl Gatherer {
             }
         }
         Gatherer {
-            crowd: Crowd::new(&processes, Programs::new(measures, f64::from(manifest.host.cores))),
+            processes: PlottedProcesses::new(
+                &processes,
+                Programs::new(measures, f64::from(manifest.host.cores)),
+            ),
             catalogued,
             entities,
             labels: EntityLabels::default(),
@@ -118,14 +121,14 @@ impl Gatherer {
     ) -> Result<Gallery, crate::record::Error> {
         let groups = crate::catalog::all_groups();
         let mut gatherer = Gatherer::new(recording.manifest(), &groups, more);
-        gatherer.crowd.programs.tell_programs_apart();
+        gatherer.processes.programs.tell_programs_apart();
         gatherer.through(recording, &groups)
     }
 
     /// Programs are told apart from the beginning, not their processes.
     #[cfg(test)]
     pub(super) fn crowd_by_program(&mut self) {
-        self.crowd.programs.tell_programs_apart();
+        self.processes.programs.tell_programs_apart();
     }
 
     fn through(
@@ -149,7 +152,7 @@ impl Gatherer {
 
     /// Takes in something that happened.
     pub fn event(&mut self, entry: &Entry) {
-        self.crowd.event(entry);
+        self.processes.event(entry);
         self.times.event(entry);
     }
 
@@ -159,10 +162,10 @@ impl Gatherer {
         let at = tick.at.as_secs_f64();
         self.times.extend_to(at);
         if let Some(table) = tick.table(Scope::Process) {
-            self.crowd.rows(table);
+            self.processes.rows(table);
         }
         if let Some(table) = tick.table(Scope::GpuProcess) {
-            self.labels.learn(table, |id| self.crowd.name(id));
+            self.labels.learn(table, |id| self.processes.name(id));
         }
         for table in tick.tables().iter().filter(|table| !table.is_empty()) {
             if table.scope().is_single() {
@@ -173,8 +176,8 @@ impl Gatherer {
             }
         }
         if tick.is_complete() {
-            self.crowd.programs.look(at, summary.cpu_so_far());
-            let sums = self.crowd.sums();
+            self.processes.programs.look(at, summary.cpu_so_far());
+            let sums = self.processes.sums();
             let charts = self.catalogued.iter_mut().filter(|chart| chart.scope == Scope::Process);
             charts.for_each(|chart| chart.push(at, sums));
         }
@@ -192,7 +195,7 @@ impl Gatherer {
     pub fn finish(self, figures: &Figures) -> Gallery {
         let timeline = self.times.finish();
         let mut gallery =
-            Gallery { run: self.crowd.programs.charts(&timeline), ..Gallery::default() };
+            Gallery { run: self.processes.programs.charts(&timeline), ..Gallery::default() };
         for (scope, chart) in arranged(self.entities, &timeline, &self.labels) {
             match scope {
                 Scope::Gpu | Scope::GpuProcess => gallery.gpus.push(chart),
@@ -266,22 +269,37 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
     let threads = place(ProcessState::metric(|row| &mut row.threads));
     let size = sizes.map(|(pss, rss)| {
         let note = "Shared pages are divided among their users (PSS) where that could be read.";
-        measure(MEMORY, "Memory", note, Unit::Bytes, Shown::Level, Of::Either(pss, rss))
+        measure(
+            MEMORY,
+            "Memory",
+            note,
+            Unit::Bytes,
+            MeasureForm::Level,
+            MeasureOf::Either(pss, rss),
+        )
     });
     let cores = times.map(|(user, system)| {
         let note = "Cores used. CPU time of the run that no sample found at a process (short \
                     processes, and the last moments of others) is unattributed.";
-        measure(CPU, "CPU", note, Unit::Seconds, Shown::Rate, Of::CpuTime(user, system, finer))
+        measure(
+            CPU,
+            "CPU",
+            note,
+            Unit::Seconds,
+            MeasureForm::Rate,
+            MeasureOf::CpuTime(user, system, finer),
+        )
     });
     let time = times.map(|(user, system)| {
         let note = "CPU time used so far, of each as it was last sampled; the rest of the run's \
                     is unattributed.";
-        let of = Of::CpuTime(user, system, finer);
-        measure("cpu-time", "CPU time", note, Unit::Seconds, Shown::Total, of)
+        let of = MeasureOf::CpuTime(user, system, finer);
+        measure("cpu-time", "CPU time", note, Unit::Seconds, MeasureForm::Total, of)
     });
-    let count = measure("processes", "Processes", "", Unit::One, Shown::Level, Of::Being);
+    let count =
+        measure("processes", "Processes", "", Unit::One, MeasureForm::Level, MeasureOf::Being);
     let threads = threads.map(|threads| {
-        measure("threads", "Threads", "", Unit::One, Shown::Level, Of::Column(threads))
+        measure("threads", "Threads", "", Unit::One, MeasureForm::Level, MeasureOf::Column(threads))
     });
     [size, cores, time, Some(count), threads].into_iter().flatten().collect()
 }

@@ -9,7 +9,6 @@ mod axis;
 mod catalogued;
 pub mod chart;
 mod choose;
-mod crowd;
 mod curve;
 mod entities;
 mod entity_labels;
@@ -21,6 +20,7 @@ mod heatmap;
 mod limits;
 #[cfg(feature = "png")]
 mod png;
+mod processes;
 mod programs;
 mod readings;
 pub(crate) mod steps;

@@ -8,8 +8,8 @@
 //! sampled, and of the last moments of others) is unattributed, which is no program.
 
 use super::chart::{Chart, ChartSeries, MAX_SERIES, Scale, Timeline};
-use super::crowd::Member;
 use super::curve::ChartCurve;
+use super::processes::PlottedProcess;
 use super::steps::RateSteps;
 use super::thin::Thinned;
 use super::window::ChartWindow;
@@ -28,14 +28,14 @@ pub(super) struct Measure {
     /// The unit of the value.
     pub unit: Unit,
     /// How it is shown.
-    pub shown: Shown,
+    pub shown: MeasureForm,
     /// What it is.
-    pub of: Of,
+    pub of: MeasureOf,
 }
 
 /// How a measure is shown over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum MeasureForm {
     /// As it is; it goes with the process.
     Level,
     /// What was counted so far; it stays when the process goes.
@@ -46,7 +46,7 @@ pub(super) enum Shown {
 
 /// What is counted of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum MeasureOf {
     /// The first of two columns, the second where that is not known or above it.
     Either(usize, usize),
     /// CPU time: the sum of two columns, or the third where that is finer.
@@ -57,20 +57,20 @@ pub(super) enum Of {
     Being,
 }
 
-impl Of {
+impl MeasureOf {
     /// The value; NaN when it is not known.
     fn value(self, values: &[f64]) -> f64 {
         let known = |column: usize| values.get(column).copied().unwrap_or(f64::NAN);
         match self {
             // The look at the first may be old: it is never above the second. NaN gives way.
-            Of::Either(first, second) => known(first).min(known(second)),
-            Of::Column(column) => known(column),
+            MeasureOf::Either(first, second) => known(first).min(known(second)),
+            MeasureOf::Column(column) => known(column),
             // Clock ticks of both are cut off. The third may be old: then it is below them.
-            Of::CpuTime(user, system, finer) => {
+            MeasureOf::CpuTime(user, system, finer) => {
                 let ticks = known(user) + known(system);
                 finer.map_or(ticks, |finer| ticks.max(known(finer)))
             }
-            Of::Being => 1.0,
+            MeasureOf::Being => 1.0,
         }
     }
 }
@@ -83,8 +83,12 @@ impl Measure {
             title: metric.label.to_owned(),
             note: metric.help.to_owned(),
             unit: metric.unit,
-            shown: if metric.kind == Kind::Counter { Shown::Rate } else { Shown::Level },
-            of: Of::Column(column),
+            shown: if metric.kind == Kind::Counter {
+                MeasureForm::Rate
+            } else {
+                MeasureForm::Level
+            },
+            of: MeasureOf::Column(column),
         }
     }
 }
@@ -152,9 +156,11 @@ impl Programs {
     pub(super) fn new(measures: Vec<Measure>, cores: f64) -> Programs {
         let counter = |measure: Measure| Counter {
             curve: match measure.shown {
-                Shown::Rate => ChartCurve::Rates(ChartWindow::from_start(), RateSteps::stack()),
-                Shown::Level => ChartCurve::Levels(Thinned::stack()),
-                Shown::Total => ChartCurve::Totals(Thinned::stack()),
+                MeasureForm::Rate => {
+                    ChartCurve::Rates(ChartWindow::from_start(), RateSteps::stack())
+                }
+                MeasureForm::Level => ChartCurve::Levels(Thinned::stack()),
+                MeasureForm::Total => ChartCurve::Totals(Thinned::stack()),
             },
             measure,
             sums: vec![0.0; FIRST],
@@ -213,7 +219,7 @@ impl Programs {
     }
 
     /// A process runs another program now.
-    pub(super) fn became(&mut self, member: &Member, id: ProcessId, program: &str) -> usize {
+    pub(super) fn execs(&mut self, member: &PlottedProcess, id: ProcessId, program: &str) -> usize {
         if self.by_process {
             self.slots[member.slot].program = program.to_owned();
             return member.slot;
@@ -227,7 +233,7 @@ impl Programs {
     }
 
     /// What is counted of somebody who has just come to a slot: nothing is known yet.
-    pub(super) fn came(&mut self, slot: usize) -> Vec<f64> {
+    pub(super) fn started(&mut self, slot: usize) -> Vec<f64> {
         for counter in &mut self.counters {
             counter.add(slot, f64::NAN);
         }
@@ -235,13 +241,13 @@ impl Programs {
     }
 
     /// The values of a process changed.
-    pub(super) fn changed(&mut self, member: &mut Member) {
+    pub(super) fn changed(&mut self, member: &mut PlottedProcess) {
         for (counter, counted) in self.counters.iter_mut().zip(&mut member.counted) {
             let value = counter.measure.of.value(&member.values);
             if value.is_nan() {
                 continue;
             }
-            if counter.measure.shown == Shown::Level {
+            if counter.measure.shown == MeasureForm::Level {
                 counter.take(member.slot, *counted);
                 counter.add(member.slot, value);
                 *counted = value;
@@ -253,7 +259,7 @@ impl Programs {
     }
 
     /// A process went.
-    pub(super) fn went(&mut self, member: &Member) {
+    pub(super) fn went(&mut self, member: &PlottedProcess) {
         for (counter, counted) in self.counters.iter_mut().zip(&member.counted) {
             counter.take(member.slot, *counted);
         }
@@ -264,10 +270,10 @@ impl Programs {
         let sampled = self.counters.get(CPU).map_or(0.0, |cpu| cpu.sums.iter().sum());
         for counter in &mut self.counters {
             match (counter.measure.is_cpu_time(), counter.measure.shown) {
-                (true, Shown::Rate) => {
+                (true, MeasureForm::Rate) => {
                     self.attributed.window(counter, at, run_cpu, self.cores);
                 }
-                (true, Shown::Total) => {
+                (true, MeasureForm::Total) => {
                     counter.look_with(at, (run_cpu - sampled).max(0.0));
                 }
                 _ => counter.look(at),
@@ -347,7 +353,7 @@ impl Slot {
 
 impl Measure {
     fn is_cpu_time(&self) -> bool {
-        matches!(self.of, Of::CpuTime(..))
+        matches!(self.of, MeasureOf::CpuTime(..))
     }
 }
 
@@ -390,14 +396,14 @@ impl Attributed {
 impl Counter {
     /// A level is added to a slot; totals are only ever raised.
     fn add(&mut self, slot: usize, level: f64) {
-        if self.measure.shown == Shown::Level {
+        if self.measure.shown == MeasureForm::Level {
             if level.is_nan() { self.unknown[slot] += 1 } else { self.sums[slot] += level }
         }
     }
 
     /// A level is taken from a slot.
     fn take(&mut self, slot: usize, level: f64) {
-        if self.measure.shown == Shown::Level {
+        if self.measure.shown == MeasureForm::Level {
             if level.is_nan() { self.unknown[slot] -= 1 } else { self.sums[slot] -= level }
         }
     }
@@ -448,12 +454,12 @@ impl Counter {
             })
             .filter(|series| is_something(&series.values))
             .collect();
-        let rate = self.measure.shown == Shown::Rate;
+        let rate = self.measure.shown == MeasureForm::Rate;
         (!series.is_empty()).then(|| Chart {
             name: self.measure.name,
             title: match self.measure.of {
                 // Each process is one.
-                Of::Being if parted == BY_PROCESS => self.measure.title,
+                MeasureOf::Being if parted == BY_PROCESS => self.measure.title,
                 _ => format!("{} {parted}", self.measure.title),
             },
             note: self.measure.note,

@@ -175,7 +175,7 @@ impl Event {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchEnd {
     /// Why it ended.
-    pub why: Why,
+    pub why: StopReason,
     /// How the process that was followed ended; null when it goes on, when there were several,
     /// and when the kernel does not tell.
     pub end: Option<End>,
@@ -199,7 +199,7 @@ pub struct WatchEnd {
 /// Why following came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Why {
+pub enum StopReason {
     /// What was followed has ended.
     Ended,
     /// The time that was asked for is over.
@@ -350,7 +350,7 @@ impl Reaping {
 impl From<&Change> for Event {
     fn from(change: &Change) -> Event {
         match change {
-            Change::Came { id: ProcessId { pid, started }, parent, program } => {
+            Change::Started { id: ProcessId { pid, started }, parent, program } => {
                 Event::ProcessStart {
                     pid: *pid,
                     started: *started,
@@ -360,7 +360,7 @@ impl From<&Change> for Event {
                     tool: program.tool.clone(),
                 }
             }
-            Change::Became { id: ProcessId { pid, started }, program } => Event::ProcessExec {
+            Change::Exec { id: ProcessId { pid, started }, program } => Event::ProcessExec {
                 pid: *pid,
                 started: *started,
                 name: text(&program.name),
@@ -368,7 +368,7 @@ impl From<&Change> for Event {
                 tool: program.tool.clone(),
             },
             Change::Gpu(gpu) => Event::Gpu(gpu.clone()),
-            Change::Went { id } => Event::ended(*id, None, None),
+            Change::Exited { id } => Event::ended(*id, None, None),
         }
     }
 }

@@ -26,7 +26,7 @@ pub const MOST_EACH_SECOND: u32 = 5_000;
 
 /// A word that arrived, or is to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Word {
+pub struct ControlMessage {
     /// When it was sent by the machine's monotonic clock, in nanoseconds: the run's clock where
     /// both are in the machine's time namespace.
     pub nanoseconds: u64,
@@ -79,7 +79,7 @@ impl Inbox {
     }
 
     /// The words that have arrived until now; what is not a word of ours is dropped.
-    pub fn take(&mut self, now: Duration) -> Vec<Word> {
+    pub fn take(&mut self, now: Duration) -> Vec<ControlMessage> {
         if now >= self.second + Duration::from_secs(1) {
             (self.second, self.taken) = (now, 0);
         }
@@ -96,16 +96,18 @@ impl Inbox {
                 continue;
             }
             self.taken += 1;
-            words.extend(serde_json::from_slice::<Word>(line).ok().filter(is_of_the_run).map(
-                |mut word| {
-                    // The message itself: only its receiver knows how long it is.
-                    if let Some(helper) = &mut word.helper {
-                        helper.io.written_bytes += line.len() as u64;
-                        helper.io.write_calls += 1;
-                    }
-                    word
-                },
-            ));
+            words.extend(
+                serde_json::from_slice::<ControlMessage>(line).ok().filter(is_of_the_run).map(
+                    |mut word| {
+                        // The message itself: only its receiver knows how long it is.
+                        if let Some(helper) = &mut word.helper {
+                            helper.io.written_bytes += line.len() as u64;
+                            helper.io.write_calls += 1;
+                        }
+                        word
+                    },
+                ),
+            );
         }
         self.pending.drain(..whole);
         // Somebody who writes without end and without newlines gets no more of our memory.
@@ -117,7 +119,7 @@ impl Inbox {
 }
 
 /// Whether a message is about what the run does; everything else is the monitor's to record.
-fn is_of_the_run(word: &Word) -> bool {
+fn is_of_the_run(word: &ControlMessage) -> bool {
     matches!(
         word.event,
         Event::PhaseStart { .. }
@@ -143,12 +145,13 @@ impl AsFd for Inbox {
 /// Puts an event into the recording that is running in a directory.
 pub fn send(directory: &Path, now: Duration, event: Event) -> Result<(), Error> {
     let nanoseconds = now.as_nanos() as u64;
-    let word = Word { nanoseconds, within: None, sender_rss_bytes: None, helper: None, event };
+    let word =
+        ControlMessage { nanoseconds, within: None, sender_rss_bytes: None, helper: None, event };
     send_word(directory, &word)
 }
 
 /// Sends a word to the recording that is running in a directory.
-pub fn send_word(directory: &Path, word: &Word) -> Result<(), Error> {
+pub fn send_word(directory: &Path, word: &ControlMessage) -> Result<(), Error> {
     let path = directory.join("inbox");
     let failed = |source: std::io::Error| Error::file(&path, source);
     let mut line = serde_json::to_vec(word).map_err(|error| failed(error.into()))?;

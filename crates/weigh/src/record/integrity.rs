@@ -132,16 +132,16 @@ fn end_of(why: &str) -> String {
 }
 
 /// The page on the disk.
-pub(super) struct Page {
+pub(super) struct IntegrityPage {
     path: PathBuf,
     file: File,
 }
 
-impl Page {
+impl IntegrityPage {
     /// Takes the space for everything that is said later.
-    pub(super) fn create(directory: &Path) -> Result<Page, Error> {
+    pub(super) fn create(directory: &Path) -> Result<IntegrityPage, Error> {
         let path = directory.join(FILE);
-        let page = Page { file: files::create_file(&path)?, path };
+        let page = IntegrityPage { file: files::create_file(&path)?, path };
         page.write(&Integrity::default())?;
         Ok(page)
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_page_never_grows_whatever_is_lost() {
         let directory = tempfile::tempdir().unwrap();
-        let page = Page::create(directory.path()).unwrap();
+        let page = IntegrityPage::create(directory.path()).unwrap();
         let length = || directory.path().join(FILE).metadata().unwrap().len();
         assert_eq!(length(), 4096);
         let mut integrity = Integrity { closed: true, ..Integrity::default() };

@@ -21,7 +21,7 @@ pub struct Losses {
 /// Something that a recording lacks.
 #[derive(Debug, Clone, PartialEq)]
 struct Loss {
-    of: Of,
+    of: LossScope,
     /// Whether bytes are not those that were written, so that anything may be wrong, and not only
     /// too little.
     is_changed: bool,
@@ -30,7 +30,7 @@ struct Loss {
 
 /// Which part of a recording.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Of {
+enum LossScope {
     /// All of it, as far as is known.
     Everything,
     Manifest,
@@ -51,15 +51,15 @@ impl Losses {
 
     /// Whether what happened is not known in full: who started, who exited, phases, the end.
     pub fn concern_events(&self) -> bool {
-        self.all.iter().any(|loss| !matches!(loss.of, Of::Rows(_)))
+        self.all.iter().any(|loss| !matches!(loss.of, LossScope::Rows(_)))
     }
 
     /// Whether rows of this scope are missing or changed.
     pub fn concern_rows(&self, scope: Scope) -> bool {
         self.all.iter().any(|loss| match loss.of {
-            Of::Everything => true,
-            Of::Rows(of) => of == scope,
-            Of::Manifest | Of::Events => false,
+            LossScope::Everything => true,
+            LossScope::Rows(of) => of == scope,
+            LossScope::Manifest | LossScope::Events => false,
         })
     }
 
@@ -81,11 +81,11 @@ impl Losses {
         })
     }
 
-    fn push(&mut self, of: Of, sentence: impl Into<String>) {
+    fn push(&mut self, of: LossScope, sentence: impl Into<String>) {
         self.all.push(Loss { of, is_changed: false, sentence: sentence.into() });
     }
 
-    fn push_changed(&mut self, of: Of, sentence: impl Into<String>) {
+    fn push_changed(&mut self, of: LossScope, sentence: impl Into<String>) {
         self.all.push(Loss { of, is_changed: true, sentence: sentence.into() });
     }
 
@@ -93,7 +93,7 @@ impl Losses {
     /// that its end is not whole and all before it is, as when it was cut off.
     fn hold(
         &mut self,
-        of: Of,
+        of: LossScope,
         file: &str,
         (found, is_torn): (Seal, bool),
         integrity: &Integrity,
@@ -129,11 +129,11 @@ impl Losses {
                 integrity
             }
             Some(Err(error)) => {
-                losses.push(Of::Everything, error.to_string());
+                losses.push(LossScope::Everything, error.to_string());
                 Integrity::default()
             }
             None if recording.manifest().sealed => {
-                losses.push(Of::Everything, format!("{} is not there", integrity::FILE));
+                losses.push(LossScope::Everything, format!("{} is not there", integrity::FILE));
                 Integrity::default()
             }
             None => Integrity::default(),
@@ -151,8 +151,8 @@ impl Losses {
         for (what, lost) in &integrity.lost {
             let scope = Scope::ALL.into_iter().find(|scope| scope.name() == what);
             let (of, what) = match scope {
-                Some(scope) => (Of::Rows(scope), format!("rows of {what}")),
-                None => (Of::Events, what.clone()),
+                Some(scope) => (LossScope::Rows(scope), format!("rows of {what}")),
+                None => (LossScope::Events, what.clone()),
             };
             let why = if lost.why.is_empty() { String::new() } else { format!(": {}", lost.why) };
             self.push(
@@ -165,35 +165,35 @@ impl Losses {
         }
         let is_changed = integrity.members_changed;
         self.all.extend(integrity.members.iter().map(|sentence| Loss {
-            of: Of::Everything,
+            of: LossScope::Everything,
             is_changed,
             sentence: sentence.clone(),
         }));
         let has_ended = recording.entries().iter().any(|entry| entry.event.is_last());
         if has_ended && !integrity.closed {
             let why = "the recording was not finished: weigh was killed while it was writing";
-            self.push(Of::Everything, why);
+            self.push(LossScope::Everything, why);
         }
     }
 
     fn of_manifest(&mut self, integrity: &Integrity, recording: &Recording) {
         // It was read: without its end it could not be.
-        self.hold(Of::Manifest, "run.json", (recording.manifest_seal(), false), integrity);
+        self.hold(LossScope::Manifest, "run.json", (recording.manifest_seal(), false), integrity);
     }
 
     fn of_events(&mut self, integrity: &Integrity, recording: &Recording) {
         let file = "events.jsonl";
         let (torn, strange) = (recording.torn_events(), recording.strange_events());
         let is_torn = torn > 0 && strange == 0;
-        if self.hold(Of::Events, file, (recording.events_seal(), is_torn), integrity) {
+        if self.hold(LossScope::Events, file, (recording.events_seal(), is_torn), integrity) {
             return;
         }
         if torn > 0 {
-            self.push(Of::Events, format!("{file}: {torn} bytes at the end are not whole"));
+            self.push(LossScope::Events, format!("{file}: {torn} bytes at the end are not whole"));
         }
         if strange > 0 {
             self.push_changed(
-                Of::Events,
+                LossScope::Events,
                 format!("{file}: {strange} lines make no sense to this weigh"),
             );
         }
@@ -206,7 +206,7 @@ impl Losses {
         scope: Scope,
         path: PathBuf,
     ) {
-        let (of, file) = (Of::Rows(scope), format!("{}.arrows", scope.name()));
+        let (of, file) = (LossScope::Rows(scope), format!("{}.arrows", scope.name()));
         if !path.exists() {
             let prefix = format!("{}.", scope.name());
             let catalogue = &recording.manifest().catalogue;

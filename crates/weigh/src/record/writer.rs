@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::files::{self, Claim, EVENTS};
 use super::frames::Batches;
-use super::integrity::{Integrity, Lost, MemberLoss, Page, Seal};
+use super::integrity::{Integrity, IntegrityPage, Lost, MemberLoss, Seal};
 use super::reader::host_directory;
 use super::stream::{Effort, Encoder, decode};
 use super::{Entry, Error, Manifest};
@@ -47,7 +47,7 @@ const LARGE_BATCH: usize = 16 * 1024;
 
 enum Job {
     Rows(Vec<Table>),
-    Line(Line),
+    EventLine(EventLine),
     /// What is known of the run now, and takes a while to find out.
     Manifest(Box<dyn FnOnce() -> Manifest + Send>),
     /// What could not be handed over.
@@ -55,7 +55,7 @@ enum Job {
 }
 
 /// One event.
-struct Line {
+struct EventLine {
     bytes: Vec<u8>,
     seconds: f64,
     /// Without the end of the run everything before it is worth less.
@@ -67,7 +67,7 @@ impl Job {
     fn bytes(&self) -> usize {
         match self {
             Job::Rows(tables) => tables.iter().map(size).sum(),
-            Job::Line(line) => line.bytes.len(),
+            Job::EventLine(line) => line.bytes.len(),
             Job::Manifest(_) | Job::Lost(_) => 0,
         }
     }
@@ -79,13 +79,13 @@ impl Job {
                 let full = tables.iter().filter(|table| !table.is_empty());
                 full.map(|table| (table.scope().name().to_owned(), lost_rows(table, why))).collect()
             }
-            Job::Line(line) => BTreeMap::from([("events".to_owned(), line.lost(why))]),
+            Job::EventLine(line) => BTreeMap::from([("events".to_owned(), line.lost(why))]),
             Job::Manifest(_) | Job::Lost(_) => BTreeMap::new(),
         }
     }
 }
 
-impl Line {
+impl EventLine {
     fn lost(&self, why: &str) -> Lost {
         let (from_seconds, to_seconds) = (self.seconds, self.seconds);
         Lost { count: 1, from_seconds, to_seconds, why: why.to_owned() }
@@ -188,7 +188,7 @@ impl Writer {
         let Ok(mut bytes) = serde_json::to_vec(entry) else { return };
         bytes.push(b'\n');
         let (seconds, is_last) = (entry.seconds, entry.event.is_last());
-        self.hand_over(Job::Line(Line { bytes, seconds, is_last }));
+        self.hand_over(Job::EventLine(EventLine { bytes, seconds, is_last }));
     }
 
     /// Writes `run.json` once more, with what the thread finds out: nobody else waits for it.
@@ -276,13 +276,13 @@ struct Disk {
     directory: PathBuf,
     events: Out,
     /// Events that a full disk refused, in order.
-    unwritten: VecDeque<Line>,
+    unwritten: VecDeque<EventLine>,
     unwritten_bytes: usize,
     /// The complete `run.json`, while a full disk refuses it.
     unwritten_manifest: Option<Manifest>,
     streams: Vec<Stream>,
     faults: Vec<String>,
-    page: Page,
+    page: IntegrityPage,
     integrity: Integrity,
     /// How much of what was lost the page says.
     said: u64,
@@ -365,7 +365,7 @@ impl Disk {
     ) -> Result<Disk, Error> {
         let mut integrity = Integrity::default();
         integrity.take_over(losses);
-        let page = Page::create(directory)?;
+        let page = IntegrityPage::create(directory)?;
         page.write(&integrity)?;
         integrity.files.insert(RUN.to_owned(), write_manifest(directory, manifest)?);
         let events = Out::of(directory.join(EVENTS), events);
@@ -400,7 +400,7 @@ impl Disk {
         for job in todo {
             waiting.fetch_sub(job.bytes(), Ordering::Relaxed);
             match job {
-                Job::Line(line) => self.write_line(line),
+                Job::EventLine(line) => self.write_line(line),
                 Job::Rows(mut tables) => {
                     self.write(&tables);
                     tables.iter_mut().for_each(Table::clear);
@@ -482,7 +482,7 @@ impl Disk {
         }
     }
 
-    fn write_line(&mut self, line: Line) {
+    fn write_line(&mut self, line: EventLine) {
         self.unwritten_bytes += line.bytes.len();
         self.unwritten.push_back(line);
         let Err(error) = self.write_lines() else { return };
@@ -689,7 +689,7 @@ mod tests {
         let entry = Entry { seconds, event: Event::Mark { text: "x".to_owned() } };
         let mut bytes = serde_json::to_vec(&entry).unwrap();
         bytes.push(b'\n');
-        disk.write_line(Line { bytes, seconds, is_last });
+        disk.write_line(EventLine { bytes, seconds, is_last });
     }
 
     /// The ticks and events of a recording, and what it lacks.

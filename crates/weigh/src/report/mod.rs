@@ -1,6 +1,5 @@
 //! Reports of a run: text for a terminal, and documents with charts.
 
-pub mod census;
 mod columns;
 pub mod document;
 pub mod github;
@@ -12,13 +11,13 @@ pub mod markdown;
 #[cfg(feature = "pdf")]
 pub mod pdf;
 pub mod phases;
+pub mod process_table;
 mod read;
 #[cfg(test)]
 mod tests;
 pub mod text;
 mod tools;
 
-pub use census::Census;
 pub use document::Document;
 pub use github::github;
 #[cfg(feature = "html")]
@@ -26,6 +25,7 @@ pub use html::html;
 pub use markdown::markdown;
 #[cfg(feature = "pdf")]
 pub use pdf::pdf;
+pub use process_table::ProcessTable;
 pub use read::read;
 
 /// A command line quoted for a shell.

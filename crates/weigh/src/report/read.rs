@@ -2,7 +2,7 @@
 
 use super::document::{ReportChapter, marks};
 use super::gpus::worth_reporting;
-use super::{Census, Document};
+use super::{Document, ProcessTable};
 use crate::catalog::all_groups;
 use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
@@ -17,24 +17,24 @@ pub fn read(
 ) -> Result<Document, Error> {
     let (manifest, groups) = (recording.manifest(), all_groups());
     let mut accumulator = Accumulator::of(recording);
-    let mut census = Census::new(manifest);
+    let mut process_table = ProcessTable::new(manifest);
     let mut gatherer = Gatherer::new(manifest, &groups, &[]).in_units(units);
     let end = recording.entries().last().map_or(f64::INFINITY, |entry| entry.seconds);
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
-            census.tick(tick);
+            process_table.tick(tick);
             gatherer.tick(tick, &accumulator);
             progress((tick.at.as_secs_f64() / end).min(1.0));
         }
         Moment::Event(entry) => {
             accumulator.event(entry);
-            census.event(entry);
+            process_table.event(entry);
             gatherer.event(entry);
         }
     })?;
     let summary = accumulator.finish();
-    let mut participants = census.finish(summary.run.measured());
+    let mut participants = process_table.finish(summary.run.measured());
     let losses = recording.losses();
     if losses.concern_processes() || losses.are_changes() {
         participants.processes.iter_mut().for_each(|process| process.is_cpu_exact = false);

@@ -1,6 +1,6 @@
 //! Made-up runs for the tests of reports.
 
-use super::census::{Census, Participants};
+use super::process_table::{Participants, ProcessTable};
 use crate::record::{Manifest, Moment};
 use crate::summary::Summary;
 use crate::testing::FakeRun;
@@ -17,29 +17,29 @@ pub(super) fn work_hard() -> FakeRun {
 /// The inputs of a report.
 pub(super) fn read(run: FakeRun) -> (Manifest, Summary, Participants) {
     let summary = run.summary();
-    let (census, _) = census(&run);
-    let participants = census.finish(summary.run.measured());
+    let (process_table, _) = process_table(&run);
+    let participants = process_table.finish(summary.run.measured());
     (run.manifest, summary, participants)
 }
 
 /// The processes of a run that lasted until its last tick or event.
 pub(super) fn participants(run: &FakeRun) -> Participants {
-    let (census, last) = census(run);
-    census.finish(last)
+    let (process_table, last) = process_table(run);
+    process_table.finish(last)
 }
 
 /// The processes of a run, and the time of its last tick or event.
-fn census(run: &FakeRun) -> (Census, f64) {
-    let (mut census, mut last) = (Census::new(&run.manifest), 0.0_f64);
+fn process_table(run: &FakeRun) -> (ProcessTable, f64) {
+    let (mut process_table, mut last) = (ProcessTable::new(&run.manifest), 0.0_f64);
     run.replay(|moment| match moment {
         Moment::Tick(tick) => {
             last = last.max(tick.at.as_secs_f64());
-            census.tick(tick);
+            process_table.tick(tick);
         }
         Moment::Event(entry) => {
             last = last.max(entry.seconds);
-            census.event(entry);
+            process_table.event(entry);
         }
     });
-    (census, last)
+    (process_table, last)
 }

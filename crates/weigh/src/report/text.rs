@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::catalog::FigureId;
 use crate::quantity::{self, Units};
 use crate::summary::phases::Named;
-use crate::summary::{Figure, Finding, Method, Outcome, Run, Severity, Summary};
+use crate::summary::{Figure, Finding, Method, Run, RunOutcome, Severity, Summary};
 use crate::text::{printable, wrap};
 
 /// Most phase names listed: a summary must fit on a screen.
@@ -70,9 +70,9 @@ pub(super) fn heading(summary: &Summary, style: Style) -> String {
     let run = &summary.run;
     let outcome = run.outcome();
     let colour = match outcome {
-        Outcome::Well | Outcome::Followed(_) => GREEN,
-        Outcome::Failed(_) | Outcome::Killed(_) => RED,
-        Outcome::NotRecorded | Outcome::Stopped(_) => YELLOW,
+        RunOutcome::Well | RunOutcome::Followed(_) => GREEN,
+        RunOutcome::Failed(_) | RunOutcome::Killed(_) => RED,
+        RunOutcome::NotRecorded | RunOutcome::Stopped(_) => YELLOW,
     };
     let measured = measured_longer(run).map(|time| format!(", measured for {time}"));
     format!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::occupants::Occupants;
-use super::watch::{Closed, ENDS, Watch};
+use super::watch::{ClosedRun, ENDS, Watch};
 use super::{Error, KEPT_DESCRIPTORS, check_gpus, prepare, select, surroundings};
 use crate::catalog::groups;
 use crate::collect::cgroup::CgroupCollector;
@@ -31,7 +31,7 @@ use crate::host::{Host, clock, own};
 use crate::model::gpu::Visible;
 use crate::model::settings::Settings;
 use crate::model::{Facts, Program, Tick};
-use crate::record::events::{WatchEnd, Why};
+use crate::record::events::{StopReason, WatchEnd};
 use crate::record::{Event, Manifest, Target, Writer, secrets};
 use crate::summary::Summary;
 
@@ -39,14 +39,14 @@ use crate::summary::Summary;
 #[derive(Debug, Clone)]
 pub struct Follow {
     /// What.
-    pub what: What,
+    pub what: AttachTarget,
     /// At most so long; until it ends when nothing is said.
     pub time: Option<Duration>,
 }
 
 /// What can be followed.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum AttachTarget {
     /// Processes, and all that descend from them.
     Processes(Vec<u32>),
     /// Everything in a control group and the groups below it.
@@ -60,24 +60,24 @@ pub enum What {
     },
 }
 
-impl What {
+impl AttachTarget {
     /// Processes whose end is the end of it.
     fn named(&self) -> &[u32] {
         match self {
-            What::Processes(pids) => pids,
-            What::Cgroup(_) => &[],
-            What::Programs { under, .. } => under.as_slice(),
+            AttachTarget::Processes(pids) => pids,
+            AttachTarget::Cgroup(_) => &[],
+            AttachTarget::Programs { under, .. } => under.as_slice(),
         }
     }
 
     fn target(&self, group: Option<&Cgroup>) -> Target {
         match self {
-            What::Processes(pids) => Target::Processes { pids: pids.clone() },
-            What::Cgroup(path) => {
+            AttachTarget::Processes(pids) => Target::Processes { pids: pids.clone() },
+            AttachTarget::Cgroup(path) => {
                 let found = group.map(|group| group.path.clone());
                 Target::Cgroup { path: found.unwrap_or_else(|| path.display().to_string()) }
             }
-            What::Programs { rule, under } => {
+            AttachTarget::Programs { rule, under } => {
                 Target::Programs { names: rule.words(), under: *under }
             }
         }
@@ -86,9 +86,9 @@ impl What {
 
 /// How following went.
 #[derive(Debug)]
-pub struct Followed {
+pub struct AttachOutcome {
     /// Why it ended.
-    pub why: Why,
+    pub why: StopReason,
     /// What was used while it was followed.
     pub summary: Summary,
     /// Where it is recorded.
@@ -104,7 +104,7 @@ pub fn follow(
     follow: &Follow,
     settings: &Settings,
     begun: impl FnOnce(&Manifest),
-) -> Result<Followed, Error> {
+) -> Result<AttachOutcome, Error> {
     settings.check()?;
     let host = Host::at(&settings.host_root)?;
     check_gpus(settings, &host)?;
@@ -112,11 +112,11 @@ pub fn follow(
         return Err(Error::OtherNamespace);
     }
     let group = match &follow.what {
-        What::Cgroup(path) => Some(Cgroup::at(&host, path)?),
+        AttachTarget::Cgroup(path) => Some(Cgroup::at(&host, path)?),
         _ => None,
     };
     let visible_gpus = match &follow.what {
-        What::Processes(pids) if pids.len() == 1 => Visible::of_process(&host, pids[0]),
+        AttachTarget::Processes(pids) if pids.len() == 1 => Visible::of_process(&host, pids[0]),
         _ => None,
     };
     let settings = &Settings { cgroup: group.is_some(), visible_gpus, ..settings.clone() };
@@ -133,16 +133,18 @@ pub fn follow(
     let own = std::process::id();
     let members: RunMembers = match (&group, &follow.what) {
         (Some(group), _) => CgroupMembers::all_but(group.members.clone(), own).into(),
-        (None, What::Programs { under: None, .. }) => ProcessTree::all_but(&host, own).into(),
+        (None, AttachTarget::Programs { under: None, .. }) => {
+            ProcessTree::all_but(&host, own).into()
+        }
         (None, what) => ProcessTree::of(&host, what.named()).into(),
     };
     let rule = match &follow.what {
-        What::Programs { rule, .. } => Some(rule.clone()),
+        AttachTarget::Programs { rule, .. } => Some(rule.clone()),
         _ => None,
     };
     // Before the first look, so that nobody slips in between.
     let (connector, refusal) = match &follow.what {
-        What::Programs { .. } => match Connector::open() {
+        AttachTarget::Programs { .. } => match Connector::open() {
             Ok(connector) => (Some(connector), None),
             Err(error) => (None, Some(error)),
         },
@@ -183,10 +185,10 @@ pub fn follow(
     }
     begun(&manifest);
     watch.describe_machine(manifest, settings);
-    let mut follower = Follower {
+    let mut follower = AttachMonitor {
         watch,
         signals,
-        is_alone: matches!(&follow.what, What::Processes(pids) if pids.len() == 1),
+        is_alone: matches!(&follow.what, AttachTarget::Processes(pids) if pids.len() == 1),
         held,
         occupants: group.map(|group| Occupants::of(group.members)),
         connector,
@@ -198,7 +200,7 @@ pub fn follow(
         wait_all: settings.wait_all,
         end: None,
     };
-    if collects("task-clock") && matches!(follow.what, What::Processes(_)) {
+    if collects("task-clock") && matches!(follow.what, AttachTarget::Processes(_)) {
         follower.start_clocks();
     }
     let why = follower.follow();
@@ -216,11 +218,11 @@ fn hold(pid: u32) -> Result<PidFd, Error> {
 fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: &Host) -> Manifest {
     let mut buffer = Vec::new();
     let (pid, program) = match &follow.what {
-        What::Processes(pids) => match pids[..] {
+        AttachTarget::Processes(pids) => match pids[..] {
             [pid] => (pid, process::program(host, pid, true, &mut buffer)),
             _ => (0, Program::default()),
         },
-        What::Programs { .. } | What::Cgroup(_) => (0, Program::default()),
+        AttachTarget::Programs { .. } | AttachTarget::Cgroup(_) => (0, Program::default()),
     };
     let command = program.arguments.as_deref().map(secrets::command).unwrap_or_default();
     let mut manifest = Manifest::new(settings, &command, Facts::of(host), clock::wall());
@@ -229,12 +231,12 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
     }
     if settings.name.is_none() {
         manifest.name = match &follow.what {
-            What::Programs { rule, .. } => rule.called(),
-            What::Cgroup(path) => path
+            AttachTarget::Programs { rule, .. } => rule.called(),
+            AttachTarget::Cgroup(path) => path
                 .file_name()
                 .map_or_else(|| "cgroup".to_owned(), |name| name.to_string_lossy().into_owned()),
-            What::Processes(_) if pid != 0 => program.called(),
-            What::Processes(_) => "processes".to_owned(),
+            AttachTarget::Processes(_) if pid != 0 => program.called(),
+            AttachTarget::Processes(_) => "processes".to_owned(),
         };
     }
     manifest.pid = pid;
@@ -246,7 +248,7 @@ fn describe(follow: &Follow, group: Option<&Cgroup>, settings: &Settings, host: 
     manifest
 }
 
-struct Follower {
+struct AttachMonitor {
     watch: Watch,
     signals: Signals,
     /// Those who were named and have not ended.
@@ -276,7 +278,7 @@ const KEPT: usize = 1000;
 /// nobody else is told how it ended.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-impl Follower {
+impl AttachMonitor {
     /// Has the kernel count what all who are there now use, and all they start.
     fn start_clocks(&mut self) {
         let mut clock = RunClock::default();
@@ -299,7 +301,7 @@ impl Follower {
         self.watch.task_clock = Some(clock);
     }
 
-    fn follow(&mut self) -> Why {
+    fn follow(&mut self) -> StopReason {
         let was_named = !self.held.is_empty();
         self.watch.first_look();
         loop {
@@ -307,22 +309,22 @@ impl Follower {
             let left = self.until.map(|until| until.saturating_sub(self.watch.now()));
             if left.is_some_and(|left| left.is_zero()) {
                 self.watch.take_tick();
-                return Why::Time;
+                return StopReason::Time;
             }
             self.sleep(left.map_or(time, |left| left.min(time)));
             if self.is_asked_to_end() {
                 self.watch.take_tick();
-                return Why::Asked;
+                return StopReason::Asked;
             }
-            self.hear();
+            self.handle_messages();
             self.notice_ends();
             let somebody = self.has_somebody();
             if self.occupants.as_mut().is_some_and(|occupants| occupants.are_over(somebody)) {
                 self.watch.take_tick();
-                return Why::Ended;
+                return StopReason::Ended;
             }
             if was_named && self.held.is_empty() && !(self.wait_all && self.has_somebody()) {
-                return Why::Ended;
+                return StopReason::Ended;
             }
         }
     }
@@ -360,7 +362,7 @@ impl Follower {
     }
 
     /// Takes in what the kernel tells of those who come, change and go.
-    fn hear(&mut self) {
+    fn handle_messages(&mut self) {
         loop {
             let Some(connector) = &mut self.connector else { return };
             let happened = &mut self.happened;
@@ -402,7 +404,7 @@ impl Follower {
             return;
         }
         // Those who ended before them are told of by now, with accounts that a look does not have.
-        self.hear();
+        self.handle_messages();
         self.watch.take_tick();
         let (ended, held): (Vec<PidFd>, _) =
             std::mem::take(&mut self.held).into_iter().partition(PidFd::has_ended);
@@ -419,9 +421,9 @@ impl Follower {
         self.end = ended.into_iter().next().filter(|_| self.is_alone);
     }
 
-    fn finish(mut self, why: Why, warnings: Vec<String>) -> Followed {
+    fn finish(mut self, why: StopReason, warnings: Vec<String>) -> AttachOutcome {
         // Who was found gone at the last look has been told of by now.
-        self.hear();
+        self.handle_messages();
         self.watch.close_sockets();
         let alive = self.watch.processes.iter().flat_map(|all| all.alive());
         let left = alive.map(|id| id.pid).collect();
@@ -440,7 +442,8 @@ impl Follower {
             monitor_cpu_seconds: own::usage().cpu_seconds(),
         };
         self.watch.event(now, Event::WatchEnd(end));
-        let Closed { summary, recording, warnings } = self.watch.close(&mut self.signals, warnings);
-        Followed { why, summary, recording, warnings }
+        let ClosedRun { summary, recording, warnings } =
+            self.watch.close(&mut self.signals, warnings);
+        AttachOutcome { why, summary, recording, warnings }
     }
 }

@@ -37,7 +37,7 @@ use crate::record::inbox::Inbox;
 use crate::record::manifest::Manifest;
 use crate::record::{self, Writer, secrets};
 use crate::summary::Summary;
-pub use follow::{Follow, Followed, What, follow};
+pub use follow::{AttachOutcome, AttachTarget, Follow, follow};
 use monitor::{Inheritance, Monitor};
 use watch::Watch;
 

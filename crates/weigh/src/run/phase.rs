@@ -18,7 +18,7 @@ use crate::host::{Host, ProcPath, environment, out_of_memory, own, wait};
 use crate::model::{End, Io, Usage};
 use crate::parse;
 use crate::record::events::{Account, HelperUsage};
-use crate::record::inbox::{self, Word};
+use crate::record::inbox::{self, ControlMessage};
 use crate::record::{self, Event};
 
 /// The variable by which a phase inside a phase knows the one around it.
@@ -93,7 +93,7 @@ fn say_at(
     event: Event,
     last: Option<NotOwn>,
 ) -> Result<(), record::Error> {
-    let mut word = Word {
+    let mut word = ControlMessage {
         nanoseconds: Offsets::own().to_machine(at.as_nanos() as u64),
         within: around(),
         sender_rss_bytes: Some(child::largest_rss()),
@@ -107,7 +107,7 @@ fn say_at(
 
 /// How a phase's command ended, and why the phase is not recorded, if it is not.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PhaseOutcome {
     /// How the command ended.
     pub end: End,
     /// Why the recording does not have it.
@@ -120,7 +120,7 @@ pub fn run(
     name: &str,
     command: &[OsString],
     inherited: Inherited,
-) -> Result<Outcome, Error> {
+) -> Result<PhaseOutcome, Error> {
     let Some(program) = command.first() else {
         return Err(child::Error::NotFound { program: String::new() }.into());
     };
@@ -142,7 +142,7 @@ fn observed(
     name: &str,
     command: &[OsString],
     original: &Original,
-) -> Result<Outcome, Error> {
+) -> Result<PhaseOutcome, Error> {
     let host = Host::at(Path::new("/")).ok();
     // A process that was a shell before may have reaped children already.
     let io_before = host.as_ref().and_then(|host| own::reaped_io(host).ok());
@@ -217,7 +217,7 @@ fn observed(
     };
     let (usage, account) = (Some(usage), Some(account));
     tell(at, Event::PhaseEnd { id, usage, end: Some(end), account }, Some(last));
-    Ok(Outcome { end, not_recorded })
+    Ok(PhaseOutcome { end, not_recorded })
 }
 
 /// Clock ticks from boot to the start of a process, by the machine's clock: with its pid, who

@@ -50,7 +50,7 @@ pub(super) struct Watch {
 }
 
 /// What is left of a watch.
-pub(super) struct Closed {
+pub(super) struct ClosedRun {
     pub(super) summary: Summary,
     pub(super) recording: Option<PathBuf>,
     pub(super) warnings: Vec<String>,
@@ -150,15 +150,15 @@ impl Watch {
             self.packets = None;
             faults.push(("packets", fault));
         }
-        self.ask_group();
-        self.ask_processes();
-        faults.extend(self.ask_collectors(|_| true));
+        self.sample_cgroup();
+        self.sample_processes();
+        faults.extend(self.sample_collectors(|_| true));
         // After the machine's network, which tells whether anything can have moved.
-        self.ask_sockets(Sockets::sample);
+        self.sample_sockets(Sockets::sample);
         let ticks =
             OwnTicks { taken: Some(self.schedule.taken + 1), missed: Some(self.schedule.missed) };
         self.tick.complete(&ticks);
-        self.hand_on_tick();
+        self.emit_tick();
         self.note(faults);
         let now = self.now();
         if now >= self.schedule.due() {
@@ -168,15 +168,15 @@ impl Watch {
 
     /// Looks at the machine's counters before a command begins, so that nothing it does is
     /// missing from them. It is no whole tick: nobody of the run is there to be looked at.
-    pub(super) fn look_before_exec(&mut self) {
+    pub(super) fn sample_before_exec(&mut self) {
         self.tick.begin(self.now());
-        let faults = self.ask_collectors(|source| collect::BEFORE_EXEC.contains(&source));
-        self.hand_on_tick();
+        let faults = self.sample_collectors(|source| collect::BEFORE_EXEC.contains(&source));
+        self.emit_tick();
         self.note(faults);
     }
 
     /// Asks the collectors of these sources, and drops those that have nothing any more.
-    fn ask_collectors(
+    fn sample_collectors(
         &mut self,
         is_asked: impl Fn(SourceId) -> bool,
     ) -> Vec<(&'static str, Fault)> {
@@ -198,7 +198,7 @@ impl Watch {
         faults.into_iter().for_each(|(source, fault)| self.fault(source, fault.to_string()));
     }
 
-    fn ask_group(&mut self) {
+    fn sample_cgroup(&mut self) {
         let Some(group) = &mut self.group else { return };
         let asked = group.sample(&self.host, &mut self.tick);
         let missing = group.missing();
@@ -209,7 +209,7 @@ impl Watch {
         }
     }
 
-    fn ask_sockets(
+    fn sample_sockets(
         &mut self,
         ask: fn(&mut Sockets, &Host, &ProcessCollector, &mut Tick) -> Result<(), Fault>,
     ) {
@@ -231,8 +231,8 @@ impl Watch {
     pub(super) fn close_sockets(&mut self) {
         if self.sockets.is_some() {
             self.tick.begin(self.now());
-            self.ask_sockets(Sockets::finish);
-            self.hand_on_tick();
+            self.sample_sockets(Sockets::finish);
+            self.emit_tick();
             self.sockets = None;
         }
     }
@@ -255,7 +255,7 @@ impl Watch {
         }
     }
 
-    fn ask_processes(&mut self) {
+    fn sample_processes(&mut self) {
         let Some(processes) = &mut self.processes else { return };
         let asked = processes.sample(&self.host, &mut self.tick);
         let mut refusals = processes.refusals();
@@ -269,7 +269,7 @@ impl Watch {
     }
 
     /// Who came and went first, so that nobody is counted who is not there any more.
-    pub(super) fn hand_on_tick(&mut self) {
+    pub(super) fn emit_tick(&mut self) {
         for change in std::mem::take(&mut self.tick.changes) {
             self.event(self.tick.at, Event::from(&change));
         }
@@ -290,7 +290,7 @@ impl Watch {
             processes.add_helper_commands(&self.host, &mut self.tick);
         }
         if !self.tick.changes.is_empty() {
-            self.hand_on_tick();
+            self.emit_tick();
         }
     }
 
@@ -319,7 +319,7 @@ impl Watch {
             // After the last look at it: readers take the events of a moment before its tick. And
             // before whoever comes next, who was not there with it.
             let at = self.tick.at + Duration::from_micros(1);
-            self.hand_on_tick();
+            self.emit_tick();
             let ExitedProcess { id, cpu_seconds, is_ours } = gone;
             let account = accounts.iter().rfind(|one| one.pid == id.pid).filter(|_| is_ours);
             let counted = account.map(|account| account.cpu.as_secs_f64());
@@ -337,7 +337,7 @@ impl Watch {
             self.tick.begin(at + Duration::from_micros(1));
         }
         if !self.tick.is_empty() {
-            self.hand_on_tick();
+            self.emit_tick();
         }
     }
 
@@ -376,10 +376,10 @@ impl Watch {
     /// Finishes the recording and makes the summary.
     ///
     /// A recording may take long when its disk hangs: signals tell when nobody wants to wait.
-    pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> Closed {
+    pub(super) fn close(mut self, signals: &mut Signals, mut warnings: Vec<String>) -> ClosedRun {
         let now = self.now();
         let Some(mut writer) = self.writer.take() else {
-            return Closed { summary: self.accumulator.finish(), recording: None, warnings };
+            return ClosedRun { summary: self.accumulator.finish(), recording: None, warnings };
         };
         let directory = writer.directory().to_owned();
         writer.flush(now);
@@ -413,7 +413,7 @@ impl Watch {
             warnings.push(format!("no summary.json: {why}"));
         }
         let recording = directory.join("run.json").exists().then_some(directory);
-        Closed { summary, recording, warnings }
+        ClosedRun { summary, recording, warnings }
     }
 
     /// Whether somebody wants the end of a recording that takes long: its disk may hang.

@@ -3,26 +3,26 @@
 //! Memory grows with the processes that are alive, not with the time.
 
 use super::curve::Rate;
-use super::estate::Estate;
+use super::exited_usage::ExitedUsage;
 use super::gpus::{self, Gpus, Role};
-use super::group::Group;
+use super::group::CgroupUsage;
 use super::helpers::Helpers;
-use super::looks::Looks;
 use super::node::Node;
-use super::phases::{self, Look, Phases};
+use super::phases::{self, PhaseSample, Phases};
+use super::sample_times::SampleTimes;
 use super::tools::Tools;
-use super::tree::Tree;
-use super::{Left, Monitor, Processes, Run, Summary, figures, findings, lossy};
+use super::tree::RunTree;
+use super::{Left, MonitorCost, Processes, Run, Summary, figures, findings, lossy};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{OwnCost, OwnTicks, RunCpu, RunNetwork, RunTcp};
 use crate::model::{CHILD_SUBREAPER, End, Facts, ProcessId, Tick, Usage};
-use crate::record::events::{Reaping, RunEnd, Victim, WatchEnd, Why};
+use crate::record::events::{Reaping, RunEnd, StopReason, Victim, WatchEnd};
 use crate::record::{Entry, Event, Losses, Manifest, Recording, Target};
 
 /// Everything the summary needs to know.
 pub struct Accumulator {
     pub(super) manifest: Manifest,
-    pub(super) tree: Tree,
+    pub(super) tree: RunTree,
     mains: Vec<ProcessId>,
     /// CPU time of the run over time.
     pub(super) cores: Rate,
@@ -42,7 +42,7 @@ pub struct Accumulator {
     pub(super) helpers: Helpers,
     reaping: Reaping,
     pub(super) node: Node,
-    pub(super) group: Group,
+    pub(super) group: CgroupUsage,
     /// Processes that the kernel killed for want of memory, where the run was.
     oom_kills: Option<u64>,
     /// Whom the kernel says it has killed.
@@ -57,11 +57,11 @@ pub struct Accumulator {
     pub(super) last: f64,
     pub(super) faults: Vec<(String, String)>,
     summed: f64,
-    looks: Looks,
+    sample_times: SampleTimes,
     gap_noted: f64,
     /// Seconds between a last look and an end that nobody waited for.
     pub(super) gaps: f64,
-    monitor: Monitor,
+    monitor: MonitorCost,
     pub(super) phases: Phases,
     tools: Tools,
     /// What the recording lacks that this is read from.
@@ -74,7 +74,7 @@ pub(super) struct Ending {
     measured_seconds: f64,
     /// CPU time by the kernel's clocks, and when they were started.
     pub(super) clock: Option<(f64, f64)>,
-    why: Option<Why>,
+    why: Option<StopReason>,
     end: Option<End>,
     left: Vec<u32>,
     some_unseen: bool,
@@ -112,7 +112,7 @@ impl From<&WatchEnd> for Ending {
 }
 
 /// The processes of a run, as they are followed.
-fn tree(manifest: &Manifest) -> Tree {
+fn tree(manifest: &Manifest) -> RunTree {
     // A tool is what its processes do themselves.
     let alone = match &manifest.target {
         Some(Target::Programs { .. }) => vec![0],
@@ -122,9 +122,9 @@ fn tree(manifest: &Manifest) -> Tree {
         }
         _ => Vec::new(),
     };
-    let mut tree = Tree::of(manifest.mains());
+    let mut tree = RunTree::of(manifest.mains());
     if manifest.is_followed() {
-        tree = tree.leaving(Estate::new(alone));
+        tree = tree.with_exited_usage(ExitedUsage::new(alone));
     }
     if manifest.is_merged() { tree.in_rounds() } else { tree }
 }
@@ -144,7 +144,7 @@ impl Accumulator {
             reaped: Usage::default(),
             reaping: Reaping::default(),
             node: Node::default(),
-            group: Group::of(manifest.target.is_none()),
+            group: CgroupUsage::of(manifest.target.is_none()),
             gpus: Gpus::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
@@ -156,10 +156,10 @@ impl Accumulator {
             last: 0.0,
             faults: Vec::new(),
             summed: 0.0,
-            looks: Looks::new(manifest.is_merged()),
+            sample_times: SampleTimes::new(manifest.is_merged()),
             gap_noted: 0.0,
             gaps: 0.0,
-            monitor: Monitor::default(),
+            monitor: MonitorCost::default(),
             phases: Phases::new(manifest.host.cores),
             tools: Tools::of(manifest),
             losses: Losses::default(),
@@ -215,9 +215,9 @@ impl Accumulator {
             let clock = tick.table(Scope::Run).filter(|table| !table.is_empty());
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
             self.look(at, clock.and(self.clock));
-            self.tree.looked_at_everybody();
-            self.looks.look(at);
-            self.tools.looked_at_everybody(at);
+            self.tree.sample_completed();
+            self.sample_times.look(at);
+            self.tools.sample_completed(at);
         }
     }
 
@@ -259,7 +259,7 @@ impl Accumulator {
 
     /// Everybody was looked at, and the run's task clock was this.
     fn look(&mut self, at: f64, clock: Option<f64>) {
-        let alive = self.tree.everybody().count();
+        let alive = self.tree.all_alive().count();
         let (user_seconds, system_seconds) = self.tree.split_of_alive();
         let mut split = Usage { user_seconds, system_seconds, ..self.reaped };
         split.user_seconds += self.reaped.user_seconds;
@@ -269,7 +269,7 @@ impl Accumulator {
         let less = |io: [f64; 6]| {
             std::array::from_fn(|which| (io[which] - of_helpers[which] as f64).max(0.0))
         };
-        let look = Look {
+        let look = PhaseSample {
             at,
             clock,
             summed: (self.tree.total > 0).then_some(self.summed),
@@ -291,7 +291,7 @@ impl Accumulator {
             Event::ProcessStart { pid, started, name, parent, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 self.tree.named(id, name);
-                self.tree.comes(id, *parent);
+                self.tree.starts(id, *parent);
             }
             Event::ProcessExec { pid, started, name, .. } => {
                 self.tree.named(ProcessId { pid: *pid, started: *started }, name);
@@ -355,7 +355,7 @@ impl Accumulator {
         if !self.losses.is_empty() {
             // That some have exited may be lost, and changed rows may be of nobody; who was left
             // at the end is known.
-            self.tree.keep_alive(&end.left);
+            self.tree.retain_alive(&end.left);
         }
         self.end = Some(end);
         self.last = self.last.max(at);
@@ -366,7 +366,7 @@ impl Accumulator {
     /// Somebody went whom weigh does not wait for: what they did since they were last looked at
     /// may be in nobody's account.
     fn note_gap(&mut self, at: f64) {
-        let since = self.looks.certain().max(self.gap_noted);
+        let since = self.sample_times.certain().max(self.gap_noted);
         self.gaps += (at - since).max(0.0);
         self.gap_noted = since.max(at);
     }
@@ -458,7 +458,7 @@ impl Accumulator {
 
     /// Whether the control group was read when everybody was looked at for the last time.
     pub(super) fn group_was_seen_last(&self) -> bool {
-        self.group.seen == Some(self.looks.last())
+        self.group.seen == Some(self.sample_times.last())
     }
 
     /// Why something of this source is missing.
@@ -472,7 +472,7 @@ impl Accumulator {
     pub fn finish(mut self) -> Summary {
         if let Some(end) = self.end.as_ref().filter(|_| !self.losses.is_empty()) {
             // Changed rows may also be of later.
-            self.tree.keep_alive(&end.left);
+            self.tree.retain_alive(&end.left);
         }
         let duration = self.duration();
         let phases = std::mem::replace(&mut self.phases, Phases::new(0));
@@ -571,7 +571,7 @@ impl Accumulator {
         }
     }
 
-    fn monitor(&self, duration: f64) -> Monitor {
+    fn monitor(&self, duration: f64) -> MonitorCost {
         let mut monitor = self.monitor.clone();
         if let Some(end) = &self.end {
             monitor.cpu_seconds = end.monitor_cpu_seconds;

@@ -5,7 +5,7 @@ use crate::model::live::LiveProcess;
 
 /// What was last read of a process that is alive.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Alive {
+pub(super) struct AliveProcess {
     /// Its values, carried forward.
     pub(super) last: LiveProcess,
     /// When its high-water mark of memory was last read, in seconds since the run began.
@@ -18,7 +18,7 @@ pub(super) fn is_near(mark: u64, sampled: u64) -> bool {
     mark <= sampled.saturating_add(sampled / 64)
 }
 
-impl Alive {
+impl AliveProcess {
     /// CPU time of its own.
     pub(super) fn own_cpu(&self) -> Option<f64> {
         self.last.own_cpu()
@@ -101,7 +101,7 @@ pub(super) struct Levels {
 
 /// Sums over one part of the tree at one moment; `None` where nobody had a value.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
+pub(super) struct TreeSums {
     pub(super) rss: Option<f64>,
     pub(super) pss: Option<f64>,
     share: Option<f64>,
@@ -123,9 +123,9 @@ pub(super) fn add(sum: &mut Option<f64>, value: Option<u64>) {
     }
 }
 
-impl Sums {
+impl TreeSums {
     /// Takes a process into the sums.
-    pub(super) fn add(&mut self, process: &Alive) {
+    pub(super) fn add(&mut self, process: &AliveProcess) {
         add(&mut self.rss, process.last.memory.rss);
         add(&mut self.share, process.share());
         if let Some(rss) = process.last.memory.rss {

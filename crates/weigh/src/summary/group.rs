@@ -1,7 +1,7 @@
 //! The control group that is followed, as the summary keeps it.
 
 use super::curve::{Mean, Peak};
-use super::rise::Rise;
+use super::rise::CounterRise;
 use crate::catalog::metrics::{
     GroupCpu, GroupIo, GroupMemory, GroupPressure, GroupTasks, GroupThrottling,
 };
@@ -9,7 +9,7 @@ use crate::model::Table;
 
 /// What the kernel says of the group.
 #[derive(Debug, Default)]
-pub(super) struct Group {
+pub(super) struct CgroupUsage {
     /// Whether it was made for the run: then all it ever had is the run's.
     is_own: bool,
     /// Its counters as last seen.
@@ -18,7 +18,7 @@ pub(super) struct Group {
     pub(super) io: GroupIo,
     pub(super) oom_kills: Option<u64>,
     /// Time in which its tasks waited.
-    pub(super) waiting: Waiting,
+    pub(super) waiting: PressureTime,
     /// The most that was seen at once: all its memory, that of programs, and of the page cache.
     pub(super) current: Peak,
     pub(super) anonymous: Peak,
@@ -34,16 +34,16 @@ pub(super) struct Group {
 
 /// How long tasks waited: some for a CPU, all for memory, all for storage.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Waiting {
-    pub(super) cpu: Rise,
-    pub(super) memory: Rise,
-    pub(super) io: Rise,
+pub(super) struct PressureTime {
+    pub(super) cpu: CounterRise,
+    pub(super) memory: CounterRise,
+    pub(super) io: CounterRise,
 }
 
-impl Group {
+impl CgroupUsage {
     /// Of a run that has one of its own, or follows one that was there.
-    pub(super) fn of(is_own: bool) -> Group {
-        Group { is_own, mark_before: is_own.then_some(0.0), ..Group::default() }
+    pub(super) fn of(is_own: bool) -> CgroupUsage {
+        CgroupUsage { is_own, mark_before: is_own.then_some(0.0), ..CgroupUsage::default() }
     }
 
     /// Whether it was made for the run.
@@ -117,17 +117,17 @@ mod tests {
     use super::*;
     use crate::model::Entity;
     use crate::model::settings::Settings;
-    use crate::record::events::Why;
+    use crate::record::events::StopReason;
     use crate::record::{Event, Target};
     use crate::testing::{FakeRun, MIB};
 
     /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.
     type Look = Option<(f64, u64, u64)>;
 
-    fn summary(looks: &[Look], faults: &[(&str, &str)]) -> Summary {
+    fn summary(sample_times: &[Look], faults: &[(&str, &str)]) -> Summary {
         let mut run = FakeRun::with(&Settings { cgroup: true, ..Settings::default() });
         run.manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
-        for (second, look) in looks.iter().enumerate() {
+        for (second, look) in sample_times.iter().enumerate() {
             run.sample(second as f64, |tick| {
                 let Some((usage, current, peak)) = look else { return };
                 let cpu = GroupCpu { usage: Some(*usage), ..GroupCpu::default() };
@@ -143,7 +143,7 @@ mod tests {
             let (source, why) = ((*source).to_owned(), (*why).to_owned());
             run.event(2.0, Event::Fault { source, why });
         }
-        run.stops(2.0, |end| (end.why, end.some_unseen) = (Why::Ended, true));
+        run.stops(2.0, |end| (end.why, end.some_unseen) = (StopReason::Ended, true));
         run.summary()
     }
 
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_mark_that_rose_while_it_was_followed_is_the_peak_exactly() {
-        let looks = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
-        let summary = summary(&looks, &[]);
+        let sample_times = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
+        let summary = summary(&sample_times, &[]);
         let peak = figure(&summary, "memory_peak_bytes");
         assert_eq!((peak.value, peak.method), (Some((300 * MIB) as f64), Some(Method::Exact)));
         assert_eq!(peak.at_seconds, Some(1.0));
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_group_that_was_removed_before_the_last_look_is_known_until_then() {
-        let looks = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
-        let summary = summary(&looks, &[("cgroup", "the control group was removed")]);
+        let sample_times = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
+        let summary = summary(&sample_times, &[("cgroup", "the control group was removed")]);
         for name in ["cpu_time_seconds", "memory_peak_bytes"] {
             let figure = figure(&summary, name);
             assert_eq!((figure.method, figure.upper), (Some(Method::Sampled), None), "{name}");

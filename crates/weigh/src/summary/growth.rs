@@ -7,7 +7,7 @@ use crate::model::Entity;
 pub(super) struct Growth {
     things: Vec<Thing>,
     total: f64,
-    looks: u64,
+    sample_times: u64,
     /// Whether something came, went or began again after the first look.
     changed: bool,
 }
@@ -22,19 +22,19 @@ struct Thing {
 impl Growth {
     /// Takes in the counters of one moment. What is not known of one stands as it was.
     pub(super) fn see(&mut self, counters: impl Iterator<Item = (Entity, Option<f64>)>) {
-        self.looks += 1;
+        self.sample_times += 1;
         for (line, (entity, now)) in counters.enumerate() {
             // Most stand where they stood at the last look.
             let here = self.things.get(line).filter(|thing| thing.entity == entity);
             let anywhere = || self.things.iter().position(|thing| thing.entity == entity);
             let place = here.map(|_| line).or_else(anywhere);
             let place = place.unwrap_or_else(|| {
-                self.changed |= self.looks > 1;
+                self.changed |= self.sample_times > 1;
                 self.things.push(Thing { entity, last: None, seen: 0 });
                 self.things.len() - 1
             });
             let thing = &mut self.things[place];
-            thing.seen = self.looks;
+            thing.seen = self.sample_times;
             let Some(now) = now else { continue };
             match thing.last.replace(now) {
                 Some(before) if now >= before => self.total += now - before,
@@ -44,7 +44,7 @@ impl Growth {
             }
         }
         let before = self.things.len();
-        self.things.retain(|thing| thing.seen == self.looks);
+        self.things.retain(|thing| thing.seen == self.sample_times);
         self.changed |= self.things.len() < before;
     }
 
@@ -60,7 +60,7 @@ impl Growth {
     /// The growth from the first look to the last; nothing when nothing was looked at twice.
     pub(super) fn total(&self) -> Option<f64> {
         let known = self.changed || self.things.iter().any(|thing| thing.last.is_some());
-        (self.looks > 1 && known).then_some(self.total)
+        (self.sample_times > 1 && known).then_some(self.total)
     }
 
     /// Whether there may have been more, before something was first or after it was last seen.
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
     use crate::model::Name;
 
-    fn seen(looks: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
+    fn seen(sample_times: &[&[(&str, f64)]]) -> (Option<f64>, bool) {
         let mut growth = Growth::default();
-        for look in looks {
+        for look in sample_times {
             let entity = |name: &str| Entity::Named(Name::new(name.as_bytes()));
             growth.see(look.iter().map(|(name, now)| (entity(name), Some(*now))));
         }

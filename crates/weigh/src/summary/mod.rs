@@ -9,8 +9,8 @@ mod alive;
 mod by_figure;
 mod ceiling;
 pub(crate) mod curve;
-mod estate;
 mod evidence;
+mod exited_usage;
 mod figure;
 mod figures;
 mod findings;
@@ -18,7 +18,6 @@ mod gpus;
 mod group;
 mod growth;
 mod helpers;
-pub(crate) mod looks;
 mod lossy;
 pub(crate) mod main_exit;
 mod node;
@@ -26,6 +25,7 @@ mod outcome;
 pub(crate) mod own_cpu;
 pub mod phases;
 mod rise;
+pub(crate) mod sample_times;
 #[cfg(test)]
 mod tests;
 pub mod tools;
@@ -39,11 +39,11 @@ pub use accumulate::Accumulator;
 pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
 pub use gpus::{Gpu, GpuUser};
-pub use outcome::Outcome;
+pub use outcome::RunOutcome;
 pub use tools::Tool;
 
 use crate::model::Facts;
-use crate::record::events::Why;
+use crate::record::events::StopReason;
 use crate::record::manifest::Origin;
 use crate::record::{self, Moment, Recording, Target};
 use figures::NO_END;
@@ -80,7 +80,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phase_statistics: Vec<phases::Named>,
     /// What the monitor itself used.
-    pub monitor: Monitor,
+    pub monitor: MonitorCost,
     /// What it means.
     pub findings: Vec<Finding>,
 }
@@ -119,7 +119,7 @@ pub struct Run {
     pub target: Option<Target>,
     /// Why following it came to its end; null when weigh started the command.
     #[serde(default)]
-    pub stopped: Option<Why>,
+    pub stopped: Option<StopReason>,
     /// When it began.
     pub started: jiff::Timestamp,
     /// When it ended; null when that is not known.
@@ -210,7 +210,7 @@ pub struct Phase {
 
 /// What the monitor itself used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Monitor {
+pub struct MonitorCost {
     /// Its CPU time.
     pub cpu_seconds: f64,
     /// Its largest size; null when it could not look.

@@ -1,9 +1,9 @@
 //! The whole machine, as the summary follows it.
 
 use super::curve::{Mean, Peak, Rate};
-use super::group::Waiting;
+use super::group::PressureTime;
 use super::growth::Growth;
-use super::rise::{Rise, Supply};
+use super::rise::{CounterRise, Supply};
 use crate::catalog::metrics::energy::is_summed;
 use crate::catalog::metrics::{
     DomainEnergy, FileSystem, NodeCpu, NodeMemory, NodePaging, NodePressure, NodeThrottle,
@@ -30,11 +30,11 @@ pub(super) struct Node {
     pub(super) energy_of_all: Growth,
     /// What devices have counted, in the order of [`DEVICES`].
     devices: [Growth; DEVICES.len()],
-    pub(super) waiting: Waiting,
-    pub(super) swapped_in: Rise,
-    pub(super) swapped_out: Rise,
+    pub(super) waiting: PressureTime,
+    pub(super) swapped_in: CounterRise,
+    pub(super) swapped_out: CounterRise,
     /// Times that heat slowed down a core or a package.
-    pub(super) heat: Rise,
+    pub(super) heat: CounterRise,
     /// Room of the working directory's file system: bytes, and files.
     pub(super) room: Option<Supply>,
     pub(super) files: Option<Supply>,

@@ -3,11 +3,11 @@
 use super::Run;
 use crate::model::signal_name;
 use crate::record::Target;
-use crate::record::events::Why;
+use crate::record::events::StopReason;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RunOutcome {
     /// With exit code 0.
     Well,
     /// With another one.
@@ -17,7 +17,7 @@ pub enum Outcome {
     /// By a signal that is no failure: Ctrl-C, or its reader closed the pipe.
     Stopped(i32),
     /// It was followed, and nobody says how it ended, or it goes on.
-    Followed(Why),
+    Followed(StopReason),
     /// That is not recorded.
     NotRecorded,
 }
@@ -34,30 +34,30 @@ impl Run {
     }
 
     /// How it ended.
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunOutcome {
         match (self.signal, self.exit_code, self.stopped) {
-            (Some(number @ (libc::SIGINT | libc::SIGPIPE)), ..) => Outcome::Stopped(number),
-            (Some(number), ..) => Outcome::Killed(number),
-            (None, Some(0), _) => Outcome::Well,
-            (None, Some(code), _) => Outcome::Failed(code),
-            (None, None, Some(why)) => Outcome::Followed(why),
-            (None, None, None) => Outcome::NotRecorded,
+            (Some(number @ (libc::SIGINT | libc::SIGPIPE)), ..) => RunOutcome::Stopped(number),
+            (Some(number), ..) => RunOutcome::Killed(number),
+            (None, Some(0), _) => RunOutcome::Well,
+            (None, Some(code), _) => RunOutcome::Failed(code),
+            (None, None, Some(why)) => RunOutcome::Followed(why),
+            (None, None, None) => RunOutcome::NotRecorded,
         }
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// A few words.
     pub fn words(self) -> String {
         match self {
-            Outcome::Well => "exit 0".to_owned(),
-            Outcome::Failed(code) => format!("exit {code}"),
-            Outcome::Killed(number) => format!("killed by {}", signal_name(number)),
-            Outcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
-            Outcome::Stopped(number) => format!("pipe closed ({})", signal_name(number)),
-            Outcome::Followed(Why::Ended) => "ended".to_owned(),
-            Outcome::Followed(Why::Time | Why::Asked) => "goes on".to_owned(),
-            Outcome::NotRecorded => "end not recorded".to_owned(),
+            RunOutcome::Well => "exit 0".to_owned(),
+            RunOutcome::Failed(code) => format!("exit {code}"),
+            RunOutcome::Killed(number) => format!("killed by {}", signal_name(number)),
+            RunOutcome::Stopped(libc::SIGINT) => "interrupted (SIGINT)".to_owned(),
+            RunOutcome::Stopped(number) => format!("pipe closed ({})", signal_name(number)),
+            RunOutcome::Followed(StopReason::Ended) => "ended".to_owned(),
+            RunOutcome::Followed(StopReason::Time | StopReason::Asked) => "goes on".to_owned(),
+            RunOutcome::NotRecorded => "end not recorded".to_owned(),
         }
     }
 }

@@ -3,12 +3,12 @@
 
 /// The rise of one counter.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rise {
+pub(super) struct CounterRise {
     first: Option<(f64, f64)>,
     last: (f64, f64),
 }
 
-impl Rise {
+impl CounterRise {
     /// Takes in what it is now. One that could not be read this time is what it was.
     pub(super) fn see(&mut self, value: Option<f64>, at: f64) {
         let Some(value) = value else { return };
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_counter_rises_from_the_first_look_to_the_last() {
-        let mut rise = Rise::default();
+        let mut rise = CounterRise::default();
         rise.see(Some(100.0), 1.0);
         assert_eq!((rise.total(), rise.share()), (None, None), "it was looked at once");
         rise.see(None, 2.0);
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn a_supply_knows_how_fast_it_shrank_and_how_long_the_rest_would_have_lasted() {
-        let seen = |looks: &[f64]| {
+        let seen = |sample_times: &[f64]| {
             let mut supply = None;
-            let looks = looks.iter().enumerate();
-            looks.for_each(|(at, left)| Supply::see(&mut supply, 100.0, *left, at as f64));
+            let sample_times = sample_times.iter().enumerate();
+            sample_times.for_each(|(at, left)| Supply::see(&mut supply, 100.0, *left, at as f64));
             supply.unwrap()
         };
         let shrinking = seen(&[50.0, 40.0, 30.0]);

@@ -2,29 +2,29 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::alive::{Alive, Levels, Sums, add};
+use super::alive::{AliveProcess, Levels, TreeSums, add};
 use super::ceiling::Ceilings;
 use super::curve::{Mean, Peak};
-use super::estate::{Account, Estate};
+use super::exited_usage::{ExitedCounts, ExitedUsage};
 use crate::catalog::metrics::{ProcessEvents, ProcessIo, ProcessMemory};
 use crate::model::{ProcessId, Table, Usage};
 
 /// The tree of a run.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct RunTree {
     /// The command's process; several, in order, when several runs were put together.
     mains: Vec<ProcessId>,
     /// In an order, so that the same recording always gives the same last digit.
-    alive: BTreeMap<ProcessId, Alive>,
+    alive: BTreeMap<ProcessId, AliveProcess>,
     names: HashMap<ProcessId, String>,
     /// Those who have started and have no row yet.
     announced: HashSet<ProcessId>,
     /// Those who went since the last whole look: they may have been there together with
     /// somebody who had not been seen yet.
-    gone: Gone,
+    gone: ExitedSinceSample,
     /// Those who went in the round before, where looks are rounds of several: somebody who was
     /// there with them may still not have been seen.
-    gone_before: Option<Gone>,
+    exited_before: Option<ExitedSinceSample>,
     /// CPU time of the main processes.
     main_cpu: BTreeMap<ProcessId, f64>,
     /// Everybody seen so far.
@@ -52,7 +52,7 @@ pub(super) struct Tree {
     /// The largest size that a process grew to since the last whole look.
     grown: Option<u64>,
     /// CPU time of those who ended, of each its own as it was last seen.
-    own_cpu_of_gone: f64,
+    own_cpu_of_exited: f64,
     /// I/O of those who were reaped, as far as it was seen.
     reaped_io: [f64; 6],
     /// Resident memory over time, each shared page counted once.
@@ -60,12 +60,12 @@ pub(super) struct Tree {
     /// The same with shared pages counted for each who has them.
     pub mean_rss: Mean,
     /// What those who ended left behind, when weigh waits for nobody.
-    estate: Option<Estate>,
+    exited_usage: Option<ExitedUsage>,
 }
 
 /// Those who went since everybody was looked at.
 #[derive(Debug, Clone, Copy, Default)]
-struct Gone {
+struct ExitedSinceSample {
     /// The sizes of those who were reaped.
     reaped: u64,
     /// How many others there were: what they grew to after they were last looked at, only
@@ -73,21 +73,21 @@ struct Gone {
     others: usize,
 }
 
-impl Tree {
+impl RunTree {
     /// The tree of a command's process, or of several.
-    pub(super) fn of(mut mains: Vec<ProcessId>) -> Tree {
+    pub(super) fn of(mut mains: Vec<ProcessId>) -> RunTree {
         mains.sort_unstable();
-        Tree { mains, ..Tree::default() }
+        RunTree { mains, ..RunTree::default() }
     }
 
     /// The same of processes that weigh follows and does not wait for.
-    pub(super) fn leaving(self, estate: Estate) -> Tree {
-        Tree { estate: Some(estate), ..self }
+    pub(super) fn with_exited_usage(self, exited_usage: ExitedUsage) -> RunTree {
+        RunTree { exited_usage: Some(exited_usage), ..self }
     }
 
     /// The same, where looks are rounds of several.
-    pub(super) fn in_rounds(self) -> Tree {
-        Tree { gone_before: Some(Gone::default()), ..self }
+    pub(super) fn in_rounds(self) -> RunTree {
+        RunTree { exited_before: Some(ExitedSinceSample::default()), ..self }
     }
 
     fn is_main(&self, id: &ProcessId) -> bool {
@@ -102,8 +102,8 @@ impl Tree {
             let process = self.alive.entry(*id).or_default();
             let (before, was) = (process.largest(), *process);
             process.last.update(table, row);
-            if let Some(estate) = &mut self.estate {
-                estate.looked_at(*id, &was, process);
+            if let Some(exited_usage) = &mut self.exited_usage {
+                exited_usage.sampled(*id, &was, process);
             }
             // One that has ended and was not waited for has none left, and that says nothing.
             if let Some(size) = process.largest().filter(|size| *size > 0) {
@@ -139,7 +139,8 @@ impl Tree {
     }
 
     fn levels(&mut self, at: f64) {
-        let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
+        let (mut main, mut others, mut all) =
+            (TreeSums::default(), TreeSums::default(), TreeSums::default());
         let mut ceiling = None;
         for (id, process) in &self.alive {
             if self.is_main(id) {
@@ -165,30 +166,30 @@ impl Tree {
     }
 
     /// Everybody was looked at: who went before is not together with who comes after.
-    pub(super) fn looked_at_everybody(&mut self) {
-        if let Some(estate) = &mut self.estate {
-            estate.looked_at_everybody();
+    pub(super) fn sample_completed(&mut self) {
+        if let Some(exited_usage) = &mut self.exited_usage {
+            exited_usage.sample_completed();
         }
         let gone = std::mem::take(&mut self.gone);
-        if let Some(before) = &mut self.gone_before {
+        if let Some(before) = &mut self.exited_before {
             *before = gone;
         }
         self.grown = None;
         self.recent = Ceilings::default();
-        let alive: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
-        let (others, known) = self.with_gone(alive as f64);
+        let alive: u64 = self.alive.values().filter_map(AliveProcess::ceiling).sum();
+        let (others, known) = self.with_exited(alive as f64);
         self.recent.note(others, known);
     }
 
     /// How many of unknown size may be there beside those alive, and what all others have.
-    fn with_gone(&self, alive: f64) -> (usize, f64) {
-        let before = self.gone_before.unwrap_or_default();
+    fn with_exited(&self, alive: f64) -> (usize, f64) {
+        let before = self.exited_before.unwrap_or_default();
         let reaped = self.gone.reaped.saturating_add(before.reaped);
         (self.gone.others + before.others, alive + reaped as f64)
     }
 
     fn note_ceiling(&mut self, alive: f64) {
-        let (others, known) = self.with_gone(alive);
+        let (others, known) = self.with_exited(alive);
         self.ceilings.note(others, known);
         self.recent.note(others, known);
     }
@@ -209,25 +210,25 @@ impl Tree {
     }
 
     /// Everybody alive.
-    pub(super) fn everybody(&self) -> impl Iterator<Item = (&ProcessId, &Alive)> {
+    pub(super) fn all_alive(&self) -> impl Iterator<Item = (&ProcessId, &AliveProcess)> {
         self.alive.iter()
     }
 
     /// Takes nobody for alive but those of these pids.
-    pub(super) fn keep_alive(&mut self, pids: &[u32]) {
+    pub(super) fn retain_alive(&mut self, pids: &[u32]) {
         self.alive.retain(|id, _| pids.contains(&id.pid));
         self.announced.retain(|id| pids.contains(&id.pid));
     }
 
     /// A process has this parent.
-    pub(super) fn comes(&mut self, id: ProcessId, parent: u32) {
+    pub(super) fn starts(&mut self, id: ProcessId, parent: u32) {
         // It counts, whether there is a row of it or not. How many there were at once is counted
         // with the rows: the one whose place it takes may exit at the same moment.
         if !self.alive.contains_key(&id) && self.announced.insert(id) {
             self.total += 1;
         }
-        if let Some(estate) = &mut self.estate {
-            estate.comes(id, parent);
+        if let Some(exited_usage) = &mut self.exited_usage {
+            exited_usage.starts(id, parent);
         }
     }
 
@@ -256,16 +257,16 @@ impl Tree {
             peak.see_between(size as f64, after, at);
         }
         let process = self.alive.remove(&id);
-        if let Some(estate) = &mut self.estate {
+        if let Some(exited_usage) = &mut self.exited_usage {
             // Somebody who was never looked at may have a clock all the same.
-            estate.inherit(id, &process.unwrap_or_default(), usage, cpu_seconds);
+            exited_usage.on_exit(id, &process.unwrap_or_default(), usage, cpu_seconds);
             if process.is_none() && !was_announced && (cpu_seconds.is_some() || usage.is_some()) {
                 self.total += 1;
                 self.most = self.most.max(self.alive.len() as u64 + 1);
             }
         }
         let Some(process) = process else { return };
-        self.own_cpu_of_gone += process.own_cpu().unwrap_or(0.0);
+        self.own_cpu_of_exited += process.own_cpu().unwrap_or(0.0);
         // Whom weigh reaps is in nobody's account any more.
         if let Some(io) = process.all_io().filter(|_| largest.is_some()) {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
@@ -274,7 +275,7 @@ impl Tree {
             Some(size) => self.gone.reaped += process.ceiling().unwrap_or(0).max(size),
             None => self.gone.others += 1,
         }
-        let others: u64 = self.alive.values().filter_map(Alive::ceiling).sum();
+        let others: u64 = self.alive.values().filter_map(AliveProcess::ceiling).sum();
         self.note_ceiling(others as f64);
     }
 
@@ -308,10 +309,10 @@ impl Tree {
 
     /// The same in user mode, and in the kernel.
     pub(super) fn split_of_alive(&self) -> (f64, f64) {
-        let left = self.left_behind().cpu;
+        let left = self.exited_counts().cpu;
         self.alive.iter().fold((left[0], left[1]), |(user, system), (id, alive)| {
             let cpu = &alive.last.cpu;
-            let with_children = self.estate.as_ref().is_none_or(|all| all.with_children(*id));
+            let with_children = self.exited_usage.as_ref().is_none_or(|all| all.with_children(*id));
             let sum = |own: Option<f64>, children: Option<f64>| {
                 own.unwrap_or(0.0) + children.filter(|_| with_children).unwrap_or(0.0)
             };
@@ -321,22 +322,22 @@ impl Tree {
 
     /// CPU time that was seen, of each process its own: whoever waited for it, and if nobody did.
     pub(super) fn own_cpu_seen(&self) -> f64 {
-        let alive = self.alive.values().filter_map(Alive::own_cpu);
-        self.own_cpu_of_gone + alive.sum::<f64>()
+        let alive = self.alive.values().filter_map(AliveProcess::own_cpu);
+        self.own_cpu_of_exited + alive.sum::<f64>()
     }
 
     /// What those who ended left behind, when weigh waits for nobody.
-    pub(super) fn left_behind(&self) -> Account {
-        self.estate.as_ref().map_or_else(Account::default, Estate::total)
+    pub(super) fn exited_counts(&self) -> ExitedCounts {
+        self.exited_usage.as_ref().map_or_else(ExitedCounts::default, ExitedUsage::total)
     }
 
     /// I/O of everybody alive and of those who ended; `None` when nobody's can be read.
     pub(super) fn io(&self) -> Option<[f64; 6]> {
-        let left = self.left_behind().io;
+        let left = self.exited_counts().io;
         let ended = left.unwrap_or(self.reaped_io);
         let mut seen = left.is_some() || ended.iter().any(|count| *count > 0.0);
         let mut sum = ended;
-        for io in self.alive.values().filter_map(Alive::all_io) {
+        for io in self.alive.values().filter_map(AliveProcess::all_io) {
             seen = true;
             sum = std::array::from_fn(|which| sum[which] + io[which]);
         }

@@ -32,11 +32,11 @@ impl Files {
         let mut moved = Vec::new();
         for change in &tick.changes {
             match change {
-                Change::Came { id, .. } | Change::Became { id, .. } => {
+                Change::Started { id, .. } | Change::Exec { id, .. } => {
                     self.open.insert(*id, (None, tick.at));
                     moved.push(*id);
                 }
-                Change::Went { id } => drop(self.open.remove(id)),
+                Change::Exited { id } => drop(self.open.remove(id)),
                 Change::Gpu(_) => {}
             }
         }
@@ -97,7 +97,7 @@ mod tests {
     fn who_comes_is_looked_through_once() {
         let mut files = Files::default();
         let mut tick = tick(0, Some(3));
-        let came = Change::Came { id: SOLVER, parent: 1, program: Program::default() };
+        let came = Change::Started { id: SOLVER, parent: 1, program: Program::default() };
         tick.changes.push(came);
         assert_eq!(files.moved(&FakeHost::new().host(), &tick), [SOLVER]);
     }

@@ -19,7 +19,7 @@ impl ProcessCollector {
         program: Program,
     ) -> ProcessReader {
         let process = self.new_reader(id, parent, &program);
-        tick.changes.push(Change::Came { id, parent, program });
+        tick.changes.push(Change::Started { id, parent, program });
         process
     }
 

@@ -197,8 +197,8 @@ mod tests {
         let (mut started, mut exited) = (Vec::new(), Vec::new());
         for change in &tick.changes {
             match change {
-                Change::Came { id, parent, .. } => started.push([id.pid, *parent]),
-                Change::Went { id } => exited.push(id.pid),
+                Change::Started { id, parent, .. } => started.push([id.pid, *parent]),
+                Change::Exited { id } => exited.push(id.pid),
                 _ => {}
             }
         }

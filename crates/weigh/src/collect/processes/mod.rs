@@ -224,7 +224,7 @@ impl Collector for ProcessCollector {
         self.list.retain_mut(|process| {
             // Not read again: a row would add it again.
             if members.has_left(process.id.pid) {
-                tick.changes.push(Change::Went { id: process.id });
+                tick.changes.push(Change::Exited { id: process.id });
                 return false;
             }
             let (resident, children) = (process.resident, process.children_faults);
@@ -240,7 +240,7 @@ impl Collector for ProcessCollector {
                 ProcessRead::Exited => {
                     reaped.note_exit(process.parent);
                     members.note_exit(process.id.pid);
-                    tick.changes.push(Change::Went { id: process.id });
+                    tick.changes.push(Change::Exited { id: process.id });
                     return false;
                 }
                 ProcessRead::Asleep => return true,
@@ -253,7 +253,7 @@ impl Collector for ProcessCollector {
                     // It is another program now, which does not match; a row would add it again.
                     tick.withdraw(Entity::Process(process.id));
                     members.note_exit(pid);
-                    tick.changes.push(Change::Went { id: process.id });
+                    tick.changes.push(Change::Exited { id: process.id });
                     return false;
                 };
                 if pid != main && helpers.is_helper(host, pid, &program.name, &mut context.buffer) {
@@ -261,7 +261,7 @@ impl Collector for ProcessCollector {
                     helpers.add(NewMember::new(process.id, parent, &program.name));
                     // A row would add it again.
                     tick.withdraw(Entity::Process(process.id));
-                    tick.changes.push(Change::Went { id: process.id });
+                    tick.changes.push(Change::Exited { id: process.id });
                     return false;
                 }
                 let has_arguments = program.arguments.is_some();
@@ -271,7 +271,7 @@ impl Collector for ProcessCollector {
                     tries => tries - 1,
                 };
                 if renamed || has_arguments {
-                    tick.changes.push(Change::Became { id: process.id, program });
+                    tick.changes.push(Change::Exec { id: process.id, program });
                 }
             }
             if process.resident != resident {

@@ -107,11 +107,11 @@ impl ProcessCollector {
                     self.attach_clock(host, place);
                 }
                 self.list[place].read(host, &mut self.context, tick, || {});
-                tick.changes.push(Change::Became { id, program });
+                tick.changes.push(Change::Exec { id, program });
             }
             None => {
                 self.list.remove(place);
-                tick.changes.push(Change::Went { id });
+                tick.changes.push(Change::Exited { id });
             }
         }
         self.footprint.note_change();
@@ -150,7 +150,7 @@ impl ProcessCollector {
     fn add_fork(&mut self, tick: &mut Tick, fork: NewFork) {
         let NewFork { process, parent, program, .. } = fork;
         if !self.list.iter().any(|known| known.id == process.id) {
-            tick.changes.push(Change::Came { id: process.id, parent, program });
+            tick.changes.push(Change::Started { id: process.id, parent, program });
             self.list.push(process);
             self.footprint.note_change();
         }

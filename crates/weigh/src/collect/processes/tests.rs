@@ -86,7 +86,7 @@ fn exited_process_is_not_an_error() {
     rows(&mut processes, &mut tick, &fake);
     fake.remove_proc("200");
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
-    assert!(matches!(tick.changes[..], [Change::Went { .. }]));
+    assert!(matches!(tick.changes[..], [Change::Exited { .. }]));
     assert_eq!(processes.alive().count(), 0);
 }
 
@@ -97,7 +97,7 @@ fn reused_pid_is_another_process() {
     rows(&mut processes, &mut tick, &fake);
     runs(&fake, ROOT, 1, 99, 8);
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0]);
-    assert!(matches!(tick.changes[..], [Change::Went { id }] if id.started == 50));
+    assert!(matches!(tick.changes[..], [Change::Exited { id }] if id.started == 50));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn new_process_is_reported_with_name_and_arguments() {
     runs(&fake, 201, ROOT, 60, 1);
     fake.set_proc("loadavg", "0.0 0.0 0.0 1/3 201\n");
     assert_eq!(rows(&mut processes, &mut tick, &fake), [ROOT, 201]);
-    let [_, Change::Came { id, parent, program }] = &tick.changes[..] else { panic!() };
+    let [_, Change::Started { id, parent, program }] = &tick.changes[..] else { panic!() };
     assert_eq!((id.pid, id.started, *parent), (201, 60, ROOT));
     assert_eq!(program.name, b"work");
     assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
@@ -119,12 +119,12 @@ fn empty_command_line_during_exec_is_read_again() {
     let (mut processes, mut tick) = begin(&fake, 100);
     fake.set_proc("200/cmdline", "");
     rows(&mut processes, &mut tick, &fake);
-    let [Change::Came { program, .. }] = &tick.changes[..] else { panic!() };
+    let [Change::Started { program, .. }] = &tick.changes[..] else { panic!() };
     assert_eq!(program.arguments, None);
     runs(&fake, ROOT, std::process::id(), 50, 1);
     tick.changes.clear();
     rows(&mut processes, &mut tick, &fake);
-    let [Change::Became { program, .. }] = &tick.changes[..] else { panic!() };
+    let [Change::Exec { program, .. }] = &tick.changes[..] else { panic!() };
     assert_eq!(program.arguments, Some(vec![b"work".to_vec(), b"hard".to_vec()]));
     // Once it has arguments, nothing more is read.
     for ticks in 2..4 {
@@ -311,7 +311,7 @@ fn processes_are_not_listed_while_events_are_received() {
     assert_eq!(rows(&mut processes, &mut tick, &fake), [0; 0], "nothing was listed");
     tick.begin(Duration::from_secs(9));
     processes.executed(&fake.host(), &mut tick, 310);
-    assert!(matches!(&tick.changes[..], [Change::Came { id, .. }] if id.pid == 310));
+    assert!(matches!(&tick.changes[..], [Change::Started { id, .. }] if id.pid == 310));
     let exited = processes.exited(&fake.host(), &mut tick, 310).unwrap();
     assert_eq!((exited.id.pid, exited.is_ours), (310, true));
     assert_eq!(processes.alive().count(), 0);
@@ -364,5 +364,5 @@ fn exited_process_waits_one_tick_for_its_exit_event() {
     let exited = processes.exited(&fake.host(), &mut tick, 300).unwrap();
     assert_eq!((exited.id.pid, exited.is_ours), (300, true));
     rows(&mut processes, &mut tick, &fake);
-    assert!(matches!(&tick.changes[..], [Change::Went { id }] if id.pid == 301));
+    assert!(matches!(&tick.changes[..], [Change::Exited { id }] if id.pid == 301));
 }

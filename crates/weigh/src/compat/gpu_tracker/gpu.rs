@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::follow::Peaks;
+use super::timepoints::Peaks;
 use crate::catalog::metrics::gpu::{is_whole, name_there, whole_of};
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
 use crate::catalog::{FigureId, Scope};

@@ -4,7 +4,6 @@
 //! Names, order, units and layout are theirs to the byte; the numbers are weigh's.
 //! [`sub_track`] reads such files again, as `gpu-tracker sub-track` does.
 
-pub mod follow;
 mod gpu;
 mod json;
 pub mod sub_track;
@@ -12,13 +11,14 @@ mod sums;
 #[cfg(test)]
 pub(crate) mod tests;
 mod text;
+pub mod timepoints;
 pub mod tracking;
 pub mod units;
 pub mod usage;
 
 use std::path::{Path, PathBuf};
 
-use follow::{Follower, Peaks, Timepoint};
+use timepoints::{Peaks, Timepoint, TimepointBuilder};
 use units::{RamUnit, TimeUnit};
 
 use crate::catalog::all_groups;
@@ -215,7 +215,7 @@ pub fn replay(
     mut each: impl FnMut(&Timepoint),
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::of(recording);
-    let mut follower = Follower::new(recording.manifest(), options.gpu_uuids.as_deref());
+    let mut follower = TimepointBuilder::new(recording.manifest(), options.gpu_uuids.as_deref());
     let groups = all_groups();
     recording.replay(&groups, |moment| match moment {
         Moment::Tick(tick) => {

@@ -4,7 +4,7 @@ use crate::model::live::HeldMemory;
 
 /// What was last read of a process.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Seen {
+pub(super) struct SampledProcess {
     /// CPU time of its own, in seconds.
     pub own_cpu: f64,
     /// CPU time of the children it has waited for.
@@ -17,7 +17,7 @@ pub(super) struct Seen {
     pub has_exited: bool,
 }
 
-impl Seen {
+impl SampledProcess {
     /// One that has exited keeps its CPU time, and nothing else.
     pub(super) fn forget_exited(&mut self) {
         if self.has_exited {
@@ -29,7 +29,7 @@ impl Seen {
 
 /// Sums over some processes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
+pub(super) struct PartSums {
     /// Whether there is anybody.
     any: bool,
     /// Proportional shares, or all where those are not known.
@@ -42,9 +42,9 @@ pub(super) struct Sums {
     threads: Option<u64>,
 }
 
-impl Sums {
+impl PartSums {
     /// With one more.
-    pub(super) fn add(&mut self, process: &Seen) {
+    pub(super) fn add(&mut self, process: &SampledProcess) {
         self.any = true;
         let memory = &process.memory;
         if let Some(share) = memory.pss().or(memory.rss) {
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn nobody_has_nothing_and_of_somebody_unreadable_nothing_is_known() {
-        let mut sums = Sums::default();
+        let mut sums = PartSums::default();
         assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
-        sums.add(&Seen::default());
+        sums.add(&SampledProcess::default());
         assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
         let mut memory = HeldMemory::default();
         memory.rss = Some(7);
-        sums.add(&Seen { memory, threads: Some(2), ..Seen::default() });
+        sums.add(&SampledProcess { memory, threads: Some(2), ..SampledProcess::default() });
         assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));
     }
 }

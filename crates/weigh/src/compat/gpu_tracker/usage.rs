@@ -4,7 +4,7 @@
 //! counts once, the time is the run's and not that of the last sample, and a mean is
 //! CPU time by duration. What was not measured is missing (`null`), never zero.
 
-use super::follow::Peaks;
+use super::timepoints::Peaks;
 use super::{Options, gpu};
 use crate::catalog::FigureId;
 use crate::summary::{Part, Summary};

@@ -1,6 +1,6 @@
 //! `resource_monitor.csv`, as Python's `csv.writer` writes it.
 
-use super::follow::Row;
+use super::polls::PollRow;
 use crate::compat::python::{repr, rounded};
 use crate::destination::{Lines, OutputFile};
 use crate::export::Error;
@@ -20,7 +20,7 @@ impl Csv {
     }
 
     /// Writes a row.
-    pub(super) fn row(&mut self, row: &Row<'_>) -> Result<(), Error> {
+    pub(super) fn row(&mut self, row: &PollRow<'_>) -> Result<(), Error> {
         Ok(self.0.line(&line(row))?)
     }
 
@@ -31,7 +31,7 @@ impl Csv {
     }
 }
 
-fn line(row: &Row<'_>) -> String {
+fn line(row: &PollRow<'_>) -> String {
     let kibibytes = |bytes: Option<u64>| bytes.map(|bytes| (bytes / 1024).to_string());
     [
         repr(row.timestamp),

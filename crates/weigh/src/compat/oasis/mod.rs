@@ -12,9 +12,9 @@
 //! never counts as one that had none.
 
 mod csv;
-mod follow;
 mod page;
 mod pictures;
+mod polls;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,8 @@ use crate::export::{Error, Exported, unfinished};
 use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
 use csv::Csv;
-use follow::Follower;
 use page::Page;
+use polls::PollBuilder;
 use rows::Rows;
 
 /// The file with a row for each process at each poll.
@@ -83,10 +83,10 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
 fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, Rows), Error> {
     let mut csv = Csv::create(OutputFile::create(table, force)?)?;
     let mut accumulator = Accumulator::of(recording);
-    let mut follower = Follower::new(recording.manifest());
+    let mut follower = PollBuilder::new(recording.manifest());
     let mut rows = Rows::default();
     let mut failed = None;
-    let mut each = |row: &follow::Row<'_>| {
+    let mut each = |row: &polls::PollRow<'_>| {
         rows.add(row);
         if failed.is_none() {
             failed = csv.row(row).err();

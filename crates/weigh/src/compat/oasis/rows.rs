@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::follow::Row;
+use super::polls::PollRow;
 
 /// Statistics over all rows.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct OfTool {
 
 impl Rows {
     /// Takes in a row.
-    pub(super) fn add(&mut self, row: &Row<'_>) {
+    pub(super) fn add(&mut self, row: &PollRow<'_>) {
         self.count += 1;
         self.without_uss += u64::from(row.uss.is_none());
         if !self.by_tool.contains_key(row.tool) {

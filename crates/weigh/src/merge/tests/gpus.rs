@@ -7,7 +7,7 @@ use crate::model::{End, Gpu, Name};
 
 /// A GPU at one look: how busy it is, and what was counted until then.
 #[derive(Clone, Copy)]
-struct Card {
+struct MergedGpu {
     name: &'static str,
     utilization: f64,
     /// As the watcher counts it, from when it came.
@@ -16,8 +16,8 @@ struct Card {
     used: u64,
 }
 
-const CARD: Card =
-    Card { name: "nvidia0", utilization: 0.5, observed: 0.0, joules: 0.0, used: GIB };
+const CARD: MergedGpu =
+    MergedGpu { name: "nvidia0", utilization: 0.5, observed: 0.0, joules: 0.0, used: GIB };
 
 fn gpu(name: &str, uuid: Option<&str>, usable: Option<bool>) -> Event {
     let (name, uuid) = (name.to_owned(), uuid.map(str::to_owned));
@@ -25,9 +25,9 @@ fn gpu(name: &str, uuid: Option<&str>, usable: Option<bool>) -> Event {
 }
 
 /// A sample of GPUs, and of the memory that processes have of them.
-fn gpus(cards: &[Card], users: &[(&str, ProcessId, u64)]) -> impl FnOnce(&mut Tick) {
+fn gpus(gpu_names: &[MergedGpu], users: &[(&str, ProcessId, u64)]) -> impl FnOnce(&mut Tick) {
     move |tick| {
-        for card in cards {
+        for card in gpu_names {
             let entity = Entity::Named(Name::new(card.name.as_bytes()));
             let activity = GpuActivity {
                 utilization: Some(card.utilization),
@@ -58,7 +58,7 @@ fn trains(directory: &Path, name: &str, setting: Setting, uuid: Option<&str>) ->
     run.starts(0.0, setting.main, "train").event(0.0, gpu("nvidia0", uuid, Some(true)));
     for second in 0..=10 {
         let second = f64::from(second);
-        let card = Card { observed: second, joules: 5000.0 + 100.0 * second, ..CARD };
+        let card = MergedGpu { observed: second, joules: 5000.0 + 100.0 * second, ..CARD };
         run.sample(second, gpus(&[card], &[("nvidia0", setting.main, GIB)]));
     }
     ended(directory, run, 10.0, 1.0, End::Code(0))
@@ -147,7 +147,7 @@ fn a_gpu_that_two_watchers_saw_is_one() {
         for second in 0..=8 {
             let second = f64::from(second);
             let joules = 5000.0 + 100.0 * (second + late);
-            let card = Card { observed: second, joules, used: 3 * GIB, ..CARD };
+            let card = MergedGpu { observed: second, joules, used: 3 * GIB, ..CARD };
             run.sample(second, gpus(&[card], &[("nvidia0", main, GIB)]));
         }
         ended(directory.path(), run, 8.0, 1.0, End::Code(0))
@@ -197,7 +197,7 @@ fn no_look_is_lost_when_one_looks_more_often_than_the_other() {
     fast.starts(0.0, HERE.main, "train").event(0.0, gpu("nvidia0", None, None));
     for step in 0..=50 {
         let used = if step == 17 { 7 * GIB } else { GIB };
-        fast.sample(f64::from(step) / 10.0, gpus(&[Card { used, ..CARD }], &[]));
+        fast.sample(f64::from(step) / 10.0, gpus(&[MergedGpu { used, ..CARD }], &[]));
     }
     let slow = trains(directory.path(), "b", THERE, None);
     let fast = ended(directory.path(), fast, 5.0, 1.0, End::Code(0));
@@ -234,7 +234,7 @@ fn parts_of_a_divided_gpu_stay_with_their_whole() {
         run.starts(0.0, setting.main, "train");
         run.event(0.0, gpu("nvidia0", Some("GPU-1"), None));
         run.event(0.0, gpu("nvidia0:0", Some(part), None));
-        run.sample(0.0, gpus(&[CARD, Card { name: "nvidia0:0", ..CARD }], &[]));
+        run.sample(0.0, gpus(&[CARD, MergedGpu { name: "nvidia0:0", ..CARD }], &[]));
         ended(directory.path(), run, 1.0, 1.0, End::Code(0))
     };
     // Two containers have a part each, and both call theirs the first.

@@ -4,19 +4,19 @@
 //! interpreter or `--` every word may be the program, because who runs it takes options that
 //! are not known here.
 
-use super::index::{INDEX, Role};
+use super::index::{INDEX, WordRole};
 use super::names::rule_of;
-use super::rules::{NameRule, OptionRule, Place, Takes, Value};
-use super::{Found, Word, scan, shell};
+use super::rules::{NameRule, OptionRule, SecretPlace, SecretValue, Takes};
+use super::{FoundSecret, ScannedWord, scan, shell};
 
 /// How deep strings of a shell inside strings of a shell are read.
 const DEEPEST: usize = 3;
 
 /// Finds the secrets of a command line.
-pub(super) fn find(arguments: &[String], found: &mut Found) {
+pub(super) fn find(arguments: &[String], found: &mut FoundSecret) {
     let words = arguments.iter().enumerate();
-    let words: Vec<Word> =
-        words.map(|(argument, text)| Word { text, argument, start: 0 }).collect();
+    let words: Vec<ScannedWord> =
+        words.map(|(argument, text)| ScannedWord { text, argument, start: 0 }).collect();
     for word in &words {
         scan::text(word, found);
     }
@@ -24,8 +24,8 @@ pub(super) fn find(arguments: &[String], found: &mut Found) {
 }
 
 /// Finds those of one command, and of the scripts among its arguments.
-fn simple_command(words: &[Word], depth: usize, found: &mut Found) {
-    let mut line = Line::default();
+fn simple_command(words: &[ScannedWord], depth: usize, found: &mut FoundSecret) {
+    let mut line = CommandLine::default();
     for word in words {
         let is_script = line.takes_script;
         let expected = std::mem::take(&mut line.expected);
@@ -52,8 +52,8 @@ fn is_script_option(word: &str) -> bool {
 
 /// What is known of a command from its words so far.
 #[derive(Default)]
-struct Line {
-    program: Program,
+struct CommandLine {
+    program: CommandProgram,
     /// Whether the next words may name the program.
     seeks: Option<bool>,
     says_login: bool,
@@ -64,7 +64,7 @@ struct Line {
 }
 
 #[derive(Default)]
-struct Program {
+struct CommandProgram {
     rules: Vec<&'static OptionRule>,
     /// Its arguments are run by a shell: `ssh host '…'`.
     runs_text: bool,
@@ -78,12 +78,12 @@ enum Expected {
     /// Of an option with the name of a secret.
     Named(&'static NameRule),
     /// Of an option of this program.
-    Value(Value),
+    SecretValue(SecretValue),
 }
 
 impl Expected {
     /// Whether it was what it should be, and is masked as far as it must.
-    fn masks(self, word: &Word, found: &mut Found) -> bool {
+    fn masks(self, word: &ScannedWord, found: &mut FoundSecret) -> bool {
         match self {
             Expected::Anything => false,
             Expected::Named(rule) => {
@@ -93,8 +93,8 @@ impl Expected {
                 }
                 hides
             }
-            Expected::Value(value) => {
-                !(is_option(word.text) && value == Value::All) && value.mask(word, found)
+            Expected::SecretValue(value) => {
+                !(is_option(word.text) && value == SecretValue::All) && value.mask(word, found)
             }
         }
     }
@@ -119,19 +119,19 @@ fn is_bundle(word: &str, option: &str) -> bool {
     })
 }
 
-impl Line {
-    fn option(&mut self, word: &Word, found: &mut Found) {
+impl CommandLine {
+    fn option(&mut self, word: &ScannedWord, found: &mut FoundSecret) {
         let rules = std::mem::take(&mut self.program.rules);
         for rule in rules.iter().filter(|rule| !rule.behind_login || self.says_login) {
             if rule.takes == Takes::Bundled {
                 if is_bundle(word.text, rule.option) {
-                    self.expected = Expected::Value(rule.value);
+                    self.expected = Expected::SecretValue(rule.value);
                 }
                 continue;
             }
             match word.text.strip_prefix(rule.option) {
                 Some("") if rule.takes != Takes::Joined && !rule.option.is_empty() => {
-                    self.expected = Expected::Value(rule.value);
+                    self.expected = Expected::SecretValue(rule.value);
                 }
                 Some(rest) if !rest.is_empty() && rule.takes != Takes::Next => {
                     let value = word.part(word.text.len() - rest.len(), word.text.len());
@@ -148,9 +148,9 @@ impl Line {
         // `//registry.example/:_authToken`
         let name = word.text.rsplit(['/', ':']).next().unwrap_or_default();
         let place = match word.text.starts_with('-') {
-            true => Place::Option,
+            true => SecretPlace::Option,
             // `aws configure set aws_secret_access_key S`
-            false if self.says_set => Place::Pair { is_colon: false },
+            false if self.says_set => SecretPlace::Pair { is_colon: false },
             false => return,
         };
         if let Some(rule) = rule_of(name, place) {
@@ -175,7 +175,7 @@ impl Line {
         }
         let name = word.rsplit('/').next().unwrap_or(word);
         let role = INDEX.role_of(name);
-        let is_known = role.is_some_and(Role::is_known);
+        let is_known = role.is_some_and(WordRole::is_known);
         let runs_others = role.is_some_and(|role| role.runs_others);
         self.program.runs_text |= ["ssh", "su", "watch", "parallel", "eval"].contains(&name);
         if is_known || is_first || runs_others {
@@ -185,19 +185,19 @@ impl Line {
     }
 }
 
-impl Value {
+impl SecretValue {
     /// Masks what of a value is secret; whether it was a value of this kind.
-    fn mask(self, word: &Word, found: &mut Found) -> bool {
+    fn mask(self, word: &ScannedWord, found: &mut FoundSecret) -> bool {
         let text = word.text;
         let secret = match self {
-            Value::All => Some(0..text.len()),
-            Value::User(sign) => text.split_once(sign).and_then(|(user, secret)| {
+            SecretValue::All => Some(0..text.len()),
+            SecretValue::User(sign) => text.split_once(sign).and_then(|(user, secret)| {
                 // Numbers are those of a user and a group; `https://…` has rules of its own.
                 let is_none = secret.parse::<u32>().is_ok() || secret.starts_with("//");
                 (!is_none).then_some(user.len() + sign.len_utf8()..text.len())
             }),
-            Value::Pairs => text.find('=').map(|sign| sign + 1..text.len()),
-            Value::Login => text.split_once('/').map(|(user, secret)| {
+            SecretValue::Pairs => text.find('=').map(|sign| sign + 1..text.len()),
+            SecretValue::Login => text.split_once('/').map(|(user, secret)| {
                 let begin = user.len() + 1;
                 begin..begin + secret.rfind('@').unwrap_or(secret.len())
             }),

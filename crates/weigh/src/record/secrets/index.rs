@@ -16,20 +16,20 @@ pub(super) struct Index {
     pub(super) begins_mark: [bool; 256],
     /// Options that every program may have.
     general: Vec<&'static OptionRule>,
-    programs: HashMap<&'static str, Role>,
+    programs: HashMap<&'static str, WordRole>,
     /// Programs that are known by the beginning of their names.
-    prefixes: Vec<(&'static str, Role)>,
+    prefixes: Vec<(&'static str, WordRole)>,
 }
 
 /// What is known of a program.
 #[derive(Default, Clone)]
-pub(super) struct Role {
+pub(super) struct WordRole {
     /// Whether it runs another one.
     pub(super) runs_others: bool,
     own: Vec<&'static OptionRule>,
 }
 
-impl Role {
+impl WordRole {
     /// Whether it has options of its own that take secrets.
     pub(super) fn is_known(&self) -> bool {
         !self.own.is_empty()
@@ -74,26 +74,30 @@ impl Index {
     }
 
     /// What is noted of a program of the table: `mysql*` also stands for `mysqldump`.
-    fn role(&mut self, program: &'static str) -> &mut Role {
+    fn role(&mut self, program: &'static str) -> &mut WordRole {
         let Some(prefix) = program.strip_suffix('*') else {
             return self.programs.entry(program).or_default();
         };
         let known = self.prefixes.iter().position(|(other, _)| *other == prefix);
         let at = known.unwrap_or_else(|| {
-            self.prefixes.push((prefix, Role::default()));
+            self.prefixes.push((prefix, WordRole::default()));
             self.prefixes.len() - 1
         });
         &mut self.prefixes[at].1
     }
 
     /// What is known of a program by the name of its file.
-    pub(super) fn role_of(&self, name: &str) -> Option<&Role> {
+    pub(super) fn role_of(&self, name: &str) -> Option<&WordRole> {
         let by_prefix = || self.prefixes.iter().find(|(prefix, _)| name.starts_with(prefix));
         self.programs.get(name).or_else(|| by_prefix().map(|(_, role)| role))
     }
 
     /// The options of a program that may take secrets.
-    pub(super) fn options_of(&self, name: &str, role: Option<&Role>) -> Vec<&'static OptionRule> {
+    pub(super) fn options_of(
+        &self,
+        name: &str,
+        role: Option<&WordRole>,
+    ) -> Vec<&'static OptionRule> {
         let own = role.map_or(&[][..], |role| &role.own);
         let general = self.general.iter().filter(|rule| !rule.not.contains(&name));
         general.chain(own).copied().collect()

@@ -62,7 +62,7 @@ type Mask = fn(&str, Vec<Range<usize>>) -> String;
 
 /// Masks what is found, and tells whether anything became different.
 fn mask(arguments: &mut [String], replaced: Mask) -> bool {
-    let mut found = Found { ranges: vec![Vec::new(); arguments.len()] };
+    let mut found = FoundSecret { ranges: vec![Vec::new(); arguments.len()] };
     command::find(arguments, &mut found);
     let mut changed = false;
     for (argument, ranges) in arguments.iter_mut().zip(found.ranges) {
@@ -76,11 +76,11 @@ fn mask(arguments: &mut [String], replaced: Mask) -> bool {
 }
 
 /// Where secrets are: byte ranges of each argument.
-struct Found {
+struct FoundSecret {
     ranges: Vec<Vec<Range<usize>>>,
 }
 
-impl Found {
+impl FoundSecret {
     fn add(&mut self, argument: usize, range: Range<usize>) {
         if let Some(ranges) = self.ranges.get_mut(argument)
             && !range.is_empty()
@@ -109,22 +109,22 @@ fn replaced(text: &str, mut ranges: Vec<Range<usize>>) -> String {
 
 /// A word of a command line: a whole argument, or a part of one that a shell would take.
 #[derive(Clone, Copy)]
-struct Word<'a> {
+struct ScannedWord<'a> {
     text: &'a str,
     argument: usize,
     /// Where it begins in its argument.
     start: usize,
 }
 
-impl<'a> Word<'a> {
+impl<'a> ScannedWord<'a> {
     /// A part of it, by its offset.
-    fn part(&self, from: usize, to: usize) -> Word<'a> {
+    fn part(&self, from: usize, to: usize) -> ScannedWord<'a> {
         let text = self.text.get(from..to).unwrap_or_default();
-        Word { text, argument: self.argument, start: self.start + from }
+        ScannedWord { text, argument: self.argument, start: self.start + from }
     }
 
     /// The word without one pair of quotes around it.
-    fn unquoted(&self) -> Word<'a> {
+    fn unquoted(&self) -> ScannedWord<'a> {
         let quoted = |quote| {
             self.text.len() >= 2 && self.text.starts_with(quote) && self.text.ends_with(quote)
         };

@@ -1,7 +1,7 @@
 //! Whether something of a name is a secret: `--db-password`, `DB_PASSWORD`, `dbPassword`.
 
 use super::index::INDEX;
-use super::rules::{NameRule, Place, Spelled};
+use super::rules::{NameRule, SecretPlace, Spelled};
 
 /// What a name ends with that says something about a secret, and is none.
 const ABOUT: &[&str] = &[
@@ -57,7 +57,7 @@ const ABOUT_JOINED: &[&str] = &["dir", "file", "path", "prompt", "stdin"];
 const SWITCHES: &[&str] = &["allow", "ask", "hide", "no", "public", "show", "skip", "without"];
 
 /// The rule for values of this name, if there is one.
-pub(super) fn rule_of(name: &str, place: Place) -> Option<&'static NameRule> {
+pub(super) fn rule_of(name: &str, place: SecretPlace) -> Option<&'static NameRule> {
     let parts = parts(name);
     let (first, last) = (parts.first()?, parts.last()?);
     let is_about = ABOUT.contains(&last.as_str())

@@ -6,7 +6,7 @@
 use super::scan;
 
 /// A rule, and command lines that show it.
-pub(super) struct Rule {
+pub(super) struct SecretRule {
     pub(super) finds: Finds,
     /// Command lines as one would type them, the secret in ⟦ ⟧.
     #[cfg_attr(not(test), expect(dead_code, reason = "they are for readers and the test"))]
@@ -31,12 +31,12 @@ pub(super) enum Finds {
 }
 
 /// Finds secrets in a text.
-pub(super) type FindsText = fn(&super::Word, &mut super::Found);
+pub(super) type FindsText = fn(&super::ScannedWord, &mut super::FoundSecret);
 
 /// A name whose values are secrets.
 pub(super) struct NameRule {
     pub(super) spelled: Spelled,
-    pub(super) places: &'static [Place],
+    pub(super) places: &'static [SecretPlace],
     /// Values of that name that are no secrets.
     pub(super) ordinary: fn(&str) -> bool,
     /// A header: without quotes its value is the rest of the line.
@@ -57,7 +57,7 @@ pub(super) enum Spelled {
 
 /// Where a name stands.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Place {
+pub(super) enum SecretPlace {
     /// `--name S`, `-name=S`
     Option,
     /// `A_NAME=S`, `a.name=S`
@@ -77,7 +77,7 @@ pub(super) struct OptionRule {
     /// The option; empty for an argument that is none.
     pub(super) option: &'static str,
     pub(super) takes: Takes,
-    pub(super) value: Value,
+    pub(super) value: SecretValue,
     /// Only of the program's command `login`.
     pub(super) behind_login: bool,
 }
@@ -94,7 +94,7 @@ pub(super) enum Takes {
 
 /// What of the value is the secret.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Value {
+pub(super) enum SecretValue {
     All,
     /// What is behind this sign and the user: `me:S`.
     User(char),
@@ -104,19 +104,27 @@ pub(super) enum Value {
     Login,
 }
 
-const ANYWHERE: &[Place] = &[
-    Place::Option,
-    Place::Variable,
-    Place::Query,
-    Place::Pair { is_colon: false },
-    Place::Pair { is_colon: true },
+const ANYWHERE: &[SecretPlace] = &[
+    SecretPlace::Option,
+    SecretPlace::Variable,
+    SecretPlace::Query,
+    SecretPlace::Pair { is_colon: false },
+    SecretPlace::Pair { is_colon: true },
 ];
 /// Where a name that means many things is that of a secret.
-const NAMED: &[Place] = &[Place::Option, Place::Variable, Place::Query];
-const NAMED_OR_SET: &[Place] =
-    &[Place::Option, Place::Variable, Place::Query, Place::Pair { is_colon: false }];
+const NAMED: &[SecretPlace] = &[SecretPlace::Option, SecretPlace::Variable, SecretPlace::Query];
+const NAMED_OR_SET: &[SecretPlace] = &[
+    SecretPlace::Option,
+    SecretPlace::Variable,
+    SecretPlace::Query,
+    SecretPlace::Pair { is_colon: false },
+];
 
-const fn name(spelled: Spelled, places: &'static [Place], ordinary: fn(&str) -> bool) -> Finds {
+const fn name(
+    spelled: Spelled,
+    places: &'static [SecretPlace],
+    ordinary: fn(&str) -> bool,
+) -> Finds {
     Finds::Name(NameRule { spelled, places, ordinary, to_line_end: false })
 }
 
@@ -124,14 +132,14 @@ const fn option(
     programs: &'static [&'static str],
     option: &'static str,
     takes: Takes,
-    value: Value,
+    value: SecretValue,
 ) -> Finds {
     Finds::Option(OptionRule { programs, not: &[], option, takes, value, behind_login: false })
 }
 
 /// Every rule.
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[SecretRule] = &[
+    SecretRule {
         finds: Finds::Name(NameRule {
             spelled: Spelled::Within(&["authorization", "cookie"]),
             places: ANYWHERE,
@@ -149,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["curl -H 'Accept: text/html'", "curl --cookie-jar cookies.txt https://host"],
     },
-    Rule {
+    SecretRule {
         finds: name(
             Spelled::Within(&[
                 "password",
@@ -213,7 +221,7 @@ pub(super) const RULES: &[Rule] = &[
             "openssl rsa --passphrase env:PHRASE",
         ],
     },
-    Rule {
+    SecretRule {
         finds: name(Spelled::Within(&["secret", "credential"]), ANYWHERE, |value| {
             value.starts_with("id=")
                 || value.starts_with("type=")
@@ -236,7 +244,7 @@ pub(super) const RULES: &[Rule] = &[
             "docker run -v /run/secret:/run/secret image",
         ],
     },
-    Rule {
+    SecretRule {
         finds: name(
             Spelled::PartEnds(
                 "token",
@@ -270,7 +278,7 @@ pub(super) const RULES: &[Rule] = &[
             "see https://host/token",
         ],
     },
-    Rule {
+    SecretRule {
         finds: name(Spelled::LastEnds(&["bearer", "jwt", "otp"], &[]), NAMED_OR_SET, |value| {
             is_source(value)
         }),
@@ -282,7 +290,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["app --jwt-issuer host", "app --bearer-file path"],
     },
-    Rule {
+    SecretRule {
         finds: name(
             Spelled::LastEnds(
                 &["pass", "passin", "passout"],
@@ -323,7 +331,7 @@ pub(super) const RULES: &[Rule] = &[
             "pytest -k 'pass: all'",
         ],
     },
-    Rule {
+    SecretRule {
         finds: name(Spelled::Last(&["pwd", "pw", "passw", "psk"]), NAMED_OR_SET, |value| {
             value.starts_with('/')
         }),
@@ -335,7 +343,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["env PWD=/home/me OLDPWD=/tmp app", "sh -c 'cd /x; pwd'"],
     },
-    Rule {
+    SecretRule {
         finds: name(Spelled::Last(&["auth", "sig", "signature"]), NAMED, |value| {
             is_auth_method(value) || is_file(value)
         }),
@@ -353,7 +361,7 @@ pub(super) const RULES: &[Rule] = &[
             "gpg --verify file.sig file",
         ],
     },
-    Rule {
+    SecretRule {
         finds: name(Spelled::Last(&["key"]), NAMED, is_plain_key),
         masked: &[
             "app --key=⟦hunter2Zx⟧",
@@ -371,7 +379,7 @@ pub(super) const RULES: &[Rule] = &[
             "jq --arg key value .",
         ],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::urls),
         masked: &[
             "git clone https://me:⟦hunter2Zx⟧@host/x",
@@ -392,7 +400,7 @@ pub(super) const RULES: &[Rule] = &[
             "curl https://host:8080/me@host",
         ],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::hooks),
         masked: &[
             "curl https://hooks.slack.com/services/⟦T0/B0/hunter2Zx⟧",
@@ -400,12 +408,12 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["curl https://slack.com/services/list"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::bearers),
         masked: &["app --header 'X: bearer ⟦hunter2Zx⟧'"],
         unchanged: &["git commit -m 'the bearer of bad news'"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::private_keys),
         masked: &[
             "ssh-add - '-----BEGIN RSA PRIVATE KEY-----\n⟦MIIEhunter2Zx⟧\n-----END RSA PRIVATE KEY-----'",
@@ -413,7 +421,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["app '-----BEGIN PUBLIC KEY-----\nMIIE\n-----END PUBLIC KEY-----'"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::sql),
         masked: &[
             "psql -c \"ALTER USER me WITH PASSWORD '⟦hunter2Zx⟧'\"",
@@ -421,12 +429,12 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["psql -c 'SELECT password FROM users'"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Text(scan::go_sources),
         masked: &["app 'me:⟦hunter2Zx⟧@tcp(host:3306)/db'"],
         unchanged: &["app 'me@tcp(host:3306)/db'"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Token {
             marks: &[
                 "ghp_",
@@ -481,7 +489,7 @@ pub(super) const RULES: &[Rule] = &[
             "app --mode ghp_short",
         ],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Token {
             marks: &["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xapp-", "SG.", "AKIA", "ASIA"],
             at_least: 12,
@@ -493,18 +501,18 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["app AKIA xoxb- ASIA-PACIFIC"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Token { marks: &["eyJ"], at_least: 17 },
         masked: &["app ⟦eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N⟧"],
         unchanged: &["app eyJust keyJar"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Option(OptionRule {
             programs: &[],
             not: &["docker", "podman", "nerdctl", "chroot", "kubectl", "su"],
             option: "-u",
             takes: Takes::Next,
-            value: Value::User(':'),
+            value: SecretValue::User(':'),
             behind_login: false,
         }),
         masked: &["curl -u me:⟦hunter2Zx⟧ https://host", "sh -c 'curl -u me:⟦hunter2Zx⟧ host'"],
@@ -515,62 +523,62 @@ pub(super) const RULES: &[Rule] = &[
             "nikto -u https://host",
         ],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Option(OptionRule {
             programs: &[],
             not: &["docker", "podman", "nerdctl", "chroot", "kubectl", "setpriv", "pip", "pip3"],
             option: "--user",
             takes: Takes::Next,
-            value: Value::User(':'),
+            value: SecretValue::User(':'),
             behind_login: false,
         }),
         masked: &["curl --user me:⟦hunter2Zx⟧ https://host"],
         unchanged: &["docker run --user app:app image", "pip install --user x:y"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Option(OptionRule {
             programs: &[],
             not: &["docker", "podman", "nerdctl", "chroot", "kubectl", "setpriv", "pip", "pip3"],
             option: "--user=",
             takes: Takes::Joined,
-            value: Value::User(':'),
+            value: SecretValue::User(':'),
             behind_login: false,
         }),
         masked: &["curl --user=me:⟦hunter2Zx⟧ https://host"],
         unchanged: &["podman run --user=app:app image", "app --user=me"],
     },
-    Rule {
-        finds: option(&[], "--proxy-user", Takes::Next, Value::User(':')),
+    SecretRule {
+        finds: option(&[], "--proxy-user", Takes::Next, SecretValue::User(':')),
         masked: &["curl --proxy-user me:⟦hunter2Zx⟧ https://host"],
         unchanged: &["curl --proxy-user me https://host"],
     },
-    Rule {
-        finds: option(&["curl"], "-u", Takes::Joined, Value::User(':')),
+    SecretRule {
+        finds: option(&["curl"], "-u", Takes::Joined, SecretValue::User(':')),
         masked: &["curl -ume:⟦hunter2Zx⟧ https://host"],
         unchanged: &["date -u", "tar -uvf a:b"],
     },
-    Rule {
-        finds: option(&["curl"], "u", Takes::Bundled, Value::User(':')),
+    SecretRule {
+        finds: option(&["curl"], "u", Takes::Bundled, SecretValue::User(':')),
         masked: &["curl -sSLu me:⟦hunter2Zx⟧ https://host"],
         unchanged: &["ps -eu a:b", "curl -sSL me:x"],
     },
-    Rule {
-        finds: option(&["curl"], "-U", Takes::Both, Value::User(':')),
+    SecretRule {
+        finds: option(&["curl"], "-U", Takes::Both, SecretValue::User(':')),
         masked: &["curl -U me:⟦hunter2Zx⟧ https://host"],
         unchanged: &["psql -U me db"],
     },
-    Rule {
-        finds: option(&["curl"], "-b", Takes::Both, Value::Pairs),
+    SecretRule {
+        finds: option(&["curl"], "-b", Takes::Both, SecretValue::Pairs),
         masked: &["curl -b sid=⟦hunter2Zx⟧ https://host"],
         unchanged: &["curl -b cookies.txt https://host", "grep -b a=b file"],
     },
-    Rule {
-        finds: option(&["http", "https", "xh"], "-a", Takes::Next, Value::User(':')),
+    SecretRule {
+        finds: option(&["http", "https", "xh"], "-a", Takes::Next, SecretValue::User(':')),
         masked: &["http -a me:⟦hunter2Zx⟧ host"],
         unchanged: &["ls -a a:b"],
     },
-    Rule {
-        finds: option(&["mysql*", "mariadb*"], "-p", Takes::Joined, Value::All),
+    SecretRule {
+        finds: option(&["mysql*", "mariadb*"], "-p", Takes::Joined, SecretValue::All),
         masked: &[
             "/usr/bin/mysql -p⟦hunter2Zx⟧ db",
             "mysqldump -ume -p⟦hunter2Zx⟧ db",
@@ -578,69 +586,69 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["make -pn", "mysql -p db", "mkdir -p dir", "ls mysql -pretty"],
     },
-    Rule {
-        finds: option(&["sshpass"], "-p", Takes::Both, Value::All),
+    SecretRule {
+        finds: option(&["sshpass"], "-p", Takes::Both, SecretValue::All),
         masked: &["sshpass -p ⟦hunter2Zx⟧ ssh host", "sshpass -p⟦hunter2Zx⟧ ssh host"],
         unchanged: &["ssh -p 22 host", "sshpass -e ssh -p 22 host"],
     },
-    Rule {
+    SecretRule {
         finds: option(
             &["mongo*", "cqlsh", "rdesktop", "ncftp*", "arangosh", "influx", "rabbitmqadmin"],
             "-p",
             Takes::Next,
-            Value::All,
+            SecretValue::All,
         ),
         masked: &["mongosh -u me -p ⟦hunter2Zx⟧ db"],
         unchanged: &["cp -p a b", "docker run -p 80:80 image", "mongosh -p --quiet"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Option(OptionRule {
             programs: &[],
             not: &["ssh"],
             option: "-p",
             takes: Takes::Next,
-            value: Value::All,
+            value: SecretValue::All,
             behind_login: true,
         }),
         masked: &["docker login -u me -p ⟦hunter2Zx⟧ registry", "oc login -p ⟦hunter2Zx⟧"],
         unchanged: &["docker run -p 80:80 image", "ssh -p 22 login"],
     },
-    Rule {
-        finds: option(&["redis-cli", "valkey-cli"], "-a", Takes::Next, Value::All),
+    SecretRule {
+        finds: option(&["redis-cli", "valkey-cli"], "-a", Takes::Next, SecretValue::All),
         masked: &["redis-cli -h host -a ⟦hunter2Zx⟧ ping"],
         unchanged: &["ls -a dir", "redis-cli -h host ping"],
     },
-    Rule {
+    SecretRule {
         finds: option(
             &["smbclient", "rpcclient", "smbget", "net", "smbmap", "wmic"],
             "-U",
             Takes::Both,
-            Value::User('%'),
+            SecretValue::User('%'),
         ),
         masked: &["smbclient -U u%⟦hunter2Zx⟧ //host/x", "smbclient -Uu%⟦hunter2Zx⟧ //host/x"],
         unchanged: &["smbclient -U u //host/x", "psql -U u%x db"],
     },
-    Rule {
+    SecretRule {
         finds: option(
             &["smbclient", "rpcclient", "smbget"],
             "--user",
             Takes::Both,
-            Value::User('%'),
+            SecretValue::User('%'),
         ),
         masked: &["smbclient --user=u%⟦hunter2Zx⟧ //host/x"],
         unchanged: &["smbclient --user=u //host/x"],
     },
-    Rule {
-        finds: option(&["ldap*"], "-w", Takes::Both, Value::All),
+    SecretRule {
+        finds: option(&["ldap*"], "-w", Takes::Both, SecretValue::All),
         masked: &["ldapsearch -x -D cn=me -w ⟦hunter2Zx⟧ -b dc=x"],
         unchanged: &["grep -w word file", "ldapsearch -W -b dc=x"],
     },
-    Rule {
+    SecretRule {
         finds: option(
             &["sqlcmd", "bcp", "osql", "tsql", "ipmitool", "ipmi-*", "mosquitto_*", "zip", "unzip"],
             "-P",
             Takes::Next,
-            Value::All,
+            SecretValue::All,
         ),
         masked: &[
             "ipmitool -H host -U me -P ⟦hunter2Zx⟧ power status",
@@ -648,47 +656,52 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["xargs -P 4 app", "scp -P 22 a host:"],
     },
-    Rule {
-        finds: option(&["7z", "7za", "7zr", "rar", "unrar"], "-p", Takes::Joined, Value::All),
+    SecretRule {
+        finds: option(&["7z", "7za", "7zr", "rar", "unrar"], "-p", Takes::Joined, SecretValue::All),
         masked: &["7z a -p⟦hunter2Zx⟧ a.7z file"],
         unchanged: &["tar -pxf a.tar", "7z x a.7z"],
     },
-    Rule {
-        finds: option(&["snmp*"], "-A", Takes::Next, Value::All),
+    SecretRule {
+        finds: option(&["snmp*"], "-A", Takes::Next, SecretValue::All),
         masked: &["snmpget -v3 -A ⟦hunter2Zx⟧ host"],
         unchanged: &["ls -A dir"],
     },
-    Rule {
-        finds: option(&["snmp*"], "-X", Takes::Next, Value::All),
+    SecretRule {
+        finds: option(&["snmp*"], "-X", Takes::Next, SecretValue::All),
         masked: &["snmpwalk -v3 -X ⟦hunter2Zx⟧ host"],
         unchanged: &["curl -X POST host"],
     },
-    Rule {
-        finds: option(&["openssl"], "-k", Takes::Next, Value::All),
+    SecretRule {
+        finds: option(&["openssl"], "-k", Takes::Next, SecretValue::All),
         masked: &["openssl enc -aes256 -k ⟦hunter2Zx⟧ -in x"],
         unchanged: &["sort -k 2 file", "curl -k host"],
     },
-    Rule {
-        finds: option(&["ssh-keygen"], "-N", Takes::Next, Value::All),
+    SecretRule {
+        finds: option(&["ssh-keygen"], "-N", Takes::Next, SecretValue::All),
         masked: &["ssh-keygen -t ed25519 -N ⟦hunter2Zx⟧ -f key"],
         unchanged: &["ssh-keygen -t ed25519 -f key", "sbatch -N 4 job.sh"],
     },
-    Rule {
-        finds: option(&["lftp"], "-u", Takes::Next, Value::User(',')),
+    SecretRule {
+        finds: option(&["lftp"], "-u", Takes::Next, SecretValue::User(',')),
         masked: &["lftp -u me,⟦hunter2Zx⟧ host"],
         unchanged: &["lftp -u me host"],
     },
-    Rule {
-        finds: option(&["xfreerdp*"], "/p:", Takes::Joined, Value::All),
+    SecretRule {
+        finds: option(&["xfreerdp*"], "/p:", Takes::Joined, SecretValue::All),
         masked: &["xfreerdp /v:host /u:me /p:⟦hunter2Zx⟧"],
         unchanged: &["xfreerdp /v:host", "ls /p:x"],
     },
-    Rule {
-        finds: option(&["sqlplus", "sqlldr", "expdp", "impdp"], "", Takes::Joined, Value::Login),
+    SecretRule {
+        finds: option(
+            &["sqlplus", "sqlldr", "expdp", "impdp"],
+            "",
+            Takes::Joined,
+            SecretValue::Login,
+        ),
         masked: &["sqlplus me/⟦hunter2Zx⟧@db"],
         unchanged: &["sqlplus me@db", "ls me/x@db"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Runner(&[
             "env",
             "sshpass",
@@ -758,7 +771,7 @@ pub(super) const RULES: &[Rule] = &[
         ],
         unchanged: &["env make -pn", "timeout 5 ssh -p 22 host", "sudo mkdir -p dir"],
     },
-    Rule {
+    SecretRule {
         finds: Finds::Runner(&[
             "sh", "bash", "dash", "zsh", "ksh", "fish", "ash", "python*", "perl*", "ruby*", "node",
             "tclsh*", "expect", "php*",

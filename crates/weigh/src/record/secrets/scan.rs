@@ -4,11 +4,11 @@
 
 use super::index::INDEX;
 use super::names::rule_of;
-use super::rules::Place;
-use super::{Found, Word};
+use super::rules::SecretPlace;
+use super::{FoundSecret, ScannedWord};
 
 /// Masks what every rule for texts finds.
-pub(super) fn text(word: &Word, found: &mut Found) {
+pub(super) fn text(word: &ScannedWord, found: &mut FoundSecret) {
     for find in &INDEX.texts {
         find(word, found);
     }
@@ -18,7 +18,7 @@ pub(super) fn text(word: &Word, found: &mut Found) {
 /// Masks values behind names: `password=S`, `"token": "S"`, `Authorization: Bearer S`.
 ///
 /// `is_one`: the word is one argument, so the value of a name at its beginning is all the rest.
-pub(super) fn pairs(word: &Word, is_one: bool, found: &mut Found) {
+pub(super) fn pairs(word: &ScannedWord, is_one: bool, found: &mut FoundSecret) {
     let bytes = word.text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -89,17 +89,17 @@ impl Pair {
         Some(Pair { is_quoted_name: quote.is_some(), sign, before, value, quote: opening })
     }
 
-    fn place(&self, name: &str) -> Place {
+    fn place(&self, name: &str) -> SecretPlace {
         if name.starts_with('-') {
-            Place::Option
+            SecretPlace::Option
         } else if matches!(self.before, Some(b'?' | b'&')) || self.is_quoted_name {
-            Place::Query
+            SecretPlace::Query
         } else if self.sign == b'=' && name.contains(['_', '.'])
             || name.bytes().all(|byte| byte.is_ascii_uppercase())
         {
-            Place::Variable
+            SecretPlace::Variable
         } else {
-            Place::Pair { is_colon: self.sign == b':' }
+            SecretPlace::Pair { is_colon: self.sign == b':' }
         }
     }
 
@@ -136,7 +136,7 @@ fn skip_quote(bytes: &[u8], at: usize) -> (usize, Option<u8>) {
 }
 
 /// Masks tokens that begin with their service's mark.
-fn tokens(word: &Word, found: &mut Found) {
+fn tokens(word: &ScannedWord, found: &mut FoundSecret) {
     let bytes = word.text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -175,7 +175,7 @@ fn token(bytes: &[u8]) -> Option<Token> {
 }
 
 /// `https://me:S@host`, and `https://S@host` where `S` is not the name of a user.
-pub(super) fn urls(word: &Word, found: &mut Found) {
+pub(super) fn urls(word: &ScannedWord, found: &mut FoundSecret) {
     let mut done = 0;
     while let Some(sign) = word.text[done..].find("://") {
         let (sign, begin) = (done + sign, done + sign + 3);
@@ -203,7 +203,7 @@ fn is_user(word: &str) -> bool {
 }
 
 /// Addresses that are secrets themselves: web hooks, bots.
-pub(super) fn hooks(word: &Word, found: &mut Found) {
+pub(super) fn hooks(word: &ScannedWord, found: &mut FoundSecret) {
     const HOOKS: [&str; 4] = [
         "hooks.slack.com/services/",
         "discord.com/api/webhooks/",
@@ -223,7 +223,7 @@ pub(super) fn hooks(word: &Word, found: &mut Found) {
 }
 
 /// `Bearer S`, wherever it is said.
-pub(super) fn bearers(word: &Word, found: &mut Found) {
+pub(super) fn bearers(word: &ScannedWord, found: &mut FoundSecret) {
     let small = word.text.to_ascii_lowercase();
     for (at, mark) in small.match_indices("bearer ") {
         let begin = at + mark.len();
@@ -237,7 +237,7 @@ pub(super) fn bearers(word: &Word, found: &mut Found) {
 }
 
 /// What is between the lines of a private key.
-pub(super) fn private_keys(word: &Word, found: &mut Found) {
+pub(super) fn private_keys(word: &ScannedWord, found: &mut FoundSecret) {
     let mut done = 0;
     while let Some(at) = word.text[done..].find("PRIVATE KEY-----") {
         let begin = done + at + "PRIVATE KEY-----".len();
@@ -253,7 +253,7 @@ pub(super) fn private_keys(word: &Word, found: &mut Found) {
 }
 
 /// `me:S@tcp(host)/database`, as Go's drivers take it.
-pub(super) fn go_sources(word: &Word, found: &mut Found) {
+pub(super) fn go_sources(word: &ScannedWord, found: &mut FoundSecret) {
     for sign in ["@tcp(", "@unix("] {
         let mut done = 0;
         for (at, _) in word.text.match_indices(sign) {
@@ -269,7 +269,7 @@ pub(super) fn go_sources(word: &Word, found: &mut Found) {
 }
 
 /// `PASSWORD 'S'` and `IDENTIFIED BY 'S'` of SQL.
-pub(super) fn sql(word: &Word, found: &mut Found) {
+pub(super) fn sql(word: &ScannedWord, found: &mut FoundSecret) {
     let small = word.text.to_ascii_lowercase();
     for keyword in ["password ", "identified by "] {
         let mut done = 0;

@@ -3,10 +3,10 @@
 //! Not a shell: quotes group, a backslash takes the meaning of what is behind it, operators end
 //! a command. Words keep their inner quotes, because masks are put into the text as it is.
 
-use super::Word;
+use super::ScannedWord;
 
 /// The simple commands of a text: `a b; c | d` has three.
-pub(super) fn commands<'a>(script: &Word<'a>) -> Vec<Vec<Word<'a>>> {
+pub(super) fn commands<'a>(script: &ScannedWord<'a>) -> Vec<Vec<ScannedWord<'a>>> {
     let bytes = script.text.as_bytes();
     // A quote that nothing closes is a letter, as in `don't`.
     let last_of = |quote: u8| bytes.iter().rposition(|byte| *byte == quote).unwrap_or(0);

@@ -4,11 +4,11 @@ use super::{Advice, Bar, Fact, PageHeader, Verdict, gpus};
 use crate::catalog::FigureId;
 use crate::model::signal_name;
 use crate::quantity::{self, Units};
-use crate::record::events::Why;
+use crate::record::events::StopReason;
 use crate::record::{Manifest, Target};
 use crate::report::hardware as machine;
 use crate::report::text::measured_longer;
-use crate::summary::{Outcome, Severity, Summary};
+use crate::summary::{RunOutcome, Severity, Summary};
 
 const NOT_RECORDED: &str = "not recorded";
 const UNKNOWN: &str = "unknown";
@@ -62,7 +62,7 @@ pub(super) fn header(manifest: &Manifest, summary: &Summary) -> Vec<Fact> {
 /// How the command ended, as text.
 fn outcome(summary: &Summary) -> String {
     match summary.run.outcome() {
-        Outcome::NotRecorded => NOT_RECORDED.to_owned(),
+        RunOutcome::NotRecorded => NOT_RECORDED.to_owned(),
         outcome => outcome.words(),
     }
 }
@@ -85,17 +85,19 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         after.push_str(&format!(" and was measured for {measured}"));
     }
     let end = match run.outcome() {
-        Outcome::Killed(number) => format!("Killed by {} after {after}", signal_name(number)),
-        Outcome::Stopped(libc::SIGINT) => format!("Interrupted (SIGINT) after {after}"),
-        Outcome::Stopped(number) => {
+        RunOutcome::Killed(number) => format!("Killed by {} after {after}", signal_name(number)),
+        RunOutcome::Stopped(libc::SIGINT) => format!("Interrupted (SIGINT) after {after}"),
+        RunOutcome::Stopped(number) => {
             let name = signal_name(number);
             format!("Ended after {after} because its reader closed the pipe ({name})")
         }
-        Outcome::Well => format!("Succeeded (exit 0) after {after}"),
-        Outcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
-        Outcome::Followed(Why::Ended) => format!("Ended after it was monitored for {after}"),
-        Outcome::Followed(_) => format!("Monitored for {after}, still running"),
-        Outcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
+        RunOutcome::Well => format!("Succeeded (exit 0) after {after}"),
+        RunOutcome::Failed(code) => format!("Failed (exit {code}) after {after}"),
+        RunOutcome::Followed(StopReason::Ended) => {
+            format!("Ended after it was monitored for {after}")
+        }
+        RunOutcome::Followed(_) => format!("Monitored for {after}, still running"),
+        RunOutcome::NotRecorded => format!("Its end is not recorded (it is known for {after})"),
     };
     let busy = value(summary, FigureId::CpuCoresMean).map(|mean| {
         let all = quantity::count(cores(manifest));
@@ -113,10 +115,10 @@ pub(super) fn verdict(manifest: &Manifest, summary: &Summary, units: Units) -> V
         false => format!("{end}; {}.", used.join(", ")),
     };
     let severity = match run.outcome() {
-        Outcome::Well | Outcome::Followed(_) => None,
-        Outcome::Stopped(_) => Some(Severity::Note),
-        Outcome::NotRecorded => Some(Severity::Warning),
-        Outcome::Failed(_) | Outcome::Killed(_) => Some(Severity::Problem),
+        RunOutcome::Well | RunOutcome::Followed(_) => None,
+        RunOutcome::Stopped(_) => Some(Severity::Note),
+        RunOutcome::NotRecorded => Some(Severity::Warning),
+        RunOutcome::Failed(_) | RunOutcome::Killed(_) => Some(Severity::Problem),
     };
     Verdict { severity, sentence }
 }

@@ -4,7 +4,7 @@ use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
-use crate::report::census::Participants;
+use crate::report::process_table::Participants;
 use crate::report::typed;
 use crate::summary::Summary;
 

@@ -5,8 +5,8 @@ use crate::catalog::FigureId;
 use crate::model::{End, numbering, signal_name};
 use crate::quantity::{self, Units};
 use crate::record::{Entry, Event};
-use crate::report::census::{Participants, Process};
 use crate::report::phases::nested;
+use crate::report::process_table::{Participants, Process};
 use crate::summary::phases::Named;
 use crate::summary::{Method, Summary, Tool};
 

@@ -14,15 +14,15 @@ use crate::record::Event;
 use crate::record::events::{RunEnd, Victim};
 use crate::record::inbox::MOST_EACH_SECOND;
 use crate::run::Outcome;
-use crate::run::watch::Closed;
+use crate::run::watch::ClosedRun;
 
 impl Monitor {
     /// Closes the account and the recording.
     pub(in crate::run) fn finish(mut self, warnings: Vec<String>) -> Outcome {
         // Words that were sent before the end and not heard yet.
         if let Some(mut inbox) = self.inbox.take() {
-            let words = inbox.take(self.watch.now());
-            self.hear(words);
+            let control = inbox.take(self.watch.now());
+            self.handle_messages(control);
             if inbox.dropped() > 0 {
                 let (dropped, most) = (inbox.dropped(), MOST_EACH_SECOND);
                 let why = format!(
@@ -39,7 +39,7 @@ impl Monitor {
         let now = self.watch.now();
         self.watch.event(now, Event::RunEnd(run_end));
         let closed = self.watch.close(&mut self.signals, warnings);
-        let Closed { summary, recording, warnings } = closed;
+        let ClosedRun { summary, recording, warnings } = closed;
         Outcome { end, summary, recording, warnings }
     }
 

@@ -4,9 +4,9 @@
 //! from inside the run, whichever comes first.
 
 mod close;
+mod control;
 mod reap;
 mod start;
-mod words;
 
 use std::collections::HashSet;
 use std::os::fd::AsFd;
@@ -29,9 +29,9 @@ use crate::model::{CHILD_SUBREAPER, End, Io, ProcessId, Usage};
 use crate::record::events::HelperUsage;
 use crate::record::inbox::Inbox;
 use crate::record::{self, Manifest};
+use control::Steps;
 pub(super) use reap::Inheritance;
 use start::Start;
-use words::Steps;
 
 /// What ended a sleep before its time.
 struct Woken {
@@ -154,7 +154,7 @@ impl Monitor {
 
     /// Lets the child become the command.
     pub(super) fn start(&mut self, waiting: ForkedChild) -> Result<(), child::Error> {
-        self.watch.look_before_exec();
+        self.watch.sample_before_exec();
         let (host, pid) = (&self.watch.host, self.root.pid);
         self.start = self.watch.processes.as_ref().map(|_| Start::of(host, pid));
         self.executed = self.watch.now();
@@ -180,8 +180,8 @@ impl Monitor {
             let woken = self.sleep_sampling_the_start(time);
             if woken.by_word {
                 let now = self.watch.now();
-                let words = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
-                self.hear(words);
+                let control = self.inbox.as_mut().map_or_else(Vec::new, |inbox| inbox.take(now));
+                self.handle_messages(control);
             }
             if woken.by_signal {
                 while let Some(signal) = self.signals.arrived() {

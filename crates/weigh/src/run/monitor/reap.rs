@@ -86,7 +86,7 @@ impl Monitor {
         };
         self.watch.tick.begin(at);
         let id = processes.final_read(&self.watch.host, pid, &mut self.watch.tick);
-        self.watch.hand_on_tick();
+        self.watch.emit_tick();
         id
     }
 

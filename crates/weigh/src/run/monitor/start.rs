@@ -130,6 +130,6 @@ impl Monitor {
         let row = ProcessMemory { peak: Some(peak), ..ProcessMemory::default() };
         self.watch.tick.begin(self.watch.now());
         self.watch.tick.put(Entity::Process(self.root), &row);
-        self.watch.hand_on_tick();
+        self.watch.emit_tick();
     }
 }

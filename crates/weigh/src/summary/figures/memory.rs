@@ -92,7 +92,7 @@ fn others_exit(run: &Accumulator) -> Option<Peak> {
 }
 
 fn why_no_ceiling(run: &Accumulator) -> &'static str {
-    const FOLLOWED: &str = "what was more between two looks may not have been seen: the kernel's \
+    const FOLLOWED: &str = "what was more between two sample_times may not have been seen: the kernel's \
                             own mark may be from before weigh came";
     match (run.end.is_none(), is_followed(run)) {
         (false, false) if huge_pages_ceiling(run).is_none() => HUGE_PAGES,

@@ -65,7 +65,8 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::IoStorageWritten, group::storage(run, |io| io.written, seen));
     put(FigureId::NetworkSent, network::sent(run));
     put(FigureId::NetworkReceived, network::received(run));
-    let alive = |of: fn(&Alive) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
+    let alive =
+        |of: fn(&AliveProcess) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
     put(
         FigureId::PageFaultsMajor,
         counted(run, |ended| ended.major_faults, alive(|e| e.faults_major)),
@@ -127,7 +128,7 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
     }
 }
 
-type Alive = ProcessEvents;
+type AliveProcess = ProcessEvents;
 
 /// Whether weigh did not start what was measured, and so waits for nobody.
 fn is_followed(run: &Accumulator) -> bool {
@@ -136,8 +137,8 @@ fn is_followed(run: &Accumulator) -> bool {
 
 /// What those who have ended used: as `wait4` said, or as they were last seen.
 fn ended(run: &Accumulator) -> Usage {
-    let [minor, major, _] = run.tree.left_behind().faults;
-    let [voluntary, involuntary] = run.tree.left_behind().switches;
+    let [minor, major, _] = run.tree.exited_counts().faults;
+    let [voluntary, involuntary] = run.tree.exited_counts().switches;
     let mut usage = reaped(run);
     usage.minor_faults += minor;
     usage.major_faults += major;

@@ -8,13 +8,13 @@ mod strain;
 
 use serde_json::{Map, Value, json};
 
-use super::group::Group;
+use super::group::CgroupUsage;
 use super::node::Node;
 use super::{Finding, Left, Severity, Summary};
 use crate::catalog::FigureId;
 use crate::model::{numbering, signal_name};
 use crate::quantity;
-use crate::record::events::Why;
+use crate::record::events::StopReason;
 
 /// Runs shorter than this say nothing about how a machine was used.
 const LONG_ENOUGH: f64 = 5.0;
@@ -33,7 +33,7 @@ pub(super) fn of(
     expected_cores: Option<f64>,
     killing: Option<Killing>,
     node: &Node,
-    group: &Group,
+    group: &CgroupUsage,
 ) -> Vec<Finding> {
     let for_memory = killing.and_then(|killing| killed_for_memory(summary, &killing));
     let near_limit = memory_near_limit(summary).filter(|_| for_memory.is_none());
@@ -41,7 +41,7 @@ pub(super) fn of(
         not_complete(summary),
         // Why says more than how.
         if for_memory.is_some() { for_memory } else { killed(summary) },
-        left_behind(summary),
+        exited_counts(summary),
         idle_cores(summary, expected_cores),
         memory_nearly_full(summary),
         near_limit,
@@ -167,10 +167,10 @@ fn killed_for_memory(summary: &Summary, killing: &Killing) -> Option<Finding> {
     )
 }
 
-fn left_behind(summary: &Summary) -> Option<Finding> {
+fn exited_counts(summary: &Summary) -> Option<Finding> {
     let left = &summary.processes.left;
     // Whoever stops watching knows that the watched go on.
-    if left.is_empty() || !matches!(summary.run.stopped, None | Some(Why::Ended)) {
+    if left.is_empty() || !matches!(summary.run.stopped, None | Some(StopReason::Ended)) {
         return None;
     }
     let named =

@@ -6,9 +6,9 @@
 
 use serde_json::json;
 
-use super::super::group::{Group, Waiting};
+use super::super::group::{CgroupUsage, PressureTime};
 use super::super::node::Node;
-use super::super::rise::Rise;
+use super::super::rise::CounterRise;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding, value, with_slurm};
 use crate::catalog::FigureId;
@@ -41,7 +41,7 @@ const THROTTLED_PERIODS: f64 = 0.1;
 const THROTTLED_SECONDS: f64 = 1.0;
 
 /// Everything that held the run up.
-pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> {
+pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Finding> {
     if summary.run.measured() < LONG_ENOUGH {
         return Vec::new();
     }
@@ -54,8 +54,8 @@ pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> 
 
 struct Pressed<'a> {
     summary: &'a Summary,
-    node: &'a Waiting,
-    group: &'a Waiting,
+    node: &'a PressureTime,
+    group: &'a PressureTime,
 }
 
 /// How long somebody waited, what part of the time that is, and where.
@@ -85,7 +85,7 @@ impl Waited {
 }
 
 impl Pressed<'_> {
-    fn waited(&self, of: fn(&Waiting) -> &Rise, least: f64) -> Option<Waited> {
+    fn waited(&self, of: fn(&PressureTime) -> &CounterRise, least: f64) -> Option<Waited> {
         let known = |waiting, is_of_group| {
             let rise = of(waiting);
             Some(Waited { seconds: rise.total()?, share: rise.share()?, is_of_group })
@@ -143,9 +143,9 @@ impl Pressed<'_> {
         let cores = self.summary.host.cores_allowed;
         let whose = self.whose(&waited, used);
         let advice = match whose {
-            Whose::Own => self.fewer_threads(cores),
-            Whose::Shared => String::new(),
-            Whose::Others => {
+            PressureCause::Own => self.fewer_threads(cores),
+            PressureCause::Shared => String::new(),
+            PressureCause::Others => {
                 let advice = "Others keep the CPUs busy: run it where it is alone";
                 with_slurm(self.summary, advice, "#SBATCH --exclusive")
             }
@@ -155,7 +155,7 @@ impl Pressed<'_> {
         evidence["cores"] = cores.into();
         finding(
             "cpu.pressure",
-            if whose == Whose::Others { Severity::Warning } else { Severity::Note },
+            if whose == PressureCause::Others { Severity::Warning } else { Severity::Note },
             format!(
                 "{} tasks {} waited for a CPU; this run used {used:.2} of {cores} cores.",
                 waited.time(),
@@ -168,17 +168,17 @@ impl Pressed<'_> {
 
     /// Who made tasks wait: the pressure of a control group is the run's own; on the machine the
     /// run's part of the CPU time that was used there decides.
-    fn whose(&self, waited: &Waited, used: f64) -> Whose {
+    fn whose(&self, waited: &Waited, used: f64) -> PressureCause {
         let machine = self.summary.parts.system.figures.get(FigureId::CpuTime);
         let of_machine = machine.and_then(|time| time.value).filter(|time| *time > 0.0);
         let share = value(self.summary, FigureId::CpuTime).zip(of_machine);
         let share = share.map(|(own, all)| own / all);
         let has_its_cores = used >= OWN_SHARE * self.summary.host.cores_allowed;
         match share {
-            _ if waited.is_of_group && has_its_cores => Whose::Own,
-            Some(share) if share >= OWN_SHARE && !waited.is_of_group => Whose::Own,
-            Some(share) if share < OTHERS_SHARE => Whose::Others,
-            _ => Whose::Shared,
+            _ if waited.is_of_group && has_its_cores => PressureCause::Own,
+            Some(share) if share >= OWN_SHARE && !waited.is_of_group => PressureCause::Own,
+            Some(share) if share < OTHERS_SHARE => PressureCause::Others,
+            _ => PressureCause::Shared,
         }
     }
 
@@ -198,7 +198,7 @@ impl Pressed<'_> {
 
 /// Who kept the CPUs busy that tasks waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum PressureCause {
     Own,
     Shared,
     Others,
@@ -219,7 +219,7 @@ fn swapping(node: &Node) -> Option<Finding> {
     )
 }
 
-fn quota(group: &Group) -> Option<Finding> {
+fn quota(group: &CgroupUsage) -> Option<Finding> {
     let throttling = &group.throttling;
     let (periods, throttled) = (throttling.periods?, throttling.throttled_periods?);
     let waited = throttling.throttled?;

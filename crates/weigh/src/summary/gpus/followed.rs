@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::super::curve::{Mean, Peak};
 use super::super::growth::Growth;
-use super::super::rise::Rise;
+use super::super::rise::CounterRise;
 use super::busy::{Busy, Look, Window};
 use super::{Gpu, GpuUser};
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
@@ -39,9 +39,9 @@ pub(super) struct Followed {
     /// When its energy was first and last told.
     energy_told: Option<(f64, f64)>,
     temperature: Peak,
-    heat_held: Rise,
-    power_held: Rise,
-    uncorrected: Rise,
+    heat_held: CounterRise,
+    power_held: CounterRise,
+    uncorrected: CounterRise,
     processes: Option<u64>,
     processes_unknown: Option<u64>,
     pub(super) users: HashMap<ProcessId, User>,

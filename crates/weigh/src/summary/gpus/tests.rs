@@ -204,8 +204,8 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.9));
     assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.9));
     assert_eq!(figure(&summary, "gpu_energy_joules"), Some(100.0), "the other has no counter");
-    let everybody = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
-    assert_eq!(everybody, Some(GIB as f64), "memory of the machine is that of all");
+    let all_alive = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(all_alive, Some(GIB as f64), "memory of the machine is that of all");
     assert_eq!(figure(&of([None, None]), "gpu_utilization_peak_ratio"), Some(0.5));
     let none = of([Some(false), Some(false)]);
     let busy = &none.figures["gpu_utilization_mean_ratio"];
@@ -342,14 +342,14 @@ fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     // When, and what each had; one that is not on the GPU has no row.
-    let looks = [
+    let sample_times = [
         (1.0, Some(None), None),
         (1.5, Some(Some(1.0)), None),
         (2.5, Some(Some(0.0)), Some(Some(0.25))),
         (4.5, Some(None), None),
         (5.5, Some(Some(0.5)), Some(Some(0.75))),
     ];
-    for (at, main, other) in looks {
+    for (at, main, other) in sample_times {
         run.sample(at, |tick| {
             tick.put(named("nvidia0"), &busy(0.5, 2, 0));
             for (id, share) in [(MAIN, main), (CHILD, other)] {

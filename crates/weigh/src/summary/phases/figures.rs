@@ -1,8 +1,8 @@
 //! The figures of one phase, each with its method, bounds and source.
 
-use super::look::Rise;
+use super::look::PhaseDelta;
 use super::memory;
-use super::window::Window;
+use super::window::PhaseWindow;
 use crate::catalog::FigureId;
 use crate::model::Usage;
 use crate::summary::Phase;
@@ -38,7 +38,7 @@ pub(super) const IO: [FigureId; 6] = [
 ];
 
 /// A phase as the summary has it.
-pub(super) fn of_phase(run: &Accumulator, window: Window) -> Phase {
+pub(super) fn of_phase(run: &Accumulator, window: PhaseWindow) -> Phase {
     let figures = figures(run, &window);
     let reaped = memory::reaped_size(&window);
     Phase {
@@ -54,7 +54,7 @@ pub(super) fn of_phase(run: &Accumulator, window: Window) -> Phase {
     }
 }
 
-fn figures(run: &Accumulator, window: &Window) -> Figures {
+fn figures(run: &Accumulator, window: &PhaseWindow) -> Figures {
     let mut figures = Figures::new();
     let mut put = |id: FigureId, figure: Figure| {
         figures.insert(id, figure);
@@ -111,7 +111,7 @@ fn not_exact(figure: &mut Figure) {
 }
 
 /// Says what a reader must know of every figure of this phase.
-fn say_whose(run: &Accumulator, window: &Window, figure: &mut Figure) {
+fn say_whose(run: &Accumulator, window: &PhaseWindow, figure: &mut Figure) {
     if window.end.is_none() {
         not_exact(figure);
         figure.upper = None;
@@ -135,19 +135,19 @@ fn add_reason(figure: &mut Figure, why: &str) {
     });
 }
 
-fn cpu_time(run: &Accumulator, window: &Window) -> Figure {
+fn cpu_time(run: &Accumulator, window: &PhaseWindow) -> Figure {
     window.helpers.bound_cpu(cpu_time_but_for_exits(run, window))
 }
 
 /// CPU time of a phase, in which the exits of helpers are.
-fn cpu_time_but_for_exits(run: &Accumulator, window: &Window) -> Figure {
+fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
     if let Some(usage) = &window.usage {
         return command_cpu(window, usage);
     }
     let Some(measured) = &window.measured else {
         return Figure::unknown("perf task-clock", NOT_MEASURED);
     };
-    let method = |rise: &Rise| if rise.sharp { Method::Exact } else { Method::Sampled };
+    let method = |rise: &PhaseDelta| if rise.sharp { Method::Exact } else { Method::Sampled };
     let mut figure = match (&measured.clock, &measured.summed) {
         (Some(rise), summed) => {
             // The task clock runs on while an interrupt or another guest has the CPU. Where that
@@ -181,13 +181,13 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &Window) -> Figure {
 }
 
 /// How much more the command's own task clock has counted than was waited for.
-fn clock_ahead(window: &Window, usage: &Usage) -> Option<f64> {
+fn clock_ahead(window: &PhaseWindow, usage: &Usage) -> Option<f64> {
     let clock = window.account.as_ref()?.task_clock_seconds?;
     let elsewhere = window.measured.map_or(0.0, |measured| measured.elsewhere);
     Some(clock - usage.cpu_seconds() - elsewhere)
 }
 
-fn command_cpu(window: &Window, usage: &Usage) -> Figure {
+fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let waited = usage.cpu_seconds();
     let clock = window.account.as_ref().and_then(|account| account.task_clock_seconds);
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
@@ -203,7 +203,7 @@ fn command_cpu(window: &Window, usage: &Usage) -> Figure {
 }
 
 /// The kernel splits the sum by what it found running at its clock ticks.
-fn user_and_system(window: &Window, cpu: &Figure) -> (Figure, Figure) {
+fn user_and_system(window: &PhaseWindow, cpu: &Figure) -> (Figure, Figure) {
     let (parts, source) = match (&window.usage, &window.measured) {
         (Some(usage), _) => {
             let source = "wait4 of its command, split by the kernel's clock ticks";
@@ -227,11 +227,11 @@ fn user_and_system(window: &Window, cpu: &Figure) -> (Figure, Figure) {
 }
 
 /// How long the phase lasted, as far as it is known.
-fn duration(run: &Accumulator, window: &Window) -> f64 {
+fn duration(run: &Accumulator, window: &PhaseWindow) -> f64 {
     window.end.unwrap_or(run.last) - window.start
 }
 
-fn cores_mean(run: &Accumulator, window: &Window, cpu: &Figure) -> Figure {
+fn cores_mean(run: &Accumulator, window: &PhaseWindow, cpu: &Figure) -> Figure {
     let duration = duration(run, window);
     let Some(value) = cpu.value.filter(|_| duration > 0.0) else {
         let why = cpu.reason.as_deref().unwrap_or("it has no duration");
@@ -246,7 +246,7 @@ fn cores_mean(run: &Accumulator, window: &Window, cpu: &Figure) -> Figure {
     }
 }
 
-fn cores_peak(run: &Accumulator, window: &Window, mean: &Figure) -> Figure {
+fn cores_peak(run: &Accumulator, window: &PhaseWindow, mean: &Figure) -> Figure {
     let peak = window.extent.cores.peak;
     match (peak.value, mean.value) {
         (Some(value), mean) if mean.is_none_or(|mean| value >= mean) => {
@@ -260,7 +260,7 @@ fn cores_peak(run: &Accumulator, window: &Window, mean: &Figure) -> Figure {
     }
 }
 
-fn level(run: &Accumulator, window: &Window, peak: Peak, source: &str) -> Figure {
+fn level(run: &Accumulator, window: &PhaseWindow, peak: Peak, source: &str) -> Figure {
     match peak.value {
         Some(value) => Figure::sampled(value, source).at(peak.at).because(SHORT),
         None => Figure::unknown(source, why_nothing(run, window)),
@@ -268,11 +268,11 @@ fn level(run: &Accumulator, window: &Window, peak: Peak, source: &str) -> Figure
 }
 
 /// Why nothing was seen of the processes that count for a phase.
-pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &Window) -> &'a str {
+pub(super) fn why_nothing<'a>(run: &'a Accumulator, window: &PhaseWindow) -> &'a str {
     missing(run, if window.command.is_some() { TOO_SHORT } else { NOT_MEASURED })
 }
 
-fn io(run: &Accumulator, window: &Window, which: usize) -> Figure {
+fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
     if let Some(io) = window.account.as_ref().and_then(|account| account.io) {
         return complete_or_more(window, io.counts()[which] as f64, "/proc/self/io of its parent");
     }
@@ -295,7 +295,7 @@ fn io(run: &Accumulator, window: &Window, which: usize) -> Figure {
 
 /// A count of a command that is exact, unless its task clock has seen children that nobody
 /// waited for.
-fn complete_or_more(window: &Window, value: f64, source: &str) -> Figure {
+fn complete_or_more(window: &PhaseWindow, value: f64, source: &str) -> Figure {
     let missing = "children that nobody waited for, if there were any, are not in it";
     let ahead = window.usage.as_ref().and_then(|usage| {
         clock_ahead(window, usage).map(|ahead| ahead < 0.001 + usage.cpu_seconds() * 0.001)

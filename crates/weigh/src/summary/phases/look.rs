@@ -6,7 +6,7 @@ pub(super) const SHARP: f64 = 0.01;
 
 /// What the run had used when it was looked at.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Look {
+pub(crate) struct PhaseSample {
     /// When, in seconds since the run began.
     pub at: f64,
     /// The run's task clock.
@@ -23,15 +23,20 @@ pub(crate) struct Look {
     pub elsewhere: f64,
 }
 
-impl Look {
+impl PhaseSample {
     /// The beginning of the run: nothing was used yet.
-    pub(crate) fn zero() -> Look {
-        Look { clock: Some(0.0), summed: Some(0.0), io: Some([0.0; 6]), ..Look::default() }
+    pub(crate) fn zero() -> PhaseSample {
+        PhaseSample {
+            clock: Some(0.0),
+            summed: Some(0.0),
+            io: Some([0.0; 6]),
+            ..PhaseSample::default()
+        }
     }
 
     /// What was there does not become less: time and I/O that move from one process to the one
     /// that waited for it may be missing from a look.
-    pub(crate) fn not_below(mut self, before: &Look) -> Look {
+    pub(crate) fn not_below(mut self, before: &PhaseSample) -> PhaseSample {
         if let (Some(summed), Some(then)) = (&mut self.summed, before.summed) {
             *summed = summed.max(then);
         }
@@ -45,7 +50,7 @@ impl Look {
 
 /// How much a counter rose, and between which bounds the truth lies.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rise {
+pub(crate) struct PhaseDelta {
     /// By how much.
     pub value: f64,
     /// Not by less.
@@ -62,9 +67,9 @@ pub(crate) struct Boundary {
     /// The moment.
     pub at: f64,
     /// The last look before it.
-    pub before: Look,
+    pub before: PhaseSample,
     /// The first look after it.
-    pub after: Option<Look>,
+    pub after: Option<PhaseSample>,
 }
 
 impl Boundary {
@@ -73,7 +78,7 @@ impl Boundary {
     /// `fastest` is what it can rise in a second, when there is such a limit.
     fn reading(
         &self,
-        of: impl Fn(&Look) -> Option<f64>,
+        of: impl Fn(&PhaseSample) -> Option<f64>,
         fastest: Option<f64>,
     ) -> Option<(f64, f64, f64, bool)> {
         let first = of(&self.before)?;
@@ -101,13 +106,13 @@ impl Boundary {
 pub(super) fn rise(
     start: &Boundary,
     end: &Boundary,
-    of: impl Fn(&Look) -> Option<f64>,
+    of: impl Fn(&PhaseSample) -> Option<f64>,
     fastest: Option<f64>,
-) -> Option<Rise> {
+) -> Option<PhaseDelta> {
     let (from, from_lower, from_upper, from_sharp) = start.reading(&of, fastest)?;
     let (to, to_lower, to_upper, to_sharp) = end.reading(&of, fastest)?;
     let value = (to - from).max(0.0);
-    Some(Rise {
+    Some(PhaseDelta {
         value,
         lower: (to_lower - from_upper).clamp(0.0, value),
         upper: (to_upper - from_lower).max(value),
@@ -119,11 +124,11 @@ pub(super) fn rise(
 mod tests {
     use super::*;
 
-    fn look(at: f64, clock: f64) -> Look {
-        Look { at, clock: Some(clock), ..Look::default() }
+    fn look(at: f64, clock: f64) -> PhaseSample {
+        PhaseSample { at, clock: Some(clock), ..PhaseSample::default() }
     }
 
-    fn boundary(at: f64, before: Look, after: Option<Look>) -> Boundary {
+    fn boundary(at: f64, before: PhaseSample, after: Option<PhaseSample>) -> Boundary {
         Boundary { at, before, after }
     }
 

@@ -9,7 +9,7 @@ use crate::model::ProcessId;
 
 /// A process that is alive.
 #[derive(Debug)]
-struct Member {
+struct PhaseMember {
     started: u64,
     parent: u32,
     phase: Option<usize>,
@@ -17,14 +17,14 @@ struct Member {
 
 /// Everybody alive, by pid.
 #[derive(Debug, Default)]
-pub(super) struct Members(HashMap<u32, Member>);
+pub(super) struct Members(HashMap<u32, PhaseMember>);
 
 impl Members {
     /// A process was seen for the first time; returns its phase.
     pub(super) fn came(&mut self, id: ProcessId, parent: u32) -> Option<usize> {
         let inherited = self.0.get(&parent).and_then(|parent| parent.phase);
         let phase = self.phase(&id).or(inherited);
-        self.0.insert(id.pid, Member { started: id.started, parent, phase });
+        self.0.insert(id.pid, PhaseMember { started: id.started, parent, phase });
         phase
     }
 
@@ -51,7 +51,7 @@ impl Members {
         }
         if below.is_empty() {
             // It has not been seen yet; who it is is known all the same.
-            let member = Member { started: id.started, parent: 0, phase: Some(phase) };
+            let member = PhaseMember { started: id.started, parent: 0, phase: Some(phase) };
             self.0.insert(id.pid, member);
         }
         below.len()

@@ -1,7 +1,7 @@
 //! The peak and the mean of memory of one phase, with what they are certainly not above.
 
 use super::figures::why_nothing;
-use super::window::Window;
+use super::window::PhaseWindow;
 use crate::summary::accumulate::Accumulator;
 use crate::summary::curve::Peak;
 use crate::summary::figure::{Figure, Method};
@@ -12,7 +12,7 @@ const UNSEEN: &str = "processes may have come and gone between two ticks, and th
 
 /// The size with which its command was reaped, and whether that is the command's:
 /// `ru_maxrss` survives exec, and says nothing that is below what the process had before.
-pub(super) fn reaped_size(window: &Window) -> Option<(f64, bool)> {
+pub(super) fn reaped_size(window: &PhaseWindow) -> Option<(f64, bool)> {
     // The way from there to exec itself takes a few pages more.
     const A_FEW_PAGES: u64 = 256 << 10;
     let size = window.usage?.largest_rss_bytes;
@@ -21,7 +21,7 @@ pub(super) fn reaped_size(window: &Window) -> Option<(f64, bool)> {
 }
 
 /// The most memory at once: not below the largest sum of shares, nor the largest process.
-pub(super) fn peak(run: &Accumulator, window: &Window) -> Figure {
+pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
     let extent = &window.extent;
     let mut lower = extent.largest;
     lower.join(extent.levels.pss);
@@ -53,7 +53,7 @@ pub(super) fn peak(run: &Accumulator, window: &Window) -> Figure {
 /// What the memory of the phase is certainly not above, when that is known.
 fn ceiling(
     run: &Accumulator,
-    window: &Window,
+    window: &PhaseWindow,
     reaped_size: Option<f64>,
     known: f64,
 ) -> Option<f64> {
@@ -74,7 +74,7 @@ fn ceiling(
 }
 
 /// Memory over time, on the same basis as its peak.
-pub(super) fn mean(run: &Accumulator, window: &Window) -> Figure {
+pub(super) fn mean(run: &Accumulator, window: &PhaseWindow) -> Figure {
     let source = RESIDENT_ONCE;
     match window.extent.memory.until(window.end.unwrap_or(run.last)) {
         Some(mean) => {

@@ -17,22 +17,22 @@ mod window;
 pub use statistics::{Named, Statistics, statistics};
 
 use figures::of_phase;
-pub(super) use look::Look;
-pub(super) use window::Window;
+pub(super) use look::PhaseSample;
+pub(super) use window::PhaseWindow;
 
 use std::collections::{HashMap, HashSet};
 
 use super::Phase;
 use super::accumulate::Accumulator;
 use super::helpers::Helpers;
-use super::tree::Tree;
+use super::tree::RunTree;
 use crate::model::ProcessId;
 use crate::record::Event;
 use crate::record::events::{Account, Helper};
 use look::{Boundary, SHARP};
 use members::Members;
 use statistics::Gathered;
-use window::{Extent, Measured, Seen};
+use window::{Extent, Measured, PhaseExtremes};
 
 /// Phases that are followed at once, and in all; those beyond are counted alone. Each costs memory
 /// until the end, and each that is under way costs time at every tick.
@@ -54,7 +54,7 @@ struct Open {
 /// All phases of a run so far.
 #[derive(Debug)]
 pub(super) struct Phases {
-    windows: Vec<Window>,
+    windows: Vec<PhaseWindow>,
     open: Vec<Open>,
     /// Those that are under way, by their ids; several of one id, the last of them last.
     running: HashMap<String, Vec<usize>>,
@@ -63,7 +63,7 @@ pub(super) struct Phases {
     /// Phases that began and are not followed.
     unfollowed: u64,
     members: Members,
-    last: Look,
+    last: PhaseSample,
     /// Of the machine: no counter of CPU time rises faster.
     cores: f64,
 }
@@ -78,7 +78,7 @@ impl Phases {
             under_way: 0,
             unfollowed: 0,
             members: Members::default(),
-            last: Look::zero(),
+            last: PhaseSample::zero(),
             cores: f64::from(cores.max(1)),
         }
     }
@@ -176,7 +176,7 @@ impl Phases {
             start: Boundary { at, before: self.last, after: None },
             end: None,
         });
-        self.windows.push(Window {
+        self.windows.push(PhaseWindow {
             id: id.to_owned(),
             name: name.to_owned(),
             parent: parent.map(str::to_owned),
@@ -195,7 +195,7 @@ impl Phases {
     }
 
     /// Takes in a look at everybody.
-    pub(super) fn look(&mut self, look: Look, tree: &Tree) {
+    pub(super) fn look(&mut self, look: PhaseSample, tree: &RunTree) {
         let look = look.not_below(&self.last);
         self.last = look;
         if self.open.is_empty() {
@@ -225,12 +225,12 @@ impl Phases {
     }
 
     /// What is there of the whole run, and of the command of each phase that is under way.
-    fn seen(&self, tree: &Tree) -> (Seen, Vec<Seen>) {
-        let mut whole = Seen::default();
-        let mut of_commands = vec![Seen::default(); self.open.len()];
+    fn seen(&self, tree: &RunTree) -> (PhaseExtremes, Vec<PhaseExtremes>) {
+        let mut whole = PhaseExtremes::default();
+        let mut of_commands = vec![PhaseExtremes::default(); self.open.len()];
         let places = self.open.iter().enumerate().map(|(place, open)| (open.window, place));
         let places: HashMap<usize, usize> = places.collect();
-        for (id, process) in tree.everybody() {
+        for (id, process) in tree.all_alive() {
             whole.sums.add(process);
             whole.resident = whole.resident.max(process.resident());
             whole.largest = whole.resident;
@@ -256,7 +256,7 @@ impl Phases {
     }
 
     /// Every phase, with what is known of those that have no end.
-    pub(super) fn finish(mut self) -> Vec<Window> {
+    pub(super) fn finish(mut self) -> Vec<PhaseWindow> {
         let last = Boundary { at: self.last.at, before: self.last, after: Some(self.last) };
         for open in &self.open {
             let end = open.end.unwrap_or(last);
@@ -280,7 +280,7 @@ pub(super) struct Listed {
 
 /// The phases one by one as far as a summary lists them; when there are more, the statistics of
 /// all of them.
-pub(super) fn listed(run: &Accumulator, windows: Vec<Window>) -> Listed {
+pub(super) fn listed(run: &Accumulator, windows: Vec<PhaseWindow>) -> Listed {
     if windows.len() <= MOST_LISTED {
         let phases = windows.into_iter().map(|one| of_phase(run, one)).collect();
         return Listed { phases, ..Listed::default() };

@@ -81,14 +81,14 @@ pub fn statistics(phases: &[Phase]) -> Vec<Named> {
 pub(super) struct Gathered {
     /// The name of each phase and the id of the one around it, by its id.
     family: HashMap<String, (String, Option<String>)>,
-    groups: Vec<Group>,
+    groups: Vec<PhaseGroup>,
     /// Where the group of a name is.
     by_name: HashMap<String, usize>,
 }
 
 /// All phases of one name.
 #[derive(Debug, Default)]
-struct Group {
+struct PhaseGroup {
     name: String,
     parent: Option<String>,
     unfinished: u64,
@@ -140,7 +140,7 @@ impl Gathered {
                 let parent = outer.next().map(str::to_owned);
                 drop(outer);
                 let name = phase.name.clone();
-                self.groups.push(Group { name, parent, ..Group::default() });
+                self.groups.push(PhaseGroup { name, parent, ..PhaseGroup::default() });
                 self.by_name.insert(phase.name.clone(), self.groups.len() - 1);
                 self.groups.len() - 1
             }
@@ -149,11 +149,11 @@ impl Gathered {
     }
 
     pub(super) fn finish(self) -> Vec<Named> {
-        self.groups.into_iter().map(Group::finish).collect()
+        self.groups.into_iter().map(PhaseGroup::finish).collect()
     }
 }
 
-impl Group {
+impl PhaseGroup {
     fn take(&mut self, phase: &Phase, is_outermost: bool) {
         let has_ended = phase.duration_seconds.is_some();
         for (id, figure) in phase.figures.iter() {

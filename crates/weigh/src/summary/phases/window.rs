@@ -1,16 +1,16 @@
 //! What is kept of one phase: a few peaks while it lasts, and how much the counters rose.
 
-use super::look::{Boundary, Look, Rise, rise};
+use super::look::{Boundary, PhaseDelta, PhaseSample, rise};
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
-use crate::summary::alive::{Levels, Sums, is_near};
+use crate::summary::alive::{Levels, TreeSums, is_near};
 use crate::summary::ceiling::Ceilings;
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
 
 /// One phase, under way or ended. Its size does not depend on how long it lasted.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct PhaseWindow {
     pub id: String,
     pub name: String,
     pub parent: Option<String>,
@@ -59,7 +59,7 @@ impl Extent {
     }
 
     /// Takes in what was seen at a look.
-    pub(crate) fn see(&mut self, seen: &Seen, at: f64) {
+    pub(crate) fn see(&mut self, seen: &PhaseExtremes, at: f64) {
         seen.sums.into_part(&mut self.levels, at);
         if let Some(largest) = seen.largest {
             match seen.is_largest_now() {
@@ -80,15 +80,15 @@ impl Extent {
 
 /// What was seen at a look of the processes that count for a phase.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
-    pub sums: Sums,
+pub(crate) struct PhaseExtremes {
+    pub sums: TreeSums,
     pub largest: Option<u64>,
     /// The largest resident memory of one of them now.
     pub resident: Option<u64>,
     pub cpu: Option<f64>,
 }
 
-impl Seen {
+impl PhaseExtremes {
     fn is_largest_now(&self) -> bool {
         is_near(self.largest.unwrap_or(0), self.resident.unwrap_or(0))
     }
@@ -98,12 +98,12 @@ impl Seen {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     /// By the run's task clock.
-    pub clock: Option<Rise>,
+    pub clock: Option<PhaseDelta>,
     /// By the sum over processes.
-    pub summed: Option<Rise>,
+    pub summed: Option<PhaseDelta>,
     /// User and system time, by the sum over processes.
     pub split: (f64, f64),
-    pub io: Option<[Rise; 6]>,
+    pub io: Option<[PhaseDelta; 6]>,
     /// CPU time of the machine that went to interrupts and other guests.
     pub elsewhere: f64,
     /// The most processes at either end, each of which the kernel cuts off at its clock ticks.
@@ -113,8 +113,8 @@ pub(crate) struct Measured {
 impl Measured {
     /// From the looks around both ends, on a machine with so many cores.
     pub(crate) fn between(start: &Boundary, end: &Boundary, cores: f64) -> Measured {
-        let of = |counter: fn(&Look) -> Option<f64>| rise(start, end, counter, Some(cores));
-        let part = |counter: fn(&Look) -> f64| {
+        let of = |counter: fn(&PhaseSample) -> Option<f64>| rise(start, end, counter, Some(cores));
+        let part = |counter: fn(&PhaseSample) -> f64| {
             rise(start, end, |look| Some(counter(look)), Some(cores)).map_or(0.0, |rise| rise.value)
         };
         let io = |which: usize| rise(start, end, |look| Some(look.io?[which]), None);
@@ -137,10 +137,10 @@ mod tests {
     #[test]
     fn high_water_mark_of_a_phase_is_of_the_time_between_two_samples() {
         let mut extent = Extent::default();
-        let seen = |largest, resident| Seen {
+        let seen = |largest, resident| PhaseExtremes {
             largest: Some(largest),
             resident: Some(resident),
-            ..Seen::default()
+            ..PhaseExtremes::default()
         };
         extent.see(&seen(50, 50), 1.0);
         assert_eq!((extent.largest.at, extent.largest.after), (1.0, None));

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use super::running::{Running, Sizes, mean_cores};
 use super::{OTHERS, Tool};
 use crate::summary::figure::Method;
-use crate::summary::looks::Looks;
 use crate::summary::own_cpu::CpuTimes;
+use crate::summary::sample_times::SampleTimes;
 
 /// Nobody reads a longer list.
 pub(super) const MOST_TOOLS: usize = 200;
@@ -40,8 +40,8 @@ pub(super) struct List {
     /// Those of which something changed since everybody was looked at.
     touched: Vec<usize>,
     /// How often everybody was looked at, and when.
-    looks: u64,
-    looked: Looks,
+    sample_times: u64,
+    looked: SampleTimes,
     others: Others,
     /// Cores there are.
     cores: f64,
@@ -59,7 +59,7 @@ struct Others {
 
 impl List {
     /// No tools yet, of a run on so many cores that is looked at like this.
-    pub(super) fn new(looked: Looks, cores: f64) -> List {
+    pub(super) fn new(looked: SampleTimes, cores: f64) -> List {
         List { looked, cores, ..List::default() }
     }
 
@@ -74,7 +74,7 @@ impl List {
         let place = match self.by_name.get(name) {
             Some(place) => *place,
             None => {
-                self.list.push(Running::new(name, since, self.looks));
+                self.list.push(Running::new(name, since, self.sample_times));
                 self.by_name.insert(name.to_owned(), self.list.len() - 1);
                 self.list.len() - 1
             }
@@ -85,14 +85,14 @@ impl List {
 
     /// There is a first row about one of its processes.
     pub(super) fn seen(&mut self, place: usize) {
-        let looks = self.looks;
-        self.list[place].seen(looks);
+        let sample_times = self.sample_times;
+        self.list[place].seen(sample_times);
     }
 
     /// A process of these sizes does not run it any more.
     pub(super) fn left(&mut self, place: usize, sizes: &Sizes, was_seen: bool, at: f64) {
-        let looks = self.looks;
-        self.list[place].left(sizes, was_seen, at, looks);
+        let sample_times = self.sample_times;
+        self.list[place].left(sizes, was_seen, at, sample_times);
     }
 
     /// The name of a tool.
@@ -155,12 +155,12 @@ impl List {
     }
 
     /// Everybody was looked at.
-    pub(super) fn looked_at_everybody(&mut self, at: f64) {
-        self.looks += 1;
+    pub(super) fn sample_completed(&mut self, at: f64) {
+        self.sample_times += 1;
         for place in self.touched.drain(..) {
             let running = &mut self.list[place];
             running.is_touched = false;
-            running.looked_at(self.looks, at, &self.looked);
+            running.sampled(self.sample_times, at, &self.looked);
         }
         self.looked.look(at);
     }
@@ -191,7 +191,7 @@ impl List {
                 kept.push(running);
             } else {
                 self.by_name.remove(&running.tool.name);
-                self.others.add(running, self.looks, self.cores);
+                self.others.add(running, self.sample_times, self.cores);
             }
         }
         for (place, running) in kept.iter().enumerate() {
@@ -211,9 +211,12 @@ impl List {
         if self.list.len() > MOST_TOOLS {
             self.cut(|_| false);
         }
-        let (looks, cores) = (self.looks, self.cores);
-        let mut tools: Vec<Tool> =
-            self.list.into_iter().map(|running| running.finish(duration, looks, cores)).collect();
+        let (sample_times, cores) = (self.sample_times, self.cores);
+        let mut tools: Vec<Tool> = self
+            .list
+            .into_iter()
+            .map(|running| running.finish(duration, sample_times, cores))
+            .collect();
         tools.sort_by(|a, b| {
             let cpu = |tool: &Tool| tool.cpu_time_seconds.unwrap_or(0.0);
             let size = b.instance_memory_peak_bytes.cmp(&a.instance_memory_peak_bytes);
@@ -225,11 +228,11 @@ impl List {
 }
 
 impl Others {
-    fn add(&mut self, running: Running, looks: u64, cores: f64) {
+    fn add(&mut self, running: Running, sample_times: u64, cores: f64) {
         let (came, went) = running.span();
         let before = self.span.unwrap_or((came, went));
         self.span = Some((came.min(before.0), went.max(before.1)));
-        let one = running.finish(f64::INFINITY, looks, cores);
+        let one = running.finish(f64::INFINITY, sample_times, cores);
         let sum = &mut self.tool;
         sum.programs += 1;
         sum.instances += one.instances;

@@ -22,9 +22,9 @@ use list::List;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Method;
-use super::looks::Looks;
 use super::main_exit::MainExit;
 use super::own_cpu::{OwnCpu, difference};
+use super::sample_times::SampleTimes;
 use crate::catalog::metrics::ProcessState;
 use crate::model::live::{HeldMemory, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Usage, program_name};
@@ -109,13 +109,13 @@ pub(crate) struct Tools {
     main_exit: MainExit,
     /// The tools of the commands' processes when they ended.
     main_tools: HashMap<ProcessId, String>,
-    members: HashMap<ProcessId, Member>,
+    members: HashMap<ProcessId, ToolProcess>,
     list: List,
 }
 
 /// A process that is alive.
 #[derive(Debug, Default)]
-struct Member {
+struct ToolProcess {
     /// The place of the tool it runs.
     tool: usize,
     /// Whether there was a row about it.
@@ -131,13 +131,13 @@ struct Member {
 impl Tools {
     /// Of a run that is about to begin.
     pub(crate) fn of(manifest: &Manifest) -> Tools {
-        let looks = Looks::new(manifest.is_merged());
+        let sample_times = SampleTimes::new(manifest.is_merged());
         Tools {
             zero: manifest.zero(),
             main_exit: MainExit::of(&manifest.mains()),
             main_tools: HashMap::new(),
             members: HashMap::new(),
-            list: List::new(looks, machine_cores(manifest)),
+            list: List::new(sample_times, machine_cores(manifest)),
         }
     }
 
@@ -150,7 +150,7 @@ impl Tools {
                 // Its introduction is lost.
                 Place::Vacant(place) => {
                     let born = self.list.possible(start_seconds(*id, self.zero), at);
-                    place.insert(Member::new(self.list.joined("?", born), born))
+                    place.insert(ToolProcess::new(self.list.joined("?", born), born))
                 }
             };
             member.renew(table, row, at, &mut self.list);
@@ -164,8 +164,8 @@ impl Tools {
     }
 
     /// Everybody was looked at.
-    pub(crate) fn looked_at_everybody(&mut self, at: f64) {
-        self.list.looked_at_everybody(at);
+    pub(crate) fn sample_completed(&mut self, at: f64) {
+        self.list.sample_completed(at);
     }
 
     /// Takes in something that happened.
@@ -206,17 +206,17 @@ impl Tools {
                 // Where one program ends and the next begins is between two samples.
                 self.list.is_sampled(member.tool);
                 // What the last program had is not this one's.
-                let Member { is_seen, cpu, looked, .. } = *member;
+                let ToolProcess { is_seen, cpu, looked, .. } = *member;
                 let tool = self.list.joined(tool, at);
                 self.list.is_sampled(tool);
-                *member = Member { is_seen, cpu, ..Member::new(tool, looked) };
+                *member = ToolProcess { is_seen, cpu, ..ToolProcess::new(tool, looked) };
                 if is_seen {
                     self.list.seen(tool);
                 }
             }
             Place::Vacant(place) => {
                 let born = self.list.possible(start_seconds(id, self.zero), at);
-                place.insert(Member::new(self.list.joined(tool, born), born));
+                place.insert(ToolProcess::new(self.list.joined(tool, born), born));
             }
         }
     }
@@ -255,10 +255,10 @@ pub(crate) fn machine_cores(manifest: &Manifest) -> f64 {
     }
 }
 
-impl Member {
+impl ToolProcess {
     /// A process that runs a tool and was started then.
-    fn new(tool: usize, born: f64) -> Member {
-        Member { tool, looked: born, ..Member::default() }
+    fn new(tool: usize, born: f64) -> ToolProcess {
+        ToolProcess { tool, looked: born, ..ToolProcess::default() }
     }
 
     /// Takes in a row about it.

@@ -3,8 +3,8 @@
 use super::Tool;
 use crate::summary::curve::{Rate, SHORTEST_WINDOW, possible_cores};
 use crate::summary::figure::Method;
-use crate::summary::looks::Looks;
 use crate::summary::own_cpu::CpuTimes;
+use crate::summary::sample_times::SampleTimes;
 
 /// Sizes of a process; `None` where they are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -113,9 +113,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(name: &str, born: f64, looks: u64) -> Running {
+    pub(super) fn new(name: &str, born: f64, sample_times: u64) -> Running {
         let tool = Tool { name: name.to_owned(), programs: 1, ..Tool::default() };
-        Running { tool, came: born, went: born, counted_to: looks, ..Running::default() }
+        Running { tool, came: born, went: born, counted_to: sample_times, ..Running::default() }
     }
 
     /// One more process runs it.
@@ -130,14 +130,14 @@ impl Running {
     }
 
     /// There is a row about one more of its processes.
-    pub(super) fn seen(&mut self, looks: u64) {
-        self.count_samples(looks);
+    pub(super) fn seen(&mut self, sample_times: u64) {
+        self.count_samples(sample_times);
         self.seen += 1;
     }
 
     /// A process does not run it any more.
-    pub(super) fn left(&mut self, sizes: &Sizes, was_seen: bool, at: f64, looks: u64) {
-        self.count_samples(looks);
+    pub(super) fn left(&mut self, sizes: &Sizes, was_seen: bool, at: f64, sample_times: u64) {
+        self.count_samples(sample_times);
         self.seen -= u64::from(was_seen);
         self.alive -= 1;
         self.threads.left(sizes.threads.is_some());
@@ -164,9 +164,9 @@ impl Running {
     }
 
     /// Whoever is there was there at every look since the last change.
-    fn count_samples(&mut self, looks: u64) {
-        self.tool.samples += self.seen * (looks - self.counted_to);
-        self.counted_to = looks;
+    fn count_samples(&mut self, sample_times: u64) {
+        self.tool.samples += self.seen * (sample_times - self.counted_to);
+        self.counted_to = sample_times;
     }
 
     /// One of its processes used CPU time. A share of it was before the last look.
@@ -209,18 +209,18 @@ impl Running {
     /// One weigh looks at everybody at one moment. In a round of several each is looked at at
     /// another, so it is known one round later what all had used at one moment: CPU time of
     /// different stretches of time, added up, would be more cores than there are.
-    pub(super) fn looked_at(&mut self, look: u64, at: f64, looks: &Looks) {
+    pub(super) fn sampled(&mut self, look: u64, at: f64, sample_times: &SampleTimes) {
         let stood_still = self.look_before + 1 < look;
-        if looks.in_rounds() {
+        if sample_times.in_rounds() {
             if stood_still {
                 self.see_cores(self.cpu_before, self.looked_before);
-                self.see_cores(self.cpu_before, looks.certain());
+                self.see_cores(self.cpu_before, sample_times.certain());
             }
-            self.see_cores(self.cpu_before + self.earlier, looks.last());
+            self.see_cores(self.cpu_before + self.earlier, sample_times.last());
             self.earlier = 0.0;
         } else {
             if stood_still {
-                self.see_cores(self.cpu_before, looks.last());
+                self.see_cores(self.cpu_before, sample_times.last());
             }
             self.see_cores(self.cpu(), at);
         }
@@ -228,9 +228,9 @@ impl Running {
     }
 
     /// What it used, in a run of so many seconds and looks, on so many cores.
-    pub(super) fn finish(mut self, duration: f64, looks: u64, machine: f64) -> Tool {
+    pub(super) fn finish(mut self, duration: f64, sample_times: u64, machine: f64) -> Tool {
         self.settle();
-        self.count_samples(looks);
+        self.count_samples(sample_times);
         if self.alive > 0 {
             self.see_cores(self.cpu_before, self.looked_before);
         }

@@ -76,7 +76,7 @@ impl<'a> Run<'a> {
     fn tick(&mut self, came: &[ProcessId]) {
         self.tick.begin(self.host.clock.now());
         for &id in came {
-            let came = Change::Came { id, parent: 1, program: Program::default() };
+            let came = Change::Started { id, parent: 1, program: Program::default() };
             self.tick.changes.push(came);
         }
         self.outcome = self.collector.sample(&self.host, &mut self.tick);

@@ -6,7 +6,7 @@ mod sqlite;
 
 use std::path::Path;
 
-use super::follow::Timepoint;
+use super::timepoints::Timepoint;
 use super::{Error, Options, gpu};
 use crate::compat::python::Value;
 use crate::destination::OutputFile;

@@ -15,7 +15,7 @@ mod work;
 use serde_json::json;
 
 use super::super::gpus::Gpu;
-use super::super::group::Group;
+use super::super::group::CgroupUsage;
 use super::super::node::Node;
 use super::super::{Finding, Severity, Summary};
 use super::{LONG_ENOUGH, finding};
@@ -39,7 +39,7 @@ const POWER_SHARE: f64 = 0.5;
 const MOST_NAMED: usize = 5;
 
 /// Everything worth saying about GPUs.
-pub(super) fn of(summary: &Summary, node: &Node, group: &Group) -> Vec<Finding> {
+pub(super) fn of(summary: &Summary, node: &Node, group: &CgroupUsage) -> Vec<Finding> {
     // Programs that come and go were given no GPUs.
     if matches!(summary.run.target, Some(Target::Programs { .. })) {
         return Vec::new();

@@ -4,7 +4,7 @@ use crate::catalog::FigureId;
 use serde_json::json;
 
 use super::super::super::gpus::Gpu;
-use super::super::super::group::Group;
+use super::super::super::group::CgroupUsage;
 use super::super::super::node::Node;
 use super::super::super::{Finding, Severity, Summary};
 use super::super::strain::IO_FULL;
@@ -59,7 +59,12 @@ impl OfRun<'_> {
     }
 
     /// The run had memory on some, and little to do for them.
-    pub(super) fn waited(&self, summary: &Summary, node: &Node, group: &Group) -> Option<Finding> {
+    pub(super) fn waited(
+        &self,
+        summary: &Summary,
+        node: &Node,
+        group: &CgroupUsage,
+    ) -> Option<Finding> {
         let held = |gpu: &&Gpu| gpu.processes.iter().any(|user| user.memory_peak_bytes > Some(0));
         let telling = self.expected().filter(held);
         let (gpus, means): (Vec<&Gpu>, Vec<f64>) =

@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::HashMap;
 
-use listed::Gone;
+use listed::ExitedProcesses;
 
 use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessIo, ProcessMemory};
@@ -58,17 +58,21 @@ pub struct Process {
 
 /// Counts who takes part in a run, moment by moment.
 #[derive(Debug)]
-pub struct Census {
+pub struct ProcessTable {
     main_exit: MainExit,
     alive: HashMap<ProcessId, (Process, OwnCpu)>,
-    gone: Gone,
+    gone: ExitedProcesses,
 }
 
-impl Census {
+impl ProcessTable {
     /// Nobody has come yet.
-    pub fn new(manifest: &Manifest) -> Census {
+    pub fn new(manifest: &Manifest) -> ProcessTable {
         let mains = manifest.mains();
-        Census { main_exit: MainExit::of(&mains), alive: HashMap::new(), gone: Gone::of(mains) }
+        ProcessTable {
+            main_exit: MainExit::of(&mains),
+            alive: HashMap::new(),
+            gone: ExitedProcesses::of(mains),
+        }
     }
 
     /// Takes in what was measured at one moment.
@@ -96,7 +100,7 @@ impl Census {
             Event::ProcessStart { pid, started, name, command, .. }
             | Event::ProcessExec { pid, started, name, command, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                self.runs(id, name, command.as_deref(), at);
+                self.execs(id, name, command.as_deref(), at);
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -115,7 +119,7 @@ impl Census {
     }
 
     /// A process runs a program from here on.
-    fn runs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
+    fn execs(&mut self, id: ProcessId, name: &str, command: Option<&[String]>, at: f64) {
         // Of a process that is about to end nothing but an empty word is left.
         let command = command.filter(|words| words.iter().any(|word| !word.is_empty()));
         let (process, _) =

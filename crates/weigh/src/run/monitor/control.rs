@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Monitor;
 use crate::host::clock::Offsets;
 use crate::record::events::Helper;
-use crate::record::inbox::Word;
+use crate::record::inbox::ControlMessage;
 use crate::record::{Event, secrets};
 
 /// The steps of scripts that are under way: one for each phase inside whose command a script
@@ -20,9 +20,9 @@ pub(super) struct Steps {
 
 impl Monitor {
     /// Takes in words; where a phase begins or ends is a good moment to look.
-    pub(super) fn hear(&mut self, words: Vec<Word>) {
+    pub(super) fn handle_messages(&mut self, control: Vec<ControlMessage>) {
         let mut at_a_boundary = false;
-        for word in words {
+        for word in control {
             if matches!(word.event, Event::PhaseCommand { .. }) {
                 self.watch.meet_commands();
             }
@@ -39,7 +39,7 @@ impl Monitor {
         }
     }
 
-    fn word(&mut self, word: Word) {
+    fn word(&mut self, word: ControlMessage) {
         let sent = Duration::from_nanos(Offsets::own().from_machine(word.nanoseconds));
         let sent = sent.saturating_sub(self.watch.begin);
         let at = self.after_the_last_look(sent.min(self.watch.now()));

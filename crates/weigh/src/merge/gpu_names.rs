@@ -13,8 +13,8 @@ use crate::record::{Event, Recording};
 
 /// The GPUs of all recordings.
 #[derive(Debug)]
-pub(super) struct Cards {
-    known: Vec<Card>,
+pub(super) struct GpuNames {
+    known: Vec<MergedGpu>,
     /// What each is called among all, by its recording and its name there.
     names: HashMap<(usize, Name), Name>,
     taken: HashSet<Name>,
@@ -29,20 +29,20 @@ pub(super) struct Cards {
 }
 
 #[derive(Debug)]
-struct Card {
-    seen_by: usize,
+struct MergedGpu {
+    attached_at: usize,
     boot: Option<String>,
     there: String,
     uuid: Option<String>,
     name: Name,
 }
 
-impl Cards {
+impl GpuNames {
     /// Of some recordings.
-    pub(super) fn of(recordings: &[Recording]) -> Cards {
+    pub(super) fn of(recordings: &[Recording]) -> GpuNames {
         let boot = |one: &Recording| one.manifest().host.boot.clone();
         let first = recordings.first().and_then(boot);
-        let mut cards = Cards {
+        let mut gpu_names = GpuNames {
             known: Vec::new(),
             names: HashMap::new(),
             taken: HashSet::new(),
@@ -54,15 +54,15 @@ impl Cards {
         for (one, recording) in recordings.iter().enumerate() {
             for entry in recording.entries() {
                 if let Event::Gpu(gpu) = &entry.event {
-                    let name = cards.meet(one, &recording.manifest().host, gpu);
+                    let name = gpu_names.meet(one, &recording.manifest().host, gpu);
                     // Whatever the others could: somebody could keep it busy.
                     if gpu.usable == Some(true) {
-                        cards.usable.insert(name);
+                        gpu_names.usable.insert(name);
                     }
                 }
             }
         }
-        cards
+        gpu_names
     }
 
     /// What a GPU of one of the recordings is called among all.
@@ -95,7 +95,7 @@ impl Cards {
         let name = same.map(|card| card.name).unwrap_or_else(|| {
             let name = self.new_name(one, host, gpu);
             let (there, uuid) = (gpu.name.clone(), gpu.uuid.clone());
-            self.known.push(Card { seen_by: one, boot, there, uuid, name });
+            self.known.push(MergedGpu { attached_at: one, boot, there, uuid, name });
             name
         });
         self.taken.insert(name);
@@ -134,13 +134,13 @@ fn numbered(one: usize, there: &str) -> Name {
     Name::new(format!("{}/{there}", one + 1).as_bytes())
 }
 
-impl Card {
+impl MergedGpu {
     /// Whether this is what one of the recordings tells of.
     fn is(&self, one: usize, boot: Option<&str>, gpu: &Gpu) -> bool {
         let one_machine = match (self.boot.as_deref(), boot) {
             (Some(mine), Some(other)) => Some(mine == other),
             // Who was put together from several machines has no boot of its own.
-            _ => (self.seen_by == one).then_some(true),
+            _ => (self.attached_at == one).then_some(true),
         };
         match (&self.uuid, &gpu.uuid) {
             (Some(mine), Some(other)) => mine == other && one_machine != Some(false),

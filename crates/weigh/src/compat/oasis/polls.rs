@@ -27,12 +27,12 @@ use crate::model::live::{HeldMemory, has_exited, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
 use crate::summary::curve::possible_cores;
-use crate::summary::looks::Looks;
+use crate::summary::sample_times::SampleTimes;
 use crate::summary::tools::{machine_cores, tool_name};
 
 /// A process at one poll.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Row<'a> {
+pub(super) struct PollRow<'a> {
     /// Seconds since 1970, the same for all of one poll.
     pub timestamp: f64,
     /// What it runs.
@@ -53,7 +53,7 @@ pub(super) struct Row<'a> {
 
 /// Follows a run.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(super) struct PollBuilder {
     started: jiff::Timestamp,
     /// Clock ticks from boot to the run's zero.
     zero: u64,
@@ -61,22 +61,22 @@ pub(super) struct Follower {
     cores: f64,
     pace: Pace,
     /// By pid, which is the order of theirs.
-    alive: BTreeMap<ProcessId, Member>,
+    alive: BTreeMap<ProcessId, PolledProcess>,
     tools: Vec<String>,
     by_name: HashMap<String, usize>,
     /// When the last poll was.
     polled: Duration,
     /// When everybody was looked at.
-    looks: Looks,
+    sample_times: SampleTimes,
     /// Those that have exited since the last tick, and whose last CPU time is in no row.
     exited: Vec<ProcessId>,
     /// The rows of the last poll, and of those that no poll has found and that exited since.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingRow>,
 }
 
 /// A row that is not written yet.
 #[derive(Debug)]
-struct Waiting {
+struct PendingRow {
     timestamp: f64,
     pid: u32,
     tool: usize,
@@ -89,7 +89,7 @@ struct Waiting {
 
 /// A process that is alive, or was not reaped yet.
 #[derive(Debug)]
-struct Member {
+struct PolledProcess {
     tool: usize,
     cpu: Option<[f64; 2]>,
     /// CPU time in its last two rows, and when that was; since it was started at first.
@@ -108,10 +108,10 @@ struct Member {
 /// The place of the tool of those whose introduction is lost.
 const UNNAMED: usize = 0;
 
-impl Follower {
+impl PollBuilder {
     /// Of a run that is about to begin.
-    pub(super) fn new(manifest: &Manifest) -> Follower {
-        Follower {
+    pub(super) fn new(manifest: &Manifest) -> PollBuilder {
+        PollBuilder {
             started: manifest.started,
             zero: manifest.zero(),
             cores: machine_cores(manifest),
@@ -120,7 +120,7 @@ impl Follower {
             tools: vec!["?".to_owned()],
             by_name: HashMap::from([("?".to_owned(), UNNAMED)]),
             polled: Duration::ZERO,
-            looks: Looks::new(manifest.is_merged()),
+            sample_times: SampleTimes::new(manifest.is_merged()),
             exited: Vec::new(),
             waiting: Vec::new(),
         }
@@ -161,13 +161,13 @@ impl Follower {
     }
 
     /// Somebody who is there now; one who comes was not there at the last look.
-    fn member(&mut self, id: ProcessId, at: f64) -> &mut Member {
-        let born = start_seconds(id, self.zero).max(self.looks.certain()).min(at);
-        self.alive.entry(id).or_insert_with(|| Member::new(UNNAMED, born))
+    fn member(&mut self, id: ProcessId, at: f64) -> &mut PolledProcess {
+        let born = start_seconds(id, self.zero).max(self.sample_times.certain()).min(at);
+        self.alive.entry(id).or_insert_with(|| PolledProcess::new(UNNAMED, born))
     }
 
     /// Takes in what was measured, and hands on the rows that nothing will change any more.
-    pub(super) fn tick(&mut self, tick: &Tick, each: impl FnMut(&Row<'_>)) {
+    pub(super) fn tick(&mut self, tick: &Tick, each: impl FnMut(&PollRow<'_>)) {
         let at = tick.at.as_secs_f64();
         if let Some(table) = tick.table(Scope::Process) {
             for (row, entity) in table.entities().iter().enumerate() {
@@ -181,7 +181,7 @@ impl Follower {
             }
         }
         if tick.is_complete() {
-            self.looks.look(at);
+            self.sample_times.look(at);
             if self.pace.is_over(self.polled, tick.at) {
                 self.polled = tick.at;
                 self.poll(at, each);
@@ -193,10 +193,10 @@ impl Follower {
     }
 
     /// Everybody was looked at: whoever has no row is as before.
-    fn poll(&mut self, at: f64, each: impl FnMut(&Row<'_>)) {
+    fn poll(&mut self, at: f64, each: impl FnMut(&PollRow<'_>)) {
         self.hand_on(each);
         let timestamp = unix_seconds(self.started, at);
-        let (certain, shortest) = (self.looks.certain(), self.shortest());
+        let (certain, shortest) = (self.sample_times.certain(), self.shortest());
         let exited = std::mem::take(&mut self.exited);
         for (id, member) in &mut self.alive {
             member.waiting = None;
@@ -215,7 +215,7 @@ impl Follower {
     }
 
     /// Hands on the rows of the last poll, and of those that exited since.
-    fn hand_on(&mut self, mut each: impl FnMut(&Row<'_>)) {
+    fn hand_on(&mut self, mut each: impl FnMut(&PollRow<'_>)) {
         for row in self.waiting.drain(..) {
             each(&row.named(&self.tools));
         }
@@ -242,7 +242,7 @@ impl Follower {
     }
 
     /// Hands on what is left.
-    pub(super) fn finish(mut self, each: impl FnMut(&Row<'_>)) {
+    pub(super) fn finish(mut self, each: impl FnMut(&PollRow<'_>)) {
         for id in self.alive.keys().copied().collect::<Vec<_>>() {
             self.last_row(id);
         }
@@ -250,16 +250,16 @@ impl Follower {
     }
 }
 
-impl Waiting {
-    fn named<'a>(&self, tools: &'a [String]) -> Row<'a> {
-        let Waiting { timestamp, pid, tool, cores, cpu, rss, uss, pss } = *self;
-        Row { timestamp, tool: tools[tool].as_str(), pid, cores, cpu, rss, uss, pss }
+impl PendingRow {
+    fn named<'a>(&self, tools: &'a [String]) -> PollRow<'a> {
+        let PendingRow { timestamp, pid, tool, cores, cpu, rss, uss, pss } = *self;
+        PollRow { timestamp, tool: tools[tool].as_str(), pid, cores, cpu, rss, uss, pss }
     }
 }
 
-impl Member {
-    fn new(tool: usize, born: f64) -> Member {
-        Member {
+impl PolledProcess {
+    fn new(tool: usize, born: f64) -> PolledProcess {
+        PolledProcess {
             tool,
             cpu: None,
             rows: [(0.0, born); 2],
@@ -313,12 +313,12 @@ impl Member {
     }
 
     /// Its row at a moment, over a window of at least so many seconds.
-    fn row(&mut self, id: ProcessId, timestamp: f64, machine: f64, shortest: f64) -> Waiting {
+    fn row(&mut self, id: ProcessId, timestamp: f64, machine: f64, shortest: f64) -> PendingRow {
         let is_long = self.looked - self.rows[1].1 >= shortest;
         let cores = self.cores_since(self.rows[usize::from(is_long)], machine);
         self.rows = [self.rows[1], (self.used(), self.looked)];
         self.has_row = true;
-        Waiting {
+        PendingRow {
             timestamp,
             pid: id.pid,
             tool: self.tool,

@@ -15,8 +15,8 @@ use crate::record::{Entry, Event};
 
 /// Everybody who is alive, and what they have together.
 #[derive(Debug)]
-pub(super) struct Crowd {
-    alive: HashMap<ProcessId, Member>,
+pub(super) struct PlottedProcesses {
+    alive: HashMap<ProcessId, PlottedProcess>,
     /// What each is called, and its parent.
     names: HashMap<ProcessId, (String, u32)>,
     sums: ProcessMetricSums,
@@ -26,7 +26,7 @@ pub(super) struct Crowd {
 
 /// Somebody who is alive.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct PlottedProcess {
     /// Which program or process it is counted for.
     pub slot: usize,
     /// Its values as last seen, in the order of the table's columns; NaN when not known.
@@ -37,11 +37,11 @@ pub(super) struct Member {
     shares_memory: bool,
 }
 
-impl Crowd {
+impl PlottedProcesses {
     /// Nobody yet, with these columns.
-    pub(super) fn new(metrics: &[&'static Metric], programs: Programs) -> Crowd {
+    pub(super) fn new(metrics: &[&'static Metric], programs: Programs) -> PlottedProcesses {
         let (alive, names) = (HashMap::new(), HashMap::new());
-        Crowd { alive, names, sums: ProcessMetricSums::new(metrics), programs }
+        PlottedProcesses { alive, names, sums: ProcessMetricSums::new(metrics), programs }
     }
 
     /// What a process of the run is called.
@@ -54,7 +54,7 @@ impl Crowd {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Process(id) = entity else { continue };
             if !self.alive.contains_key(id) {
-                self.came(*id, table.columns().len());
+                self.started(*id, table.columns().len());
             }
             let Some(member) = self.alive.get_mut(id) else { continue };
             let otherwise = member.memory_without_a_cell(table, row);
@@ -69,14 +69,14 @@ impl Crowd {
         }
     }
 
-    fn came(&mut self, id: ProcessId, columns: usize) {
+    fn started(&mut self, id: ProcessId, columns: usize) {
         let name = self.names.get(&id).map_or("?", |(name, _)| name);
         let slot = self.programs.slot(id, name);
         self.follow_merges();
-        let counted = self.programs.came(slot);
+        let counted = self.programs.started(slot);
         self.alive.insert(
             id,
-            Member { slot, values: vec![f64::NAN; columns], counted, shares_memory: false },
+            PlottedProcess { slot, values: vec![f64::NAN; columns], counted, shares_memory: false },
         );
     }
 
@@ -104,7 +104,7 @@ impl Crowd {
             Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
                 let program = || program_name(name, command.as_deref());
-                self.became(id, tool.clone().unwrap_or_else(program));
+                self.execs(id, tool.clone().unwrap_or_else(program));
             }
             Event::ProcessExit { pid, started, usage, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -120,9 +120,9 @@ impl Crowd {
         }
     }
 
-    fn became(&mut self, id: ProcessId, name: String) {
+    fn execs(&mut self, id: ProcessId, name: String) {
         if let Some(mut member) = self.alive.remove(&id) {
-            member.slot = self.programs.became(&member, id, &name);
+            member.slot = self.programs.execs(&member, id, &name);
             self.follow_merges();
             self.alive.insert(id, member);
         }
@@ -135,7 +135,7 @@ impl Crowd {
     }
 }
 
-impl Member {
+impl PlottedProcess {
     /// What its memory is where a row does not say: none while it is counted for another
     /// process, and not known when that has just ended.
     fn memory_without_a_cell(&mut self, table: &Table, row: usize) -> Option<f64> {

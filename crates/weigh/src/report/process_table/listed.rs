@@ -20,7 +20,7 @@ fn only<T>(list: Vec<T>, places: &[usize]) -> Vec<T> {
 
 /// Processes that are gone.
 #[derive(Debug)]
-pub(super) struct Gone {
+pub(super) struct ExitedProcesses {
     main_ids: Vec<ProcessId>,
     /// The commands' own, which are always listed.
     mains: Vec<Process>,
@@ -28,10 +28,10 @@ pub(super) struct Gone {
     left_out: u64,
 }
 
-impl Gone {
+impl ExitedProcesses {
     /// Nobody has gone yet.
-    pub(super) fn of(main_ids: Vec<ProcessId>) -> Gone {
-        Gone { main_ids, mains: Vec::new(), list: Vec::new(), left_out: 0 }
+    pub(super) fn of(main_ids: Vec<ProcessId>) -> ExitedProcesses {
+        ExitedProcesses { main_ids, mains: Vec::new(), list: Vec::new(), left_out: 0 }
     }
 
     pub(super) fn push(&mut self, process: Process) {

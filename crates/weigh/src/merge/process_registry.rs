@@ -8,28 +8,28 @@ use crate::record::Event;
 
 /// Everybody who is there.
 #[derive(Debug, Default)]
-pub(super) struct Roll {
-    there: HashMap<ProcessId, Followed>,
+pub(super) struct ProcessRegistry {
+    there: HashMap<ProcessId, RegisteredProcess>,
     /// Those who ended and may be told of once more, by somebody who did not see it yet.
     gone: HashSet<ProcessId>,
 }
 
 /// A process, and who follows it.
 #[derive(Debug)]
-struct Followed {
-    program: Program,
+struct RegisteredProcess {
+    program: RegisteredProgram,
     by: Vec<usize>,
 }
 
 /// What a process runs, as events tell it.
 #[derive(Debug, Clone, PartialEq)]
-struct Program {
+struct RegisteredProgram {
     name: String,
     command: Option<Vec<String>>,
     tool: Option<String>,
 }
 
-impl Roll {
+impl ProcessRegistry {
     /// What happened to a process according to one of the recordings, as it is told of all
     /// together; `None` when it has been told.
     pub(super) fn told(&mut self, event: &Event, by: usize, place: &Place) -> Option<Event> {
@@ -38,12 +38,12 @@ impl Roll {
                 let id = ProcessId { pid: *pid, started: *started };
                 let parent = ProcessId { pid: *parent, started: 0 };
                 let parent = parent.moved(place.namespace, 0).pid;
-                let program = Program::new(name, command, tool);
+                let program = RegisteredProgram::new(name, command, tool);
                 self.comes(id.moved(place.namespace, place.ahead), parent, program, by)
             }
             Event::ProcessExec { pid, started, name, command, tool } => {
                 let id = ProcessId { pid: *pid, started: *started };
-                let program = Program::new(name, command, tool);
+                let program = RegisteredProgram::new(name, command, tool);
                 self.becomes(id.moved(place.namespace, place.ahead), program, by)
             }
             Event::ProcessExit { pid, started, end, usage, cpu_seconds, memory_peak_bytes } => {
@@ -64,20 +64,26 @@ impl Roll {
         }
     }
 
-    fn comes(&mut self, id: ProcessId, parent: u32, program: Program, by: usize) -> Option<Event> {
+    fn comes(
+        &mut self,
+        id: ProcessId,
+        parent: u32,
+        program: RegisteredProgram,
+        by: usize,
+    ) -> Option<Event> {
         if self.has_gone(id) {
             return None;
         }
         if self.there.contains_key(&id) {
             return self.becomes(id, program, by);
         }
-        let Program { name, command, tool } = program.clone();
-        self.there.insert(id, Followed { program, by: vec![by] });
+        let RegisteredProgram { name, command, tool } = program.clone();
+        self.there.insert(id, RegisteredProcess { program, by: vec![by] });
         let (pid, started) = (id.pid, id.started);
         Some(Event::ProcessStart { pid, started, parent, name, command, tool })
     }
 
-    fn becomes(&mut self, id: ProcessId, program: Program, by: usize) -> Option<Event> {
+    fn becomes(&mut self, id: ProcessId, program: RegisteredProgram, by: usize) -> Option<Event> {
         if self.has_gone(id) {
             return None;
         }
@@ -90,7 +96,7 @@ impl Roll {
             }
             known.program = program.clone();
         }
-        let Program { name, command, tool } = program;
+        let RegisteredProgram { name, command, tool } = program;
         Some(Event::ProcessExec { pid: id.pid, started: id.started, name, command, tool })
     }
 
@@ -119,8 +125,8 @@ impl Roll {
     }
 }
 
-impl Program {
-    fn new(name: &str, command: &Option<Vec<String>>, tool: &Option<String>) -> Program {
-        Program { name: name.to_owned(), command: command.clone(), tool: tool.clone() }
+impl RegisteredProgram {
+    fn new(name: &str, command: &Option<Vec<String>>, tool: &Option<String>) -> RegisteredProgram {
+        RegisteredProgram { name: name.to_owned(), command: command.clone(), tool: tool.clone() }
     }
 }

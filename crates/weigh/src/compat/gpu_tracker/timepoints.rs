@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::gpu;
-use super::sums::{Seen, Sums};
+use super::sums::{PartSums, SampledProcess};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessCpu, ProcessState};
 use crate::compat::pace::Pace;
@@ -73,12 +73,12 @@ pub struct Peaks {
 
 /// Follows a run.
 #[derive(Debug)]
-pub struct Follower {
+pub struct TimepointBuilder {
     started: jiff::Timestamp,
     mains: Vec<ProcessId>,
     cores: f64,
     /// In an order, so that the same recording always gives the same last digit.
-    alive: BTreeMap<ProcessId, Seen>,
+    alive: BTreeMap<ProcessId, SampledProcess>,
     any: bool,
     /// CPU time of each main process.
     main_cpu: BTreeMap<ProcessId, f64>,
@@ -90,8 +90,8 @@ pub struct Follower {
     machine_ram: Option<f64>,
     peaks: Peaks,
     /// Where the window of a peak began, and the interval of a timepoint.
-    window: Option<(f64, Counters)>,
-    interval: Option<(Duration, Counters)>,
+    window: Option<(f64, TimepointCounters)>,
+    interval: Option<(Duration, TimepointCounters)>,
     pace: Pace,
     /// The last tick of a run that has no timepoint yet.
     waiting: Option<Timepoint>,
@@ -106,7 +106,7 @@ pub struct Follower {
 
 /// Running totals at the beginning of a window.
 #[derive(Debug, Clone, Copy)]
-struct Counters {
+struct TimepointCounters {
     machine: Option<(f64, f64)>,
     main: Option<f64>,
     others: f64,
@@ -115,10 +115,10 @@ struct Counters {
 /// As long as their own look at the CPU.
 const SHORTEST_WINDOW: f64 = 0.1;
 
-impl Follower {
+impl TimepointBuilder {
     /// Of a run that is about to begin, and whose GPUs count that have these UUIDs.
-    pub fn new(manifest: &Manifest, uuids: Option<&[String]>) -> Follower {
-        Follower {
+    pub fn new(manifest: &Manifest, uuids: Option<&[String]>) -> TimepointBuilder {
+        TimepointBuilder {
             started: manifest.started,
             mains: manifest.mains(),
             cores: f64::from(manifest.host.cores),
@@ -170,7 +170,7 @@ impl Follower {
         if tick.is_complete() {
             self.main_threads = main.threads().filter(|most| *most > 0).max(self.main_threads);
             self.timepoint(tick, [main, others, all], each);
-            self.alive.values_mut().for_each(Seen::forget_exited);
+            self.alive.values_mut().for_each(SampledProcess::forget_exited);
         }
     }
 
@@ -215,8 +215,9 @@ impl Follower {
     }
 
     /// The main process, the others, and all together, as they are now.
-    fn sums(&mut self) -> (Sums, Sums, Sums) {
-        let (mut main, mut others, mut all) = (Sums::default(), Sums::default(), Sums::default());
+    fn sums(&mut self) -> (PartSums, PartSums, PartSums) {
+        let (mut main, mut others, mut all) =
+            (PartSums::default(), PartSums::default(), PartSums::default());
         let mut cpu = self.reaped_cpu;
         for (id, process) in &self.alive {
             all.add(process);
@@ -237,7 +238,7 @@ impl Follower {
         (main, others, all)
     }
 
-    fn timepoint(&mut self, tick: &Tick, sums: [Sums; 3], each: impl FnMut(&Timepoint)) {
+    fn timepoint(&mut self, tick: &Tick, sums: [PartSums; 3], each: impl FnMut(&Timepoint)) {
         let [main, others, all] = sums;
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
         let gpu =
@@ -260,13 +261,13 @@ impl Follower {
             cores: [None; 4],
         };
         let main = (!self.main_cpu.is_empty()).then(|| self.main_cpu.values().sum());
-        let now = Counters { machine: self.machine_cpu, main, others: self.others_cpu };
+        let now = TimepointCounters { machine: self.machine_cpu, main, others: self.others_cpu };
         self.raise_cores(tick.at.as_secs_f64(), now);
         self.hand_on(timepoint, tick.at, now, each);
     }
 
     /// The most cores, over windows that are long enough.
-    fn raise_cores(&mut self, at: f64, now: Counters) {
+    fn raise_cores(&mut self, at: f64, now: TimepointCounters) {
         let (since, before) = *self.window.get_or_insert((at, now));
         if at - since >= SHORTEST_WINDOW {
             let rates = self.rates_since(&before, &now, at - since);
@@ -282,7 +283,7 @@ impl Follower {
         &mut self,
         mut timepoint: Timepoint,
         at: Duration,
-        now: Counters,
+        now: TimepointCounters,
         mut each: impl FnMut(&Timepoint),
     ) {
         let is_first = self.interval.is_none();
@@ -298,7 +299,12 @@ impl Follower {
         }
     }
 
-    fn rates_since(&self, before: &Counters, now: &Counters, seconds: f64) -> [Option<f64>; 4] {
+    fn rates_since(
+        &self,
+        before: &TimepointCounters,
+        now: &TimepointCounters,
+        seconds: f64,
+    ) -> [Option<f64>; 4] {
         if seconds < SHORTEST_WINDOW {
             return [None; 4];
         }

@@ -7,16 +7,16 @@
 
 /// The moments at which everybody was looked at.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Looks {
+pub(crate) struct SampleTimes {
     in_rounds: bool,
     last: f64,
     before: f64,
 }
 
-impl Looks {
+impl SampleTimes {
     /// Of a run, or in rounds of several.
-    pub(crate) fn new(in_rounds: bool) -> Looks {
-        Looks { in_rounds, ..Looks::default() }
+    pub(crate) fn new(in_rounds: bool) -> SampleTimes {
+        SampleTimes { in_rounds, ..SampleTimes::default() }
     }
 
     /// Everybody was looked at.
