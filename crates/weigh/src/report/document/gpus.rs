@@ -9,7 +9,7 @@ use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::report::gpus::are_told;
-use crate::summary::{Gpu, GpuUser, Summary};
+use crate::summary::{GpuSummary, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
 
@@ -106,7 +106,7 @@ pub(super) fn each(summary: &Summary, units: Units) -> Table {
         Column::number("Energy"),
         Column::number("Warmest"),
     ];
-    let row = |gpu: &Gpu| {
+    let row = |gpu: &GpuSummary| {
         vec![
             Cell::text(&*gpu.is.name),
             Cell::text(gpu.is.model.as_deref().unwrap_or("–")),
@@ -125,7 +125,7 @@ pub(super) fn each(summary: &Summary, units: Units) -> Table {
 }
 
 /// Adds the machine of each row's GPU, where there are several.
-fn with_nodes<'s>(mut table: Table, gpus: impl Iterator<Item = &'s Gpu>) -> Table {
+fn with_nodes<'s>(mut table: Table, gpus: impl Iterator<Item = &'s GpuSummary>) -> Table {
     let nodes: Vec<Option<&str>> = gpus.map(|gpu| gpu.is.node.as_deref()).collect();
     if nodes.iter().any(Option::is_some) {
         table.columns.insert(1, Column::text("Node"));
@@ -147,7 +147,7 @@ pub(super) fn processes(summary: &Summary, units: Units) -> Table {
         Column::number("Memory"),
         Column::number("Busy"),
     ];
-    let row = |gpu: &Gpu, user: &GpuUser| {
+    let row = |gpu: &GpuSummary, user: &GpuUser| {
         vec![
             Cell::text(&*gpu.is.name),
             Cell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },
