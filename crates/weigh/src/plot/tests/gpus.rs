@@ -101,7 +101,7 @@ fn a_heat_map_says_what_it_shows_and_a_steady_value_is_no_alarm() {
     let gallery = trained(12, &[]);
     let busy = chart(&gallery, "gpu.activity.busy");
     assert_eq!(busy.form, Form::Heat);
-    assert!(busy.note.starts_with("Time in which something was computed"), "{}", busy.note);
+    assert!(busy.note.starts_with("Time in which it was busy"), "{}", busy.note);
     assert!(busy.note.ends_with("Each cell shows its highest value."), "{}", busy.note);
     assert_eq!(busy.brightest(), 1.0);
     assert_eq!(chart(&gallery, "gpu.memory.used").brightest(), 80.0 * GIB as f64);
