@@ -63,9 +63,9 @@ metrics! {
 metrics! {
     /// Power, temperature and clocks of one GPU.
     pub struct GpuPower in Gpu / "power", "GPU power" {
-        /// Power draw.
+        /// Current power draw.
         draw: Gauge f64 Watts, "Power", from "nvmlDeviceGetPowerUsage, hwmon power1_{average,input}, energy*_input in time, gpu_metrics average_gfx_power";
-        /// Power limit.
+        /// Enforced power limit.
         limit: Gauge f64 Watts Bound(draw, energy, energy_sampled), "Power limit", from "nvmlDeviceGetEnforcedPowerLimit, hwmon power1_{cap,max}";
         /// Energy since its driver was loaded or its counter started, by its own counter. For AMD and
         /// Intel without the time it was suspended.
@@ -73,15 +73,15 @@ metrics! {
         /// Energy since the first poll: all samples of its power, integrated. In time without samples
         /// the power is interpolated linearly.
         energy_sampled: Counter f64 Joules Beside(energy), "Power from samples", from "nvmlDeviceGetSamples TOTAL_POWER, else nvmlDeviceGetPowerUsage in time, hwmon power1_{average,input} in time";
-        /// Temperature.
+        /// Temperature of the GPU.
         temperature: Gauge f64 Celsius, "Temperature", from "nvmlDeviceGetTemperature, hwmon temp{1,2}_input";
-        /// Intended fan speed.
+        /// Intended fan speed, as a share of the maximum.
         fan: Gauge f64 Ratio, "Fan", from "nvmlDeviceGetFanSpeed, hwmon pwm1";
-        /// Graphics clock.
+        /// Current graphics clock.
         clock_graphics: Gauge f64 Hertz, "Graphics clock", from "nvmlDeviceGetClockInfo GRAPHICS, hwmon freq1_input, rps_act_freq_mhz, freq0/act_freq";
-        /// Clock of the multiprocessors.
+        /// Current clock of the multiprocessors.
         clock_sm: Gauge f64 Hertz, "SM clock", from "nvmlDeviceGetClockInfo SM";
-        /// Memory clock.
+        /// Current memory clock.
         clock_memory: Gauge f64 Hertz, "Memory clock", from "nvmlDeviceGetClockInfo MEM, hwmon freq2_input";
     }
 }
