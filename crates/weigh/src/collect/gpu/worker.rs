@@ -24,8 +24,8 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// driver's buffer of samples reaches back some seconds only.
 const MAX_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long the end of a run waits for a poll under way. Without that, the library would be
-/// unloaded during a call.
+/// How long the end of a run waits for a poll under way. Without that, exit would run the
+/// destructors of the library during a call.
 const LAST_POLL: Duration = Duration::from_millis(100);
 
 /// What is new since the last tick.
