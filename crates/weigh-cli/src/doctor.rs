@@ -86,7 +86,7 @@ fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     let answers = collectors.iter().any(|one| one.name == "gpu" && one.state == "ready");
     let examined = Examined {
         host: Facts::of(host),
-        gpus: if answers { collect::gpu::there(host) } else { Vec::new() },
+        gpus: if answers { collect::gpu::devices(host) } else { Vec::new() },
         collectors,
         watching: NOTIFIERS
             .iter()

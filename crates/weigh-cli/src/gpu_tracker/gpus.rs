@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use weigh::catalog::SourceId;
 use weigh::catalog::metrics::gpu::is_whole;
-use weigh::collect::gpu::there;
+use weigh::collect::gpu::devices;
 use weigh::collect::{self, Probe};
 use weigh::host::Host;
 use weigh::model::Gpu;
@@ -27,7 +27,7 @@ const BRANDS: [&str; 2] = ["nvidia", "amd"];
 
 /// Prints the GPUs that their drivers tell of, as JSON.
 pub(super) fn list() -> Result<u8, Failure> {
-    let gpus = Host::at(Path::new("/")).map(|host| there(&host)).unwrap_or_default();
+    let gpus = Host::at(Path::new("/")).map(|host| devices(&host)).unwrap_or_default();
     print::out(&(serde_json::to_string(&gpus).unwrap_or_default() + "\n"));
     Ok(0)
 }

@@ -102,7 +102,9 @@ fn a_card_that_is_taken_out_is_a_fault_and_the_command_goes_on() {
     let line = format!("sleep 0.5; rm -r {}; sleep 0.5; exit 3", gone.display());
     let run = weighed_shell(&options, &line).ended_with(3);
     assert!(
-        run.summary["monitor"]["faults"].to_string().contains("amd0: it is not in the machine")
+        run.summary["monitor"]["faults"]
+            .to_string()
+            .contains("amd0: it was removed from the machine")
     );
 }
 

@@ -62,13 +62,13 @@ fn a_report_draws_what_gpus_did_and_not_what_they_are() {
             "GPU activity: age",
             "GPU memory: total",
             "GPU power: power limit",
-            "GPU held back: reasons",
+            "GPU throttling: reasons",
             "GPU links: PCIe generation",
         ] {
             assert_eq!(place(title), None, "{title}");
         }
         assert!(!page.contains("`busy`"), "captions are plain text");
-        assert!(page.contains("Time in which something was computed"));
+        assert!(page.contains("Time in which it was busy"));
         let block = run.weigh(&["show", "run", "--format", "github"]);
         assert!(block.contains("| **GPU busy** | 100 %"), "{block}");
         // Who asks for one by its name gets it.

@@ -117,7 +117,7 @@ fn whichever_call_finds_a_card_lost_the_others_stay() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let whole = format!("nvidia{}", calls.len());
     assert_eq!(used(&run, &whole), (Some(4 * GIB), true));
-    assert!(run.faults().contains("the card is lost"), "{}", run.faults());
+    assert!(run.faults().contains("the GPU is lost"), "{}", run.faults());
     assert!(!run.faults().contains(&whole), "{}", run.faults());
 }
 
@@ -128,13 +128,13 @@ fn a_card_that_falls_off_the_bus_is_an_event_and_not_the_end() {
     script["fails"] = json!({"nothing": 1});
     let line = format!(
         "readings 4; sed 's/\"nothing\": 1/{}/' \"$WEIGH_STAND_IN\" > next; \
-         mv next \"$WEIGH_STAND_IN\"; until grep -q 'card is los[t]' run/events.jsonl; do sleep 0.02; done; \
+         mv next \"$WEIGH_STAND_IN\"; until grep -q 'GPU is los[t]' run/events.jsonl; do sleep 0.02; done; \
          readings $(($(grep -c ProcessUtilization \"$ASKED\") + 3))",
         lost.to_string().trim_matches(['{', '}'])
     );
     let run = weighed_on(&script, &FAST, &line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.faults().contains("nvidia1: the card is lost"), "{}", run.faults());
+    assert!(run.faults().contains("nvidia1: the GPU is lost"), "{}", run.faults());
     let (stays, lost) =
         (run.of::<GpuMemory>("nvidia0").len(), run.of::<GpuMemory>("nvidia1").len());
     assert!(lost > 0 && stays > lost, "{stays} and {lost} rows");

@@ -34,7 +34,7 @@ pub enum Delta {
     },
 }
 
-/// Readings are at least a tenth of a second apart (`collect::gpu::thread`). Ages are known to some
+/// Readings are at least a tenth of a second apart (`collect::gpu::worker`). Ages are known to some
 /// milliseconds only, because a tick takes its time; over less than this that would be most of a
 /// rate. What seems closer together is one reading, or waits for the next.
 const SAME_READING: i64 = 100_000_000;

@@ -6,7 +6,7 @@ use crate::catalog::FigureId;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::model::numbering;
 use crate::quantity;
-use crate::summary::{Gpu, GpuUser, Summary};
+use crate::summary::{GpuSummary, GpuUser, Summary};
 use crate::text::{printable, wrap};
 
 const COLUMNS: TextColumns<8> = TextColumns {
@@ -44,7 +44,7 @@ fn none(reason: &str) -> String {
     indented(&text, |line| line.to_owned()) + "    what can be measured here: weigh doctor\n"
 }
 
-fn some(gpus: &[Gpu], style: Style) -> String {
+fn some(gpus: &[GpuSummary], style: Style) -> String {
     let rows: Vec<[String; 8]> = gpus.iter().flat_map(|gpu| rows(gpu, style)).collect();
     let table = COLUMNS.lines(&rows, style, |name| !name.starts_with(' '));
     let notes = notes(gpus, style).into_iter();
@@ -63,7 +63,7 @@ fn known(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
 }
 
 /// A GPU and the processes on it.
-fn rows(gpu: &Gpu, style: Style) -> Vec<[String; 8]> {
+fn rows(gpu: &GpuSummary, style: Style) -> Vec<[String; 8]> {
     let used = gpu.memory_peak_bytes;
     let full = used.zip(gpu.is.memory_bytes).map(|(used, all)| used / all as f64);
     let mut rows = vec![[
@@ -95,7 +95,7 @@ fn process(user: &GpuUser, style: Style) -> [String; 8] {
 }
 
 /// Models of the GPUs, and notes about hidden GPUs and unknown processes.
-fn notes(gpus: &[Gpu], style: Style) -> Vec<(&'static str, String)> {
+fn notes(gpus: &[GpuSummary], style: Style) -> Vec<(&'static str, String)> {
     let mut models: Vec<(String, Vec<&str>)> = Vec::new();
     for gpu in gpus {
         let memory = gpu.is.memory_bytes.map(|bytes| style.bytes(bytes as f64));
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::model;
 
-    fn gpu(name: &str) -> Gpu {
-        Gpu {
+    fn gpu(name: &str) -> GpuSummary {
+        GpuSummary {
             is: model::Gpu {
                 name: name.to_owned(),
                 model: Some("NVIDIA H100 80GB HBM3".to_owned()),
@@ -154,7 +154,7 @@ mod tests {
             memory_peak_bytes: Some((40u64 << 30) as f64),
             utilization_mean_ratio: Some(0.5),
             energy_joules: Some(123_456.0),
-            ..Gpu::default()
+            ..GpuSummary::default()
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn processes_are_listed_under_their_gpu_and_models_named_once() {
-        let first = Gpu { processes: vec![user(4711, "python")], ..gpu("nvidia0") };
+        let first = GpuSummary { processes: vec![user(4711, "python")], ..gpu("nvidia0") };
         let table = some(&[first, gpu("nvidia1")], Style::default());
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!(
@@ -188,7 +188,8 @@ mod tests {
     #[test]
     fn long_or_hostile_names_stay_below_80_columns_escaped() {
         let names = (0..20).map(|pid| user(pid, &format!("\x1b[31m{}", "x".repeat(90))));
-        let mut many: Vec<Gpu> = (0..16).map(|index| gpu(&format!("nvidia{index}"))).collect();
+        let mut many: Vec<GpuSummary> =
+            (0..16).map(|index| gpu(&format!("nvidia{index}"))).collect();
         many[0].processes = names.collect();
         many[1].processes_unknown_peak = Some(7);
         many[2].is.usable = Some(false);

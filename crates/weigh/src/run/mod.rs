@@ -139,7 +139,7 @@ pub struct Caller {
 /// Refuses GPUs that are not there, as far as a glance at the machine tells.
 fn check_gpus(settings: &Settings, host: &Host) -> Result<(), settings::Error> {
     let wanted = settings.gpus.as_deref().unwrap_or_default();
-    match gpu::not_there(host, wanted) {
+    match gpu::not_available(host, wanted) {
         Some((word, there)) => Err(settings::Error::NoGpu { word: word.to_owned(), there }),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@
 
 use super::curve::Rate;
 use super::exited_usage::ExitedUsage;
-use super::gpus::{self, Gpus, Role};
+use super::gpus::{self, GpuFold, RunRole};
 use super::group::CgroupUsage;
 use super::helpers::Helpers;
 use super::node::Node;
@@ -49,7 +49,7 @@ pub struct Accumulator {
     victims: Vec<Left>,
     /// Processes that were killed by SIGKILL, whoever sent it.
     killed: Vec<Left>,
-    pub(super) gpus: Gpus,
+    pub(super) gpus: GpuFold,
     /// The exact account, of a command that weigh started.
     pub(super) account: Option<RunEnd>,
     pub(super) end: Option<Ending>,
@@ -145,7 +145,7 @@ impl Accumulator {
             reaping: Reaping::default(),
             node: Node::default(),
             group: CgroupUsage::of(manifest.target.is_none()),
-            gpus: Gpus::new(manifest.interval_seconds, manifest.is_merged()),
+            gpus: GpuFold::new(manifest.interval_seconds, manifest.is_merged()),
             oom_kills: None,
             victims: Vec::new(),
             killed: Vec::new(),
@@ -189,13 +189,13 @@ impl Accumulator {
         self.node.see_devices(tick);
         if tick.table(Scope::Gpu).is_some_and(|table| !table.is_empty()) {
             let (tree, mains) = (&self.tree, &self.mains);
-            let went = std::mem::take(&mut self.gpus.went);
+            let went = std::mem::take(&mut self.gpus.exited);
             let called =
                 |id: &ProcessId| tree.called(id).or_else(|| went.get(id).map(String::as_str));
-            self.gpus.see(tick, |id| match called(id) {
-                Some(name) if mains.contains(id) => Role::Main(name.to_owned()),
-                Some(name) => Role::Descendant(name.to_owned()),
-                None => Role::Other,
+            self.gpus.add_tick(tick, |id| match called(id) {
+                Some(name) if mains.contains(id) => RunRole::Main(name.to_owned()),
+                Some(name) => RunRole::Descendant(name.to_owned()),
+                None => RunRole::Other,
             });
         }
         if let Some(table) = tick.table(Scope::Run).filter(|table| !table.is_empty()) {
@@ -306,7 +306,7 @@ impl Accumulator {
                     self.tree.largest.see_between(*size as f64, after, at);
                 }
                 if let Some(name) = self.tree.called(&id).filter(|_| self.gpus.is_any()) {
-                    self.gpus.went.insert(id, name.to_owned());
+                    self.gpus.exited.insert(id, name.to_owned());
                 }
                 self.tree.ended(id, usage.as_ref(), *cpu_seconds, at);
                 if cpu_seconds.is_none() {
@@ -327,7 +327,7 @@ impl Accumulator {
                 let named = victims.iter().cloned();
                 self.victims.extend(named.map(|Victim { pid, name }| Left { pid, name }));
             }
-            Event::Gpu(gpu) => self.gpus.meet(gpu),
+            Event::Gpu(gpu) => self.gpus.add_gpu(gpu),
             Event::Fault { source, why } => self.faults.push((source.clone(), why.clone())),
             Event::RunEnd(end) => {
                 let mut end = end.clone();

@@ -38,7 +38,7 @@ use crate::catalog::all_groups;
 pub use accumulate::Accumulator;
 pub(crate) use curve::SHORTEST_WINDOW;
 pub use figure::{Figure, Figures, Method};
-pub use gpus::{Gpu, GpuUser};
+pub use gpus::{GpuSummary, GpuUser};
 pub use outcome::RunOutcome;
 pub use tools::Tool;
 
@@ -68,7 +68,7 @@ pub struct Summary {
     /// How many processes there were.
     pub processes: Processes,
     /// By GPU, parts of divided ones included.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<GpuSummary>,
     /// By node; a run has one node yet.
     pub nodes: Vec<serde_json::Value>,
     /// Its phases, the first 1,000 of them.

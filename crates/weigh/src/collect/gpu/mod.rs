@@ -1,30 +1,32 @@
 //! GPUs: what each does and has, and what each process has of it.
 //!
-//! One family of metrics for all makers: `nvidia` by the library of its driver, `drm` for
-//! AMD's and Intel's by the kernel's files. A GPU is called by its maker and its number
-//! (`nvidia0`, `amd1`), a part of one that is divided also by the part's (`nvidia0:1`). Memory
-//! and energy of parts are in those of the whole, too.
+//! One set of metrics for all vendors: `nvidia` by the library of the driver, `drm` for AMD and
+//! Intel by files of the kernel. Each is a [`backend::Backend`] that a [`worker::Worker`] polls in
+//! a thread; a tick takes the newest [`poll::Poll`]. A GPU is named by vendor and index (`nvidia0`,
+//! `amd1`), a MIG instance also by its own (`nvidia0:1`). Memory and energy of instances are also
+//! in those of the whole GPU.
 //!
-//! A value that a card does not have is missing alone. `age` says how old a row's values are:
-//! drivers are asked by a thread of its own, because they may take their time.
+//! A value that a GPU does not have is missing alone. `age` says how old the values of a row are,
+//! because drivers take their time.
 
-mod added_up;
-mod choice;
+mod backend;
+mod coalesce;
+mod collector;
 mod drm;
-mod files;
 mod nvidia;
+mod open_files;
 mod pids;
-mod reading;
-mod taking;
-mod thread;
-mod untaken;
+mod poll;
+mod power_integrator;
+mod selection;
 mod visible;
+mod worker;
 
 use std::time::Duration;
 
 use crate::catalog::SourceId;
 
-pub use choice::not_there;
+pub use selection::not_available;
 
 use super::{Collector, Probe, Provider};
 use crate::host::Host;
@@ -32,39 +34,45 @@ use crate::host::timeout::with_timeout;
 use crate::model::Gpu;
 
 /// How long `weigh doctor` waits for a driver.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) const PROVIDER: Provider = Provider {
     id: SourceId::Gpu,
     probe,
-    collector: Some(|settings| Box::new(taking::Gpus::new(settings)) as Box<dyn Collector>),
-    descriptors: drm::KEPT,
+    collector: Some(|settings| {
+        Box::new(collector::GpuCollector::new(settings)) as Box<dyn Collector>
+    }),
+    descriptors: drm::CACHED_FILES,
 };
 
-/// Whether there is a driver. It is not asked before a run: that may take seconds, and the
+/// Whether a driver is loaded. It is not called before a run: that may take seconds, and the
 /// command waits.
 fn probe(host: &Host) -> Probe {
     any(nvidia::probe(host), drm::probe(host))
 }
 
-/// What `weigh doctor` says: drivers are asked.
+/// For `weigh doctor`: calls the drivers.
 pub(super) fn examine(host: &Host) -> Probe {
-    let asked = nvidia::examine(host);
-    // A driver that is there and does not work is worth telling, whatever else works.
-    let is_there = matches!(nvidia::probe(host), Probe::Ready);
-    if is_there && !matches!(asked, Probe::Ready) { asked } else { any(asked, drm::probe(host)) }
+    let nvidia = nvidia::examine(host);
+    // A driver that is loaded and does not work is worth reporting, whatever else works.
+    let is_loaded = matches!(nvidia::probe(host), Probe::Ready);
+    if is_loaded && !matches!(nvidia, Probe::Ready) {
+        nvidia
+    } else {
+        any(nvidia, drm::probe(host))
+    }
 }
 
 /// The GPUs of this machine, as far as their drivers answer: that may take seconds.
-pub fn there(host: &Host) -> Vec<Gpu> {
-    let finds = taking::finds(host, None, None).into_iter().map(|(_, find)| find);
-    finds
-        .filter_map(|find| with_timeout(PATIENCE, || Some(find().ok()?.there())).flatten())
-        .flatten()
-        .collect()
+pub fn devices(host: &Host) -> Vec<Gpu> {
+    let drivers = backend::loaded(host, None, None).into_iter();
+    let devices = drivers.filter_map(|driver| {
+        with_timeout(TIMEOUT, || Some((driver.open)().ok()?.devices())).flatten()
+    });
+    devices.flatten().collect()
 }
 
-/// One that works is enough. Of those that do not, one that could is worth telling.
+/// One that works is enough. Of those that do not, one without permission is reported first.
 fn any(one: Probe, other: Probe) -> Probe {
     match (one, other) {
         (Probe::Ready, _) | (_, Probe::Ready) => Probe::Ready,
@@ -75,8 +83,8 @@ fn any(one: Probe, other: Probe) -> Probe {
     }
 }
 
-/// GPUs that are asked in the tick itself, so that a test knows what was there to read.
+/// Polls in the tick itself, so that a test knows what is read.
 #[cfg(test)]
 pub(super) fn at_once(settings: &crate::model::settings::Settings) -> Box<dyn Collector> {
-    Box::new(taking::Gpus::at_once(settings))
+    Box::new(collector::GpuCollector::at_once(settings))
 }

@@ -1,77 +1,77 @@
-//! Whose numbers the pids of a driver are.
+//! The pid namespace of a driver's pids.
 //!
-//! What surprised us: drivers know processes by the pids of the machine. In a container they
-//! are somebody else's numbers, and may be the numbers of somebody who is there, so they are not
-//! even compared with ours. `NSpid` in `/proc/PID/status` has all numbers of a process, but only
-//! from the namespace of that `/proc` inwards: the container's own does not have the driver's. The
-//! machine's does, where the container has that, too ([`machine_proc`]).
+//! What surprised us: drivers report the pids of the machine. In a container those are of another
+//! namespace, and may be the pids of other processes there, so they are not even compared with
+//! ours. `NSpid` in `/proc/PID/status` has all pids of a process, but only from the namespace of
+//! that `/proc` inwards: the container's own does not have the driver's. The machine's does, where
+//! the container has that, too ([`machine_proc`]).
 
 use crate::host::{Dir, ProcPath, machine_proc, own};
 use crate::model::ProcessId;
 use crate::parse::{attribute, stat};
 
-/// The pid namespace that the machine begins with (`PROC_PID_INIT_INO` of the kernel).
-const FIRST_NAMESPACE: &[u8] = b"pid:[4026531836]";
+/// The initial pid namespace (`PROC_PID_INIT_INO` of the kernel).
+const INITIAL_NAMESPACE: &[u8] = b"pid:[4026531836]";
 
-/// Whose numbers the driver's pids are.
+/// Where the driver's pids can be looked up.
 #[derive(Debug)]
 pub(super) enum Pids {
-    /// Those of our `/proc`.
+    /// In our `/proc`.
     Ours,
-    /// Those of the machine's `/proc`, which is this one.
+    /// In the machine's `/proc`, which is this one.
     Machine(Dir),
-    /// Somebody else's, and why that is so.
+    /// Nowhere, and why.
     Foreign(&'static str),
 }
 
 impl Pids {
     pub(super) fn of(proc: &Dir) -> Pids {
         let namespace = proc.link(c"self/ns/pid");
-        let is_first = namespace.as_deref() == Some(FIRST_NAMESPACE);
+        let is_initial = namespace.as_deref() == Some(INITIAL_NAMESPACE);
         let sees_itself = own::proc_is_our_pid_namespace(proc);
-        if is_first && sees_itself {
+        if is_initial && sees_itself {
             return Pids::Ours;
         }
         match machine_proc::find(proc).filter(|_| sees_itself) {
             Some(machine) => Pids::Machine(machine),
             None => Pids::Foreign(
-                "the driver names processes by the pids of the machine, and this is a pid \
-                 namespace of its own (a container): whose GPU memory is whose is not known; \
-                 start the container with --pid=host, or with -v /proc:/host/proc:ro",
+                "the driver reports the pids of the machine, and this is another pid namespace (a \
+                 container): GPU memory cannot be attributed to processes; start the container \
+                 with --pid=host, or with -v /proc:/host/proc:ro",
             ),
         }
     }
 
-    /// The process behind a pid of the driver's, if it is one that we see.
-    pub(super) fn process(&self, proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessId> {
+    /// The process of a driver's pid, if it is in our `/proc`.
+    pub(super) fn resolve(&self, proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<ProcessId> {
         match self {
             Pids::Ours => Some(ProcessId { pid, started: started(proc, pid, buffer)? }),
-            Pids::Machine(machine) => within(machine, pid, proc, buffer),
+            Pids::Machine(machine) => in_our_proc(machine, pid, proc, buffer),
             Pids::Foreign(_) => None,
         }
     }
 }
 
-/// Who a process of the machine is in our `/proc`. All its numbers from ours inwards must be the
-/// same there and here, and the moment when it began, too: the number alone may be another's.
-fn within(machine: &Dir, pid: u32, proc: &Dir, buffer: &mut Vec<u8>) -> Option<ProcessId> {
-    let numbers = numbers(machine, pid, buffer)?;
-    let began = started(machine, pid, buffer)?;
-    let mut inner = (1..numbers.len()).map(|depth| &numbers[depth..]);
+/// The process of the machine in our `/proc`. All its pids from ours inwards must be the same in
+/// both, and its start time, too: the pid alone may be another's.
+fn in_our_proc(machine: &Dir, pid: u32, proc: &Dir, buffer: &mut Vec<u8>) -> Option<ProcessId> {
+    let pids = namespace_pids(machine, pid, buffer)?;
+    let start = started(machine, pid, buffer)?;
+    let mut inner = (1..pids.len()).map(|depth| &pids[depth..]);
     inner.find_map(|ours| {
         let pid = *ours.first()?;
-        let is_same = self::numbers(proc, pid, buffer).is_some_and(|here| here == ours)
-            && started(proc, pid, buffer) == Some(began);
-        is_same.then_some(ProcessId { pid, started: began })
+        let is_same = namespace_pids(proc, pid, buffer).is_some_and(|here| here == ours)
+            && started(proc, pid, buffer) == Some(start);
+        is_same.then_some(ProcessId { pid, started: start })
     })
 }
 
-/// The numbers of a process, from the namespace of this `/proc` inwards.
-fn numbers(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<Vec<u32>> {
+/// The pids of a process, from the namespace of this `/proc` inwards.
+fn namespace_pids(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<Vec<u32>> {
     let path = ProcPath::new(pid, "status");
     let status = proc.read(path.as_c_str(), buffer).ok()?;
     let listed = attribute::line_value(status, "NSpid:")?;
-    listed.split_ascii_whitespace().map(|number| number.parse().ok()).collect()
+    listed.split_ascii_whitespace().map(|pid| pid.parse().ok()).collect()
 }
 
 fn started(proc: &Dir, pid: u32, buffer: &mut Vec<u8>) -> Option<u64> {
@@ -97,33 +97,33 @@ mod tests {
     }
 
     #[test]
-    fn pids_of_the_driver_are_those_of_the_first_namespace() {
+    fn driver_pids_are_those_of_the_initial_namespace() {
         let fake = machine("pid:[4026531836]");
         let host = fake.host();
         let pids = Pids::of(&host.proc);
-        let found = pids.process(&host.proc, 7, &mut Vec::new());
+        let found = pids.resolve(&host.proc, 7, &mut Vec::new());
         assert_eq!(found, Some(ProcessId { pid: 7, started: 4711 }));
-        assert_eq!(pids.process(&host.proc, 8, &mut Vec::new()), None, "nobody has that pid");
+        assert_eq!(pids.resolve(&host.proc, 8, &mut Vec::new()), None, "no process has that pid");
     }
 
     #[test]
-    fn in_a_container_nobody_is_taken_for_somebody_else() {
+    fn in_a_container_no_process_is_taken_for_another() {
         let fake = machine("pid:[4026532000]");
         let host = fake.host();
         let pids = Pids::of(&host.proc);
         assert!(matches!(pids, Pids::Foreign(why) if why.contains("--pid=host")));
         assert_eq!(
-            pids.process(&host.proc, 7, &mut Vec::new()),
+            pids.resolve(&host.proc, 7, &mut Vec::new()),
             None,
-            "a pid of that number is there"
+            "another process has that pid"
         );
     }
 
     #[test]
-    fn the_machine_s_proc_tells_who_somebody_is_in_a_container() {
+    fn proc_of_the_machine_resolves_pids_in_a_container() {
         let outside = FakeHost::new()
             .proc("2/comm", "kthreadd\n")
-            .proc("self", "another's")
+            .proc("self", "of another")
             .proc("4000/status", "Name:\tpython\nNSpid:\t4000\t7\n")
             .proc("4000/stat", &stat(4000, 4711))
             .proc("4001/status", "Name:\tpython\nNSpid:\t4001\t8\n")
@@ -142,9 +142,13 @@ mod tests {
             .proc("8/stat", &stat(8, 99));
         let host = inside.host();
         let pids = Pids::of(&host.proc);
-        let of = |pid| pids.process(&host.proc, pid, &mut Vec::new()).map(|id| id.pid);
+        let of = |pid| pids.resolve(&host.proc, pid, &mut Vec::new()).map(|id| id.pid);
         assert_eq!((of(4000), of(4003)), (Some(7), Some(6)));
-        assert_eq!(of(4001), None, "pid 8 is here, and began at another moment");
-        assert_eq!((of(4002), of(7)), (None, None), "one of another container, and nobody's");
+        assert_eq!(of(4001), None, "pid 8 has another start time here");
+        assert_eq!(
+            (of(4002), of(7)),
+            (None, None),
+            "one in another container, and one that does not exist"
+        );
     }
 }

@@ -12,7 +12,7 @@ use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
 use crate::catalog::{FigureId, Scope};
 use crate::model::{self, Entity, ProcessId, Table, Tick};
 use crate::record::{Event, Manifest, Recording};
-use crate::summary::{Gpu, Part, Summary};
+use crate::summary::{GpuSummary, Part, Summary};
 
 /// What is known of which GPUs a machine has.
 #[derive(Debug, Clone, Copy)]
@@ -174,7 +174,7 @@ fn busy_of_usable(summary: &Summary) -> [Option<f64>; 2] {
     let mut expected =
         summary.gpus.iter().filter(|gpu| is_theirs(&gpu.is.name) && gpu.is.is_expected());
     // A share of all of them is not known where one does not say it.
-    let all_say = expected.all(Gpu::says_how_busy);
+    let all_say = expected.all(GpuSummary::says_how_busy);
     [FigureId::GpusBusyPeak, FigureId::GpusBusyMean]
         .map(|id| summary.figures.value(id).filter(|_| all_say))
 }

@@ -11,7 +11,7 @@ use crate::catalog::metrics::NodeCpu;
 use crate::catalog::{Scope, all_groups};
 use crate::compat::python::{Value, rounded};
 use crate::record::{self, Moment, Recording};
-use crate::summary::{Accumulator, Gpu};
+use crate::summary::{Accumulator, GpuSummary};
 
 /// What a run used. What is not known is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -60,9 +60,10 @@ impl ResourceSummary {
     }
 
     /// What GPUs were and did; CPUs are not known.
-    pub fn of_gpus<'a>(gpus: impl Iterator<Item = &'a Gpu> + Clone) -> ResourceSummary {
-        let most = |of: fn(&Gpu) -> Option<f64>| gpus.clone().filter_map(of).reduce(f64::max);
-        let mean = |of: fn(&Gpu) -> Option<f64>| {
+    pub fn of_gpus<'a>(gpus: impl Iterator<Item = &'a GpuSummary> + Clone) -> ResourceSummary {
+        let most =
+            |of: fn(&GpuSummary) -> Option<f64>| gpus.clone().filter_map(of).reduce(f64::max);
+        let mean = |of: fn(&GpuSummary) -> Option<f64>| {
             let known: Vec<f64> = gpus.clone().filter_map(of).collect();
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         };

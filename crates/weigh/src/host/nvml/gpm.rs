@@ -1,24 +1,24 @@
-//! GPM: how busy the parts of a card were between two looks, on Hopper and later.
+//! GPM: utilization of the units of a GPU between two samples, on Hopper and later.
 
 use std::mem::zeroed;
 
 use nvml_wrapper_sys::bindings::{nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t};
 
-use super::{Code, Device, call};
+use super::{Code, NvmlDevice, call};
 
-/// What is asked for, by NVML's numbers (`nvmlGpmMetricId_t`).
-const ASKED: [u32; 7] = [2, 3, 5, 10, 11, 12, 13];
+/// The metrics that are read (`nvmlGpmMetricId_t`).
+const METRICS: [u32; 7] = [2, 3, 5, 10, 11, 12, 13];
 
-/// How busy the parts of a card were, in percent.
+/// Utilization of the units of a GPU, in percent.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GpmActivity {
     /// The multiprocessors.
     pub sm: Option<f64>,
-    /// Places for warps that were taken.
+    /// Occupancy of the warp slots.
     pub occupancy: Option<f64>,
     /// Tensor cores.
     pub tensor: Option<f64>,
-    /// The memory's bandwidth.
+    /// Memory bandwidth.
     pub memory_bandwidth: Option<f64>,
     /// Double precision.
     pub fp64: Option<f64>,
@@ -28,18 +28,18 @@ pub struct GpmActivity {
     pub fp16: Option<f64>,
 }
 
-/// Two samples of a card, the last and the one before.
+/// Two samples of a GPU, the last and the one before.
 pub struct Gpm {
-    device: Device,
+    device: NvmlDevice,
     samples: [nvmlGpmSample_t; 2],
     taken: usize,
-    /// NVML's own form is 9 KiB; it is filled in again and again.
-    form: Box<nvmlGpmMetricsGet_t>,
+    /// 9 KiB, reused for each call.
+    request: Box<nvmlGpmMetricsGet_t>,
 }
 
 impl Gpm {
-    /// Room for samples of a card, if it has GPM.
-    pub fn of(device: Device) -> Result<Gpm, Code> {
+    /// Allocates the samples of a GPU, if it has GPM.
+    pub fn of(device: NvmlDevice) -> Result<Gpm, Code> {
         let mut support = nvmlGpmSupport_t { version: 1, isSupportedDevice: 0 };
         call!(device.library, nvmlGpmQueryDeviceSupport(device.handle, &mut support))?;
         if support.isSupportedDevice == 0 {
@@ -50,17 +50,17 @@ impl Gpm {
             call!(device.library, nvmlGpmSampleAlloc(sample))?;
         }
         // SAFETY: numbers may be zero and pointers null.
-        let mut form: Box<nvmlGpmMetricsGet_t> = Box::new(unsafe { zeroed() });
-        form.version = 1;
-        form.numMetrics = ASKED.len() as u32;
-        for (metric, id) in form.metrics.iter_mut().zip(ASKED) {
+        let mut request: Box<nvmlGpmMetricsGet_t> = Box::new(unsafe { zeroed() });
+        request.version = 1;
+        request.numMetrics = METRICS.len() as u32;
+        for (metric, id) in request.metrics.iter_mut().zip(METRICS) {
             metric.metricId = id;
         }
-        Ok(Gpm { device, samples, taken: 0, form })
+        Ok(Gpm { device, samples, taken: 0, request })
     }
 
-    /// Takes a sample, and says what was between it and the last; nothing at the first.
-    pub fn look(&mut self) -> Result<Option<GpmActivity>, Code> {
+    /// Takes a sample, and returns the utilization since the last; nothing at the first.
+    pub fn sample(&mut self) -> Result<Option<GpmActivity>, Code> {
         let library = self.device.library;
         let newest = self.samples[self.taken % 2];
         call!(library, nvmlGpmSampleGet(self.device.handle, newest))?;
@@ -68,11 +68,11 @@ impl Gpm {
         if self.taken < 2 {
             return Ok(None);
         }
-        self.form.sample1 = self.samples[self.taken % 2];
-        self.form.sample2 = newest;
-        call!(library, nvmlGpmMetricsGet(&mut *self.form))?;
+        self.request.sample1 = self.samples[self.taken % 2];
+        self.request.sample2 = newest;
+        call!(library, nvmlGpmMetricsGet(&mut *self.request))?;
         let value = |place: usize| {
-            let metric = &self.form.metrics[place];
+            let metric = &self.request.metrics[place];
             (metric.nvmlReturn == 0 && metric.value.is_finite()).then_some(metric.value)
         };
         Ok(Some(GpmActivity {

@@ -1,25 +1,25 @@
-//! Answers that are lists, written into room that is kept from look to look.
+//! Calls that return lists, with buffers that are reused.
 
 use std::ffi::c_uint;
 use std::mem::MaybeUninit;
 
 use nvml_wrapper_sys::bindings::{nvmlProcessUtilizationSample_t, nvmlSample_t, nvmlValue_t};
 
-use super::users::{Entry, known};
-use super::{Code, Device, call};
+use super::processes::{ProcessEntry, known};
+use super::{Code, NvmlDevice, call};
 
 /// What the driver samples by itself (`nvmlSamplingType_t`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampled {
     /// Power, in milliwatts.
     Power = 0,
-    /// Computing, in percent.
+    /// Utilization of the GPU, in percent.
     Gpu = 1,
-    /// Memory being moved, in percent.
+    /// Utilization of the memory, in percent.
     Memory = 2,
-    /// The encoder, in percent.
+    /// Utilization of the encoder, in percent.
     Encoder = 3,
-    /// The decoder, in percent.
+    /// Utilization of the decoder, in percent.
     Decoder = 4,
 }
 
@@ -28,14 +28,14 @@ pub enum Sampled {
 pub struct Sample {
     /// When, in microseconds of the driver's clock.
     pub at: u64,
-    /// What it was.
+    /// Its value.
     pub value: u64,
 }
 
-/// What one process did on a card over some time before a moment, in percent.
+/// Utilization of a GPU by one process, in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PerProcess {
-    /// Its pid, in the first pid namespace of the machine.
+pub struct ProcessSample {
+    /// Its pid, in the initial pid namespace of the machine.
     pub pid: u32,
     /// When, in microseconds of the driver's clock.
     pub at: u64,
@@ -43,38 +43,38 @@ pub struct PerProcess {
     pub shares: [u32; 4],
 }
 
-/// Room for the lists of all cards.
+/// Buffers for the lists of all GPUs.
 #[derive(Default)]
-pub struct Room {
+pub struct ListBuffers {
     samples: Vec<nvmlSample_t>,
-    pub(super) users: Vec<Entry>,
-    processes: Vec<nvmlProcessUtilizationSample_t>,
+    pub(super) processes: Vec<ProcessEntry>,
+    process_samples: Vec<nvmlProcessUtilizationSample_t>,
 }
 
-/// A list may have become longer between the call that says so and the next.
+/// A list may grow between the call that reports its length and the next.
 const TRIES: usize = 3;
 
-/// Asks for a list until it fits: once, when the room that is there is enough. Says how many of
-/// the room's places were written.
+/// Reads a list until it fits into the buffer, which is enlarged if need be. Returns how many
+/// entries there are.
 ///
-/// A driver may say that there are a hundred and write three (Syllo/nvtop, issue 110), so the rest
-/// is blank and not what another card said before.
+/// A driver may report a hundred and write three (Syllo/nvtop, issue 110), so the rest is blank and
+/// not what an earlier call wrote.
 pub(super) fn fill<T: Copy>(
-    room: &mut Vec<T>,
-    least: usize,
+    buffer: &mut Vec<T>,
+    min: usize,
     blank: T,
-    mut ask: impl FnMut(&mut c_uint, *mut T) -> Result<(), Code>,
+    mut read: impl FnMut(&mut c_uint, *mut T) -> Result<(), Code>,
 ) -> Result<usize, Code> {
-    if room.len() < least {
-        room.resize(least, blank);
+    if buffer.len() < min {
+        buffer.resize(min, blank);
     }
     for _ in 0..TRIES {
-        room.fill(blank);
-        let mut count = room.len() as c_uint;
-        match ask(&mut count, room.as_mut_ptr()) {
-            Ok(()) => return Ok((count as usize).min(room.len())),
+        buffer.fill(blank);
+        let mut count = buffer.len() as c_uint;
+        match read(&mut count, buffer.as_mut_ptr()) {
+            Ok(()) => return Ok((count as usize).min(buffer.len())),
             Err(Code::INSUFFICIENT_SIZE) => {
-                room.resize((count as usize).max(room.len()) * 2, blank);
+                buffer.resize((count as usize).max(buffer.len()) * 2, blank);
             }
             Err(code) => return Err(code),
         }
@@ -90,7 +90,7 @@ fn or_none(filled: Result<usize, Code>) -> Result<usize, Code> {
     }
 }
 
-/// Samples that a driver keeps: 120 of most kinds.
+/// Samples that a driver buffers: 120 of most kinds.
 const SAMPLES: usize = 256;
 
 const NO_SAMPLE: nvmlSample_t =
@@ -105,24 +105,24 @@ const NO_PROCESS: nvmlProcessUtilizationSample_t = nvmlProcessUtilizationSample_
     decUtil: 0,
 };
 
-impl Device {
-    /// The driver's samples that are newer than a moment, oldest first; none is an empty list.
+impl NvmlDevice {
+    /// The driver's samples after a time, oldest first; none is an empty list.
     pub fn samples(
         self,
         what: Sampled,
         after: u64,
-        room: &mut Room,
+        buffers: &mut ListBuffers,
     ) -> Result<impl Iterator<Item = Sample>, Code> {
         let mut kind = 0;
-        let count = or_none(fill(&mut room.samples, SAMPLES, NO_SAMPLE, |count, samples| {
+        let count = or_none(fill(&mut buffers.samples, SAMPLES, NO_SAMPLE, |count, samples| {
             let (library, handle, what) = (self.library, self.handle, what as u32);
             call!(library, nvmlDeviceGetSamples(handle, what, after, &mut kind, count, samples))
         }))?;
-        let samples = &mut room.samples[..count];
+        let samples = &mut buffers.samples[..count];
         samples.sort_unstable_by_key(|sample| sample.timeStamp);
         let samples = samples.iter().filter(move |sample| sample.timeStamp > after);
         Ok(samples.map(move |sample| {
-            // SAFETY: `kind` says which part of the union was written, and all of it is a number.
+            // SAFETY: `kind` says which field of the union was written, and all of them are numbers.
             let value = unsafe {
                 let value = &sample.sampleValue;
                 match kind {
@@ -135,39 +135,40 @@ impl Device {
         }))
     }
 
-    /// What its processes did, as far as it is newer than a moment; none is an empty list.
+    /// Samples of its processes after a time; none is an empty list.
     ///
-    /// Only those are told of that did anything in the driver's last sample period.
-    pub fn per_process(
+    /// Only processes that did something in the driver's last sample period have one.
+    pub fn process_samples(
         self,
         after: u64,
-        room: &mut Room,
-    ) -> Result<impl Iterator<Item = PerProcess>, Code> {
+        buffers: &mut ListBuffers,
+    ) -> Result<impl Iterator<Item = ProcessSample>, Code> {
         let (library, handle) = (self.library, self.handle);
-        let count = or_none(fill(&mut room.processes, SAMPLES, NO_PROCESS, |count, samples| {
-            call!(library, nvmlDeviceGetProcessUtilization(handle, samples, count, after))
-        }))?;
-        Ok(room.processes[..count].iter().map(|sample| PerProcess {
+        let count =
+            or_none(fill(&mut buffers.process_samples, SAMPLES, NO_PROCESS, |count, samples| {
+                call!(library, nvmlDeviceGetProcessUtilization(handle, samples, count, after))
+            }))?;
+        Ok(buffers.process_samples[..count].iter().map(|sample| ProcessSample {
             pid: sample.pid,
             at: sample.timeStamp,
             shares: [sample.smUtil, sample.memUtil, sample.encUtil, sample.decUtil],
         }))
     }
 
-    /// Whether the driver keeps an account of each process.
-    pub fn keeps_accounts(self) -> Result<bool, Code> {
+    /// Whether the driver has accounting mode on.
+    pub fn has_accounting(self) -> Result<bool, Code> {
         let mut mode = 0;
         call!(self.library, nvmlDeviceGetAccountingMode(self.handle, &mut mode))?;
         Ok(mode == 1)
     }
 
-    /// The most memory that a process ever had, by the driver's account, where it knows. Of one
-    /// that does not run any more the account is another's, who had the same pid.
+    /// The peak memory of a process, by the driver's accounting, where it is known. The account of
+    /// a process that exited may be of an earlier one with the same pid.
     pub fn memory_peak(self, pid: u32) -> Result<Option<u64>, Code> {
         let mut account = MaybeUninit::uninit();
         let (library, handle) = (self.library, self.handle);
         call!(library, nvmlDeviceGetAccountingStats(handle, pid, account.as_mut_ptr()))?;
-        // SAFETY: a call that succeeds has written its answer.
+        // SAFETY: a call that succeeds has written its result.
         let account = unsafe { account.assume_init() };
         Ok(known(account.maxMemoryUsage).filter(|_| account.isRunning == 1))
     }

@@ -1,39 +1,38 @@
-//! NVIDIA's management library, loaded when it is asked for.
+//! NVIDIA's management library, loaded at run time.
 //!
 //! Source: `libnvidia-ml.so.1`, which comes with the driver and is found by the dynamic loader;
-//! `WEIGH_NVML_LIBRARY` names another one. Every user may ask it nearly everything.
+//! `WEIGH_NVML_LIBRARY` names another one. Every user may make nearly every call.
 //!
-//! Only the declarations are somebody else's (nvml-wrapper-sys: what bindgen makes of NVIDIA's
-//! header, and libloading under it). nvml-wrapper, the safe layer above it, makes a new list
-//! for every call that answers with one, asks for its length with a call of its own first, and
-//! so makes two calls of one; here lists are kept from look to look.
+//! The declarations are those of nvml-wrapper-sys: what bindgen makes of NVIDIA's header, with
+//! libloading. nvml-wrapper, the safe layer above it, allocates every list, and makes two calls for
+//! it, the first for its length; here buffers are reused.
 //!
 //! What surprised us: a function that the installed driver is too old for fails when it is
-//! called, not when the library is loaded. And a library is never unloaded here: a driver that
-//! hangs may return one day.
+//! called, not when the library is loaded. And the library is never unloaded: a call that hangs
+//! may return at any time.
 
 mod code;
 mod device;
 mod gpm;
 mod lists;
-mod users;
+mod processes;
 
 use std::ffi::{CStr, OsString, c_char};
 
 use nvml_wrapper_sys::bindings::NvmlLib;
 
 pub use code::Code;
-pub use device::{Clock, Device, Ecc, Memory, Violation};
+pub use device::{Ecc, NvmlClock, NvmlDevice, NvmlMemory, Violation};
 pub use gpm::{Gpm, GpmActivity};
-pub use lists::{PerProcess, Room, Sample, Sampled};
-pub use users::User;
+pub use lists::{ListBuffers, ProcessSample, Sample, Sampled};
+pub use processes::NvmlProcess;
 
 use super::environment;
 
 /// The variable that names another library than the driver's own.
 pub const LIBRARY_VARIABLE: &str = "WEIGH_NVML_LIBRARY";
 
-/// Whether somebody named a library.
+/// Whether the environment names a library.
 pub fn is_named() -> bool {
     named().is_some()
 }
@@ -48,14 +47,14 @@ pub enum Error {
     /// The library cannot be loaded.
     #[error("the library of the NVIDIA driver cannot be loaded: {0}")]
     NoLibrary(String),
-    /// The library is there, and no driver behind it.
+    /// The library is there, and no driver is loaded.
     #[error("no NVIDIA driver is loaded")]
     NoDriver,
-    /// The driver is there, and this user may not ask it.
-    #[error("the NVIDIA driver may not be asked: {0}")]
+    /// This user has no permission to call the driver.
+    #[error("no permission to call the NVIDIA driver: {0}")]
     NotAllowed(Code),
-    /// Something else is wrong.
-    #[error("the NVIDIA driver cannot be asked: {0}")]
+    /// Another error.
+    #[error("the NVIDIA driver failed: {0}")]
     Failed(Code),
 }
 
@@ -69,7 +68,7 @@ impl From<Code> for Error {
     }
 }
 
-/// Calls a function of the library; one that it does not have is a code like any other.
+/// Calls a function of the library; one that it does not have is an error code like any other.
 macro_rules! call {
     ($library:expr, $name:ident($($argument:expr),*)) => {
         match &$library.$name {
@@ -82,18 +81,18 @@ macro_rules! call {
 }
 use call;
 
-/// NVML, loaded and begun.
+/// NVML, loaded and initialized.
 #[derive(Clone, Copy)]
 pub struct Nvml {
     library: &'static NvmlLib,
 }
 
 impl Nvml {
-    /// Loads the library and begins. It may take seconds: a driver without persistence mode
-    /// wakes its cards up.
+    /// Loads and initializes the library. It may take seconds: a driver without persistence mode
+    /// wakes its GPUs up.
     pub fn load() -> Result<Nvml, Error> {
         let path = named().unwrap_or_else(|| "libnvidia-ml.so.1".into());
-        // SAFETY: what runs when this library is loaded is NVIDIA's, or of whoever named it.
+        // SAFETY: what runs when it is loaded is NVIDIA's code, or that of the library the user named.
         let loaded = unsafe { NvmlLib::new(path) };
         let library = loaded.map_err(|error| Error::NoLibrary(error.to_string()))?;
         let library: &'static NvmlLib = Box::leak(Box::new(library));
@@ -101,31 +100,31 @@ impl Nvml {
         Ok(Nvml { library })
     }
 
-    /// How many cards there are.
+    /// The number of GPUs.
     pub fn count(self) -> Result<u32, Code> {
         let mut count = 0;
         call!(self.library, nvmlDeviceGetCount_v2(&mut count))?;
         Ok(count)
     }
 
-    /// One of the cards.
-    pub fn device(self, index: u32) -> Result<Device, Code> {
+    /// One of the GPUs.
+    pub fn device(self, index: u32) -> Result<NvmlDevice, Code> {
         let mut handle = std::ptr::null_mut();
         call!(self.library, nvmlDeviceGetHandleByIndex_v2(index, &mut handle))?;
-        Ok(Device::new(self.library, handle))
+        Ok(NvmlDevice::new(self.library, handle))
     }
 
     /// The driver's version.
     pub fn driver(self) -> Result<String, Code> {
-        text(|room, length| call!(self.library, nvmlSystemGetDriverVersion(room, length)))
+        text(|buffer, length| call!(self.library, nvmlSystemGetDriverVersion(buffer, length)))
     }
 }
 
-/// Text that a call writes into the room it is given.
+/// Text that a call writes into a buffer.
 fn text(call: impl FnOnce(*mut c_char, u32) -> Result<(), Code>) -> Result<String, Code> {
     // The longest that NVML has is 96 (NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_…).
-    let mut room = [0u8; 256];
-    call(room.as_mut_ptr().cast(), room.len() as u32)?;
-    let text = CStr::from_bytes_until_nul(&room).unwrap_or_default();
+    let mut buffer = [0u8; 256];
+    call(buffer.as_mut_ptr().cast(), buffer.len() as u32)?;
+    let text = CStr::from_bytes_until_nul(&buffer).unwrap_or_default();
     Ok(text.to_string_lossy().into_owned())
 }

@@ -101,7 +101,7 @@ fn heat_map_has_a_note_and_a_scale_of_its_limit() {
     let gallery = trained(12, &[]);
     let busy = chart(&gallery, "gpu.activity.busy");
     assert_eq!(busy.form, ChartForm::Heatmap);
-    assert!(busy.note.starts_with("Time in which something was computed"), "{}", busy.note);
+    assert!(busy.note.starts_with("Time in which it was busy"), "{}", busy.note);
     assert!(busy.note.ends_with("Each cell shows its highest value."), "{}", busy.note);
     assert_eq!(busy.brightest(), 1.0);
     assert_eq!(chart(&gallery, "gpu.memory.used").brightest(), 80.0 * GIB as f64);

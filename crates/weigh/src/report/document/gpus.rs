@@ -9,7 +9,7 @@ use crate::model::numbering;
 use crate::quantity::{self, Units};
 use crate::record::Manifest;
 use crate::report::gpus::worth_reporting;
-use crate::summary::{Gpu, GpuUser, Summary};
+use crate::summary::{GpuSummary, GpuUser, Summary};
 
 const NOT_MEASURED: &str = "no GPU was measured";
 
@@ -104,7 +104,7 @@ pub(super) fn each(summary: &Summary, units: Units) -> ReportTable {
         ReportColumn::number("Energy"),
         ReportColumn::number("Warmest"),
     ];
-    let row = |gpu: &Gpu| {
+    let row = |gpu: &GpuSummary| {
         vec![
             ReportCell::text(&*gpu.is.name),
             ReportCell::text(gpu.is.model.as_deref().unwrap_or("–")),
@@ -123,7 +123,10 @@ pub(super) fn each(summary: &Summary, units: Units) -> ReportTable {
 }
 
 /// Adds the machine of each row's GPU, where there are several.
-fn with_nodes<'s>(mut table: ReportTable, gpus: impl Iterator<Item = &'s Gpu>) -> ReportTable {
+fn with_nodes<'s>(
+    mut table: ReportTable,
+    gpus: impl Iterator<Item = &'s GpuSummary>,
+) -> ReportTable {
     let nodes: Vec<Option<&str>> = gpus.map(|gpu| gpu.is.node.as_deref()).collect();
     if nodes.iter().any(Option::is_some) {
         table.columns.insert(1, ReportColumn::text("Node"));
@@ -145,7 +148,7 @@ pub(super) fn processes(summary: &Summary, units: Units) -> ReportTable {
         ReportColumn::number("Memory"),
         ReportColumn::number("Busy"),
     ];
-    let row = |gpu: &Gpu, user: &GpuUser| {
+    let row = |gpu: &GpuSummary, user: &GpuUser| {
         vec![
             ReportCell::text(&*gpu.is.name),
             ReportCell { text: numbering::shown(user.pid), number: Some(f64::from(user.pid)) },

@@ -3,7 +3,7 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Figures, Method};
-use super::super::gpus::{Energy, Gpus};
+use super::super::gpus::{GpuEnergy, GpuFold};
 use super::{NOT_SEEN, SHORT, missing};
 use crate::catalog::FigureId;
 use crate::quantity;
@@ -38,7 +38,7 @@ fn why(run: &Accumulator) -> String {
 /// Why nothing is known of what GPUs did for the run, where those that are there are silent.
 fn why_not(run: &Accumulator, silent: &str) -> String {
     match (run.gpus.is_any(), run.gpus.expected_count()) {
-        (true, 0) if run.gpus.are_parts() => PARTS.to_owned(),
+        (true, 0) if run.gpus.are_mig_instances() => PARTS.to_owned(),
         (true, 0) => HIDDEN.to_owned(),
         (true, _) => silent.to_owned(),
         (false, _) => why(run),
@@ -57,14 +57,14 @@ fn of_less(known: Option<f64>, all: f64) -> Option<String> {
 
 /// Memory that processes of the run had: of the main one, of the others, of all.
 pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
-    let Gpus { of_run, accounts, some_unknown, .. } = &run.gpus;
+    let GpuFold { run_memory, driver_peaks, some_unknown, .. } = &run.gpus;
     if run.gpus.is_any() && run.tree.total == 0 {
         return Figure::unknown(MEMORY, missing(run, NOT_SEEN));
     }
     // What one process had by the driver's account, all had together; of one that was followed
     // later the account may be of before.
-    let account = accounts[part].value.filter(|_| !run.manifest.is_followed());
-    let most = if account > of_run[part].value { accounts[part] } else { of_run[part] };
+    let account = driver_peaks[part].value.filter(|_| !run.manifest.is_followed());
+    let most = if account > run_memory[part].value { driver_peaks[part] } else { run_memory[part] };
     match most {
         Peak { value: Some(bytes), at, .. } => {
             let more = if *some_unknown { UNKNOWN } else { SHORT };
@@ -85,9 +85,9 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     put(FigureId::GpuMemoryPeak, memory(run, 2));
     // Of those that say how busy they are; in the others nobody knows what was done.
     let end = run.duration();
-    let telling = run.gpus.telling(end);
+    let telling = run.gpus.reporting(end);
     let (count, are_all) = (telling as f64, telling == run.gpus.expected_count());
-    let silent = if run.gpus.told_of_before() { EARLY } else { SILENT };
+    let silent = if run.gpus.is_all_early() { EARLY } else { SILENT };
     let unknown = |source: &str| Figure::unknown(source, &why_not(run, silent));
     let partial = (!are_all).then(|| PARTIAL.to_owned());
     let reasons = [partial, of_less(run.gpus.known_seconds(end), end)];
@@ -130,10 +130,10 @@ fn shared(figure: &Figure, count: f64) -> Figure {
 }
 
 fn energy(run: &Accumulator) -> Figure {
-    let Some(Energy { joules, is_counted, is_of_all, seconds }) = run.gpus.energy() else {
+    let Some(GpuEnergy { joules, is_counted, is_complete, seconds }) = run.gpus.energy() else {
         return Figure::unknown(ENERGY, &why_not(run, NO_ENERGY));
     };
-    let why = match (is_of_all, is_counted) {
+    let why = match (is_complete, is_counted) {
         (false, _) => "a GPU that does not tell its energy is not in it",
         (true, true) => "what was used after the last look, or before the first, is not in it",
         (true, false) => "a GPU has no counter of its energy",

@@ -1,4 +1,4 @@
-//! Whose memory, how busy and how much energy, against what is written down beside it.
+//! Memory by process, utilization and energy, against known values.
 
 mod known;
 
@@ -37,8 +37,8 @@ fn figure(summary: &super::super::Summary, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn memory_is_told_apart_by_who_has_it() {
-    let stranger = ProcessId { pid: 99, started: 1 };
+fn memory_is_split_by_process() {
+    let foreign = ProcessId { pid: 99, started: 1 };
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     run.sample(1.0, |tick| {
@@ -51,7 +51,7 @@ fn memory_is_told_apart_by_who_has_it() {
         tick.put(named("nvidia1"), &uses(GIB));
         tick.put(on("nvidia0", MAIN), &has(2 * GIB));
         tick.put(on("nvidia0", CHILD), &has(3 * GIB));
-        tick.put(on("nvidia0", stranger), &has(4 * GIB));
+        tick.put(on("nvidia0", foreign), &has(4 * GIB));
         tick.put(on("nvidia1", MAIN), &has(GIB));
     });
     let summary = run.summary();
@@ -63,11 +63,11 @@ fn memory_is_told_apart_by_who_has_it() {
     assert_eq!(figure(&summary, "gpus_busy_peak"), Some(1.5));
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.75));
     let listed: Vec<_> = summary.gpus[0].processes.iter().map(|user| user.pid).collect();
-    assert_eq!(listed, [CHILD.pid, MAIN.pid], "whoever has most first, and no stranger");
+    assert_eq!(listed, [CHILD.pid, MAIN.pid], "most memory first, and no process of others");
 }
 
 #[test]
-fn where_nobody_is_known_memory_of_the_run_is_not_known_either() {
+fn without_known_processes_memory_of_the_run_is_unknown() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train");
     run.sample(1.0, |tick| {
@@ -80,7 +80,7 @@ fn where_nobody_is_known_memory_of_the_run_is_not_known_either() {
 }
 
 #[test]
-fn memory_that_the_driver_does_not_tell_is_not_none() {
+fn memory_that_the_driver_does_not_report_is_not_0() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     run.sample(1.0, |tick| {
@@ -93,14 +93,14 @@ fn memory_that_the_driver_does_not_tell_is_not_none() {
     });
     let summary = run.summary();
     let part = |part: &super::super::Part| part.figures["gpu_memory_peak_bytes"].clone();
-    assert_eq!(part(&summary.parts.main).value, None, "it has some, nobody knows how much");
+    assert_eq!(part(&summary.parts.main).value, None, "it has some, how much is not known");
     assert_eq!(part(&summary.parts.descendants).value, Some(GIB as f64));
     let both = part(&summary.parts.combined);
     assert_eq!((both.value, both.upper), (Some(GIB as f64), None));
 }
 
 #[test]
-fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_the_whole() {
+fn counters_of_the_driver_are_used_and_instances_are_in_the_whole() {
     let mut run = FakeRun::new();
     for (at, joules, time) in [(1.0, 1000.0, 10.0), (2.0, 1200.0, 10.75)] {
         run.sample(at, |tick| {
@@ -118,7 +118,7 @@ fn energy_and_utilization_are_counted_where_the_driver_counts_and_parts_are_in_t
 }
 
 #[test]
-fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_adds_up_to() {
+fn dropped_or_stuck_energy_counter_is_replaced_by_integrated_power() {
     let of = |counted: [Option<f64>; 3]| {
         let mut run = FakeRun::new();
         for (at, energy) in [1.0, 2.0, 3.0].into_iter().zip(counted) {
@@ -131,13 +131,13 @@ fn a_counter_of_energy_that_stopped_or_never_moved_gives_way_to_what_the_power_a
         figure(&run.summary(), "gpu_energy_joules")
     };
     assert_eq!(of([Some(1000.0), Some(1100.0), Some(1200.0)]), Some(200.0));
-    assert_eq!(of([Some(1000.0), None, Some(1200.0)]), Some(200.0), "it tells of the gap, too");
+    assert_eq!(of([Some(1000.0), None, Some(1200.0)]), Some(200.0), "the counter covers the gap");
     assert_eq!(of([Some(1000.0), Some(1100.0), None]), Some(180.0));
     assert_eq!(of([Some(1000.0); 3]), Some(180.0));
 }
 
 #[test]
-fn a_counter_that_was_given_up_has_no_energy_where_no_power_is_told() {
+fn dropped_energy_counter_without_power_gives_no_energy() {
     let of = |counted: &[Option<f64>], clock: Option<f64>| {
         let mut run = FakeRun::new();
         for (second, energy) in counted.iter().enumerate() {
@@ -153,12 +153,12 @@ fn a_counter_that_was_given_up_has_no_energy_where_no_power_is_told() {
     let clock = Some(2e9);
     assert_eq!(of(&[Some(50.0), Some(80.0), Some(90.0)], clock), Some(40.0));
     assert_eq!(of(&[Some(50.0), Some(80.0), None], clock), None);
-    assert_eq!(of(&[Some(50.0), None, None], None), None, "it never moved");
-    assert_eq!(of(&[Some(50.0), Some(80.0), None], None), Some(30.0), "it fell asleep");
+    assert_eq!(of(&[Some(50.0), None, None], None), None, "it never advanced");
+    assert_eq!(of(&[Some(50.0), Some(80.0), None], None), Some(30.0), "it was suspended");
 }
 
 #[test]
-fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second() {
+fn mi250_energy_stays_exact_without_second_die() {
     let mut run = FakeRun::new();
     for (at, joules) in [(1.0, 1000.0), (2.0, 1400.0)] {
         run.sample(at, |tick| {
@@ -176,7 +176,7 @@ fn what_the_first_half_of_a_card_counts_is_not_an_estimate_because_of_the_second
 }
 
 #[test]
-fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
+fn gpus_hidden_from_the_run_are_not_in_its_utilization() {
     let of = |usable: [Option<bool>; 2]| {
         let mut run = FakeRun::new();
         for (name, usable) in ["nvidia0", "nvidia1"].into_iter().zip(usable) {
@@ -204,8 +204,8 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
     assert_eq!(figure(&summary, "gpu_utilization_peak_ratio"), Some(0.9));
     assert_eq!(figure(&summary, "gpus_busy_peak"), Some(0.9));
     assert_eq!(figure(&summary, "gpu_energy_joules"), Some(100.0), "the other has no counter");
-    let all_alive = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
-    assert_eq!(all_alive, Some(GIB as f64), "memory of the machine is that of all");
+    let of_all = summary.parts.system.figures["gpu_memory_peak_bytes"].value;
+    assert_eq!(of_all, Some(GIB as f64), "memory of the machine is that of all");
     assert_eq!(figure(&of([None, None]), "gpu_utilization_peak_ratio"), Some(0.5));
     let none = of([Some(false), Some(false)]);
     let busy = &none.figures["gpu_utilization_mean_ratio"];
@@ -214,7 +214,7 @@ fn gpus_that_the_run_could_not_use_are_not_its_idle_ones() {
 }
 
 #[test]
-fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
+fn gpu_without_values_does_not_hide_those_of_another() {
     let mut run = FakeRun::new();
     for (at, joules) in [(1.0, 1000.0), (2.0, 1200.0)] {
         run.sample(at, |tick| {
@@ -234,7 +234,7 @@ fn a_gpu_that_says_little_takes_nothing_from_one_that_says_more() {
 }
 
 #[test]
-fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
+fn one_poll_gives_no_energy_and_a_used_gpu_is_usable() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train");
     let hidden =
@@ -248,11 +248,11 @@ fn what_was_looked_at_once_has_no_energy_and_who_uses_a_gpu_could() {
     });
     let summary = run.summary();
     assert_eq!(figure(&summary, "gpu_energy_joules"), None);
-    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "whatever its variables say");
+    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "whatever CUDA_VISIBLE_DEVICES says");
 }
 
 #[test]
-fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
+fn process_that_only_has_a_gpu_open_does_not_make_it_usable() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train");
     for (name, usable) in [("amd0", true), ("amd1", false)] {
@@ -271,7 +271,7 @@ fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
         });
     }
     let summary = run.summary();
-    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "that is the first's");
+    assert_eq!(figure(&summary, "gpus_busy_mean"), Some(0.5), "of the first alone");
     let usable: Vec<_> = summary.gpus.iter().map(|gpu| gpu.is.usable).collect();
     assert_eq!(usable, [Some(true), Some(false)]);
     let users: Vec<_> = summary.gpus.iter().map(|gpu| gpu.processes.len()).collect();
@@ -281,7 +281,7 @@ fn who_merely_has_a_gpu_open_neither_uses_it_nor_could() {
 }
 
 #[test]
-fn a_process_of_which_nothing_is_told_is_listed_and_does_not_make_a_gpu_usable() {
+fn process_without_values_is_listed_and_does_not_make_a_gpu_usable() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "viewer");
     run.sample(1.0, |tick| {
@@ -290,12 +290,12 @@ fn a_process_of_which_nothing_is_told_is_listed_and_does_not_make_a_gpu_usable()
         tick.put(on("intel0", MAIN), &GpuShare::default());
     });
     let summary = run.summary();
-    assert_eq!(summary.gpus[0].is.usable, None, "its card sleeps, and nobody has asked");
+    assert_eq!(summary.gpus[0].is.usable, None, "its GPU is suspended and was not read");
     assert_eq!(summary.gpus[0].processes.len(), 1);
 }
 
 #[test]
-fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
+fn mig_instance_alone_has_memory_and_a_reason_for_the_rest() {
     let mut run = FakeRun::new();
     run.sample(1.0, |tick| tick.put(named("nvidia0:1"), &uses(GIB)));
     let summary = run.summary();
@@ -306,7 +306,7 @@ fn of_a_part_alone_memory_is_known_and_the_rest_is_explained() {
 }
 
 #[test]
-fn without_gpus_nothing_is_zero() {
+fn without_gpus_no_figure_is_0() {
     let mut run = FakeRun::new();
     run.sample(1.0, |_| {});
     let summary = run.summary();
@@ -317,14 +317,14 @@ fn without_gpus_nothing_is_zero() {
 }
 
 #[test]
-fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
+fn memory_utilization_is_by_all_samples_or_else_by_polls() {
     let mut run = FakeRun::new();
     for (at, time) in [(1.0, 3.0), (3.0, 4.0)] {
         run.sample(at, |tick| {
-            let seen = GpuActivity { memory_utilization: Some(at / 10.0), ..busy(0.9, 0, 0) };
-            tick.put(named("nvidia0"), &seen);
+            let polled = GpuActivity { memory_utilization: Some(at / 10.0), ..busy(0.9, 0, 0) };
+            tick.put(named("nvidia0"), &polled);
             let (memory_busy, observed) = (Some(time), Some(at));
-            let sampled = GpuActivity { busy: Some(at), memory_busy, observed, ..seen };
+            let sampled = GpuActivity { busy: Some(at), memory_busy, observed, ..polled };
             tick.put(named("nvidia1"), &sampled);
         });
     }
@@ -333,23 +333,23 @@ fn memory_is_as_busy_as_all_samples_say_or_else_as_was_seen() {
         let gpu = &summary.gpus[gpu];
         (gpu.memory_utilization_mean_ratio, gpu.memory_utilization_peak_ratio)
     };
-    let most = "more than any look found, as the mean of all samples has it";
-    assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.5))), "{most}");
+    let why = "the mean of all samples is above any poll";
+    assert_eq!((of(0), of(1)), ((Some(0.1), Some(0.3)), (Some(0.5), Some(0.5))), "{why}");
 }
 
 #[test]
-fn a_process_has_used_a_gpu_for_as_long_as_each_share_of_it_lasted() {
+fn process_utilization_is_weighted_by_time() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
-    // When, and what each had; one that is not on the GPU has no row.
-    let sample_times = [
+    // Time, and the utilization of each; a process that is not on the GPU has no row.
+    let ticks = [
         (1.0, Some(None), None),
         (1.5, Some(Some(1.0)), None),
         (2.5, Some(Some(0.0)), Some(Some(0.25))),
         (4.5, Some(None), None),
         (5.5, Some(Some(0.5)), Some(Some(0.75))),
     ];
-    for (at, main, other) in sample_times {
+    for (at, main, other) in ticks {
         run.sample(at, |tick| {
             tick.put(named("nvidia0"), &busy(0.5, 2, 0));
             for (id, share) in [(MAIN, main), (CHILD, other)] {

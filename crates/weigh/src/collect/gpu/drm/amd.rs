@@ -1,57 +1,56 @@
-//! What amdgpu tells of a card of AMD's.
+//! Values of AMD's GPUs, by amdgpu.
 //!
 //! Source: `/sys/class/drm/cardN/device/` (kernel documentation, "GPU sysfs information"), which
-//! everybody may read, and its hwmon. Each value is one question to the card's firmware, which
-//! takes from 20 µs to some milliseconds; amdgpu keeps the answers for a millisecond.
+//! all users may read, and its hwmon. Each value is one request to the firmware of the GPU, which
+//! takes from 20 µs to some milliseconds; amdgpu caches the results for a millisecond.
 //!
-//! What surprised us: `pcie_bw` waits a whole second for its answer, so it is never read.
-//! A card that is soldered onto its own switch tells the link to that switch, not to the
-//! machine. Cards for computing have no temperature at their edge, only at the hottest place.
-//! What the firmware counts is in `gpu_metrics`, whose form and whose units are another for
-//! nearly every card: it is taken where both are documented ([`unit_is_known`]). Of the two halves
-//! of an MI250 the first has power, limit and energy of both, and the second says 0 ("only from
-//! primary die", aldebaran_ppt.c). The power of a GPU that is a part of the processor (APU, also
-//! the MI300A) is that of both (amdgpu_pm.c, "power1_average"), so it is not the GPU's; and what
-//! such a GPU calls its own memory is a small part of the machine's that firmware sets apart, while
-//! most of what programs have is in the rest (GTT).
+//! What surprised us: `pcie_bw` blocks for a whole second, so it is never read. A card with a PCIe
+//! switch of its own reports the link to that switch, not to the machine. Compute cards have no
+//! edge temperature, only that of the hotspot. The counters of the firmware are in `gpu_metrics`,
+//! whose format and units differ for nearly every GPU: it is used where both are documented
+//! ([`unit_is_known`]). Of the two dies of an MI250 the first has power, limit and energy of both,
+//! and the second reports 0 ("only from primary die", aldebaran_ppt.c). The power of a GPU in the
+//! processor (APU, also the MI300A) is that of both (amdgpu_pm.c, "power1_average"), so it is not
+//! the GPU's; and the VRAM of such a GPU is a small part of system memory that firmware reserves,
+//! while most of what programs have is in the rest (GTT).
 
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::super::reading::CardRead;
-use super::card::Place;
-use super::cycles::Spent;
-use super::energy::TOO_MUCH;
-use super::sensor::{Look, Sensor};
+use super::super::poll::DeviceRows;
+use super::cycles::CycleIntegrator;
+use super::device::DrmCard;
+use super::energy::MAX_WATTS;
+use super::sensor::{ReadContext, Sensor};
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::host::{Descriptors, Dir};
 use crate::model::Name;
 use crate::parse::{attribute, gpu_metrics};
 
-/// Joules for a count of energy.
+/// Joules of one count of the energy counter.
 const UNIT: f64 = 1.0 / 65_536.0;
 
-/// Cards whose firmware counts energy in [`UNIT`] while the form of `gpu_metrics` does not say so:
-/// those of the MI200 series (15.259 µJ in `smu13_driver_if_aldebaran.h`) have content 3, those of
-/// the MI300 and MI350 series, whose forms 4 to 8 do say so, have content 9 in later kernels.
+/// GPUs whose firmware counts energy in [`UNIT`] while the format of `gpu_metrics` does not document
+/// it: those of the MI200 series (15.259 µJ in `smu13_driver_if_aldebaran.h`) have content 3, those
+/// of the MI300 and MI350 series, whose formats 4 to 8 do, have content 9 in later kernels.
 const MI200: [&str; 4] = ["1002:7408", "1002:740C", "1002:740F", "1002:7410"];
 const MI300: [&str; 6] =
     ["1002:74A1", "1002:74A2", "1002:74A5", "1002:74A9", "1002:75A0", "1002:75A3"];
 
-/// A GPU for computing with processors beside it, which its files do not say.
+/// A compute GPU with processor cores, which its files do not show.
 const MI300A: &str = "1002:74A0";
 
-/// Whether energy in a form of `gpu_metrics` is known to be counted in [`UNIT`].
-fn unit_is_known(content: u8, number: &str) -> bool {
+/// Whether energy in a format of `gpu_metrics` is known to be counted in [`UNIT`].
+fn unit_is_known(content: u8, pci_id: &str) -> bool {
     match content {
-        3 => MI200.contains(&number),
+        3 => MI200.contains(&pci_id),
         4..=8 => true,
-        9 => MI300.contains(&number),
+        9 => MI300.contains(&pci_id),
         _ => false,
     }
 }
 
-/// The files of one card.
+/// The files of one GPU.
 pub(super) struct Amd {
     busy: Sensor,
     memory_busy: Sensor,
@@ -59,8 +58,8 @@ pub(super) struct Amd {
     total: Sensor,
     visible_used: Sensor,
     visible_total: Sensor,
-    machine_used: Sensor,
-    machine_total: Sensor,
+    gtt_used: Sensor,
+    gtt_total: Sensor,
     power: Sensor,
     limit: Sensor,
     temperature: Sensor,
@@ -71,162 +70,172 @@ pub(super) struct Amd {
     link_width: Sensor,
     replays: Sensor,
     errors: Sensor,
-    counts: Sensor,
-    spent: Spent,
-    /// Maker and model, as `1002:740C`.
-    number: String,
-    /// Whether it is a part of the processor, as far as that is known.
+    metrics: Sensor,
+    cycles: CycleIntegrator,
+    /// PCI vendor and device ID, as `1002:740C`.
+    pci_id: String,
+    /// Whether it is part of the processor, as far as that is known.
     is_apu: bool,
 }
 
-/// What its firmware told at a look.
+/// The counters of its firmware at a poll.
 #[derive(Default)]
 struct FirmwareCounters {
     /// In joules.
     energy: Option<f64>,
     cycles: Option<gpu_metrics::Cycles>,
-    /// The power of a GPU in the processor alone, in watts.
-    graphics: Option<f64>,
+    /// The power of the GPU alone, of one in the processor, in watts.
+    graphics_watts: Option<f64>,
 }
 
 impl Amd {
-    /// The files of the device at a place, and those below its hwmon's directory.
-    pub(super) fn new(sys: &Dir, place: &Place, hwmon: &str, allowance: &Descriptors) -> Amd {
-        let device = format!("{}/device", place.directory);
+    /// The files of a card, and those of its hwmon directory.
+    pub(super) fn new(sys: &Dir, card: &DrmCard, hwmon: &str, allowance: &Descriptors) -> Amd {
+        let device = format!("{}/device", card.directory);
         let first = |paths: &[String]| Sensor::first(sys, paths, allowance);
-        let here = |file: &str| first(&[format!("{device}/{file}")]);
-        let metered = |files: &[&str]| {
+        let device_file = |file: &str| first(&[format!("{device}/{file}")]);
+        let hwmon_file = |files: &[&str]| {
             first(&files.iter().map(|file| format!("{hwmon}/{file}")).collect::<Vec<_>>())
         };
         let label = CString::new(format!("{hwmon}/in1_label")).unwrap_or_default();
         let mut buffer = Vec::new();
-        // Only the voltage of what is beside processor cores has this name.
-        let is_beside_cores = sys.read(&label, &mut buffer).is_ok_and(|label| label == b"vddnb\n");
+        // Only APUs have a voltage of this name.
+        let has_northbridge = sys.read(&label, &mut buffer).is_ok_and(|label| label == b"vddnb\n");
         Amd {
-            busy: here("gpu_busy_percent"),
-            memory_busy: here("mem_busy_percent"),
-            used: here("mem_info_vram_used"),
-            total: here("mem_info_vram_total"),
-            visible_used: here("mem_info_vis_vram_used"),
-            visible_total: here("mem_info_vis_vram_total"),
-            machine_used: here("mem_info_gtt_used"),
-            machine_total: here("mem_info_gtt_total"),
-            power: metered(&["power1_average", "power1_input"]),
-            limit: metered(&["power1_cap"]),
-            temperature: metered(&["temp1_input", "temp2_input"]),
-            fan: metered(&["pwm1"]),
-            clock: metered(&["freq1_input"]),
-            memory_clock: metered(&["freq2_input"]),
-            link_speed: here("current_link_speed"),
-            link_width: here("current_link_width"),
-            replays: here("pcie_replay_count"),
-            errors: here("ras/umc_err_count"),
-            counts: here("gpu_metrics"),
-            spent: Spent::default(),
-            number: place.number.clone(),
-            is_apu: is_beside_cores || place.number == MI300A,
+            busy: device_file("gpu_busy_percent"),
+            memory_busy: device_file("mem_busy_percent"),
+            used: device_file("mem_info_vram_used"),
+            total: device_file("mem_info_vram_total"),
+            visible_used: device_file("mem_info_vis_vram_used"),
+            visible_total: device_file("mem_info_vis_vram_total"),
+            gtt_used: device_file("mem_info_gtt_used"),
+            gtt_total: device_file("mem_info_gtt_total"),
+            power: hwmon_file(&["power1_average", "power1_input"]),
+            limit: hwmon_file(&["power1_cap"]),
+            temperature: hwmon_file(&["temp1_input", "temp2_input"]),
+            fan: hwmon_file(&["pwm1"]),
+            clock: hwmon_file(&["freq1_input"]),
+            memory_clock: hwmon_file(&["freq2_input"]),
+            link_speed: device_file("current_link_speed"),
+            link_width: device_file("current_link_width"),
+            replays: device_file("pcie_replay_count"),
+            errors: device_file("ras/umc_err_count"),
+            metrics: device_file("gpu_metrics"),
+            cycles: CycleIntegrator::default(),
+            pci_id: card.pci_id.clone(),
+            is_apu: has_northbridge || card.pci_id == MI300A,
         }
     }
 
-    /// Whether it is a part of the processor, and has the machine's memory.
+    /// Whether it is part of the processor, and uses system memory.
     pub(super) fn is_apu(&self) -> bool {
         self.is_apu
     }
 
-    /// Looks whether it is a part of the processor. Asking wakes it up.
-    pub(super) fn recognise(&mut self, look: &mut Look) {
-        self.is_apu |= self.counts.read(look, gpu_metrics::apu).flatten().is_some();
+    /// Reads whether it is part of the processor. Reading wakes it up.
+    pub(super) fn detect_apu(&mut self, context: &mut ReadContext) {
+        self.is_apu |= self.metrics.read(context, gpu_metrics::apu).flatten().is_some();
     }
 
-    /// The power it may take. Asking wakes it up. The half of a card that has no limit says 0.
-    pub(super) fn limit(&mut self, look: &mut Look) -> Option<f64> {
+    /// The power limit. Reading wakes it up. A die without a limit reports 0.
+    pub(super) fn limit(&mut self, context: &mut ReadContext) -> Option<f64> {
         if self.is_apu {
             return None;
         }
-        self.limit.millionths(look).filter(|watts| *watts > 0.0)
+        self.limit.millionths(context).filter(|watts| *watts > 0.0)
     }
 
-    /// The power it takes. The half of a card that does not know says 0.
-    fn draw(&mut self, look: &mut Look) -> Option<f64> {
+    /// The power draw. A die that does not know it reports 0.
+    fn draw(&mut self, context: &mut ReadContext) -> Option<f64> {
         if self.is_apu {
             return None;
         }
-        self.power.millionths(look).filter(|watts| *watts > 0.0 && *watts < TOO_MUCH)
+        self.power.millionths(context).filter(|watts| *watts > 0.0 && *watts < MAX_WATTS)
     }
 
-    /// Memory, which the kernel knows by itself: asking wakes nobody.
-    pub(super) fn memory(&mut self, look: &mut Look) -> GpuMemory {
-        let (mut used, mut total) = (self.used.number(look), self.total.number(look));
+    /// Memory, which the kernel counts in software: reading does not wake it up.
+    pub(super) fn memory(&mut self, context: &mut ReadContext) -> GpuMemory {
+        let (mut used, mut total) = (self.used.number(context), self.total.number(context));
         if self.is_apu {
-            let and = |own: Option<u64>, machine: Option<u64>| own?.checked_add(machine?);
-            used = and(used, self.machine_used.number(look));
-            total = and(total, self.machine_total.number(look));
+            let add = |vram: Option<u64>, gtt: Option<u64>| vram?.checked_add(gtt?);
+            used = add(used, self.gtt_used.number(context));
+            total = add(total, self.gtt_total.number(context));
         }
         GpuMemory {
             used,
             total,
             free: total.zip(used).and_then(|(total, used)| total.checked_sub(used)),
-            bar1_used: self.visible_used.number(look),
-            bar1_total: self.visible_total.number(look),
+            bar1_used: self.visible_used.number(context),
+            bar1_total: self.visible_total.number(context),
         }
     }
 
-    /// What its firmware counts.
-    fn counted(&mut self, look: &mut Look) -> FirmwareCounters {
+    /// The counters of its firmware.
+    fn firmware_counters(&mut self, context: &mut ReadContext) -> FirmwareCounters {
         let both = |bytes: &[u8]| Ok((gpu_metrics::parse(bytes)?, gpu_metrics::apu(bytes)?));
-        let Some((told, apu)) = self.counts.read(look, both) else {
+        let Some((table, apu)) = self.metrics.read(context, both) else {
             return FirmwareCounters::default();
         };
-        let number = &self.number;
-        let unit_is_known = |content| !self.is_apu && unit_is_known(content, number);
-        let told = told.filter(|told| told.cycles.is_some() || unit_is_known(told.content));
+        let pci_id = &self.pci_id;
+        let unit_is_known = |content| !self.is_apu && unit_is_known(content, pci_id);
+        let table = table.filter(|table| table.cycles.is_some() || unit_is_known(table.content));
         let graphics = apu.and_then(|apu| apu.graphics_milliwatts);
-        if told.is_none() && graphics.is_none() {
-            // It will not have another form at the next look.
-            self.counts = Sensor::default();
+        if table.is_none() && graphics.is_none() {
+            // The format will not change until the next poll.
+            self.metrics = Sensor::default();
         }
-        // The half of a card that does not count, or firmware that does not, says 0.
-        let energy = told.filter(|told| unit_is_known(told.content)).and_then(|told| told.energy);
+        // A die or a firmware that does not count reports 0.
+        let energy =
+            table.filter(|table| unit_is_known(table.content)).and_then(|table| table.energy);
         let watts = graphics.map(|milliwatts| milliwatts as f64 / 1e3);
         FirmwareCounters {
             energy: energy.filter(|count| *count > 0).map(|count| count as f64 * UNIT),
-            cycles: told.and_then(|told| told.cycles),
-            graphics: watts.filter(|watts| *watts > 0.0 && *watts < TOO_MUCH),
+            cycles: table.and_then(|table| table.cycles),
+            graphics_watts: watts.filter(|watts| *watts > 0.0 && *watts < MAX_WATTS),
         }
     }
 
-    /// What it does while it is asleep, at which it is not asked.
-    pub(super) fn sleep(&mut self, at: Duration) -> GpuActivity {
-        self.spent.sleep(at);
+    /// Its activity while it is suspended, when it is not read.
+    pub(super) fn suspended(&mut self, at: Duration) -> GpuActivity {
+        self.cycles.suspend(at);
         let mut activity = GpuActivity { utilization: Some(0.0), ..GpuActivity::default() };
-        self.spent.tell(&mut activity, &mut GpuThrottle::default());
+        self.cycles.fill(&mut activity, &mut GpuThrottle::default());
         activity
     }
 
-    /// Asks everything once.
-    pub(super) fn look(&mut self, name: Name, at: Duration, look: &mut Look) -> CardRead {
-        let errors = self.errors.read(look, attribute::error_counts).flatten();
-        let counted = self.counted(look);
-        self.spent.see(at, counted.cycles);
+    /// Reads everything.
+    pub(super) fn poll(
+        &mut self,
+        name: Name,
+        at: Duration,
+        context: &mut ReadContext,
+    ) -> DeviceRows {
+        let errors = self.errors.read(context, attribute::error_counts).flatten();
+        let counters = self.firmware_counters(context);
+        self.cycles.push(at, counters.cycles);
         let mut throttle = GpuThrottle::default();
         let mut activity = GpuActivity {
-            utilization: self.busy.share(look),
-            memory_utilization: self.memory_busy.share(look),
+            utilization: self.busy.share(context),
+            memory_utilization: self.memory_busy.share(context),
             ..GpuActivity::default()
         };
-        self.spent.tell(&mut activity, &mut throttle);
-        CardRead {
+        self.cycles.fill(&mut activity, &mut throttle);
+        DeviceRows {
             activity,
             throttle,
-            memory: self.memory(look),
+            memory: self.memory(context),
             power: GpuPower {
-                energy: counted.energy,
-                draw: self.draw(look).or(counted.graphics),
-                limit: self.limit(look),
-                temperature: self.temperature.degrees(look),
-                fan: self.fan.number(look).filter(|pwm| *pwm <= 255).map(|pwm| pwm as f64 / 255.0),
-                clock_graphics: self.clock.number(look).map(|hertz| hertz as f64),
-                clock_memory: self.memory_clock.number(look).map(|hertz| hertz as f64),
+                energy: counters.energy,
+                draw: self.draw(context).or(counters.graphics_watts),
+                limit: self.limit(context),
+                temperature: self.temperature.degrees(context),
+                fan: self
+                    .fan
+                    .number(context)
+                    .filter(|pwm| *pwm <= 255)
+                    .map(|pwm| pwm as f64 / 255.0),
+                clock_graphics: self.clock.number(context).map(|hertz| hertz as f64),
+                clock_memory: self.memory_clock.number(context).map(|hertz| hertz as f64),
                 ..GpuPower::default()
             },
             ecc: GpuEcc {
@@ -235,13 +244,19 @@ impl Amd {
                 ..GpuEcc::default()
             },
             link: GpuLink {
-                pcie_generation: self.link_speed.read(look, attribute::link_generation).flatten(),
-                // A link that is down has no lanes, or as many as all ones say.
-                pcie_width: self.link_width.number(look).filter(|lanes| (1..=32).contains(lanes)),
-                pcie_replays: self.replays.number(look),
+                pcie_generation: self
+                    .link_speed
+                    .read(context, attribute::link_generation)
+                    .flatten(),
+                // A link that is down has no lanes, or all bits set.
+                pcie_width: self
+                    .link_width
+                    .number(context)
+                    .filter(|lanes| (1..=32).contains(lanes)),
+                pcie_replays: self.replays.number(context),
                 ..GpuLink::default()
             },
-            ..CardRead::nothing(name)
+            ..DeviceRows::empty(name)
         }
     }
 }

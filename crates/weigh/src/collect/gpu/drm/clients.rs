@@ -1,30 +1,30 @@
 //! What processes of the run have of GPUs, by the files that they have open.
 //!
 //! Source: `/proc/PID/fdinfo/FD` of descriptors whose link (`/proc/PID/fd/FD`) is below
-//! `/dev/dri/`, for the owner of the process and root. Which they are is looked for when a
-//! process's files moved; at each look only those are read, on kept descriptors.
+//! `/dev/dri/`, for the owner of the process and root. They are listed when the open files of a
+//! process changed; at each poll only those are read, on cached files.
 //!
-//! What surprised us: a descriptor may be inherited or passed on, so one client is seen in many
-//! processes. It counts for the one that was there first. Memory that two clients share is told
-//! by both, and so it is counted twice. Reading takes a lock of the client's (amdgpu), which
-//! is why it is not done oftener than the cards are asked. xe wakes a card up to say what it did
-//! for a client, so nobody is asked while the card sleeps, or is left alone so that it can: which
-//! card a file is of is told by `/sys/class/drm/NODE/device`, without reading it.
+//! What surprised us: a descriptor may be inherited or passed on, so one client is in many
+//! processes. It counts for the oldest. Memory that two clients share is in both, and so counted
+//! twice. Reading takes a lock of the client's (amdgpu), so it is not done more often than the GPUs
+//! are polled. xe wakes the GPU up for the fdinfo of a client, so none is read while the GPU is
+//! suspended, or paused so that it can suspend: `/sys/class/drm/NODE/device` has the GPU of a file
+//! without reading it.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::CString;
 use std::time::Duration;
 
-use super::card::{Card, address_of};
-use super::using::{Seen, Using, highest};
+use super::device::{DrmDevice, address_of};
+use super::usage::{ClientCounts, ClientUsage, highest};
 use crate::host::{CachedPath, Descriptors, Dir, ProcPath};
 use crate::model::ProcessId;
 use crate::parse::drm_fdinfo;
 
-/// Descriptors that are kept of clients; further ones are opened each time.
-pub(super) const KEPT: usize = 64;
+/// Files that are cached of clients; further ones are opened each time.
+pub(super) const CACHED_FILES: usize = 64;
 
-/// A client: where its GPU is, and its number there.
+/// A client: the PCI address of its GPU, and its number there.
 type ClientId = (Vec<u8>, u64);
 
 /// The processes that have files of GPUs open.
@@ -33,19 +33,19 @@ pub(super) struct Clients {
     sys: Dir,
     /// Their files, oldest process first.
     open: Vec<(ProcessId, Vec<ClientFile>)>,
-    /// Processes into whose files we may not look.
+    /// Processes whose files we may not read.
     hidden: HashSet<ProcessId>,
-    before: HashMap<ClientId, Seen>,
-    looked: Option<Duration>,
+    before: HashMap<ClientId, ClientCounts>,
+    polled_at: Option<Duration>,
     allowance: Descriptors,
 }
 
 /// A file of a GPU that a process has open.
 struct ClientFile {
     file: CachedPath,
-    /// Where its card is on the bus, when that is known.
+    /// The PCI address of its GPU, when that is known.
     address: Option<Vec<u8>>,
-    /// Which of that card's clients it is, when it was read.
+    /// The number of the client, once it was read.
     number: Option<u64>,
 }
 
@@ -57,53 +57,53 @@ impl Clients {
             open: Vec::new(),
             hidden: HashSet::new(),
             before: HashMap::new(),
-            looked: None,
-            allowance: Descriptors::at_most(KEPT),
+            polled_at: None,
+            allowance: Descriptors::at_most(CACHED_FILES),
         }
     }
 
-    /// Whether there is a process of the run into whose files we may not look.
+    /// Whether there is a process of the run whose files we may not read.
     pub(super) fn some_are_hidden(&self) -> bool {
         !self.hidden.is_empty()
     }
 
-    /// Whether this is a process of the run that has a GPU open, or may have. Who computes has:
-    /// ROCm gets its memory by the same files.
-    pub(super) fn are_of(&self, id: ProcessId) -> bool {
+    /// Whether this is a process of the run that has a GPU open, or may have. One that computes
+    /// has: ROCm allocates memory by the same files.
+    pub(super) fn may_be_of(&self, id: ProcessId) -> bool {
         self.hidden.contains(&id) || self.open.iter().any(|(known, _)| *known == id)
     }
 
-    /// Looks for files of GPUs where files moved, and reads all of those that are of these cards.
-    pub(super) fn look(
+    /// Lists the files of the processes that changed, and reads all that are of these GPUs.
+    pub(super) fn poll(
         &mut self,
         at: Duration,
-        moved: &[ProcessId],
-        cards: &[Card],
+        changed: &[ProcessId],
+        devices: &[DrmDevice],
         buffer: &mut Vec<u8>,
-    ) -> Using {
-        moved.iter().for_each(|id| self.list(*id, buffer));
+    ) -> ClientUsage {
+        changed.iter().for_each(|id| self.list(*id, buffer));
         let proc = &self.proc;
         self.hidden.retain(|id| proc.has(ProcPath::new(id.pid, "stat").as_c_str()));
-        let mut looking = Looking {
+        let mut poll = ClientPoll {
             proc,
-            cards,
-            passed: self.looked.replace(at).map(|before| at.saturating_sub(before)),
+            devices,
+            elapsed: self.polled_at.replace(at).map(|before| at.saturating_sub(before)),
             before: std::mem::take(&mut self.before),
             now: HashMap::new(),
-            using: Using::default(),
+            usage: ClientUsage::default(),
         };
         for (id, files) in &mut self.open {
-            files.retain_mut(|file| looking.is_client(*id, file, buffer));
+            files.retain_mut(|file| poll.is_client(*id, file, buffer));
         }
         self.open.retain(|(_, files)| !files.is_empty());
-        self.before = looking.now;
-        looking.using
+        self.before = poll.now;
+        poll.usage
     }
 
-    /// Looks for the files of GPUs that a process has open.
+    /// Lists the files of GPUs that a process has open.
     fn list(&mut self, id: ProcessId, buffer: &mut Vec<u8>) {
         let known = self.open.iter().position(|(known, _)| *known == id);
-        let mut known = known.map(|place| self.open.remove(place).1).unwrap_or_default();
+        let mut known = known.map(|index| self.open.remove(index).1).unwrap_or_default();
         self.hidden.remove(&id);
         let mut files = Vec::new();
         let listed = self.proc.each_name(ProcPath::new(id.pid, "fd").as_c_str(), |name| {
@@ -118,7 +118,7 @@ impl Clients {
                 file.file.path() == &*path && (address.is_none() || file.address == address)
             };
             files.push(match known.iter().position(is_it) {
-                Some(place) => known.swap_remove(place),
+                Some(index) => known.swap_remove(index),
                 None => {
                     let file = CachedPath::new(path, &self.allowance);
                     ClientFile { file, address, number: None }
@@ -129,100 +129,102 @@ impl Clients {
             Ok(()) if files.is_empty() => {}
             Ok(()) => {
                 let age = |id: &ProcessId| (id.started, id.pid);
-                let place = self.open.partition_point(|(known, _)| age(known) < age(&id));
-                self.open.insert(place, (id, files));
+                let index = self.open.partition_point(|(known, _)| age(known) < age(&id));
+                self.open.insert(index, (id, files));
             }
             Err(error) if error.is_denied() => drop(self.hidden.insert(id)),
-            // It has ended.
+            // It has exited.
             Err(_) => {}
         }
     }
 }
 
-/// A look that is under way.
-struct Looking<'a> {
+/// A poll that is under way.
+struct ClientPoll<'a> {
     proc: &'a Dir,
-    cards: &'a [Card],
-    /// Time since the look before.
-    passed: Option<Duration>,
-    before: HashMap<ClientId, Seen>,
-    now: HashMap<ClientId, Seen>,
-    using: Using,
+    devices: &'a [DrmDevice],
+    /// Time since the poll before.
+    elapsed: Option<Duration>,
+    before: HashMap<ClientId, ClientCounts>,
+    now: HashMap<ClientId, ClientCounts>,
+    usage: ClientUsage,
 }
 
-impl Looking<'_> {
-    /// Takes in what a process has by one of its files, and tells whether that is a file of a card
-    /// that is asked.
+impl ClientPoll<'_> {
+    /// Adds the usage by one file of a process, and returns whether it is a file of a selected
+    /// GPU.
     fn is_client(&mut self, id: ProcessId, file: &mut ClientFile, buffer: &mut Vec<u8>) -> bool {
         let Some(address) = &file.address else { return self.read(id, file, buffer) };
-        match self.cards.iter().find(|card| card.place.address == *address) {
+        match self.devices.iter().find(|device| device.card.address == *address) {
             None => false,
-            // A file that is new on a card that is awake: somebody has just opened it.
-            Some(card) if !card.is_asleep() && file.number.is_none() => self.read(id, file, buffer),
-            Some(card) if card.minds_clients() => {
-                self.pass_over(id, file, address, card.is_asleep())
+            // A new file on a GPU that is awake: a process has just opened it.
+            Some(device) if !device.is_suspended() && file.number.is_none() => {
+                self.read(id, file, buffer)
+            }
+            Some(device) if device.fdinfo_keeps_awake() => {
+                self.carry_forward(id, file, address, device.is_suspended())
             }
             Some(_) => self.read(id, file, buffer),
         }
     }
 
     fn read(&mut self, id: ProcessId, file: &mut ClientFile, buffer: &mut Vec<u8>) -> bool {
-        // A process that ended, a descriptor that was closed, or one that is another file now.
+        // The process exited, or the descriptor was closed or is another file now.
         let Ok(bytes) = file.file.read(self.proc, buffer) else { return false };
-        // What cannot be read now may be at the next look.
+        // What cannot be parsed now may be at the next poll.
         let Ok(client) = drm_fdinfo::parse(bytes) else { return true };
         let Some((address, number)) = client.address.zip(client.number) else { return false };
         let key = (address.to_vec(), number);
         (file.address, file.number) = (Some(key.0.clone()), Some(number));
         let before = self.before.get(&key);
-        // Whoever has it open again, or was given it, has it not for itself.
+        // A client that is open several times, or was passed on, counts once.
         self.now.entry(key).or_insert_with(|| {
-            let using = self.using.by(address, id);
-            let card = self.cards.iter().find(|card| card.place.address == address);
-            let has_both = card.is_some_and(Card::has_memory_of_the_machine);
+            let usage = self.usage.entry(address, id);
+            let device = self.devices.iter().find(|device| device.card.address == address);
+            let has_both = device.is_some_and(DrmDevice::uses_system_memory);
             let memory = match (client.local, client.system) {
                 (Some(local), Some(system)) if has_both => local.checked_add(system),
-                // Memory on the GPU; where that has none of its own, memory of the machine.
+                // Memory of the GPU; where it has none of its own, system memory.
                 (local, system) => local.or(system),
             };
-            using.add_client(memory, &client.engines);
+            usage.add_client(memory, &client.engines);
             let mut engines = client.engines;
             if let Some(before) = before {
-                // Of a card that slept nobody knows when it awoke.
-                if let Some(passed) = self.passed.filter(|_| !before.slept) {
-                    using.add_work(&before.engines, &client.engines, passed);
+                // When a suspended GPU woke up is not known.
+                if let Some(elapsed) = self.elapsed.filter(|_| !before.was_suspended) {
+                    usage.add_work(&before.engines, &client.engines, elapsed);
                 }
                 engines =
                     std::array::from_fn(|kind| highest(&before.engines[kind], &engines[kind]));
             }
-            Seen { memory, engines, slept: false }
+            ClientCounts { memory, engines, was_suspended: false }
         });
         true
     }
 
-    /// Takes what was known of a client whose card would wake up, or stay awake.
-    fn pass_over(
+    /// Carries the last values of a client forward whose GPU would wake up, or stay awake.
+    fn carry_forward(
         &mut self,
         id: ProcessId,
         file: &ClientFile,
         address: &[u8],
-        is_asleep: bool,
+        is_suspended: bool,
     ) -> bool {
         if !self.proc.has(file.file.path()) {
             return false;
         }
         let key = file.number.map(|number| (address.to_vec(), number));
-        let known = key.and_then(|key| self.before.get(&key).map(|seen| (key, seen)));
+        let known = key.and_then(|key| self.before.get(&key).map(|counts| (key, counts)));
         match known {
-            None => self.using.by(address, id).add_untold(),
-            Some((key, seen)) => {
+            None => self.usage.entry(address, id).add_unread(),
+            Some((key, counts)) => {
                 self.now.entry(key).or_insert_with(|| {
-                    let using = self.using.by(address, id);
-                    match is_asleep {
-                        true => using.add_asleep(seen),
-                        false => using.add_client(seen.memory, &seen.engines),
+                    let usage = self.usage.entry(address, id);
+                    match is_suspended {
+                        true => usage.add_suspended(counts),
+                        false => usage.add_client(counts.memory, &counts.engines),
                     }
-                    Seen { slept: seen.slept || is_asleep, ..*seen }
+                    ClientCounts { was_suspended: counts.was_suspended || is_suspended, ..*counts }
                 });
             }
         }

@@ -1,22 +1,22 @@
-//! What processes have of AMD's GPUs for computing (ROCm), whoever they are.
+//! What processes have of AMD's GPUs for computing (ROCm), also those of other users.
 //!
 //! Source: `/sys/class/kfd/kfd/proc/PID/{vram_GPU,stats_GPU/cu_occupancy}` and
-//! `/sys/class/kfd/kfd/topology/nodes/`, for everybody.
+//! `/sys/class/kfd/kfd/topology/nodes/`, for all users.
 //!
-//! What surprised us: `fdinfo` does not count the time of queues that programs fill by
-//! themselves, as ROCm's do, so how much of a GPU computes for somebody is told here alone. The
-//! memory is in `fdinfo`'s, too: the larger of both counts, not the sum. `cu_occupancy` is no
-//! number that the kernel has: it asks every shader engine of the card, register by register and
-//! under the driver's locks. So it is read for processes of the run alone, and others have their
-//! memory. `sdma_GPU` is not read, because it makes the kernel walk through the queues of the
-//! process under its locks. The pids are those of the machine.
+//! What surprised us: `fdinfo` does not count the time of user-mode queues, as ROCm's are, so the
+//! occupancy by a process is found here alone. The memory is in `fdinfo`'s, too: the larger of both
+//! counts, not the sum. `cu_occupancy` is not a counter of the kernel: it reads every shader engine
+//! of the GPU, register by register and under the driver's locks. So it is read for processes of
+//! the run alone, and of others only the memory. `sdma_GPU` is not read, because it makes the
+//! kernel walk through the queues of the process under its locks. The pids are those of the
+//! machine.
 
 use std::ffi::{CStr, CString};
 
 use super::super::pids::Pids;
-use super::super::visible::{self, Nodes};
+use super::super::visible::{RocmNode, RocmNodes};
 use super::clients::Clients;
-use super::using::User;
+use super::usage::DrmProcess;
 use crate::catalog::metrics::GpuShare;
 use crate::host::{Dir, Error};
 use crate::model::ProcessId;
@@ -24,20 +24,20 @@ use crate::parse::attribute;
 
 const PROCESSES: &CStr = c"class/kfd/kfd/proc";
 
-/// A GPU, or a part of one, as the driver for computing knows it.
+/// A GPU, or a partition of one, as KFD lists it.
 #[derive(Debug, PartialEq, Eq)]
-struct Node {
-    /// Its number in the names of files.
-    number: u64,
-    /// Where it is on the bus.
+struct KfdNode {
+    /// Its number in file names.
+    gpu_id: u64,
+    /// Its PCI address.
     address: Vec<u8>,
     compute_units: Option<u64>,
-    /// What ROCm calls it.
+    /// Its UUID, as ROCm has it.
     uuid: Option<String>,
 }
 
-impl Node {
-    /// What a process has of it. A file of a GPU that it does not use says zero, or is not there.
+impl KfdNode {
+    /// What a process has of it. The file of a GPU that it does not use is zero, or missing.
     fn share(
         &self,
         sys: &Dir,
@@ -46,47 +46,47 @@ impl Node {
         buffer: &mut Vec<u8>,
     ) -> Option<GpuShare> {
         let directory = format!("class/kfd/kfd/proc/{pid}");
-        let memory = number(sys, &format!("{directory}/vram_{}", self.number), buffer);
+        let memory = number(sys, &format!("{directory}/vram_{}", self.gpu_id), buffer);
         let memory = memory.filter(|bytes| *bytes > 0)?;
-        let path = format!("{directory}/stats_{}/cu_occupancy", self.number);
+        let path = format!("{directory}/stats_{}/cu_occupancy", self.gpu_id);
         let occupied = self.compute_units.filter(|_| is_of_the_run);
         let occupied = occupied.and_then(|all| Some((number(sys, &path, buffer)?, all)));
-        let occupancy = occupied.filter(|(taken, all)| taken <= all && *all > 0);
+        let occupancy = occupied.filter(|(units, all)| units <= all && *all > 0);
         Some(GpuShare {
             memory: Some(memory),
-            occupancy: occupancy.map(|(taken, all)| taken as f64 / all as f64),
+            occupancy: occupancy.map(|(units, all)| units as f64 / all as f64),
             ..GpuShare::default()
         })
     }
 }
 
-/// All GPUs that compute.
+/// All nodes of KFD.
 #[derive(Debug)]
 pub(super) struct Kfd {
     /// In the order of their numbers.
-    nodes: Vec<Node>,
-    /// Whether there are some that a control group hides.
+    nodes: Vec<KfdNode>,
+    /// Whether a cgroup hides others.
     some_hidden: bool,
     pids: Pids,
 }
 
-/// Who computes, found at one look: on which GPU, who it is in our `/proc`, and what it has.
+/// The processes of KFD at one poll: PCI address of the GPU, process in our `/proc`, and share.
 #[derive(Debug, Default)]
-pub(super) struct Computing {
+pub(super) struct KfdProcesses {
     each: Vec<(Vec<u8>, Option<ProcessId>, GpuShare)>,
 }
 
 impl Kfd {
-    /// Looks which GPUs there are.
-    pub(super) fn find(sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Kfd {
+    /// Lists the nodes.
+    pub(super) fn open(sys: &Dir, proc: &Dir, buffer: &mut Vec<u8>) -> Kfd {
         let listed = sys.names(c"class/kfd/kfd/topology/nodes").unwrap_or_default();
-        let mut places: Vec<u64> =
+        let mut numbers: Vec<u64> =
             listed.iter().filter_map(|name| name.to_str().ok()?.parse().ok()).collect();
-        // As ROCm counts them: "10" is behind "2".
-        places.sort_unstable();
+        // In ROCm's order: "10" is after "2".
+        numbers.sort_unstable();
         let (mut nodes, mut some_hidden) = (Vec::new(), false);
-        for place in places {
-            match node(sys, place, buffer) {
+        for number in numbers {
+            match read_node(sys, number, buffer) {
                 Ok(node) => nodes.extend(node),
                 Err(error) => some_hidden |= error.is_denied(),
             }
@@ -94,38 +94,38 @@ impl Kfd {
         Kfd { nodes, some_hidden, pids: Pids::of(proc) }
     }
 
-    /// What ROCm sees of these cards.
-    pub(super) fn nodes(&self, cards: &[&[u8]]) -> Nodes {
-        let each = self.nodes.iter().map(|node| visible::Node {
-            card: cards.iter().position(|address| *address == node.address),
+    /// The nodes that ROCm sees of the GPUs with these addresses.
+    pub(super) fn nodes(&self, gpus: &[&[u8]]) -> RocmNodes {
+        let each = self.nodes.iter().map(|node| RocmNode {
+            gpu: gpus.iter().position(|address| *address == node.address),
             uuid: node.uuid.clone(),
         });
-        Nodes { each: each.collect(), some_hidden: self.some_hidden }
+        RocmNodes { each: each.collect(), some_hidden: self.some_hidden }
     }
 
-    /// Looks who computes. In a container that has only its own pids nobody can be told from
-    /// another, and nobody is.
-    pub(super) fn look(
+    /// Lists the processes. In a container that has only its own pids none can be resolved, and
+    /// none is listed.
+    pub(super) fn poll(
         &self,
         sys: &Dir,
         proc: &Dir,
         clients: &Clients,
         buffer: &mut Vec<u8>,
-    ) -> Computing {
-        let mut computing = Computing::default();
+    ) -> KfdProcesses {
+        let mut computing = KfdProcesses::default();
         if self.nodes.is_empty() || matches!(self.pids, Pids::Foreign(_)) {
             return computing;
         }
         for name in sys.names(PROCESSES).unwrap_or_default() {
             let Some(pid) = name.to_str().ok().and_then(|name| name.parse().ok()) else { continue };
-            let id = self.pids.process(proc, pid, buffer);
-            let is_of_the_run = id.is_some_and(|id| clients.are_of(id));
+            let id = self.pids.resolve(proc, pid, buffer);
+            let is_of_the_run = id.is_some_and(|id| clients.may_be_of(id));
             let first = computing.each.len();
             for node in &self.nodes {
                 let Some(share) = node.share(sys, pid, is_of_the_run, buffer) else { continue };
-                let mut theirs = computing.each[first..].iter_mut();
-                match theirs.find(|(address, ..)| *address == node.address) {
-                    // Parts of one card, each a node, with units that are not the card's.
+                let mut of_process = computing.each[first..].iter_mut();
+                match of_process.find(|(address, ..)| *address == node.address) {
+                    // Partitions of one GPU, each a node; their units are not those of the GPU.
                     Some((.., whole)) => {
                         let memory = whole.memory.zip(share.memory);
                         whole.memory = memory.map(|(one, other)| one.saturating_add(other));
@@ -139,53 +139,53 @@ impl Kfd {
     }
 }
 
-impl Computing {
+impl KfdProcesses {
     fn on<'a>(&'a self, address: &'a [u8]) -> impl Iterator<Item = (Option<ProcessId>, GpuShare)> {
-        let here = self.each.iter().filter(move |(place, ..)| place == address);
+        let here = self.each.iter().filter(move |(gpu, ..)| gpu == address);
         here.map(|(_, id, share)| (*id, *share))
     }
 
-    /// How many on the card of this address are nobody that we see.
+    /// How many on the GPU of this address are not in our `/proc`.
     pub(super) fn unknown(&self, address: &[u8]) -> u64 {
         self.on(address).filter(|(id, _)| id.is_none()).count() as u64
     }
 
-    /// Adds those on the card of this address to those who are known to use it.
-    /// What they have there they have asked for, however little it is.
-    pub(super) fn add_to(&self, address: &[u8], users: &mut Vec<User>) {
+    /// Adds those on the GPU of this address to those that are known to use it. They allocated
+    /// what they have, however little it is.
+    pub(super) fn add_to(&self, address: &[u8], processes: &mut Vec<DrmProcess>) {
         for (id, computes) in self.on(address) {
             let Some(id) = id else { continue };
-            match users.iter_mut().find(|user| user.id == id) {
-                Some(User { share, uses, .. }) => {
+            match processes.iter_mut().find(|process| process.id == id) {
+                Some(DrmProcess { share, uses, .. }) => {
                     share.memory = share.memory.max(computes.memory);
                     share.occupancy = computes.occupancy;
                     *uses = true;
                 }
-                None => users.push(User { id, share: computes, uses: true }),
+                None => processes.push(DrmProcess { id, share: computes, uses: true }),
             }
         }
     }
 }
 
-/// Reads a node; nothing when it has no GPU. Processors are nodes, too, of the number zero.
-fn node(sys: &Dir, place: u64, buffer: &mut Vec<u8>) -> Result<Option<Node>, Error> {
+/// Reads a node; nothing when it has no GPU. CPUs are nodes, too, with the ID zero.
+fn read_node(sys: &Dir, number: u64, buffer: &mut Vec<u8>) -> Result<Option<KfdNode>, Error> {
     let path = |file: &str| {
-        CString::new(format!("class/kfd/kfd/topology/nodes/{place}/{file}")).unwrap_or_default()
+        CString::new(format!("class/kfd/kfd/topology/nodes/{number}/{file}")).unwrap_or_default()
     };
-    let number = attribute::number(sys.read(&path("gpu_id"), buffer)?).unwrap_or(0);
+    let gpu_id = attribute::number(sys.read(&path("gpu_id"), buffer)?).unwrap_or(0);
     let properties = sys.read(&path("properties"), buffer)?;
     let property = |key| attribute::line_value(properties, key)?.parse::<u64>().ok();
     let engines = property("simd_count ");
-    if number == 0 || engines == Some(0) {
+    if gpu_id == 0 || engines == Some(0) {
         return Ok(None);
     }
     let units = engines.zip(property("simd_per_cu "));
     let compute_units = units.and_then(|(all, per_unit)| all.checked_div(per_unit));
-    let on_bus = property("location_id ").map(|on_bus| (property("domain ").unwrap_or(0), on_bus));
-    let address = on_bus.map(|(domain, on_bus)| address(domain, on_bus)).unwrap_or_default();
+    let domain = property("domain ").unwrap_or(0);
+    let address = property("location_id ").map(|location| address(domain, location));
     let unique = property("unique_id ").filter(|unique| *unique > 0);
     let uuid = unique.map(|unique| format!("GPU-{unique:016x}"));
-    Ok(Some(Node { number, address, compute_units, uuid }))
+    Ok(Some(KfdNode { gpu_id, address: address.unwrap_or_default(), compute_units, uuid }))
 }
 
 fn number(sys: &Dir, path: &str, buffer: &mut Vec<u8>) -> Option<u64> {
@@ -193,10 +193,9 @@ fn number(sys: &Dir, path: &str, buffer: &mut Vec<u8>) -> Option<u64> {
     attribute::number(sys.read(&path, buffer).ok()?).ok()
 }
 
-/// Where a GPU is on the bus, as everybody else writes it. The upper half of the place is the
-/// number of the part, of a card that is divided.
-fn address(domain: u64, place: u64) -> Vec<u8> {
-    let (bus, device, function) = (place >> 8 & 0xff, place >> 3 & 0x1f, place & 7);
+/// The PCI address of a location ID. The upper half of that is the partition of the GPU.
+fn address(domain: u64, location: u64) -> Vec<u8> {
+    let (bus, device, function) = (location >> 8 & 0xff, location >> 3 & 0x1f, location & 7);
     format!("{domain:04x}:{bus:02x}:{device:02x}.{function}").into_bytes()
 }
 
@@ -206,26 +205,26 @@ mod tests {
     use crate::host::fake::{FakeHost, as_unprivileged};
 
     #[test]
-    fn nodes_are_in_the_order_of_their_numbers_and_those_that_are_hidden_are_noticed() {
+    fn nodes_are_in_numeric_order_and_hidden_ones_are_detected() {
         let mut fake = FakeHost::new();
-        for (place, number, bus) in [(0, 0, 0), (2, 7, 0x41), (10, 9, 0x29), (11, 8, 0x42)] {
-            let directory = format!("class/kfd/kfd/topology/nodes/{place}");
+        for (number, gpu_id, bus) in [(0, 0, 0), (2, 7, 0x41), (10, 9, 0x29), (11, 8, 0x42)] {
+            let directory = format!("class/kfd/kfd/topology/nodes/{number}");
             let properties = format!("simd_count 440\nlocation_id {}\nunique_id 255\n", bus << 8);
             fake = fake
-                .sys(&format!("{directory}/gpu_id"), &format!("{number}\n"))
+                .sys(&format!("{directory}/gpu_id"), &format!("{gpu_id}\n"))
                 .sys(&format!("{directory}/properties"), &properties);
         }
-        let find = || Kfd::find(&fake.host().sys, &fake.host().proc, &mut Vec::new());
-        assert!(!find().nodes(&[]).some_hidden);
+        let open = || Kfd::open(&fake.host().sys, &fake.host().proc, &mut Vec::new());
+        assert!(!open().nodes(&[]).some_hidden);
         fake.deny_sys("class/kfd/kfd/topology/nodes/11/gpu_id");
-        let nodes = as_unprivileged(|| find().nodes(&[b"0000:29:00.0", b"0000:41:00.0"]));
-        let cards: Vec<_> = nodes.each.iter().map(|node| node.card).collect();
-        assert_eq!((cards.as_slice(), nodes.some_hidden), (&[Some(1), Some(0)][..], true));
+        let nodes = as_unprivileged(|| open().nodes(&[b"0000:29:00.0", b"0000:41:00.0"]));
+        let gpus: Vec<_> = nodes.each.iter().map(|node| node.gpu).collect();
+        assert_eq!((gpus.as_slice(), nodes.some_hidden), (&[Some(1), Some(0)][..], true));
         assert_eq!(nodes.each[0].uuid.as_deref(), Some("GPU-00000000000000ff"));
     }
 
     #[test]
-    fn places_are_written_as_the_bus_writes_them() {
+    fn location_id_becomes_a_pci_address() {
         assert_eq!(address(0, 0x2900), b"0000:29:00.0");
         assert_eq!(address(1, 0x1000_c1fb), b"0001:c1:1f.3");
     }

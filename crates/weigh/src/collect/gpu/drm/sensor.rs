@@ -1,27 +1,27 @@
-//! One file of a card that is read at each look, kept open, and fails alone.
+//! One file of a GPU that is read at each poll, cached, and fails alone.
 //!
-//! What surprised us: amdgpu says "operation not permitted" (EPERM) while it resets a card, and
-//! "busy" while one wakes up. Neither is a fault, and neither lasts.
+//! What surprised us: amdgpu returns EPERM while it resets a GPU, and EBUSY while one wakes up.
+//! Neither is a fault, and neither lasts.
 
 use std::ffi::CString;
 
 use crate::host::{CachedPath, Descriptors, Dir};
 use crate::parse::{MalformedFile, attribute};
 
-/// What a look at a card needs.
-pub(super) struct Look<'a> {
+/// What reading a sensor needs.
+pub(super) struct ReadContext<'a> {
     pub(super) sys: &'a Dir,
     pub(super) buffer: &'a mut Vec<u8>,
-    /// What went wrong, for people.
-    pub(super) trouble: &'a mut Vec<String>,
+    /// What failed, in words for the user.
+    pub(super) problems: &'a mut Vec<String>,
 }
 
 /// A value, and the file it is in.
 #[derive(Debug, Default)]
 pub(super) struct Sensor {
-    /// Files that may have it, the best last. Nothing when its card does not have it.
+    /// Files that may have it, the best last. None when the GPU does not have it.
     files: Vec<CachedPath>,
-    /// Whether the last of them is the one: from then on, no other would be the same value.
+    /// Whether the last of them was read: another would not be the same value.
     is_found: bool,
 }
 
@@ -29,36 +29,36 @@ impl Sensor {
     /// The value in the first of these files that has one.
     pub(super) fn first(sys: &Dir, paths: &[String], allowance: &Descriptors) -> Sensor {
         let paths = paths.iter().rev().filter_map(|path| CString::new(path.as_str()).ok());
-        let there = paths.filter(|path| sys.has(path));
-        let files = there.map(|path| CachedPath::new(path, allowance)).collect();
+        let existing = paths.filter(|path| sys.has(path));
+        let files = existing.map(|path| CachedPath::new(path, allowance)).collect();
         Sensor { files, is_found: false }
     }
 
-    /// The value as it is now, if it can be had.
+    /// The current value, if it can be read.
     pub(super) fn read<T>(
         &mut self,
-        look: &mut Look,
+        context: &mut ReadContext,
         parse: impl Fn(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         while let Some(file) = self.files.last_mut() {
-            let failed = match file.read(look.sys, look.buffer) {
+            let failed = match file.read(context.sys, context.buffer) {
                 Ok(bytes) => {
                     self.is_found = true;
-                    let told = |source| {
-                        let path = look.sys.path(file.path());
-                        look.trouble.push(format!("{}: {source}", path.display()));
+                    let report = |source| {
+                        let path = context.sys.path(file.path());
+                        context.problems.push(format!("{}: {source}", path.display()));
                     };
-                    return parse(bytes).map_err(told).ok();
+                    return parse(bytes).map_err(report).ok();
                 }
                 Err(error) => error,
             };
             match failed.errno() {
                 Some(libc::EPERM | libc::EBUSY | libc::EAGAIN | libc::ENODATA) => return None,
-                // Its card does not have it, or is gone, which is noticed elsewhere.
+                // The GPU does not have it, or was removed, which is detected elsewhere.
                 Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ENOENT | libc::ENODEV) => {}
-                Some(libc::EACCES) => look.trouble.push(failed.to_string()),
+                Some(libc::EACCES) => context.problems.push(failed.to_string()),
                 _ => {
-                    look.trouble.push(failed.to_string());
+                    context.problems.push(failed.to_string());
                     return None;
                 }
             }
@@ -70,25 +70,25 @@ impl Sensor {
         None
     }
 
-    /// A whole number.
-    pub(super) fn number(&mut self, look: &mut Look) -> Option<u64> {
-        self.read(look, attribute::number)
+    /// An integer.
+    pub(super) fn number(&mut self, context: &mut ReadContext) -> Option<u64> {
+        self.read(context, attribute::number)
     }
 
-    /// Millionths of something, as hwmon has power and energy.
-    pub(super) fn millionths(&mut self, look: &mut Look) -> Option<f64> {
-        self.number(look).map(|millionths| millionths as f64 / 1e6)
+    /// A value in millionths, as hwmon has power and energy.
+    pub(super) fn millionths(&mut self, context: &mut ReadContext) -> Option<f64> {
+        self.number(context).map(|millionths| millionths as f64 / 1e6)
     }
 
-    /// A temperature, in degrees.
-    pub(super) fn degrees(&mut self, look: &mut Look) -> Option<f64> {
-        self.read(look, attribute::signed).map(|thousandths| thousandths as f64 / 1e3)
+    /// A temperature, in degrees Celsius.
+    pub(super) fn degrees(&mut self, context: &mut ReadContext) -> Option<f64> {
+        self.read(context, attribute::signed).map(|thousandths| thousandths as f64 / 1e3)
     }
 
-    /// A share that is told in percents.
-    pub(super) fn share(&mut self, look: &mut Look) -> Option<f64> {
-        let percent = self.number(look)?;
-        // Firmware that is not there yet says anything.
+    /// A ratio that is given in percent.
+    pub(super) fn share(&mut self, context: &mut ReadContext) -> Option<f64> {
+        let percent = self.number(context)?;
+        // Firmware that is not initialized yet gives any value.
         (percent <= 100).then(|| percent as f64 / 100.0)
     }
 }

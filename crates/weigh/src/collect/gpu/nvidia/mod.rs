@@ -1,23 +1,23 @@
 //! NVIDIA's GPUs, by the library of their driver.
 //!
-//! Source: NVML (`host::nvml`), which every user may ask. It may take its time, so a thread of
-//! its own does (`gpu::thread`).
+//! Source: NVML (`host::nvml`), which every user may call. It may take its time, so a worker does
+//! (`gpu::worker`).
 
-mod card;
-mod cards;
-mod met;
-mod sampled;
-mod users;
+mod backend;
+mod device;
+mod pid_resolver;
+mod processes;
+mod sample_integrator;
 
-use super::PATIENCE;
-use super::reading::{Ask, Find};
+use super::TIMEOUT;
+use super::backend::{Backend, OpenBackend};
 use crate::collect::Probe;
 use crate::host::Host;
 use crate::host::nvml::{self, Nvml};
 use crate::host::timeout::with_timeout;
 use crate::model::gpu::Visible;
 
-/// Whether a driver is there, without asking it.
+/// Whether the driver is loaded, without calling it.
 pub(super) fn probe(host: &Host) -> Probe {
     if nvml::is_named() || is_loaded(host) {
         return Probe::Ready;
@@ -28,7 +28,7 @@ pub(super) fn probe(host: &Host) -> Probe {
 
 /// Whether the kernel has the driver.
 pub(super) fn is_loaded(host: &Host) -> bool {
-    // Windows lends its driver to its Linux, which then has another device for it.
+    // WSL uses the driver of Windows, by another device.
     host.proc.has(c"driver/nvidia/version") || host.sys.has(c"class/misc/dxg/uevent")
 }
 
@@ -37,8 +37,8 @@ pub(super) fn examine(host: &Host) -> Probe {
     if let Probe::Absent { why } = probe(host) {
         return Probe::Absent { why };
     }
-    let asked = with_timeout(PATIENCE, || Nvml::load().and_then(|nvml| Ok(nvml.count()?)));
-    match asked {
+    let counted = with_timeout(TIMEOUT, || Nvml::load().and_then(|nvml| Ok(nvml.count()?)));
+    match counted {
         Some(Ok(0)) => Probe::Absent { why: "the NVIDIA driver has no GPU".to_owned() },
         Some(Ok(_)) => Probe::Ready,
         Some(Err(error @ nvml::Error::NotAllowed(_))) => Probe::Denied {
@@ -51,12 +51,18 @@ pub(super) fn examine(host: &Host) -> Probe {
     }
 }
 
-/// How the cards are found, those that are wanted among them.
-pub(super) fn find(host: &Host, wanted: Option<Vec<String>>, visible: Option<Visible>) -> Find {
+/// How NVML is opened, for the selected GPUs.
+pub(super) fn backend(
+    host: &Host,
+    wanted: Option<Vec<String>>,
+    visible: Option<Visible>,
+) -> OpenBackend {
     let proc = host.proc.clone();
     Box::new(move || {
-        let found = cards::Cards::find(proc, wanted.as_deref(), visible.as_ref());
-        found.map(|cards| Box::new(cards) as Box<dyn Ask>).map_err(|error| error.to_string())
+        let opened = backend::NvidiaBackend::open(proc, wanted.as_deref(), visible.as_ref());
+        opened
+            .map(|backend| Box::new(backend) as Box<dyn Backend>)
+            .map_err(|error| error.to_string())
     })
 }
 
@@ -66,7 +72,7 @@ mod tests {
     use crate::host::fake::FakeHost;
 
     #[test]
-    fn without_a_driver_it_is_said_where_one_was_looked_for() {
+    fn missing_driver_is_reported_with_the_path_that_was_checked() {
         let fake = FakeHost::new();
         let Probe::Absent { why } = probe(&fake.host()) else { panic!("there is none") };
         assert!(why.contains("driver/nvidia/version"), "{why}");

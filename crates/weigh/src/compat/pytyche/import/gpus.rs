@@ -43,9 +43,9 @@ pub struct Gpu {
 }
 
 /// Its figures alone: what it is called in a recording is not known.
-impl From<&Gpu> for summary::Gpu {
-    fn from(gpu: &Gpu) -> summary::Gpu {
-        summary::Gpu {
+impl From<&Gpu> for summary::GpuSummary {
+    fn from(gpu: &Gpu) -> summary::GpuSummary {
+        summary::GpuSummary {
             memory_peak_bytes: gpu.memory_peak_bytes.map(|bytes| bytes as f64),
             utilization_mean_ratio: gpu.utilization_mean_ratio,
             utilization_peak_ratio: gpu.utilization_peak_ratio,
@@ -55,7 +55,7 @@ impl From<&Gpu> for summary::Gpu {
             power_peak_watts: gpu.power_peak_watts,
             energy_joules: gpu.energy_joules,
             temperature_peak_celsius: gpu.temperature_peak_celsius,
-            ..summary::Gpu::default()
+            ..summary::GpuSummary::default()
         }
     }
 }

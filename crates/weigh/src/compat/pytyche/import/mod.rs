@@ -73,9 +73,9 @@ pub struct Cpu {
 impl Imported {
     /// The same as pytyche's `ResourceSummary` tells it.
     pub fn resources(&self) -> ResourceSummary {
-        let gpus: Vec<summary::Gpu> = match &self.gpus_together {
+        let gpus: Vec<summary::GpuSummary> = match &self.gpus_together {
             Some(together) => vec![together.into()],
-            None => self.gpus.iter().map(summary::Gpu::from).collect(),
+            None => self.gpus.iter().map(summary::GpuSummary::from).collect(),
         };
         ResourceSummary {
             cpu_usr_mean_pct: self.cpu.user_mean_ratio.map(|ratio| 100.0 * ratio),

@@ -1,35 +1,35 @@
-//! GPUs that had no work: not used at all, or waiting for the rest of the run.
+//! GPUs without work: unused, or waiting for the rest of the run.
 
 use crate::catalog::FigureId;
 use serde_json::json;
 
-use super::super::super::gpus::Gpu;
+use super::super::super::gpus::GpuSummary;
 use super::super::super::group::CgroupUsage;
 use super::super::super::node::Node;
 use super::super::super::{Finding, Severity, Summary};
 use super::super::strain::IO_FULL;
 use super::super::{finding, value, with_slurm};
-use super::{AT_WORK, OfRun, named, names};
+use super::{AT_WORK, RunGpus, named, names};
 use crate::quantity;
 
-/// A GPU below both was not used: drivers wake theirs now and then.
+/// A GPU below both was unused: drivers wake theirs up now and then.
 const IDLE_MEAN: f64 = 0.01;
 const IDLE_PEAK: f64 = 0.05;
 
-/// Programs load what they need for a while before a GPU has work.
-const LONG_ENOUGH_TO_WAIT: f64 = 30.0;
+/// Programs load data for a while before a GPU has work.
+const MIN_SECONDS: f64 = 30.0;
 
-/// Share of its cores from which a run has no more of them to prepare work with.
+/// Share of its cores from which a run has none left to prepare work.
 const CORES_BUSY: f64 = 0.9;
 
-impl OfRun<'_> {
-    /// Some were not used at all, beside others that were.
+impl RunGpus<'_> {
+    /// Some were unused, beside others that were used.
     pub(super) fn idle(&self, summary: &Summary) -> Option<Finding> {
         let used = self.used();
-        // A GPU of another model, as the one in the processor, is not there for the same work.
-        let is_alike = |gpu: &&Gpu| used.iter().any(|used| used.is.model == gpu.is.model);
-        let candidates: Vec<&Gpu> = self.expected().filter(is_alike).collect();
-        let idle: Vec<&Gpu> = candidates
+        // A GPU of another model, as the one in the processor, is not for the same work.
+        let is_alike = |gpu: &&GpuSummary| used.iter().any(|used| used.is.model == gpu.is.model);
+        let candidates: Vec<&GpuSummary> = self.expected().filter(is_alike).collect();
+        let idle: Vec<&GpuSummary> = candidates
             .iter()
             .copied()
             .filter(|gpu| gpu.is.usable == Some(true) && gpu.processes_peak == Some(0))
@@ -58,19 +58,20 @@ impl OfRun<'_> {
         )
     }
 
-    /// The run had memory on some, and little to do for them.
+    /// The run had memory on some, and little work for them.
     pub(super) fn waited(
         &self,
         summary: &Summary,
         node: &Node,
         group: &CgroupUsage,
     ) -> Option<Finding> {
-        let held = |gpu: &&Gpu| gpu.processes.iter().any(|user| user.memory_peak_bytes > Some(0));
-        let telling = self.expected().filter(held);
-        let (gpus, means): (Vec<&Gpu>, Vec<f64>) =
-            telling.filter_map(|gpu| Some((gpu, gpu.utilization_mean_ratio?))).unzip();
+        let has_memory =
+            |gpu: &&GpuSummary| gpu.processes.iter().any(|user| user.memory_peak_bytes > Some(0));
+        let reporting = self.expected().filter(has_memory);
+        let (gpus, means): (Vec<&GpuSummary>, Vec<f64>) =
+            reporting.filter_map(|gpu| Some((gpu, gpu.utilization_mean_ratio?))).unzip();
         let mean = means.iter().sum::<f64>() / means.len().max(1) as f64;
-        let is_long = summary.run.measured() >= LONG_ENOUGH_TO_WAIT;
+        let is_long = summary.run.measured() >= MIN_SECONDS;
         if gpus.is_empty() || !is_long || mean >= AT_WORK {
             return None;
         }
@@ -108,7 +109,7 @@ pub(super) fn reason(
     let allowed = summary.host.cores_allowed;
     let busy = |cores: f64| format!(", while it kept {cores:.2} of {allowed} cores busy");
     if let Some(cores) = cores.filter(|cores| *cores >= allowed * CORES_BUSY) {
-        let advice = "Its cores had no more to give: use more of them, or prepare data once and \
+        let advice = "All its cores were busy: use more of them, or prepare data once and \
                       ahead, or on the GPU";
         return (busy(cores), with_slurm(summary, advice, "#SBATCH --cpus-per-gpu=…"));
     }
@@ -117,7 +118,7 @@ pub(super) fn reason(
             ", while everything that had work waited for storage for {} of it",
             quantity::ratio(share)
         );
-        let advice = "Read from a faster place, or larger pieces ahead";
+        let advice = "Read from faster storage, or larger blocks ahead";
         return (why, with_slurm(summary, advice, "cp -r data $SLURM_TMPDIR"));
     }
     let advice = "More workers that prepare data, or larger batches, keep it busier: \

@@ -1,10 +1,10 @@
-//! What is known of a part of the run only, or of the time before it.
+//! Values that cover a part of the run only, or the time before it.
 
 use super::*;
 use crate::catalog::metrics::{GpuActivity, GpuPower, GpuShare, ProcessMemory};
 
 #[test]
-fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
+fn lost_or_silent_gpu_counts_for_its_own_time_only() {
     let mut run = FakeRun::new();
     for second in 0..=10 {
         let lost = second > 2;
@@ -14,7 +14,7 @@ fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
             if !lost {
                 tick.put(named("nvidia1"), &busy(1.0, 0, 0));
             }
-            // Its driver is silent for five seconds, and then it does nothing.
+            // Its driver does not answer for five seconds, and then it is idle.
             let silent = (3..8).contains(&second);
             if silent {
                 tick.put(named("amd0"), &GpuActivity::default());
@@ -31,8 +31,8 @@ fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
     // Known from 0 to 3 and from 8 to 10.
     assert_eq!(of(2).observed_seconds, Some(2.0 + 1.0 + 2.0));
     assert_eq!(of(2).power_mean_watts, Some((3.0 * 300.0 + 2.0 * 100.0) / 5.0));
-    // Of the first second only what was before the run was told. One that is lost does nothing;
-    // what one did whose driver was silent is not known, and so not that it did nothing.
+    // Values of the first second are of the time before the run. A lost GPU is idle; one whose
+    // driver does not answer is not known to be.
     let amd = 2.0 * 0.8 / 4.0;
     let figure = &summary.figures["gpus_busy_mean"];
     let mean = figure.value.unwrap();
@@ -42,7 +42,7 @@ fn a_gpu_that_is_lost_or_silent_is_busy_for_its_own_time_only() {
 }
 
 #[test]
-fn a_gpu_whose_driver_is_silent_for_a_while_is_as_busy_as_it_says() {
+fn time_without_answers_does_not_change_the_mean() {
     let mut run = FakeRun::new();
     for second in 0..=14 {
         run.sample(f64::from(second), |tick| match second {
@@ -59,7 +59,7 @@ fn a_gpu_whose_driver_is_silent_for_a_while_is_as_busy_as_it_says() {
 }
 
 #[test]
-fn a_gpu_whose_driver_took_its_time_to_begin_was_not_idle_before() {
+fn gpu_of_a_driver_that_starts_slowly_was_not_idle_before() {
     let mut run = FakeRun::new();
     for half in 0..=10 {
         run.sample(f64::from(half) / 2.0, |tick| {
@@ -75,15 +75,15 @@ fn a_gpu_whose_driver_took_its_time_to_begin_was_not_idle_before() {
 }
 
 #[test]
-fn what_a_gpu_did_before_the_run_is_not_the_run_s() {
+fn utilization_before_the_run_is_not_counted() {
     let of = |until: u32, sampled: bool| {
         let mut run = FakeRun::new();
         for tenth in 0..=until {
             let at = f64::from(tenth) / 10.0;
             run.sample(at, |tick| {
-                let told = busy(if tenth < 10 { 1.0 } else { 0.0 }, 0, 0);
+                let polled = busy(if tenth < 10 { 1.0 } else { 0.0 }, 0, 0);
                 let (time, observed) = (Some(7.0).filter(|_| sampled), Some(at));
-                let all = GpuActivity { busy: time, observed, ..told };
+                let all = GpuActivity { busy: time, observed, ..polled };
                 tick.put(named("nvidia0"), &all);
             });
         }
@@ -100,7 +100,7 @@ fn what_a_gpu_did_before_the_run_is_not_the_run_s() {
 }
 
 #[test]
-fn an_account_of_more_than_looks_found_is_the_least_that_the_run_had() {
+fn driver_accounting_above_polls_is_a_lower_bound() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     run.sample(1.0, |tick| {
@@ -122,7 +122,7 @@ fn an_account_of_more_than_looks_found_is_the_least_that_the_run_had() {
 }
 
 #[test]
-fn energy_that_was_told_for_a_part_of_the_run_says_so() {
+fn energy_of_a_part_of_the_run_says_so() {
     let mut run = FakeRun::new();
     for second in 0..=10 {
         run.sample(f64::from(second), |tick| {
@@ -138,7 +138,7 @@ fn energy_that_was_told_for_a_part_of_the_run_says_so() {
 }
 
 #[test]
-fn who_ended_since_the_last_tick_has_had_what_is_told_of_it() {
+fn exited_process_keeps_the_memory_of_its_last_row() {
     let mut run = FakeRun::new();
     run.starts(0.0, MAIN, "train").starts(0.0, CHILD, "worker");
     run.sample(1.0, |tick| {

@@ -1,73 +1,74 @@
-//! One GPU, as the summary follows it, and the processes of the run on it.
+//! The fold over the rows of one GPU, and of the processes of the run on it.
 
 use std::collections::HashMap;
 
 use super::super::curve::{Mean, Peak};
 use super::super::growth::Growth;
 use super::super::rise::CounterRise;
-use super::busy::{Busy, Look, Window};
-use super::{Gpu, GpuUser};
+use super::busy::{Busy, BusySample, BusyWindow};
+use super::{GpuSummary, GpuUser};
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuMemory, GpuPower, GpuShare, GpuThrottle};
 use crate::model::{self, Entity, ProcessId};
 
-/// Processes that are listed for one GPU; more nobody reads.
-const LISTED: usize = 100;
+/// Processes that are listed for one GPU.
+const MAX_LISTED: usize = 100;
 
-/// What is kept of it.
+/// One GPU so far.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct DeviceFold {
     pub(super) is: model::Gpu,
     memory: Peak,
     memory_free: Option<u64>,
     pub(super) utilization: Busy,
-    window: Window,
+    window: BusyWindow,
     memory_utilization: Busy,
-    /// When its last answer was told and when it was asked for that, and for how long it has
-    /// answered.
+    /// Its last row with values: the time of the tick, and of the poll.
     answered: Option<(f64, f64)>,
+    /// For how long it had values.
     covered: f64,
-    /// Whether it ever had a row, and for how long it had none while others did: it is lost.
-    pub(super) was_there: bool,
+    /// Whether it ever had a row.
+    pub(super) had_row: bool,
+    /// For how long it had none while others did: it is lost.
     pub(super) lost: f64,
     power: Peak,
     power_mean: Mean,
     energy: Growth,
     energy_sampled: Growth,
-    /// Whether the last look that told of its power told its own counter. A look at a card that
-    /// sleeps tells nothing of it.
-    counts_energy: bool,
-    /// When its energy was first and last told.
-    energy_told: Option<(f64, f64)>,
+    /// Whether the last row with power had its energy counter. Rows of a suspended GPU have no
+    /// power.
+    has_energy_counter: bool,
+    /// When its power or energy was first and last known.
+    energy_known: Option<(f64, f64)>,
     temperature: Peak,
-    heat_held: CounterRise,
-    power_held: CounterRise,
+    thermal_throttled: CounterRise,
+    power_throttled: CounterRise,
     uncorrected: CounterRise,
     processes: Option<u64>,
     processes_unknown: Option<u64>,
-    pub(super) users: HashMap<ProcessId, User>,
+    pub(super) run_processes: HashMap<ProcessId, ProcessFold>,
 }
 
-/// What is kept of a process on it.
+/// A process of the run on it so far.
 #[derive(Debug, Default)]
-pub(super) struct User {
+pub(super) struct ProcessFold {
     name: String,
     memory: Option<u64>,
     utilization: Option<f64>,
-    /// Share of the GPU × seconds, and the seconds that this is of.
-    used: (f64, f64),
-    /// Seconds of which its share is not told yet.
-    untold: f64,
+    /// Utilization × seconds, and the seconds that this is of.
+    integrated: (f64, f64),
+    /// Seconds after those, without a utilization yet.
+    pending_s: f64,
 }
 
-impl Followed {
-    /// One that nobody has looked at yet, and that others were looked at without for so long.
-    pub(super) fn new(is: model::Gpu, lost: f64) -> Followed {
-        Followed { is, lost, ..Followed::default() }
+impl DeviceFold {
+    /// One without rows yet, while others had some for so long.
+    pub(super) fn new(is: model::Gpu, lost: f64) -> DeviceFold {
+        DeviceFold { is, lost, ..DeviceFold::default() }
     }
 
-    /// Takes in a look; after a longer gap than this, what was in between is not known. Says how
-    /// busy it was.
-    pub(super) fn see(
+    /// Adds the rows of a tick, and returns the utilization. After a longer gap than this, the
+    /// time in between is not known.
+    pub(super) fn add(
         &mut self,
         at: f64,
         gap: f64,
@@ -76,17 +77,19 @@ impl Followed {
         memory: &GpuMemory,
         power: &GpuPower,
     ) -> Option<f64> {
-        let looked = at - activity.age.unwrap_or(0.0);
+        let polled_at = at - activity.age.unwrap_or(0.0);
         match self.answered {
-            // A driver that takes its time answers all the same: its rows go on.
-            Some((told, then)) if at - told <= gap => self.covered += (looked - then).max(0.0),
-            Some((_, then)) => self.pause(then),
+            // A slow driver counts as answering: its rows go on.
+            Some((ticked, before)) if at - ticked <= gap => {
+                self.covered += (polled_at - before).max(0.0);
+            }
+            Some((_, before)) => self.pause(before),
             None => {}
         }
-        // A row without anything is that of a driver that is silent.
+        // A row without values is that of a driver that does not answer.
         let is_silent = (activity, memory, power)
             == (&GpuActivity::default(), &GpuMemory::default(), &GpuPower::default());
-        self.answered = (!is_silent).then_some((at, looked));
+        self.answered = (!is_silent).then_some((at, polled_at));
         if let Some(used) = memory.used {
             self.memory.see(used as f64, at);
         }
@@ -94,10 +97,10 @@ impl Followed {
         let sampled = activity.busy.zip(activity.observed);
         let between = self.window.share(sampled);
         let share = activity.utilization;
-        let busy = self.utilization.see(Look { share, sampled, between, looked }, at);
+        let busy = self.utilization.add(BusySample { share, sampled, between, polled_at }, at);
         let (share, between) = (activity.memory_utilization, None);
         let sampled = activity.memory_busy.zip(activity.observed);
-        self.memory_utilization.see(Look { share, sampled, between, looked }, at);
+        self.memory_utilization.add(BusySample { share, sampled, between, polled_at }, at);
         match power.draw {
             Some(watts) => {
                 self.power.see(watts, at);
@@ -111,27 +114,28 @@ impl Followed {
         self.processes = self.processes.max(activity.processes);
         self.processes_unknown = self.processes_unknown.max(activity.processes_unknown);
         if *power != GpuPower::default() {
-            self.counts_energy = power.energy.is_some();
-            self.energy_told = Some((self.energy_told.map_or(looked, |(first, _)| first), looked));
+            self.has_energy_counter = power.energy.is_some();
+            let first = self.energy_known.map_or(polled_at, |(first, _)| first);
+            self.energy_known = Some((first, polled_at));
         }
         self.energy.see([(entity, power.energy)].into_iter());
         self.energy_sampled.see([(entity, power.energy_sampled)].into_iter());
         busy
     }
 
-    /// The share of the time of which anything is known in which it was there.
-    pub(super) fn share_of_time(&self) -> f64 {
+    /// The share of the known time in which it was not lost.
+    pub(super) fn present_share(&self) -> f64 {
         if self.lost > 0.0 { self.covered / self.known_seconds() } else { 1.0 }
     }
 
-    /// How long it is known what it did. One that is lost does nothing.
+    /// How long its utilization is known. A lost GPU is idle.
     pub(super) fn known_seconds(&self) -> f64 {
         self.covered + self.lost
     }
 
-    /// How long its energy was told.
+    /// How long its energy was known.
     pub(super) fn energy_seconds(&self) -> f64 {
-        self.energy_told.map_or(0.0, |(first, last)| last - first)
+        self.energy_known.map_or(0.0, |(first, last)| last - first)
     }
 
     fn pause(&mut self, at: f64) {
@@ -140,51 +144,57 @@ impl Followed {
         self.power_mean.pause(at);
     }
 
-    /// Until when means are known: while it answers, a value holds.
+    /// Until when means are known: while the driver answers, a value holds.
     fn end(&self, end: f64) -> f64 {
         self.answered.map_or(end, |(_, last)| last.min(end))
     }
 
-    /// The share of its time in which it was busy.
+    /// The mean utilization.
     pub(super) fn busy(&self, end: f64) -> Option<f64> {
         self.utilization.mean(self.end(end))
     }
 
-    pub(super) fn see_trouble(&mut self, at: f64, throttle: &GpuThrottle, errors: &GpuEcc) {
-        self.heat_held.see(throttle.thermal, at);
-        self.power_held.see(throttle.power, at);
+    pub(super) fn add_throttling_and_errors(
+        &mut self,
+        at: f64,
+        throttle: &GpuThrottle,
+        errors: &GpuEcc,
+    ) {
+        self.thermal_throttled.see(throttle.thermal, at);
+        self.power_throttled.see(throttle.power, at);
         self.uncorrected.see(errors.uncorrected.map(|count| count as f64), at);
     }
 
-    /// Its energy, and whether it counted that itself.
+    /// Its energy, and whether that is by its own counter.
     pub(super) fn energy(&self) -> Option<(f64, bool)> {
-        // A counter that was looked at once has not told what was used.
+        // One value of a counter has no delta.
         if self.covered <= 0.0 {
             return None;
         }
         let sampled = self.energy_sampled.total();
-        // A counter that was found to be wrong is not told any more, and one that never moved
-        // would be: a card that is awake takes some, whether or not it says how much.
-        let is_moved =
+        // A counter that was found to be wrong is not reported any more, and one that never
+        // advanced is wrong: a GPU that is awake draws power, reported or not.
+        let has_advanced =
             |joules: &f64| *joules > 0.0 || sampled.is_some_and(|sampled| sampled <= 0.0);
-        let counted = self.energy.total().filter(|_| self.counts_energy).filter(is_moved);
+        let counted = self.energy.total().filter(|_| self.has_energy_counter);
+        let counted = counted.filter(has_advanced);
         counted.map(|joules| (joules, true)).or(sampled.map(|joules| (joules, false)))
     }
 
-    pub(super) fn finish(self, end: f64) -> Gpu {
+    pub(super) fn finish(self, end: f64) -> GpuSummary {
         let (energy, end) = (self.energy(), self.end(end));
-        let mut users: Vec<(ProcessId, User)> = self.users.into_iter().collect();
-        users.sort_by_key(|(id, user)| (std::cmp::Reverse(user.memory), *id));
-        let listed = users.into_iter().take(LISTED).map(|(id, user)| GpuUser {
+        let mut processes: Vec<(ProcessId, ProcessFold)> = self.run_processes.into_iter().collect();
+        processes.sort_by_key(|(id, process)| (std::cmp::Reverse(process.memory), *id));
+        let listed = processes.into_iter().take(MAX_LISTED).map(|(id, process)| GpuUser {
             pid: id.pid,
-            name: user.name,
-            memory_peak_bytes: user.memory,
-            utilization_mean_ratio: match user.used {
-                (used, seconds) if seconds > 0.0 => Some(used / seconds),
-                _ => user.utilization,
+            name: process.name,
+            memory_peak_bytes: process.memory,
+            utilization_mean_ratio: match process.integrated {
+                (integral, seconds) if seconds > 0.0 => Some(integral / seconds),
+                _ => process.utilization,
             },
         });
-        Gpu {
+        GpuSummary {
             is: self.is,
             memory_peak_bytes: self.memory.value,
             memory_peak_at_seconds: self.memory.value.map(|_| self.memory.at),
@@ -197,8 +207,8 @@ impl Followed {
             power_peak_watts: self.power.value,
             energy_joules: energy.map(|(joules, _)| joules),
             temperature_peak_celsius: self.temperature.value,
-            throttled_by_heat_seconds: self.heat_held.total(),
-            throttled_by_power_seconds: self.power_held.total(),
+            throttled_by_heat_seconds: self.thermal_throttled.total(),
+            throttled_by_power_seconds: self.power_throttled.total(),
             observed_seconds: (self.covered > 0.0).then_some(self.covered),
             memory_errors_uncorrected: self.uncorrected.total(),
             processes_peak: self.processes,
@@ -208,16 +218,17 @@ impl Followed {
     }
 }
 
-impl User {
-    /// Takes in what it has of the GPU, so many seconds after the look before. A share is that of
-    /// all the time since the last one, as far as it was seen on the GPU.
-    pub(super) fn see(&mut self, name: String, share: &GpuShare, seconds: f64) {
+impl ProcessFold {
+    /// Adds its row of a tick, so many seconds after the tick before. A share is of all the time
+    /// since the last one, as far as it was on the GPU.
+    pub(super) fn add(&mut self, name: String, share: &GpuShare, seconds: f64) {
         self.name = name;
         self.memory = self.memory.max(share.memory).max(share.memory_peak);
-        self.untold += seconds;
+        self.pending_s += seconds;
         if let Some(ratio) = share.utilization {
-            let seconds = std::mem::take(&mut self.untold);
-            self.used = (self.used.0 + ratio * seconds, self.used.1 + seconds);
+            let seconds = std::mem::take(&mut self.pending_s);
+            let (integral, total) = self.integrated;
+            self.integrated = (integral + ratio * seconds, total + seconds);
             self.utilization = Some(ratio);
         }
     }
