@@ -62,12 +62,12 @@ pub(crate) fn at_end(recording: &Path, formats: &[Format]) -> Vec<String> {
 }
 
 fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
-    use gpu_tracker::Format::{Csv, Json, Sqlite, Text};
+    use gpu_tracker::GpuTrackerFormat::{Csv, Json, Sqlite, Text};
     let directory = show::find(args.run)?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
-    let default = gpu_tracker::Options::default();
-    let options = gpu_tracker::Options {
+    let default = gpu_tracker::GpuTrackerOptions::default();
+    let options = gpu_tracker::GpuTrackerOptions {
         ram_unit: args.ram_unit.unwrap_or(default.ram_unit),
         gpu_ram_unit: args.gpu_ram_unit.unwrap_or(default.gpu_ram_unit),
         time_unit: args.time_unit.unwrap_or(default.time_unit),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weigh::compat::pytyche::import::Error;
-use weigh::compat::pytyche::import::{FileRead, Gpu, Imported, read};
+use weigh::compat::pytyche::import::{FileRead, Imported, ImportedGpu, read};
 use weigh::quantity::{self, Units};
 
 use crate::args::{Format, ImportArgs, Importer};
@@ -54,7 +54,7 @@ fn of_import(error: &Error) -> Failure {
 fn text(imported: &Imported, units: Units) -> String {
     let header = ["file", "rows", "bad", "from", "lasts", "every", "gaps"];
     let mut text = print::table(&header, imported.files.iter().map(of_file).collect());
-    let each: Vec<&Gpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
+    let each: Vec<&ImportedGpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
     if !each.is_empty() {
         let header = [
             "GPU",
@@ -95,7 +95,7 @@ fn of_file(file: &FileRead) -> Vec<String> {
     ]
 }
 
-fn of_gpu(gpu: &Gpu, units: Units) -> Vec<String> {
+fn of_gpu(gpu: &ImportedGpu, units: Units) -> Vec<String> {
     let shown = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| UNKNOWN.to_owned(), show)
     };

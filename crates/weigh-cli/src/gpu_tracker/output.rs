@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weigh::compat::python::{Value, dumps, pickle};
+use weigh::compat::python::{PythonValue, dumps, pickle};
 
 use super::args::OutputArgs;
 use super::usage;
@@ -13,7 +13,7 @@ use crate::result_file::ResultFile;
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ResultFormat {
     Json,
     Text,
     Pickle,
@@ -21,7 +21,7 @@ enum Format {
 
 /// Where a result goes, and as what.
 pub(super) struct Output {
-    format: Format,
+    format: ResultFormat,
     /// Ours to keep: the command's own is let go of while it runs.
     stdout: Option<OwnedFd>,
     file: Option<ResultFile>,
@@ -31,16 +31,16 @@ impl Output {
     /// Checks what was asked for, and opens the file.
     pub(super) fn open(args: &OutputArgs) -> Result<Output, Failure> {
         let format = match args.format.as_deref() {
-            Some("json") => Format::Json,
-            Some("text") | None => Format::Text,
-            Some("pickle") => Format::Pickle,
+            Some("json") => ResultFormat::Json,
+            Some("text") | None => ResultFormat::Text,
+            Some("pickle") => ResultFormat::Pickle,
             Some(other) => {
                 return Err(usage(format!(
                     "\"{other}\" is not a valid format. Valid values are \"json\" or \"text\"."
                 )));
             }
         };
-        if format == Format::Pickle && args.output.is_none() {
+        if format == ResultFormat::Pickle && args.output.is_none() {
             return Err(usage("a pickle cannot be printed: name a file with --output"));
         }
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok();
@@ -69,13 +69,13 @@ impl Output {
     /// Writes a result; `text` says how it reads as text.
     pub(super) fn write(
         mut self,
-        value: &Value,
+        value: &PythonValue,
         text: impl FnOnce() -> String,
     ) -> Result<(), String> {
         let bytes = match self.format {
-            Format::Json => dumps(value, 1).into_bytes(),
-            Format::Text => text().into_bytes(),
-            Format::Pickle => pickle(value),
+            ResultFormat::Json => dumps(value, 1).into_bytes(),
+            ResultFormat::Text => text().into_bytes(),
+            ResultFormat::Pickle => pickle(value),
         };
         match self.file.take() {
             Some(file) => file.write(&bytes),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
-use weigh::compat::gpu_tracker::{Error, Options, tracking};
+use weigh::compat::gpu_tracker::{Error, GpuTrackerOptions, tracking};
 use weigh::compat::python::repr;
 use weigh::host::child;
 use weigh::model::settings::Settings;
@@ -20,7 +20,7 @@ use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 pub(super) struct Plan {
     pub command: Vec<OsString>,
     pub interval: Duration,
-    pub options: Options,
+    pub options: GpuTrackerOptions,
     pub quiet: bool,
     pub tracking_file: Option<PathBuf>,
     pub overwrite: bool,
@@ -37,7 +37,7 @@ impl Plan {
         let command = split(command)?;
         let plan = Plan {
             interval: interval(args.st.as_deref())?,
-            options: Options {
+            options: GpuTrackerOptions {
                 ram_unit: or_default(args.ru.as_deref(), RamUnit::parse)?,
                 gpu_ram_unit: or_default(args.gru.as_deref(), RamUnit::parse_gpu)?,
                 time_unit: or_default(args.tu.as_deref(), TimeUnit::parse)?,
@@ -62,7 +62,7 @@ impl Plan {
 
     fn check_tracking_file(&self) -> Result<(), Failure> {
         let Some(path) = &self.tracking_file else { return Ok(()) };
-        tracking::kind(path).map_err(usage)?;
+        tracking::format_of(path).map_err(usage)?;
         if path.is_dir() {
             return Err(usage(format!("{} is a directory", path.display())));
         }

@@ -104,7 +104,7 @@ fn compare(
 
 fn write(
     output: Output,
-    value: &python::Value,
+    value: &python::PythonValue,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     let written = output.write(value, text);

@@ -77,9 +77,14 @@ fn text_and_json_of_the_same_numbers_are_those_of_gpu_tracker() {
     let weigh = crate::weighed::weigh_path();
     assert!(output(crate::weighed::plain(weigh, place.path()).args(words)).status.success());
     let recording = weigh::record::Recording::open(&place.join("run")).unwrap();
-    use weigh::compat::gpu_tracker::{Format, Options, export};
-    let formats = [Format::Json, Format::Text, Format::Csv, Format::Sqlite];
-    export(&recording, &Options::default(), &formats, &place.join("out"), false).unwrap();
+    use weigh::compat::gpu_tracker::{GpuTrackerFormat, GpuTrackerOptions, export};
+    let formats = [
+        GpuTrackerFormat::Json,
+        GpuTrackerFormat::Text,
+        GpuTrackerFormat::Csv,
+        GpuTrackerFormat::Sqlite,
+    ];
+    export(&recording, &GpuTrackerOptions::default(), &formats, &place.join("out"), false).unwrap();
     python.ask(place.path(), &["usage", "out/gpu-tracker.json"]);
     for (ours, theirs) in [("gpu-tracker.json", "json"), ("gpu-tracker.txt", "txt")] {
         let theirs = read(&place, &format!("out/gpu-tracker.json.theirs.{theirs}"));

@@ -3,13 +3,13 @@
 //!
 //! A folder each has everything of it: what it would have written, its pictures, and what weigh
 //! reads of its files. What they share: floats and JSON as Python prints them ([`python`]), pictures
-//! under their names ([`picture`]), rows an interval apart (`pace`).
+//! under their names ([`picture`]), rows an interval apart (`row_spacing`).
 #![allow(clippy::disallowed_methods, reason = "these files are the user's, not the machine's")]
 
 pub mod gpu_tracker;
 pub mod oasis;
-mod pace;
 pub mod perfmon;
 pub mod picture;
 pub mod python;
 pub mod pytyche;
+mod row_spacing;

@@ -58,7 +58,7 @@ impl Presence {
 
 /// How many GPUs there are.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
+pub(super) struct GpuCounts {
     /// GPUs there are.
     pub count: Option<u64>,
     /// GPUs that were to be looked at.
@@ -67,20 +67,20 @@ pub(super) struct Counted {
     pub capacity: Option<f64>,
 }
 
-impl Counted {
+impl GpuCounts {
     fn of<'g>(
         gpus: impl Iterator<Item = &'g model::Gpu>,
         is_none: bool,
         uuids: Option<&[String]>,
-    ) -> Counted {
+    ) -> GpuCounts {
         // One that is told of again is no other.
         let theirs: BTreeMap<&str, &model::Gpu> =
             gpus.filter(|gpu| is_theirs(&gpu.name)).map(|gpu| (gpu.name.as_str(), gpu)).collect();
         if theirs.is_empty() && !is_none {
-            return Counted::default();
+            return GpuCounts::default();
         }
         let capacity: Option<u64> = theirs.values().map(|gpu| gpu.memory_bytes).sum();
-        Counted {
+        GpuCounts {
             count: Some(theirs.len() as u64),
             expected: Some(theirs.values().filter(|gpu| is_chosen(gpu, uuids)).count() as u64),
             capacity: capacity.map(|bytes| bytes as f64),
@@ -88,12 +88,12 @@ impl Counted {
     }
 
     /// The GPUs of a run that is over.
-    pub(super) fn in_recording(recording: &Recording, uuids: Option<&[String]>) -> Counted {
+    pub(super) fn in_recording(recording: &Recording, uuids: Option<&[String]>) -> GpuCounts {
         let gpus = recording.entries().iter().filter_map(|entry| match &entry.event {
             Event::Gpu(gpu) => Some(&**gpu),
             _ => None,
         });
-        Counted::of(gpus, Presence::of(recording).is_none(), uuids)
+        GpuCounts::of(gpus, Presence::of(recording).is_none(), uuids)
     }
 
     /// How busy those were that were to be looked at: none of them is not busy.
@@ -104,9 +104,9 @@ impl Counted {
 
 /// GPUs over the whole run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OfRun {
+pub(super) struct RunGpuUsage {
     /// How many there are.
-    pub counted: Counted,
+    pub counted: GpuCounts,
     /// The most memory that was used at once, by whomever, in bytes.
     pub system: Option<f64>,
     /// The most memory of the main process, of the others, and of all together.
@@ -140,9 +140,9 @@ pub(super) struct AtTick {
     pub busy: Option<f64>,
 }
 
-/// Whose a process of the run is.
+/// GpuProcessRole a process of the run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum GpuProcessRole {
     /// It is the main one.
     Main,
     /// The main one, or one of its own, started it.
@@ -150,16 +150,16 @@ pub(super) enum Whose {
 }
 
 /// What the GPUs did during a run, by its summary and by what the ticks told beside it.
-pub(super) fn of_run(summary: &Summary, peaks: &Peaks, uuids: Option<&[String]>) -> OfRun {
+pub(super) fn of_run(summary: &Summary, peaks: &Peaks, uuids: Option<&[String]>) -> RunGpuUsage {
     let none = peaks.no_gpu.then_some(0.0);
     let memory = |part: &Part| part.figures.value(FigureId::GpuMemoryPeak);
-    let counted = Counted::of(summary.gpus.iter().map(|gpu| &gpu.is), peaks.no_gpu, uuids);
+    let counted = GpuCounts::of(summary.gpus.iter().map(|gpu| &gpu.is), peaks.no_gpu, uuids);
     let [busy_peak, busy_mean] = match uuids {
         Some(uuids) => busy_of(summary, peaks, uuids),
         None => busy_of_usable(summary),
     };
     let parts = &summary.parts;
-    OfRun {
+    RunGpuUsage {
         counted,
         system: memory(&parts.system).or(none),
         processes: [&parts.main, &parts.descendants, &parts.combined]
@@ -199,7 +199,7 @@ pub(super) fn at_tick(
     tick: &Tick,
     presence: Presence,
     unusable: &[String],
-    whose: impl Fn(&ProcessId) -> Option<Whose>,
+    whose: impl Fn(&ProcessId) -> Option<GpuProcessRole>,
 ) -> AtTick {
     let none = presence.is_none().then_some(0.0);
     let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else {
@@ -246,15 +246,15 @@ pub(super) fn at_tick(
 fn held(
     tick: &Tick,
     none: Option<f64>,
-    whose: impl Fn(&ProcessId) -> Option<Whose>,
+    whose: impl Fn(&ProcessId) -> Option<GpuProcessRole>,
 ) -> [(Option<f64>, bool); 2] {
     let (mut main, mut descendants) = ((none, false), (none, false));
     if let Some(table) = tick.table(Scope::GpuProcess) {
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::OnGpu(_, id) = entity else { continue };
             let held = match whose(id) {
-                Some(Whose::Main) => &mut main,
-                Some(Whose::Descendant) => &mut descendants,
+                Some(GpuProcessRole::Main) => &mut main,
+                Some(GpuProcessRole::Descendant) => &mut descendants,
                 None => continue,
             };
             let bytes = table.get::<GpuShare>(row).memory.map(|bytes| bytes as f64);

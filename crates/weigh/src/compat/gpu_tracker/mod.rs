@@ -106,7 +106,7 @@ impl Error {
 
 /// In which units, and against how many cores.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Options {
+pub struct GpuTrackerOptions {
     /// The unit of memory.
     pub ram_unit: RamUnit,
     /// The unit of GPU memory.
@@ -123,7 +123,7 @@ pub struct Options {
 
 /// What can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum GpuTrackerFormat {
     /// The result as JSON: `gpu-tracker.json`.
     Json,
     /// The result as text: `gpu-tracker.txt`.
@@ -134,14 +134,14 @@ pub enum Format {
     Sqlite,
 }
 
-impl Format {
+impl GpuTrackerFormat {
     /// The name of the file.
     pub const fn file_name(self) -> &'static str {
         match self {
-            Format::Json => "gpu-tracker.json",
-            Format::Text => "gpu-tracker.txt",
-            Format::Csv => "tracking.csv",
-            Format::Sqlite => "tracking.sqlite",
+            GpuTrackerFormat::Json => "gpu-tracker.json",
+            GpuTrackerFormat::Text => "gpu-tracker.txt",
+            GpuTrackerFormat::Csv => "tracking.csv",
+            GpuTrackerFormat::Sqlite => "tracking.sqlite",
         }
     }
 }
@@ -151,23 +151,24 @@ impl Format {
 /// Files are there whole or not at all; one that exists is only replaced with `force`.
 pub fn export(
     recording: &Recording,
-    options: &Options,
-    formats: &[Format],
+    options: &GpuTrackerOptions,
+    formats: &[GpuTrackerFormat],
     directory: &Path,
     force: bool,
 ) -> Result<Vec<PathBuf>, Error> {
     let paths: Vec<PathBuf> =
         formats.iter().map(|format| directory.join(format.file_name())).collect();
     paths.iter().try_for_each(|path| Destination::check(path, force))?;
-    let of = |wanted: Format| {
+    let of = |wanted: GpuTrackerFormat| {
         formats.iter().position(|format| *format == wanted).map(|place| paths[place].as_path())
     };
-    let trackers: Vec<&Path> = [Format::Csv, Format::Sqlite].into_iter().filter_map(of).collect();
+    let trackers: Vec<&Path> =
+        [GpuTrackerFormat::Csv, GpuTrackerFormat::Sqlite].into_iter().filter_map(of).collect();
     let usage = track(recording, options, &trackers, force)?;
-    if let Some(path) = of(Format::Json) {
+    if let Some(path) = of(GpuTrackerFormat::Json) {
         destination::write(path, usage.to_json().as_bytes(), force)?;
     }
-    if let Some(path) = of(Format::Text) {
+    if let Some(path) = of(GpuTrackerFormat::Text) {
         destination::write(path, usage.to_text().as_bytes(), force)?;
     }
     Ok(paths)
@@ -176,14 +177,14 @@ pub fn export(
 /// How many GPUs that gpu-tracker would count the machine of a run has; nothing when that is not
 /// known.
 pub fn gpu_count(recording: &Recording) -> Option<u64> {
-    gpu::Counted::in_recording(recording, None).count
+    gpu::GpuCounts::in_recording(recording, None).count
 }
 
 /// Goes through a recording once: writes these tracking files (`.csv` or `.sqlite`, by their
 /// names) and says what the run used.
 pub fn track(
     recording: &Recording,
-    options: &Options,
+    options: &GpuTrackerOptions,
     files: &[&Path],
     force: bool,
 ) -> Result<ResourceUsage, Error> {
@@ -192,7 +193,7 @@ pub fn track(
     let mut writers = Vec::new();
     for path in files {
         Destination::check(path, force)?;
-        writers.push(tracking::Writer::create(path, &constants, force)?);
+        writers.push(tracking::TrackingWriter::create(path, &constants, force)?);
     }
     let mut failed = None;
     let (summary, peaks) = replay(recording, &options, |timepoint| {
@@ -204,14 +205,14 @@ pub fn track(
     if let Some(error) = failed {
         return Err(error);
     }
-    writers.into_iter().try_for_each(tracking::Writer::finish)?;
+    writers.into_iter().try_for_each(tracking::TrackingWriter::finish)?;
     Ok(ResourceUsage::of(&summary, &peaks, &options))
 }
 
 /// Goes through a recording once: every timepoint, then what there was in all.
 pub fn replay(
     recording: &Recording,
-    options: &Options,
+    options: &GpuTrackerOptions,
     mut each: impl FnMut(&Timepoint),
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::of(recording);
@@ -232,11 +233,11 @@ pub fn replay(
     Ok((summary, peaks))
 }
 
-impl Options {
+impl GpuTrackerOptions {
     /// The same, with the cores that the run itself was told to expect.
-    fn of_run(&self, manifest: &Manifest) -> Options {
+    fn of_run(&self, manifest: &Manifest) -> GpuTrackerOptions {
         let cores = self.expected_cores.or(manifest.expected_cores);
-        Options { expected_cores: cores, ..self.clone() }
+        GpuTrackerOptions { expected_cores: cores, ..self.clone() }
     }
 
     /// Cores that were expected to be busy, on a machine with so many.

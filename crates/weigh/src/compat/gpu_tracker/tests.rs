@@ -61,7 +61,8 @@ pub(crate) fn forked() -> FakeRun {
 fn rows_of(run: FakeRun, seconds: f64) -> Vec<Vec<String>> {
     let (directory, recording) = run.recorded(seconds, 0.5);
     let out = directory.path().join("out");
-    export(&recording, &Options::default(), &[Format::Csv], &out, false).unwrap();
+    export(&recording, &GpuTrackerOptions::default(), &[GpuTrackerFormat::Csv], &out, false)
+        .unwrap();
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let cells = |line: &str| line.split(',').map(str::to_owned).collect();
     csv.lines().skip(3).map(cells).collect()
@@ -70,7 +71,7 @@ fn rows_of(run: FakeRun, seconds: f64) -> Vec<Vec<String>> {
 #[test]
 fn memory_that_a_fork_shares_counts_once() {
     let (_directory, recording) = forked().recorded(2.0, 0.5);
-    let usage = track(&recording, &Options::default(), &[], false).unwrap();
+    let usage = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap();
     let ram = usage.max_ram;
     assert_eq!(ram.unit, "gigabytes");
     assert_eq!(ram.system_capacity, Some(8.0));
@@ -92,7 +93,7 @@ fn memory_that_a_fork_shares_counts_once() {
 #[test]
 fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
     let (_directory, recording) = forked().recorded(2.0, 0.5);
-    let options = Options { expected_cores: Some(2.0), ..Options::default() };
+    let options = GpuTrackerOptions { expected_cores: Some(2.0), ..GpuTrackerOptions::default() };
     let cpu = track(&recording, &options, &[], false).unwrap().cpu_utilization;
     assert_eq!((cpu.system_core_count, cpu.n_expected_cores), (4, 2.0));
     let [system, main, descendants, combined] = cpu.parts;
@@ -109,7 +110,8 @@ fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
 #[test]
 fn the_time_is_that_of_the_run_and_not_of_the_last_sample() {
     let (_directory, recording) = forked().recorded(90.0, 0.5);
-    let options = Options { time_unit: TimeUnit::Minutes, ..Options::default() };
+    let options =
+        GpuTrackerOptions { time_unit: TimeUnit::Minutes, ..GpuTrackerOptions::default() };
     let usage = track(&recording, &options, &[], false).unwrap();
     assert_eq!((usage.compute_time.unit, usage.compute_time.time), ("minutes", 1.5));
 }
@@ -119,27 +121,27 @@ fn what_was_not_measured_is_null_and_nobody_has_nothing() {
     let mut run = small_machine();
     run.sample(0.0, |tick| process(tick, MAIN, 0.0, 5 * MB, None));
     let (_directory, recording) = run.recorded(1.0, 0.25);
-    let json = track(&recording, &Options::default(), &[], false).unwrap().to_json();
+    let json = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_json();
     assert!(json.contains("\"system\": null"), "{json}");
     assert!(json.contains("\"private_rss\": null"), "{json}");
     let nobody = "\"descendants\": {\n   \"total_rss\": 0.0,\n   \"private_rss\": 0.0,";
     assert!(json.contains(nobody), "{json}");
-    let text = track(&recording, &Options::default(), &[], false).unwrap().to_text();
+    let text = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_text();
     assert!(text.starts_with("Max RAM:\n   Unit: gigabytes\n   System capacity: 8.0\n"), "{text}");
     assert!(text.contains("\n      Private RSS: null\n"), "{text}");
 }
 
-fn exported(formats: &[Format]) -> (tempfile::TempDir, PathBuf) {
+fn exported(formats: &[GpuTrackerFormat]) -> (tempfile::TempDir, PathBuf) {
     let (directory, recording) = forked().recorded(2.0, 0.5);
     let out = directory.path().join("out");
-    let paths = export(&recording, &Options::default(), formats, &out, false).unwrap();
+    let paths = export(&recording, &GpuTrackerOptions::default(), formats, &out, false).unwrap();
     assert_eq!(paths.len(), formats.len());
     (directory, out)
 }
 
 #[test]
 fn the_tracking_file_has_a_row_for_each_interval_and_idle_processes_keep_their_values() {
-    let (_directory, out) = exported(&[Format::Csv]);
+    let (_directory, out) = exported(&[GpuTrackerFormat::Csv]);
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let lines: Vec<&str> = csv.split("\r\n").collect();
     assert_eq!(lines.len(), 3 + 1 + 1, "{csv}");
@@ -218,7 +220,12 @@ fn the_last_row_has_the_memory_that_exited_processes_had() {
 
 #[test]
 fn all_four_files_are_written_whole_and_never_over_others() {
-    let formats = [Format::Json, Format::Text, Format::Csv, Format::Sqlite];
+    let formats = [
+        GpuTrackerFormat::Json,
+        GpuTrackerFormat::Text,
+        GpuTrackerFormat::Csv,
+        GpuTrackerFormat::Sqlite,
+    ];
     let (directory, out) = exported(&formats);
     let names = |path: &Path| {
         let mut names: Vec<String> = std::fs::read_dir(path)
@@ -233,7 +240,7 @@ fn all_four_files_are_written_whole_and_never_over_others() {
     let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
     assert!(json.ends_with('}'), "without a last newline, as theirs");
     let recording = Recording::open(&directory.path().join("run")).unwrap();
-    let again = |force| export(&recording, &Options::default(), &formats, &out, force);
+    let again = |force| export(&recording, &GpuTrackerOptions::default(), &formats, &out, force);
     assert!(matches!(again(false), Err(Error::Exists { .. })));
     again(true).unwrap();
     assert_eq!(names(&out), all);
@@ -242,7 +249,7 @@ fn all_four_files_are_written_whole_and_never_over_others() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn the_database_has_their_tables_and_types() {
-    let (_directory, out) = exported(&[Format::Sqlite]);
+    let (_directory, out) = exported(&[GpuTrackerFormat::Sqlite]);
     let base = rusqlite::Connection::open(out.join("tracking.sqlite")).unwrap();
     let one = |query: &str| base.query_row(query, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(one("SELECT ram_unit FROM static_data"), "gigabytes");

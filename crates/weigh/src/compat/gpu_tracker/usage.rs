@@ -5,7 +5,7 @@
 //! CPU time by duration. What was not measured is missing (`null`), never zero.
 
 use super::follow::Peaks;
-use super::{Options, gpu};
+use super::{GpuTrackerOptions, gpu};
 use crate::catalog::FigureId;
 use crate::summary::{Part, Summary};
 
@@ -133,7 +133,7 @@ fn is_alone(summary: &Summary) -> bool {
 
 impl ResourceUsage {
     /// What a run used, from its summary and what was seen beside it.
-    pub fn of(summary: &Summary, peaks: &Peaks, options: &Options) -> ResourceUsage {
+    pub fn of(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> ResourceUsage {
         let gpu = gpu::of_run(summary, peaks, options.gpu_uuids.as_deref());
         let gpu_ram = |bytes: Option<f64>| bytes.map(|bytes| options.gpu_ram_unit.of_bytes(bytes));
         let percent = |gpus: Option<f64>| gpus.map(|gpus| 100.0 * gpus);
@@ -165,7 +165,7 @@ impl ResourceUsage {
     }
 }
 
-fn max_ram(summary: &Summary, peaks: &Peaks, options: &Options) -> MaxRam {
+fn max_ram(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> MaxRam {
     let parts = &summary.parts;
     let unit = |bytes: Option<f64>| bytes.map(|bytes| options.ram_unit.of_bytes(bytes));
     let private = |part: &Part| figure(part, FigureId::MemoryUssPeak);
@@ -195,7 +195,7 @@ fn max_ram(summary: &Summary, peaks: &Peaks, options: &Options) -> MaxRam {
     }
 }
 
-fn cpu(summary: &Summary, peaks: &Peaks, options: &Options) -> CpuUtilization {
+fn cpu(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> CpuUtilization {
     let parts = &summary.parts;
     let cores = f64::from(summary.host.cores);
     let expected = options.cores(summary.host.cores);

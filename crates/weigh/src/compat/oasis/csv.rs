@@ -9,14 +9,14 @@ use crate::export::Error;
 const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb";
 
 /// The table while it is written.
-pub(super) struct Csv(Lines);
+pub(super) struct ResourceMonitorCsv(Lines);
 
-impl Csv {
+impl ResourceMonitorCsv {
     /// Begins the file.
-    pub(super) fn create(destination: Destination) -> Result<Csv, Error> {
+    pub(super) fn create(destination: Destination) -> Result<ResourceMonitorCsv, Error> {
         let mut lines = Lines::create(destination, "\r\n")?;
         lines.line(HEADER)?;
-        Ok(Csv(lines))
+        Ok(ResourceMonitorCsv(lines))
     }
 
     /// Writes a row.

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessCpu, ProcessState};
-use crate::compat::pace::{Pace, SHORTEST};
+use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 use crate::export::unix_seconds;
 use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
@@ -58,7 +58,7 @@ pub(super) struct Follower {
     zero: u64,
     /// Cores of the machine.
     cores: f64,
-    pace: Pace,
+    pace: RowSpacing,
     /// By pid, which is the order of theirs.
     alive: BTreeMap<ProcessId, Member>,
     tools: Vec<String>,
@@ -116,7 +116,7 @@ impl Follower {
             started: manifest.started,
             zero: manifest.zero(),
             cores: machine_cores(manifest),
-            pace: Pace::every(manifest.interval_seconds),
+            pace: RowSpacing::every(manifest.interval_seconds),
             alive: BTreeMap::new(),
             tools: vec!["?".to_owned()],
             by_name: HashMap::from([("?".to_owned(), UNNAMED)]),

@@ -13,9 +13,9 @@
 
 mod csv;
 mod follow;
-mod page;
+mod markdown;
 mod pictures;
-mod rows;
+mod row_statistics;
 #[cfg(test)]
 mod tests;
 
@@ -30,10 +30,10 @@ use crate::export::Cause;
 use crate::export::{Error, Exported, unfinished};
 use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
-use csv::Csv;
+use csv::ResourceMonitorCsv;
 use follow::Follower;
-use page::Page;
-use rows::Rows;
+use markdown::ResourceReport;
+use row_statistics::RowStatistics;
 
 /// The file with a row for each process at each poll.
 const CSV: &str = "resource_monitor.csv";
@@ -72,7 +72,7 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     all.iter().try_for_each(|path| Destination::check(path, force))?;
     let (summary, rows) = track(recording, &table, force)?;
     draw(recording, &report, force)?;
-    let text = Page { summary: &summary, rows: &rows, table: &table }.to_string();
+    let text = ResourceReport { summary: &summary, rows: &rows, table: &table }.to_string();
     destination::write(&page, text.as_bytes(), force)?;
     let mut missing = unfinished(recording);
     missing.extend(rows.missing());
@@ -80,11 +80,15 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
 }
 
 /// Goes through the recording once: writes the table, and says what the run used.
-fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, Rows), Error> {
-    let mut csv = Csv::create(Destination::create(table, force)?)?;
+fn track(
+    recording: &Recording,
+    table: &Path,
+    force: bool,
+) -> Result<(Summary, RowStatistics), Error> {
+    let mut csv = ResourceMonitorCsv::create(Destination::create(table, force)?)?;
     let mut accumulator = Accumulator::of(recording);
     let mut follower = Follower::new(recording.manifest());
-    let mut rows = Rows::default();
+    let mut rows = RowStatistics::default();
     let mut failed = None;
     let mut each = |row: &follow::Row<'_>| {
         rows.add(row);

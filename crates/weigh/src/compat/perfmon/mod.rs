@@ -11,9 +11,9 @@
 mod json;
 mod nv_gpu;
 mod pictures;
-mod rows;
 mod seconds;
 mod sections;
+mod spooled_rows;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -24,11 +24,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::row_spacing::RowSpacing;
 use crate::destination::Destination;
 use crate::export::{Error, Exported, unfinished};
 use crate::record::{Recording, files};
-use nv_gpu::{Cards, Untold};
+use nv_gpu::{MissingMetrics, NvidiaGpus};
 use seconds::Seconds;
 use sections::Sections;
 
@@ -58,7 +58,7 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
     let failed = |source| Error::file(&path, source);
     let (step, is_alone) = (step(recordings), recordings.len() == 1);
     let mut sections = Sections::create(destination.directory()).map_err(failed)?;
-    let (mut missing, mut untold) = (Vec::new(), Untold::default());
+    let (mut missing, mut never_reported) = (Vec::new(), MissingMetrics::default());
     for recording in recordings {
         if !nv_gpu::has_any(recording) {
             missing.push(format!("{}: {}", host(recording), nv_gpu::why_none(recording)));
@@ -68,14 +68,14 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         lost.extend(nv_gpu::left_out(recording));
         let named = |what| format!("{}: {what}", host(recording));
         missing.extend(lost.into_iter().map(|what| if is_alone { what } else { named(what) }));
-        let seconds = Seconds::new(recording.manifest().started, Pace::of(step));
-        let cards = Cards::of(recording, seconds, destination.directory())?;
-        cards.write(&mut sections, &mut untold).map_err(failed)?;
+        let seconds = Seconds::new(recording.manifest().started, RowSpacing::of(step));
+        let cards = NvidiaGpus::of(recording, seconds, destination.directory())?;
+        cards.write(&mut sections, &mut never_reported).map_err(failed)?;
     }
     if sections.is_empty() {
         return Err(Error::NoNvidiaGpu { why: "no look at an NVIDIA GPU is recorded".to_owned() });
     }
-    missing.extend(untold.lines());
+    missing.extend(never_reported.lines());
     let file = destination.file().map_err(failed)?;
     sections.write(file, step.as_secs_f64()).map_err(failed)?;
     Ok(Exported { files: vec![destination.keep()?], missing })

@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::NV_GPU;
-use super::json::Json;
-use super::rows::Rows;
+use super::json::JsonWriter;
 use super::seconds::Seconds;
 use super::sections::Sections;
+use super::spooled_rows::SpooledRows;
 use crate::catalog::metrics::gpu::name_there;
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::catalog::{Scope, all_groups};
-use crate::compat::python::Value;
+use crate::compat::python::PythonValue;
 use crate::export::Error;
 use crate::model::{Entity, Gpu, Name, Table};
 use crate::record::{Event, Moment, Recording};
 
 /// One look at a card.
-struct Look {
+struct GpuSample {
     second: u64,
     activity: GpuActivity,
     memory: GpuMemory,
@@ -42,10 +42,10 @@ struct Look {
 }
 
 /// A list: where it stands, and what of a look is in it.
-type Series = (&'static str, Option<&'static str>, fn(&Look) -> Option<u64>);
+type GpuList = (&'static str, Option<&'static str>, fn(&GpuSample) -> Option<u64>);
 
 /// Every list of a card, in the order of their keys.
-const SERIES: [Series; 19] = [
+const SERIES: [GpuList; 19] = [
     ("clock_info", Some("graphics"), |look| megahertz(look.power.clock_graphics)),
     ("clock_info", Some("memory"), |look| megahertz(look.power.clock_memory)),
     ("clock_info", Some("sm"), |look| megahertz(look.power.clock_sm)),
@@ -93,13 +93,13 @@ fn thousands(bytes: u64) -> u64 {
 
 /// A whole card of NVIDIA's: the host it is in, and its number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Card {
+struct NvidiaGpu {
     host: String,
     number: u32,
 }
 
 /// All GPUs that a recording tells of, each as a card of this file, or why it is none.
-fn cards(recording: &Recording) -> Vec<(&Gpu, Result<Card, &'static str>)> {
+fn cards(recording: &Recording) -> Vec<(&Gpu, Result<NvidiaGpu, &'static str>)> {
     let mut taken = BTreeSet::new();
     let gpus = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::Gpu(gpu) => Some(&**gpu),
@@ -109,7 +109,7 @@ fn cards(recording: &Recording) -> Vec<(&Gpu, Result<Card, &'static str>)> {
         let name = name_there(&gpu.name);
         let card = name.strip_prefix("nvidia").and_then(|number| {
             let host = gpu.node.as_ref().unwrap_or(&recording.manifest().host.name).clone();
-            Some(Card { host, number: number.parse().ok()? })
+            Some(NvidiaGpu { host, number: number.parse().ok()? })
         });
         let card = match card {
             Some(card) if taken.insert(card.clone()) => Ok(card),
@@ -147,34 +147,34 @@ pub(super) fn why_none(recording: &Recording) -> Error {
 
 /// GPUs that are not in the file, and why.
 pub(super) fn left_out(recording: &Recording) -> Vec<String> {
-    let line = |(gpu, card): (&Gpu, Result<Card, &str>)| {
+    let line = |(gpu, card): (&Gpu, Result<NvidiaGpu, &str>)| {
         card.err().map(|why| format!("{NV_GPU} has no {}: {why}", gpu.name))
     };
     cards(recording).into_iter().filter_map(line).collect()
 }
 
 /// The rows of one card.
-type CardRows = Rows<{ SERIES.len() }>;
+type GpuRows = SpooledRows<{ SERIES.len() }>;
 
 /// The cards of one recording.
-pub(super) struct Cards {
+pub(super) struct NvidiaGpus {
     directory: PathBuf,
     /// By their names in it.
-    named: HashMap<Name, Card>,
-    rows: BTreeMap<Card, CardRows>,
+    named: HashMap<Name, NvidiaGpu>,
+    rows: BTreeMap<NvidiaGpu, GpuRows>,
 }
 
-impl Cards {
+impl NvidiaGpus {
     /// Goes through a recording once; rows wait in this directory.
     pub(super) fn of(
         recording: &Recording,
         mut seconds: Seconds,
         directory: &Path,
-    ) -> Result<Cards, Error> {
+    ) -> Result<NvidiaGpus, Error> {
         let named = cards(recording)
             .into_iter()
             .filter_map(|(gpu, card)| Some((Name::new(gpu.name.as_bytes()), card.ok()?)));
-        let mut cards = Cards {
+        let mut cards = NvidiaGpus {
             directory: directory.to_owned(),
             named: named.collect(),
             rows: BTreeMap::new(),
@@ -200,7 +200,7 @@ impl Cards {
             let Some(card) = self.named.get(name) else { continue };
             // Of the first card; the others were looked at in the same moment.
             let Some(second) = *second.get_or_insert_with(|| seconds.of(at)) else { break };
-            let look = Look {
+            let look = GpuSample {
                 second,
                 activity: table.get(row),
                 memory: table.get(row),
@@ -211,7 +211,7 @@ impl Cards {
             };
             let rows = match self.rows.entry(card.clone()) {
                 Entry::Occupied(there) => there.into_mut(),
-                Entry::Vacant(new) => new.insert(Rows::create(&self.directory)?),
+                Entry::Vacant(new) => new.insert(SpooledRows::create(&self.directory)?),
             };
             rows.put(SERIES.map(|(_, _, value)| value(&look)))?;
         }
@@ -219,8 +219,12 @@ impl Cards {
     }
 
     /// Writes their lists.
-    pub(super) fn write(self, sections: &mut Sections, untold: &mut Untold) -> io::Result<()> {
-        for (Card { host, number }, mut rows) in self.rows {
+    pub(super) fn write(
+        self,
+        sections: &mut Sections,
+        untold: &mut MissingMetrics,
+    ) -> io::Result<()> {
+        for (NvidiaGpu { host, number }, mut rows) in self.rows {
             untold.see(rows.told());
             sections.add(format!("gpu-{number}.{host}"), |json| write(&mut rows, json))?;
         }
@@ -229,7 +233,7 @@ impl Cards {
 }
 
 /// The lists of one card.
-fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
+fn write(rows: &mut GpuRows, json: &mut JsonWriter<impl Write>) -> io::Result<()> {
     let mut outer = None;
     json.open('{')?;
     for (column, (name, part, _)) in SERIES.into_iter().enumerate() {
@@ -247,7 +251,7 @@ fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
             json.key(part)?;
         }
         json.open('[')?;
-        rows.column(column, |value| json.item(&Value::whole(value)))?;
+        rows.column(column, |value| json.item(&PythonValue::whole(value)))?;
         json.close(']')?;
     }
     if outer.is_some() {
@@ -258,13 +262,13 @@ fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
 
 /// Lists that have no value at all.
 #[derive(Debug, Default)]
-pub(super) struct Untold {
+pub(super) struct MissingMetrics {
     cards: u64,
-    /// Cards that never told it, for each list.
+    /// NvidiaGpus that never told it, for each list.
     of: [u64; SERIES.len()],
 }
 
-impl Untold {
+impl MissingMetrics {
     fn see(&mut self, told: &[bool; SERIES.len()]) {
         self.cards += 1;
         for (count, told) in self.of.iter_mut().zip(told) {

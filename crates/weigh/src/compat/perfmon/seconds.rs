@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::compat::pace::Pace;
+use crate::compat::row_spacing::RowSpacing;
 use crate::export::unix_nanoseconds;
 
 /// The looks that have had a row.
 #[derive(Debug)]
 pub(super) struct Seconds {
     started: Timestamp,
-    pace: Pace,
+    spacing: RowSpacing,
     /// When the last row was: in the run, and in seconds since 1970.
     last: Option<(Duration, u64)>,
 }
 
 impl Seconds {
     /// Of a run that began then, with rows so far apart.
-    pub(super) fn new(started: Timestamp, pace: Pace) -> Seconds {
-        Seconds { started, pace, last: None }
+    pub(super) fn new(started: Timestamp, spacing: RowSpacing) -> Seconds {
+        Seconds { started, spacing, last: None }
     }
 
     /// The second of a look, if it has a row.
@@ -31,7 +31,7 @@ impl Seconds {
         const SECOND: i128 = 1_000_000_000;
         let nanoseconds = unix_nanoseconds(self.started, at.as_secs_f64());
         let second = u64::try_from(nanoseconds.div_euclid(SECOND)).ok()?;
-        let is_new = |(before, last)| self.pace.is_over(before, at) && second > last;
+        let is_new = |(before, last)| self.spacing.is_over(before, at) && second > last;
         if !self.last.is_none_or(is_new) {
             return None;
         }

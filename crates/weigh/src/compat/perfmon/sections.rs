@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::json::Json;
-use crate::compat::python::Value;
+use super::json::JsonWriter;
+use crate::compat::python::PythonValue;
 
 /// How deep the lists of a host are in the document.
 const DEPTH: usize = 1;
@@ -34,10 +34,10 @@ impl Sections {
     pub(super) fn add(
         &mut self,
         host: String,
-        write: impl FnOnce(&mut Json<BufWriter<&File>>) -> Result<()>,
+        write: impl FnOnce(&mut JsonWriter<BufWriter<&File>>) -> Result<()>,
     ) -> Result<()> {
         let from = self.file.stream_position()?;
-        let mut json = Json::new(BufWriter::new(&self.file), DEPTH);
+        let mut json = JsonWriter::new(BufWriter::new(&self.file), DEPTH);
         write(&mut json)?;
         json.finish()?;
         let length = self.file.stream_position()? - from;
@@ -49,11 +49,11 @@ impl Sections {
     pub(super) fn write(mut self, into: File, step: f64) -> Result<()> {
         const HOSTS: &str = "host_names";
         const STEP: &str = "sampling_frequency";
-        let names = self.places.keys().cloned().map(Value::Text).collect::<Vec<_>>();
+        let names = self.places.keys().cloned().map(PythonValue::Text).collect::<Vec<_>>();
         let mut keys: Vec<&str> = self.places.keys().map(String::as_str).collect();
         keys.extend([HOSTS, STEP]);
         keys.sort_unstable();
-        let mut json = Json::new(BufWriter::new(into), 0);
+        let mut json = JsonWriter::new(BufWriter::new(into), 0);
         json.open('{')?;
         for key in keys {
             json.key(key)?;
@@ -67,7 +67,7 @@ impl Sections {
                     names.iter().try_for_each(|name| json.item(name))?;
                     json.close(']')?;
                 }
-                (None, _) => json.value(&Value::count(step))?,
+                (None, _) => json.value(&PythonValue::count(step))?,
             }
         }
         json.close('}')?;

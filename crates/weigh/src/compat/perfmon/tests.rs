@@ -207,7 +207,7 @@ fn rows_are_an_interval_apart_and_never_two_of_a_second() {
 #[test]
 fn a_second_that_has_a_row_gets_no_other_one() {
     let started = jiff::Timestamp::from_nanosecond(1_700_000_000_999_500_000).unwrap();
-    let mut seconds = Seconds::new(started, Pace::of(Duration::from_secs(1)));
+    let mut seconds = Seconds::new(started, RowSpacing::of(Duration::from_secs(1)));
     let mut second = |millis: f64| {
         let second = seconds.of(Duration::from_secs_f64(millis / 1e3));
         second.map(|second| second - 1_700_000_000)

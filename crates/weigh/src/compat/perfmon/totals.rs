@@ -14,7 +14,7 @@ use crate::plot::window::Window;
 use crate::record::{Error, Moment, Recording};
 
 /// A counter of the devices of a tick.
-type Counters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
+type DeviceCounters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
 
 /// What is added up.
 pub(super) struct Wanted {
@@ -22,10 +22,10 @@ pub(super) struct Wanted {
     pub name: &'static str,
     scope: Scope,
     unit: Unit,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
-const fn wanted(name: &'static str, scope: Scope, unit: Unit, counters: Counters) -> Wanted {
+const fn wanted(name: &'static str, scope: Scope, unit: Unit, counters: DeviceCounters) -> Wanted {
     Wanted { name, scope, unit, counters }
 }
 
@@ -75,7 +75,7 @@ fn domains(table: &Table, is_wanted: fn(&str) -> bool) -> Vec<(Entity, Option<f6
 }
 
 /// A sum that is being made.
-struct Total {
+struct DeviceTotal {
     wanted: &'static Wanted,
     entities: Vec<Entity>,
     values: Vec<f64>,
@@ -83,10 +83,10 @@ struct Total {
     steps: Steps,
 }
 
-impl Total {
-    fn of(wanted: &'static Wanted) -> Total {
+impl DeviceTotal {
+    fn of(wanted: &'static Wanted) -> DeviceTotal {
         let (window, steps) = (Window::of_things(), Steps::lines());
-        Total { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
+        DeviceTotal { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
     }
 
     fn see(&mut self, at: f64, table: &Table) {
@@ -128,7 +128,7 @@ impl Total {
 
 /// The sums of a recording; of what it has nothing of there is none.
 pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
-    let mut totals: Vec<Total> = WANTED.iter().map(Total::of).collect();
+    let mut totals: Vec<DeviceTotal> = WANTED.iter().map(DeviceTotal::of).collect();
     let mut times = Times::default();
     recording.replay(&all_groups(), |moment| match moment {
         Moment::Event(entry) => times.event(entry),
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn domains_of_one_kind_are_added_up_and_who_comes_late_brings_no_burst() {
         let package = WANTED.iter().find(|one| one.name == "RAPL Package Power").unwrap();
-        let mut total = Total::of(package);
+        let mut total = DeviceTotal::of(package);
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         for second in 0..4 {
             tick.begin(std::time::Duration::from_secs(second));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::CPU;
 use crate::catalog::metrics::NodeCpu;
-use crate::compat::pace::{Pace, SHORTEST};
+use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 
 /// Parts of all CPU time there was between two looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +42,7 @@ pub(super) fn shares(before: &NodeCpu, now: &NodeCpu) -> Option<Shares> {
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Row {
+pub(super) struct CpuRow {
     /// When its time ends, since the run began.
     pub at: Duration,
     /// What its time was used for.
@@ -52,7 +52,7 @@ pub(super) struct Row {
 /// Looks at the machine, of which some are an interval apart.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    pace: Pace,
+    spacing: RowSpacing,
     /// Where the next row begins.
     since: Option<(Duration, NodeCpu)>,
     last: Option<(Duration, NodeCpu)>,
@@ -65,16 +65,16 @@ pub(super) struct Sampler {
 
 impl Sampler {
     /// Rows that are so far apart.
-    pub(super) fn new(pace: Pace) -> Sampler {
-        Sampler { pace, since: None, last: None, rows: 0, left_out: 0, standing: 0 }
+    pub(super) fn new(spacing: RowSpacing) -> Sampler {
+        Sampler { spacing, since: None, last: None, rows: 0, left_out: 0, standing: 0 }
     }
 
     /// Takes in a look; the first of an interval ends a row. One that tells nothing is none.
-    pub(super) fn see(&mut self, at: Duration, now: NodeCpu) -> Option<Row> {
+    pub(super) fn see(&mut self, at: Duration, now: NodeCpu) -> Option<CpuRow> {
         now.busy_and_all()?;
         self.last = Some((at, now));
         let (since, before) = *self.since.get_or_insert((at, now));
-        if !self.pace.is_over(since, at) {
+        if !self.spacing.is_over(since, at) {
             return None;
         }
         self.since = self.last;
@@ -84,18 +84,18 @@ impl Sampler {
             None if before == now => self.standing += 1,
             None => self.left_out += 1,
         }
-        shares.map(|shares| Row { at, shares })
+        shares.map(|shares| CpuRow { at, shares })
     }
 
     /// The row of a run that was over before its first interval was.
-    pub(super) fn only(&mut self) -> Option<Row> {
+    pub(super) fn only(&mut self) -> Option<CpuRow> {
         let ((since, before), (at, now)) = (self.since?, self.last?);
         if self.rows + self.left_out + self.standing > 0 || at.saturating_sub(since) < SHORTEST {
             return None;
         }
         let shares = shares(&before, &now)?;
         self.rows += 1;
-        Some(Row { at, shares })
+        Some(CpuRow { at, shares })
     }
 
     /// What the table does not have, and why.

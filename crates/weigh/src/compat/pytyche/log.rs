@@ -6,12 +6,12 @@
 
 use super::{LOG, timestamp};
 use crate::catalog::FigureId;
-use crate::compat::python::{Value, dumps_line, rounded};
+use crate::compat::python::{PythonValue, dumps_line, rounded};
 use crate::record::{Event, Recording};
 use crate::summary::{Figures, Phase, Run, Summary};
 
 /// A line and the moment of the run that it is of.
-type Line = (f64, Vec<(String, Value)>);
+type LogLine = (f64, Vec<(String, PythonValue)>);
 
 /// The log of a run, in the order of time.
 pub(super) fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
@@ -29,9 +29,9 @@ pub(super) fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
     // A phase that ends with the run stays before its end, whatever a sum of floats makes of it.
     lines.sort_by_key(|(seconds, _)| (seconds * 1e9).round() as i64);
     let started = recording.manifest().started;
-    let text = |(seconds, mut entries): Line| {
-        entries.insert(0, named("ts", Value::Text(timestamp(started, seconds))));
-        dumps_line(&Value::Map(entries))
+    let text = |(seconds, mut entries): LogLine| {
+        entries.insert(0, named("ts", PythonValue::Text(timestamp(started, seconds))));
+        dumps_line(&PythonValue::Map(entries))
     };
     lines.into_iter().map(text).collect()
 }
@@ -42,62 +42,65 @@ pub(super) fn missing(summary: &Summary) -> Option<String> {
     (open > 0).then(|| format!("{LOG}: phases without an end are left out: {open}"))
 }
 
-fn named(name: &str, value: Value) -> (String, Value) {
+fn named(name: &str, value: PythonValue) -> (String, PythonValue) {
     (name.to_owned(), value)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> PythonValue {
+    PythonValue::Text(text.to_owned())
 }
 
 /// Their data is left out where there is none.
-fn event(seconds: f64, name: &str, about: Vec<(String, Value)>) -> Line {
+fn event(seconds: f64, name: &str, about: Vec<(String, PythonValue)>) -> LogLine {
     let mut entries = vec![named("type", text("event")), named("event", text(name))];
     if !about.is_empty() {
-        entries.push(named("data", Value::Map(about)));
+        entries.push(named("data", PythonValue::Map(about)));
     }
     (seconds, entries)
 }
 
-fn phase(phase: &Phase) -> Option<Line> {
+fn phase(phase: &Phase) -> Option<LogLine> {
     let lasted = phase.duration_seconds?;
     let mut entries = vec![
         named("type", text("phase")),
         named("name", text(&phase.name)),
-        named("seconds", Value::Real(rounded(lasted, 3))),
+        named("seconds", PythonValue::Real(rounded(lasted, 3))),
     ];
     entries.extend(exit_code(phase.exit_code));
     entries.extend(used(&phase.figures));
     Some((phase.start_seconds + lasted, entries))
 }
 
-fn begin(run: &Run) -> Vec<(String, Value)> {
+fn begin(run: &Run) -> Vec<(String, PythonValue)> {
     let mut about = vec![named("run", text(&run.id)), named("name", text(&run.name))];
     let words = |command: &Vec<String>| command.iter().map(|word| text(word)).collect();
-    about.extend(run.command.as_ref().map(|command| named("command", Value::List(words(command)))));
+    about.extend(
+        run.command.as_ref().map(|command| named("command", PythonValue::List(words(command)))),
+    );
     if !run.labels.is_empty() {
         let labels = run.labels.iter().map(|(label, value)| named(label, text(value)));
-        about.push(named("labels", Value::Map(labels.collect())));
+        about.push(named("labels", PythonValue::Map(labels.collect())));
     }
     about
 }
 
-fn end(summary: &Summary) -> Vec<(String, Value)> {
-    let seconds = Value::Real(rounded(summary.run.duration_seconds, 3));
+fn end(summary: &Summary) -> Vec<(String, PythonValue)> {
+    let seconds = PythonValue::Real(rounded(summary.run.duration_seconds, 3));
     let mut about = vec![named("seconds", seconds)];
     about.extend(exit_code(summary.run.exit_code));
     about.extend(used(&summary.figures));
     about
 }
 
-fn exit_code(code: Option<i32>) -> Option<(String, Value)> {
-    code.map(|code| named("exit_code", Value::Whole(i64::from(code))))
+fn exit_code(code: Option<i32>) -> Option<(String, PythonValue)> {
+    code.map(|code| named("exit_code", PythonValue::Whole(i64::from(code))))
 }
 
 /// What is known of CPU time and memory; what is not has no key.
-fn used(figures: &Figures) -> impl Iterator<Item = (String, Value)> {
-    let cpu = figures.value(FigureId::CpuTime).map(|seconds| Value::Real(rounded(seconds, 3)));
-    let memory = figures.value(FigureId::MemoryPeak).map(Value::count);
+fn used(figures: &Figures) -> impl Iterator<Item = (String, PythonValue)> {
+    let cpu =
+        figures.value(FigureId::CpuTime).map(|seconds| PythonValue::Real(rounded(seconds, 3)));
+    let memory = figures.value(FigureId::MemoryPeak).map(PythonValue::count);
     let both = [(FigureId::CpuTime, cpu), (FigureId::MemoryPeak, memory)];
     both.into_iter().filter_map(|(id, value)| Some(named(id.name(), value?)))
 }

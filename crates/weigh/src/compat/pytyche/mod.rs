@@ -25,7 +25,7 @@ use crate::catalog::all_groups;
 
 pub use resources::{ResourceSummary, resources};
 
-use super::pace::Pace;
+use super::row_spacing::RowSpacing;
 use crate::catalog::Scope;
 use crate::destination::{Destination, Lines};
 use crate::export::{Error, Exported, unfinished, unix_nanoseconds};
@@ -56,10 +56,11 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     }
     let begin =
         |name: &str| Lines::create(Destination::create(&directory.join(name), force)?, "\n");
-    let pace = Pace::every(recording.manifest().interval_seconds);
+    let spacing = RowSpacing::every(recording.manifest().interval_seconds);
     let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
-    let of_gpus = if cards.is_empty() { None } else { Some(Tables::create(cards, pace, begin)?) };
-    let (mut sampler, mut of_gpus) = (Sampler::new(pace), of_gpus);
+    let of_gpus =
+        if cards.is_empty() { None } else { Some(Tables::create(cards, spacing, begin)?) };
+    let (mut sampler, mut of_gpus) = (Sampler::new(spacing), of_gpus);
     let summary = track(recording, &mut table, &mut sampler, of_gpus.as_mut())?;
     for line in log::lines(recording, &summary) {
         lines.line(&line)?;
@@ -87,7 +88,7 @@ fn track(
     let mut accumulator = Accumulator::of(recording);
     table.line(HEADER)?;
     let mut written = Ok(());
-    let mut each = |row: cpu::Row| {
+    let mut each = |row: cpu::CpuRow| {
         let time = timestamp(manifest.started, row.at.as_secs_f64());
         let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
         table.line(&format!("{time},{user:.1},{idle:.1}"))

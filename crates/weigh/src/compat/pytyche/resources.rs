@@ -9,7 +9,7 @@
 use super::cpu;
 use crate::catalog::metrics::NodeCpu;
 use crate::catalog::{Scope, all_groups};
-use crate::compat::python::{Value, rounded};
+use crate::compat::python::{PythonValue, rounded};
 use crate::record::{self, Moment, Recording};
 use crate::summary::{Accumulator, Gpu};
 
@@ -39,9 +39,9 @@ pub struct ResourceSummary {
 impl ResourceSummary {
     /// The summary as their `to_dict()` gives it: one that is always there is null when it is not
     /// known, and how busy memory was is left out when it was not, or is not known.
-    pub fn to_dict(&self) -> Value {
+    pub fn to_dict(&self) -> PythonValue {
         let entry = |name: &str, number: Option<f64>| {
-            (name.to_owned(), Value::real(number.map(|number| rounded(number, 1))))
+            (name.to_owned(), PythonValue::real(number.map(|number| rounded(number, 1))))
         };
         let mut entries = vec![
             entry("peak_vram_mb", self.peak_vram_mb),
@@ -56,7 +56,7 @@ impl ResourceSummary {
             entries.push(entry("mem_util_mean_pct", self.mem_util_mean_pct));
             entries.push(entry("mem_util_max_pct", self.mem_util_max_pct));
         }
-        Value::Map(entries)
+        PythonValue::Map(entries)
     }
 
     /// What GPUs were and did; CPUs are not known.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::cpu::{Row, Shares, shares};
+use super::cpu::{CpuRow, Shares, shares};
 use super::*;
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeCpu;
@@ -165,12 +165,12 @@ fn a_look_that_tells_nothing_is_none_and_the_next_row_has_its_time() {
         idle: Some(idle),
         ..NodeCpu::default()
     };
-    let mut sampler = Sampler::new(Pace::every(1.0));
+    let mut sampler = Sampler::new(RowSpacing::every(1.0));
     let at = Duration::from_secs;
     assert_eq!(sampler.see(at(0), cpu(0.0, 0.0)), None);
     assert_eq!(sampler.see(at(1), NodeCpu::default()), None);
     let shares = Shares { user: 0.25, idle: 0.75 };
-    assert_eq!(sampler.see(at(2), cpu(1.0, 3.0)), Some(Row { at: at(2), shares }));
+    assert_eq!(sampler.see(at(2), cpu(1.0, 3.0)), Some(CpuRow { at: at(2), shares }));
     assert_eq!(sampler.missing(), [""; 0]);
 }
 

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::Error;
-use super::super::tracking::{Kind, kind};
-use super::table::{self, Columns};
+use super::super::tracking::{TrackingFormat, format_of};
+use super::table::{self, CsvColumns};
 use crate::compat::python::repr;
 use crate::export::unix_seconds;
 use crate::record::{Event, Recording};
@@ -54,9 +54,9 @@ pub fn positions(path: &Path) -> Result<Vec<Position>, Error> {
     if super::is_recording(path) {
         return Ok(positions_of_recording(&Recording::open(path)?));
     }
-    match kind(path)? {
-        Kind::Csv => positions_of_csv(path),
-        Kind::Sqlite => super::database::positions(path),
+    match format_of(path)? {
+        TrackingFormat::Csv => positions_of_csv(path),
+        TrackingFormat::Sqlite => super::database::positions(path),
     }
 }
 
@@ -66,7 +66,7 @@ fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
         let why = "the file is empty".to_owned();
         return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
     };
-    let columns = Columns::find(path, head, &COLUMNS)?;
+    let columns = CsvColumns::find(path, head, &COLUMNS)?;
     rows.iter()
         .map(|line| {
             let process = columns.cell(line, 0)?;
@@ -153,20 +153,20 @@ pub fn of_recording(recording: &Recording) -> Vec<Block> {
     blocks.into_iter().map(|(name, calls)| Block { name, calls }).collect()
 }
 
-struct Phase<'a> {
+struct PhaseSpan<'a> {
     id: &'a str,
     name: &'a str,
     start: f64,
     stop: Option<f64>,
 }
 
-fn phases(recording: &Recording) -> Vec<Phase<'_>> {
-    let mut phases: Vec<Phase<'_>> = Vec::new();
+fn phases(recording: &Recording) -> Vec<PhaseSpan<'_>> {
+    let mut phases: Vec<PhaseSpan<'_>> = Vec::new();
     for entry in recording.entries() {
         let at = unix_seconds(recording.manifest().started, entry.seconds);
         match &entry.event {
             Event::PhaseStart { id, name, .. } => {
-                phases.push(Phase { id, name, start: at, stop: None });
+                phases.push(PhaseSpan { id, name, start: at, stop: None });
             }
             Event::PhaseEnd { id, .. } => {
                 let open = phases.iter_mut().rfind(|phase| phase.id == id && phase.stop.is_none());
@@ -183,7 +183,7 @@ fn phases(recording: &Recording) -> Vec<Phase<'_>> {
 /// The phases of a recording as a sub-tracking file has them, all of the command's process.
 fn positions_of_recording(recording: &Recording) -> Vec<Position> {
     let process_id = i64::from(recording.manifest().pid);
-    let position = |phase: &Phase<'_>, stop: bool, timestamp: f64| Position {
+    let position = |phase: &PhaseSpan<'_>, stop: bool, timestamp: f64| Position {
         process_id,
         name: phase.name.to_owned(),
         stop,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::super::Error;
 use super::results::{CodeBlockResults, SubTrackingResults};
-use super::shown::{self, Shown};
-use super::statistics::{NAMES, Statistics};
+use super::statistics::{MeasureStatistics, NAMES};
+use super::text_block::{self, TextBlock};
 use super::{analyze_files, is_recording};
-use crate::compat::python::{Value, dumps};
+use crate::compat::python::{PythonValue, dumps};
 
 /// Sessions that fit together, by name.
 #[derive(Debug, Clone)]
@@ -18,17 +18,17 @@ pub struct Sessions {
 }
 
 /// One value for each session, the least first.
-pub(super) type Series = Vec<(String, f64)>;
+pub(super) type SessionValues = Vec<(String, f64)>;
 
 /// Several sessions beside each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Over all timepoints, by measure.
-    pub overall_resource_usage: Vec<(String, Series)>,
+    pub overall_resource_usage: Vec<(String, SessionValues)>,
     /// By measure and code block.
-    pub code_block_resource_usage: Vec<(String, Vec<(String, Series)>)>,
+    pub code_block_resource_usage: Vec<(String, Vec<(String, SessionValues)>)>,
     /// By code block, in seconds.
-    pub code_block_compute_time: Vec<(String, Series)>,
+    pub code_block_compute_time: Vec<(String, SessionValues)>,
 }
 
 /// Reads a session: the JSON of an analysis, or a recording.
@@ -96,7 +96,7 @@ impl Sessions {
         let first = least.map(|(_, results)| results);
         let measures: Vec<&String> =
             first.iter().flat_map(|results| &results.overall).map(|(name, _)| name).collect();
-        let of = |usage: &[(String, Statistics)], measure: &str| {
+        let of = |usage: &[(String, MeasureStatistics)], measure: &str| {
             let found = usage.iter().find(|(name, _)| name == measure);
             found
                 .and_then(|(_, of)| of.named(statistic))
@@ -129,7 +129,7 @@ impl Sessions {
     fn by_block(
         &self,
         value: impl Fn(&CodeBlockResults) -> Result<f64, Error>,
-    ) -> Result<Vec<(String, Series)>, Error> {
+    ) -> Result<Vec<(String, SessionValues)>, Error> {
         let count = self.sessions.first().map_or(0, |(_, all)| all.code_block_results.len());
         (0..count)
             .map(|place| {
@@ -147,7 +147,7 @@ impl Sessions {
 }
 
 /// The least first; what is missing last.
-fn sorted(mut series: Series) -> Series {
+fn sorted(mut series: SessionValues) -> SessionValues {
     series.sort_by(|one, other| {
         let order = one.1.is_nan().cmp(&other.1.is_nan());
         order.then(one.1.partial_cmp(&other.1).unwrap_or(std::cmp::Ordering::Equal))
@@ -196,29 +196,31 @@ fn matched(
     }
 }
 
-fn value(series: &[(String, Series)]) -> Value {
-    let map = |series: &Series| {
-        Value::Map(series.iter().map(|(name, value)| (name.clone(), Value::Real(*value))).collect())
+fn value(series: &[(String, SessionValues)]) -> PythonValue {
+    let map = |series: &SessionValues| {
+        PythonValue::Map(
+            series.iter().map(|(name, value)| (name.clone(), PythonValue::Real(*value))).collect(),
+        )
     };
-    Value::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
+    PythonValue::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
 }
 
-fn frames(series: &[(String, Series)]) -> Shown {
-    let frame = |series: &Series| {
+fn frames(series: &[(String, SessionValues)]) -> TextBlock {
+    let frame = |series: &SessionValues| {
         let values: Vec<_> = series.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        Shown::Frame(shown::series(&values))
+        TextBlock::Frame(text_block::series(&values))
     };
-    Shown::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
+    TextBlock::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
 }
 
 impl Comparison {
     /// As `to_json` of theirs has it.
-    pub fn to_value(&self) -> Value {
+    pub fn to_value(&self) -> PythonValue {
         let by_measure = self.code_block_resource_usage.iter();
         let by_measure = by_measure.map(|(name, blocks)| (name.clone(), value(blocks))).collect();
-        Value::map([
+        PythonValue::map([
             ("overall_resource_usage", value(&self.overall_resource_usage)),
-            ("code_block_resource_usage", Value::Map(by_measure)),
+            ("code_block_resource_usage", PythonValue::Map(by_measure)),
             ("code_block_compute_time", value(&self.code_block_compute_time)),
         ])
     }
@@ -234,11 +236,11 @@ impl Comparison {
         let by_measure = by_measure.map(|(name, blocks)| (name.clone(), frames(blocks))).collect();
         let entries = vec![
             ("overall_resource_usage".to_owned(), frames(&self.overall_resource_usage)),
-            ("code_block_resource_usage".to_owned(), Shown::Map(by_measure)),
+            ("code_block_resource_usage".to_owned(), TextBlock::Map(by_measure)),
             ("code_block_compute_time".to_owned(), frames(&self.code_block_compute_time)),
         ];
         let names: Vec<String> =
             self.code_block_compute_time.iter().map(|(name, _)| name.clone()).collect();
-        shown::text(&entries, &names)
+        text_block::text(&entries, &names)
     }
 }

@@ -13,7 +13,7 @@ use super::super::tracking::{CONSTANTS, MEASURES, TIMESTAMP};
 use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
-use crate::compat::python::Value;
+use crate::compat::python::PythonValue;
 use crate::destination::Destination;
 use crate::record::files;
 
@@ -79,15 +79,17 @@ pub(super) fn tracked(path: &Path) -> Result<Tracked, Error> {
     Ok(tracked)
 }
 
-fn constants(connection: &Connection, path: &Path) -> Result<Vec<(String, Value)>, Error> {
+fn constants(connection: &Connection, path: &Path) -> Result<Vec<(String, PythonValue)>, Error> {
     let mut statement = select(connection, path, "static_data", &CONSTANTS)?;
     let read = statement.query_row([], |row| {
         let value = |(place, name): (usize, &&str)| {
             let value = match row.get_ref(place)? {
-                ValueRef::Integer(number) => Value::Whole(number),
-                ValueRef::Real(number) => Value::Real(number),
-                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Null | ValueRef::Blob(_) => Value::Real(f64::NAN),
+                ValueRef::Integer(number) => PythonValue::Whole(number),
+                ValueRef::Real(number) => PythonValue::Real(number),
+                ValueRef::Text(text) => {
+                    PythonValue::Text(String::from_utf8_lossy(text).into_owned())
+                }
+                ValueRef::Null | ValueRef::Blob(_) => PythonValue::Real(f64::NAN),
             };
             Ok(((*name).to_owned(), value))
         };

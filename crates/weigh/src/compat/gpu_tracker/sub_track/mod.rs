@@ -14,11 +14,11 @@ mod database;
 #[path = "no_database.rs"]
 mod database;
 mod results;
-mod shown;
 pub mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text_block;
 pub mod tracked;
 
 use std::path::Path;

@@ -6,7 +6,7 @@
 
 /// What is known of a series. Without a single value everything is NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Statistics {
+pub struct MeasureStatistics {
     /// The least.
     pub min: f64,
     /// The most.
@@ -64,14 +64,14 @@ fn pairwise(values: &[f64]) -> f64 {
     rest.iter().fold(sum, |sum, value| sum + value)
 }
 
-impl Statistics {
+impl MeasureStatistics {
     /// Of values among which NaN stands for one that is missing.
-    pub fn of(values: &[f64], summing: Summing) -> Statistics {
+    pub fn of(values: &[f64], summing: Summing) -> MeasureStatistics {
         let known = values.iter().filter(|value| !value.is_nan());
         let count = known.clone().count() as f64;
         if count == 0.0 {
             let none = f64::NAN;
-            return Statistics { min: none, max: none, mean: none, std: none };
+            return MeasureStatistics { min: none, max: none, mean: none, std: none };
         }
         // pandas puts a zero where a value is missing; it changes nothing but the order.
         let or_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
@@ -79,7 +79,7 @@ impl Statistics {
         let mean = summing.sum(&filled) / count;
         let squares: Vec<f64> =
             values.iter().map(|value| or_zero((mean - value) * (mean - value))).collect();
-        Statistics {
+        MeasureStatistics {
             min: known.clone().copied().fold(f64::INFINITY, f64::min),
             max: known.copied().fold(f64::NEG_INFINITY, f64::max),
             mean,
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn the_deviation_is_that_of_the_whole() {
-        let found = Statistics::of(&[1.0, f64::NAN, 3.0], Summing::Pairwise);
-        assert_eq!(found, Statistics { min: 1.0, max: 3.0, mean: 2.0, std: 1.0 });
-        assert!(Statistics::of(&[f64::NAN], Summing::InOrder).mean.is_nan());
+        let found = MeasureStatistics::of(&[1.0, f64::NAN, 3.0], Summing::Pairwise);
+        assert_eq!(found, MeasureStatistics { min: 1.0, max: 3.0, mean: 2.0, std: 1.0 });
+        assert!(MeasureStatistics::of(&[f64::NAN], Summing::InOrder).mean.is_nan());
     }
 
     #[test]

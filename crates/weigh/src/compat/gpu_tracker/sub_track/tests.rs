@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::blocks::{Block, Position, pair};
 use super::*;
 use crate::compat::gpu_tracker::tests::forked;
-use crate::compat::gpu_tracker::{Format, Options, export};
+use crate::compat::gpu_tracker::{GpuTrackerFormat, GpuTrackerOptions, export};
 use crate::export::tests::small_machine;
 
 fn row(process_id: i64, name: &str, stop: bool, timestamp: f64) -> Position {
@@ -102,8 +102,8 @@ fn a_recording_and_the_files_exported_from_it_are_analyzed_alike() {
     let (directory, path) = phased("parse");
     let recording = crate::record::Recording::open(&path).unwrap();
     let out = directory.path().join("out");
-    let formats = [Format::Csv, Format::Sqlite];
-    let files = export(&recording, &Options::default(), &formats, &out, false).unwrap();
+    let formats = [GpuTrackerFormat::Csv, GpuTrackerFormat::Sqlite];
+    let files = export(&recording, &GpuTrackerOptions::default(), &formats, &out, false).unwrap();
     let whole = analyze_files(&path, &path).unwrap();
     for (file, name) in files.iter().zip(["blocks.csv", "blocks.sqlite"]) {
         let blocks = directory.path().join(name);
@@ -147,8 +147,9 @@ fn files_are_combined_in_the_order_of_their_names_and_never_over_another() {
 fn a_file_of_a_stranger_is_refused_with_its_line_and_never_a_panic() {
     let (directory, path) = phased("load");
     let recording = crate::record::Recording::open(&path).unwrap();
-    let options = Options::default();
-    let made = export(&recording, &options, &[Format::Csv], directory.path(), true).unwrap();
+    let options = GpuTrackerOptions::default();
+    let made =
+        export(&recording, &options, &[GpuTrackerFormat::Csv], directory.path(), true).unwrap();
     let whole = std::fs::read_to_string(&made[0]).unwrap();
     for end in 0..whole.len() {
         let cut = csv(directory.path(), "cut.csv", &whole[..end]);
@@ -178,7 +179,7 @@ fn a_file_of_a_stranger_is_refused_with_its_line_and_never_a_panic() {
 fn session(blocks: &[&str]) -> SubTrackingResults {
     let directory = tempfile::tempdir().unwrap();
     let (_run, recording) = small_machine().recorded(1.0, 0.0);
-    let tracked = tracked::of_recording(&recording, &Options::default()).unwrap();
+    let tracked = tracked::of_recording(&recording, &GpuTrackerOptions::default()).unwrap();
     let mut text = "process_id,code_block_name,position,timestamp\n".to_owned();
     for (place, name) in blocks.iter().enumerate() {
         text.push_str(&format!("1,{name},0,{place}\n1,{name},1,{}\n", place + 1 + place));

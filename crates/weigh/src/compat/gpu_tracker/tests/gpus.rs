@@ -33,7 +33,14 @@ fn look(tick: &mut Tick, gpu: &str, busy: Option<f64>, used: Option<u64>, unknow
 fn told(run: FakeRun) -> (serde_json::Value, Vec<String>) {
     let (directory, recording) = run.recorded(2.0, 0.5);
     let out = directory.path().join("out");
-    export(&recording, &Options::default(), &[Format::Json, Format::Csv], &out, false).unwrap();
+    export(
+        &recording,
+        &GpuTrackerOptions::default(),
+        &[GpuTrackerFormat::Json, GpuTrackerFormat::Csv],
+        &out,
+        false,
+    )
+    .unwrap();
     let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let lines: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -136,9 +143,10 @@ fn chosen_uuids_restrict_utilization_and_neither_count_nor_capacity() {
     }
     let (directory, recording) = run.recorded(1.1, 0.5);
     let uuids = Some(vec!["GPU-b".to_owned()]);
-    let options = Options { gpu_uuids: uuids, ..Options::default() };
+    let options = GpuTrackerOptions { gpu_uuids: uuids, ..GpuTrackerOptions::default() };
     let out = directory.path().join("out");
-    export(&recording, &options, &[Format::Json, Format::Csv], &out, false).unwrap();
+    export(&recording, &options, &[GpuTrackerFormat::Json, GpuTrackerFormat::Csv], &out, false)
+        .unwrap();
     let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let ram = &json["max_gpu_ram"];

@@ -6,38 +6,41 @@ use rusqlite::types::{ToSqlOutput, Value as Stored};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::super::Error;
-use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
-use crate::compat::python::Value;
+use super::{CONSTANTS, Constants, MEASURES, TIMESTAMP, TrackingRow};
+use crate::compat::python::PythonValue;
 use crate::destination::Destination;
 
 /// A database that is being written.
-pub struct Sqlite {
+pub struct TrackingDatabase {
     destination: Destination,
     connection: Connection,
     insert: String,
-    rows: Vec<Row>,
+    rows: Vec<TrackingRow>,
 }
 
-impl ToSql for Value {
+impl ToSql for PythonValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Owned(match self {
-            Value::Whole(number) => Stored::Integer(*number),
-            Value::Real(number) => Stored::Real(*number),
-            Value::Text(text) => Stored::Text(text.clone()),
-            Value::Missing | Value::List(_) | Value::Map(_) => Stored::Null,
+            PythonValue::Whole(number) => Stored::Integer(*number),
+            PythonValue::Real(number) => Stored::Real(*number),
+            PythonValue::Text(text) => Stored::Text(text.clone()),
+            PythonValue::Missing | PythonValue::List(_) | PythonValue::Map(_) => Stored::Null,
         }))
     }
 }
 
-impl Sqlite {
-    pub(super) fn create(destination: Destination, constants: &Constants) -> Result<Sqlite, Error> {
+impl TrackingDatabase {
+    pub(super) fn create(
+        destination: Destination,
+        constants: &Constants,
+    ) -> Result<TrackingDatabase, Error> {
         let connection = make(destination.partial_path(), constants)
             .map_err(|error| failed(&destination, &error))?;
         let insert = insert("data", MEASURES.len() + 1);
-        Ok(Sqlite { destination, connection, insert, rows: Vec::new() })
+        Ok(TrackingDatabase { destination, connection, insert, rows: Vec::new() })
     }
 
-    pub(super) fn row(&mut self, row: &Row) -> Result<(), Error> {
+    pub(super) fn row(&mut self, row: &TrackingRow) -> Result<(), Error> {
         // A statement is prepared once for many rows.
         const TOGETHER: usize = 512;
         self.rows.push(row.clone());

@@ -19,7 +19,7 @@ use super::{Error, moment};
 use crate::catalog::Scope;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower};
-use crate::compat::pace::Pace;
+use crate::compat::row_spacing::RowSpacing;
 use crate::destination::{self, Lines};
 use crate::model::{Entity, Name, Tick};
 use crate::record::{Entry, Event};
@@ -49,7 +49,7 @@ const MISSING_IN_DMON: &str = "-";
 
 /// A whole GPU: what its parts have is in it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Card {
+pub(super) struct SmiGpu {
     name: Name,
     index: usize,
     uuid: Option<String>,
@@ -57,14 +57,14 @@ pub(super) struct Card {
 }
 
 /// The GPUs of a recording, in their order.
-pub(super) fn cards(entries: &[Entry]) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
+pub(super) fn cards(entries: &[Entry]) -> Vec<SmiGpu> {
+    let mut cards: Vec<SmiGpu> = Vec::new();
     for entry in entries {
         let Event::Gpu(gpu) = &entry.event else { continue };
         let name = Name::new(gpu.name.as_bytes());
         if is_whole(&gpu.name) && cards.iter().all(|card| card.name != name) {
             let (uuid, model) = (gpu.uuid.clone(), gpu.model.clone());
-            cards.push(Card { name, index: cards.len(), uuid, model });
+            cards.push(SmiGpu { name, index: cards.len(), uuid, model });
         }
     }
     // Those of one maker have the maker's numbers; of two makers those would be there twice.
@@ -89,8 +89,8 @@ fn maker_and_number(name: &str) -> Option<(&str, usize)> {
 
 /// The tables of GPUs, while they are written.
 pub(super) struct Tables {
-    cards: Vec<Card>,
-    pace: Pace,
+    cards: Vec<SmiGpu>,
+    spacing: RowSpacing,
     last: Option<Duration>,
     metrics: Lines,
     dmon: Lines,
@@ -100,14 +100,14 @@ pub(super) struct Tables {
 impl Tables {
     /// Begins the tables of these GPUs.
     pub(super) fn create(
-        cards: Vec<Card>,
-        pace: Pace,
+        cards: Vec<SmiGpu>,
+        spacing: RowSpacing,
         begin: impl Fn(&str) -> Result<Lines, destination::Error>,
     ) -> Result<Tables, Error> {
         let [metrics, mut dmon, mut apart] = [begin(METRICS)?, begin(DMON)?, begin(APART)?];
         apart.line(APART_HEADER)?;
         DMON_HEADER.iter().try_for_each(|header| dmon.line(&columns(header)))?;
-        Ok(Tables { cards, pace, last: None, metrics, dmon, apart })
+        Ok(Tables { cards, spacing, last: None, metrics, dmon, apart })
     }
 
     /// Takes in a look; the first of an interval is a round.
@@ -115,7 +115,7 @@ impl Tables {
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else {
             return Ok(());
         };
-        if self.last.is_some_and(|last| !self.pace.is_over(last, tick.at)) {
+        if self.last.is_some_and(|last| !self.spacing.is_over(last, tick.at)) {
             return Ok(());
         }
         self.last = Some(tick.at);
@@ -123,7 +123,7 @@ impl Tables {
         for card in &self.cards {
             // A GPU that was lost keeps its place in the round.
             let row = table.entities().iter().position(|who| *who == Entity::Named(card.name));
-            let told = row.map(|row| Told {
+            let told = row.map(|row| SmiReading {
                 activity: table.get(row),
                 memory: table.get(row),
                 power: table.get(row),
@@ -166,7 +166,7 @@ fn columns(cells: &[&str]) -> String {
 
 /// What one GPU told at one look.
 #[derive(Debug, Default)]
-struct Told {
+struct SmiReading {
     activity: GpuActivity,
     memory: GpuMemory,
     power: GpuPower,
@@ -184,10 +184,10 @@ fn megahertz(hertz: Option<f64>) -> Option<String> {
     hertz.map(|hertz| format!("{:.0}", hertz / 1e6))
 }
 
-impl Told {
+impl SmiReading {
     /// The columns behind `timestamp`.
     fn queried(&self) -> [Option<String>; 8] {
-        let Told { activity, memory, power } = self;
+        let SmiReading { activity, memory, power } = self;
         [
             percent(activity.utilization),
             percent(activity.memory_utilization),
@@ -202,7 +202,7 @@ impl Told {
 
     /// The columns behind `gpu`.
     fn monitored(&self) -> [Option<String>; 6] {
-        let Told { activity, memory, .. } = self;
+        let SmiReading { activity, memory, .. } = self;
         [
             percent(activity.utilization),
             percent(activity.memory_utilization),

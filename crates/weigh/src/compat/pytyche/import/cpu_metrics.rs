@@ -10,7 +10,7 @@ pub const HEADER: &[u8] = b"timestamp,usr_pct,idle_pct";
 
 /// What one line tells.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct CpuMetricsRow {
     /// When its time ended.
     pub at: jiff::Timestamp,
     /// Share of CPU time in user mode.
@@ -20,12 +20,12 @@ pub struct Row {
 }
 
 /// What a line tells, without its newline.
-pub fn row(line: &[u8]) -> Result<Row, Malformed> {
+pub fn row(line: &[u8]) -> Result<CpuMetricsRow, Malformed> {
     let line = std::str::from_utf8(line).map_err(|_| Malformed("text"))?;
     let cells: Vec<&str> = line.split(',').map(str::trim).collect();
     let [at, user, idle] = cells[..] else { return Err(Malformed("number of columns")) };
     let share = |cell, field| share(Some(cell), field)?.ok_or(Malformed(field));
-    Ok(Row {
+    Ok(CpuMetricsRow {
         at: at.parse().map_err(|_| Malformed("timestamp"))?,
         user: share(user, "usr_pct")?,
         idle: share(idle, "idle_pct")?,

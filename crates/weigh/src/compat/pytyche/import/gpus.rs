@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::rounds::{self, Apart, Mixed, Rounds};
+use super::rounds::{self, Apart, Mixed, QueryRounds};
 use super::times;
 use super::{dmon, nvidia_smi};
 use crate::summary;
 
 /// What one GPU did, whoever used it. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Gpu {
+pub struct ImportedGpu {
     /// Its number; null for all together.
     pub index: Option<u32>,
     /// What tells it from every other, where the file says it.
@@ -43,8 +43,8 @@ pub struct Gpu {
 }
 
 /// Its figures alone: what it is called in a recording is not known.
-impl From<&Gpu> for summary::Gpu {
-    fn from(gpu: &Gpu) -> summary::Gpu {
+impl From<&ImportedGpu> for summary::Gpu {
+    fn from(gpu: &ImportedGpu) -> summary::Gpu {
         summary::Gpu {
             memory_peak_bytes: gpu.memory_peak_bytes.map(|bytes| bytes as f64),
             utilization_mean_ratio: gpu.utilization_mean_ratio,
@@ -62,14 +62,14 @@ impl From<&Gpu> for summary::Gpu {
 
 /// What two tables tell of GPUs.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    pub each: Vec<Gpu>,
-    pub together: Option<Gpu>,
+pub(super) struct ImportedGpus {
+    pub each: Vec<ImportedGpu>,
+    pub together: Option<ImportedGpu>,
     pub notes: Vec<String>,
 }
 
 /// The numbers of the GPUs that dmon shows, in their order.
-pub(super) fn in_dmon(monitored: &[dmon::Row]) -> Vec<u32> {
+pub(super) fn in_dmon(monitored: &[dmon::DmonRow]) -> Vec<u32> {
     let mut numbers: Vec<u32> = monitored.iter().map(|row| row.gpu).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -78,13 +78,13 @@ pub(super) fn in_dmon(monitored: &[dmon::Row]) -> Vec<u32> {
 
 /// What the query and dmon tell; what one of them does not, the other may.
 pub(super) fn of(
-    queried: &[nvidia_smi::Row],
+    queried: &[nvidia_smi::SmiRow],
     moments: &[f64],
-    rounds: &Rounds,
-    monitored: &[dmon::Row],
-) -> Told {
+    rounds: &QueryRounds,
+    monitored: &[dmon::DmonRow],
+) -> ImportedGpus {
     let numbers = in_dmon(monitored);
-    let mut told = Told::default();
+    let mut told = ImportedGpus::default();
     match rounds::apart(queried, rounds, &numbers) {
         Ok(Apart { gpus, left_out }) => {
             if left_out > 0 {
@@ -95,7 +95,7 @@ pub(super) fn of(
                 ));
                 told.together = Some(all_together(queried));
             }
-            let each = gpus.iter().map(|(index, places)| Gpu {
+            let each = gpus.iter().map(|(index, places)| ImportedGpu {
                 index: Some(*index),
                 ..by_query(queried, moments, places)
             });
@@ -113,7 +113,7 @@ pub(super) fn of(
         }
     }
     for number in numbers {
-        let rows: Vec<&dmon::Row> = monitored.iter().filter(|row| row.gpu == number).collect();
+        let rows: Vec<&dmon::DmonRow> = monitored.iter().filter(|row| row.gpu == number).collect();
         match told.each.iter_mut().find(|gpu| gpu.index == Some(number)) {
             Some(gpu) => gpu.complete(&by_dmon(number, &rows)),
             None => told.each.push(by_dmon(number, &rows)),
@@ -126,9 +126,9 @@ pub(super) fn of(
     told
 }
 
-fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu {
+fn by_query(rows: &[nvidia_smi::SmiRow], moments: &[f64], places: &[usize]) -> ImportedGpu {
     let at: Vec<f64> = places.iter().map(|place| moments[*place]).collect();
-    let of = |value: fn(&nvidia_smi::Row) -> Option<f64>| -> Vec<Option<f64>> {
+    let of = |value: fn(&nvidia_smi::SmiRow) -> Option<f64>| -> Vec<Option<f64>> {
         places.iter().map(|place| value(&rows[*place])).collect()
     };
     let power = of(|row| row.power);
@@ -136,7 +136,7 @@ fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu 
     let (busy, memory_busy) = (of(|row| row.utilization), of(|row| row.memory_utilization));
     let used = places.iter().filter_map(|place| rows[*place].memory_used).max();
     let last = places.last().map(|place| &rows[*place]);
-    Gpu {
+    ImportedGpu {
         uuid: last.and_then(|row| row.uuid.clone()),
         model: last.and_then(|row| row.name.clone()),
         rows: places.len() as u64,
@@ -151,17 +151,17 @@ fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu 
         energy_joules: energy.map(|(joules, _)| joules),
         energy_covers_seconds: energy.map(|(_, seconds)| seconds),
         temperature_peak_celsius: times::peak(&of(|row| row.temperature)),
-        ..Gpu::default()
+        ..ImportedGpu::default()
     }
 }
 
 /// Peaks are those of one GPU, whichever it is; means are over all rows, whosever they are. Energy
 /// needs to know whose a row is.
-fn all_together(rows: &[nvidia_smi::Row]) -> Gpu {
+fn all_together(rows: &[nvidia_smi::SmiRow]) -> ImportedGpu {
     let places: Vec<usize> = (0..rows.len()).collect();
     // Rows as far apart as can be: each has the same weight.
     let steady: Vec<f64> = places.iter().map(|place| *place as f64).collect();
-    Gpu {
+    ImportedGpu {
         uuid: None,
         model: None,
         memory_bytes: None,
@@ -171,12 +171,12 @@ fn all_together(rows: &[nvidia_smi::Row]) -> Gpu {
     }
 }
 
-fn by_dmon(number: u32, rows: &[&dmon::Row]) -> Gpu {
+fn by_dmon(number: u32, rows: &[&dmon::DmonRow]) -> ImportedGpu {
     // dmon does not say when; it prints at a steady pace.
     let steady: Vec<f64> = (0..rows.len()).map(|place| place as f64).collect();
     let busy: Vec<Option<f64>> = rows.iter().map(|row| row.utilization).collect();
     let memory_busy: Vec<Option<f64>> = rows.iter().map(|row| row.memory_utilization).collect();
-    Gpu {
+    ImportedGpu {
         index: Some(number),
         rows: rows.len() as u64,
         memory_peak_bytes: rows.iter().filter_map(|row| row.memory_used).max(),
@@ -184,13 +184,13 @@ fn by_dmon(number: u32, rows: &[&dmon::Row]) -> Gpu {
         utilization_peak_ratio: times::peak(&busy),
         memory_utilization_mean_ratio: times::mean(&steady, &memory_busy),
         memory_utilization_peak_ratio: times::peak(&memory_busy),
-        ..Gpu::default()
+        ..ImportedGpu::default()
     }
 }
 
-impl Gpu {
+impl ImportedGpu {
     /// Takes over what is missing. A mean and its peak are of the same rows.
-    fn complete(&mut self, other: &Gpu) {
+    fn complete(&mut self, other: &ImportedGpu) {
         self.memory_peak_bytes = self.memory_peak_bytes.or(other.memory_peak_bytes);
         if self.utilization_mean_ratio.is_none() {
             self.utilization_mean_ratio = other.utilization_mean_ratio;
@@ -203,11 +203,11 @@ impl Gpu {
     }
     /// Is all GPUs together, of which some are known: no peak of one is higher, and what rows
     /// without a GPU do not tell is the mean over those.
-    fn include(&mut self, each: &[Gpu]) {
-        let most = |mine: Option<f64>, of: fn(&Gpu) -> Option<f64>| {
+    fn include(&mut self, each: &[ImportedGpu]) {
+        let most = |mine: Option<f64>, of: fn(&ImportedGpu) -> Option<f64>| {
             mine.into_iter().chain(each.iter().filter_map(of)).reduce(f64::max)
         };
-        let mean = |of: fn(&Gpu) -> Option<f64>| {
+        let mean = |of: fn(&ImportedGpu) -> Option<f64>| {
             let known: Vec<f64> = each.iter().filter_map(of).collect();
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         };

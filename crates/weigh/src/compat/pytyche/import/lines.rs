@@ -26,7 +26,7 @@ pub struct FileRead {
     /// Whether the last line has no end, and was left out.
     pub is_torn: bool,
     /// When its rows were written; null when they do not say.
-    pub times: Option<super::times::Times>,
+    pub times: Option<super::times::RowTimes>,
 }
 
 /// A line that cannot be read.

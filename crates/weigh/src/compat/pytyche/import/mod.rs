@@ -29,14 +29,14 @@ use jiff::civil::DateTime;
 use serde::Serialize;
 
 pub use error::Error;
-pub use gpus::Gpu;
+pub use gpus::ImportedGpu;
 pub use lines::{FileRead, Unreadable};
-pub use times::Times;
+pub use times::RowTimes;
 
 use crate::compat::pytyche::ResourceSummary;
 use crate::summary;
 use lines::{Malformed, each_line};
-use rounds::Rounds;
+use rounds::QueryRounds;
 
 const METRICS: &str = "hw_metrics.csv";
 const APART: &str = "hw_metrics_gpus.csv";
@@ -51,19 +51,19 @@ pub struct Imported {
     /// What was found in each.
     pub files: Vec<FileRead>,
     /// What is known of each GPU.
-    pub gpus: Vec<Gpu>,
+    pub gpus: Vec<ImportedGpu>,
     /// What is known of all GPUs together, where it is not known of some rows which GPU they are
     /// of; else null.
-    pub gpus_together: Option<Gpu>,
+    pub gpus_together: Option<ImportedGpu>,
     /// What is known of the machine's CPUs.
-    pub cpu: Cpu,
+    pub cpu: ImportedCpu,
     /// What to know before the numbers are taken for whole.
     pub notes: Vec<String>,
 }
 
 /// The CPUs of the machine, whoever used them.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Cpu {
+pub struct ImportedCpu {
     /// Share of CPU time in user mode; null when it is not known.
     pub user_mean_ratio: Option<f64>,
     /// Share of CPU time with nothing to do; null when it is not known.
@@ -166,17 +166,17 @@ fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u
 /// What nvidia-smi's query has printed.
 struct Queried {
     file: FileRead,
-    rows: Vec<nvidia_smi::Row>,
+    rows: Vec<nvidia_smi::SmiRow>,
     /// When, in seconds since the first.
     moments: Vec<f64>,
-    rounds: Rounds,
+    rounds: QueryRounds,
 }
 
 fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
-    let mut columns = nvidia_smi::Columns::of_pytyche();
-    let mut rows: Vec<nvidia_smi::Row> = Vec::new();
+    let mut columns = nvidia_smi::SmiColumns::of_pytyche();
+    let mut rows: Vec<nvidia_smi::SmiRow> = Vec::new();
     let mut file = each_line(name, bytes, |line| {
-        if let Some(named) = nvidia_smi::Columns::of_header(line) {
+        if let Some(named) = nvidia_smi::SmiColumns::of_header(line) {
             columns = named;
             return Ok(false);
         }
@@ -188,20 +188,20 @@ fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
     let first = rows.first().map(|row| row.at);
     let since = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
     let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
-    let rounds = Rounds::of(&moments, in_dmon);
+    let rounds = QueryRounds::of(&moments, in_dmon);
     if let [first, .., last] | [first @ last] = &rows[..] {
         let written = [first, last].map(|row| row.at.strftime("%Y/%m/%d %H:%M:%S%.3f").to_string());
-        file.times = Some(Times::of(&rounds.begins(&rows, &moments), written));
+        file.times = Some(RowTimes::of(&rounds.begins(&rows, &moments), written));
     }
     Queried { file, rows, moments, rounds }
 }
 
-fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
+fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::DmonRow>) {
     let mut columns = None;
     let mut rows = Vec::new();
     let file = each_line(DMON, bytes, |line| {
         if dmon::is_header(line) {
-            columns = dmon::Columns::of_header(line).or(columns);
+            columns = dmon::DmonColumns::of_header(line).or(columns);
             return Ok(false);
         }
         let columns = columns.ok_or(Malformed("no header before it"))?;
@@ -211,8 +211,8 @@ fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
     (file, rows)
 }
 
-fn of_cpus(bytes: &[u8]) -> (FileRead, Cpu) {
-    let mut rows: Vec<cpu_metrics::Row> = Vec::new();
+fn of_cpus(bytes: &[u8]) -> (FileRead, ImportedCpu) {
+    let mut rows: Vec<cpu_metrics::CpuMetricsRow> = Vec::new();
     let mut file = each_line(CPU, bytes, |line| {
         if line == cpu_metrics::HEADER {
             return Ok(false);
@@ -225,12 +225,12 @@ fn of_cpus(bytes: &[u8]) -> (FileRead, Cpu) {
         |at: jiff::Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
     let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
     if let [first, .., last] | [first @ last] = &rows[..] {
-        file.times = Some(Times::of(&moments, [first, last].map(|row| row.at.to_string())));
+        file.times = Some(RowTimes::of(&moments, [first, last].map(|row| row.at.to_string())));
     }
-    let mean = |of: fn(&cpu_metrics::Row) -> f64| {
+    let mean = |of: fn(&cpu_metrics::CpuMetricsRow) -> f64| {
         let values: Vec<Option<f64>> = rows.iter().map(|row| Some(of(row))).collect();
         times::mean(&moments, &values)
     };
     let (user_mean_ratio, idle_mean_ratio) = (mean(|row| row.user), mean(|row| row.idle));
-    (file, Cpu { user_mean_ratio, idle_mean_ratio })
+    (file, ImportedCpu { user_mean_ratio, idle_mean_ratio })
 }

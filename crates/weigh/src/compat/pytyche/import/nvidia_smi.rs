@@ -15,7 +15,7 @@ use super::lines::Malformed;
 
 /// What stands in a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
+enum SmiColumn {
     Timestamp,
     Index,
     Uuid,
@@ -31,11 +31,11 @@ enum Column {
 
 /// The columns of a table, in their order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Columns(Vec<Column>);
+pub struct SmiColumns(Vec<SmiColumn>);
 
 /// What one line tells of one GPU at one moment. What it does not tell is missing.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct SmiRow {
     /// When, by the clock on the machine's wall.
     pub at: DateTime,
     /// The number of the GPU.
@@ -58,28 +58,28 @@ pub struct Row {
     pub temperature: Option<f64>,
 }
 
-fn column(name: &str) -> Column {
+fn column(name: &str) -> SmiColumn {
     // `memory.used [MiB]`
     match name.split('[').next().unwrap_or_default().trim() {
-        "timestamp" => Column::Timestamp,
-        "index" => Column::Index,
-        "uuid" | "gpu_uuid" => Column::Uuid,
-        "name" | "gpu_name" => Column::Name,
-        "utilization.gpu" => Column::Utilization,
-        "utilization.memory" => Column::MemoryUtilization,
-        "memory.used" => Column::MemoryUsed,
-        "memory.total" => Column::MemoryTotal,
-        "power.draw" => Column::Power,
-        "temperature.gpu" => Column::Temperature,
-        _ => Column::Other,
+        "timestamp" => SmiColumn::Timestamp,
+        "index" => SmiColumn::Index,
+        "uuid" | "gpu_uuid" => SmiColumn::Uuid,
+        "name" | "gpu_name" => SmiColumn::Name,
+        "utilization.gpu" => SmiColumn::Utilization,
+        "utilization.memory" => SmiColumn::MemoryUtilization,
+        "memory.used" => SmiColumn::MemoryUsed,
+        "memory.total" => SmiColumn::MemoryTotal,
+        "power.draw" => SmiColumn::Power,
+        "temperature.gpu" => SmiColumn::Temperature,
+        _ => SmiColumn::Other,
     }
 }
 
-impl Columns {
+impl SmiColumns {
     /// What pytyche asks for, without a header.
-    pub fn of_pytyche() -> Columns {
-        use Column::*;
-        Columns(vec![
+    pub fn of_pytyche() -> SmiColumns {
+        use SmiColumn::*;
+        SmiColumns(vec![
             Timestamp,
             Utilization,
             MemoryUtilization,
@@ -93,29 +93,30 @@ impl Columns {
     }
 
     /// The columns that a header names; nothing when the line is no header.
-    pub fn of_header(line: &[u8]) -> Option<Columns> {
-        let columns: Vec<Column> = std::str::from_utf8(line).ok()?.split(',').map(column).collect();
-        columns.contains(&Column::Timestamp).then_some(Columns(columns))
+    pub fn of_header(line: &[u8]) -> Option<SmiColumns> {
+        let columns: Vec<SmiColumn> =
+            std::str::from_utf8(line).ok()?.split(',').map(column).collect();
+        columns.contains(&SmiColumn::Timestamp).then_some(SmiColumns(columns))
     }
 
     /// What a line tells, without its newline.
-    pub fn row(&self, line: &[u8]) -> Result<Row, Malformed> {
+    pub fn row(&self, line: &[u8]) -> Result<SmiRow, Malformed> {
         let cells = self.cells(line)?;
-        let cell = |which: Column| self.cell(&cells, which);
-        Ok(Row {
-            utilization: share(cell(Column::Utilization), "utilization.gpu")?,
-            memory_utilization: share(cell(Column::MemoryUtilization), "utilization.memory")?,
-            memory_used: mebibytes(cell(Column::MemoryUsed), "memory.used")?,
-            memory_total: mebibytes(cell(Column::MemoryTotal), "memory.total")?,
-            power: number(cell(Column::Power), "power.draw")?,
-            temperature: number(cell(Column::Temperature), "temperature.gpu")?,
+        let cell = |which: SmiColumn| self.cell(&cells, which);
+        Ok(SmiRow {
+            utilization: share(cell(SmiColumn::Utilization), "utilization.gpu")?,
+            memory_utilization: share(cell(SmiColumn::MemoryUtilization), "utilization.memory")?,
+            memory_used: mebibytes(cell(SmiColumn::MemoryUsed), "memory.used")?,
+            memory_total: mebibytes(cell(SmiColumn::MemoryTotal), "memory.total")?,
+            power: number(cell(SmiColumn::Power), "power.draw")?,
+            temperature: number(cell(SmiColumn::Temperature), "temperature.gpu")?,
             ..self.whose(&cells)?
         })
     }
 
     /// When a line is of, and which GPU, as far as it says, and nothing else. One whose numbers
     /// cannot be has its place among the others all the same.
-    pub fn place(&self, line: &[u8]) -> Result<Row, Malformed> {
+    pub fn place(&self, line: &[u8]) -> Result<SmiRow, Malformed> {
         self.whose(&self.cells(line)?)
     }
 
@@ -128,20 +129,20 @@ impl Columns {
         Ok(cells)
     }
 
-    fn cell<'l>(&self, cells: &[&'l str], which: Column) -> Option<&'l str> {
+    fn cell<'l>(&self, cells: &[&'l str], which: SmiColumn) -> Option<&'l str> {
         self.0.iter().position(|column| *column == which).and_then(|place| known(cells[place]))
     }
 
-    fn whose(&self, cells: &[&str]) -> Result<Row, Malformed> {
-        let cell = |which: Column| self.cell(cells, which);
-        let index = cell(Column::Index).map(|index| index.parse());
-        let at = cell(Column::Timestamp).ok_or(Malformed("timestamp"))?;
-        Ok(Row {
+    fn whose(&self, cells: &[&str]) -> Result<SmiRow, Malformed> {
+        let cell = |which: SmiColumn| self.cell(cells, which);
+        let index = cell(SmiColumn::Index).map(|index| index.parse());
+        let at = cell(SmiColumn::Timestamp).ok_or(Malformed("timestamp"))?;
+        Ok(SmiRow {
             at: DateTime::strptime("%Y/%m/%d %H:%M:%S%.f", at)
                 .map_err(|_| Malformed("timestamp"))?,
             index: index.transpose().map_err(|_| Malformed("index"))?,
-            uuid: cell(Column::Uuid).map(str::to_owned),
-            name: cell(Column::Name).map(str::to_owned),
+            uuid: cell(SmiColumn::Uuid).map(str::to_owned),
+            name: cell(SmiColumn::Name).map(str::to_owned),
             utilization: None,
             memory_utilization: None,
             memory_used: None,
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_line_without_a_header_is_what_pytyche_asked_for() {
-        let row = Columns::of_pytyche().row(LINE).unwrap();
+        let row = SmiColumns::of_pytyche().row(LINE).unwrap();
         assert_eq!(row.at.to_string(), "2026-11-15T18:17:24.976");
         assert_eq!((row.utilization, row.memory_utilization), (Some(0.9), Some(0.45)));
         assert_eq!((row.memory_used, row.memory_total), (Some(4 << 30), Some(80 << 30)));
@@ -208,7 +209,7 @@ mod tests {
         let bare = ["N/A", "Not Supported", "Unknown Error", "ERR!", "GPU is lost", "nan", "-"];
         for word in bracketed.into_iter().chain(bare) {
             let line = format!("2026/11/15 18:17:24.976, 7, {word}, 12, 34, {word}, 61, {word}, 1");
-            let row = Columns::of_pytyche().row(line.as_bytes()).unwrap();
+            let row = SmiColumns::of_pytyche().row(line.as_bytes()).unwrap();
             assert_eq!((row.memory_utilization, row.power), (None, None), "{word}");
             assert_eq!((row.utilization, row.memory_used), (Some(0.07), Some(12 << 20)), "{word}");
         }
@@ -217,11 +218,11 @@ mod tests {
     #[test]
     fn a_header_says_what_columns_are_and_units_may_stand_behind_numbers() {
         let header = b"index, timestamp, power.draw [W], pstate, memory.used [MiB], name";
-        let columns = Columns::of_header(header).unwrap();
+        let columns = SmiColumns::of_header(header).unwrap();
         let row = columns.row(b"3, 2026/11/15 18:17:24, 70.5 W, P0, 12 MiB, Tesla T4").unwrap();
         assert_eq!((row.index, row.power, row.memory_used), (Some(3), Some(70.5), Some(12 << 20)));
         assert_eq!((row.name.as_deref(), row.utilization), (Some("Tesla T4"), None));
-        assert_eq!(Columns::of_header(LINE), None);
+        assert_eq!(SmiColumns::of_header(LINE), None);
     }
 
     #[test]
@@ -235,14 +236,14 @@ mod tests {
             "[N/A], 90, 45, 4096, 81920, 350.13, 61, 1980, 2619",
             "2026/11/15 18:17:24.976, 90, 45, 4096 apples, 81920, 350.13, 61, 1980, 2619",
         ] {
-            assert!(Columns::of_pytyche().row(line.as_bytes()).is_err(), "{line}");
+            assert!(SmiColumns::of_pytyche().row(line.as_bytes()).is_err(), "{line}");
         }
     }
 
     #[test]
     fn a_line_whose_numbers_cannot_be_has_its_place_all_the_same() {
         let line = b"2026/11/15 18:17:24.976, 4294967295, 45, 4096, 81920, 350.13, 61, 1980, 2619";
-        let columns = Columns::of_pytyche();
+        let columns = SmiColumns::of_pytyche();
         assert_eq!(columns.row(line), Err(Malformed("utilization.gpu")));
         let place = columns.place(line).unwrap();
         assert_eq!((place.at, place.memory_used), (columns.row(LINE).unwrap().at, None));
@@ -251,9 +252,9 @@ mod tests {
 
     #[test]
     fn a_line_cut_at_any_byte_is_refused_or_has_the_columns_before_the_cut() {
-        let whole = Columns::of_pytyche().row(LINE).unwrap();
+        let whole = SmiColumns::of_pytyche().row(LINE).unwrap();
         for end in 0..LINE.len() {
-            if let Ok(part) = Columns::of_pytyche().row(&LINE[..end]) {
+            if let Ok(part) = SmiColumns::of_pytyche().row(&LINE[..end]) {
                 assert_eq!(part, whole, "the clocks, which are not kept, are the last columns");
             }
         }
@@ -262,8 +263,8 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_makes_it_panic(bytes in mangled(LINE)) {
-            let _ = Columns::of_pytyche().row(&bytes);
-            let _ = Columns::of_header(&bytes).map(|columns| columns.row(LINE));
+            let _ = SmiColumns::of_pytyche().row(&bytes);
+            let _ = SmiColumns::of_header(&bytes).map(|columns| columns.row(LINE));
         }
     }
 }

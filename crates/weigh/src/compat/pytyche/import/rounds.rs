@@ -3,7 +3,7 @@
 //! `nvidia-smi -l N` prints one row for each GPU, one after the other within milliseconds, and
 //! then waits for N seconds, or with `-lms` for as many milliseconds. So rows come in rounds, and
 //! in each round a GPU has the same place. How long is long is not said: a step between two rows
-//! is a wait where steps fall into short and long ones ([`Rounds::between`]) and the long ones
+//! is a wait where steps fall into short and long ones ([`QueryRounds::between`]) and the long ones
 //! come at a steady pace, with as many rows between them. Nothing more is taken for granted: rows
 //! of a round with other rows than most have are of no GPU, and where most differ, it is said that
 //! it cannot be told.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::lines::counted;
 use super::times;
-use crate::compat::pytyche::import::nvidia_smi::Row;
+use crate::compat::pytyche::import::nvidia_smi::SmiRow;
 
 /// Rows of a round are nearer to each other than this; `-l` waits for a second at least.
 const LONGEST_WITHIN: f64 = 0.5;
@@ -20,7 +20,7 @@ const LONGEST_WITHIN: f64 = 0.5;
 const WITHIN: f64 = 0.05;
 /// A single round has no wait to be held against: its rows are nearer than this.
 const IN_ONE_GO: f64 = 0.01;
-/// How much longer a wait is than every step within a round. Times have milliseconds.
+/// How much longer a wait is than every step within a round. RowTimes have milliseconds.
 const FACTOR: f64 = 3.0;
 const MILLISECOND: f64 = 0.001;
 /// Nobody has more GPUs in a machine.
@@ -28,7 +28,7 @@ const MOST: usize = 32;
 
 /// Rows that belong together because they were printed in one go.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Rounds {
+pub(super) struct QueryRounds {
     /// The rows of each round, by their places.
     rows: Vec<Vec<usize>>,
     /// How many rows a round has when it is whole; none where there is no pattern.
@@ -53,27 +53,27 @@ pub(super) struct Mixed {
     pub most: usize,
 }
 
-impl Rounds {
+impl QueryRounds {
     /// The rounds of rows at these moments. Where those leave more than one way to see it, the
     /// number of GPUs in dmon decides.
-    pub(super) fn of(moments: &[f64], in_dmon: usize) -> Rounds {
+    pub(super) fn of(moments: &[f64], in_dmon: usize) -> QueryRounds {
         let mut steps: Vec<f64> = times::steps(moments).filter(|step| *step >= 0.0).collect();
         steps.sort_by(f64::total_cmp);
         let is_jump = |pair: &&[f64]| {
             pair[0] < LONGEST_WITHIN && pair[1] + MILLISECOND >= FACTOR * (pair[0] + MILLISECOND)
         };
         let waits = steps.windows(2).filter(is_jump).map(|pair| pair[1]);
-        let ways = waits.map(|shortest| Rounds::between(moments, shortest));
-        let mut ways: Vec<Rounds> = ways.filter(|rounds| rounds.is_regular(moments)).collect();
+        let ways = waits.map(|shortest| QueryRounds::between(moments, shortest));
+        let mut ways: Vec<QueryRounds> = ways.filter(|rounds| rounds.is_regular(moments)).collect();
         match ways.iter().position(|rounds| rounds.size == Some(in_dmon)) {
             Some(place) => ways.swap_remove(place),
-            None if ways.is_empty() => Rounds::without_a_jump(moments, &steps, in_dmon),
+            None if ways.is_empty() => QueryRounds::without_a_jump(moments, &steps, in_dmon),
             None => ways.swap_remove(0),
         }
     }
 
     /// Rows between waits. A clock that goes back was set: no round is that quick.
-    fn between(moments: &[f64], shortest_wait: f64) -> Rounds {
+    fn between(moments: &[f64], shortest_wait: f64) -> QueryRounds {
         let mut rows: Vec<Vec<usize>> = Vec::new();
         for (place, at) in moments.iter().enumerate() {
             let is_near = |before: usize| (0.0..shortest_wait).contains(&(at - moments[before]));
@@ -83,7 +83,7 @@ impl Rounds {
             }
         }
         let size = usual_size(&rows);
-        Rounds { rows, size }
+        QueryRounds { rows, size }
     }
 
     /// Whether most rounds are as long and waits come at a steady pace. Where rows are slow to
@@ -110,13 +110,13 @@ impl Rounds {
     }
 
     /// Rows whose steps are alike: one round, or one GPU.
-    fn without_a_jump(moments: &[f64], steps: &[f64], in_dmon: usize) -> Rounds {
+    fn without_a_jump(moments: &[f64], steps: &[f64], in_dmon: usize) -> QueryRounds {
         let longest = steps.last().copied().unwrap_or(0.0);
         let is_all_there_is = moments.len() == in_dmon && longest < LONGEST_WITHIN;
         if is_all_there_is || (longest < IN_ONE_GO && moments.len() <= MOST) {
-            return Rounds::between(moments, LONGEST_WITHIN);
+            return QueryRounds::between(moments, LONGEST_WITHIN);
         }
-        let alone = Rounds::between(moments, 0.0);
+        let alone = QueryRounds::between(moments, 0.0);
         let usual = middle(steps).unwrap_or(0.0);
         let is_one_by_one = steps.first().is_some_and(|shortest| *shortest >= LONGEST_WITHIN)
             || (usual >= WITHIN
@@ -125,13 +125,16 @@ impl Rounds {
         if is_one_by_one {
             return alone;
         }
-        let rounds =
-            if longest < LONGEST_WITHIN { alone } else { Rounds::between(moments, LONGEST_WITHIN) };
-        Rounds { size: None, ..rounds }
+        let rounds = if longest < LONGEST_WITHIN {
+            alone
+        } else {
+            QueryRounds::between(moments, LONGEST_WITHIN)
+        };
+        QueryRounds { size: None, ..rounds }
     }
 
     /// When each begins.
-    pub(super) fn begins(&self, rows: &[Row], moments: &[f64]) -> Vec<f64> {
+    pub(super) fn begins(&self, rows: &[SmiRow], moments: &[f64]) -> Vec<f64> {
         if let Some(first) = rows.first().filter(|row| row.index.is_some()) {
             let of_first = rows.iter().zip(moments).filter(|(row, _)| row.index == first.index);
             return of_first.map(|(_, at)| *at).collect();
@@ -141,7 +144,11 @@ impl Rounds {
 }
 
 /// Tells rows apart, or says why that cannot be done. `in_dmon` are the numbers of GPUs in dmon.
-pub(super) fn apart(rows: &[Row], rounds: &Rounds, in_dmon: &[u32]) -> Result<Apart, Mixed> {
+pub(super) fn apart(
+    rows: &[SmiRow],
+    rounds: &QueryRounds,
+    in_dmon: &[u32],
+) -> Result<Apart, Mixed> {
     if rows.is_empty() || rows.iter().any(|row| row.index.is_some()) {
         return Ok(by_index(rows));
     }
@@ -185,7 +192,7 @@ pub(super) fn apart(rows: &[Row], rounds: &Rounds, in_dmon: &[u32]) -> Result<Ap
     Ok(Apart { gpus, left_out })
 }
 
-fn by_index(rows: &[Row]) -> Apart {
+fn by_index(rows: &[SmiRow]) -> Apart {
     let mut gpus: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (place, row) in rows.iter().enumerate() {
         if let Some(index) = row.index {

@@ -91,7 +91,7 @@ fn without_the_query_dmon_tells_what_it_knows() {
         (Some(0.2), Some(9000 * MIB))
     );
     assert_eq!((second.memory_utilization_peak_ratio, second.power_mean_watts), (Some(0.15), None));
-    assert_eq!(imported.cpu, Cpu::default());
+    assert_eq!(imported.cpu, ImportedCpu::default());
 }
 
 #[test]

@@ -11,7 +11,7 @@ const GAP: f64 = 2.5;
 
 /// When rows were written.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Times {
+pub struct RowTimes {
     /// When the first was written, as it says.
     pub first: String,
     /// When the last was written.
@@ -49,13 +49,13 @@ fn is_steady(step: f64, usual: f64) -> bool {
     (0.0..=GAP * usual).contains(&step)
 }
 
-impl Times {
+impl RowTimes {
     /// Of rows at these moments, in seconds, whose first and last are written like this.
-    pub fn of(moments: &[f64], [first, last]: [String; 2]) -> Times {
+    pub fn of(moments: &[f64], [first, last]: [String; 2]) -> RowTimes {
         let usual = usual(moments);
         let is_gap = |step: &f64| usual.is_some_and(|usual| *step > GAP * usual);
         let gaps: Vec<f64> = steps(moments).filter(is_gap).collect();
-        Times {
+        RowTimes {
             first,
             last,
             duration_seconds: sum(steps(moments).filter(|step| *step > 0.0)),
@@ -67,7 +67,7 @@ impl Times {
     }
 }
 
-impl Times {
+impl RowTimes {
     /// What is worth a word to whoever takes means and energy for those of the whole time.
     pub fn notes(&self) -> Vec<String> {
         let times =
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_single_row_has_no_duration_and_no_gap() {
-        let times = Times::of(&[7.0], Default::default());
+        let times = RowTimes::of(&[7.0], Default::default());
         let zeros = [times.duration_seconds, times.gap_seconds].map(f64::is_sign_positive);
         assert_eq!((zeros, times.interval_seconds), ([true; 2], None));
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_gap_is_counted_and_nothing_is_made_up_for_it() {
         let (moments, watts) = ([0.0, 2.0, 4.0, 64.0, 66.0], some(&[100.0; 5]));
-        let times = Times::of(&moments, Default::default());
+        let times = RowTimes::of(&moments, Default::default());
         assert_eq!((times.gaps, times.gap_seconds, times.duration_seconds), (1, 60.0, 66.0));
         assert_eq!(times.interval_seconds, Some(2.0));
         assert_eq!(energy(&moments, &watts), Some((600.0, 6.0)));
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_makes_no_negative_time() {
         let moments = [0.0, 2.0, 4.0, -3596.0, -3594.0];
-        let times = Times::of(&moments, Default::default());
+        let times = RowTimes::of(&moments, Default::default());
         assert_eq!((times.gaps, times.gap_seconds, times.clock_set_back), (0, 0.0, 1));
         assert_eq!(times.duration_seconds, 6.0, "the steps that are known");
         assert_eq!(energy(&moments, &some(&[50.0; 5])), Some((300.0, 6.0)));

@@ -34,7 +34,7 @@ fn rounds_of_many_lengths_are_not_guessed_at() {
     }
 }
 
-/// Rounds of some GPUs, each so many milliseconds after the one before: what a GPU has in use, and
+/// QueryRounds of some GPUs, each so many milliseconds after the one before: what a GPU has in use, and
 /// when its row comes after the first of its round.
 fn rounds(every: u64, gpus: &[(u64, u64)], numbers: std::ops::Range<u64>) -> String {
     let row = |number: u64, (used, after): (u64, u64)| {

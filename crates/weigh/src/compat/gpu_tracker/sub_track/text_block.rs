@@ -1,29 +1,29 @@
 //! Results as text: titles, indented by tabs, and frames as pandas prints them.
 
-use super::statistics::{NAMES, Statistics};
-use crate::compat::python::{Value, repr, rounded};
+use super::statistics::{MeasureStatistics, NAMES};
+use crate::compat::python::{PythonValue, repr, rounded};
 
 /// Something with a title.
 #[derive(Debug, Clone)]
-pub(super) enum Shown {
+pub(super) enum TextBlock {
     /// One value beside the title.
     Line(String),
     /// The lines of a frame below it.
     Frame(Vec<String>),
     /// More titles below it.
-    Map(Vec<(String, Shown)>),
+    Map(Vec<(String, TextBlock)>),
     /// Several of those, an empty line after each.
-    List(Vec<Vec<(String, Shown)>>),
+    List(Vec<Vec<(String, TextBlock)>>),
 }
 
 /// The text of these; names in `as_they_are` are not made titles.
-pub(super) fn text(entries: &[(String, Shown)], as_they_are: &[String]) -> String {
+pub(super) fn text(entries: &[(String, TextBlock)], as_they_are: &[String]) -> String {
     let mut text = String::new();
     write(&mut text, entries, 0, as_they_are);
     text
 }
 
-fn write(text: &mut String, entries: &[(String, Shown)], depth: usize, as_they_are: &[String]) {
+fn write(text: &mut String, entries: &[(String, TextBlock)], depth: usize, as_they_are: &[String]) {
     let indent = "\t".repeat(depth);
     let titles: Vec<String> = entries
         .iter()
@@ -32,19 +32,19 @@ fn write(text: &mut String, entries: &[(String, Shown)], depth: usize, as_they_a
     let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
     for (title, (_, shown)) in titles.iter().zip(entries) {
         text.push_str(&format!("{indent}{title}:"));
-        if !matches!(shown, Shown::Line(_)) {
+        if !matches!(shown, TextBlock::Line(_)) {
             text.push('\n');
         }
         match shown {
-            Shown::Line(value) => {
+            TextBlock::Line(value) => {
                 let space = " ".repeat(widest - width(title));
                 text.push_str(&format!("{space} {value}\n"));
             }
-            Shown::Frame(lines) => {
+            TextBlock::Frame(lines) => {
                 lines.iter().for_each(|line| text.push_str(&format!("{indent}\t{line}\n")));
             }
-            Shown::Map(entries) => write(text, entries, depth + 1, as_they_are),
-            Shown::List(items) => {
+            TextBlock::Map(entries) => write(text, entries, depth + 1, as_they_are),
+            TextBlock::List(items) => {
                 for entries in items {
                     write(text, entries, depth + 1, as_they_are);
                     text.push('\n');
@@ -78,7 +78,7 @@ fn number(number: f64) -> String {
 }
 
 /// A frame of statistics, a row for each measure.
-pub(super) fn statistics(usage: &[(String, Statistics)]) -> Vec<String> {
+pub(super) fn statistics(usage: &[(String, MeasureStatistics)]) -> Vec<String> {
     let index: Vec<&str> = usage.iter().map(|(name, _)| name.as_str()).collect();
     let columns = NAMES.iter().enumerate().map(|(place, name)| {
         let cells = usage.iter().map(|(_, of)| number(of.values()[place])).collect();
@@ -95,12 +95,12 @@ pub(super) fn series(values: &[(&str, f64)]) -> Vec<String> {
 }
 
 /// What is constant, as a frame of one row.
-pub(super) fn constants(values: &[(String, Value)]) -> Vec<String> {
-    let cell = |value: &Value| match value {
-        Value::Real(real) => number(*real),
-        Value::Whole(whole) => format!(" {whole}"),
-        Value::Text(text) => format!(" {}", escaped(text)),
-        Value::Missing | Value::List(_) | Value::Map(_) => " NaN".to_owned(),
+pub(super) fn constants(values: &[(String, PythonValue)]) -> Vec<String> {
+    let cell = |value: &PythonValue| match value {
+        PythonValue::Real(real) => number(*real),
+        PythonValue::Whole(whole) => format!(" {whole}"),
+        PythonValue::Text(text) => format!(" {}", escaped(text)),
+        PythonValue::Missing | PythonValue::List(_) | PythonValue::Map(_) => " NaN".to_owned(),
     };
     frame(&[""], values.iter().map(|(name, value)| (name.clone(), vec![cell(value)])).collect())
 }

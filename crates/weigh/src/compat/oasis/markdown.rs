@@ -7,25 +7,25 @@ use std::fmt;
 use std::path::Path;
 
 use super::CSV;
-use super::rows::{OfTool, Rows};
+use super::row_statistics::{RowStatistics, ToolRowStatistics};
 use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::{Summary, Tool};
 use crate::text::{markdown, printable};
 
 /// The report of a run.
-pub(super) struct Page<'a> {
+pub(super) struct ResourceReport<'a> {
     /// What the run used.
     pub summary: &'a Summary,
     /// What only the rows tell.
-    pub rows: &'a Rows,
+    pub rows: &'a RowStatistics,
     /// Where the table is.
     pub table: &'a Path,
 }
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for ResourceReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.head(f)?;
         self.statistics(f)?;
@@ -37,7 +37,7 @@ impl fmt::Display for Page<'_> {
     }
 }
 
-impl Page<'_> {
+impl ResourceReport<'_> {
     fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { run, host, figures, .. } = self.summary;
         // Theirs is made when the run ends, and so says when that was.
@@ -103,7 +103,7 @@ impl Page<'_> {
     }
 }
 
-fn line_of(tool: &Tool, rows: &OfTool, has_pss: bool) -> String {
+fn line_of(tool: &Tool, rows: &ToolRowStatistics, has_pss: bool) -> String {
     let megabytes = |bytes: Option<u64>| size(bytes.map(|bytes| bytes as f64));
     let percent = |cores: Option<f64>| number(cores.map(|cores| 100.0 * cores), "%");
     let seconds = |seconds: Option<f64>| number(seconds, "");

@@ -7,19 +7,19 @@ pub(super) const SHORTEST: Duration = Duration::from_millis(100);
 
 /// How far apart rows are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct RowSpacing {
     step: Duration,
 }
 
-impl Pace {
+impl RowSpacing {
     /// Of a run that was looked at in intervals of so many seconds.
-    pub(super) fn every(seconds: f64) -> Pace {
-        Pace::of(Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST))
+    pub(super) fn every(seconds: f64) -> RowSpacing {
+        RowSpacing::of(Duration::try_from_secs_f64(seconds).unwrap_or(SHORTEST))
     }
 
     /// So far apart.
-    pub(super) fn of(step: Duration) -> Pace {
-        Pace { step: step.max(SHORTEST) }
+    pub(super) fn of(step: Duration) -> RowSpacing {
+        RowSpacing { step: step.max(SHORTEST) }
     }
 
     /// The least time that is between two rows.

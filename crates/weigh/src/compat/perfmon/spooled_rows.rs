@@ -1,4 +1,4 @@
-//! Rows that are read again column by column: on the disk, in a file without a name.
+//! SpooledRows that are read again column by column: on the disk, in a file without a name.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Result, Seek, Write};
@@ -7,19 +7,19 @@ use std::path::Path;
 /// Bytes of a value: whether there is one, and which.
 const CELL: usize = 1 + size_of::<u64>();
 
-/// Rows of `N` values.
-pub(super) struct Rows<const N: usize> {
+/// SpooledRows of `N` values.
+pub(super) struct SpooledRows<const N: usize> {
     file: BufWriter<File>,
     count: u64,
     /// Whether a column ever had a value.
     told: [bool; N],
 }
 
-impl<const N: usize> Rows<N> {
+impl<const N: usize> SpooledRows<N> {
     /// None yet; they are kept in this directory.
-    pub(super) fn create(directory: &Path) -> Result<Rows<N>> {
+    pub(super) fn create(directory: &Path) -> Result<SpooledRows<N>> {
         let file = tempfile::tempfile_in(directory).map(BufWriter::new)?;
-        Ok(Rows { file, count: 0, told: [false; N] })
+        Ok(SpooledRows { file, count: 0, told: [false; N] })
     }
 
     /// Adds a row.
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn columns_are_what_rows_were_and_missing_stays_missing() {
         let directory = tempfile::tempdir().unwrap();
-        let mut rows = Rows::create(directory.path()).unwrap();
+        let mut rows = SpooledRows::create(directory.path()).unwrap();
         rows.put([Some(1), None, Some(u64::MAX)]).unwrap();
         rows.put([Some(2), None, Some(0)]).unwrap();
         let mut column = |which| {
