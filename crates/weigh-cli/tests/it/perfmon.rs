@@ -32,7 +32,7 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let directory = run.directory.path();
     let (code, said) = export(directory, "run", &[]);
-    let warning = "weigh: warning: fan_speed is null: 1 of 2 GPUs did not tell it\n";
+    let warning = "weigh: warning: fan_speed is null: 1 of 2 GPUs did not report it\n";
     assert_eq!((code, said.as_str()), (0, warning));
 
     let path = directory.join("job/metrics/nv_gpu_metrics.json");

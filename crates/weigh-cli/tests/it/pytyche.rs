@@ -203,7 +203,7 @@ fn files_of_two_gpus_are_read_with_each_gpu_for_itself() {
     assert_eq!((of(0, "memory_peak_bytes"), of(1, "memory_peak_bytes")), (mib(5000), mib(9000)));
     let busy = |gpu| of(gpu, "memory_utilization_mean_ratio").unwrap();
     assert!((busy(0) - 0.3).abs() < 1e-6 && (busy(1) - 0.1).abs() < 1e-6, "{read:#}");
-    let torn = "hw_metrics.csv: the last line has no end and is left out";
+    let torn = "hw_metrics.csv: the last line has no newline and is left out";
     assert_eq!(read["notes"], json!([torn]), "{read:#}");
     let words = ["import", "pytyche", "theirs", "--pytyche-summary"];
     let used: Value = serde_json::from_str(&said(directory.path(), &words)).unwrap();
@@ -279,7 +279,7 @@ fn a_directory_without_their_files_is_told_of_in_three_lines() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "").unwrap();
     for (place, code, words) in [
-        (".", 2, "there is none of hw_metrics.csv, hw_dmon.csv"),
+        (".", 2, "none of hw_metrics.csv, hw_dmon.csv"),
         ("nowhere", 1, "nowhere: No such file or directory"),
         ("file", 2, "weigh import pytyche ."),
     ] {

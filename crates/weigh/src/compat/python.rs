@@ -81,8 +81,8 @@ pub fn repr(number: f64) -> String {
 
 /// The sign, the fewest digits that read back as the same number, and the exponent of ten.
 ///
-/// Where two numbers of so many digits are equally near, Python takes the even one and Rust
-/// the larger: asking for just as many digits rounds to the even one here, too.
+/// Where two numbers with that many digits are equally near, Python takes the even one and Rust
+/// the larger: formatting with exactly that many digits rounds half to even here, too.
 fn digits(number: f64) -> (&'static str, String, i32) {
     let shortest = format!("{:e}", number.abs());
     let places = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit);
@@ -94,7 +94,7 @@ fn digits(number: f64) -> (&'static str, String, i32) {
     (sign, digits.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// A float rounded to so many places: `float(f'{number:.3f}')`.
+/// A float rounded to that many places: `float(f'{number:.3f}')`.
 pub fn rounded(number: f64, places: usize) -> f64 {
     format!("{number:.places$}").parse().unwrap_or(number)
 }
@@ -258,7 +258,7 @@ mod tests {
         ] {
             assert_eq!(repr(number), text);
         }
-        assert_eq!(repr(rounded(0.0625, 3)), "0.062", "half goes to the even one");
+        assert_eq!(repr(rounded(0.0625, 3)), "0.062", "half is rounded to even");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::compat::python::{PythonValue, dumps};
 const PARTS: [&str; 3] = ["main", "descendants", "combined"];
 
 impl ResourceUsage {
-    /// As `to_json` of theirs has it.
+    /// As gpu-tracker's `to_json` has it.
     pub fn to_value(&self) -> PythonValue {
         let ram = &self.max_ram;
         let mut max_ram = vec![

@@ -1,4 +1,4 @@
-//! Results against runs whose truth is written down beside them.
+//! Results of runs with known values.
 
 mod gpus;
 
@@ -41,7 +41,7 @@ fn machine(tick: &mut Tick, busy: f64, idle: f64, used: u64) {
     tick.put(Entity::Single, &memory);
 }
 
-/// A main process and a child that share 300 MB, and then only the child runs.
+/// A main process and a child that share 300 MB; then only the child runs.
 pub(crate) fn forked() -> FakeRun {
     let mut run = small_machine();
     run.sample(0.0, |tick| {
@@ -108,7 +108,7 @@ fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
 }
 
 #[test]
-fn the_time_is_that_of_the_run_and_not_of_the_last_sample() {
+fn time_is_that_of_the_run_and_not_of_the_last_sample() {
     let (_directory, recording) = forked().recorded(90.0, 0.5);
     let options =
         GpuTrackerOptions { time_unit: TimeUnit::Minutes, ..GpuTrackerOptions::default() };
@@ -117,15 +117,15 @@ fn the_time_is_that_of_the_run_and_not_of_the_last_sample() {
 }
 
 #[test]
-fn what_was_not_measured_is_null_and_nobody_has_nothing() {
+fn unmeasured_values_are_null_and_missing_descendants_are_zero() {
     let mut run = small_machine();
     run.sample(0.0, |tick| process(tick, MAIN, 0.0, 5 * MB, None));
     let (_directory, recording) = run.recorded(1.0, 0.25);
     let json = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_json();
     assert!(json.contains("\"system\": null"), "{json}");
     assert!(json.contains("\"private_rss\": null"), "{json}");
-    let nobody = "\"descendants\": {\n   \"total_rss\": 0.0,\n   \"private_rss\": 0.0,";
-    assert!(json.contains(nobody), "{json}");
+    let zero = "\"descendants\": {\n   \"total_rss\": 0.0,\n   \"private_rss\": 0.0,";
+    assert!(json.contains(zero), "{json}");
     let text = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_text();
     assert!(text.starts_with("Max RAM:\n   Unit: gigabytes\n   System capacity: 8.0\n"), "{text}");
     assert!(text.contains("\n      Private RSS: null\n"), "{text}");
@@ -140,7 +140,7 @@ fn exported(formats: &[GpuTrackerFormat]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn the_tracking_file_has_a_row_for_each_interval_and_idle_processes_keep_their_values() {
+fn tracking_file_has_a_row_per_interval_and_carries_idle_processes_forward() {
     let (_directory, out) = exported(&[GpuTrackerFormat::Csv]);
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let lines: Vec<&str> = csv.split("\r\n").collect();
@@ -159,7 +159,7 @@ fn the_tracking_file_has_a_row_for_each_interval_and_idle_processes_keep_their_v
 }
 
 #[test]
-fn dense_ticks_of_the_first_second_are_no_rows_and_each_row_has_its_own_cpu() {
+fn dense_ticks_of_the_first_second_add_no_rows_and_each_row_has_its_own_cpu() {
     let mut run = small_machine();
     // Memory that is being filled, and a child that starts after the first interval.
     for (seconds, size) in [(0.005, 1), (0.01, 2), (0.02, 4), (0.04, 8), (0.64, 100)] {
@@ -179,7 +179,7 @@ fn dense_ticks_of_the_first_second_are_no_rows_and_each_row_has_its_own_cpu() {
     // By their own intervals; the main process has two threads and used one of them.
     assert_eq!(column(15), ["100.0", "0.0", "0.0"]);
     assert_eq!(column(11), ["0", "2", "2"]);
-    assert_eq!(column(17), ["0.0", "25.0", "50.0"], "no CPU where nobody was");
+    assert_eq!(column(17), ["0.0", "25.0", "50.0"], "no CPU before the child started");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_run_shorter_than_an_interval_has_one_row() {
 }
 
 #[test]
-fn the_last_row_has_the_memory_that_exited_processes_had() {
+fn last_row_has_the_memory_that_exited_processes_had() {
     let mut run = small_machine();
     let shares = Some((300 * MB, 200 * MB));
     for seconds in [0.0, 1.0] {
@@ -201,7 +201,7 @@ fn the_last_row_has_the_memory_that_exited_processes_had() {
             process(tick, CHILD, seconds, 400 * MB, shares);
         });
     }
-    // Both have exited and nobody has waited for them: their memory is gone.
+    // Both have exited and are not reaped yet: their memory is gone.
     for seconds in [2.0, 3.0] {
         run.sample(seconds, |tick| {
             for id in [MAIN, CHILD] {
@@ -215,11 +215,11 @@ fn the_last_row_has_the_memory_that_exited_processes_had() {
     let rows = rows_of(run, 3.1);
     let ram: Vec<String> = rows.iter().map(|row| row[..3].join(",")).collect();
     assert_eq!(ram, ["0.4,0.4,0.6000000000000001", "0.4,0.4,0.6000000000000001", "0.0,0.0,0.0"]);
-    assert_eq!(rows[1][15], "50.0", "and the CPU time of the last part of their lives");
+    assert_eq!(rows[1][15], "50.0", "and the CPU time up to their exit");
 }
 
 #[test]
-fn all_four_files_are_written_whole_and_never_over_others() {
+fn all_four_files_are_written_whole_and_never_overwrite_others() {
     let formats = [
         GpuTrackerFormat::Json,
         GpuTrackerFormat::Text,
@@ -238,7 +238,7 @@ fn all_four_files_are_written_whole_and_never_over_others() {
     let all = ["gpu-tracker.json", "gpu-tracker.txt", "tracking.csv", "tracking.sqlite"];
     assert_eq!(names(&out), all, "and nothing half written");
     let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
-    assert!(json.ends_with('}'), "without a last newline, as theirs");
+    assert!(json.ends_with('}'), "without a last newline, as gpu-tracker writes it");
     let recording = Recording::open(&directory.path().join("run")).unwrap();
     let again = |force| export(&recording, &GpuTrackerOptions::default(), &formats, &out, force);
     assert!(matches!(again(false), Err(Error::Exists { .. })));
@@ -248,7 +248,7 @@ fn all_four_files_are_written_whole_and_never_over_others() {
 
 #[cfg(feature = "sqlite")]
 #[test]
-fn the_database_has_their_tables_and_types() {
+fn database_has_the_tables_and_types_of_gpu_tracker() {
     let (_directory, out) = exported(&[GpuTrackerFormat::Sqlite]);
     let base = rusqlite::Connection::open(out.join("tracking.sqlite")).unwrap();
     let one = |query: &str| base.query_row(query, [], |row| row.get::<_, String>(0)).unwrap();

@@ -1,7 +1,7 @@
 //! The result of a run as gpu-tracker's text.
 //!
 //! Its text is its JSON without braces, quotes and commas, with floats to three
-//! places and some words written larger. A value that was not measured says `null`.
+//! places and some words in capitals. A value that was not measured is `null`.
 
 use crate::compat::python::{PythonValue, dumps, rounded};
 

@@ -12,7 +12,7 @@ const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss
 pub(super) struct ResourceMonitorCsv(Lines);
 
 impl ResourceMonitorCsv {
-    /// Begins the file.
+    /// Creates the file and writes the header.
     pub(super) fn create(destination: Destination) -> Result<ResourceMonitorCsv, Error> {
         let mut lines = Lines::create(destination, "\r\n")?;
         lines.line(HEADER)?;
@@ -42,7 +42,7 @@ fn line(row: &Row<'_>) -> String {
         repr(rounded(row.cpu[1], 3)),
         kibibytes(row.rss).unwrap_or_default(),
         kibibytes(row.uss).unwrap_or_default(),
-        // What theirs has where a system does not tell.
+        // What oasislmf writes where the system has no PSS.
         kibibytes(row.pss).unwrap_or_else(|| "-1".to_owned()),
     ]
     .join(",")

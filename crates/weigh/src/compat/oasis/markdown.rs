@@ -1,7 +1,7 @@
-//! `resource_report.md`, line by line as theirs.
+//! `resource_report.md`, line by line as oasislmf writes it.
 //!
-//! What is said of a tool as a whole is the summary's, which has also those that no look
-//! at everybody found; samples, means and the busiest row are of the rows of the table.
+//! Totals of a tool are the summary's, which also has processes that no sample found; samples,
+//! means and the busiest row are those of the rows of the table.
 
 use std::fmt;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::text::{markdown, printable};
 pub(super) struct ResourceReport<'a> {
     /// What the run used.
     pub summary: &'a Summary,
-    /// What only the rows tell.
+    /// Statistics over the rows.
     pub rows: &'a RowStatistics,
     /// Where the table is.
     pub table: &'a Path,
@@ -27,20 +27,20 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 impl fmt::Display for ResourceReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.head(f)?;
+        self.header(f)?;
         self.statistics(f)?;
-        for (file, heading, words) in super::shown() {
-            write!(f, "## {heading}\n\n![{words}]({file})\n\n")?;
+        for (file, heading, caption) in super::shown_pictures() {
+            write!(f, "## {heading}\n\n![{caption}]({file})\n\n")?;
         }
-        // As theirs, without a last newline.
+        // Without a last newline, as oasislmf writes it.
         write!(f, "---\n*Source: `{}`*", printable(&self.table.display().to_string()))
     }
 }
 
 impl ResourceReport<'_> {
-    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { run, host, figures, .. } = self.summary;
-        // Theirs is made when the run ends, and so says when that was.
+        // oasislmf writes the report when the run ends: this is that time.
         let seconds = jiff::SignedDuration::try_from_secs_f64(run.measured());
         let ended = seconds.ok().and_then(|seconds| run.started.checked_add(seconds).ok());
         let ended = ended.unwrap_or(run.started).to_zoned(jiff::tz::TimeZone::system());

@@ -1,4 +1,4 @@
-//! What only the rows of the table tell of a tool: means over rows, and the busiest row.
+//! Statistics over the rows of the table for each tool: means over rows, and the busiest row.
 
 use std::collections::HashMap;
 
@@ -44,12 +44,12 @@ impl RowStatistics {
         }
     }
 
-    /// Those of a tool.
+    /// The statistics of a tool.
     pub(super) fn of(&self, tool: &str) -> ToolRowStatistics {
         self.by_tool.get(tool).copied().unwrap_or_default()
     }
 
-    /// Those of all tools but these.
+    /// The statistics of all tools but these.
     pub(super) fn of_others(&self, than: &[&str]) -> ToolRowStatistics {
         let others = self.by_tool.iter().filter(|(tool, _)| !than.contains(&tool.as_str()));
         others.fold(ToolRowStatistics::default(), |all, (_, one)| ToolRowStatistics {
@@ -61,7 +61,7 @@ impl RowStatistics {
         })
     }
 
-    /// What a reader should know that the files do not say.
+    /// What is missing in the files.
     pub(super) fn missing(&self) -> Option<String> {
         let (without, all) = (self.without_uss, self.count);
         if all == 0 {
@@ -77,12 +77,12 @@ impl RowStatistics {
 }
 
 impl ToolRowStatistics {
-    /// Cores in the mean of its rows.
+    /// Mean of cores over its rows.
     pub(super) fn cores_mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.cores / self.count as f64)
     }
 
-    /// Private memory in the mean of its rows, of those in which it is known.
+    /// Mean of private memory over the rows in which it is known.
     pub(super) fn uss_mean(&self) -> Option<f64> {
         (self.with_uss > 0).then(|| self.uss / self.with_uss as f64)
     }

@@ -1,5 +1,5 @@
 //! JSON as `json.dumps(…, indent=4, sort_keys=True)` writes it, a value at a time: the lists of
-//! a long run are never in memory. Whoever writes keys writes them in order.
+//! a long run are never in memory. The caller writes keys in order.
 
 use std::io::{Read, Result, Write};
 
@@ -16,7 +16,7 @@ pub(super) struct JsonWriter<W> {
 }
 
 impl<W: Write> JsonWriter<W> {
-    /// A value that stands so deep in a document.
+    /// A value at this depth of a document.
     pub(super) fn new(out: W, depth: usize) -> JsonWriter<W> {
         JsonWriter { out, depth, is_empty: true }
     }
@@ -51,17 +51,17 @@ impl<W: Write> JsonWriter<W> {
         self.value(value)
     }
 
-    /// A number, a text or nothing, behind its key.
+    /// A number, a text or null, after its key.
     pub(super) fn value(&mut self, value: &PythonValue) -> Result<()> {
         write!(self.out, "{}", dumps_line(value))
     }
 
-    /// What was written before for this place, behind its key.
+    /// Copies a value that is JSON already, after its key.
     pub(super) fn copy(&mut self, from: &mut impl Read) -> Result<()> {
         std::io::copy(from, &mut self.out).map(drop)
     }
 
-    /// What it was written into, to which everything has gone.
+    /// Returns what it was written into.
     pub(super) fn finish(mut self) -> Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -86,7 +86,7 @@ mod tests {
     use crate::compat::python::dumps;
 
     #[test]
-    fn what_is_written_piece_by_piece_is_what_is_written_at_once() {
+    fn streamed_json_is_the_same_as_json_written_at_once() {
         let numbers = [PythonValue::Whole(1), PythonValue::Missing, PythonValue::Whole(3)];
         let mut json = JsonWriter::new(Vec::new(), 0);
         json.open('{').unwrap();

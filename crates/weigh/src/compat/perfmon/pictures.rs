@@ -7,7 +7,7 @@ use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
 
-/// perfmon's plots: the name, how nodes are combined, and where ours comes from.
+/// perfmon's plots: the name, how nodes are combined, and what weigh draws it from.
 const PLOTS: [(&str, &str, PlotSource); 15] = [
     ("CPU Load", "Average", PlotSource::Run("cpu")),
     ("Memory", "Average", PlotSource::Run("memory")),
@@ -31,13 +31,13 @@ const PLOTS: [(&str, &str, PlotSource); 15] = [
 enum PlotSource {
     /// A chart of the run.
     Run(&'static str),
-    /// What all devices of the machine did, under the same name.
+    /// The sum over all devices of the machine, under the same name.
     Machine,
     /// Nothing that weigh measures.
     Nothing,
 }
 
-/// The files of a plot, per node and of all nodes: a title has spaces, and they have none.
+/// The files of a plot, per node and of all nodes: spaces of the title become underscores.
 fn files(name: &str, combined: &str) -> [String; 2] {
     let stem = name.replace(' ', "_");
     [format!("{stem}_per_node.png"), format!("{combined}_{stem}_all_nodes.png")]
@@ -46,9 +46,9 @@ fn files(name: &str, combined: &str) -> [String; 2] {
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
     let gallery = Gatherer::of(recording, &[], Units::Binary)?;
-    let machine = Gallery { node: totals::of(recording)?, ..Gallery::default() };
+    let machine = Gallery { node: totals::charts(recording)?, ..Gallery::default() };
     let host = &recording.manifest().host.name;
-    // 18 cm wide at 200 dots an inch, as theirs.
+    // 18 cm wide at 200 dots per inch, as perfmon draws them.
     let size = (1417.0, 709.0);
     let mut pictures = Vec::new();
     for (name, combined, from) in PLOTS {

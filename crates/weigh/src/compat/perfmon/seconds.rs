@@ -1,8 +1,8 @@
-//! Which looks have a row: one for each interval, and none twice in a second.
+//! Which samples have a row: one for each interval, and at most one in a second.
 //!
-//! perfmon's times are whole seconds, `int(time.time())`, and its reader takes differences of
-//! them for the time between two rows. Two rows of one second would be no time apart, so weigh
-//! writes the first look of an interval alone, and no second twice.
+//! perfmon's times are whole seconds, `int(time.time())`, and its reader takes their differences
+//! for the time between two rows. Two rows of one second would be no time apart, so weigh writes
+//! only the first sample of an interval, and no second twice.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::compat::row_spacing::RowSpacing;
 use crate::export::unix_nanoseconds;
 
-/// The looks that have had a row.
+/// Chooses the samples that have a row.
 #[derive(Debug)]
 pub(super) struct Seconds {
     started: Timestamp,
@@ -21,12 +21,12 @@ pub(super) struct Seconds {
 }
 
 impl Seconds {
-    /// Of a run that began then, with rows so far apart.
+    /// Of a run that started at this time.
     pub(super) fn new(started: Timestamp, spacing: RowSpacing) -> Seconds {
         Seconds { started, spacing, last: None }
     }
 
-    /// The second of a look, if it has a row.
+    /// The second of a sample, if it has a row.
     pub(super) fn of(&mut self, at: Duration) -> Option<u64> {
         const SECOND: i128 = 1_000_000_000;
         let nanoseconds = unix_nanoseconds(self.started, at.as_secs_f64());

@@ -1,5 +1,5 @@
-//! The lists of each host as text, until all are there: in the file they stand in the order of
-//! their names, and nodes are read one after the other.
+//! The lists of each host as text, spooled until all hosts are read: in the file they are sorted
+//! by name, but nodes are read one after the other.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// None yet; what is written waits in this directory, in a file without a name.
+    /// No hosts yet; text is spooled in an unnamed file in this directory.
     pub(super) fn create(directory: &Path) -> Result<Sections> {
         Ok(Sections { file: tempfile::tempfile_in(directory)?, places: BTreeMap::new() })
     }
@@ -45,7 +45,7 @@ impl Sections {
         Ok(())
     }
 
-    /// Writes the whole document. Rows are so many seconds apart.
+    /// Writes the whole document. Rows are `step` seconds apart.
     pub(super) fn write(mut self, into: File, step: f64) -> Result<()> {
         const HOSTS: &str = "host_names";
         const STEP: &str = "sampling_frequency";

@@ -1,8 +1,8 @@
 //! The lines of a RunLog: phases when they end, and events.
 //!
-//! Events are the marks of the run, its beginning and its end. What was measured of a phase
-//! stands behind the keys that every phase has. Theirs lets such a key take the place of
-//! `ts` or `type`; here keys come from weigh alone, and none is there twice.
+//! Events are the marks of the run, its start and its end. What was measured for a phase comes
+//! after the keys that every phase has. pytyche lets such a key replace `ts` or `type`; here keys
+//! are weigh's own, and none occurs twice.
 
 use super::{LOG, timestamp};
 use crate::catalog::FigureId;
@@ -10,7 +10,7 @@ use crate::compat::python::{PythonValue, dumps_line, rounded};
 use crate::record::{Event, Recording};
 use crate::summary::{Figures, Phase, Run, Summary};
 
-/// A line and the moment of the run that it is of.
+/// A line and its time in the run.
 type LogLine = (f64, Vec<(String, PythonValue)>);
 
 /// The log of a run, in the order of time.
@@ -26,7 +26,7 @@ pub(super) fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
             _ => {}
         }
     }
-    // A phase that ends with the run stays before its end, whatever a sum of floats makes of it.
+    // Rounded, because a phase that ends with the run must stay before `run_end` despite float errors.
     lines.sort_by_key(|(seconds, _)| (seconds * 1e9).round() as i64);
     let started = recording.manifest().started;
     let text = |(seconds, mut entries): LogLine| {
@@ -50,7 +50,7 @@ fn text(text: &str) -> PythonValue {
     PythonValue::Text(text.to_owned())
 }
 
-/// Their data is left out where there is none.
+/// An event; `data` is left out where it is empty.
 fn event(seconds: f64, name: &str, about: Vec<(String, PythonValue)>) -> LogLine {
     let mut entries = vec![named("type", text("event")), named("event", text(name))];
     if !about.is_empty() {
@@ -73,9 +73,9 @@ fn phase(phase: &Phase) -> Option<LogLine> {
 
 fn begin(run: &Run) -> Vec<(String, PythonValue)> {
     let mut about = vec![named("run", text(&run.id)), named("name", text(&run.name))];
-    let words = |command: &Vec<String>| command.iter().map(|word| text(word)).collect();
+    let arguments = |command: &Vec<String>| command.iter().map(|argument| text(argument)).collect();
     about.extend(
-        run.command.as_ref().map(|command| named("command", PythonValue::List(words(command)))),
+        run.command.as_ref().map(|command| named("command", PythonValue::List(arguments(command)))),
     );
     if !run.labels.is_empty() {
         let labels = run.labels.iter().map(|(label, value)| named(label, text(value)));

@@ -18,11 +18,14 @@ pub fn analyze(tracked: &Tracked, blocks: &[Block]) -> SubTrackingResults {
     SubTrackingResults {
         overall,
         static_data: tracked.constants.clone(),
-        code_block_results: blocks.iter().map(|block| of_block(tracked, &sorted, block)).collect(),
+        code_block_results: blocks
+            .iter()
+            .map(|block| analyze_block(tracked, &sorted, block))
+            .collect(),
     }
 }
 
-fn of_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
+fn analyze_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
     let spans = merged(&block.calls);
     let is_inside = |at: f64| {
         let next = spans.partition_point(|(start, _)| *start <= at);

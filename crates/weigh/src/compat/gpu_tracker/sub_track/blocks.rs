@@ -1,10 +1,9 @@
 //! When code blocks began and ended, from a sub-tracking file or the phases of a recording.
 //!
-//! A sub-tracking file has a process, a name, a position and a time, and nothing that
-//! says which start belongs to which stop. They are paired within one process and name
-//! as calls nest: a stop ends the call that began last. Calls of one name that overlap in
-//! threads of one process cannot be told apart in such a file; their sum is right all
-//! the same. Phases of a recording have ids, and are never mistaken.
+//! A sub-tracking file has a process, a name, a position and a time, but no id that pairs a
+//! start with its stop. They are paired within one process and name as calls nest: a stop ends
+//! the call that began last. Calls of one name that overlap in threads of one process cannot be
+//! separated in such a file; their sum is right all the same. Phases of a recording have ids.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -62,11 +61,11 @@ pub fn positions(path: &Path) -> Result<Vec<Position>, Error> {
 
 fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
     let lines = table::read(path)?;
-    let Some((head, rows)) = lines.split_first() else {
+    let Some((header, rows)) = lines.split_first() else {
         let why = "the file is empty".to_owned();
         return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
     };
-    let columns = CsvColumns::find(path, head, &COLUMNS)?;
+    let columns = CsvColumns::find(path, header, &COLUMNS)?;
     rows.iter()
         .map(|line| {
             let process = columns.cell(line, 0)?;
@@ -94,7 +93,7 @@ fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
         .collect()
 }
 
-/// Starts and stops that belong together. A call that does not end is left out.
+/// Pairs starts with stops. A call that does not end is left out.
 pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
     let mut blocks: BTreeMap<&str, BTreeMap<i64, Vec<&Position>>> = BTreeMap::new();
     for position in positions {
@@ -106,7 +105,7 @@ pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
         .map(|(name, processes)| {
             let mut calls = Vec::new();
             for (process, mut positions) in processes {
-                // Of one moment, the order is that of the file.
+                // A stable sort: rows of the same time keep the order of the file.
                 positions.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
                 calls.extend(nested(name, process, &positions)?);
             }

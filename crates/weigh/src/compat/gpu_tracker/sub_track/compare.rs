@@ -13,7 +13,7 @@ use crate::compat::python::{PythonValue, dumps};
 #[derive(Debug, Clone)]
 pub struct Sessions {
     sessions: Vec<(String, SubTrackingResults)>,
-    /// Where the fit is worth a look.
+    /// Where the match is doubtful.
     pub warnings: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ impl Sessions {
     }
 
     /// Matches the code blocks of sessions: in the order of their names, and of their line
-    /// numbers where that is what tells them apart.
+    /// numbers where only those differ.
     pub fn new(mut sessions: Vec<(String, SubTrackingResults)>) -> Result<Sessions, Error> {
         for (_, results) in &mut sessions {
             let blocks = &mut results.code_block_results;
@@ -60,16 +60,16 @@ impl Sessions {
             return Err(Error::Invalid("There is no session to compare.".to_owned()));
         };
         for (name, other) in sessions.iter().filter(|(name, _)| name != first) {
-            let (ours, theirs) = (&results.code_block_results, &other.code_block_results);
-            if ours.len() != theirs.len() {
+            let (first_blocks, blocks) = (&results.code_block_results, &other.code_block_results);
+            if first_blocks.len() != blocks.len() {
                 return Err(Error::Invalid(format!(
                     "All sub-tracking results must have the same number of code blocks. The first \
                      has {} code blocks but tracking session \"{name}\" has {} code blocks.",
-                    ours.len(),
-                    theirs.len()
+                    first_blocks.len(),
+                    blocks.len()
                 )));
             }
-            for (one, two) in ours.iter().zip(theirs) {
+            for (one, two) in first_blocks.iter().zip(blocks) {
                 warnings.extend(matched((first, &one.name), (name, &two.name))?);
             }
             for unit in ["ram_unit", "gpu_ram_unit"] {
@@ -172,7 +172,7 @@ fn sort_key(name: &str, digits: usize) -> String {
     }
 }
 
-/// Whether two blocks are the same one, perhaps with a word of warning.
+/// Whether two blocks are the same one, perhaps with a warning.
 fn matched(
     (session1, block1): (&str, &str),
     (session2, block2): (&str, &str),
@@ -214,7 +214,7 @@ fn frames(series: &[(String, SessionValues)]) -> TextBlock {
 }
 
 impl Comparison {
-    /// As `to_json` of theirs has it.
+    /// As gpu-tracker's `to_json` has it.
     pub fn to_value(&self) -> PythonValue {
         let by_measure = self.code_block_resource_usage.iter();
         let by_measure = by_measure.map(|(name, blocks)| (name.clone(), value(blocks))).collect();

@@ -1,7 +1,7 @@
 //! Tracking and sub-tracking files that are SQLite databases.
 //!
-//! They may come from strangers: they are opened to be read only, and what their schema
-//! says is not trusted.
+//! They may be from untrusted sources: they are opened read-only, and their schema is not
+//! trusted.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
 }
 
 fn open(path: &Path) -> Result<Connection, Error> {
-    // A pipe or a device in its place would keep us for ever.
+    // Opening a pipe or a device in its place could block forever.
     drop(files::open_regular(path)?);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed(path))?;

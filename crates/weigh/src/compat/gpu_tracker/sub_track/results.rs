@@ -50,7 +50,7 @@ fn by_measure(usage: &[(String, MeasureStatistics)]) -> PythonValue {
 }
 
 impl SubTrackingResults {
-    /// As `to_json` of theirs has it.
+    /// As gpu-tracker's `to_json` has it.
     pub fn to_value(&self) -> PythonValue {
         PythonValue::map([
             ("overall", by_measure(&self.overall)),
@@ -137,7 +137,7 @@ impl CodeBlockResults {
     }
 }
 
-/// Python writes NaN and Infinity, which JSON does not have; outside of strings they are null.
+/// Python writes NaN and Infinity, which are not JSON; outside of strings they become null.
 fn without_nan(text: &str) -> String {
     let plain = text.replace("\\\\", "\\u005c").replace("\\\"", "\\u0022");
     let part = |(place, part): (usize, &str)| match place % 2 {

@@ -1,4 +1,4 @@
-//! A CSV file of somebody else's: cells with the line they are in.
+//! CSV files of other programs: cells with their line numbers.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn split(text: &str) -> Result<Vec<CsvLine>, usize> {
     Ok(lines)
 }
 
-/// Where the columns of these names are in a head, or which one is missing.
+/// Where the named columns are in a header.
 pub(super) struct CsvColumns {
     path: PathBuf,
     places: Vec<usize>,
@@ -73,17 +73,17 @@ pub(super) struct CsvColumns {
 }
 
 impl CsvColumns {
-    /// Finds them.
-    pub(super) fn find(path: &Path, head: &CsvLine, names: &[&str]) -> Result<CsvColumns, Error> {
+    /// Finds them, or reports which one is missing.
+    pub(super) fn find(path: &Path, header: &CsvLine, names: &[&str]) -> Result<CsvColumns, Error> {
         let place = |name: &&str| {
-            head.cells.iter().position(|cell| cell == name).ok_or_else(|| Error::Malformed {
+            header.cells.iter().position(|cell| cell == name).ok_or_else(|| Error::Malformed {
                 path: path.to_owned(),
-                line: head.number,
+                line: header.number,
                 why: format!("there is no column {name}"),
             })
         };
         let places = names.iter().map(place).collect::<Result<_, _>>()?;
-        Ok(CsvColumns { path: path.to_owned(), places, width: head.cells.len() })
+        Ok(CsvColumns { path: path.to_owned(), places, width: header.cells.len() })
     }
 
     /// The cell of the column that was named first, second, …
@@ -104,7 +104,7 @@ impl CsvColumns {
         cell.parse().map_err(|_| self.wrong(line, format!("\"{cell}\" is not a number")))
     }
 
-    /// A line that is not what it should be.
+    /// The error of a malformed line.
     pub(super) fn wrong(&self, line: &CsvLine, why: impl ToString) -> Error {
         Error::Malformed { path: self.path.clone(), line: line.number, why: why.to_string() }
     }

@@ -3,7 +3,7 @@
 use super::statistics::{MeasureStatistics, NAMES};
 use crate::compat::python::{PythonValue, repr, rounded};
 
-/// Something with a title.
+/// What stands below or beside a title.
 #[derive(Debug, Clone)]
 pub(super) enum TextBlock {
     /// One value beside the title.
@@ -12,22 +12,22 @@ pub(super) enum TextBlock {
     Frame(Vec<String>),
     /// More titles below it.
     Map(Vec<(String, TextBlock)>),
-    /// Several of those, an empty line after each.
+    /// Several groups of titles, with an empty line after each.
     List(Vec<Vec<(String, TextBlock)>>),
 }
 
-/// The text of these; names in `as_they_are` are not made titles.
-pub(super) fn text(entries: &[(String, TextBlock)], as_they_are: &[String]) -> String {
+/// The text of these entries; names in `verbatim` are not changed to title case.
+pub(super) fn text(entries: &[(String, TextBlock)], verbatim: &[String]) -> String {
     let mut text = String::new();
-    write(&mut text, entries, 0, as_they_are);
+    write(&mut text, entries, 0, verbatim);
     text
 }
 
-fn write(text: &mut String, entries: &[(String, TextBlock)], depth: usize, as_they_are: &[String]) {
+fn write(text: &mut String, entries: &[(String, TextBlock)], depth: usize, verbatim: &[String]) {
     let indent = "\t".repeat(depth);
     let titles: Vec<String> = entries
         .iter()
-        .map(|(name, _)| if as_they_are.contains(name) { name.clone() } else { title(name) })
+        .map(|(name, _)| if verbatim.contains(name) { name.clone() } else { title(name) })
         .collect();
     let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
     for (title, (_, shown)) in titles.iter().zip(entries) {
@@ -43,10 +43,10 @@ fn write(text: &mut String, entries: &[(String, TextBlock)], depth: usize, as_th
             TextBlock::Frame(lines) => {
                 lines.iter().for_each(|line| text.push_str(&format!("{indent}\t{line}\n")));
             }
-            TextBlock::Map(entries) => write(text, entries, depth + 1, as_they_are),
+            TextBlock::Map(entries) => write(text, entries, depth + 1, verbatim),
             TextBlock::List(items) => {
                 for entries in items {
-                    write(text, entries, depth + 1, as_they_are);
+                    write(text, entries, depth + 1, verbatim);
                     text.push('\n');
                 }
             }
@@ -105,7 +105,7 @@ pub(super) fn constants(values: &[(String, PythonValue)]) -> Vec<String> {
     frame(&[""], values.iter().map(|(name, value)| (name.clone(), vec![cell(value)])).collect())
 }
 
-/// What would break a line is written as pandas writes it.
+/// Control characters are escaped as pandas does.
 fn escaped(text: &str) -> String {
     text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }
@@ -117,9 +117,9 @@ fn frame(index: &[&str], columns: Vec<(String, Vec<String>)>) -> Vec<String> {
         .chain(index)
         .map(|name| format!("{name}{}", pad(name, widest)))
         .collect();
-    for (head, cells) in columns {
-        let wide = cells.iter().chain([&head]).map(|cell| width(cell)).max().unwrap_or(0);
-        for (line, cell) in lines.iter_mut().zip(std::iter::once(&head).chain(&cells)) {
+    for (header, cells) in columns {
+        let wide = cells.iter().chain([&header]).map(|cell| width(cell)).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(std::iter::once(&header).chain(&cells)) {
             line.push_str(&format!(" {}{cell}", pad(cell, wide)));
         }
     }

@@ -18,9 +18,9 @@ pub struct Tracked {
     pub constants: Vec<(String, PythonValue)>,
     /// When something was measured, in seconds since 1970.
     pub timestamps: Vec<f64>,
-    /// What, in the order of [`MEASURES`]; NaN where it is missing.
+    /// The measures, in the order of [`MEASURES`]; NaN where one is missing.
     pub measures: Vec<Vec<f64>>,
-    /// How gpu-tracker adds up what it reads from there.
+    /// The order in which gpu-tracker adds values from this source.
     pub summing: Summing,
 }
 
@@ -68,22 +68,22 @@ pub fn of_recording(recording: &Recording, options: &GpuTrackerOptions) -> Resul
 
 fn of_csv(path: &Path) -> Result<Tracked, Error> {
     let lines = table::read(path)?;
-    let [head, values, ..] = lines.as_slice() else {
+    let [header, values, ..] = lines.as_slice() else {
         let why = "the static data are missing".to_owned();
         return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
     };
-    let columns = CsvColumns::find(path, head, &CONSTANTS)?;
+    let columns = CsvColumns::find(path, header, &CONSTANTS)?;
     let constants = CONSTANTS
         .iter()
         .enumerate()
         .map(|(place, name)| Ok(((*name).to_owned(), constant(columns.cell(values, place)?))))
         .collect::<Result<_, Error>>()?;
     let mut tracked = Tracked::new(constants, Summing::Pairwise);
-    // A session that ended before its first sample has no second head either.
-    let Some((head, rows)) = lines[2..].split_first() else { return Ok(tracked) };
+    // A session that ended before its first sample has no second header either.
+    let Some((header, rows)) = lines[2..].split_first() else { return Ok(tracked) };
     let mut names = MEASURES.to_vec();
     names.push(TIMESTAMP);
-    let columns = CsvColumns::find(path, head, &names)?;
+    let columns = CsvColumns::find(path, header, &names)?;
     for line in rows {
         let numbers = (0..names.len())
             .map(|place| columns.number(line, place))

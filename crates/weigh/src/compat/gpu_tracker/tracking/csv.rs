@@ -1,4 +1,4 @@
-//! The tracking file as CSV: two heads, and lines that end as `csv.DictWriter` ends them.
+//! The tracking file as CSV: two headers, and the line ends of `csv.DictWriter`.
 
 use super::super::Error;
 use super::{CONSTANTS, Constants, MEASURES, TIMESTAMP, TrackingRow};

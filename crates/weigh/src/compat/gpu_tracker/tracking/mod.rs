@@ -95,7 +95,7 @@ impl Constants {
         ]
     }
 
-    /// A moment, in the units of the file.
+    /// The row of a timepoint, in the units of the file.
     pub fn row(&self, at: &Timepoint) -> TrackingRow {
         let ram = |part: usize| {
             PythonValue::real(at.ram[part].map(|bytes| self.options.ram_unit.of_bytes(bytes)))
@@ -106,7 +106,7 @@ impl Constants {
             )
         };
         let gpu_busy = at.gpu_busy.map(|gpus| 100.0 * gpus);
-        // No GPU is not infinitely busy.
+        // Without a GPU the share is zero, not a division by zero.
         let gpus = self.gpus.expected.filter(|gpus| *gpus > 0);
         let gpu_share = gpu_busy.map(|percent| gpus.map_or(0.0, |gpus| percent / gpus as f64));
         let cpu = |part: usize| at.cores[part].map(|cores| 100.0 * cores);
@@ -151,7 +151,7 @@ pub enum TrackingWriter {
 }
 
 impl TrackingWriter {
-    /// Begins the file; its name says what it is.
+    /// Creates the file, in the format of its extension.
     pub fn create(
         path: &Path,
         constants: &Constants,
@@ -192,17 +192,17 @@ impl TrackingWriter {
     }
 }
 
-/// What a tracking or sub-tracking file is.
+/// The format of a tracking or sub-tracking file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrackingFormat {
     /// Comma-separated values.
     Csv,
-    /// A database.
+    /// A SQLite database.
     Sqlite,
 }
 
 impl TrackingFormat {
-    /// How the names of such files end.
+    /// The extension of such files.
     pub const fn extension(self) -> &'static str {
         match self {
             TrackingFormat::Csv => ".csv",
@@ -211,7 +211,7 @@ impl TrackingFormat {
     }
 }
 
-/// What a file is, by its name.
+/// The format of a file, by its extension.
 pub fn format_of(path: &Path) -> Result<TrackingFormat, Error> {
     let name = path.as_os_str().as_encoded_bytes();
     [TrackingFormat::Csv, TrackingFormat::Sqlite]

@@ -70,7 +70,7 @@ fn failed(destination: &Destination, error: &rusqlite::Error) -> Error {
 
 fn make(path: &Path, constants: &Constants) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    // The file has its name only when it is whole: it needs no journal of its own.
+    // The file is renamed into place only when it is complete: it needs no journal.
     connection.execute_batch("PRAGMA journal_mode = OFF; BEGIN")?;
     let of_constant = |name: &str| match name {
         "ram_unit" | "gpu_ram_unit" | "time_unit" => "VARCHAR",

@@ -1,14 +1,14 @@
 //! Lines that `nvidia-smi dmon` prints.
 //!
-//! DmonColumns are found by the names in the header, because they depend on `-s`, on `-o` and on the
-//! driver: `-s mu` is `gpu fb bar1 sm mem enc dec`, newer drivers put `ccpm` behind `bar1` and
-//! `jpg ofa` behind `dec`, and `-o DT` puts date and time before everything. The header is
-//! printed again every so many lines.
+//! Columns are found by the names in the header, because they depend on `-s`, on `-o` and on the
+//! driver: `-s mu` is `gpu fb bar1 sm mem enc dec`, newer drivers put `ccpm` after `bar1` and
+//! `jpg ofa` after `dec`, and `-o DT` puts date and time before everything. The header is
+//! repeated every few lines.
 
 use super::lines::Malformed;
 use super::nvidia_smi::{known, mebibytes, share};
 
-/// Where the columns are that are read here.
+/// The places of the columns that are read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DmonColumns {
     gpu: usize,
@@ -18,7 +18,7 @@ pub struct DmonColumns {
     count: usize,
 }
 
-/// What one line tells of one GPU.
+/// One line: one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DmonRow {
     /// The number of the GPU.
@@ -36,13 +36,13 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
     line.split([' ', '\t', ',']).filter(|cell| !cell.is_empty())
 }
 
-/// Whether a line says what columns are, or in which units.
+/// Whether a line has the names or the units of columns.
 pub fn is_header(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
 impl DmonColumns {
-    /// The columns that a header names; nothing for its second line, which has units.
+    /// The columns of a header; `None` for its second line, which has units.
     pub fn of_header(line: &[u8]) -> Option<DmonColumns> {
         let line = std::str::from_utf8(line).ok()?.trim_start().strip_prefix('#')?;
         let names: Vec<&str> = cells(line).collect();
@@ -56,7 +56,7 @@ impl DmonColumns {
         })
     }
 
-    /// What a line tells, without its newline.
+    /// Parses a line without its newline.
     pub fn row(&self, line: &[u8]) -> Result<DmonRow, Malformed> {
         let line = std::str::from_utf8(line).map_err(|_| Malformed("text"))?;
         let cells: Vec<&str> = cells(line).collect();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_found_by_name_wherever_they_are() {
+    fn columns_are_found_by_name_in_any_order() {
         let truth = DmonRow {
             gpu: 1,
             utilization: Some(0.9),
@@ -108,24 +108,24 @@ mod tests {
     }
 
     #[test]
-    fn units_and_rows_are_no_header_and_a_dash_is_missing() {
+    fn units_and_rows_are_not_a_header_and_a_dash_is_missing() {
         assert_eq!(DmonColumns::of_header(b"# Idx     MB     MB      %      % "), None);
         assert!(is_header(b"# Idx     MB     MB      %      % "));
         assert!(!is_header(LINE) && DmonColumns::of_header(LINE).is_none());
-        let told = row("# gpu sm mem fb", "0 - - 12").unwrap();
-        assert_eq!((told.utilization, told.memory_used), (None, Some(12 << 20)));
+        let parsed = row("# gpu sm mem fb", "0 - - 12").unwrap();
+        assert_eq!((parsed.utilization, parsed.memory_used), (None, Some(12 << 20)));
         assert_eq!(row("# gpu pwr", "0 70").unwrap().utilization, None);
     }
 
     #[test]
-    fn what_does_not_fit_its_header_is_refused() {
+    fn row_that_does_not_match_its_header_is_refused() {
         for line in ["0 90 45", "0 90 45 4096 1", "x 90 45 4096", "0 257 45 4096", "- 1 1 1"] {
             assert!(row("# gpu sm mem fb", line).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn a_line_cut_at_any_byte_is_refused_or_whole() {
+    fn line_cut_at_any_byte_is_refused_or_whole() {
         let columns = DmonColumns::of_header(HEADER).unwrap();
         let whole = columns.row(LINE).unwrap();
         for end in 0..LINE.len() {
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(bytes in mangled(LINE), header in mangled(HEADER)) {
+        fn arbitrary_bytes_cause_no_panic(bytes in mangled(LINE), header in mangled(HEADER)) {
             if let Some(columns) = DmonColumns::of_header(&header) {
                 let _ = columns.row(&bytes);
             }

@@ -1,4 +1,4 @@
-//! What is known of each GPU, or of all together where rows cannot be told apart.
+//! The figures of each GPU, or of all together where rows cannot be attributed to one.
 
 use serde::Serialize;
 
@@ -7,16 +7,16 @@ use super::times;
 use super::{dmon, nvidia_smi};
 use crate::summary;
 
-/// What one GPU did, whoever used it. What is not known is null.
+/// One GPU, used by any process. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct ImportedGpu {
     /// Its number; null for all together.
     pub index: Option<u32>,
-    /// What tells it from every other, where the file says it.
+    /// Its UUID, where the file has it.
     pub uuid: Option<String>,
-    /// What its maker calls it, where the file says it.
+    /// Its model, where the file has it.
     pub model: Option<String>,
-    /// Rows that tell of it.
+    /// Its rows.
     pub rows: u64,
     /// All memory it has.
     pub memory_bytes: Option<u64>,
@@ -24,25 +24,25 @@ pub struct ImportedGpu {
     pub memory_peak_bytes: Option<u64>,
     /// Share of the time in which something was computed.
     pub utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
+    /// The highest share of a row.
     pub utilization_peak_ratio: Option<f64>,
     /// Share of the time in which memory was read or written.
     pub memory_utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
+    /// The highest share of a row.
     pub memory_utilization_peak_ratio: Option<f64>,
     /// Power on average.
     pub power_mean_watts: Option<f64>,
-    /// The most power that was seen.
+    /// The highest power of a row.
     pub power_peak_watts: Option<f64>,
     /// Energy, estimated: power between two rows times the time between them.
     pub energy_joules: Option<f64>,
-    /// The time that this energy is of.
+    /// The time covered by this energy.
     pub energy_covers_seconds: Option<f64>,
-    /// The highest temperature that was seen.
+    /// The highest temperature of a row.
     pub temperature_peak_celsius: Option<f64>,
 }
 
-/// Its figures alone: what it is called in a recording is not known.
+/// Only its figures: its name in a recording is not known.
 impl From<&ImportedGpu> for summary::Gpu {
     fn from(gpu: &ImportedGpu) -> summary::Gpu {
         summary::Gpu {
@@ -60,7 +60,7 @@ impl From<&ImportedGpu> for summary::Gpu {
     }
 }
 
-/// What two tables tell of GPUs.
+/// The GPUs of both tables.
 #[derive(Debug, Default)]
 pub(super) struct ImportedGpus {
     pub each: Vec<ImportedGpu>,
@@ -76,54 +76,54 @@ pub(super) fn in_dmon(monitored: &[dmon::DmonRow]) -> Vec<u32> {
     numbers
 }
 
-/// What the query and dmon tell; what one of them does not, the other may.
-pub(super) fn of(
+/// Combines the rows of the query and of dmon: one may have what the other lacks.
+pub(super) fn summarize(
     queried: &[nvidia_smi::SmiRow],
     moments: &[f64],
     rounds: &QueryRounds,
     monitored: &[dmon::DmonRow],
 ) -> ImportedGpus {
     let numbers = in_dmon(monitored);
-    let mut told = ImportedGpus::default();
+    let mut all = ImportedGpus::default();
     match rounds::apart(queried, rounds, &numbers) {
         Ok(Apart { gpus, left_out }) => {
             if left_out > 0 {
-                told.notes.push(format!(
-                    "rows of which it is not known which GPU they are of: {left_out} of {}; they \
-                     count in what is said of all GPUs together, and not for any one",
+                all.notes.push(format!(
+                    "rows whose GPU is not known: {left_out} of {}; they count for all GPUs together, \
+                    and not for any one",
                     queried.len()
                 ));
-                told.together = Some(all_together(queried));
+                all.together = Some(all_together(queried));
             }
             let each = gpus.iter().map(|(index, places)| ImportedGpu {
                 index: Some(*index),
                 ..by_query(queried, moments, places)
             });
-            told.each = each.collect();
+            all.each = each.collect();
         }
         Err(Mixed { why, most }) => {
-            told.notes.push(why);
+            all.notes.push(why);
             let mut together = all_together(queried);
-            // Its rows are of more GPUs, so they are nearer to the mean of all.
+            // dmon has rows of more GPUs, so its mean is nearer to the mean of all.
             if numbers.len() > most {
                 together.utilization_mean_ratio = None;
                 together.memory_utilization_mean_ratio = None;
             }
-            told.together = Some(together);
+            all.together = Some(together);
         }
     }
     for number in numbers {
         let rows: Vec<&dmon::DmonRow> = monitored.iter().filter(|row| row.gpu == number).collect();
-        match told.each.iter_mut().find(|gpu| gpu.index == Some(number)) {
+        match all.each.iter_mut().find(|gpu| gpu.index == Some(number)) {
             Some(gpu) => gpu.complete(&by_dmon(number, &rows)),
-            None => told.each.push(by_dmon(number, &rows)),
+            None => all.each.push(by_dmon(number, &rows)),
         }
     }
-    told.each.sort_by_key(|gpu| gpu.index);
-    if let Some(together) = &mut told.together {
-        together.include(&told.each);
+    all.each.sort_by_key(|gpu| gpu.index);
+    if let Some(together) = &mut all.together {
+        together.include(&all.each);
     }
-    told
+    all
 }
 
 fn by_query(rows: &[nvidia_smi::SmiRow], moments: &[f64], places: &[usize]) -> ImportedGpu {
@@ -155,11 +155,10 @@ fn by_query(rows: &[nvidia_smi::SmiRow], moments: &[f64], places: &[usize]) -> I
     }
 }
 
-/// Peaks are those of one GPU, whichever it is; means are over all rows, whosever they are. Energy
-/// needs to know whose a row is.
+/// Peaks are those of any one GPU; means are over all rows. Energy needs the GPU of each row.
 fn all_together(rows: &[nvidia_smi::SmiRow]) -> ImportedGpu {
     let places: Vec<usize> = (0..rows.len()).collect();
-    // Rows as far apart as can be: each has the same weight.
+    // Evenly spaced rows: each has the same weight.
     let steady: Vec<f64> = places.iter().map(|place| *place as f64).collect();
     ImportedGpu {
         uuid: None,
@@ -172,7 +171,7 @@ fn all_together(rows: &[nvidia_smi::SmiRow]) -> ImportedGpu {
 }
 
 fn by_dmon(number: u32, rows: &[&dmon::DmonRow]) -> ImportedGpu {
-    // dmon does not say when; it prints at a steady pace.
+    // dmon prints no times; it prints at a steady rate.
     let steady: Vec<f64> = (0..rows.len()).map(|place| place as f64).collect();
     let busy: Vec<Option<f64>> = rows.iter().map(|row| row.utilization).collect();
     let memory_busy: Vec<Option<f64>> = rows.iter().map(|row| row.memory_utilization).collect();
@@ -189,7 +188,7 @@ fn by_dmon(number: u32, rows: &[&dmon::DmonRow]) -> ImportedGpu {
 }
 
 impl ImportedGpu {
-    /// Takes over what is missing. A mean and its peak are of the same rows.
+    /// Fills what is missing. A mean and its peak are of the same rows.
     fn complete(&mut self, other: &ImportedGpu) {
         self.memory_peak_bytes = self.memory_peak_bytes.or(other.memory_peak_bytes);
         if self.utilization_mean_ratio.is_none() {
@@ -201,8 +200,8 @@ impl ImportedGpu {
             self.memory_utilization_peak_ratio = other.memory_utilization_peak_ratio;
         }
     }
-    /// Is all GPUs together, of which some are known: no peak of one is higher, and what rows
-    /// without a GPU do not tell is the mean over those.
+    /// Includes the known GPUs in all GPUs together: no peak of one is higher, and a mean that the
+    /// unattributed rows lack is the mean over those.
     fn include(&mut self, each: &[ImportedGpu]) {
         let most = |mine: Option<f64>, of: fn(&ImportedGpu) -> Option<f64>| {
             mine.into_iter().chain(each.iter().filter_map(of)).reduce(f64::max)
