@@ -1,4 +1,4 @@
-//! What is to be tracked and how, checked before anything is started.
+//! What to track and how, checked before the command is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,7 +15,7 @@ use super::args::TrackArgs;
 use super::{gpus, usage};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// What is to be tracked and how.
+/// What to track and how.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub command: Vec<OsString>,
@@ -29,10 +29,10 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Checks the options, in the words of gpu-tracker.
+    /// Checks the options, with gpu-tracker's own messages.
     pub(super) fn of(args: &TrackArgs) -> Result<Plan, Failure> {
         let Some(command) = &args.execute else {
-            return Err(usage("there is no command to track: --execute is missing"));
+            return Err(usage("no command to track: --execute is missing"));
         };
         let command = split(command)?;
         let plan = Plan {
@@ -55,7 +55,7 @@ impl Plan {
         };
         plan.check_tracking_file()?;
         plan.check_program()?;
-        // Last, because a driver is asked.
+        // Last, because it queries a driver.
         let gpus = gpus::check(args.guuids.as_deref(), args.gb.as_deref())?;
         Ok(Plan { gpus, ..plan })
     }
@@ -89,7 +89,7 @@ impl Plan {
         Err(Failure::new(format!("cannot start {shown}"), cause, hint).code(code))
     }
 
-    /// How weigh is to measure it.
+    /// The settings of the measurement.
     pub(super) fn settings(&self) -> Settings {
         Settings {
             interval: self.interval,
@@ -100,15 +100,15 @@ impl Plan {
     }
 }
 
-/// Words as a shell would have them.
+/// Splits a command into arguments as a shell does.
 fn split(command: &OsStr) -> Result<Vec<OsString>, Failure> {
-    let Some(words) = shlex::bytes::split(command.as_bytes()) else {
+    let Some(arguments) = shlex::bytes::split(command.as_bytes()) else {
         return Err(usage(format!("No closing quotation in {}", command.to_string_lossy())));
     };
-    if words.is_empty() {
+    if arguments.is_empty() {
         return Err(usage("Empty command provided."));
     }
-    Ok(words.into_iter().map(OsString::from_vec).collect())
+    Ok(arguments.into_iter().map(OsString::from_vec).collect())
 }
 
 fn interval(seconds: Option<&str>) -> Result<Duration, Failure> {

@@ -128,7 +128,7 @@ fn what_is_no_control_group_is_refused_before_anything_starts() {
         let stderr = String::from_utf8(refused.stderr).unwrap();
         assert_eq!(refused.status.code(), Some(1), "{stderr}");
         assert!(
-            stderr.starts_with("weigh: cannot follow this control group\n  cause: "),
+            stderr.starts_with("weigh: cannot attach to this cgroup\n  cause: "),
             "{stderr}"
         );
         assert_eq!(stderr.lines().count(), 3, "{stderr}");

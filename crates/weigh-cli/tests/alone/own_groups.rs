@@ -232,7 +232,7 @@ fn whoever_may_not_make_a_group_is_told_so_before_anything_starts() {
     let refused = output(command.args(["run", "--no-record", "--cgroup", "always", "--", "true"]));
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{stderr}");
-    let what = "weigh: cannot give the command a control group of its own\n  cause: ";
+    let what = "weigh: cannot create a cgroup for the command\n  cause: ";
     assert!(stderr.starts_with(what) && stderr.lines().count() == 3, "{stderr}");
     let mut command = programs.command("weigh", directory.path());
     let quiet = output(command.args(["run", "--no-record", "--cgroup", "auto", "--", "true"]));

@@ -269,7 +269,7 @@ fn sub_tracking_that_cannot_be_is_refused_in_their_words() {
     assert!(place.refused(2, &["sub-track", "analyze", "--tf=a.csv"]).contains("--stf is missing"));
     fs::write(place.join("compare.json"), r#"{"statistic": "median", "paths": {}}"#).unwrap();
     let said = place.refused(2, &["sub-track", "compare", "--cconfig=compare.json"]);
-    assert!(said.contains("there is no \"paths\""), "{said}");
+    assert!(said.contains("unknown key \"paths\""), "{said}");
 }
 
 /// What `--as gpu-tracker` says of GPUs of the recording `run`, and what it warns of.

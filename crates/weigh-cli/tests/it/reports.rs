@@ -337,7 +337,7 @@ fn a_chart_by_name_goes_into_a_file() {
     for (arguments, code, words) in [
         (&["--metric", "nonsense"][..], 2, "weigh plot --list"),
         (&["--metric", "process.state.doing"], 2, "no chart and no metric"),
-        (&["-o", "all.svg"], 2, "a file holds one picture"),
+        (&["-o", "all.svg"], 2, "a file has one picture"),
         (&["--metric", "memory", "-o", "memory.png"], 1, "already exists"),
         (&["--metric", "cpu.time.user"], 1, "holds nothing of"),
     ] {
