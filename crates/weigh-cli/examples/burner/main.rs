@@ -41,9 +41,9 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
 
   cpu DUR                 use DUR of CPU in total, the program's start included
   threads N DUR           N threads use DUR of CPU each, at once
-  children N DUR [--ignore-sigchld] [--at-once K] [--tell]
+  children N DUR [--ignore-sigchld] [--at-once K] [--print-cpu]
                           N forked children use DUR of CPU each, K at a time (1);
-                          --tell: print the seconds that the kernel has counted for
+                          --print-cpu: print the seconds that the kernel has counted for
                           all of it, forks and exits included
   daemon DUR              a double-forked grandchild uses DUR of CPU; returns at once
   reuse-pid-often N DUR   N children, one after the other, sleep DUR under one pid;
@@ -140,12 +140,12 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
         }
         Some("children") => {
             let ignore_sigchld = rest.flag("--ignore-sigchld");
-            let tells = rest.flag("--tell");
+            let prints_cpu = rest.flag("--print-cpu");
             let at_once = rest.option("--at-once", Arguments::count)?.unwrap_or(1);
             let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
             rest.end()?;
             processor::children(count, duration, at_once, ignore_sigchld)?;
-            if tells {
+            if prints_cpu {
                 println!("{}", process::used_with_children().as_secs_f64());
             }
         }
