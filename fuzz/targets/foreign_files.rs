@@ -1,4 +1,4 @@
-//! Lines that nvidia-smi and pytyche have written, on any bytes.
+//! Parsers of the files of nvidia-smi and pytyche, on any bytes.
 
 #![no_main]
 

@@ -90,7 +90,7 @@ pub(crate) enum Verb {
     },
 }
 
-/// Check what can be measured on this machine, what cannot, and what to type to change it
+/// Check what can be measured on this machine, and what to type to change it
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
