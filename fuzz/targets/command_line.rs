@@ -1,11 +1,11 @@
-//! The command line, on any words: options that can be used, or what a person is told of them.
+//! The command line, on any arguments: valid options, or an error message.
 //!
-//! The input is the words with a NUL between them, as /proc/PID/cmdline has them. Nothing is run,
-//! read or written: what comes after the options and the settings is not called.
+//! The input is the arguments with a NUL between them, as in /proc/PID/cmdline. Nothing is run,
+//! read or written: only options and settings are parsed.
 
 #![no_main]
 
-// The program is no library: its own files are built in here, of which this uses a part.
+// The program is not a library: its files are included here, and this uses a part of them.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/weigh-cli/src/args/mod.rs"]
 mod args;
@@ -34,7 +34,7 @@ fn measured(measuring: &Measuring, wait_all: bool) {
     settings.sources();
 }
 
-/// What a person would read; help is only made, not printed.
+/// Checks an error message; help is only rendered, not printed.
 fn refused(error: &clap::Error) {
     let is_help = matches!(
         error.kind(),
@@ -46,14 +46,14 @@ fn refused(error: &clap::Error) {
         error.render();
         return;
     }
-    let told = failure::of_usage(error).expect_err("this is no help");
-    assert!(!told.cause.is_empty(), "no cause of {error:?}");
-    assert!(!told.hint.is_empty(), "no hint for {error:?}");
+    let failure = failure::of_usage(error).expect_err("this is no help");
+    assert!(!failure.cause.is_empty(), "no cause of {error:?}");
+    assert!(!failure.hint.is_empty(), "no hint for {error:?}");
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let words = bytes.split(|byte| *byte == 0).map(OsStr::from_bytes);
-    let args = match Args::try_parse_from([OsStr::new("weigh")].into_iter().chain(words)) {
+    let arguments = bytes.split(|byte| *byte == 0).map(OsStr::from_bytes);
+    let args = match Args::try_parse_from([OsStr::new("weigh")].into_iter().chain(arguments)) {
         Ok(args) => args,
         Err(error) => return refused(&error),
     };

@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = connector::parse(bytes);
     let _ = taskstats::family(bytes);
     let _ = taskstats::errno(bytes);
-    // The kind of the message itself, or none would ever be of the family.
+    // The type of the message itself, or none would ever match the family.
     let kind = bytes.get(4..6).map_or(0, |kind| u16::from_ne_bytes([kind[0], kind[1]]));
     let _ = taskstats::parse(bytes, kind);
     sock_diag::messages(bytes).for_each(drop);

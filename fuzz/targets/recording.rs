@@ -1,7 +1,7 @@
-//! A recording of somebody else: any bytes as its manifest, its events and its streams.
+//! An untrusted recording: any bytes as its manifest, its events and its streams.
 //!
-//! The input is three files behind each other, each after its length as two bytes. Whatever is in
-//! them, the reader answers with rows, warnings or an error.
+//! The input is three files one after the other, the first two after their length as two bytes.
+//! Whatever they contain, the reader returns rows, warnings or an error.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use weigh::record::Recording;
 
-/// A manifest that can be read, for inputs that are about the other files.
+/// A valid manifest, for inputs that are only the other files.
 const MANIFEST: &[u8] = include_bytes!("../../fixtures/recordings/v1/run/run.json");
 
 fn part<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-// The program is no library: its own files are built in here, of which this uses a part.
+// The program is not a library: its files are included here, and this uses a part of them.
 #[allow(dead_code, unused_imports)]
 #[path = "../../crates/weigh-cli/src/args/mod.rs"]
 mod args;

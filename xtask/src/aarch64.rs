@@ -7,7 +7,7 @@
 //!
 //! What surprised us: qemu gives the program the machine's own /proc with a few files changed, and
 //! refuses system calls it does not know (perf_event_open), socket families (netlink's connector)
-//! and PR_SET_CHILD_SUBREAPER. Tests that need one of these find that out and are skipped.
+//! and PR_SET_CHILD_SUBREAPER. Tests that need one of these detect it and are skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,7 +75,7 @@ fn unpack_compiler() -> Result<()> {
     let mut simulate = apt.command("apt-get");
     simulate.args(["install", "--simulate", "--no-install-recommends", COMPILER]);
     let (plan, _) = command::output(&mut simulate)?;
-    // Besides these two, what of their needs (its LLVM) the machine has not.
+    // Besides these two, their dependencies (LLVM) that the machine does not have.
     let absent = plan.lines().filter_map(|line| line.strip_prefix("Inst ")?.split(' ').next());
     let absent = absent.filter(|package| ![COMPILER, LIBRARY].contains(package));
     let wanted: Vec<&str> = [COMPILER, LIBRARY, ARM64_LIBRARY].into_iter().chain(absent).collect();
@@ -106,10 +106,10 @@ pub(crate) fn test() -> Result<()> {
     let begin = Instant::now();
     let skipped = Skipped::none_yet()?;
     let mut tests = cargo_for_aarch64(&compiler);
-    // Both packages each time: with other ones chosen, their dependencies are built once more.
+    // Both packages each time: another selection would build their dependencies again.
     tests.args(["test", "--locked", "-p", "weigh", "-p", "weigh-cli", "--lib", "--bins"]);
     tests.args(["--target", TRIPLE]);
-    skipped.tell(&mut tests);
+    skipped.pass_to(&mut tests);
     println!("\n== unit tests: {}", command::shown(&tests));
     command::run(&mut tests).context("cargo xtask test --aarch64: unit tests")?;
     let mut build = cargo_for_aarch64(&compiler);
@@ -137,32 +137,32 @@ fn recordings() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Fails unless the emulated program makes of a recording what the others make of it.
+/// Fails unless the emulated program gives the same output for a recording as the native one.
 fn reads(weigh: &Path, recording: &Path) -> Result<()> {
     let made = tempfile::tempdir()?;
     let golden = recording.with_extension("golden");
-    let said = |words: &[&str]| -> Result<String> {
+    let stdout_of = |arguments: &[&str]| -> Result<String> {
         let mut command = Command::new(QEMU);
-        command.arg("-L").arg(C_LIBRARY).arg(weigh).args(words);
+        command.arg("-L").arg(C_LIBRARY).arg(weigh).args(arguments);
         command.current_dir(made.path());
-        // The golden files were made without settings of anybody's.
+        // The golden files were made without user settings.
         command.env("XDG_CONFIG_HOME", made.path()).env_remove("WEIGH_UNITS");
         Ok(command::output(&mut command)?.0)
     };
     let named = recording.to_str().context("a path that is not UTF-8")?;
     let (tables, page) = (made.path().join("tables"), made.path().join("report.html"));
     let to = |path: &Path| path.display().to_string();
-    is_golden(&golden.join("summary.json"), &said(&["show", named, "--format", "json"])?)?;
-    said(&["export", named, "-f", "csv", "-o", &to(&tables)])?;
-    is_golden(&golden.join("tables.csv"), &one_behind_the_other(&tables)?)?;
-    said(&["report", named, "-f", "html", "-o", &to(&page)])?;
+    is_golden(&golden.join("summary.json"), &stdout_of(&["show", named, "--format", "json"])?)?;
+    stdout_of(&["export", named, "-f", "csv", "-o", &to(&tables)])?;
+    is_golden(&golden.join("tables.csv"), &concatenated(&tables)?)?;
+    stdout_of(&["report", named, "-f", "html", "-o", &to(&page)])?;
     let page = std::fs::read_to_string(&page).context("no page was written")?;
     ensure!(page.trim_end().ends_with("</html>"), "the page has no end");
     Ok(())
 }
 
 /// The files of a directory as `tables.csv` has them. Without any there is no directory.
-fn one_behind_the_other(directory: &Path) -> Result<String> {
+fn concatenated(directory: &Path) -> Result<String> {
     let mut text = String::new();
     let mut files = debian::entries(directory).unwrap_or_default();
     files.sort();

@@ -1,7 +1,7 @@
 //! `cargo xtask capture-host`: a machine as text, for golden tests.
 //!
-//! The collectors themselves say what to record: they are run once over a small
-//! tree with directories that remember what is opened in them. Then these files
+//! The collectors themselves determine what to record: they are run once over a small
+//! tree with directories that log what is opened in them. Then these files
 //! are read twice, one second apart. An archive is a line `=== PATH` for each file,
 //! followed by its bytes and nothing else, so a file without a newline at its end
 //! (`cmdline`) is followed by the next mark on the same line. A file of `/sys` that is not
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let directory = root().join("fixtures/hosts").join(&options.name);
     std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
     let scrub = Scrub::of_this_machine();
-    let head = format!(
+    let header = format!(
         "Captured by `cargo xtask capture-host {}`: the tree under pid {top}.\n",
         options.name
     );
@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if moment == "t1" {
             std::thread::sleep(Duration::from_secs(1));
         }
-        let archive = scrub.text(&format!("{head}{}", files.archive(&pids)?));
+        let archive = scrub.text(&format!("{header}{}", files.archive(&pids)?));
         let path = directory.join(format!("{moment}.host"));
         std::fs::write(&path, &archive).with_context(|| path.display().to_string())?;
         println!("wrote {} ({} bytes)", path.display(), archive.len());
@@ -73,13 +73,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A tree of our own, which ends with this value.
+/// A tree of processes, killed on drop.
 struct Tree(Child);
 
 impl Tree {
     fn start() -> Result<Tree> {
         let mut shell = Command::new("sh");
-        // A group of its own, so that all of it can be ended at once.
+        // A new process group, so that all of it can be killed at once.
         std::os::unix::process::CommandExt::process_group(&mut shell, 0);
         let shell = shell.args(["-c", TREE]).stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Tree(shell.spawn().context("cannot start sh")?))
@@ -103,7 +103,7 @@ struct Files {
     process: BTreeSet<String>,
 }
 
-/// Runs every collector over a small tree and takes note of what it opens.
+/// Runs every collector over a small tree and records what it opens.
 fn learn() -> Result<(Tree, Files)> {
     let opened = Arc::new(Mutex::new(BTreeSet::new()));
     let mut host = Host::at(Path::new("/"))?;
@@ -191,7 +191,7 @@ fn in_hex(bytes: &[u8]) -> String {
     bytes.chunks(32).map(|bytes| line(bytes) + "\n").collect()
 }
 
-/// The program of a command line without its path; arguments may hold anything.
+/// The program of a command line without its path; arguments may contain secrets.
 fn program(command_line: &str) -> &str {
     let first = command_line.split('\0').next().unwrap_or_default();
     first.rsplit('/').next().unwrap_or_default()
@@ -202,20 +202,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_a_process_are_told_by_their_pid() {
+    fn files_of_a_process_are_found_by_their_pid() {
         assert_eq!(of_process(Path::new("/proc/12/stat")), Some("stat".to_owned()));
         assert_eq!(of_process(Path::new("/proc/self/status")), None);
         assert_eq!(of_process(Path::new("/proc/loadavg")), None);
     }
 
     #[test]
-    fn what_is_not_text_is_kept_in_hexadecimal_digits() {
+    fn binary_files_are_written_in_hexadecimal_digits() {
         let lines = in_hex(&[&[0xff; 32][..], &[0x0a]].concat());
         assert_eq!(lines, format!("{}\n0a\n", "ff".repeat(32)));
     }
 
     #[test]
-    fn of_a_command_line_only_the_program_is_kept() {
+    fn only_the_program_of_a_command_line_is_recorded() {
         assert_eq!(program("/usr/bin/mysql\0-psecret\0"), "mysql");
         assert_eq!(program(""), "");
     }

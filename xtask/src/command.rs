@@ -1,4 +1,4 @@
-//! Running other programs, with errors that say what to type to see them again.
+//! Running other programs, with errors that show the command line to repeat them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -33,23 +33,23 @@ pub(crate) fn cargo() -> Command {
     at_root(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The command as a person would type it.
+/// The command as it would be typed.
 pub(crate) fn shown(command: &Command) -> String {
     let variables = command.get_envs().filter_map(|(name, value)| {
         Some(format!("{}={}", name.display(), quoted(&value?.to_string_lossy())))
     });
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let program = std::iter::once(program.to_string_lossy().into_owned());
-    let arguments = command.get_args().map(|word| quoted(&word.to_string_lossy()));
+    let arguments = command.get_args().map(|argument| quoted(&argument.to_string_lossy()));
     variables.chain(program).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(word: &str) -> String {
+fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn output(command: &mut Command) -> Result<(String, String)> {
     Ok((out, err))
 }
 
-/// Whether a program is there to be run.
+/// Whether a program is on PATH.
 pub(crate) fn is_on_path(program: &str) -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|directory| directory.join(program).is_file())
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_shown_as_it_can_be_typed() {
+    fn command_is_shown_as_it_can_be_typed() {
         let mut command = Command::new("/usr/bin/cargo");
         command.env("RUSTDOCFLAGS", "-D warnings").args(["doc", "it's"]);
         assert_eq!(shown(&command), r"RUSTDOCFLAGS='-D warnings' cargo doc 'it'\''s'");

@@ -1,7 +1,7 @@
 //! Debian's packages, unpacked under target/ and not installed.
 //!
-//! apt is asked with sources and lists of its own under target/, which needs no root and leaves
-//! the machine's alone.
+//! apt uses separate sources and lists under target/, which needs no root and does not change the
+//! machine's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +17,7 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Its line in a list of sources. Signed by the keys that come with Debian, or not taken.
+    /// Its line in a list of sources. It must be signed by Debian's keys.
     pub(crate) fn line(&self, components: &str) -> String {
         let Repository { mirror, release } = self;
         let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -39,7 +39,7 @@ pub(crate) fn repositories() -> Result<Vec<Repository>> {
     Ok(known)
 }
 
-/// An apt that knows these sources alone, and keeps what it learns in a directory.
+/// An apt with only these sources, and its lists in a directory.
 pub(crate) struct Apt {
     directory: PathBuf,
     architectures: &'static [&'static str],
@@ -63,7 +63,7 @@ impl Apt {
         Ok(apt)
     }
 
-    /// One of apt's programs, which asks these sources.
+    /// One of apt's programs, with these sources.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut apt = Command::new(program);
         apt.current_dir(&self.directory).env("DEBIAN_FRONTEND", "noninteractive");
@@ -73,12 +73,12 @@ impl Apt {
             ("Dir::Etc::SourceParts", "-".to_owned()),
             ("Dir::State::Lists", here("lists")),
             ("Dir::Cache", here("cache")),
-            // Root's apt changes to a user who may not write under target/.
+            // As root, apt changes to a user who may not write under target/.
             ("APT::Sandbox::User", "root".to_owned()),
-            // A machine without a network is told so soon, and its tests go on.
+            // A short timeout: without a network, the tests continue soon.
             ("Acquire::Retries", "1".to_owned()),
             ("Acquire::http::Timeout", "20".to_owned()),
-            // An index that could not be had is a warning otherwise.
+            // Otherwise a missing index is only a warning.
             ("APT::Update::Error-Mode", "any".to_owned()),
         ] {
             apt.arg("-o").arg(format!("{option}={value}"));

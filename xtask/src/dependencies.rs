@@ -1,5 +1,4 @@
-//! What weigh is built with: every licence is one that deny.toml allows, and nothing is named that
-//! no source uses.
+//! Dependencies of weigh: every licence is one that deny.toml allows, and none is unused.
 //!
 //! `cargo deny check` does more (advisories need a network) and reads the same list; the workflow
 //! of the repository runs it. This needs nothing installed and takes a second.
@@ -59,7 +58,7 @@ fn licences(packages: &[Value]) -> Result<Vec<String>> {
     Ok(packages.iter().filter_map(refused).collect())
 }
 
-/// Dependencies of a package of ours whose name stands in none of its sources.
+/// Dependencies of one of our packages whose name is in none of its sources.
 fn unused(package: &Value) -> Result<Vec<String>> {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     let directory = manifest.parent().context("a manifest without a directory")?;

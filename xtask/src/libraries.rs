@@ -1,7 +1,7 @@
-//! The genuine libraries of GPUs' makers, for the tests that load them: Debian's packages of them,
+//! The genuine libraries of GPU vendors, for the tests that load them: Debian's packages of them,
 //! unpacked under target/ and never installed.
 //!
-//! NVIDIA's is in a part of Debian (non-free) that most machines do not know.
+//! NVIDIA's is in a part of Debian (non-free) that most machines do not have in their sources.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::debian::{self, Apt, entries};
 
 /// A library that tests load.
 pub(crate) struct Library {
-    /// The variable that tells the tests where it is.
+    /// The variable with its path, for the tests.
     pub variable: &'static str,
     package: &'static str,
     file: &'static str,

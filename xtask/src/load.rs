@@ -1,7 +1,7 @@
 //! Loads for the bench: many processes that sleep or wake, and a fixed amount of work.
 //!
-//! The burner of `weigh-cli` has loads whose truth is known; these have a known
-//! shape instead: so many processes, of which so many run between two ticks.
+//! The burner of `weigh-cli` has loads with known usage; these have a known shape instead: a
+//! number of processes, of which some run between two ticks.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-/// What to be while being weighed.
+/// The kinds of loads.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Load {
-    /// Be so many processes, of which some wake up again and again
+    /// A number of processes, of which some wake up again and again
     Processes {
         /// Processes, this one included
         count: u32,
         /// How many of them wake up
         running: u32,
-        /// For how long at most; whoever started it ends it before
+        /// For how long at most; the caller ends it before
         seconds: u64,
     },
-    /// For every number on stdin, do so many rounds of work in each thread and print the seconds
+    /// For every number on stdin, do that many rounds of work in each thread and print the seconds
     /// it took, of time and of CPU
     Work {
         /// Threads at once
@@ -35,7 +35,7 @@ pub(crate) enum Load {
 const WAKE_EVERY: Duration = Duration::from_millis(50);
 
 impl Load {
-    /// Is that load.
+    /// Runs the load.
     pub(crate) fn run(&self) -> Result<()> {
         match *self {
             Load::Processes { count, running, seconds } => processes(count, running, seconds),

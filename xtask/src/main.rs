@@ -6,7 +6,7 @@
     clippy::disallowed_methods,
     reason = "the bans keep the library's readings behind `weigh::host`; a task has no such door"
 )]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task tells what it does")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task prints what it does")]
 
 mod aarch64;
 mod bench;
@@ -54,14 +54,14 @@ enum Task {
     },
     /// Measure what weigh costs, beside the bare reads, and write BENCHMARKS.md
     Bench(bench::Options),
-    /// Kill, fill up and change recordings at random, and hold what is said of them to the truth
+    /// Kill, fill up and change recordings at random, and check what weigh reports of them
     Soak(soak::Options),
     /// Record the files that collectors read, twice, as fixtures/hosts/NAME/{t0,t1}.host
     CaptureHost(capture::Options),
     /// (for bench) A load of many processes or of a fixed amount of work
     #[command(hide = true, subcommand)]
     Load(load::Load),
-    /// (for bench) The bare reads: the pids to read come on stdin
+    /// (for bench) The bare reads: the pids to read are on stdin
     #[command(hide = true)]
     Probe(probe::Options),
     /// (for bench) Ticks over a machine that is made of files
@@ -84,7 +84,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Not `{error:?}`: with RUST_BACKTRACE set, a stack would hide what to type.
+            // Not `{error:?}`: with RUST_BACKTRACE set, a backtrace would hide the hint.
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }

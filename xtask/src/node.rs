@@ -1,4 +1,4 @@
-//! What the tests look at pages with: a browser's driver and judges of HTML, from npm.
+//! Packages for tests of pages: a browser driver and HTML validators, from npm.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::{self, at_root, root, target};
 
-/// The variable that tells the tests where the packages are.
+/// The variable with the path of the packages, for the tests.
 pub(crate) const VARIABLE: &str = "WEIGH_TEST_NODE";
 
 /// The packages and their versions.

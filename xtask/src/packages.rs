@@ -18,7 +18,7 @@ const NEEDED: [(&str, &str); 10] = [
     ("ps", "procps"),
 ];
 
-/// Installs what is missing; where it cannot, a line says what, and tests that need it skip.
+/// Installs what is missing; where it cannot, it prints what, and tests that need it are skipped.
 pub(crate) fn install() -> Result<()> {
     let missing = missing();
     if missing.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn missing() -> Vec<&'static str> {
 /// Installs Debian packages, which only root may.
 pub(crate) fn install_now(packages: &[&str]) -> Result<()> {
     println!("packages: installing {}", packages.join(" "));
-    // Somebody else's apt may hold the lock on a machine that has just been started.
+    // Another apt may hold the lock on a machine that has just been started.
     let apt = || {
         let mut apt = at_root("apt-get");
         apt.args(["-o", "DPkg::Lock::Timeout=900"]).env("DEBIAN_FRONTEND", "noninteractive");

@@ -1,9 +1,9 @@
 //! The floor: the reads that weigh makes, and nothing else.
 //!
-//! Kept descriptors, the same gates (a process that did not run has only its
-//! `schedstat` read; /proc is listed only when `loadavg` tells of births), but no
-//! parsing beyond these gates, no table, no recording, no summary. It runs beside
-//! weigh on the same processes, so both meet the same machine.
+//! Cached descriptors, the same conditions (of a process that did not run only
+//! `schedstat` is read; /proc is listed only when `loadavg` shows forks), but no
+//! other parsing, no table, no recording, no summary. It runs beside weigh on the
+//! same processes, so both have the same machine.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use weigh::host::perf::TaskClock;
 
-/// How to look.
+/// How to read.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Milliseconds between two ticks
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     ticks: u32,
 }
 
-/// What is read of every machine, whatever runs.
+/// Files of the machine, read in every tick.
 const SYSTEM: [&str; 9] = [
     "/proc/stat",
     "/proc/meminfo",
@@ -39,7 +39,7 @@ const SYSTEM: [&str; 9] = [
     "/proc/pressure/io",
 ];
 
-/// `status` is the dearest file, and weigh reads it once a second of a process that runs.
+/// `status` is the most expensive file, and weigh reads it once a second for a running process.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads the pids of stdin again and again, then prints what [`Found::parse`] takes in.
@@ -74,14 +74,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What the bare reads found out about themselves.
+/// The result of the bare reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     /// CPU seconds of a tick.
     pub cpu: f64,
-    /// The share of ticks that came when they were due.
-    pub held: f64,
-    /// The share of ticks in which /proc had to be listed, because somebody was born.
+    /// The share of ticks that were on time.
+    pub on_time: f64,
+    /// The share of ticks in which /proc had to be listed, because of a fork.
     pub listed: f64,
 }
 
@@ -91,18 +91,18 @@ impl Found {
         let mut numbers = line.split_whitespace().map(|word| word.parse::<f64>().ok());
         let mut next = || numbers.next().flatten();
         let (cpu, taken, due, listings) = (next()?, next()?, next()?, next()?);
-        Some(Found { cpu, held: taken / due, listed: listings / taken })
+        Some(Found { cpu, on_time: taken / due, listed: listings / taken })
     }
 }
 
 struct Probe {
     loadavg: OwnedFd,
     system: Vec<OwnedFd>,
-    /// One counter: weigh's is inherited by every process of the run, and dearer to read.
+    /// One counter: weigh's is inherited by every process of the run, and more expensive to read.
     task_clock: Option<TaskClock>,
     proc: OwnedFd,
     known: HashSet<u64>,
-    /// What loadavg said last: the last pid.
+    /// The last pid of loadavg.
     births: Vec<u8>,
     listings: u32,
     processes: Vec<Process>,
@@ -149,7 +149,7 @@ impl Probe {
         }
     }
 
-    /// Lists /proc and reads `stat` of everybody who is new in it.
+    /// Lists /proc and reads `stat` of every new process.
     fn list(&mut self) {
         self.listings += 1;
         let mut new = Vec::new();
@@ -237,7 +237,7 @@ fn open(path: &str) -> Option<OwnedFd> {
     }
 }
 
-/// Reads from the beginning; nothing when the process is gone.
+/// Reads from the beginning; nothing when the process has exited.
 fn pread<'b>(file: &OwnedFd, buffer: &'b mut [u8]) -> &'b [u8] {
     // SAFETY: the kernel writes at most the length of the buffer.
     let count =

@@ -1,4 +1,4 @@
-//! What is to be published: each package has what a registry asks for, and can be packed.
+//! Published packages: each has the metadata that a registry requires, and can be packed.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::command::cargo;
 
-/// What a registry needs, and what people find a package by. There is no `repository`: this one has
-/// no public address yet.
+/// The metadata that a registry requires, and that packages are found by. There is no
+/// `repository`: this one has no public address yet.
 const WANTED: [&str; 6] =
     ["description", "license", "readme", "rust_version", "keywords", "categories"];
 
@@ -40,7 +40,7 @@ pub(crate) fn check(packages: &[Value]) -> Result<()> {
 pub(crate) fn step() -> Command {
     let mut cargo = cargo();
     cargo.args(["package", "--workspace", "--exclude", "xtask", "--locked", "--offline"]);
-    // Whoever tests has often not committed yet.
+    // Tests are often run before a commit.
     cargo.args(["--no-verify", "--allow-dirty", "--quiet"]);
     cargo
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::command::{self, root, target};
 use crate::packages;
 
-/// The variable that tells the tests where the interpreter with the readers is.
+/// The variable with the path of the interpreter with the readers, for the tests.
 pub(crate) const VARIABLE: &str = "WEIGH_TEST_PYTHON";
 
 /// What the tests read exported files with.
@@ -17,7 +17,7 @@ const READERS: &str = "crates/weigh-cli/tests/python/requirements.txt";
 /// What an environment has; written last, so one that was not finished is made again.
 const LIST: &str = "has.txt";
 
-/// What they need a file of, and not what it needs.
+/// Packages installed without their dependencies.
 const ALONE: &str = "crates/weigh-cli/tests/python/alone.txt";
 
 /// The directory of the environment for the tests, below target/.
@@ -73,7 +73,7 @@ fn finished(directory: &Path, wanted: &str) -> Option<PathBuf> {
 fn create(directory: &Path) -> Result<()> {
     let venv = || command::output(Command::new("python3").args(["-m", "venv"]).arg(directory));
     if venv().is_err() {
-        // Debian keeps it in a package of its own.
+        // Debian has it in a separate package.
         packages::install_now(&["python3", "python3-venv"])?;
         venv()?;
     }

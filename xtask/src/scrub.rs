@@ -1,8 +1,8 @@
-//! Takes out of a capture what names a machine or a person.
+//! Removes from a capture what identifies a machine or a person.
 
 use std::path::Path;
 
-/// Words that must not be seen, and what stands in their place.
+/// Names that must not be published, and their replacements.
 pub(crate) struct Scrub(Vec<(String, &'static str)>);
 
 /// Container and machine ids are this long or longer.
@@ -12,17 +12,17 @@ impl Scrub {
     /// The host name and the user's name of this machine.
     pub(crate) fn of_this_machine() -> Scrub {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let mut words = vec![(host.trim().to_owned(), "host")];
+        let mut names = vec![(host.trim().to_owned(), "host")];
         let users = ["USER", "LOGNAME", "SUDO_USER"].into_iter().filter_map(std::env::var_os);
-        words.extend(users.map(|user| (user.to_string_lossy().into_owned(), "user")));
+        names.extend(users.map(|user| (user.to_string_lossy().into_owned(), "user")));
         if let Some(home) = std::env::var_os("HOME")
             && let Some(name) = Path::new(&home).file_name()
         {
-            words.push((name.to_string_lossy().into_owned(), "user"));
+            names.push((name.to_string_lossy().into_owned(), "user"));
         }
-        // Everybody has a root, and its name says nothing.
-        words.retain(|(word, _)| !word.is_empty() && word != "root");
-        Scrub(words)
+        // Every machine has root, and its name identifies no one.
+        names.retain(|(name, _)| !name.is_empty() && name != "root");
+        Scrub(names)
     }
 
     /// The text with these words, and long hexadecimal ids, replaced.
@@ -31,21 +31,21 @@ impl Scrub {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
             let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-            let (word, after) = rest.split_at(end.max(first.len_utf8()));
-            clean.push_str(self.word(word));
+            let (name, after) = rest.split_at(end.max(first.len_utf8()));
+            clean.push_str(self.name(name));
             rest = after;
         }
         clean
     }
 
-    fn word<'t>(&self, word: &'t str) -> &'t str {
-        let hexadecimal = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    fn name<'t>(&self, name: &'t str) -> &'t str {
+        let hexadecimal = |name: &str| name.bytes().all(|byte| byte.is_ascii_hexdigit());
         // Masks of CPUs and signals are long as well, and mostly zeros.
-        let telling = |word: &str| word.bytes().filter(|byte| *byte != b'0').count() > LONG_ID / 2;
-        match self.0.iter().find(|(hidden, _)| hidden == word) {
+        let telling = |name: &str| name.bytes().filter(|byte| *byte != b'0').count() > LONG_ID / 2;
+        match self.0.iter().find(|(hidden, _)| hidden == name) {
             Some((_, shown)) => shown,
-            None if word.len() >= LONG_ID && hexadecimal(word) && telling(word) => "id",
-            None => word,
+            None if name.len() >= LONG_ID && hexadecimal(name) && telling(name) => "id",
+            None => name,
         }
     }
 }

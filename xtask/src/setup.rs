@@ -19,7 +19,7 @@ pub(crate) struct Options {
 
 /// A part of the set-up that tests find through a variable.
 struct Part {
-    /// The variable that tells the tests where it is.
+    /// The variable with its path, for the tests.
     variable: &'static str,
     /// What is skipped without it.
     without_it: &'static str,

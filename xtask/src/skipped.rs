@@ -25,8 +25,8 @@ impl Skipped {
         Ok(Skipped { list })
     }
 
-    /// Tells tests where the list is.
-    pub(crate) fn tell(&self, tests: &mut Command) {
+    /// Passes the path of the list to tests.
+    pub(crate) fn pass_to(&self, tests: &mut Command) {
         tests.env(VARIABLE, &self.list);
     }
 

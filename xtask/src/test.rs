@@ -1,4 +1,4 @@
-//! `cargo xtask test`: what the README tells people to type and CI runs.
+//! `cargo xtask test`: what developers and CI run.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     publish::check(&packages)?;
     for (name, mut step) in steps {
         if name == TESTS {
-            skipped.tell(step.envs(setup.variables()));
+            skipped.pass_to(step.envs(setup.variables()));
             step.envs(Some((STRICT, "1")).filter(|_| setup.is_complete()));
         }
         println!("\n== {name}: {}", command::shown(&step));

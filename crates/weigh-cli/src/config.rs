@@ -1,4 +1,4 @@
-//! `weigh.toml`: settings that need not be typed every time.
+//! `weigh.toml`: default settings.
 
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -12,10 +12,10 @@ use weigh::host::own::unprivileged_user;
 use weigh::model::settings::{Destination, Settings};
 use weigh::quantity::{parse_duration, parse_ratio};
 
-use crate::args::{Measuring, OwnGroup, Units};
+use crate::args::{CgroupChoice, Measuring, Units};
 use crate::failure::{Failure, USAGE};
 
-/// What a file may say. Quantities are text, as people write them.
+/// The settings in a file. Quantities are text, as people write them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct File {
@@ -28,7 +28,7 @@ pub(crate) struct File {
     wait_all: Option<bool>,
     per_cpu: Option<bool>,
     gpus: Option<Vec<String>>,
-    cgroup: Option<OwnGroup>,
+    cgroup: Option<CgroupChoice>,
     command_lines: Option<bool>,
     env: Option<bool>,
     units: Option<Units>,
@@ -49,9 +49,9 @@ pub(crate) fn read() -> Result<File, Failure> {
     Ok(file.unwrap_or_default())
 }
 
-/// The units of sizes: what the command line says, else the file.
-pub(crate) fn units(said: Option<Units>) -> Result<weigh::quantity::Units, Failure> {
-    Ok(match said {
+/// The units of sizes: of the command line, else of the file.
+pub(crate) fn units(given: Option<Units>) -> Result<weigh::quantity::Units, Failure> {
+    Ok(match given {
         Some(units) => units,
         None => read()?.units(),
     }
@@ -64,12 +64,14 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
         let what = format!("cannot read {}", path.display());
         Failure::new(what, cause, "see the settings: weigh run --help").code(USAGE)
     };
-    // A pipe or a device of that name is not meant, and would keep us waiting.
+    // A pipe or a device of that name is not a settings file, and reading it could block.
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return Ok(None);
     }
     if std::fs::symlink_metadata(path).is_ok_and(|link| leads_elsewhere(&link, path)) {
-        return Err(failed("it is a link of another user to a file that is not theirs".to_owned()));
+        return Err(failed(
+            "it is another user's link to a file that this user does not own".to_owned(),
+        ));
     }
     match read_short(path) {
         Ok(text) if text.len() > LONGEST => {
@@ -77,14 +79,14 @@ fn read_one(path: &Path) -> Result<Option<File>, Failure> {
         }
         Ok(text) => File::of(&text).map(Some).map_err(failed),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        // A directory one may not look into (HOME under su, a working directory) has no
-        // settings for us; a file that is there and may not be read is another matter.
+        // A directory that may not be searched (HOME under su, a working directory) has no
+        // settings; a file that exists and may not be read is an error.
         Err(_) if std::fs::symlink_metadata(path).is_err() => Ok(None),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
-/// No settings are longer: what is, is something else.
+/// A longer file is not a settings file.
 const LONGEST: usize = 1 << 20;
 
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
@@ -94,8 +96,8 @@ fn read_short(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// Whether a link is somebody else's and leads to what is not theirs: in a directory that
-/// others write to, `sudo weigh` would read any file for them.
+/// Whether a link of another user leads to a file that this user does not own: in a directory
+/// that others may write to, `sudo weigh` would read any file for them.
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
 fn leads_elsewhere(link: &Metadata, path: &Path) -> bool {
     let is_trusted = link.uid() == 0 || link.uid() == unprivileged_user().unwrap_or(0);
@@ -103,9 +105,9 @@ fn leads_elsewhere(link: &Metadata, path: &Path) -> bool {
     link.is_symlink() && !is_trusted && std::fs::metadata(path).is_ok_and(leads_away)
 }
 
-/// What is wrong, with the line it is in and the setting's name. Nothing else of the file: it
-/// may be another one than was meant, and errors end up in logs.
-fn in_its_line(text: &str, error: &toml::de::Error) -> String {
+/// What is wrong, with the line number and the setting's name. No other text of the file: it may
+/// be the wrong file, and errors end up in logs.
+fn with_line_number(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
     let number = before.matches('\n').count();
     let line = text.lines().nth(number).unwrap_or_default();
@@ -115,23 +117,23 @@ fn in_its_line(text: &str, error: &toml::de::Error) -> String {
     };
     let name = line.split_once('=').map(|(name, _)| name.trim()).filter(is_name);
     let name = name.map_or_else(String::new, |name| format!(", `{name}`"));
-    // Texts of the file stand in quotes.
+    // Text of the file is in quotes.
     let message: Vec<&str> = error.message().split('"').step_by(2).collect();
     format!("line {}{name}: {}", number + 1, message.join("…"))
 }
 
 impl File {
-    /// What a text says, or what is wrong with it and in which line.
+    /// Parses settings, or returns what is wrong and in which line.
     pub(crate) fn of(text: &str) -> Result<File, String> {
-        toml::from_str(text).map_err(|error| in_its_line(text, &error))
+        toml::from_str(text).map_err(|error| with_line_number(text, &error))
     }
 
-    /// The units of sizes, when the command line does not say.
+    /// The units of sizes, where the command line has none.
     pub(crate) fn units(&self) -> Units {
         self.units.unwrap_or_default()
     }
 
-    /// The settings of the file, overruled by the command line.
+    /// The settings of the file, overridden by the command line.
     pub(crate) fn settings(self, args: &Measuring, wait_all: bool) -> Result<Settings, Failure> {
         let wrong = |error: weigh::quantity::BadQuantity| {
             Failure::new("cannot use weigh.toml", error, "see the settings: weigh run --help")

@@ -21,15 +21,15 @@ use crate::failure::Failure;
 use crate::print::{self, indented};
 
 #[derive(Serialize)]
-struct Examined {
+struct DoctorReport {
     host: Facts,
     gpus: Vec<Gpu>,
-    collectors: Vec<Examinee>,
-    watching: Vec<Examinee>,
+    collectors: Vec<SourceStatus>,
+    watching: Vec<SourceStatus>,
 }
 
 #[derive(Serialize)]
-struct Examinee {
+struct SourceStatus {
     name: &'static str,
     about: &'static str,
     state: &'static str,
@@ -38,7 +38,7 @@ struct Examinee {
     hint: Option<String>,
 }
 
-/// What the machine is made of, and what a run is allowed on it.
+/// The hardware of the machine, and the limits of a run on it.
 #[derive(Serialize)]
 struct Machine {
     host: Facts,
@@ -47,7 +47,7 @@ struct Machine {
     surroundings: Option<Surroundings>,
 }
 
-/// Says what can be measured, or what the machine is made of.
+/// Prints what can be measured, or the hardware.
 pub(crate) fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
     let root = args.host_root.clone().unwrap_or_else(|| PathBuf::from("/"));
     let host = Host::at(&root).map_err(weigh::run::Error::from)?;
@@ -57,7 +57,7 @@ pub(crate) fn doctor(args: DoctorArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Says what the machine is made of.
+/// Prints the hardware of the machine.
 fn describe(host: &Host, args: &DoctorArgs) -> Result<u8, Failure> {
     let is_here = args.host_root.as_deref().is_none_or(|root| root == Path::new("/"));
     let live = if is_here { Live::here() } else { Live::elsewhere() };
@@ -78,19 +78,19 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
-/// Asks every collector what it can do.
+/// Probes every collector.
 fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
-    let collectors: Vec<Examinee> =
+    let collectors: Vec<SourceStatus> =
         SOURCES.iter().filter_map(|source| examine(source, host)).collect();
-    // A driver that does not answer is not asked again: that takes its time.
+    // A driver that does not answer is not queried again: that takes long.
     let answers = collectors.iter().any(|one| one.name == "gpu" && one.state == "ready");
-    let examined = Examined {
+    let examined = DoctorReport {
         host: Facts::of(host),
         gpus: if answers { collect::gpu::devices(host) } else { Vec::new() },
         collectors,
         watching: NOTIFIERS
             .iter()
-            .map(|one| Examinee::new(one.name, one.about, false, (one.probe)(host)))
+            .map(|one| SourceStatus::new(one.name, one.about, false, (one.probe)(host)))
             .collect(),
     };
     print::out(&match format {
@@ -100,23 +100,28 @@ fn examine_all(host: &Host, format: Format) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn examine(source: &Source, host: &Host) -> Option<Examinee> {
+fn examine(source: &Source, host: &Host) -> Option<SourceStatus> {
     let probe = collect::examine(collect::provider(source.id)?, host);
-    Some(Examinee::new(source.name, source.about, source.on_request, probe))
+    Some(SourceStatus::new(source.name, source.about, source.on_request, probe))
 }
 
-impl Examinee {
-    fn new(name: &'static str, about: &'static str, on_request: bool, probe: Probe) -> Examinee {
+impl SourceStatus {
+    fn new(
+        name: &'static str,
+        about: &'static str,
+        on_request: bool,
+        probe: Probe,
+    ) -> SourceStatus {
         let (state, why, hint) = match probe {
             Probe::Ready => ("ready", None, None),
             Probe::Absent { why } => ("absent", Some(why), None),
             Probe::Denied { why, hint } => ("denied", Some(why), Some(hint)),
         };
-        Examinee { name, about, state, on_request, why, hint }
+        SourceStatus { name, about, state, on_request, why, hint }
     }
 }
 
-fn text(examined: &Examined) -> String {
+fn text(examined: &DoctorReport) -> String {
     let host = &examined.host;
     let memory = host.memory_bytes.map_or_else(
         || "unknown memory".to_owned(),
@@ -129,14 +134,14 @@ fn text(examined: &Examined) -> String {
     let mut text = indented(&machine, 0) + "\n\n";
     text += &rows(&examined.collectors);
     text += &gpus(&examined.gpus);
-    text += "\nTo follow processes that weigh did not start:\n\n";
+    text += "\nTo monitor processes that weigh did not start:\n\n";
     text += &rows(&examined.watching);
     let always =
         "CPU time and I/O of a run are counted by wait4 and /proc/self/io, which need nothing.";
     text + "\n" + &indented(always, 0) + "\n"
 }
 
-/// The GPUs that were found, if there are any.
+/// The GPUs that were found.
 fn gpus(gpus: &[Gpu]) -> String {
     let line = |gpu: &Gpu| {
         let model = gpu.model.as_deref().unwrap_or("unknown model");
@@ -151,22 +156,22 @@ fn gpus(gpus: &[Gpu]) -> String {
     }
 }
 
-fn rows(examinees: &[Examinee]) -> String {
+fn rows(statuses: &[SourceStatus]) -> String {
     let mut text = String::new();
-    for examinee in examinees {
-        let sign = match examinee.state {
+    for status in statuses {
+        let sign = match status.state {
             "ready" => "\x1b[32m✓\x1b[0m",
             "denied" => "\x1b[33m!\x1b[0m",
             _ => "\x1b[31m✗\x1b[0m",
         };
-        let request = if examinee.on_request { " (only when asked for)" } else { "" };
-        let about = format!("{}{request}", examinee.about);
-        text += &format!("{sign} {:<11} {}\n", examinee.name, indented(&about, 14));
-        if let Some(why) = &examinee.why {
+        let request = if status.on_request { " (only when asked for)" } else { "" };
+        let about = format!("{}{request}", status.about);
+        text += &format!("{sign} {:<11} {}\n", status.name, indented(&about, 14));
+        if let Some(why) = &status.why {
             text += &format!("  {:<11} cause: {}\n", "", indented(why, 21));
         }
-        // What is to be typed stays in one piece.
-        if let Some(hint) = &examinee.hint {
+        // A command line is not wrapped.
+        if let Some(hint) = &status.hint {
             text += &format!("  {:<11} hint:  {hint}\n", "");
         }
     }

@@ -6,24 +6,24 @@ use weigh::compat::{gpu_tracker, oasis, perfmon, pytyche};
 use weigh::export::{self, ExportFormat, ExportOptions, Exported};
 use weigh::record::{Event, Recording, files};
 
-use crate::args::{ExportArgs, Predecessor};
+use crate::args::{CompatTool, ExportArgs};
 use crate::failure::{Failure, USAGE, of_export, of_recording};
 use crate::progress::Bar;
 use crate::{print, show};
 
-/// Where exports go in a recording when nothing else is said.
+/// The default directory of exports, in the recording.
 const DIRECTORY: &str = "export";
 
-/// Where exports of many recordings go when nothing else is said.
+/// The default directory of exports of many recordings.
 const DATASET: &str = "weigh-dataset";
 
 /// Writes tables, and prints the names of the files.
 pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
-    match args.predecessor {
-        Some(Predecessor::GpuTracker) => return as_gpu_tracker(args),
-        Some(Predecessor::Oasis) => return as_they_are(args, "oasis", oasis::export),
-        Some(Predecessor::Pytyche) => return as_they_are(args, "pytyche", pytyche::export),
-        Some(Predecessor::Perfmon) => return as_perfmon(args),
+    match args.compat_tool {
+        Some(CompatTool::GpuTracker) => return as_gpu_tracker(args),
+        Some(CompatTool::Oasis) => return export_with(args, "oasis", oasis::export),
+        Some(CompatTool::Pytyche) => return export_with(args, "pytyche", pytyche::export),
+        Some(CompatTool::Perfmon) => return as_perfmon(args),
         None => {}
     }
     let options = ExportOptions {
@@ -48,11 +48,11 @@ pub(crate) fn export(args: ExportArgs) -> Result<u8, Failure> {
             one(&directory, &options, &output)?
         }
     };
-    say(&exported);
+    print_exported(&exported);
     Ok(0)
 }
 
-/// Exports a run that has just ended; says what went wrong or is missing.
+/// Exports a run that has just ended; returns what failed or is missing.
 pub(crate) fn at_end(recording: &Path, formats: &[ExportFormat]) -> Vec<String> {
     let options = ExportOptions { formats: formats.to_vec(), ..ExportOptions::default() };
     match one(recording, &options, &recording.join(DIRECTORY)) {
@@ -62,12 +62,12 @@ pub(crate) fn at_end(recording: &Path, formats: &[ExportFormat]) -> Vec<String> 
 }
 
 fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
-    use gpu_tracker::Format::{Csv, Json, Sqlite, Text};
+    use gpu_tracker::GpuTrackerFormat::{Csv, Json, Sqlite, Text};
     let directory = show::find(args.run)?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
-    let default = gpu_tracker::Options::default();
-    let options = gpu_tracker::Options {
+    let default = gpu_tracker::GpuTrackerOptions::default();
+    let options = gpu_tracker::GpuTrackerOptions {
         ram_unit: args.ram_unit.unwrap_or(default.ram_unit),
         gpu_ram_unit: args.gpu_ram_unit.unwrap_or(default.gpu_ram_unit),
         time_unit: args.time_unit.unwrap_or(default.time_unit),
@@ -93,25 +93,25 @@ fn as_gpu_tracker(args: ExportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Files of a program that has no options of its own for them.
-fn as_they_are(
+/// Writes the files of a tool that has no options for them.
+fn export_with(
     args: ExportArgs,
     program: &str,
     write: fn(&Recording, &Path, bool) -> Result<Exported, export::Error>,
 ) -> Result<u8, Failure> {
-    has_own_units(&args, program)?;
+    refuse_gpu_tracker_options(&args, program)?;
     let directory = show::find(args.run)?;
     let output = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
     let recording = Recording::open(&directory).map_err(|error| of_recording(&error))?;
     let exported = write(&recording, &output, args.force).map_err(|error| of_export(&error))?;
     print::losses(&recording);
-    say(&exported);
+    print_exported(&exported);
     Ok(0)
 }
 
 /// perfmon's files, which are of all nodes of a job.
 fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
-    has_own_units(&args, "perfmon")?;
+    refuse_gpu_tracker_options(&args, "perfmon")?;
     let (runs, output) = match args.run.as_deref().and_then(many_runs) {
         Some(runs) => (runs, PathBuf::from(DATASET)),
         None => {
@@ -124,7 +124,7 @@ fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
     for run in &runs {
         match Recording::open(run) {
             Ok(recording) => recordings.push(recording),
-            // One that is damaged must not keep the others.
+            // A damaged one must not prevent the export of the others.
             Err(error) if runs.len() > 1 => print::warning(&format!("left out: {error}")),
             Err(error) => return Err(of_recording(&error)),
         }
@@ -132,12 +132,12 @@ fn as_perfmon(args: ExportArgs) -> Result<u8, Failure> {
     let output = args.output.unwrap_or(output);
     recordings.iter().for_each(print::losses);
     let exported = perfmon::export(&recordings, &output, args.force);
-    say(&exported.map_err(|error| of_export(&error))?);
+    print_exported(&exported.map_err(|error| of_export(&error))?);
     Ok(0)
 }
 
-/// Refuses the options of gpu-tracker for another program.
-fn has_own_units(args: &ExportArgs, program: &str) -> Result<(), Failure> {
+/// Refuses the options of gpu-tracker for another tool.
+fn refuse_gpu_tracker_options(args: &ExportArgs, program: &str) -> Result<(), Failure> {
     let units = args.ram_unit.is_some() || args.gpu_ram_unit.is_some() || args.time_unit.is_some();
     if units || args.expected_cores.is_some() {
         let cause = format!("units and expected cores are gpu-tracker's; {program} has its own");
@@ -147,8 +147,8 @@ fn has_own_units(args: &ExportArgs, program: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what is missing, and names the files.
-fn say(exported: &Exported) {
+/// Prints what is missing, and the names of the files.
+fn print_exported(exported: &Exported) {
     exported.missing.iter().for_each(|what| print::warning(what));
     print::files(&exported.files);
 }

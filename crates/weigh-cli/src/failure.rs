@@ -1,4 +1,4 @@
-//! What a person is told when something cannot be done: what, why, and what to type.
+//! Errors for the user: what failed, why, and what to type.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use weigh::model::settings;
@@ -44,7 +44,7 @@ impl Failure {
     }
 }
 
-/// Help that was asked for is printed; anything else is a failure.
+/// Prints requested help; anything else is a failure.
 pub(crate) fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
     if matches!(
         error.kind(),
@@ -52,7 +52,7 @@ pub(crate) fn of_usage(error: &clap::Error) -> Result<u8, Failure> {
             | ErrorKind::DisplayVersion
             | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        // A closed pipe is not worth a word.
+        // A closed pipe is not an error.
         let _ = error.print();
         return Ok(if error.use_stderr() { USAGE } else { 0 });
     }
@@ -82,11 +82,11 @@ fn hint(error: &clap::Error) -> String {
     }
 }
 
-/// A file of the user's that could not be made.
+/// A file that could not be written.
 pub(crate) fn of_file(what: &str, error: &destination::Error) -> Failure {
     let hint = match error {
         destination::Error::Exists { .. } => "replace it with --force, or name another: -o PATH",
-        destination::Error::Write { .. } => "name a place with room that you may write to: -o PATH",
+        destination::Error::Write { .. } => "name a writable place with free space: -o PATH",
     };
     Failure::new(what, error, hint)
 }
@@ -105,7 +105,7 @@ impl From<run::Error> for Failure {
             run::Error::Command(host::child::Error::NoInterpreter { program }) => Failure::new(
                 format!("cannot execute {program}"),
                 cause,
-                format!("look at its first line: head -1 {program}"),
+                format!("check its first line: head -1 {program}"),
             )
             .code(NOT_FOUND),
             run::Error::Command(host::child::Error::NotExecutable { program, cause }) => {
@@ -118,44 +118,46 @@ impl From<run::Error> for Failure {
                 "raise a limit: ulimit -u, ulimit -n",
             ),
             run::Error::Host(_) => Failure::new(
-                "cannot look at this machine",
+                "cannot read from this machine",
                 cause,
                 "mount /proc and /sys, or name another root: --host-root DIR",
             ),
             run::Error::Recording(error) => of_destination(&error),
             run::Error::NoProcess { pid } => Failure::new(
-                format!("cannot follow process {pid}"),
+                format!("cannot attach to process {pid}"),
                 cause,
-                "see who runs: ps -e, or pgrep NAME",
+                "list running processes: ps -e, or pgrep NAME",
             ),
             run::Error::Process { pid, .. } => Failure::new(
-                format!("cannot follow process {pid}"),
+                format!("cannot attach to process {pid}"),
                 cause,
                 "name a process and not one of its threads: ps -e",
             ),
             run::Error::OwnGroup(_) => Failure::new(
-                "cannot give the command a control group of its own",
+                "cannot create a cgroup for the command",
                 cause,
                 "as root: sudo weigh run --cgroup always …, or without one: --cgroup never",
             ),
             run::Error::Group(host::cgroup::NoCgroup::Denied(_)) => Failure::new(
-                "cannot follow this control group",
+                "cannot attach to this cgroup",
                 cause,
-                "look into it as somebody who may: sudo weigh attach --cgroup PATH",
+                "read it as root: sudo weigh attach --cgroup PATH",
             ),
             run::Error::Group(_) => Failure::new(
-                "cannot follow this control group",
+                "cannot attach to this cgroup",
                 cause,
-                "see which one a process is in: cat /proc/PID/cgroup",
+                "find the cgroup of a process: cat /proc/PID/cgroup",
             ),
             run::Error::OtherNamespace => Failure::new(
                 "cannot see the processes of this machine",
                 cause,
                 "weigh attach --host-root / …, with this namespace's /proc mounted",
             ),
-            run::Error::System { .. } => {
-                Failure::new("cannot watch a command", cause, "see what is there: weigh doctor")
-            }
+            run::Error::System { .. } => Failure::new(
+                "cannot measure a command",
+                cause,
+                "check what can be measured: weigh doctor",
+            ),
         }
     }
 }
@@ -169,12 +171,12 @@ fn of_settings(error: &settings::Error) -> Failure {
             ("cannot use this budget", "write it like this: --budget 0.5%")
         }
         settings::Error::Collector { .. } => {
-            ("cannot use this collector", "see what there is: weigh doctor")
+            ("cannot use this collector", "list the collectors: weigh doctor")
         }
         settings::Error::GpuWord { .. } => {
             ("cannot use this GPU", "write it like this: --gpus 0,GPU-8f6a")
         }
-        settings::Error::NoGpu { .. } => ("cannot use this GPU", "see what there is: weigh doctor"),
+        settings::Error::NoGpu { .. } => ("cannot use this GPU", "list the GPUs: weigh doctor"),
         settings::Error::ExpectedCores(_) => {
             ("cannot use this number of cores", "write it like this: --expected-cores 4")
         }
@@ -185,7 +187,7 @@ fn of_settings(error: &settings::Error) -> Failure {
 fn of_destination(error: &record::Error) -> Failure {
     let hint = match error {
         record::Error::Occupied { .. } => "name a new directory: -o DIR",
-        _ => "name one you may write to: -o DIR, or record nothing: --no-record",
+        _ => "name a writable one: -o DIR, or record nothing: --no-record",
     };
     Failure::new("cannot record there", error, hint).code(USAGE)
 }
@@ -205,22 +207,22 @@ pub(crate) fn of_export(error: &export::Error) -> Failure {
             ("cannot export into a recording", hint, USAGE)
         }
         export::Error::NoNvidiaGpu { .. } => {
-            let hint = "see what is measured here: weigh doctor; any table: weigh export -f csv";
+            let hint = "check what can be measured: weigh doctor; any table: weigh export -f csv";
             ("cannot write what perfmon would have written", hint, FAILED)
         }
         export::Error::SameHost { .. } => {
-            let hint = "name one, or put those of one machine together: weigh merge RUN… -o DIR";
-            ("cannot tell these recordings apart by host", hint, FAILED)
+            let hint = "name one, or merge those of one machine: weigh merge RUN… -o DIR";
+            ("two recordings are of the same host", hint, FAILED)
         }
         export::Error::NoRuns { .. } => {
-            ("cannot export these runs", "see what is there: weigh runs DIR", FAILED)
+            ("cannot export these runs", "list the recordings: weigh runs DIR", FAILED)
         }
         export::Error::Exists { .. } => {
             let hint = "replace it: weigh export --force …, or name a directory: -o DIR";
             ("output already exists", hint, FAILED)
         }
         export::Error::Rows(_) => {
-            ("cannot make sense of the recording", "see what is here: weigh runs", FAILED)
+            ("the recording is malformed", "list the recordings: weigh runs", FAILED)
         }
         export::Error::Write { source, .. } => {
             let hint = if source.is::<std::io::Error>() {
@@ -236,5 +238,5 @@ pub(crate) fn of_export(error: &export::Error) -> Failure {
 
 /// A recording that cannot be read.
 pub(crate) fn of_recording(error: &record::Error) -> Failure {
-    Failure::new("cannot read this recording", error, "see what is here: weigh runs")
+    Failure::new("cannot read this recording", error, "list the recordings: weigh runs")
 }

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use weigh::compat::pytyche::import::Error;
-use weigh::compat::pytyche::import::{FileRead, Gpu, Imported, read};
+use weigh::compat::pytyche::import::{FileRead, Imported, ImportedGpu, read};
 use weigh::quantity::{self, Units};
 
-use crate::args::{Format, ImportArgs, Importer};
+use crate::args::{Format, ImportArgs, ImportTool};
 use crate::failure::{Failure, USAGE};
 use crate::{config, print, show};
 
-/// Reads what another program has measured, and prints what it comes to.
+/// Reads the files of another tool, and prints a summary.
 pub(crate) fn import(args: ImportArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
-    let Importer::Pytyche = args.program;
-    let imported = read(&args.directory).map_err(|error| of_import(&error))?;
-    // Whoever reads JSON finds them there.
+    let ImportTool::Pytyche = args.program;
+    let imported = read(&args.directory).map_err(|error| import_failure(&error))?;
+    // The JSON document contains them.
     if args.pytyche_summary || args.format == Format::Text {
         imported.notes.iter().for_each(|note| print::warning(note));
     }
@@ -27,7 +27,7 @@ pub(crate) fn import(args: ImportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn of_import(error: &Error) -> Failure {
+fn import_failure(error: &Error) -> Failure {
     match error {
         Error::Nothing { .. } => {
             let hint =
@@ -41,11 +41,11 @@ fn of_import(error: &Error) -> Failure {
             Failure::new("cannot read files of pytyche", error, hint).code(USAGE)
         }
         Error::NoRow { directory, .. } => {
-            let hint = format!("see what is in them: head {}/*.csv", directory.display());
+            let hint = format!("check their contents: head {}/*.csv", directory.display());
             Failure::new("cannot read files of pytyche", error, hint)
         }
         Error::NotAFile { path, .. } | Error::Read { path, .. } => {
-            let hint = format!("see what it is and who may read it: ls -ld {}", path.display());
+            let hint = format!("check its type and permissions: ls -ld {}", path.display());
             Failure::new("cannot read files of pytyche", error, hint)
         }
     }
@@ -53,8 +53,8 @@ fn of_import(error: &Error) -> Failure {
 
 fn text(imported: &Imported, units: Units) -> String {
     let header = ["file", "rows", "bad", "from", "lasts", "every", "gaps"];
-    let mut text = print::table(&header, imported.files.iter().map(of_file).collect());
-    let each: Vec<&Gpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
+    let mut text = print::table(&header, imported.files.iter().map(file_row).collect());
+    let each: Vec<&ImportedGpu> = imported.gpus.iter().chain(&imported.gpus_together).collect();
     if !each.is_empty() {
         let header = [
             "GPU",
@@ -66,9 +66,9 @@ fn text(imported: &Imported, units: Units) -> String {
             "power",
             "peak",
             "energy",
-            "heat",
+            "temperature",
         ];
-        let rows = each.iter().map(|gpu| of_gpu(gpu, units)).collect();
+        let rows = each.iter().map(|gpu| gpu_row(gpu, units)).collect();
         text.push_str(&format!("\n{}", print::table(&header, rows)));
     }
     let cpu = &imported.cpu;
@@ -81,7 +81,7 @@ fn text(imported: &Imported, units: Units) -> String {
 
 const UNKNOWN: &str = "-";
 
-fn of_file(file: &FileRead) -> Vec<String> {
+fn file_row(file: &FileRead) -> Vec<String> {
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| UNKNOWN.to_owned());
     let times = file.times.as_ref();
     vec![
@@ -95,7 +95,7 @@ fn of_file(file: &FileRead) -> Vec<String> {
     ]
 }
 
-fn of_gpu(gpu: &Gpu, units: Units) -> Vec<String> {
+fn gpu_row(gpu: &ImportedGpu, units: Units) -> Vec<String> {
     let shown = |value: Option<f64>, show: &dyn Fn(f64) -> String| {
         value.map_or_else(|| UNKNOWN.to_owned(), show)
     };

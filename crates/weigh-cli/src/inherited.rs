@@ -1,8 +1,8 @@
-//! What this process was given, noted before Rust's runtime changes it.
+//! The state that this process inherited, saved before Rust's runtime changes it.
 //!
-//! Before `main` the runtime ignores SIGPIPE and opens `/dev/null` where a standard
-//! stream is closed. The command must find both as we found them, so a
-//! constructor, which runs earlier, takes note.
+//! Before `main` the runtime ignores SIGPIPE and opens `/dev/null` where a standard stream is
+//! closed. The command must get both as weigh inherited them, so a constructor, which runs
+//! earlier, saves them.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -12,19 +12,19 @@ use weigh::model::Usage;
 const IGNORES_SIGPIPE: u8 = 1 << 3;
 
 static NOTED: AtomicU8 = AtomicU8::new(0);
-/// What whatever exec'ed us had used (`cargo run`, a shell's last command, and exec itself): user
-/// and system time as bits, minor and major faults, voluntary and involuntary switches.
+/// Usage of this process before exec (by `cargo run`, a shell's last command, and exec itself):
+/// user and system time as bits, minor and major faults, voluntary and involuntary switches.
 static USED: [AtomicU64; 6] = [const { AtomicU64::new(0) }; 6];
 
 extern "C" fn note() {
     let mut noted = 0;
     for stream in 0..3 {
-        // SAFETY: F_GETFD only asks; a closed descriptor answers with an error.
+        // SAFETY: F_GETFD only reads; on a closed descriptor it returns an error.
         if unsafe { libc::fcntl(stream, libc::F_GETFD) } < 0 {
             noted |= 1 << stream;
         }
     }
-    // SAFETY: a null action only asks; all zeros is a valid place for the answer.
+    // SAFETY: a null action only reads; all zeros is a valid place for the result.
     let action = unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
@@ -54,8 +54,8 @@ extern "C" fn note() {
 #[unsafe(link_section = ".init_array")]
 static NOTE: extern "C" fn() = note;
 
-/// What was noted.
-pub(crate) fn taken() -> Inherited {
+/// The saved state.
+pub(crate) fn saved() -> Inherited {
     let noted = NOTED.load(Ordering::Relaxed);
     let [user, system, minor_faults, major_faults, voluntary_switches, involuntary_switches] =
         std::array::from_fn(|which| USED[which].load(Ordering::Relaxed));

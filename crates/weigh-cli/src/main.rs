@@ -1,15 +1,15 @@
 //! The `weigh` program: arguments in, text and exit codes out.
 
 mod args;
+mod attach;
 mod config;
 mod doctor;
 mod export;
 mod failure;
-mod follow;
 mod gpu_tracker;
 mod import;
 mod inherited;
-mod measured;
+mod measurement;
 mod merge;
 mod metrics;
 mod pages;
@@ -39,17 +39,17 @@ fn main() -> ExitCode {
 }
 
 fn begin() -> ExitCode {
-    let inherited = inherited::taken();
-    let outcome = if gpu_tracker::is_called(std::env::args_os().next().as_deref()) {
-        gpu_tracker::act(inherited)
+    let inherited = inherited::saved();
+    let outcome = if gpu_tracker::is_invoked_as(std::env::args_os().next().as_deref()) {
+        gpu_tracker::dispatch(inherited)
     } else {
         match Args::try_parse() {
-            Ok(args) => act(args, inherited),
+            Ok(args) => dispatch(args, inherited),
             Err(error) => failure::of_usage(&error),
         }
     };
     match outcome {
-        Ok(0) if print::is_lost() => ExitCode::FAILURE,
+        Ok(0) if print::output_failed() => ExitCode::FAILURE,
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             print::failure(&failure);
@@ -58,11 +58,11 @@ fn begin() -> ExitCode {
     }
 }
 
-fn act(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failure> {
+fn dispatch(args: Args, inherited: weigh::host::child::Inherited) -> Result<u8, Failure> {
     match args.verb {
         Verb::Run(options) => run::run(options, inherited),
-        Verb::Attach(options) => follow::attach(options),
-        Verb::Watch(options) => follow::watch(options),
+        Verb::Attach(options) => attach::attach(options),
+        Verb::Watch(options) => attach::watch(options),
         Verb::Phase(options) => phase::phase(options, inherited),
         Verb::Mark { text } => phase::mark(&text, inherited),
         Verb::Show(options) => show::show(options),

@@ -24,8 +24,8 @@ pub(crate) fn man(verb: Option<&str>) -> Result<u8, Failure> {
             Some(found) => found.clone().display_name(format!("weigh-{verb}")),
             None => {
                 let cause = format!("weigh has no verb \"{verb}\"");
-                let hint = "see them: weigh --help";
-                return Err(Failure::new("there is no such page", cause, hint).code(USAGE));
+                let hint = "list the verbs: weigh --help";
+                return Err(Failure::new("no such manual page", cause, hint).code(USAGE));
             }
         },
     };

@@ -1,7 +1,6 @@
 //! `weigh phase` and `weigh mark`.
 //!
-//! A script that uses them also works without weigh around it: then there is
-//! nothing to tell, and only a warning says so.
+//! A script that uses them also works outside of a run: then there is only a warning.
 
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use weigh::{record, run};
 use crate::args::PhaseArgs;
 use crate::failure::Failure;
 use crate::print;
-use crate::run::limited;
+use crate::run::exec_if_limited;
 
 const OUTSIDE: &str = "nothing is recorded: this is not inside weigh run";
 
@@ -21,14 +20,14 @@ pub(crate) fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure
     let recording = environment::running_recording();
     let name = args.name.unwrap_or_default();
     if args.command.is_empty() {
-        let told = |recording: PathBuf| match args.end {
+        let message = |recording: PathBuf| match args.end {
             true => run::phase::end_step(&recording, inherited),
             false => run::phase::step(&recording, &name, inherited),
         };
-        return Ok(tell(recording, told));
+        return Ok(send(recording, message));
     }
     let outcome = run::phase::run(recording.as_deref(), &name, &args.command, inherited)
-        .map_err(|error| limited(error, &args.command, inherited))?;
+        .map_err(|error| exec_if_limited(error, &args.command, inherited))?;
     match outcome.not_recorded {
         Some(error) => print::warning(&format!("the phase is not recorded: {error}")),
         None if recording.is_none() => print::warning(OUTSIDE),
@@ -37,14 +36,18 @@ pub(crate) fn phase(args: PhaseArgs, inherited: Inherited) -> Result<u8, Failure
     Ok(outcome.end.exit_code() as u8)
 }
 
-/// Marks this moment.
+/// Puts a mark into the recording.
 pub(crate) fn mark(text: &str, inherited: Inherited) -> Result<u8, Failure> {
-    let told = |recording: PathBuf| run::phase::mark(&recording, text, inherited);
-    Ok(tell(environment::running_recording(), told))
+    let message = |recording: PathBuf| run::phase::mark(&recording, text, inherited);
+    Ok(send(environment::running_recording(), message))
 }
 
-fn tell(recording: Option<PathBuf>, say: impl FnOnce(PathBuf) -> Result<(), record::Error>) -> u8 {
-    match recording.map(say) {
+/// Sends a control message to the recording; a failure is only a warning.
+fn send(
+    recording: Option<PathBuf>,
+    message: impl FnOnce(PathBuf) -> Result<(), record::Error>,
+) -> u8 {
+    match recording.map(message) {
         Some(Ok(())) => {}
         Some(Err(error)) => print::warning(&format!("nothing is recorded: {error}")),
         None => print::warning(OUTSIDE),

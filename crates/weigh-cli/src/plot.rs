@@ -8,14 +8,14 @@ use weigh::plot::{self, Chart, Gatherer, svg};
 use weigh::quantity::Units;
 use weigh::record::Recording;
 
-use crate::args::{Drawer, Picture, PlotArgs};
+use crate::args::{PictureFormat, PlotArgs, PlotTool};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
 use crate::{config, print, show};
 
-/// Where pictures go in a recording when nothing else is said.
+/// The default directory of pictures, in the recording.
 const DIRECTORY: &str = "plots";
 
-/// The size of a picture in its own pixels; a PNG has more of them.
+/// The size of a picture in SVG units; a PNG has twice as many pixels.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 380.0;
 
@@ -31,9 +31,9 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
             names.push(name.to_owned());
         }
     }
-    let one_file = args.output.as_deref().and_then(kind_of);
-    if one_file.is_some() && (names.len() != 1 || args.drawer.is_some()) {
-        let cause = "a file holds one picture, and --metric names one";
+    let one_file = args.output.as_deref().and_then(format_of);
+    if one_file.is_some() && (names.len() != 1 || args.plot_tool.is_some()) {
+        let cause = "a file has one picture, and --metric names it";
         let hint = "weigh plot --metric memory -o memory.svg, or name a directory: -o DIR";
         return Err(Failure::new("cannot draw several charts into a file", cause, hint).code(USAGE));
     }
@@ -43,11 +43,11 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
     let units = config::units(args.sizes.units)?;
     let mut drawing = Drawing { force: args.force, files: Vec::new() };
     let into = args.output.unwrap_or_else(|| directory.join(DIRECTORY));
-    match (args.drawer, one_file) {
-        (Some(drawer), _) => {
-            let pictures = match drawer {
-                Drawer::Oasis => oasis::pictures(&recording),
-                Drawer::Perfmon => perfmon::pictures(&recording),
+    match (args.plot_tool, one_file) {
+        (Some(plot_tool), _) => {
+            let pictures = match plot_tool {
+                PlotTool::Oasis => oasis::pictures(&recording),
+                PlotTool::Perfmon => perfmon::pictures(&recording),
             };
             for picture in pictures.map_err(|error| of_recording(&error))? {
                 let pixels = picture.png().map_err(not_drawn)?;
@@ -69,7 +69,7 @@ pub(crate) fn plot(args: PlotArgs) -> Result<u8, Failure> {
         }
     }
     if drawing.files.is_empty() {
-        print::warning("there was nothing to draw");
+        print::warning("the recording has nothing to draw");
     }
     print::files(&drawing.files);
     Ok(0)
@@ -84,20 +84,22 @@ fn charts(recording: &Recording, names: &[String], units: Units) -> Result<Vec<C
     plot::charts(recording, names, units).map_err(|error| match error {
         plot::Error::Recording(error) => of_recording(&error),
         plot::Error::NoChart { .. } => {
-            let hint = "see their names: weigh plot --list";
+            let hint = "list the names: weigh plot --list";
             Failure::new("cannot draw this chart", error, hint).code(USAGE)
         }
-        plot::Error::Nothing { .. } => {
-            Failure::new("cannot draw this chart", error, "see what there is: weigh plot RUN")
-        }
+        plot::Error::Nothing { .. } => Failure::new(
+            "cannot draw this chart",
+            error,
+            "draw all charts of the run: weigh plot RUN",
+        ),
     })
 }
 
-/// The kind of picture that a file's name asks for.
-fn kind_of(path: &Path) -> Option<Picture> {
+/// The format of a picture by its extension.
+fn format_of(path: &Path) -> Option<PictureFormat> {
     match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-        "svg" => Some(Picture::Svg),
-        "png" => Some(Picture::Png),
+        "svg" => Some(PictureFormat::Svg),
+        "png" => Some(PictureFormat::Png),
         _ => None,
     }
 }
@@ -117,13 +119,13 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn draw(&mut self, chart: &Chart, kind: Picture, file: &Path) -> Result<(), Failure> {
+    fn draw(&mut self, chart: &Chart, kind: PictureFormat, file: &Path) -> Result<(), Failure> {
         let drawn =
             svg::draw(chart, svg::SvgOptions { width: WIDTH, height: HEIGHT, standalone: true });
         match kind {
-            Picture::Svg => self.write(file, drawn.as_bytes()),
-            // Twice as many pixels look sharp on every screen.
-            Picture::Png => self.write(file, &pixels(&drawn, 2.0)?),
+            PictureFormat::Svg => self.write(file, drawn.as_bytes()),
+            // Twice the resolution, for high-density screens.
+            PictureFormat::Png => self.write(file, &pixels(&drawn, 2.0)?),
         }
     }
 

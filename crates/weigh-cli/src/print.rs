@@ -1,7 +1,7 @@
 //! The only place that writes to the terminal.
 //!
-//! Colour only where somebody sees it: `anstream` takes it out for pipes, files
-//! and NO_COLOR. A reader that has gone away is not an error.
+//! Colour only on a terminal: `anstream` removes it for pipes, files and NO_COLOR. A closed pipe
+//! is not an error.
 
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
@@ -12,25 +12,25 @@ use weigh::text::{printable, wrap};
 
 use crate::failure::Failure;
 
-/// Whether something that was asked for could not be written.
-static IS_LOST: AtomicBool = AtomicBool::new(false);
+/// Whether output could not be written.
+static OUTPUT_FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Writes to stdout. A reader that has gone away wants no more; anything else is a failure.
+/// Writes to stdout. A closed pipe is ignored; anything else is a failure.
 pub(crate) fn out(text: &str) {
     let mut stdout = anstream::stdout();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
-        && !IS_LOST.swap(true, Ordering::Relaxed)
+        && !OUTPUT_FAILED.swap(true, Ordering::Relaxed)
     {
-        let hint = "write it where there is room";
+        let hint = "write it where there is free space";
         failure(&Failure::new("cannot write to stdout", error, hint));
     }
 }
 
-/// Whether something that was asked for could not be written.
-pub(crate) fn is_lost() -> bool {
-    IS_LOST.load(Ordering::Relaxed)
+/// Whether output could not be written.
+pub(crate) fn output_failed() -> bool {
+    OUTPUT_FAILED.load(Ordering::Relaxed)
 }
 
 /// Writes to stderr.
@@ -38,19 +38,19 @@ pub(crate) fn err(text: &str) {
     let _ = anstream::stderr().write_all(text.as_bytes());
 }
 
-/// Whether somebody sees what is written to stderr at once.
+/// Whether stderr is a terminal.
 pub(crate) fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Says what could not be done, why, and what to type.
+/// Prints what failed, why, and what to type.
 pub(crate) fn failure(failure: &Failure) {
-    // Names of files, phases and programs are somebody else's words.
+    // Names of files, phases and programs are untrusted text.
     let [what, cause, hint] = [&failure.what, &failure.cause, &failure.hint].map(|s| printable(s));
     err(&format!("weigh: {what}\n  cause: {cause}\n  hint:  {hint}\n"));
 }
 
-/// Says what a recording lacks.
+/// Warns of what a recording lacks.
 pub(crate) fn losses(recording: &Recording) {
     recording
         .losses()
@@ -58,21 +58,21 @@ pub(crate) fn losses(recording: &Recording) {
         .for_each(|lost| warning(&format!("the recording is not whole: {lost}")));
 }
 
-/// Says what went wrong without being the end of anything.
+/// Prints a warning.
 pub(crate) fn warning(text: &str) {
     const BEFORE: &str = "weigh: warning: ";
     let text = printable(text);
-    // A script finds each on a line of its own.
+    // For scripts each warning is one line.
     let text = if err_is_terminal() { indented(&text, BEFORE.len()) } else { text };
     err(&format!("{BEFORE}{text}\n"));
 }
 
-/// Words that end before column 80, their further lines under the first.
-pub(crate) fn indented(words: &str, column: usize) -> String {
-    wrap(words, 79 - column).join(&format!("\n{:column$}", ""))
+/// Wraps text before column 80, with the following lines under the first.
+pub(crate) fn indented(text: &str, column: usize) -> String {
+    wrap(text, 79 - column).join(&format!("\n{:column$}", ""))
 }
 
-/// Names files, one on a line, for people and for scripts.
+/// Prints the names of files, one on a line.
 pub(crate) fn files(files: &[PathBuf]) {
     out(&files.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
 }

@@ -1,13 +1,13 @@
-//! A progress bar on a terminal, for work that takes its time.
+//! A progress bar on a terminal, for work that takes long.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A wait that is shorter than this needs no explanation.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Shorter work shows no bar.
+const DELAY: Duration = Duration::from_secs(1);
 
-/// How far a piece of work is; it is gone when the work is done.
+/// A progress bar; it disappears when it is dropped.
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
@@ -16,7 +16,7 @@ impl Bar {
         Bar::new("{wide_bar} {percent:>3} %  {human_pos} of {human_len} rows  {eta} left")
     }
 
-    /// Says what is being done.
+    /// Names the current step.
     pub(crate) fn of_steps() -> Bar {
         Bar::new("{wide_bar} {percent:>3} %  {msg}")
     }
@@ -28,9 +28,9 @@ impl Bar {
         ))
     }
 
-    /// So much of it is done.
+    /// Shows how much is done.
     pub(crate) fn show(&self, done: u64, of: u64) {
-        if self.0.is_hidden() && self.0.elapsed() > PATIENCE {
+        if self.0.is_hidden() && self.0.elapsed() > DELAY {
             // It stays hidden where stderr is not a terminal.
             self.0.set_draw_target(ProgressDrawTarget::stderr());
         }
@@ -38,8 +38,8 @@ impl Bar {
         self.0.set_position(done);
     }
 
-    /// This is being done now.
-    pub(crate) fn say(&self, what: &str) {
+    /// Sets the current step.
+    pub(crate) fn step(&self, what: &str) {
         self.0.set_message(what.to_owned());
     }
 }

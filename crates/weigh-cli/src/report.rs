@@ -9,15 +9,15 @@ use weigh::plot::{Chart, svg};
 use weigh::record::Recording;
 use weigh::report::{self, Document};
 
-use crate::args::{Kind, ReportArgs};
+use crate::args::{ReportArgs, ReportFormat};
 use crate::failure::{Failure, USAGE, of_file, of_recording};
 use crate::progress::Bar;
 use crate::{config, plot, print, show};
 
-/// Where reports go in a recording when nothing else is said.
+/// The default directory of reports, in the recording.
 const DIRECTORY: &str = "report";
 
-/// What a report is called, before the end of its name.
+/// The name of a report, without its extension.
 const NAME: &str = "report";
 
 /// The size of a picture beside Markdown, in its own pixels.
@@ -28,7 +28,7 @@ pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
     let directory = show::find(args.run)?;
     let units = config::units(args.sizes.units)?;
     let place = match args.output {
-        // What weigh puts into the recording is its own to replace.
+        // Weigh may replace its own files in the recording.
         None => Place { directory: directory.join(DIRECTORY), file: None, force: true },
         Some(output) => Place::named(output, &args.formats, args.force)?,
     };
@@ -40,10 +40,10 @@ pub(crate) fn report(args: ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Writes reports of a run that has just ended: the files, or what went wrong.
+/// Writes reports of a run that has just ended: returns the files, or what failed.
 pub(crate) fn at_end(
     recording: &Path,
-    kinds: &[Kind],
+    kinds: &[ReportFormat],
     units: weigh::quantity::Units,
 ) -> Result<Vec<PathBuf>, String> {
     let place = Place { directory: recording.join(DIRECTORY), file: None, force: true };
@@ -56,7 +56,7 @@ pub(crate) fn read(directory: &Path, units: weigh::quantity::Units) -> Result<Do
     let recording = Recording::open(directory).map_err(|error| of_recording(&error))?;
     print::losses(&recording);
     let bar = Bar::of_steps();
-    bar.say("reading the recording");
+    bar.step("reading the recording");
     report::read(&recording, units, |share| bar.show((share * 1000.0) as u64, 1000))
         .map_err(|error| of_recording(&error))
 }
@@ -70,18 +70,18 @@ struct Place {
 }
 
 impl Place {
-    /// A directory, or a file when its name ends as the only report's does.
-    fn named(output: PathBuf, kinds: &[Kind], force: bool) -> Result<Place, Failure> {
+    /// A directory, or a file when it has the extension of the only report.
+    fn named(output: PathBuf, kinds: &[ReportFormat], force: bool) -> Result<Place, Failure> {
         let end = output.extension().and_then(|end| end.to_str()).unwrap_or_default();
         let end = end.to_ascii_lowercase();
-        let is_report = Kind::ALL.iter().any(|kind| kind.name() == end.as_str());
+        let is_report = ReportFormat::ALL.iter().any(|kind| kind.name() == end.as_str());
         match kinds {
             [kind] if kind.name() == end.as_str() => {
                 let directory = output.parent().map(Path::to_owned).unwrap_or_default();
                 Ok(Place { directory, file: Some(output), force })
             }
             _ if is_report => {
-                let cause = format!("{} is a file of one kind", output.display());
+                let cause = format!("{} is a file of one format", output.display());
                 let hint = "weigh report -f html -o report.html, or name a directory: -o DIR";
                 Err(Failure::new("cannot write these reports there", cause, hint).code(USAGE))
             }
@@ -89,7 +89,7 @@ impl Place {
         }
     }
 
-    fn file(&self, kind: Kind) -> PathBuf {
+    fn file(&self, kind: ReportFormat) -> PathBuf {
         let default = || self.directory.join(format!("{NAME}.{}", kind.name()));
         self.file.clone().unwrap_or_else(default)
     }
@@ -102,7 +102,7 @@ impl Place {
 
 fn write(
     recording: &Path,
-    kinds: &[Kind],
+    kinds: &[ReportFormat],
     units: weigh::quantity::Units,
     place: &Place,
 ) -> Result<Vec<PathBuf>, Failure> {
@@ -113,18 +113,20 @@ fn write(
         if kinds[..done].contains(kind) {
             continue;
         }
-        bar.say(&format!("writing {}", kind.name()));
+        bar.step(&format!("writing {}", kind.name()));
         bar.show(done as u64, kinds.len() as u64);
         let failed = |error: String| {
-            Failure::new("cannot make the report", error, "try another kind: weigh report -f md")
+            Failure::new("cannot write the report", error, "try another format: weigh report -f md")
         };
         let contents = match kind {
-            Kind::Html => {
+            ReportFormat::Html => {
                 report::html(&document).map_err(|error| failed(error.to_string()))?.into()
             }
-            Kind::Pdf => report::pdf(&document).map_err(|error| failed(error.to_string()))?,
-            Kind::Md => {
-                let beside = pictures_of(place);
+            ReportFormat::Pdf => {
+                report::pdf(&document).map_err(|error| failed(error.to_string()))?
+            }
+            ReportFormat::Md => {
+                let beside = picture_directory(place);
                 pictures(&document, place, &beside, &bar)?;
                 report::markdown(&document, |chart| format!("{beside}/{}", file_of(chart))).into()
             }
@@ -134,9 +136,9 @@ fn write(
     Ok(files)
 }
 
-/// Where the pictures of a Markdown report are, beside it: under its own name when it has one,
-/// so that two reports do not share them.
-fn pictures_of(place: &Place) -> String {
+/// The directory of the pictures of a Markdown report, beside it: under its own name when it has
+/// one, so that two reports do not share them.
+fn picture_directory(place: &Place) -> String {
     let named = place.file.as_deref().and_then(Path::file_stem);
     named.map_or("pictures".to_owned(), |name| format!("{}-pictures", name.to_string_lossy()))
 }
@@ -149,7 +151,7 @@ fn pictures(document: &Document, place: &Place, beside: &str, bar: &Bar) -> Resu
     let charts: Vec<&Chart> =
         document.chapters.iter().flat_map(|chapter| &chapter.charts).collect();
     for (done, chart) in charts.iter().enumerate() {
-        bar.say(&format!("drawing {}", chart.name));
+        bar.step(&format!("drawing {}", chart.name));
         bar.show(done as u64, charts.len() as u64);
         let pixels = plot::pixels(&svg::draw(chart, PICTURE), 2.0)?;
         place.write(&place.directory.join(beside).join(file_of(chart)), &pixels)?;
@@ -157,8 +159,8 @@ fn pictures(document: &Document, place: &Place, beside: &str, bar: &Bar) -> Resu
     Ok(())
 }
 
-/// Opens the first report with whatever the desktop has for it.
-#[expect(clippy::disallowed_methods, reason = "patience, not a measurement")]
+/// Opens the first report with the program of the desktop.
+#[expect(clippy::disallowed_methods, reason = "a timeout, not a measurement")]
 fn open(files: &[PathBuf]) -> Result<(), Failure> {
     let Some(file) = files.first() else { return Ok(()) };
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
@@ -170,9 +172,9 @@ fn open(files: &[PathBuf]) -> Result<(), Failure> {
         Failure::new("cannot open the report", format!("{opener}: {why}"), hint)
     };
     let mut opener = started.map_err(|error| failed(error.to_string()))?;
-    // Where there is no desktop it gives up soon; a browser may stay as long as it likes.
-    let patience = Instant::now() + Duration::from_secs(2);
-    while Instant::now() < patience {
+    // Without a desktop the opener fails soon; a browser may stay open.
+    let deadline = Instant::now() + Duration::from_secs(2);
+    while Instant::now() < deadline {
         match opener.try_wait() {
             Ok(Some(end)) if end.success() => return Ok(()),
             Ok(Some(end)) => return Err(failed(end.to_string())),

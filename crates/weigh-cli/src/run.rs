@@ -7,31 +7,31 @@ use weigh::run::{Caller, Error, Outcome};
 
 use crate::args::RunArgs;
 use crate::failure::Failure;
-use crate::measured::Measured;
+use crate::measurement::Measurement;
 use crate::print;
 
-/// Runs the command, says what it used, and ends as it did.
+/// Runs the command, prints the summary, and returns its exit code.
 pub(crate) fn run(args: RunArgs, inherited: Inherited) -> Result<u8, Failure> {
-    let mut measured = Measured::prepare(&args.measuring, args.wait_all)?;
+    let mut measurement = Measurement::prepare(&args.measuring, args.wait_all)?;
     if let Some(group) = args.cgroup {
-        measured.settings.own_cgroup = group.into();
+        measurement.settings.own_cgroup = group.into();
     }
     let caller = Caller { inherited, keeps_stderr: true };
-    let outcome = weigh::run::run(&args.command, &measured.settings, caller);
+    let outcome = weigh::run::run(&args.command, &measurement.settings, caller);
     let Outcome { end, summary, recording, warnings } = outcome.map_err(|error| {
-        measured.forget();
-        limited(error, &args.command, inherited)
+        measurement.discard();
+        exec_if_limited(error, &args.command, inherited)
     })?;
-    measured.tell(summary, recording.as_deref(), warnings)?;
+    measurement.finish(summary, recording.as_deref(), warnings)?;
     Ok(end.exit_code() as u8)
 }
 
-/// What is left to do when a run did not begin: where a limit is why, the command runs without
-/// weigh, in its place. Else, or when it cannot be executed either, says what went wrong.
-pub(crate) fn limited(error: Error, command: &[OsString], inherited: Inherited) -> Error {
+/// Handles a run that did not begin: where a limit is the cause, replaces weigh by the command,
+/// unmeasured. Otherwise, or when exec fails too, returns the error.
+pub(crate) fn exec_if_limited(error: Error, command: &[OsString], inherited: Inherited) -> Error {
     if !error.is_limit() {
         return error;
     }
-    print::warning(&format!("the command runs, but nothing is measured: {error}"));
+    print::warning(&format!("the command runs, but nothing is measurement: {error}"));
     weigh::run::without_measuring(command, inherited)
 }

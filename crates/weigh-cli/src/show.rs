@@ -9,7 +9,7 @@ use weigh::record::{Recording, files};
 use weigh::report::{gpus, phases, text};
 use weigh::summary::{self, Figure, Summary};
 
-use crate::args::{ShowArgs, Summary as For};
+use crate::args::{ShowArgs, SummaryFormat};
 use crate::failure::{Failure, of_recording};
 use crate::{config, print, report};
 
@@ -24,7 +24,7 @@ pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let units = config::units(args.sizes.units)?;
-    if args.format == For::Github {
+    if args.format == SummaryFormat::Github {
         print::out(&weigh::report::github(&report::read(&directory, units)?));
         return Ok(0);
     }
@@ -33,9 +33,9 @@ pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
     print::losses(&recording);
     let style = text::Style { units, colour: true };
     print::out(&match args.format {
-        For::Json if args.phases => json(&of_phases(&summary))?,
-        For::Json if args.gpus => json(&of_gpus(&summary))?,
-        For::Json => json(&summary)?,
+        SummaryFormat::Json if args.phases => json(&phases_json(&summary))?,
+        SummaryFormat::Json if args.gpus => json(&gpus_json(&summary))?,
+        SummaryFormat::Json => json(&summary)?,
         _ if args.phases => phases::table(&summary, style, args.verbose),
         _ if args.gpus => gpus::table(&summary, style),
         _ => {
@@ -49,13 +49,13 @@ pub(crate) fn show(args: ShowArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What pytyche would tell, as its users dump it.
+/// pytyche's summary as JSON.
 pub(crate) fn resources(used: &pytyche::ResourceSummary) -> String {
     python::dumps(&used.to_dict(), 2) + "\n"
 }
 
 /// The phases for programs: all of one name together, and one by one.
-fn of_phases(summary: &Summary) -> serde_json::Value {
+fn phases_json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({
         "run": summary.run,
         "statistics": summary.named_phases(),
@@ -65,11 +65,11 @@ fn of_phases(summary: &Summary) -> serde_json::Value {
 }
 
 /// The GPUs for programs.
-fn of_gpus(summary: &Summary) -> serde_json::Value {
+fn gpus_json(summary: &Summary) -> serde_json::Value {
     serde_json::json!({"run": summary.run, "gpus": summary.gpus})
 }
 
-/// Something for programs.
+/// A document as JSON.
 pub(crate) fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(document)
         .map(|json| json + "\n")
@@ -89,20 +89,21 @@ pub(crate) fn every_figure(summary: &Summary) -> String {
             figure.source.clone(),
         ]
     };
-    let header = ["figure", "value", "method", "not below", "not above", "source"];
+    let header = ["figure", "value", "method", "at least", "at most", "source"];
     format!("\n{}", print::table(&header, summary.figures.iter().map(row).collect()))
 }
 
-/// The recording that is meant: a directory, a name under the default one, or the newest.
+/// Finds a recording: a directory, a name under the default one, or the newest.
 pub(crate) fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let here = Path::new(files::DEFAULT_DIRECTORY);
     let hint = "record one: weigh run -- CMD";
     let Some(run) = run else {
         let found = files::recordings(here)
-            .map_err(|error| Failure::new("there are no recordings here", error, hint))?;
-        return found.into_iter().next().ok_or_else(|| {
-            Failure::new("there are no recordings here", "weigh-runs is empty", hint)
-        });
+            .map_err(|error| Failure::new("no recordings found", error, hint))?;
+        return found
+            .into_iter()
+            .next()
+            .ok_or_else(|| Failure::new("no recordings found", "weigh-runs is empty", hint));
     };
     let named = here.join(&run);
     Ok(if !run.join("run.json").exists() && named.join("run.json").exists() { named } else { run })
@@ -111,7 +112,7 @@ pub(crate) fn find(run: Option<PathBuf>) -> Result<PathBuf, Failure> {
 /// Lists recordings, newest first.
 pub(crate) fn runs(directory: &Path) -> Result<u8, Failure> {
     let found = files::recordings(directory).map_err(|error| {
-        Failure::new("there are no recordings here", error, "record one: weigh run -- CMD")
+        Failure::new("no recordings found", error, "record one: weigh run -- CMD")
     })?;
     let rows = found.iter().map(|path| row(path)).collect();
     let header = ["run", "name", "end", "duration", "CPU time", "memory"];

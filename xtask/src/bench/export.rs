@@ -2,7 +2,7 @@
 //!
 //! The rows are those of a real recording, again and again with later times. pyarrow
 //! has the table in memory already and only writes it, with its own defaults; weigh
-//! reads, checks and unpacks the recording as well, and is held to half the speed.
+//! reads, checks and unpacks the recording as well; the goal is half the speed.
 
 use std::process::Command;
 
@@ -37,13 +37,13 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let stream = longer::stream(&directory, &Recording::open(&directory)?, Scope::Process);
     let mut pairs = Vec::new();
     for _ in 0..bench.repeats() {
-        let words = ["export", "-f", "parquet", "--table", "process", "-o"].map(Into::into);
+        let arguments = ["export", "-f", "parquet", "--table", "process", "-o"].map(Into::into);
         let export =
-            timed(bench, &[&words[..], &[bench.fresh("export"), directory.clone()]].concat())?;
+            timed(bench, &[&arguments[..], &[bench.fresh("export"), directory.clone()]].concat())?;
         let written = bench.fresh("pyarrow");
         let mut script = Command::new(&python);
         let (out, _) = command::output(script.args(["-c", PYARROW]).arg(&stream).arg(&written))?;
-        let (count, seconds) = out.trim().split_once(' ').context("pyarrow said nothing")?;
+        let (count, seconds) = out.trim().split_once(' ').context("pyarrow printed nothing")?;
         if count.parse::<u64>()? < rows {
             bail!("pyarrow read {count} of {rows} rows");
         }

@@ -1,4 +1,4 @@
-//! How soon a command is looked at.
+//! How soon a command is sampled.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::command;
 
 const AT_MOST: f64 = 10e-3;
 
-/// From the beginning of the run (just before exec) to the first row of a process.
+/// From the start of the run (just before exec) to the first row of a process.
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let repeats = if bench.quick { 5 } else { 21 };
     let firsts: Vec<f64> = (0..repeats)
@@ -30,7 +30,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
         .collect::<Result<_>>()?;
     let (first, last) =
         (median(firsts.iter().copied()), firsts.iter().copied().fold(0.0, f64::max));
-    let line = Line::new("first look at a command", time(first))
+    let line = Line::new("first sample of a command", time(first))
         .beside(format!("slowest of {repeats}: {}", time(last)), "–");
     Ok(vec![line.goal(format!("≤ {}", time(AT_MOST)), first <= AT_MOST)])
 }

@@ -1,8 +1,8 @@
-//! What GPUs add to a tick: eight of NVIDIA's with 200 processes on them, beside the same load
-//! without GPUs.
+//! What GPUs add to a tick: eight NVIDIA GPUs with 200 processes on them, compared to the same
+//! load without GPUs.
 //!
-//! The driver is the stand-in of the tests. What it takes to make up its answers is in the
-//! second line; a tick, which only takes what a thread has read, is the first.
+//! The driver is the stand-in of the tests. The cost of its answers is in the second line; a tick,
+//! which only takes what a thread has read, is the first.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +27,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
         pairs.push((one(bench, true)?, one(bench, false)?));
     }
     let what = format!("tick, {CARDS} GPUs with {} processes", LOAD.count);
-    let asking = format!("{what}, and asking their driver (a stand-in)");
+    let asking = format!("{what}, and polling their driver (a stand-in)");
     let with: [f64; 2] = [0, 1].map(|part| median(pairs.iter().map(|pair| pair.0[part])));
     let without: [f64; 2] = [0, 1].map(|part| median(pairs.iter().map(|pair| pair.1[part])));
     let line = |what: String, part: usize| {
@@ -58,7 +58,7 @@ fn one(bench: &Bench, has_gpus: bool) -> Result<[f64; 2]> {
     Ok([sampling, all])
 }
 
-/// Writes what the cards answer, at once whole.
+/// Writes the answers of the cards atomically.
 fn write(path: &Path, pids: &[u32]) -> Result<()> {
     let cards: Vec<Value> = (0..CARDS)
         .map(|card| {

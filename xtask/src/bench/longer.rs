@@ -21,7 +21,7 @@ use super::weighed::{Shape, Weighed};
 /// The run lasts less, so no two pieces overlap.
 const PIECE: i64 = 10_000_000_000;
 
-/// A recording with so many rows of processes. Nobody in it ever ends.
+/// A recording with this many rows of processes. None of them exits.
 pub(super) fn recording(bench: &Bench, rows: u64) -> Result<PathBuf> {
     let weighed = Weighed::start(bench, Shape { count: 100, running: 100 }, "20ms")?;
     std::thread::sleep(Duration::from_secs(4));
@@ -35,10 +35,11 @@ pub(super) fn recording(bench: &Bench, rows: u64) -> Result<PathBuf> {
         }
     }
     let events = directory.join("events.jsonl");
-    let told = std::fs::read_to_string(&events)?;
+    let events_text = std::fs::read_to_string(&events)?;
     let ends = |line: &&str| !line.contains("\"process_exit\"") && !line.contains("\"run_end\"");
-    let kept: String = told.lines().filter(ends).map(|line| format!("{line}\n")).collect();
-    std::fs::write(&events, kept)?;
+    let remaining: String =
+        events_text.lines().filter(ends).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&events, remaining)?;
     Ok(directory)
 }
 

@@ -1,4 +1,4 @@
-//! Where it was measured, and how much else the machine had to do.
+//! The machine of the measurements, and its load.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use weigh::host::Host;
 use weigh::model::Facts;
 use weigh::parse::system_stat::{self, CpuTicks};
 
-/// How busy the machine was from the beginning of the bench.
+/// CPU utilisation of the machine since the start of the bench.
 pub(super) struct Load(CpuTicks);
 
 impl Load {
@@ -16,7 +16,7 @@ impl Load {
         now().map(Load)
     }
 
-    /// The share of the machine that was in use since, by anybody.
+    /// The share of the machine that was in use since then, by all processes.
     fn share(&self) -> Result<f64> {
         let idle = |ticks: &CpuTicks| ticks.idle + ticks.iowait.unwrap_or(0);
         let busy = |ticks: &CpuTicks| ticks.user + ticks.nice + ticks.system;
@@ -31,7 +31,7 @@ fn now() -> Result<CpuTicks> {
     Ok(system_stat::parse(&bytes).context("/proc/stat")?.total)
 }
 
-/// The machine in a few lines, without what names it.
+/// The machine in a few lines, without its name.
 pub(super) fn described(load: &Load) -> Result<String> {
     let facts = Facts::of(&Host::at(Path::new("/"))?);
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

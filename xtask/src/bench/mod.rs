@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: what weigh costs.
 //!
 //! The machine is shared and its speed changes from minute to minute, so every
-//! cost stands beside something measured at the same time on the same processes,
+//! cost is compared to something measured at the same time on the same processes,
 //! and each line is a median. Nothing here is asserted by a test.
 
 mod export;
@@ -37,7 +37,7 @@ use table::Line;
 /// What to measure.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// Shorter and once each: to see that it works, not to be believed
+    /// Shorter and once each: to check that it works, the numbers are not reliable
     #[arg(long)]
     quick: bool,
     /// Only this: tick, node, gpu, watch, peers, slowdown, rate, memory, first, rest, export or report
@@ -49,9 +49,9 @@ pub(crate) struct Options {
 pub(crate) struct Bench {
     /// The program that is measured.
     weigh: PathBuf,
-    /// Ourselves as a release build: loads and bare reads must not be slower than they need be.
+    /// This program as a release build: loads and bare reads must not be slower than necessary.
     xtask: PathBuf,
-    /// Where recordings go; on the disk that builds are on, as a user's would be.
+    /// The directory of recordings; on the disk of the builds, as a user's would be.
     scratch: tempfile::TempDir,
     quick: bool,
 }
@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
     if !MEASUREMENTS.iter().any(|(name, _)| wanted(name)) {
         let names: Vec<&str> = MEASUREMENTS.iter().map(|(name, _)| *name).collect();
-        bail!("there is no such measurement; there are {}", names.join(", "));
+        bail!("no such measurement; known are {}", names.join(", "));
     }
     command::run(cargo().args([
         "build",

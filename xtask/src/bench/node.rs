@@ -1,8 +1,8 @@
 //! CPU of a tick of everything that is measured of the machine, on a large one.
 //!
 //! The machine is made of files: 8 disks, 8 network devices, 128 CPUs in two sockets, four
-//! InfiniBand ports. Reading a file of a disk costs about what reading one of the kernel's
-//! does once it is open; what the kernel does to make up its answer is not in it.
+//! InfiniBand ports. Reading a file on a disk costs about as much as reading one of the kernel
+//! once it is open; the work of the kernel to produce its contents is not included.
 
 use std::path::Path;
 use std::process::Command;
@@ -40,7 +40,7 @@ pub(crate) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     for _ in 0..bench.repeats() {
         let found = Command::new(&bench.xtask).arg("node").arg(&root).output()?;
         let found = String::from_utf8(found.stdout)?;
-        costs.push(found.trim().parse::<f64>().with_context(|| format!("it said {found:?}"))?);
+        costs.push(found.trim().parse::<f64>().with_context(|| format!("it printed {found:?}"))?);
     }
     let cost = median(costs);
     let what = format!("tick of the machine: {DEVICES} disks, {DEVICES} NICs, {CPUS} CPUs");
@@ -56,13 +56,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut tick = Tick::new(&groups(sources.iter().copied()));
     let makers = sources.iter().filter_map(|source| collect::provider(source.id)?.collector);
     let mut collectors: Vec<Box<dyn Collector>> = makers.map(|make| make(&settings)).collect();
-    let mut look = |second| -> Result<()> {
+    let mut sample = |second| -> Result<()> {
         tick.begin(Duration::from_secs(second));
         collectors.iter_mut().try_for_each(|collector| Ok(collector.sample(&host, &mut tick)?))
     };
-    look(0)?;
+    sample(0)?;
     let before = clock::thread_cpu();
-    (1..=TICKS).try_for_each(&mut look)?;
+    (1..=TICKS).try_for_each(&mut sample)?;
     println!("{}", (clock::thread_cpu() - before).as_secs_f64() / TICKS as f64);
     Ok(())
 }

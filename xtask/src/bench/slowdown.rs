@@ -1,10 +1,10 @@
-//! How much longer a load on all cores takes when it is weighed ten times a second.
+//! How much longer a load on all cores takes when it is sampled ten times a second.
 //!
 //! One load runs under weigh and does the same work again and again; in every other
-//! turn weigh is stopped by SIGSTOP. So the two turns of a pair differ in nothing but
-//! the ticks: same process, same memory, less than a second apart, in turns of order.
-//! Where other programs want the cores, too, time says little; so CPU is compared as
-//! well: what the load used, and what weigh used beside it.
+//! turn weigh is stopped by SIGSTOP. So the two turns of a pair differ only in the
+//! ticks: same process, same memory, less than a second apart, in alternating order.
+//! Where other programs use the cores, too, time is not reliable; so CPU time is
+//! compared as well: that of the load plus that of weigh.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -40,11 +40,11 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut both = Vec::new();
     for pair in 0..pairs {
         both.push(if pair % 2 == 0 {
-            let without = load.unwatched(rounds)?;
+            let without = load.unsampled(rounds)?;
             (without, load.work(rounds)?)
         } else {
             let with = load.work(rounds)?;
-            (load.unwatched(rounds)?, with)
+            (load.unsampled(rounds)?, with)
         });
     }
     let what = format!("slowdown of a load on {threads} cores at 10 Hz");
@@ -61,7 +61,7 @@ fn line(what: String, slowdowns: Vec<f64>) -> Line {
     // Twice the error of a median, from the median distance to it (normal noise: 1.48 and 1.25).
     let distance = median(slowdowns.iter().map(|one| (one - slowdown).abs()));
     let error = 2.0 * 1.48 * 1.25 * distance / (slowdowns.len() as f64).sqrt();
-    // Nothing runs faster for being watched: a large gain is noise as much as a large loss.
+    // Nothing runs faster when measured: a large gain is noise as much as a large loss.
     let verdict = if slowdown.abs() + error < AT_MOST {
         Verdict::Reached
     } else if slowdown - error > AT_MOST {
@@ -75,7 +75,7 @@ fn line(what: String, slowdowns: Vec<f64>) -> Line {
         .judged(format!("< {} %", 100.0 * AT_MOST), verdict)
 }
 
-/// A load under weigh that works when it is told to.
+/// A load under weigh that works on request.
 struct Weighed {
     weigh: Child,
     orders: Option<ChildStdin>,
@@ -103,13 +103,13 @@ impl Weighed {
         self.answers.read_line(&mut answer)?;
         let numbers = answer.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
         let Ok(&[time, cpu]) = numbers.as_deref() else {
-            anyhow::bail!("the load said {answer:?} instead of its time and CPU");
+            anyhow::bail!("the load printed {answer:?} instead of its time and CPU");
         };
         Ok(Took { time, cpu: cpu + self.own_cpu()? - before })
     }
 
-    /// One turn while weigh does not look.
-    fn unwatched(&mut self, rounds: u64) -> Result<Took> {
+    /// One turn while weigh does not sample.
+    fn unsampled(&mut self, rounds: u64) -> Result<Took> {
         self.signal(libc::SIGSTOP);
         let took = self.work(rounds);
         self.signal(libc::SIGCONT);
@@ -134,7 +134,7 @@ impl Weighed {
 }
 
 impl Drop for Weighed {
-    /// The load ends when there are no more orders, and weigh with it.
+    /// The load ends at the end of its input, and weigh with it.
     fn drop(&mut self) {
         self.signal(libc::SIGCONT);
         self.orders = None;

@@ -1,4 +1,4 @@
-//! The lines of the table, their verdicts, and the place they are kept in.
+//! The lines of the table, their verdicts, and the file they are written into.
 
 use anyhow::{Context, Result};
 
@@ -13,7 +13,7 @@ const END: &str = "<!-- Until here. -->";
 pub(crate) struct Line {
     /// What was measured.
     pub what: String,
-    /// What came of it.
+    /// The result.
     pub weigh: String,
     /// What it is compared with, in the same run.
     pub beside: String,
@@ -30,7 +30,7 @@ pub(crate) enum Verdict {
     Reached,
     /// It is not.
     Missed,
-    /// The error is larger than what there is to tell apart.
+    /// The error is larger than the difference.
     Undecided,
 }
 
@@ -64,8 +64,8 @@ impl Line {
 
 /// The table as Markdown, which a terminal shows well enough.
 pub(super) fn markdown(lines: &[Line]) -> String {
-    let head = ["measured", "weigh", "beside it", "ratio", "goal", ""].map(str::to_owned);
-    let mut rows = vec![head.to_vec(), vec!["---".to_owned(); 6]];
+    let header = ["measured", "weigh", "beside it", "ratio", "goal", ""].map(str::to_owned);
+    let mut rows = vec![header.to_vec(), vec!["---".to_owned(); 6]];
     rows.extend(lines.iter().map(|line| {
         let (goal, verdict) = match &line.goal {
             Some((goal, Verdict::Reached)) => (goal.as_str(), "✓"),
@@ -124,14 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_median_is_the_middle() {
+    fn median_is_the_middle_value() {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
     }
 
     #[test]
-    fn a_goal_that_is_missed_is_marked() {
+    fn missed_goal_is_marked() {
         let line = Line::new("tick", "2 ms").goal("≤ 1 ms", false);
         assert!(markdown(&[line]).ends_with("| ≤ 1 ms | ✗   |"));
     }

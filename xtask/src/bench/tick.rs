@@ -32,7 +32,7 @@ const MOSTLY_IDLE: (u32, f64) = (100, 6e-3);
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     let mut pairs = vec![Vec::new(); SHAPES.len()];
-    // Round by round, so that a slow minute of the machine meets every shape.
+    // Round by round, so that a slow minute of the machine affects every shape.
     for _ in 0..bench.repeats() {
         for (shape, pairs) in SHAPES.iter().zip(&mut pairs) {
             pairs.push(one(bench, *shape)?);
@@ -72,7 +72,7 @@ fn one(bench: &Bench, shape: Shape) -> Result<((f64, f64), Found)> {
     Ok((weighed.end()?.cpu_per_tick(from, until)?, floor))
 }
 
-/// A load in words.
+/// A load as text.
 pub(super) fn named(shape: Shape) -> String {
     let processes = if shape.count == 1 { "process" } else { "processes" };
     match (shape.count, shape.running) {

@@ -1,5 +1,5 @@
-//! Watching one tool on a machine with thousands of other processes: beside the bare listing
-//! of `/proc` where weigh has to look for newcomers itself, and where the kernel tells of them.
+//! Watching one tool on a machine with thousands of other processes, compared to the bare listing
+//! of `/proc`: with a scan for new processes, and with events of the process connector.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -13,22 +13,22 @@ use super::weighed::Weighed;
 use super::{Bench, descendants};
 use crate::probe::Found;
 
-/// Processes that are not meant.
+/// Other processes.
 const OTHERS: usize = 5000;
 
 /// What a tick may cost beside the bare listing.
 const AT_MOST: f64 = 1.5;
 
-/// CPU of a tick, by who finds newcomers.
+/// CPU of a tick, by the source of new processes.
 pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     let _others = Others::start(bench)?;
     let mut pairs = [Vec::new(), Vec::new()];
     for _ in 0..bench.repeats() {
-        for (is_told, pairs) in [false, true].into_iter().zip(&mut pairs) {
-            pairs.push(one(bench, is_told)?);
+        for (has_connector, pairs) in [false, true].into_iter().zip(&mut pairs) {
+            pairs.push(one(bench, has_connector)?);
         }
     }
-    let names = ["newcomers looked for", "newcomers told of by the kernel"];
+    let names = ["new processes by scanning", "new processes by the connector"];
     let lines = names.into_iter().zip(&pairs).map(|(name, pairs)| {
         let weigh = median(pairs.iter().map(|pair| pair.0));
         let floor = median(pairs.iter().map(|pair| pair.1.cpu));
@@ -44,15 +44,15 @@ pub(super) fn measure(bench: &Bench) -> Result<Vec<Line>> {
     Ok(lines.collect())
 }
 
-/// CPU seconds of a tick of weigh and of the bare reads, at the same time, while processes are
-/// born all the time.
-fn one(bench: &Bench, is_told: bool) -> Result<(f64, Found)> {
+/// CPU seconds of a tick of weigh and of the bare reads, at the same time, while processes fork
+/// all the time.
+fn one(bench: &Bench, has_connector: bool) -> Result<(f64, Found)> {
     let window = Duration::from_secs(if bench.quick { 2 } else { 5 });
     let mut tool = Command::new("sleep").arg0("gulmc").arg("120").spawn()?;
     let directory = bench.fresh("watch");
-    // In a network namespace of its own nobody is told anything.
-    let mut command = Command::new(if is_told { "env" } else { "unshare" });
-    if !is_told {
+    // In a separate network namespace there is no process connector.
+    let mut command = Command::new(if has_connector { "env" } else { "unshare" });
+    if !has_connector {
         command.arg("--net");
     }
     command.arg(&bench.weigh).args(["watch", "gulmc", "--quiet", "--interval", "100ms"]);
@@ -80,7 +80,7 @@ fn one(bench: &Bench, is_told: bool) -> Result<(f64, Found)> {
     measured
 }
 
-/// The processes that are not meant.
+/// The other processes.
 struct Others(Child);
 
 impl Others {
@@ -98,7 +98,7 @@ impl Others {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        bail!("there are not {OTHERS} processes after a minute")
+        bail!("fewer than {OTHERS} processes after a minute")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A load under `weigh run`, and what its recording says afterwards.
+//! A load under `weigh run`, and the figures of its recording.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use weigh::record::{Moment, Recording};
 use super::Bench;
 use crate::probe::Found;
 
-/// A load: so many processes, so many of which run between two ticks.
+/// A load: a number of processes, of which some run between two ticks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Processes.
@@ -32,23 +32,23 @@ pub(super) struct Weighed {
     pub pids: Vec<u32>,
 }
 
-/// Longer than any measurement: loads are ended, they do not end.
+/// Longer than any measurement: loads are killed, they do not end.
 const LONGEST: u64 = 120;
 
 impl Weighed {
-    /// Starts weigh, to record into a directory what is known of some processes.
+    /// Starts weigh, to record some processes into a directory.
     pub(super) fn of(command: &mut Command, directory: &Path, pids: Vec<u32>) -> Result<Weighed> {
         let begin = Instant::now();
         let child = command.stdin(Stdio::null()).spawn().context("cannot start weigh")?;
         Ok(Weighed { child, directory: directory.to_owned(), begin, pids })
     }
 
-    /// Starts weigh over a load and waits until all of its processes are there.
+    /// Starts weigh on a load and waits until all of its processes have started.
     pub(super) fn start(bench: &Bench, shape: Shape, interval: &str) -> Result<Weighed> {
         Weighed::start_by(Command::new(&bench.weigh), bench, shape, interval)
     }
 
-    /// The same, by a weigh with variables of its own.
+    /// The same, with environment variables for weigh.
     pub(super) fn start_by(
         mut command: Command,
         bench: &Bench,
@@ -67,7 +67,7 @@ impl Weighed {
             std::thread::sleep(Duration::from_millis(50));
             weighed.pids = descendants(weighed.child.id());
         }
-        // The first look at a newcomer, and the passes over memory that growth asks for.
+        // The first sample of a new process, and the passes over memory that growth causes.
         std::thread::sleep(Duration::from_millis(1000));
         Ok(weighed)
     }
@@ -92,7 +92,7 @@ impl Weighed {
         let pids: Vec<String> = self.pids.iter().map(u32::to_string).collect();
         probe.stdin.take().context("stdin")?.write_all(pids.join(" ").as_bytes())?;
         let out = String::from_utf8(probe.wait_with_output()?.stdout)?;
-        Found::parse(&out).with_context(|| format!("the bare reads said {out:?}"))
+        Found::parse(&out).with_context(|| format!("the bare reads printed {out:?}"))
     }
 
     /// Ends the load, and so the run.
@@ -100,7 +100,7 @@ impl Weighed {
         Ended::open(&self.end_recording()?)
     }
 
-    /// The same, for somebody who wants to read the recording.
+    /// The same, and returns the recording.
     pub(super) fn end_recording(mut self) -> Result<PathBuf> {
         // SAFETY: kill takes numbers; the child has not been waited for.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
@@ -120,9 +120,9 @@ impl Drop for Weighed {
     }
 }
 
-/// What weigh said of itself at one tick.
+/// weigh's own row at one tick.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct OwnSample {
     at: Duration,
     cpu: f64,
     sampling: f64,
@@ -133,12 +133,12 @@ struct Look {
 /// A run that has ended, and its recording.
 pub(super) struct Ended {
     directory: PathBuf,
-    looks: Vec<Look>,
+    own_samples: Vec<OwnSample>,
     /// Rows of processes.
     pub process_rows: u64,
-    /// When the first process was looked at, since the run began.
+    /// When the first process was sampled, since the run began.
     pub first_row: Option<Duration>,
-    /// What the summary says of the monitor.
+    /// The monitor in the summary.
     pub monitor: serde_json::Value,
 }
 
@@ -150,7 +150,7 @@ impl Ended {
         let summary: serde_json::Value = serde_json::from_slice(&summary).with_context(shown)?;
         let mut ended = Ended {
             directory: directory.to_owned(),
-            looks: Vec::new(),
+            own_samples: Vec::new(),
             process_rows: 0,
             first_row: None,
             monitor: summary["monitor"].clone(),
@@ -170,7 +170,7 @@ impl Ended {
                 let missed = ticks.missed.unwrap_or(0);
                 let sampling = cost.sampling.unwrap_or(0.0);
                 let (at, cpu) = (tick.at, user + system);
-                ended.looks.push(Look { at, cpu, sampling, ticks: taken, missed });
+                ended.own_samples.push(OwnSample { at, cpu, sampling, ticks: taken, missed });
             }
         })?;
         Ok(ended)
@@ -184,28 +184,29 @@ impl Ended {
         Ok(((last.sampling - first.sampling) / ticks, (last.cpu - first.cpu) / ticks))
     }
 
-    /// The share of ticks between two moments that came when they were due.
-    pub(super) fn held(&self, from: Duration, until: Duration) -> Result<f64> {
+    /// The share of ticks between two moments that were on time.
+    pub(super) fn on_time(&self, from: Duration, until: Duration) -> Result<f64> {
         let (first, last) = self.between(from, until)?;
-        let (came, missed) = (last.ticks - first.ticks, last.missed - first.missed);
-        Ok(came as f64 / (came + missed) as f64)
+        let (taken, missed) = (last.ticks - first.ticks, last.missed - first.missed);
+        Ok(taken as f64 / (taken + missed) as f64)
     }
 
-    fn between(&self, from: Duration, until: Duration) -> Result<(Look, Look)> {
-        let mut inside = self.looks.iter().filter(|look| look.at >= from && look.at <= until);
+    fn between(&self, from: Duration, until: Duration) -> Result<(OwnSample, OwnSample)> {
+        let mut inside =
+            self.own_samples.iter().filter(|sample| sample.at >= from && sample.at <= until);
         match (inside.next(), inside.next_back()) {
             (Some(first), Some(last)) => Ok((*first, *last)),
             _ => bail!("fewer than two ticks between {from:?} and {until:?}"),
         }
     }
 
-    /// Bytes of the file that holds what processes used, and of the schema at its head.
+    /// Bytes of the file of process rows, and of the schema at its start.
     pub(super) fn process_bytes(&self) -> Result<(u64, u64)> {
         let recording = Recording::open(&self.directory)?;
         let host = &recording.manifest().host.name;
         let path = self.directory.join(host).join("process.arrows");
         let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
-        // A frame begins with a mark and the length of its head; a schema has no body.
+        // A frame begins with a mark and the length of its header; a schema has no body.
         let length = bytes.get(4..8).and_then(|length| <[u8; 4]>::try_from(length).ok());
         let schema = 8 + u64::from(u32::from_le_bytes(length.context("an empty stream")?));
         Ok((bytes.len() as u64, schema))

@@ -26,7 +26,7 @@ pub(super) fn page(weigh: &Path) -> Result<String> {
 fn help(weigh: &Path, verb: Option<&str>) -> Result<String> {
     let mut program = command::at_root(weigh);
     program.args(verb).arg("--help");
-    // Help shows what a variable is set to, which is nobody's business here.
+    // Help shows the values of variables, which must not be on the page.
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WEIGH_") {
             program.env_remove(name);

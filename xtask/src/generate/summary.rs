@@ -21,7 +21,7 @@ const PLACES: [(FigureScope, &str, &str); 6] = [
     (FigureScope::Main, "parts.main.figures", "The command's own process."),
     (FigureScope::Descendants, "parts.descendants.figures", "Everything it started."),
     (FigureScope::Combined, "parts.combined.figures", "Both together."),
-    (FigureScope::System, "parts.system.figures", "The machine, whoever used it."),
+    (FigureScope::System, "parts.system.figures", "The machine, used by all processes."),
     (FigureScope::Phase, "phases[].figures", "One phase."),
 ];
 

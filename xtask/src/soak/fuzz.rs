@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::command::{self, at_root, is_on_path, root, target};
 
-/// Runs each target for so many seconds; the first that fails ends it, with its input named.
+/// Runs each target for this many seconds; the first failure ends it, with its input named.
 pub(super) fn run(seconds: u64) -> Result<()> {
     // To libFuzzer, 0 is no limit.
     if seconds == 0 {
@@ -26,7 +26,7 @@ pub(super) fn run(seconds: u64) -> Result<()> {
         let mut fuzz = at_root("cargo");
         fuzz.args(["fuzz", "run", "-s", "none", &name]).arg(&corpus).arg("--");
         fuzz.args([&format!("-max_total_time={seconds}"), "-verbosity=0"]);
-        // It prints each function it comes to; all of it is shown when something is wrong.
+        // It prints each new function; the output is shown only on failure.
         let (_, err) = command::output(fuzz.arg("-print_final_stats=1"))?;
         println!("soak: {name} has read {} inputs", inputs(&err).context("libFuzzer's numbers")?);
     }
@@ -50,7 +50,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Puts what the fixtures have of a target's kind of input into its corpus.
+/// Puts inputs for a target from the fixtures into its corpus.
 fn seed(name: &str, corpus: &Path) -> Result<()> {
     let write = |file: String, bytes: &[u8]| {
         let path = corpus.join(file);
@@ -72,7 +72,7 @@ fn seed(name: &str, corpus: &Path) -> Result<()> {
                 let events = std::fs::read(recording.join("events.jsonl"));
                 let rows = std::fs::read(recording.join("node-a/process.arrows"));
                 let (Ok(events), Ok(rows)) = (events, rows) else { continue };
-                // No manifest of its own, then the events, then the stream, as the target reads it.
+                // No manifest, then the events, then the stream, as the target reads it.
                 let length = u16::try_from(events.len()).unwrap_or(u16::MAX).to_le_bytes();
                 let named = recording.file_name().unwrap_or_default().to_string_lossy();
                 write(named.into_owned(), &[&[0, 0], &length[..], &events, &rows].concat())?;
@@ -97,8 +97,9 @@ fn seed(name: &str, corpus: &Path) -> Result<()> {
             write("every".to_owned(), EVERY_SETTING)?;
         }
         "command_line" => {
-            for (place, words) in examples(&text("docs/reference/command-line.md")?).enumerate() {
-                write(format!("example-{place}"), words.join("\0").as_bytes())?;
+            for (place, arguments) in examples(&text("docs/reference/command-line.md")?).enumerate()
+            {
+                write(format!("example-{place}"), arguments.join("\0").as_bytes())?;
             }
         }
         _ => {}
@@ -106,10 +107,10 @@ fn seed(name: &str, corpus: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `nvidia-smi dmon` prints: names of columns, their units, and a row.
+/// Output of `nvidia-smi dmon`: names of columns, their units, and a row.
 const DMON: &[u8] = b"# gpu    sm   mem   fb\n# Idx     %     %   MB\n    0    97    41  8123\n";
 
-/// What `nvidia-smi --query-gpu=… --format=csv` prints, and a row without units as pytyche has it.
+/// Output of `nvidia-smi --query-gpu=… --format=csv`, and a row without units as pytyche has it.
 const NVIDIA_SMI: &[u8] =
     b"timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W]\n\
     2026/11/15 18:05:48.123, 0, 97 %, 8123 MiB, 250.17 W\n\
@@ -128,12 +129,12 @@ fn text(file: &str) -> Result<String> {
     std::fs::read_to_string(root().join(file)).with_context(|| file.to_owned())
 }
 
-/// The words of the examples on a page of the reference, without weigh's own name.
+/// The arguments of the examples on a page of the reference, without the program's name.
 fn examples(page: &str) -> impl Iterator<Item = Vec<&str>> {
     let lines = page.lines().filter_map(|line| line.strip_prefix("  weigh "));
-    // What an example is for stands behind it, after two spaces.
+    // The description of an example follows it, after two spaces.
     let commands = lines.map(|line| line.split("  ").next().unwrap_or_default());
-    commands.map(|command| command.split(' ').map(|word| word.trim_matches('\'')).collect())
+    commands.map(|command| command.split(' ').map(|argument| argument.trim_matches('\'')).collect())
 }
 
 fn files(directory: &Path) -> Result<Vec<PathBuf>> {
@@ -158,7 +159,7 @@ mod tests {
             for line in source.lines().filter(|line| line.contains("[u8]")) {
                 let Some((indent, declared)) = line.split_once("pub fn ") else { continue };
                 let name = declared.split(['(', '<']).next().unwrap();
-                // A method is called on what another parser has given.
+                // A method is called on the result of another parser.
                 let call = if indent.is_empty() {
                     format!("{module}::{name}(")
                 } else {
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_commands_without_what_they_are_for() {
+    fn examples_are_commands_without_their_descriptions() {
         let page = "Examples:\n  weigh run -- make -j8        weigh it\n  weigh mark 'loaded'\n";
         let found: Vec<_> = examples(page).collect();
         assert_eq!(found, [vec!["run", "--", "make", "-j8"], vec!["mark", "loaded"]]);

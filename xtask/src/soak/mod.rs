@@ -1,8 +1,8 @@
 //! `cargo xtask soak`: recordings that are killed, filled up and changed at random, then the fuzz
 //! targets.
 //!
-//! Three campaigns, each trial with a seed of its own that is printed when something is wrong and
-//! can be given again. They go in turns until all trials are done or the time is over.
+//! Three campaigns, each trial with its own seed, which is printed on failure and can be given
+//! again. They take turns until all trials are done or the time is over.
 
 mod fuzz;
 mod trial;
@@ -16,7 +16,7 @@ use trial::{Program, Random, Whole, Wrong};
 /// What to do, and for how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// At most so long
+    /// For at most this long
     #[arg(long, default_value_t = 30)]
     minutes: u64,
     /// The seed of the first trial; the others follow it [default: the clock]
@@ -79,7 +79,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut wrong = 0;
     let mut seed = first;
     while Instant::now() < until {
-        // The one that is furthest behind, so that all get their part of the time.
+        // The campaign that is furthest behind, so that all get their part of the time.
         let share = |one: &Campaign<'_>| one.done as f64 / one.wanted.max(1) as f64;
         let open = campaigns.iter_mut().filter(|one| one.done < one.wanted);
         let Some(next) = open.min_by(|a, b| share(a).total_cmp(&share(b))) else { break };

@@ -1,8 +1,8 @@
-//! Single trials: a recording that was killed, filled up or changed, and what is said of it.
+//! Single trials: a recording that was killed, filled up or changed, and what weigh reports of it.
 //!
-//! Each has a truth beside it: the same recording before it was touched, or the summary that was
-//! made from memory while the disk was full. Shared by `cargo xtask soak` and by the tests, which
-//! do a few of each; it uses nothing but the program and the JSON that it prints.
+//! Each is compared to a truth: the same recording before the change, or the summary that was made
+//! from memory while the disk was full. Shared by `cargo xtask soak` and by the tests, which run a
+//! few of each; it uses only the program and the JSON that it prints.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +20,7 @@ pub(super) struct Random(u64);
 
 impl Random {
     pub(super) fn of(seed: u64) -> Random {
-        // Mixed, so that seeds that follow each other have nothing in common; never zero.
+        // Mixed, so that consecutive seeds are unrelated; never zero.
         Random((seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9) | 1)
     }
 
@@ -42,7 +42,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// `weigh` in a directory, with nothing around it that changes what it does.
+    /// `weigh` in a directory, without variables that change what it does.
     pub(super) fn command(&self, directory: &Path) -> Command {
         let mut command = Command::new(&self.weigh);
         command.current_dir(directory).stdin(Stdio::null()).env("XDG_CONFIG_HOME", "/nonexistent");
@@ -52,18 +52,20 @@ impl Program {
         command
     }
 
-    fn output(&self, directory: &Path, words: &[&str]) -> Result<Output, Wrong> {
+    fn output(&self, directory: &Path, arguments: &[&str]) -> Result<Output, Wrong> {
         let done =
-            self.command(directory).args(words).output().map_err(|error| error.to_string())?;
+            self.command(directory).args(arguments).output().map_err(|error| error.to_string())?;
         let stderr = String::from_utf8_lossy(&done.stderr);
-        // A panic is 101; whoever refuses a recording says why and ends with 1 or 2.
+        // A panic is 101; a refused recording gives an error and exit code 1 or 2.
         match done.status.code() {
             Some(0..=2) if !stderr.contains("panicked") => Ok(done),
-            _ => Err(format!("weigh {} ended with {:?}: {stderr}", words.join(" "), done.status)),
+            _ => {
+                Err(format!("weigh {} ended with {:?}: {stderr}", arguments.join(" "), done.status))
+            }
         }
     }
 
-    /// What `weigh show` says of the recording of this name, and its warnings; nothing when it
+    /// The summary of `weigh show` for the recording of this name, and its warnings; `None` when it
     /// refuses to read it.
     fn shown(&self, directory: &Path, name: &str) -> Result<Option<(Value, String)>, Wrong> {
         let done = self.output(directory, &["show", name, "--format", "json"])?;
@@ -82,7 +84,7 @@ const PROCESSES: u64 = 9;
 /// Some processes one after the other and two at once, with phases; half a second.
 const LOAD: &str = "for i in 1 2 3 4 5 6; do sleep 0.05; done; sleep 0.1 & sleep 0.1; wait";
 
-/// A recording that lacks nothing, made once, and what is said of it.
+/// A complete recording, made once, and its summary.
 pub(super) struct Whole {
     directory: tempfile::TempDir,
     truth: Value,
@@ -93,12 +95,12 @@ pub(super) struct Whole {
 impl Whole {
     pub(super) fn record(program: &Program) -> Result<Whole, Wrong> {
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let words = ["run", "-q", "-i", "5ms", "-o", "whole", "--", "sh", "-c", LOAD];
-        program.output(directory.path(), &words)?;
-        let (truth, said) =
+        let arguments = ["run", "-q", "-i", "5ms", "-o", "whole", "--", "sh", "-c", LOAD];
+        program.output(directory.path(), &arguments)?;
+        let (truth, stderr) =
             program.shown(directory.path(), "whole")?.ok_or("a recording cannot be read")?;
-        if truth["run"]["complete"] != true || said.contains("not whole") {
-            return Err(format!("a recording that nobody touched is not whole: {said}"));
+        if truth["run"]["complete"] != true || stderr.contains("not whole") {
+            return Err(format!("an unchanged recording is not whole: {stderr}"));
         }
         if truth["processes"]["total"].as_u64() > Some(PROCESSES) {
             return Err(format!("{} processes, and {PROCESSES} are known", truth["processes"]));
@@ -111,26 +113,28 @@ impl Whole {
         Ok(Whole { directory, truth, exact })
     }
 
-    /// Changes a copy somewhere and reads it: nothing that is exact or complete differs from what
-    /// the untouched one says.
+    /// Changes a copy somewhere and reads it: nothing that is exact or complete differs from the
+    /// unchanged one.
     pub(super) fn mutated(&self, program: &Program, random: &mut Random) -> Result<(), Wrong> {
         let here = tempfile::tempdir().map_err(|error| error.to_string())?;
         let copy = here.path().join("copy");
         let files = copied(&self.directory.path().join("whole"), &copy)?;
         let done = mutate(&files, random)?;
-        let told = |wrong: Wrong| format!("{done}: {wrong}");
-        let Some((shown, said)) = program.shown(here.path(), "copy").map_err(told)? else {
+        let label_error = |wrong: Wrong| format!("{done}: {wrong}");
+        let Some((shown, stderr)) = program.shown(here.path(), "copy").map_err(label_error)? else {
             return Ok(());
         };
-        compare(&self.truth, &shown).map_err(told)?;
+        compare(&self.truth, &shown).map_err(label_error)?;
         let is_lossy = shown["run"]["complete"] != true;
-        if is_lossy && shown["run"]["ended"] != Value::Null && !said.contains("not whole") {
-            return Err(told(format!("nobody is warned: {said}")));
+        if is_lossy && shown["run"]["ended"] != Value::Null && !stderr.contains("not whole") {
+            return Err(label_error(format!("there is no warning: {stderr}")));
         }
-        read_otherwise(program, here.path(), is_lossy, random).map_err(told)?;
+        read_otherwise(program, here.path(), is_lossy, random).map_err(label_error)?;
         let exported = exact_processes(&here.path().join("made"));
         match exported.iter().find(|process| !self.exact.contains(process)) {
-            Some(process) => Err(told(format!("exact in processes.csv, and not so: {process}"))),
+            Some(process) => {
+                Err(label_error(format!("exact in processes.csv, but different: {process}")))
+            }
             None => Ok(()),
         }
     }
@@ -149,7 +153,7 @@ fn exact_processes(directory: &Path) -> Vec<String> {
     exact.map(|row| wanted.map(|at| *row.get(at).unwrap_or(&"?")).join(" ")).collect()
 }
 
-/// One of the other readers must bear the same recording, and warn where it lacks something.
+/// One of the other readers must read the same recording, and warn where it lacks something.
 fn read_otherwise(
     program: &Program,
     here: &Path,
@@ -163,30 +167,35 @@ fn read_otherwise(
         &["show", "copy", "--format", "github"],
         &["runs", "."],
     ];
-    let words = random.one_of(&READERS);
-    let done = program.output(here, words)?;
-    let said = String::from_utf8_lossy(&done.stderr);
+    let arguments = random.one_of(&READERS);
+    let done = program.output(here, arguments)?;
+    let stderr = String::from_utf8_lossy(&done.stderr);
     let text = String::from_utf8_lossy(&done.stdout);
-    let (reader, is_read) = (words[0], done.status.success());
-    let is_said = said.contains("not whole") || said.contains("not recorded");
+    let (reader, is_read) = (arguments[0], done.status.success());
+    let is_reported = stderr.contains("not whole") || stderr.contains("not recorded");
     match reader {
         "runs" if is_lossy && !text.contains("rows lost") && !text.contains("not recorded") => {
             Err(format!("runs shows it like any other: {text}"))
         }
-        "report" | "plot" if is_lossy && is_read && !said.contains("not whole") => {
-            // Without an end it is no loss but a run that goes on, and the page says so.
+        "report" | "plot" if is_lossy && is_read && !stderr.contains("not whole") => {
+            // Without an end it is not a loss but an unfinished run, and the page says so.
             let report = fs::read_to_string(here.join("made/report.md")).unwrap_or_default();
-            let goes_on = reader == "plot" || report.contains("end of this run is not recorded");
-            if goes_on { Ok(()) } else { Err(format!("{reader} does not say it: {said}")) }
+            let is_unfinished =
+                reader == "plot" || report.contains("end of this run is not recorded");
+            if is_unfinished {
+                Ok(())
+            } else {
+                Err(format!("{reader} does not report it: {stderr}"))
+            }
         }
-        "export" if is_lossy && is_read && !is_said && said.is_empty() => {
-            Err("export does not say it".to_owned())
+        "export" if is_lossy && is_read && !is_reported && stderr.is_empty() => {
+            Err("export does not report it".to_owned())
         }
         _ => Ok(()),
     }
 }
 
-/// Copies a recording, and says which files it has.
+/// Copies a recording, and returns its files.
 fn copied(from: &Path, to: &Path) -> Result<Vec<PathBuf>, Wrong> {
     let failed = |error: std::io::Error| error.to_string();
     fs::create_dir_all(to).map_err(failed)?;
@@ -206,7 +215,7 @@ fn copied(from: &Path, to: &Path) -> Result<Vec<PathBuf>, Wrong> {
     Ok(files)
 }
 
-/// Changes one file, and says how.
+/// Changes one file, and returns a description.
 fn mutate(files: &[PathBuf], random: &mut Random) -> Result<String, Wrong> {
     let failed = |error: std::io::Error| error.to_string();
     let file = random.one_of(files);
@@ -255,14 +264,14 @@ fn mutate(files: &[PathBuf], random: &mut Random) -> Result<String, Wrong> {
     Ok(format!("{} at {place} ({many} bytes): {what}", file.display()))
 }
 
-/// Kills weigh at a random moment: what it leaves says what it is.
+/// Kills weigh at a random moment: the recording must be reported as incomplete.
 pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong> {
     let here = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let words = ["run", "-q", "-i", "5ms", "-o", "rec", "--", "sh", "-c", LOAD];
+    let arguments = ["run", "-q", "-i", "5ms", "-o", "rec", "--", "sh", "-c", LOAD];
     let mut command = program.command(here.path());
-    let mut child = command.args(words).spawn().map_err(|error| error.to_string())?;
+    let mut child = command.args(arguments).spawn().map_err(|error| error.to_string())?;
     std::thread::sleep(Duration::from_micros(random.below(900_000)));
-    // It may have ended by itself; then nothing is killed.
+    // It may have exited by itself; then nothing is killed.
     let _ = child.kill();
     let status = child.wait().map_err(|error| error.to_string())?;
     let was_killed = status.signal().is_some();
@@ -272,7 +281,7 @@ pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong
             false => Err("it ended by itself and recorded nothing".to_owned()),
         };
     }
-    let Some((shown, said)) = program.shown(here.path(), "rec")? else {
+    let Some((shown, stderr)) = program.shown(here.path(), "rec")? else {
         return Err("what is left cannot be read".to_owned());
     };
     let total = shown["processes"]["total"].as_u64().unwrap_or(u64::MAX);
@@ -280,8 +289,8 @@ pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong
         return Err(format!("{total} processes, and there were {PROCESSES}"));
     }
     if shown["run"]["complete"] == true {
-        if shown["run"]["exit_code"] != 0 || said.contains("not whole") {
-            return Err(format!("complete, with {} and {said}", shown["run"]["exit_code"]));
+        if shown["run"]["exit_code"] != 0 || stderr.contains("not whole") {
+            return Err(format!("complete, with {} and {stderr}", shown["run"]["exit_code"]));
         }
         let sure = shown["processes"]["some_unseen"] == false;
         return match sure && total != PROCESSES {
@@ -290,7 +299,7 @@ pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong
         };
     }
     if !was_killed {
-        return Err(format!("nobody killed it, and it is not complete: {said}"));
+        return Err(format!("it was not killed, and it is not complete: {stderr}"));
     }
     if shown["processes"]["some_unseen"] == false {
         return Err(format!("not complete, and exactly {total} processes"));
@@ -305,8 +314,8 @@ pub(super) fn killed(program: &Program, random: &mut Random) -> Result<(), Wrong
     wrong.map_or(Ok(()), Err)
 }
 
-/// Fills a small disk while a run is recorded on it: what is shown of the recording later does
-/// not contradict what was measured. Needs the right to mount.
+/// Fills a small disk while a run is recorded on it: the summary of the recording must not
+/// contradict the live one. Needs permission to mount.
 pub(super) fn filled(program: &Program, random: &mut Random) -> Result<(), Wrong> {
     let here = tempfile::tempdir().map_err(|error| error.to_string())?;
     fs::create_dir(here.path().join("small")).map_err(|error| error.to_string())?;
@@ -337,32 +346,32 @@ pub(super) fn filled(program: &Program, random: &mut Random) -> Result<(), Wrong
         .status()
         .map_err(|error| error.to_string())?;
     let read = |name: &str| fs::read_to_string(here.path().join(name)).unwrap_or_default();
-    let told = |wrong: Wrong| format!("size {size} KiB, {load}: {wrong}");
+    let label_error = |wrong: Wrong| format!("size {size} KiB, {load}: {wrong}");
     if !status.success() || read("code").trim() != "0" {
-        return Err(told(format!("{status:?}, {}, {}", read("code"), read("live.txt"))));
+        return Err(label_error(format!("{status:?}, {}, {}", read("code"), read("live.txt"))));
     }
     let live: Value = serde_json::from_str(&read("live.json"))
-        .map_err(|error| told(format!("no summary: {error}; {}", read("live.txt"))))?;
+        .map_err(|error| label_error(format!("no summary: {error}; {}", read("live.txt"))))?;
     let Ok(shown) = serde_json::from_str::<Value>(&read("shown.json")) else {
-        let is_said = read("live.txt").contains("not recorded");
+        let is_reported = read("live.txt").contains("not recorded");
         let is_empty = read("shown.txt").is_empty();
-        return if is_said && is_empty { Ok(()) } else { Err(told(read("shown.txt"))) };
+        return if is_reported && is_empty { Ok(()) } else { Err(label_error(read("shown.txt"))) };
     };
     if live["run"]["complete"] == true && shown["run"]["complete"] != true {
-        return Err(told(format!("nothing was said of it live: {}", read("shown.txt"))));
+        return Err(label_error(format!("there was no warning live: {}", read("shown.txt"))));
     }
-    compare(&live, &shown).map_err(told)
+    compare(&live, &shown).map_err(label_error)
 }
 
-/// Whether one may mount: the small disk needs it.
+/// Whether this user may mount: the small disk needs it.
 pub(super) fn can_mount() -> bool {
-    let words = ["-m", "mount", "-t", "tmpfs", "none", "/mnt"];
-    let quiet = Command::new("unshare").args(words).stderr(Stdio::null()).status();
+    let arguments = ["-m", "mount", "-t", "tmpfs", "none", "/mnt"];
+    let quiet = Command::new("unshare").args(arguments).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 
-/// What is said may be less than the truth, and never something else: what is exact or complete
-/// is the same, and the truth lies between the bounds.
+/// A summary may have less than the truth, but nothing different: exact and complete values are
+/// the same, and the truth is between the bounds.
 fn compare(truth: &Value, shown: &Value) -> Result<(), Wrong> {
     if shown["run"]["complete"] == true && shown["run"]["exit_code"] != truth["run"]["exit_code"] {
         return Err(format!("complete, and ended with {}", shown["run"]["exit_code"]));
@@ -370,7 +379,7 @@ fn compare(truth: &Value, shown: &Value) -> Result<(), Wrong> {
     let (known, total) = (&truth["processes"], &shown["processes"]);
     if total["some_unseen"] == false && total["total"] != known["total"] {
         return Err(format!(
-            "exactly {} processes, and {} were seen",
+            "exactly {} processes, and {} were found",
             total["total"], known["total"]
         ));
     }
@@ -380,7 +389,7 @@ fn compare(truth: &Value, shown: &Value) -> Result<(), Wrong> {
             |real: &&Value| ["name", "cpu_time_seconds"].iter().all(|key| real[*key] == tool[*key]);
         let real = truth["tools"].as_array().and_then(|all| all.iter().find(is_same));
         if tool["cpu_time_method"] == "exact" && real.is_none() {
-            wrong.push(format!("the CPU time of a program is exact, and not so: {tool}"));
+            wrong.push(format!("the CPU time of a program is exact, but different: {tool}"));
         }
     }
     each_figure(shown, "", &mut |place, figure| {

@@ -1,4 +1,4 @@
-//! The words of the command line, taken one by one.
+//! The arguments of the command line, taken one by one.
 //!
 //! Flags are taken first and by name, so that a NAME or PATH may be any bytes.
 
@@ -16,29 +16,29 @@ const SIZE_UNITS: [(&str, u64); 5] =
 pub(crate) struct Arguments(VecDeque<OsString>);
 
 impl Arguments {
-    /// All words after the program's name.
-    pub(crate) fn new(words: Vec<OsString>) -> Self {
-        Self(words.into())
+    /// All arguments after the program's name.
+    pub(crate) fn new(arguments: Vec<OsString>) -> Self {
+        Self(arguments.into())
     }
 
-    /// The next word; `what` is its name in the usage.
-    pub(crate) fn word(&mut self, what: &str) -> Result<OsString, Failure> {
+    /// The next argument; `what` is its name in the usage.
+    pub(crate) fn argument(&mut self, what: &str) -> Result<OsString, Failure> {
         self.0.pop_front().ok_or_else(|| Failure::Usage(format!("{what} is missing")))
     }
 
-    /// Whether the flag was given, wherever it stands.
+    /// Whether the flag was given, in any place.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
-        let position = self.0.iter().position(|word| word == name);
+        let position = self.0.iter().position(|argument| argument == name);
         position.and_then(|position| self.0.remove(position)).is_some()
     }
 
-    /// The value after `name`, wherever it stands, read by `take`.
+    /// The value after `name`, in any place, read by `take`.
     pub(crate) fn option<T>(
         &mut self,
         name: &str,
         take: fn(&mut Self, &str) -> Result<T, Failure>,
     ) -> Result<Option<T>, Failure> {
-        let Some(position) = self.0.iter().position(|word| word == name) else {
+        let Some(position) = self.0.iter().position(|argument| argument == name) else {
             return Ok(None);
         };
         self.0.remove(position);
@@ -58,19 +58,23 @@ impl Arguments {
 
     /// A number of things, at least one.
     pub(crate) fn count(&mut self, what: &str) -> Result<usize, Failure> {
-        self.read(what, "a number from 1", |word| word.parse().ok().filter(|&count| count > 0))
+        self.read(what, "a number from 1", |argument| {
+            argument.parse().ok().filter(|&count| count > 0)
+        })
     }
 
     /// A number that fits into an exit code.
     pub(crate) fn byte(&mut self, what: &str) -> Result<u8, Failure> {
-        self.read(what, "a number from 0 to 255", |word| word.parse().ok())
+        self.read(what, "a number from 0 to 255", |argument| argument.parse().ok())
     }
 
-    /// Fails if a word is left.
+    /// Fails if an argument is left.
     pub(crate) fn end(&self) -> Result<(), Failure> {
         match self.0.front() {
             None => Ok(()),
-            Some(word) => Err(Failure::Usage(format!("one word too many: `{}`", word.display()))),
+            Some(argument) => {
+                Err(Failure::Usage(format!("one argument too many: `{}`", argument.display())))
+            }
         }
     }
 
@@ -80,30 +84,30 @@ impl Arguments {
         wanted: &str,
         parse: fn(&str) -> Option<T>,
     ) -> Result<T, Failure> {
-        let word = self.word(what)?;
-        OsStr::to_str(&word).and_then(parse).ok_or_else(|| {
-            Failure::Usage(format!("{what} should be {wanted}, not `{}`", word.display()))
+        let argument = self.argument(what)?;
+        OsStr::to_str(&argument).and_then(parse).ok_or_else(|| {
+            Failure::Usage(format!("{what} should be {wanted}, not `{}`", argument.display()))
         })
     }
 }
 
-fn duration(word: &str) -> Option<Duration> {
-    let (number, unit) = split_at_unit(word)?;
+fn duration(argument: &str) -> Option<Duration> {
+    let (number, unit) = split_at_unit(argument)?;
     let (_, seconds) = DURATION_UNITS.iter().find(|(name, _)| *name == unit)?;
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
-fn size(word: &str) -> Option<usize> {
-    let (number, unit) = split_at_unit(word)?;
+fn size(argument: &str) -> Option<usize> {
+    let (number, unit) = split_at_unit(argument)?;
     let (_, bytes) = SIZE_UNITS.iter().find(|(name, _)| *name == unit)?;
     let size = number.parse::<u64>().ok()?.checked_mul(*bytes)?;
     usize::try_from(size).ok().filter(|&size| size > 0)
 }
 
 /// Splits `1.5s` into `1.5` and `s`; none if it does not begin with a digit.
-fn split_at_unit(word: &str) -> Option<(&str, &str)> {
-    let end = word.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let (number, unit) = word.split_at(end.unwrap_or(word.len()));
+fn split_at_unit(argument: &str) -> Option<(&str, &str)> {
+    let end = argument.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let (number, unit) = argument.split_at(end.unwrap_or(argument.len()));
     number.starts_with(|letter: char| letter.is_ascii_digit()).then_some((number, unit))
 }
 

@@ -2,8 +2,8 @@
 //!
 //! The children read and write by plain system calls and nothing else, so
 //! `rchar` and `wchar` of their /proc/PID/io are exactly their shares. The parent
-//! has read some 5 KB more before it began (exec and the loader read ELF headers),
-//! and its /proc/PID/io holds what the children did once it has waited for them.
+//! has read some 5 KB more before it started (exec and the loader read ELF headers),
+//! and its /proc/PID/io includes the children once it has reaped them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

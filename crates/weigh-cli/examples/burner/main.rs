@@ -1,8 +1,8 @@
-//! Loads whose truth is known, for the tests of `weigh` (`weigh run -- burner …`).
+//! Known loads, for the tests of `weigh` (`weigh run -- burner …`).
 //!
 //! Times of CPU are ended by the kernel's own clock of the process or thread,
-//! so neither the machine's speed nor a debug build changes them. What the
-//! program did is known to the test; what `weigh` says must match it.
+//! so neither the machine's speed nor a debug build changes them. The test
+//! knows what the program used; the figures of `weigh` must match it.
 //!
 //! There is no Rust `main`: the runtime in front of it ignores SIGPIPE, opens
 //! /dev/null over closed descriptors 0 to 2 and reads /proc/self/maps. Each
@@ -41,9 +41,9 @@ usage: burner LOAD …      durations: 20ms, 1.5s, 2m; sizes: 4096, 64KiB, 400Mi
 
   cpu DUR                 use DUR of CPU in total, the program's start included
   threads N DUR           N threads use DUR of CPU each, at once
-  children N DUR [--ignore-sigchld] [--at-once K] [--tell]
+  children N DUR [--ignore-sigchld] [--at-once K] [--print-cpu]
                           N forked children use DUR of CPU each, K at a time (1);
-                          --tell: print the seconds that the kernel has counted for
+                          --print-cpu: print the seconds that the kernel has counted for
                           all of it, forks and exits included
   daemon DUR              a double-forked grandchild uses DUR of CPU; returns at once
   reuse-pid-often N DUR   N children, one after the other, sleep DUR under one pid;
@@ -89,7 +89,7 @@ enum Failure {
     CannotBeHad(String),
 }
 
-/// Says which call failed, and on what.
+/// The failure of a call.
 fn failed(what: impl Display, why: io::Error) -> Failure {
     Failure::Failed(format!("{what}: {why}"))
 }
@@ -101,12 +101,12 @@ fn failed(what: impl Display, why: io::Error) -> Failure {
 /// `argv` must hold `argc` C strings, as the C library guarantees for `main`.
 #[cfg_attr(not(test), unsafe(export_name = "main"))]
 unsafe extern "C" fn start(argc: libc::c_int, argv: *const *const libc::c_char) -> libc::c_int {
-    let words = (1..usize::try_from(argc).unwrap_or(0)).map(|index| {
+    let arguments = (1..usize::try_from(argc).unwrap_or(0)).map(|index| {
         // SAFETY: index is below argc, so the pointer is there and its string ends with NUL.
-        let word = unsafe { CStr::from_ptr(*argv.add(index)) };
-        OsStr::from_bytes(word.to_bytes()).to_owned()
+        let argument = unsafe { CStr::from_ptr(*argv.add(index)) };
+        OsStr::from_bytes(argument.to_bytes()).to_owned()
     });
-    match run(words.collect()) {
+    match run(arguments.collect()) {
         Ok(code) => code,
         Err(Failure::Usage(what)) => {
             eprintln!("burner: {what} (`burner help` lists the loads)");
@@ -123,10 +123,10 @@ unsafe extern "C" fn start(argc: libc::c_int, argv: *const *const libc::c_char) 
     }
 }
 
-/// Runs the load that the words ask for and returns the exit code.
-fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
-    let mut rest = Arguments::new(words);
-    let load = rest.word("LOAD")?;
+/// Runs the load that the arguments name and returns the exit code.
+fn run(arguments: Vec<OsString>) -> Result<libc::c_int, Failure> {
+    let mut rest = Arguments::new(arguments);
+    let load = rest.argument("LOAD")?;
     match load.to_str() {
         Some("cpu") => {
             let duration = rest.duration("DUR")?;
@@ -140,12 +140,12 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
         }
         Some("children") => {
             let ignore_sigchld = rest.flag("--ignore-sigchld");
-            let tells = rest.flag("--tell");
+            let prints_cpu = rest.flag("--print-cpu");
             let at_once = rest.option("--at-once", Arguments::count)?.unwrap_or(1);
             let (count, duration) = (rest.count("N")?, rest.duration("DUR")?);
             rest.end()?;
             processor::children(count, duration, at_once, ignore_sigchld)?;
-            if tells {
+            if prints_cpu {
                 println!("{}", process::used_with_children().as_secs_f64());
             }
         }
@@ -190,7 +190,7 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             memory::shared(size, count, duration)?;
         }
         Some(direction @ ("write" | "read")) => {
-            let path = rest.word("PATH")?;
+            let path = rest.argument("PATH")?;
             let (size, count) = (rest.size("SIZE")?, rest.count("N")?);
             rest.end()?;
             if direction == "write" {
@@ -200,12 +200,12 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             }
         }
         Some("receive") => {
-            let address = rest.word("ADDRESS")?;
+            let address = rest.argument("ADDRESS")?;
             rest.end()?;
             network::receive(&address)?;
         }
         Some("send") => {
-            let (address, size) = (rest.word("ADDRESS")?, rest.size("SIZE")?);
+            let (address, size) = (rest.argument("ADDRESS")?, rest.size("SIZE")?);
             rest.end()?;
             network::send(&address, size)?;
         }
@@ -238,7 +238,7 @@ fn run(words: Vec<OsString>) -> Result<libc::c_int, Failure> {
             return sleepers::spawn(count, duration, tree);
         }
         Some("named") => {
-            let (name, duration) = (rest.word("NAME")?, rest.duration("DUR")?);
+            let (name, duration) = (rest.argument("NAME")?, rest.duration("DUR")?);
             rest.end()?;
             sleepers::named(&name, duration)?;
         }

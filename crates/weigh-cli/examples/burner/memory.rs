@@ -27,7 +27,7 @@ impl Region {
         Ok(Self { start: start.cast(), size, page })
     }
 
-    /// The same in huge pages of the default size, which somebody must have reserved.
+    /// The same in huge pages of the default size, which must be reserved.
     fn map_huge(size: usize) -> Result<Self, Failure> {
         let start = map(size, libc::MAP_HUGETLB)
             .map_err(|why| Failure::CannotBeHad(format!("{size} bytes in huge pages: {why}")))?;
@@ -38,7 +38,7 @@ impl Region {
     fn write_pages(&mut self) {
         for offset in (0..self.size).step_by(self.page) {
             // SAFETY: the offset is inside the mapping, which is writable and
-            // borrowed by nobody else. Volatile: the byte is never read.
+            // not borrowed elsewhere. Volatile: the byte is never read.
             unsafe { self.start.add(offset).write_volatile(1) };
         }
     }
@@ -124,20 +124,20 @@ pub(crate) fn huge_pages(size: usize, duration: Duration) -> Result<(), Failure>
     Ok(())
 }
 
-/// What a vfork child needs to know: it must not allocate.
+/// The arguments of a vfork child, which must not allocate.
 struct Vforked {
     sleeps: libc::timespec,
-    /// The arguments of the program it becomes, if it does.
+    /// The arguments of exec, if it calls that.
     becomes: Option<[*const libc::c_char; 4]>,
 }
 
 /// What a vfork child does, in the parent's memory and on a stack of its own.
-extern "C" fn vforked(told: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the parent waits, and what it told stays where it is meanwhile.
-    let told = unsafe { &*told.cast::<Vforked>() };
-    // SAFETY: the time is valid and the rest is not wanted.
-    unsafe { libc::nanosleep(&raw const told.sleeps, ptr::null_mut()) };
-    if let Some(arguments) = &told.becomes {
+extern "C" fn vforked(arguments: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the parent waits, and its arguments stay valid meanwhile.
+    let arguments = unsafe { &*arguments.cast::<Vforked>() };
+    // SAFETY: the time is valid and the remainder is not requested.
+    unsafe { libc::nanosleep(&raw const arguments.sleeps, ptr::null_mut()) };
+    if let Some(arguments) = &arguments.becomes {
         // SAFETY: the arguments are C strings and end with a null pointer.
         unsafe { libc::execv(c"/proc/self/exe".as_ptr(), arguments.as_ptr()) };
         return 1;
@@ -159,15 +159,15 @@ pub(crate) fn vfork(
     stack.write_pages();
     let time = std::ffi::CString::new(format!("{}ms", duration.as_millis())).unwrap_or_default();
     let arguments = [c"burner".as_ptr(), c"sleep".as_ptr(), time.as_ptr(), ptr::null()];
-    let told = Vforked { sleeps: timespec(duration), becomes: execs.then_some(arguments) };
+    let arguments = Vforked { sleeps: timespec(duration), becomes: execs.then_some(arguments) };
     for _ in 0..count {
-        let told: *const Vforked = &raw const told;
+        let arguments: *const Vforked = &raw const arguments;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
         // SAFETY: the child has a stack of its own, which grows down from its end, and this
         // thread waits until it has ended or called exec; it changes nothing of ours.
         let pid = unsafe {
             let top = stack.start.add(stack.size).cast();
-            libc::clone(vforked, top, flags, told.cast_mut().cast())
+            libc::clone(vforked, top, flags, arguments.cast_mut().cast())
         };
         if pid == -1 {
             return Err(failed("cannot vfork", io::Error::last_os_error()));

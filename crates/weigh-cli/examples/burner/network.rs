@@ -9,7 +9,7 @@ use crate::{Failure, failed};
 
 const BYTES_PER_CALL: usize = 64 * 1024;
 
-/// How long somebody may take to listen.
+/// How long the receiver may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Takes one connection and reads it to its end.
@@ -23,8 +23,8 @@ pub(crate) fn receive(address: &OsStr) -> Result<(), Failure> {
     received().map_err(|why| failed(address.display(), why))
 }
 
-/// Sends so many bytes to whoever listens, or will in a moment, and waits until they have been
-/// taken: what the kernel still holds when a process ends goes out later.
+/// Sends this many bytes to a listener, which may start a moment later, and waits until they are
+/// acknowledged: bytes that the kernel still has when a process exits are sent later.
 pub(crate) fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
     let mut sent = || -> io::Result<()> {
         let mut stream = connect(parse(address)?)?;
@@ -42,9 +42,9 @@ pub(crate) fn send(address: &OsStr, mut size: usize) -> Result<(), Failure> {
 pub(crate) struct Talk {
     /// Connections, one after the other.
     pub count: usize,
-    /// Bytes that are sent through each.
+    /// Bytes sent through each.
     pub size: usize,
-    /// How long somebody listens before the first.
+    /// How long the listener is open before the first.
     pub after: Duration,
     /// How long all connections stay open when everything has been sent.
     pub linger: Duration,
@@ -69,7 +69,7 @@ pub(crate) fn talk(talk: &Talk) -> Result<(), Failure> {
                 left -= sent;
             }
             if talk.linger.is_zero() {
-                // Its end is taken as well, so that nothing is on its way when it goes.
+                // The other end is read to its end, so that nothing is in flight when it is closed.
                 client.shutdown(Shutdown::Write)?;
                 server.read_to_end(&mut Vec::new())?;
             } else {
@@ -82,7 +82,7 @@ pub(crate) fn talk(talk: &Talk) -> Result<(), Failure> {
     talked().map_err(|why| failed("talk", why))
 }
 
-/// Sends so many datagrams of a size to itself, and takes each.
+/// Sends this many datagrams of a size to itself, and receives each.
 pub(crate) fn datagrams(count: usize, size: usize) -> Result<(), Failure> {
     let sent = || -> io::Result<()> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -12,18 +12,18 @@ use libc::{c_int, pid_t};
 
 use crate::{Failure, failed};
 
-/// Looking at the clock is a system call of 1 µs or so: rarely while the end is
+/// Reading the clock is a system call of 1 µs or so: rarely while the end is
 /// far (every 30 µs, 220 µs in a debug build, so that it is mostly user time),
 /// often near it (every 3 µs, 22 µs), so that the overshoot is far below 0.2 ms.
-/// What _exit(2) itself costs, some 0.2 ms, comes on top.
+/// The cost of _exit(2) itself, some 0.2 ms, is added.
 const STEPS_WHILE_FAR: u64 = 25_000;
 const STEPS_WHEN_NEAR: u64 = 2_500;
 const NEAR: Duration = Duration::from_millis(1);
 
 /// Uses CPU until this process has used `total`, counted from its fork.
 ///
-/// The count survives exec, so what the launcher's child did before it became
-/// this program is part of `total`, as it is of what the kernel reports.
+/// The count survives exec, so usage of the launcher's child before exec is part
+/// of `total`, as it is of what the kernel reports.
 pub(crate) fn burn_process(total: Duration) {
     burn(libc::CLOCK_PROCESS_CPUTIME_ID, total);
 }
@@ -58,7 +58,7 @@ fn cpu_time(clock: libc::clockid_t) -> Duration {
 /// The CPU time of this process and of the children it has waited for.
 pub(crate) fn used_with_children() -> Duration {
     let mut usage = mem::MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: `usage` is a valid place to write to, and the call cannot fail for this question.
+    // SAFETY: `usage` is a valid place to write to, and the call cannot fail for these arguments.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
         usage.assume_init()
@@ -174,7 +174,7 @@ pub(crate) fn set_handler(signal: c_int, handler: libc::sighandler_t) -> io::Res
 
 /// Blocks or unblocks (`how`) the signals in this thread.
 pub(crate) fn change_mask(how: c_int, signals: &libc::sigset_t) {
-    // SAFETY: `signals` is a valid set, the old one is not asked for. The call
+    // SAFETY: `signals` is a valid set, the old one is not requested. The call
     // fails only for an unknown `how`.
     unsafe { libc::sigprocmask(how, signals, ptr::null_mut()) };
 }
@@ -201,7 +201,7 @@ pub(crate) fn die_of(signal: c_int) -> Failure {
     let _ = set_handler(signal, libc::SIG_DFL);
     change_mask(libc::SIG_UNBLOCK, &signal_set(&[signal]));
     // SAFETY: kill takes numbers and touches no memory of ours. It accepts 0,
-    // which only asks whether the process is there.
+    // which only checks whether the process exists.
     if signal == 0 || unsafe { libc::kill(libc::getpid(), signal) } == -1 {
         return Failure::Usage(format!("NUM should be the number of a signal, not {signal}"));
     }

@@ -71,7 +71,7 @@ fn fork_burner(duration: Duration) -> Result<pid_t, Failure> {
     unsafe { fork(body) }
 }
 
-/// A grandchild in a session of its own uses `duration` of CPU and outlives us.
+/// A grandchild in its own session uses `duration` of CPU and outlives us.
 pub(crate) fn daemon(duration: Duration) -> Result<(), Failure> {
     let child = || {
         // SAFETY: setsid takes nothing; a fresh child leads no group, so it works.
@@ -88,7 +88,7 @@ pub(crate) fn daemon(duration: Duration) -> Result<(), Failure> {
     wait_for(unsafe { fork(child) }?)
 }
 
-/// Points descriptors 0 to 2 at /dev/null, so that nobody waits for the end of a pipe.
+/// Redirects descriptors 0 to 2 to /dev/null, so that no reader waits for the end of a pipe.
 fn detach_descriptors() -> Result<(), Failure> {
     // SAFETY: the path is a C string.
     let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
@@ -100,7 +100,7 @@ fn detach_descriptors() -> Result<(), Failure> {
         unsafe { libc::dup2(null, standard) };
     }
     if null > 2 {
-        // SAFETY: we opened it and nobody else knows it.
+        // SAFETY: we opened it and it has no other owner.
         unsafe { libc::close(null) };
     }
     Ok(())

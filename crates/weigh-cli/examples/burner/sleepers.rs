@@ -1,4 +1,4 @@
-//! Loads that only are there: thousands of sleepers, forks from threads, odd names.
+//! Idle loads: thousands of sleepers, forks from threads, unusual names.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
@@ -17,7 +17,7 @@ use crate::{Failure, failed};
 
 const CHAIN_LENGTH: usize = 10;
 const ENDED_BY_SIGTERM: c_int = 128 + libc::SIGTERM;
-/// TASK_COMM_LEN without its NUL: the kernel cuts off the rest without a word.
+/// TASK_COMM_LEN without its NUL: the kernel silently truncates the rest.
 const LONGEST_NAME: usize = 15;
 
 /// Sleeps under a thread name of any bytes.
@@ -36,7 +36,7 @@ pub(crate) fn named(name: &OsStr, duration: Duration) -> Result<(), Failure> {
 
 /// `count` threads fork one child each and wait for it.
 ///
-/// Such children stand in /proc/PID/task/TID/children of their thread, not of
+/// Such children are in /proc/PID/task/TID/children of their thread, not of
 /// the main one.
 pub(crate) fn thread_forks(count: usize, duration: Duration) -> Result<(), Failure> {
     let mut workers = Vec::with_capacity(count);
@@ -108,12 +108,12 @@ fn chain(length: usize, duration: Duration) -> c_int {
     wait_or_end(next).unwrap_or_else(|failure| code_of(Err(failure)))
 }
 
-/// Waits for all children, or ends them when SIGTERM comes; returns the exit code.
+/// Waits for all children, or ends them on SIGTERM; returns the exit code.
 fn wait_or_end(mut children: BTreeSet<pid_t>) -> Result<c_int, Failure> {
     let mut first_failure = Ok(0);
     loop {
         // One SIGCHLD may stand for many children, and for some that ended
-        // before: look first, then wait.
+        // before: check first, then wait.
         while let Ok((Some(pid), status)) = wait(-1, libc::WNOHANG) {
             children.remove(&pid);
             if let (Ok(_), Err(failure)) = (&first_failure, check(pid, status)) {
@@ -137,7 +137,7 @@ fn end_all(children: &BTreeSet<pid_t>) -> c_int {
         unsafe { libc::kill(pid, libc::SIGTERM) };
     }
     for &pid in children {
-        // They end by our own signal: how they ended says nothing.
+        // They end by our own signal: their exit status does not matter.
         let _ = wait(pid, 0);
     }
     ENDED_BY_SIGTERM
@@ -151,7 +151,7 @@ fn next_signal(signals: &[c_int], limit: Option<Duration>) -> Option<c_int> {
         let left = end.map(|end| timespec(end.saturating_duration_since(Instant::now())));
         let left = left.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: the set and the time are valid or, the time, null for no limit;
-        // details of the signal are not asked for.
+        // details of the signal are not requested.
         let signal = unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), left) };
         if signal > 0 {
             return Some(signal);

@@ -72,7 +72,7 @@ fn field<'a>(status: &'a str, name: &str) -> Result<&'a str, Failure> {
 }
 
 /// The open descriptors and what they lead to, ascending, without the one of
-/// the listing. std does not tell which one that is, hence opendir(3).
+/// the listing. std does not expose which one that is, hence opendir(3).
 fn descriptors() -> Result<Vec<(c_int, std::ffi::OsString)>, Failure> {
     // SAFETY: the path is a C string.
     let listing = unsafe { libc::opendir(DESCRIPTORS.as_ptr()) };
@@ -100,7 +100,7 @@ fn descriptors() -> Result<Vec<(c_int, std::ffi::OsString)>, Failure> {
             open.push((fd, target.into_os_string()));
         }
     }
-    // SAFETY: `listing` came from opendir and is not used after this.
+    // SAFETY: `listing` is from opendir and is not used after this.
     unsafe { libc::closedir(listing) };
     open.sort();
     Ok(open)

@@ -13,12 +13,12 @@ use crate::wave::Wave;
 use crate::{about_devices, put};
 
 about_devices! {
-    nvmlDeviceGetUtilizationRates(device, room: *mut nvmlUtilization_t) {
+    nvmlDeviceGetUtilizationRates(device, buffer: *mut nvmlUtilization_t) {
         let share = |place, kind| {
             let waved = |_| Wave::of(device, kind).map(|wave| wave.now());
             number(device, place).or_else(waved).map(|share| share as c_uint)
         };
-        put(room, nvmlUtilization_t {
+        put(buffer, nvmlUtilization_t {
             gpu: share("/utilization/gpu", 1)?,
             memory: share("/utilization/memory", 2)?,
         });
@@ -34,18 +34,18 @@ about_devices! {
         put(period, 167_000);
         Ok(())
     }
-    nvmlDeviceGetMemoryInfo(device, room: *mut nvmlMemory_t) {
+    nvmlDeviceGetMemoryInfo(device, buffer: *mut nvmlMemory_t) {
         // "Sum of Reserved and Allocated device memory", as its documentation says.
         let reserved = number(device, "/memory/reserved").unwrap_or(0);
-        put(room, nvmlMemory_t {
+        put(buffer, nvmlMemory_t {
             total: number(device, "/memory/total")?,
             free: number(device, "/memory/free")?,
             used: number(device, "/memory/used")? + reserved,
         });
         Ok(())
     }
-    nvmlDeviceGetMemoryInfo_v2(device, room: *mut nvmlMemory_v2_t) {
-        put(room, nvmlMemory_v2_t {
+    nvmlDeviceGetMemoryInfo_v2(device, buffer: *mut nvmlMemory_v2_t) {
+        put(buffer, nvmlMemory_v2_t {
             version: size_of::<nvmlMemory_v2_t>() as c_uint | 2 << 24,
             total: number(device, "/memory/total")?,
             reserved: number(device, "/memory/reserved")?,
@@ -54,9 +54,9 @@ about_devices! {
         });
         Ok(())
     }
-    nvmlDeviceGetBAR1MemoryInfo(device, room: *mut nvmlBAR1Memory_t) {
+    nvmlDeviceGetBAR1MemoryInfo(device, buffer: *mut nvmlBAR1Memory_t) {
         let (total, used) = (number(device, "/bar1/total")?, number(device, "/bar1/used")?);
-        put(room, nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used });
+        put(buffer, nvmlBAR1Memory_t { bar1Total: total, bar1Free: total - used, bar1Used: used });
         Ok(())
     }
     nvmlDeviceGetPowerUsage(device, milliwatts: *mut c_uint) {
@@ -95,10 +95,10 @@ about_devices! {
     nvmlDeviceGetViolationStatus(
         device,
         policy: nvmlPerfPolicyType_t,
-        room: *mut nvmlViolationTime_t
+        buffer: *mut nvmlViolationTime_t
     ) {
         let nanoseconds = number(device, &format!("/violations/{policy}"))?;
-        put(room, nvmlViolationTime_t { referenceTime: 1, violationTime: nanoseconds });
+        put(buffer, nvmlViolationTime_t { referenceTime: 1, violationTime: nanoseconds });
         Ok(())
     }
     nvmlDeviceGetTotalEccErrors(
@@ -129,12 +129,12 @@ about_devices! {
     nvmlDeviceGetFieldValues(
         device,
         count: std::ffi::c_int,
-        room: *mut nvml_wrapper_sys::bindings::nvmlFieldValue_t
+        buffer: *mut nvml_wrapper_sys::bindings::nvmlFieldValue_t
     ) {
         device.get("nvlink").ok_or(NOT_SUPPORTED)?;
         for place in 0..usize::try_from(count).unwrap_or(0) {
-            // SAFETY: the caller has room for `count` values and says so.
-            let value = unsafe { &mut *room.add(place) };
+            // SAFETY: the caller passes a buffer for `count` values.
+            let value = unsafe { &mut *buffer.add(place) };
             match number(device, &format!("/nvlink/{}", value.fieldId)) {
                 Ok(number) => {
                     value.valueType = 3;

@@ -15,18 +15,18 @@ struct Sample {
 }
 
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn nvmlGpmSampleAlloc(room: *mut nvmlGpmSample_t) -> nvmlReturn_t {
+pub(crate) extern "C" fn nvmlGpmSampleAlloc(buffer: *mut nvmlGpmSample_t) -> nvmlReturn_t {
     if let Err(code) = script::enter("nvmlGpmSampleAlloc", None) {
         return code;
     }
-    put(room, Box::into_raw(Box::new(Sample { device: std::ptr::null_mut() })).cast());
+    put(buffer, Box::into_raw(Box::new(Sample { device: std::ptr::null_mut() })).cast());
     0
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlReturn_t {
     if !sample.is_null() {
-        // SAFETY: it came from nvmlGpmSampleAlloc, and its owner gives it back.
+        // SAFETY: it was allocated by nvmlGpmSampleAlloc, and its owner frees it.
         drop(unsafe { Box::from_raw(sample.cast::<Sample>()) });
     }
     0
@@ -45,18 +45,18 @@ pub(crate) extern "C" fn nvmlGpmSampleGet(
 }
 
 #[unsafe(no_mangle)]
-pub(crate) extern "C" fn nvmlGpmMetricsGet(room: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
-    if room.is_null() {
+pub(crate) extern "C" fn nvmlGpmMetricsGet(buffer: *mut nvmlGpmMetricsGet_t) -> nvmlReturn_t {
+    if buffer.is_null() {
         return INVALID_ARGUMENT;
     }
-    // SAFETY: the caller hands over what it wants answered, and its samples are ours.
-    let (asked, device) = unsafe {
-        let asked = &mut *room;
-        let device = (*asked.sample2.cast::<Sample>()).device;
-        (asked, device)
+    // SAFETY: the caller passes a valid request, and its samples are from nvmlGpmSampleAlloc.
+    let (request, device) = unsafe {
+        let request = &mut *buffer;
+        let device = (*request.sample2.cast::<Sample>()).device;
+        (request, device)
     };
     answer("nvmlGpmMetricsGet", device, |answers| {
-        for metric in asked.metrics.iter_mut().take(asked.numMetrics as usize) {
+        for metric in request.metrics.iter_mut().take(request.numMetrics as usize) {
             let value = answers["gpm"][metric.metricId.to_string()].as_f64();
             metric.nvmlReturn = if value.is_some() { 0 } else { NOT_SUPPORTED };
             metric.value = value.unwrap_or(0.0);
@@ -66,9 +66,9 @@ pub(crate) extern "C" fn nvmlGpmMetricsGet(room: *mut nvmlGpmMetricsGet_t) -> nv
 }
 
 about_devices! {
-    nvmlGpmQueryDeviceSupport(device, room: *mut nvmlGpmSupport_t) {
+    nvmlGpmQueryDeviceSupport(device, buffer: *mut nvmlGpmSupport_t) {
         let supported = c_uint::from(device.get("gpm").is_some());
-        put(room, nvmlGpmSupport_t { version: 1, isSupportedDevice: supported });
+        put(buffer, nvmlGpmSupport_t { version: 1, isSupportedDevice: supported });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that answer with a list: processes, and samples since the last look.
+//! Calls that return a list: processes, and samples since the last call.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -15,13 +15,13 @@ use crate::script::{
 use crate::wave::Wave;
 use crate::{about_devices, put, put_all};
 
-/// How many samples a driver has room for.
+/// How many samples a driver's buffer has.
 const ROOM: c_uint = 120;
 
-/// What NVML says for a number it does not know.
+/// What NVML returns for a number it does not know.
 const UNKNOWN: u64 = u64::MAX;
 
-/// Processes of a device, as `[pid, bytes]`, or `[pid]` where the driver does not tell.
+/// Processes of a device, as `[pid, bytes]`, or `[pid]` where the driver does not report memory.
 fn processes(device: &Value, place: &str) -> Result<Vec<nvmlProcessInfo_t>, Code> {
     let process = |line: Vec<u64>| nvmlProcessInfo_t {
         pid: line.first().copied().unwrap_or(0) as c_uint,
@@ -54,14 +54,14 @@ fn put_third(
     device: &Value,
     place: &str,
     count: *mut c_uint,
-    room: *mut nvmlProcessInfo_t,
+    buffer: *mut nvmlProcessInfo_t,
 ) -> Result<(), Code> {
     let processes = processes(device, place)?;
     if number(device, "/longer_entries").is_err() {
-        return put_all(count, room, processes);
+        return put_all(count, buffer, processes);
     }
     let longer = |process| Longer { process, protected: 0 };
-    put_all(count, room.cast(), processes.into_iter().map(longer).collect())
+    put_all(count, buffer.cast(), processes.into_iter().map(longer).collect())
 }
 
 /// Writes processes as drivers before R450 do.
@@ -69,80 +69,80 @@ fn put_first(
     device: &Value,
     place: &str,
     count: *mut c_uint,
-    room: *mut nvmlProcessInfo_v1_t,
+    buffer: *mut nvmlProcessInfo_v1_t,
 ) -> Result<(), Code> {
     let first = |process: nvmlProcessInfo_t| nvmlProcessInfo_v1_t {
         pid: process.pid,
         usedGpuMemory: process.usedGpuMemory,
     };
-    put_all(count, room, processes(device, place)?.into_iter().map(first).collect())
+    put_all(count, buffer, processes(device, place)?.into_iter().map(first).collect())
 }
 
 about_devices! {
     nvmlDeviceGetComputeRunningProcesses_v3(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_third(device, "/compute", count, room)
+        put_third(device, "/compute", count, buffer)
     }
     nvmlDeviceGetComputeRunningProcesses_v2(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_all(count, room, processes(device, "/compute")?)
+        put_all(count, buffer, processes(device, "/compute")?)
     }
     nvmlDeviceGetComputeRunningProcesses(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_v1_t
+        buffer: *mut nvmlProcessInfo_v1_t
     ) {
-        put_first(device, "/compute", count, room)
+        put_first(device, "/compute", count, buffer)
     }
     nvmlDeviceGetMPSComputeRunningProcesses_v3(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_third(device, "/mps", count, room)
+        put_third(device, "/mps", count, buffer)
     }
     nvmlDeviceGetMPSComputeRunningProcesses_v2(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_all(count, room, processes(device, "/mps")?)
+        put_all(count, buffer, processes(device, "/mps")?)
     }
     nvmlDeviceGetMPSComputeRunningProcesses(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_v1_t
+        buffer: *mut nvmlProcessInfo_v1_t
     ) {
-        put_first(device, "/mps", count, room)
+        put_first(device, "/mps", count, buffer)
     }
     nvmlDeviceGetGraphicsRunningProcesses_v3(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_third(device, "/graphics", count, room)
+        put_third(device, "/graphics", count, buffer)
     }
     nvmlDeviceGetGraphicsRunningProcesses_v2(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_t
+        buffer: *mut nvmlProcessInfo_t
     ) {
-        put_all(count, room, processes(device, "/graphics")?)
+        put_all(count, buffer, processes(device, "/graphics")?)
     }
     nvmlDeviceGetGraphicsRunningProcesses(
         device,
         count: *mut c_uint,
-        room: *mut nvmlProcessInfo_v1_t
+        buffer: *mut nvmlProcessInfo_v1_t
     ) {
-        put_first(device, "/graphics", count, room)
+        put_first(device, "/graphics", count, buffer)
     }
-    // Nobody asks these two: that a driver has them, or not, tells how long its entries are.
+    // No client calls these two: whether a driver has them shows how long its entries are.
     nvmlDeviceGetConfComputeMemSizeInfo(_device, _room: *mut nvmlConfComputeMemSizeInfo_t) {
         Err(NOT_SUPPORTED)
     }
@@ -155,11 +155,11 @@ about_devices! {
         after: c_ulonglong,
         value_type: *mut nvmlValueType_t,
         count: *mut c_uint,
-        room: *mut nvmlSample_t
+        buffer: *mut nvmlSample_t
     ) {
         let samples = samples(device, kind, after)?;
         put(value_type, 1);
-        if room.is_null() {
+        if buffer.is_null() {
             put(count, ROOM);
             return Ok(());
         }
@@ -170,11 +170,11 @@ about_devices! {
             timeStamp,
             sampleValue: nvmlValue_t { ullVal: value },
         };
-        put_all(count, room, samples.into_iter().map(sample).collect())
+        put_all(count, buffer, samples.into_iter().map(sample).collect())
     }
     nvmlDeviceGetProcessUtilization(
         device,
-        room: *mut nvmlProcessUtilizationSample_t,
+        buffer: *mut nvmlProcessUtilizationSample_t,
         count: *mut c_uint,
         after: c_ulonglong
     ) {
@@ -192,22 +192,22 @@ about_devices! {
         let samples = lines(device, "/process_samples")?;
         let samples: Option<Vec<_>> = samples.iter().map(sample).collect();
         let samples = samples.ok_or(INVALID_ARGUMENT)?;
-        if room.is_null() {
+        if buffer.is_null() {
             put(count, ROOM);
             return Err(INSUFFICIENT_SIZE);
         }
-        // Real drivers also give samples that are older than what was asked for.
+        // Real drivers also return samples that are older than requested.
         let stale = number(device, "/gives_stale").is_ok();
         let new = samples.into_iter().filter(|one| stale || one.timeStamp > after);
         let new: Vec<_> = new.collect();
         if new.is_empty() {
             return Err(NOT_FOUND);
         }
-        put_all(count, room, new)
+        put_all(count, buffer, new)
     }
-    nvmlDeviceGetAccountingStats(device, pid: c_uint, room: *mut nvmlAccountingStats_t) {
+    nvmlDeviceGetAccountingStats(device, pid: c_uint, buffer: *mut nvmlAccountingStats_t) {
         let of = |what: &str| number(device, &format!("/accounting/{pid}/{what}"));
-        put(room, nvmlAccountingStats_t {
+        put(buffer, nvmlAccountingStats_t {
             gpuUtilization: 50,
             memoryUtilization: 20,
             maxMemoryUsage: of("max_memory").map_err(|_| NOT_FOUND)?,

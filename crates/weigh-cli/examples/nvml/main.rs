@@ -1,8 +1,8 @@
 //! `libnvidia-ml.so.1` of the tests: NVIDIA's management library as weigh uses it, without a GPU.
 //!
-//! It speaks the C interface of NVML, versioned names included, and is loaded by the same
-//! loader as the real one. `script` says where its answers are from. That it speaks NVML and not
-//! only what weigh takes for it is proved by NVIDIA's own Python client, in the tests.
+//! It has the C interface of NVML, versioned names included, and is loaded by the same loader as
+//! the real one. `script` is where its answers are from. That it implements NVML and not only
+//! what weigh expects is tested with NVIDIA's own Python client.
 #![allow(missing_docs, non_snake_case, reason = "the names are NVIDIA's, and so is what they mean")]
 #![allow(clippy::disallowed_methods, reason = "this stands in for a machine")]
 
@@ -19,12 +19,12 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 use script::{Code, INSUFFICIENT_SIZE, INVALID_ARGUMENT};
 use serde_json::Value;
 
-/// A handle is a number: the device from one up, and behind it a part of it from one up.
+/// A handle is a number: the device from one up, and its MIG instance from one up.
 fn handle(device: usize, part: Option<usize>) -> nvmlDevice_t {
     (((device + 1) << 8) | part.map_or(0, |part| part + 1)) as nvmlDevice_t
 }
 
-/// The device behind a handle, and which part of it.
+/// The device of a handle, and its MIG instance.
 fn place(handle: nvmlDevice_t) -> Option<(usize, Option<usize>)> {
     let number = handle as usize;
     Some(((number >> 8).checked_sub(1)?, (number & 0xff).checked_sub(1)))
@@ -50,41 +50,41 @@ fn answer(
 }
 
 /// Writes one answer.
-fn put<T>(room: *mut T, value: T) {
-    if !room.is_null() {
-        // SAFETY: whoever calls NVML hands over room for its answer.
-        unsafe { room.write(value) };
+fn put<T>(buffer: *mut T, value: T) {
+    if !buffer.is_null() {
+        // SAFETY: the caller of NVML passes a buffer for one value.
+        unsafe { buffer.write(value) };
     }
 }
 
-/// Writes a list of answers into room for `count` of them, and how many there are into `count`.
+/// Writes a list of answers into a buffer for `count` of them, and their number into `count`.
 ///
-/// Without room it says how much is needed, as NVML does.
-fn put_all<T>(count: *mut c_uint, room: *mut T, values: Vec<T>) -> Result<(), Code> {
+/// With a buffer that is too small only the number is written, as NVML does.
+fn put_all<T>(count: *mut c_uint, buffer: *mut T, values: Vec<T>) -> Result<(), Code> {
     if count.is_null() {
         return Err(INVALID_ARGUMENT);
     }
-    // SAFETY: whoever calls NVML says here how much room there is.
-    let there_is = unsafe { count.read() } as usize;
+    // SAFETY: the caller of NVML passes the length of its buffer here.
+    let capacity = unsafe { count.read() } as usize;
     put(count, values.len() as c_uint);
-    if values.len() > there_is {
+    if values.len() > capacity {
         return Err(INSUFFICIENT_SIZE);
     }
     for (place, value) in values.into_iter().enumerate() {
-        // SAFETY: there is room for `there_is` values, and this is one of the first.
-        put(unsafe { room.add(place) }, value);
+        // SAFETY: the buffer has `there_is` values, and this is one of the first.
+        put(unsafe { buffer.add(place) }, value);
     }
     Ok(())
 }
 
-/// Writes text with a zero behind it.
-fn put_text(room: *mut c_char, length: c_uint, text: &str) -> Result<(), Code> {
+/// Writes text with a terminating zero.
+fn put_text(buffer: *mut c_char, length: c_uint, text: &str) -> Result<(), Code> {
     if text.len() >= length as usize {
         return Err(INSUFFICIENT_SIZE);
     }
     for (place, byte) in text.bytes().chain([0]).enumerate() {
-        // SAFETY: the text and its zero fit into the room, whose length the caller said.
-        put(unsafe { room.add(place) }, byte as c_char);
+        // SAFETY: the text and its zero fit into the buffer, whose length the caller passes.
+        put(unsafe { buffer.add(place) }, byte as c_char);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! What the stand-in answers: a JSON file that a test may change while it is used.
+//! The answers of the stand-in: a JSON file that a test may change while it is used.
 //!
 //! `WEIGH_STAND_IN` names the file. `fails`, `blocks_ms` and `hangs` take the name of a call, or
 //! a name and a device (`nvmlDeviceGetPowerUsage@1`); `log` is a file that gets a line for each
-//! call. What a device has no answer for it does not support.
+//! call. A value that a device does not have is not supported.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -28,7 +28,7 @@ struct Read {
 
 static LAST: Mutex<Option<Read>> = Mutex::new(None);
 
-/// The script as it is now. While it is being written, it is what it was.
+/// The current script. While it is being written, it is the previous one.
 fn current() -> Option<Arc<Value>> {
     let path = std::env::var_os("WEIGH_STAND_IN")?;
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,29 +42,29 @@ fn current() -> Option<Arc<Value>> {
     last.as_ref().map(|read| Arc::clone(&read.script))
 }
 
-/// Notes a call, and does what the script wants of every call: fail, be late, never return.
+/// Logs a call, and does what the script requests for it: fail, be late, never return.
 pub(crate) fn enter(call: &str, device: Option<&str>) -> Result<Arc<Value>, Code> {
     let script = current().ok_or(DRIVER_NOT_LOADED)?;
-    let whose = device.map(|device| format!("{call}@{device}"));
+    let call_on_device = device.map(|device| format!("{call}@{device}"));
     if let Some(log) = script["log"].as_str() {
         let opened: std::io::Result<File> = OpenOptions::new().append(true).create(true).open(log);
-        let line = format!("{}\n", whose.as_deref().unwrap_or(call));
-        // A test that looks for the line will miss it.
+        let line = format!("{}\n", call_on_device.as_deref().unwrap_or(call));
+        // A test that waits for the line will fail.
         let _ = opened.and_then(|mut file| file.write_all(line.as_bytes()));
     }
-    let said = |what: &str| {
+    let status = |what: &str| {
         let of = |name: &str| script[what].get(name).cloned();
-        whose.as_deref().and_then(of).or_else(|| of(call))
+        call_on_device.as_deref().and_then(of).or_else(|| of(call))
     };
-    if let Some(late) = said("blocks_ms").and_then(|late| late.as_u64()) {
+    if let Some(late) = status("blocks_ms").and_then(|late| late.as_u64()) {
         std::thread::sleep(Duration::from_millis(late));
     }
-    if said("hangs").is_some() {
+    if status("hangs").is_some() {
         loop {
             std::thread::park();
         }
     }
-    match said("fails").and_then(|code| code.as_u64()) {
+    match status("fails").and_then(|code| code.as_u64()) {
         Some(code) => Err(code as Code),
         None => Ok(script),
     }

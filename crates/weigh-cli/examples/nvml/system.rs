@@ -1,4 +1,4 @@
-//! Calls that begin and end, count devices and find them.
+//! Calls that initialize and shut down, count devices and find them.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -7,13 +7,13 @@ use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 use crate::script::{self, Code, INVALID_ARGUMENT, NOT_FOUND, NOT_SUPPORTED, number};
 use crate::{about_devices, handle, place, put, put_text};
 
-fn said(outcome: Result<(), Code>) -> nvmlReturn_t {
+fn status(outcome: Result<(), Code>) -> nvmlReturn_t {
     outcome.err().unwrap_or(0)
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
-    said(script::enter("nvmlInit_v2", None).map(|_| ()))
+    status(script::enter("nvmlInit_v2", None).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
@@ -23,7 +23,7 @@ pub(crate) extern "C" fn nvmlInitWithFlags(_flags: c_uint) -> nvmlReturn_t {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlShutdown() -> nvmlReturn_t {
-    said(script::enter("nvmlShutdown", None).map(|_| ()))
+    status(script::enter("nvmlShutdown", None).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
@@ -41,19 +41,17 @@ pub(crate) extern "C" fn nvmlErrorString(code: nvmlReturn_t) -> *const c_char {
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlSystemGetDriverVersion(
-    room: *mut c_char,
+    buffer: *mut c_char,
     length: c_uint,
 ) -> nvmlReturn_t {
-    said(
-        script::enter("nvmlSystemGetDriverVersion", None).and_then(|script| {
-            put_text(room, length, script["driver"].as_str().ok_or(NOT_SUPPORTED)?)
-        }),
-    )
+    status(script::enter("nvmlSystemGetDriverVersion", None).and_then(|script| {
+        put_text(buffer, length, script["driver"].as_str().ok_or(NOT_SUPPORTED)?)
+    }))
 }
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) -> nvmlReturn_t {
-    said(script::enter("nvmlSystemGetCudaDriverVersion_v2", None).and_then(|script| {
+    status(script::enter("nvmlSystemGetCudaDriverVersion_v2", None).and_then(|script| {
         put(version, number(&script, "/cuda")? as c_int);
         Ok(())
     }))
@@ -61,7 +59,7 @@ pub(crate) extern "C" fn nvmlSystemGetCudaDriverVersion_v2(version: *mut c_int) 
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn_t {
-    said(script::enter("nvmlDeviceGetCount_v2", None).map(|script| {
+    status(script::enter("nvmlDeviceGetCount_v2", None).map(|script| {
         put(count, script["devices"].as_array().map_or(0, Vec::len) as c_uint);
     }))
 }
@@ -69,12 +67,12 @@ pub(crate) extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> nvmlReturn
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
-    room: *mut nvmlDevice_t,
+    buffer: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     let name = index.to_string();
-    said(script::enter("nvmlDeviceGetHandleByIndex_v2", Some(&name)).and_then(|script| {
+    status(script::enter("nvmlDeviceGetHandleByIndex_v2", Some(&name)).and_then(|script| {
         script["devices"].get(index as usize).ok_or(INVALID_ARGUMENT)?;
-        put(room, handle(index as usize, None));
+        put(buffer, handle(index as usize, None));
         Ok(())
     }))
 }
@@ -83,22 +81,22 @@ pub(crate) extern "C" fn nvmlDeviceGetHandleByIndex_v2(
 pub(crate) extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
     parent: nvmlDevice_t,
     index: c_uint,
-    room: *mut nvmlDevice_t,
+    buffer: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     crate::answer("nvmlDeviceGetMigDeviceHandleByIndex", parent, |device| {
         device["migs"].get(index as usize).ok_or(NOT_FOUND)?;
         let (parent, _) = place(parent).ok_or(INVALID_ARGUMENT)?;
-        put(room, handle(parent, Some(index as usize)));
+        put(buffer, handle(parent, Some(index as usize)));
         Ok(())
     })
 }
 
 about_devices! {
-    nvmlDeviceGetName(device, room: *mut c_char, length: c_uint) {
-        put_text(room, length, device["name"].as_str().ok_or(NOT_SUPPORTED)?)
+    nvmlDeviceGetName(device, buffer: *mut c_char, length: c_uint) {
+        put_text(buffer, length, device["name"].as_str().ok_or(NOT_SUPPORTED)?)
     }
-    nvmlDeviceGetUUID(device, room: *mut c_char, length: c_uint) {
-        put_text(room, length, device["uuid"].as_str().ok_or(NOT_SUPPORTED)?)
+    nvmlDeviceGetUUID(device, buffer: *mut c_char, length: c_uint) {
+        put_text(buffer, length, device["uuid"].as_str().ok_or(NOT_SUPPORTED)?)
     }
     nvmlDeviceGetMigMode(device, now: *mut c_uint, pending: *mut c_uint) {
         device.get("migs").ok_or(NOT_SUPPORTED)?;

@@ -1,4 +1,4 @@
-//! Values that go up and down while somebody looks: what a driver samples, and its integral.
+//! Values that change periodically: the samples of a driver, and their integral.
 //!
 //! A wave is `{"low": 20, "high": 80, "half_ms": 200, "period_ms": 20}`: `high` for the first
 //! half, `low` for the next, a sample at the end of each period, its timestamp in microseconds
@@ -51,11 +51,11 @@ impl Wave {
         self.at(now())
     }
 
-    /// What it adds up to since 1970, in value × seconds.
+    /// Its integral since 1970, in value × seconds.
     pub(crate) fn integral(&self) -> u64 {
         let (now, both) = (now(), 2 * self.half);
         let rest = now % both;
-        // In microseconds it is more than 64 bits hold.
+        // In microseconds it would overflow 64 bits.
         let wide = |number: u64| u128::from(number);
         let whole = wide(now / both) * wide(self.half * (self.low + self.high));
         let begun = rest.min(self.half) * self.high + rest.saturating_sub(self.half) * self.low;

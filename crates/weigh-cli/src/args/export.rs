@@ -1,4 +1,4 @@
-//! What is exported, and how.
+//! Options of `weigh export`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,40 +12,40 @@ use weigh::quantity;
 ///
 /// One table for each kind of thing that was measured (node, cpu, run, process, own), and one
 /// each for the processes, phases and marks. A missing value is null. Files are named after
-/// their table; sqlite, xlsx and hdf5 hold all tables in one file. A file has its name only
-/// when it is whole.
+/// their table; sqlite, xlsx and hdf5 have all tables in one file. A file gets its name only
+/// when it is complete.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   weigh export -f parquet                      for pandas, polars, DuckDB
   weigh export -f csv --table process -o out   one table into out/
-  weigh export -f xlsx --resample 10s --rates  a row for 10 s, totals as rates
+  weigh export -f xlsx --resample 10s --rates  a row for 10 s, counters as rates
   weigh export -f csv --phase solve RUN        only while the phase lasted
   weigh export weigh-runs -f parquet -o all    all runs as one dataset
   weigh export RUN --as gpu-tracker            what gpu-tracker would write
   weigh export RUN --as oasis -o log           what oasislmf's ResourceMonitor would
   weigh export RUN --as pytyche -o hw          what pytyche's HWMonitor and RunLog would
-  weigh export RUN --as perfmon -o job         what perfmon would of NVIDIA's GPUs
+  weigh export RUN --as perfmon -o job         what perfmon would for NVIDIA GPUs
 ")]
 pub(crate) struct ExportArgs {
     /// A recording, its name under weigh-runs, or a directory of recordings [default: the newest]
     pub run: Option<PathBuf>,
-    /// Kinds of files
-    #[arg(short, long, value_delimiter = ',', required_unless_present = "predecessor", conflicts_with = "predecessor", value_name = "LIST", value_parser = export_format())]
+    /// File formats
+    #[arg(short, long, value_delimiter = ',', required_unless_present = "compat_tool", conflicts_with = "compat_tool", value_name = "LIST", value_parser = export_format())]
     pub formats: Vec<weigh::export::ExportFormat>,
-    /// Write what this program would have written
-    #[arg(long = "as", id = "predecessor", value_enum, value_name = "PROGRAM", conflicts_with_all = ["tables", "rates", "resample", "from", "to", "phase"])]
-    pub predecessor: Option<Predecessor>,
+    /// Write the files of this tool
+    #[arg(long = "as", id = "compat_tool", value_enum, value_name = "PROGRAM", conflicts_with_all = ["tables", "rates", "resample", "from", "to", "phase"])]
+    pub compat_tool: Option<CompatTool>,
     /// Write into this directory [default: export in the recording; weigh-dataset for many runs]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Only these tables [default: all that hold anything]
+    /// Only these tables [default: all that are not empty]
     #[arg(long = "table", value_delimiter = ',', value_name = "LIST", value_parser = PossibleValuesParser::new(weigh::export::table_names()))]
     pub tables: Option<Vec<String>>,
-    /// Running totals as rates per second
+    /// Counters as rates per second
     #[arg(long)]
     pub rates: bool,
-    /// One row for each step of this length: means of levels, last values of totals
+    /// One row for each step of this length: means of gauges, last values of counters
     #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub resample: Option<Duration>,
     /// Only from this moment on: 90s after the start, or 2026-11-15T18:05:48Z
@@ -57,29 +57,29 @@ pub(crate) struct ExportArgs {
     /// Only while a phase of this name lasted
     #[arg(long, value_name = "NAME")]
     pub phase: Option<String>,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
-    /// CSV for spreadsheets: an apostrophe before texts they would take as formulas
+    /// CSV for spreadsheets: an apostrophe before text they would take for a formula
     #[arg(long, requires = "formats")]
     pub spreadsheet_safe: bool,
     /// Unit of memory, with --as gpu-tracker
-    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = RamUnit::parse)]
+    #[arg(long, value_name = "UNIT", requires = "compat_tool", conflicts_with = "formats", value_parser = RamUnit::parse)]
     pub ram_unit: Option<RamUnit>,
     /// Unit of GPU memory, with --as gpu-tracker
-    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = RamUnit::parse_gpu)]
+    #[arg(long, value_name = "UNIT", requires = "compat_tool", conflicts_with = "formats", value_parser = RamUnit::parse_gpu)]
     pub gpu_ram_unit: Option<RamUnit>,
     /// Unit of time, with --as gpu-tracker
-    #[arg(long, value_name = "UNIT", requires = "predecessor", conflicts_with = "formats", value_parser = TimeUnit::parse)]
+    #[arg(long, value_name = "UNIT", requires = "compat_tool", conflicts_with = "formats", value_parser = TimeUnit::parse)]
     pub time_unit: Option<TimeUnit>,
     /// Cores the run should have kept busy, with --as gpu-tracker
-    #[arg(long, value_name = "N", requires = "predecessor", conflicts_with = "formats", value_parser = cores)]
+    #[arg(long, value_name = "N", requires = "compat_tool", conflicts_with = "formats", value_parser = cores)]
     pub expected_cores: Option<f64>,
 }
 
-/// A program whose files weigh can write.
+/// A tool whose files weigh can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Predecessor {
+pub(crate) enum CompatTool {
     /// gpu-tracker 5.0.1: result as JSON and text, tracking file as CSV and SQLite
     GpuTracker,
     /// ResourceMonitor of oasislmf 2.5.8: resource_monitor.csv, and resource_report/ with
@@ -98,13 +98,13 @@ fn cores(text: &str) -> Result<f64, String> {
     cores.ok_or_else(|| "it must be a number above 0".to_owned())
 }
 
-/// The kinds of files that this weigh can write, by name.
+/// The file formats that this weigh can write, by name.
 pub(super) fn export_format() -> impl TypedValueParser<Value = weigh::export::ExportFormat> {
     use weigh::export::ExportFormat;
     PossibleValuesParser::new(ExportFormat::ALL.iter().map(|format| format.name())).try_map(
         |name| {
             let found = ExportFormat::ALL.iter().find(|format| format.name() == name);
-            found.copied().ok_or("there is no such format")
+            found.copied().ok_or("no such format")
         },
     )
 }

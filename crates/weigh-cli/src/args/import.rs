@@ -1,4 +1,4 @@
-//! Whose files are read.
+//! Options of `weigh import`.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::{Format, Sizes};
 
-/// Read what another program has measured, and say what was used
+/// Read the files of another tool, and print a summary
 ///
-/// Files of pytyche's HWMonitor are read as nvidia-smi wrote them: columns of dmon by their
-/// names, GPUs told apart, and a value that is missing is missing alone. What cannot be read is
-/// counted and shown. Nothing is recorded, and no file is changed.
+/// Files of pytyche's HWMonitor are read as nvidia-smi wrote them: columns of dmon by name, rows
+/// by GPU, and a missing value affects no other. Lines that cannot be read are counted and shown.
+/// Nothing is recorded, and no file is changed.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -19,10 +19,10 @@ Examples:
   weigh import pytyche hw --pytyche-summary    with the keys of pytyche's ResourceSummary
 ")]
 pub(crate) struct ImportArgs {
-    /// Whose files
+    /// The tool
     #[arg(value_enum, value_name = "PROGRAM")]
-    pub program: Importer,
-    /// Where they are
+    pub program: ImportTool,
+    /// The directory of its files
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
     /// Text for people or JSON for programs
@@ -35,9 +35,9 @@ pub(crate) struct ImportArgs {
     pub sizes: Sizes,
 }
 
-/// A program whose files weigh can read.
+/// A tool whose files weigh can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Importer {
+pub(crate) enum ImportTool {
     /// HWMonitor of pytyche 0.2.1: hw_metrics.csv, hw_dmon.csv and cpu_metrics.csv
     Pytyche,
 }

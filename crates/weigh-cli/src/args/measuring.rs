@@ -1,4 +1,4 @@
-//! How something is measured, recorded and told: options of every verb that measures.
+//! Options of every verb that measures: how to measure, record and report.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use weigh::quantity;
 
 use super::export::export_format;
-use super::{Kind, Sizes, Summary};
+use super::{ReportFormat, Sizes, SummaryFormat};
 
 /// Options of every verb that measures.
 #[derive(Debug, ClapArgs)]
@@ -21,7 +21,7 @@ pub(crate) struct Measuring {
     /// Do not record
     #[arg(long)]
     pub no_record: bool,
-    /// What to call the run [default: the program's name]
+    /// Name of the run [default: the program's name]
     #[arg(long, env = "WEIGH_NAME", hide_env_values = true)]
     pub name: Option<String>,
     /// Attach a label to the run (repeatable)
@@ -72,9 +72,9 @@ pub(crate) struct Measuring {
     /// Where /proc and /sys of the machine are [default: /]
     #[arg(long, value_name = "DIR")]
     pub host_root: Option<PathBuf>,
-    /// Print the summary as text for people, JSON for programs, or a block for a CI's comment
+    /// Print the summary as text for people, JSON for programs, or Markdown for a CI comment
     #[arg(long, value_enum, default_value_t)]
-    pub format: Summary,
+    pub format: SummaryFormat,
     /// Write the summary, as JSON, into this file
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -91,7 +91,7 @@ pub(crate) struct Measuring {
         value_enum,
         conflicts_with = "no_record"
     )]
-    pub report: Vec<Kind>,
+    pub report: Vec<ReportFormat>,
     /// Print errors only
     #[arg(short, long, conflicts_with = "verbose")]
     pub quiet: bool,

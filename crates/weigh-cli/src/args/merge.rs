@@ -1,4 +1,4 @@
-//! Which recordings become one.
+//! Options of `weigh merge`.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use clap::Args as ClapArgs;
 
 use super::{Format, Sizes};
 
-/// Put the recordings of several workers, containers or nodes together as one
+/// Merge the recordings of several workers, containers or nodes into one
 ///
 /// Times are aligned by the wall clock, so that four workers with 1 GiB each at the same time
-/// are 4 GiB. Equal pids on different machines or in different pid namespaces stay apart; a
-/// process that several recordings saw is counted once. The result is a recording like any
-/// other: show, report, plot and export read it.
+/// are 4 GiB. Equal pids on different machines or in different pid namespaces are different
+/// processes; a process in several recordings is counted once. The result is a recording like
+/// any other: show, report, plot and export read it.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -21,13 +21,13 @@ Examples:
   weigh export all --as oasis -o log       one report for oasislmf, of all workers
 ")]
 pub(crate) struct MergeArgs {
-    /// Recordings, names of some under weigh-runs, or directories of recordings
+    /// Recordings, their names under weigh-runs, or directories of recordings
     #[arg(required = true, value_name = "DIR")]
     pub runs: Vec<PathBuf>,
     /// Write into this directory, which must be new or empty [default: a new one in weigh-runs]
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// What it is called [default: what all are called, or merged]
+    /// Name of the result [default: the common name of all, or merged]
     #[arg(short, long)]
     pub name: Option<String>,
     /// Text for people or JSON for programs

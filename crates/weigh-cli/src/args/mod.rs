@@ -1,7 +1,7 @@
 //! The command line: one declaration for the parser, the help, the man page and the completions.
 
+mod attach;
 mod export;
-mod follow;
 mod import;
 mod measuring;
 mod merge;
@@ -13,18 +13,18 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use weigh::quantity;
 
-pub(crate) use export::{ExportArgs, Predecessor};
-pub(crate) use follow::{AttachArgs, WatchArgs};
-pub(crate) use import::{ImportArgs, Importer};
+pub(crate) use attach::{AttachArgs, WatchArgs};
+pub(crate) use export::{CompatTool, ExportArgs};
+pub(crate) use import::{ImportArgs, ImportTool};
 pub(crate) use measuring::Measuring;
 pub(crate) use merge::MergeArgs;
-pub(crate) use report::{Drawer, Kind, Picture, PlotArgs, ReportArgs};
-pub(crate) use run::{OwnGroup, PhaseArgs, RunArgs};
+pub(crate) use report::{PictureFormat, PlotArgs, PlotTool, ReportArgs, ReportFormat};
+pub(crate) use run::{CgroupChoice, PhaseArgs, RunArgs};
 
 /// Know what every run costs.
 ///
-/// weigh measures what a command and everything it starts use (CPU time, memory,
-/// I/O) and says of every figure how it was got and how sure it is.
+/// weigh measures what a command and all processes it starts use (CPU time, memory,
+/// I/O) and reports for every figure how it was measured and how exact it is.
 #[derive(Debug, Parser)]
 #[command(name = "weigh", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Args {
@@ -34,15 +34,15 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  weigh run -- make -j8               weigh a command and all it starts
-  weigh run -i 100ms -o out -- ./sim  look ten times a second, record into out/
-  weigh attach 4711                   follow a process that runs already
-  weigh watch --tools oasis           follow every process of some programs
-  weigh show                          the newest run once more
+  weigh run -- make -j8               measure a command and all it starts
+  weigh run -i 100ms -o out -- ./sim  sample ten times a second, record into out/
+  weigh attach 4711                   attach to a running process
+  weigh watch --tools oasis           monitor all processes of some programs
+  weigh show                          show the newest run again
   weigh doctor                        what can be measured here, and what cannot
 ";
 
-// What a verb with options does is said at its options.
+// The help of a verb with options is at its options.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Run(RunArgs),
@@ -52,7 +52,7 @@ pub(crate) enum Verb {
     /// Put a mark into the running recording
     #[command(after_help = "Example, in a script under weigh run:\n  weigh mark 'data loaded'\n")]
     Mark {
-        /// What to write
+        /// Text of the mark
         text: String,
     },
     Show(ShowArgs),
@@ -63,7 +63,7 @@ pub(crate) enum Verb {
     Import(ImportArgs),
     /// List the recordings here, newest first
     Runs {
-        /// Where to look
+        /// Directory of recordings
         #[arg(default_value = weigh::record::files::DEFAULT_DIRECTORY)]
         directory: PathBuf,
     },
@@ -90,20 +90,20 @@ pub(crate) enum Verb {
     },
 }
 
-/// Say what can be measured on this machine, what cannot, and what to type to change it
+/// Check what can be measured on this machine, and what to type to change it
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   weigh doctor                       what can be measured here
-  weigh doctor --hardware            what this machine is made of
-  weigh doctor --hardware --env      and what a run would be allowed here
+  weigh doctor --hardware            the hardware of this machine
+  weigh doctor --hardware --env      and the limits of a run here
   weigh doctor --hardware --format json | jq .hardware.cpu.microarchitecture
 ")]
 pub(crate) struct DoctorArgs {
-    /// Say what the machine is made of instead: processors, caches, memory, GPUs, network
+    /// Show the hardware instead: processors, caches, memory, GPUs, network
     #[arg(long)]
     pub hardware: bool,
-    /// With --hardware: what a run is allowed, too: limits, affinity, NUMA distances, modules
+    /// With --hardware: also resource limits, CPU affinity, NUMA distances and loaded modules
     #[arg(long, requires = "hardware")]
     pub env: bool,
     /// Where /proc and /sys of the machine are [default: /]
@@ -122,18 +122,18 @@ pub(crate) struct DoctorArgs {
 Examples:
   weigh show                         the newest run here
   weigh show weigh-runs/2026-…       this one
-  weigh show --phases                what each phase took: count, total, mean ± std
+  weigh show --phases                duration of each phase: count, total, mean ± std
   weigh show --phases -v             with every figure: min, max, mean, std
   weigh show --gpus                  each GPU, and the processes of the run on it
   weigh show --format json | jq .figures.memory_peak_bytes
-  weigh show --pytyche-summary       what pytyche's ResourceSummary would tell, as JSON
+  weigh show --pytyche-summary       what pytyche's ResourceSummary would have, as JSON
 ")]
 pub(crate) struct ShowArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
-    /// Text for people, JSON for programs, or a block for a CI's comment
+    /// Text for people, JSON for programs, or Markdown for a CI comment
     #[arg(long, value_enum, default_value_t)]
-    pub format: Summary,
+    pub format: SummaryFormat,
     #[command(flatten)]
     pub sizes: Sizes,
     /// Show the phases instead: all of one name together
@@ -150,7 +150,7 @@ pub(crate) struct ShowArgs {
     pub pytyche_summary: bool,
 }
 
-/// For whom something is printed.
+/// How output is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -160,9 +160,9 @@ pub(crate) enum Format {
     Json,
 }
 
-/// For whom a summary is printed.
+/// How a summary is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Summary {
+pub(crate) enum SummaryFormat {
     /// For people
     #[default]
     Text,
@@ -209,9 +209,9 @@ mod tests {
 
     use super::*;
 
-    /// Who is one of weigh's own helpers is told by the first word (`collect::processes`).
+    /// `weigh mark` and `weigh phase` are recognised by their first argument (`collect::processes`).
     #[test]
-    fn no_option_that_leaves_a_verb_to_be_run_stands_before_it() {
+    fn no_option_may_precede_the_verb() {
         let mut command = Args::command();
         command.build();
         let before_the_verb = command.get_arguments().map(|option| option.get_id().as_str());

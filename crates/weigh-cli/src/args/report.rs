@@ -1,4 +1,4 @@
-//! What reports and pictures are made of a recording.
+//! Options of `weigh report` and `weigh plot`.
 
 use std::path::PathBuf;
 
@@ -6,24 +6,24 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Sizes;
 
-/// Write a report of a recorded run: what it used, what it means, with charts
+/// Write a report of a recorded run: figures, findings and charts
 ///
-/// The page is one file that needs no network: it opens from disk and from a mail. Markdown
+/// The HTML page is one file that needs no network: it opens from disk and from a mail. Markdown
 /// has its pictures beside it. The PDF is A4 with vector charts.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
   weigh report                              the newest run as a page, in the recording
   weigh report --open                       and open it in the browser
-  weigh report RUN -f html,md,pdf -o out    all kinds into out/
+  weigh report RUN -f html,md,pdf -o out    all formats into out/
   weigh report RUN -f pdf -o job-4711.pdf   one file
   weigh run --report html -- make -j8       at the end of a run
-  weigh show --format github                a short block for a CI's comment
+  weigh show --format github                short Markdown for a CI comment
 ")]
 pub(crate) struct ReportArgs {
     /// A recording's directory, or its name under weigh-runs [default: the newest]
     pub run: Option<PathBuf>,
-    /// Kinds of reports
+    /// Report formats
     #[arg(
         short,
         long,
@@ -32,23 +32,23 @@ pub(crate) struct ReportArgs {
         value_enum,
         default_value = "html"
     )]
-    pub formats: Vec<Kind>,
-    /// A directory, or a file for one kind [default: report in the recording]
+    pub formats: Vec<ReportFormat>,
+    /// A directory, or a file for one format [default: report in the recording]
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
     /// Open the first report when it is written
     #[arg(long)]
     pub open: bool,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
     pub sizes: Sizes,
 }
 
-/// A kind of report.
+/// A report format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum ReportFormat {
     /// A page with charts that can be zoomed
     Html,
     /// Markdown with pictures, for wikis and pull requests
@@ -57,24 +57,25 @@ pub(crate) enum Kind {
     Pdf,
 }
 
-impl Kind {
-    /// Every kind.
-    pub(crate) const ALL: [Kind; 3] = [Kind::Html, Kind::Md, Kind::Pdf];
+impl ReportFormat {
+    /// All formats.
+    pub(crate) const ALL: [ReportFormat; 3] =
+        [ReportFormat::Html, ReportFormat::Md, ReportFormat::Pdf];
 
-    /// The end of a file's name.
+    /// The extension of its file.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Kind::Html => "html",
-            Kind::Md => "md",
-            Kind::Pdf => "pdf",
+            ReportFormat::Html => "html",
+            ReportFormat::Md => "md",
+            ReportFormat::Pdf => "pdf",
         }
     }
 }
 
 /// Draw the charts of a recorded run
 ///
-/// Every chart is drawn over the time of the run, with its phases as bands and its marks as
-/// lines. However many samples there are, every spike is in the picture.
+/// Every chart is over the time of the run, with phases as bands and marks as lines. No spike is
+/// lost, however many samples there are.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +94,7 @@ pub(crate) struct PlotArgs {
     /// A file that ends with .svg or .png, or a directory [default: plots in the recording]
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Kinds of pictures, in a directory
+    /// Picture formats, for a directory
     #[arg(
         short,
         long,
@@ -102,42 +103,42 @@ pub(crate) struct PlotArgs {
         value_enum,
         default_value = "svg"
     )]
-    pub formats: Vec<Picture>,
-    /// Draw what this program would have drawn, as PNG under its names
+    pub formats: Vec<PictureFormat>,
+    /// Draw the pictures of this tool, as PNG under its file names
     #[arg(long = "as", value_enum, value_name = "PROGRAM", conflicts_with_all = ["metrics", "formats"])]
-    pub drawer: Option<Drawer>,
+    pub plot_tool: Option<PlotTool>,
     #[command(flatten)]
     pub sizes: Sizes,
     /// Print the names of charts and metrics
-    #[arg(long, conflicts_with_all = ["run", "metrics", "output", "formats", "drawer", "force"])]
+    #[arg(long, conflicts_with_all = ["run", "metrics", "output", "formats", "plot_tool", "force"])]
     pub list: bool,
-    /// Replace files that are there
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
 }
 
-/// A kind of picture.
+/// A picture format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Picture {
-    /// Lines and letters, sharp at any size
+pub(crate) enum PictureFormat {
+    /// Vector graphics, sharp at any size
     Svg,
-    /// Pixels, for where SVG is not taken
+    /// Pixels, where SVG is not accepted
     Png,
 }
 
-impl Picture {
-    /// The end of a file's name.
+impl PictureFormat {
+    /// The extension of its file.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Picture::Svg => "svg",
-            Picture::Png => "png",
+            PictureFormat::Svg => "svg",
+            PictureFormat::Png => "png",
         }
     }
 }
 
-/// A program whose pictures weigh can draw.
+/// A tool whose pictures weigh can draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Drawer {
+pub(crate) enum PlotTool {
     /// The six plots of the oasislmf ResourceMonitor
     Oasis,
     /// The plots of perfmon, per node and of all nodes

@@ -19,14 +19,14 @@ use clap::{Args as ClapArgs, Parser, Subcommand};
     args_conflicts_with_subcommands = true,
     max_term_width = 100
 )]
-pub(super) struct Args {
+pub(super) struct GpuTrackerArgs {
     /// Print the version
     #[arg(short, long)]
     pub version: bool,
     #[command(flatten)]
     pub track: TrackArgs,
     #[command(subcommand)]
-    pub verb: Option<Verb>,
+    pub verb: Option<GpuTrackerVerb>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -36,10 +36,10 @@ pub(super) struct TrackArgs {
     pub execute: Option<OsString>,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// JSON file with the arguments of the Tracker class; an option here wins
+    /// JSON file with the arguments of the Tracker class; options override it
     #[arg(long, value_name = "FILE")]
     pub tconfig: Option<PathBuf>,
-    /// Seconds between two looks, at least 0.1 [default: 1.0]
+    /// Sampling interval in seconds, at least 0.1 [default: 1.0]
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub st: Option<String>,
     /// bytes, kilobytes, megabytes, gigabytes or terabytes [default: gigabytes]
@@ -60,7 +60,7 @@ pub(super) struct TrackArgs {
     /// Print no warnings
     #[arg(long)]
     pub disable_logs: bool,
-    /// nvidia or amd: measure GPUs of this maker only [default: all there are]
+    /// nvidia or amd: measure only GPUs of this vendor [default: all]
     #[arg(long, value_name = "BRAND")]
     pub gb: Option<String>,
     /// Write every sample into this .csv or .sqlite file
@@ -71,7 +71,7 @@ pub(super) struct TrackArgs {
     pub overwrite: bool,
 }
 
-/// Where a result goes, and as what.
+/// The file and the format of a result.
 #[derive(Debug, ClapArgs)]
 pub(super) struct OutputArgs {
     /// Write the result into this file instead of printing it
@@ -83,11 +83,11 @@ pub(super) struct OutputArgs {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum GpuTrackerVerb {
     /// Code blocks: combine their files, analyze them, compare the analyses
     #[command(subcommand, infer_long_args = true)]
     SubTrack(SubTrack),
-    /// Print the GPUs of this machine as JSON: what this program asks itself
+    /// Print the GPUs of this machine as JSON: for this program itself
     #[command(hide = true, name = super::gpus::LIST_GPUS)]
     ListGpus,
 }
@@ -100,11 +100,11 @@ pub(super) enum SubTrack {
         /// The file to write, .csv or .sqlite
         #[arg(long, value_name = "FILE")]
         stf: PathBuf,
-        /// The files (or recordings) to combine, or one directory that holds them
+        /// The files (or recordings) to combine, or one directory of them
         #[arg(short, required = true, num_args = 1.., value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Say what each code block used
+    /// Report what each code block used
     #[command(infer_long_args = true)]
     Analyze {
         /// The tracking file, or a recording of weigh
@@ -121,7 +121,7 @@ pub(super) enum SubTrack {
     Compare {
         #[command(flatten)]
         output: OutputArgs,
-        /// JSON file with file_path_map and statistic; an option here wins
+        /// JSON file with file_path_map and statistic; options override it
         #[arg(long, value_name = "FILE")]
         cconfig: Option<PathBuf>,
         /// A session: its name and the JSON of its analysis, or its recording (repeatable)

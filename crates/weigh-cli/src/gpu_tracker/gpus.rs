@@ -1,8 +1,8 @@
-//! `--guuids` and `--gb`: which GPUs there are, before the command starts.
+//! `--guuids` and `--gb`: the GPUs of the machine, read before the command starts.
 //!
 //! Only a driver knows UUIDs, and its library stays in the process that has loaded it. The
-//! command begins as a copy of this process and would bring the library's memory with it, so the
-//! driver is asked by a process of its own: this program once more.
+//! command is forked from this process and would inherit the library's memory, so the driver is
+//! queried by a separate process: this program again.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,21 +19,21 @@ use super::usage;
 use crate::failure::Failure;
 use crate::print;
 
-/// The word by which this program asks itself.
+/// The hidden verb of that process.
 pub(super) const LIST_GPUS: &str = "list-gpus";
 
-/// What `--gb` may say.
+/// The values of `--gb`.
 const BRANDS: [&str; 2] = ["nvidia", "amd"];
 
-/// Prints the GPUs that their drivers tell of, as JSON.
+/// Prints the GPUs that drivers report, as JSON.
 pub(super) fn list() -> Result<u8, Failure> {
     let gpus = Host::at(Path::new("/")).map(|host| devices(&host)).unwrap_or_default();
     print::out(&(serde_json::to_string(&gpus).unwrap_or_default() + "\n"));
     Ok(0)
 }
 
-/// Refuses UUIDs and a brand that this machine does not have. Says which GPUs are to be measured,
-/// by their names, where not all are.
+/// Refuses UUIDs and a brand that this machine does not have. Returns the names of the GPUs to
+/// measure, where not all are measured.
 ///
 /// A machine without GPUs takes any UUID, as gpu-tracker does there: nothing is measured.
 pub(super) fn check(
@@ -53,15 +53,15 @@ pub(super) fn check(
     if uuids.is_none() && brand.is_none() {
         return Ok(None);
     }
-    match asked() {
+    match query_gpus() {
         Some(gpus) => chosen(&gpus, uuids, brand).map_err(usage),
         // A driver that does not answer now may do so while the command runs.
         None => Ok(None),
     }
 }
 
-/// The GPUs of this machine; nothing where a driver does not answer.
-fn asked() -> Option<Vec<Gpu>> {
+/// The GPUs of this machine; `None` where a driver does not answer.
+fn query_gpus() -> Option<Vec<Gpu>> {
     if !has_driver() {
         return Some(Vec::new());
     }
@@ -72,7 +72,7 @@ fn asked() -> Option<Vec<Gpu>> {
     Some(gpus).filter(|gpus| !gpus.is_empty())
 }
 
-/// Whether this machine has GPUs that weigh can ask.
+/// Whether this machine has a GPU driver that weigh can query.
 fn has_driver() -> bool {
     let gpu = collect::provider(SourceId::Gpu);
     let host = Host::at(Path::new("/")).ok();
@@ -85,14 +85,14 @@ fn chosen(
     brand: Option<&str>,
 ) -> Result<Option<Vec<String>>, String> {
     let is_of = |gpu: &&Gpu, brand: &str| gpu.name.starts_with(brand);
-    let theirs = gpus.iter().filter(|gpu| BRANDS.iter().any(|brand| is_of(gpu, brand)));
-    let whole: Vec<&Gpu> = theirs.filter(|gpu| is_whole(&gpu.name)).collect();
+    let supported = gpus.iter().filter(|gpu| BRANDS.iter().any(|brand| is_of(gpu, brand)));
+    let whole: Vec<&Gpu> = supported.filter(|gpu| is_whole(&gpu.name)).collect();
     let of_brand: Vec<&Gpu> =
         whole.iter().copied().filter(|gpu| brand.is_none_or(|brand| is_of(gpu, brand))).collect();
     if let (Some(brand), true) = (brand, of_brand.is_empty()) {
-        let there: Vec<&str> = whole.iter().map(|gpu| gpu.name.as_str()).collect();
-        let there = if there.is_empty() { "there is none".to_owned() } else { there.join(", ") };
-        return Err(format!("no GPU of the brand \"{brand}\" is found. Available GPUs: {there}"));
+        let names: Vec<&str> = whole.iter().map(|gpu| gpu.name.as_str()).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        return Err(format!("no GPU of the brand \"{brand}\" is found. Available GPUs: {names}"));
     }
     let mut available: Vec<&str> = of_brand.iter().filter_map(|gpu| gpu.uuid.as_deref()).collect();
     available.sort_unstable();
@@ -119,26 +119,30 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_uuid_is_refused_with_those_there_are() {
+    fn unknown_uuid_is_refused_with_the_available_ones() {
         let two = machine(&[("nvidia1", "GPU-b"), ("nvidia0", "GPU-a"), ("nvidia0:0", "MIG-c")]);
         assert_eq!(chosen(&two, Some("GPU-b,GPU-a"), None), Ok(None));
         let why = "GPU UUID of GPU-x is not valid. Available UUIDs are: GPU-a, GPU-b";
         assert_eq!(chosen(&two, Some("GPU-a,GPU-x"), None), Err(why.to_owned()));
-        assert_eq!(chosen(&[], Some("GPU-x"), None), Ok(None), "as theirs without a GPU");
+        assert_eq!(chosen(&[], Some("GPU-x"), None), Ok(None), "as gpu-tracker without a GPU");
         let laptop = machine(&[("intel0", "x")]);
-        assert_eq!(chosen(&laptop, Some("GPU-x"), None), Ok(None), "they do not know Intel's");
+        assert_eq!(
+            chosen(&laptop, Some("GPU-x"), None),
+            Ok(None),
+            "gpu-tracker does not know Intel GPUs"
+        );
     }
 
     #[test]
-    fn a_brand_that_is_not_there_is_refused_and_one_of_two_is_measured_alone() {
+    fn missing_brand_is_refused_and_one_of_two_brands_is_measured_alone() {
         let two = machine(&[("nvidia0", "GPU-a"), ("nvidia1", "GPU-b")]);
         let why = "no GPU of the brand \"amd\" is found. Available GPUs: nvidia0, nvidia1";
         assert_eq!(chosen(&two, None, Some("amd")), Err(why.to_owned()));
         assert_eq!(chosen(&two, None, Some("nvidia")), Ok(None), "that is all of them");
-        assert!(chosen(&[], None, Some("nvidia")).is_err(), "as theirs");
+        assert!(chosen(&[], None, Some("nvidia")).is_err(), "as gpu-tracker");
         let mixed = machine(&[("nvidia0", "GPU-a"), ("amd0", "GPU-b")]);
         let amd = Some(vec!["amd0".to_owned()]);
         assert_eq!(chosen(&mixed, Some("GPU-b"), Some("amd")), Ok(amd));
-        assert!(chosen(&mixed, Some("GPU-a"), Some("amd")).is_err(), "that is the other's");
+        assert!(chosen(&mixed, Some("GPU-a"), Some("amd")).is_err(), "it is of the other brand");
     }
 }

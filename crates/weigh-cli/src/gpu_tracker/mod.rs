@@ -1,7 +1,7 @@
 //! weigh under the name `gpu-tracker`: that program's options, output and files.
 //!
-//! A symlink of that name is all it takes. Everything is checked before the command
-//! starts, in the words that gpu-tracker has for it.
+//! It needs only a symlink of that name. All options are checked before the command starts, with
+//! gpu-tracker's own messages.
 
 mod args;
 mod gpus;
@@ -21,20 +21,20 @@ use weigh::host::child::Inherited;
 
 use crate::failure::{self, Failure, USAGE};
 use crate::print;
-use args::{Args, Verb};
+use args::{GpuTrackerArgs, GpuTrackerVerb};
 
 /// Whether this program was started under that name.
-pub(crate) fn is_called(program: Option<&OsStr>) -> bool {
+pub(crate) fn is_invoked_as(program: Option<&OsStr>) -> bool {
     program.and_then(|program| Path::new(program).file_name()) == Some(OsStr::new("gpu-tracker"))
 }
 
-/// What gpu-tracker does.
-pub(crate) fn act(inherited: Inherited) -> Result<u8, Failure> {
-    let args = match Args::try_parse() {
+/// Runs what the arguments of gpu-tracker request.
+pub(crate) fn dispatch(inherited: Inherited) -> Result<u8, Failure> {
+    let args = match GpuTrackerArgs::try_parse() {
         Ok(args) => args,
         Err(error) => {
-            let said = failure::of_usage(&error);
-            return said.map_err(|failure| Failure { hint: HINT.to_owned(), ..failure });
+            let outcome = failure::of_usage(&error);
+            return outcome.map_err(|failure| Failure { hint: HINT.to_owned(), ..failure });
         }
     };
     match args.verb {
@@ -42,17 +42,17 @@ pub(crate) fn act(inherited: Inherited) -> Result<u8, Failure> {
             print::out(VERSION);
             Ok(0)
         }
-        Some(Verb::SubTrack(verb)) => sub_track::act(verb),
-        Some(Verb::ListGpus) => gpus::list(),
+        Some(GpuTrackerVerb::SubTrack(verb)) => sub_track::dispatch(verb),
+        Some(GpuTrackerVerb::ListGpus) => gpus::list(),
         None => track::track(args.track, inherited),
     }
 }
 
-/// Whose options and files these are, and who reads and writes them.
+/// The version of gpu-tracker whose options and files these are, and of weigh.
 const VERSION: &str = concat!("5.0.1 (weigh ", env!("CARGO_PKG_VERSION"), ")\n");
 const HINT: &str = "gpu-tracker -e 'COMMAND', or see gpu-tracker --help";
 
-/// Something on the command line that cannot be.
+/// An invalid command line.
 fn usage(cause: impl ToString) -> Failure {
     Failure::new("cannot track this", cause, HINT).code(USAGE)
 }

@@ -1,10 +1,10 @@
-//! Where a result goes: a file that was opened before the command began, or stdout.
+//! Where a result is written: a file that was opened before the command started, or stdout.
 
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weigh::compat::python::{Value, dumps, pickle};
+use weigh::compat::python::{PythonValue, dumps, pickle};
 
 use super::args::OutputArgs;
 use super::usage;
@@ -13,34 +13,34 @@ use crate::result_file::ResultFile;
 
 /// How a result is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ResultFormat {
     Json,
     Text,
     Pickle,
 }
 
-/// Where a result goes, and as what.
+/// Where a result is written, and in which format.
 pub(super) struct Output {
-    format: Format,
-    /// Ours to keep: the command's own is let go of while it runs.
+    format: ResultFormat,
+    /// A duplicate, because weigh closes the command's own stdout while it runs.
     stdout: Option<OwnedFd>,
     file: Option<ResultFile>,
 }
 
 impl Output {
-    /// Checks what was asked for, and opens the file.
+    /// Checks the options, and opens the file.
     pub(super) fn open(args: &OutputArgs) -> Result<Output, Failure> {
         let format = match args.format.as_deref() {
-            Some("json") => Format::Json,
-            Some("text") | None => Format::Text,
-            Some("pickle") => Format::Pickle,
+            Some("json") => ResultFormat::Json,
+            Some("text") | None => ResultFormat::Text,
+            Some("pickle") => ResultFormat::Pickle,
             Some(other) => {
                 return Err(usage(format!(
                     "\"{other}\" is not a valid format. Valid values are \"json\" or \"text\"."
                 )));
             }
         };
-        if format == Format::Pickle && args.output.is_none() {
+        if format == ResultFormat::Pickle && args.output.is_none() {
             return Err(usage("a pickle cannot be printed: name a file with --output"));
         }
         let stdout = std::io::stdout().as_fd().try_clone_to_owned().ok();
@@ -49,38 +49,38 @@ impl Output {
         Ok(Output { format, stdout, file: Some(file) })
     }
 
-    /// Nothing comes of it: leaves everything as it was.
-    pub(super) fn forget(self) {
+    /// There is no result: removes a file that did not exist before.
+    pub(super) fn discard(self) {
         if let Some(file) = self.file {
-            file.forget();
+            file.discard();
         }
     }
 
-    /// Prints a line, whatever becomes of the result.
-    pub(super) fn say(&mut self, line: &str) {
+    /// Prints a line to stdout, also when the result is written into a file.
+    pub(super) fn print_line(&mut self, line: &str) {
         if let Some(stdout) = self.stdout.take() {
             let mut stdout = File::from(stdout);
-            // A reader that has gone away is not an error.
+            // A closed pipe is not an error.
             let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
             self.stdout = Some(stdout.into());
         }
     }
 
-    /// Writes a result; `text` says how it reads as text.
+    /// Writes a result; `text` makes its text form.
     pub(super) fn write(
         mut self,
-        value: &Value,
+        value: &PythonValue,
         text: impl FnOnce() -> String,
     ) -> Result<(), String> {
         let bytes = match self.format {
-            Format::Json => dumps(value, 1).into_bytes(),
-            Format::Text => text().into_bytes(),
-            Format::Pickle => pickle(value),
+            ResultFormat::Json => dumps(value, 1).into_bytes(),
+            ResultFormat::Text => text().into_bytes(),
+            ResultFormat::Pickle => pickle(value),
         };
         match self.file.take() {
             Some(file) => file.write(&bytes),
             None => {
-                self.say(&String::from_utf8_lossy(&bytes));
+                self.print_line(&String::from_utf8_lossy(&bytes));
                 Ok(())
             }
         }

@@ -1,4 +1,4 @@
-//! What is to be tracked and how, checked before anything is started.
+//! What to track and how, checked before the command is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weigh::compat::gpu_tracker::units::{RamUnit, TimeUnit};
-use weigh::compat::gpu_tracker::{Error, Options, tracking};
+use weigh::compat::gpu_tracker::{Error, GpuTrackerOptions, tracking};
 use weigh::compat::python::repr;
 use weigh::host::child;
 use weigh::model::settings::Settings;
@@ -15,12 +15,12 @@ use super::args::TrackArgs;
 use super::{gpus, usage};
 use crate::failure::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
-/// What is to be tracked and how.
+/// What to track and how.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub command: Vec<OsString>,
     pub interval: Duration,
-    pub options: Options,
+    pub options: GpuTrackerOptions,
     pub quiet: bool,
     pub tracking_file: Option<PathBuf>,
     pub overwrite: bool,
@@ -29,15 +29,15 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Checks the options, in the words of gpu-tracker.
+    /// Checks the options, with gpu-tracker's own messages.
     pub(super) fn of(args: &TrackArgs) -> Result<Plan, Failure> {
         let Some(command) = &args.execute else {
-            return Err(usage("there is no command to track: --execute is missing"));
+            return Err(usage("no command to track: --execute is missing"));
         };
         let command = split(command)?;
         let plan = Plan {
             interval: interval(args.st.as_deref())?,
-            options: Options {
+            options: GpuTrackerOptions {
                 ram_unit: or_default(args.ru.as_deref(), RamUnit::parse)?,
                 gpu_ram_unit: or_default(args.gru.as_deref(), RamUnit::parse_gpu)?,
                 time_unit: or_default(args.tu.as_deref(), TimeUnit::parse)?,
@@ -55,14 +55,14 @@ impl Plan {
         };
         plan.check_tracking_file()?;
         plan.check_program()?;
-        // Last, because a driver is asked.
+        // Last, because it queries a driver.
         let gpus = gpus::check(args.guuids.as_deref(), args.gb.as_deref())?;
         Ok(Plan { gpus, ..plan })
     }
 
     fn check_tracking_file(&self) -> Result<(), Failure> {
         let Some(path) = &self.tracking_file else { return Ok(()) };
-        tracking::kind(path).map_err(usage)?;
+        tracking::format_of(path).map_err(usage)?;
         if path.is_dir() {
             return Err(usage(format!("{} is a directory", path.display())));
         }
@@ -89,7 +89,7 @@ impl Plan {
         Err(Failure::new(format!("cannot start {shown}"), cause, hint).code(code))
     }
 
-    /// How weigh is to measure it.
+    /// The settings of the measurement.
     pub(super) fn settings(&self) -> Settings {
         Settings {
             interval: self.interval,
@@ -100,15 +100,15 @@ impl Plan {
     }
 }
 
-/// Words as a shell would have them.
+/// Splits a command into arguments as a shell does.
 fn split(command: &OsStr) -> Result<Vec<OsString>, Failure> {
-    let Some(words) = shlex::bytes::split(command.as_bytes()) else {
+    let Some(arguments) = shlex::bytes::split(command.as_bytes()) else {
         return Err(usage(format!("No closing quotation in {}", command.to_string_lossy())));
     };
-    if words.is_empty() {
+    if arguments.is_empty() {
         return Err(usage("Empty command provided."));
     }
-    Ok(words.into_iter().map(OsString::from_vec).collect())
+    Ok(arguments.into_iter().map(OsString::from_vec).collect())
 }
 
 fn interval(seconds: Option<&str>) -> Result<Duration, Failure> {

@@ -17,8 +17,8 @@ use crate::print;
 
 const HINT: &str = "see gpu-tracker sub-track --help";
 
-/// Does one of the three.
-pub(super) fn act(verb: SubTrack) -> Result<u8, Failure> {
+/// Runs one of the three verbs.
+pub(super) fn dispatch(verb: SubTrack) -> Result<u8, Failure> {
     match verb {
         SubTrack::Combine { stf, paths } => {
             let combined = sub_track::combine(&paths, &stf);
@@ -50,7 +50,7 @@ fn analyze(tf: &Path, stf: Option<&Path>, output: &OutputArgs) -> Result<(), Fai
     match sub_track::analyze_files(tf, stf) {
         Ok(results) => write(output, &results.to_value(), || results.to_text()),
         Err(error) => {
-            output.forget();
+            output.discard();
             Err(failed(what, &error))
         }
     }
@@ -70,7 +70,7 @@ fn compare(
     };
     for option in map {
         let (name, path) = named(option).map_err(wrong)?;
-        // A later one of the same name takes the place of the earlier.
+        // A later one of the same name replaces the earlier.
         match paths.iter_mut().find(|(known, _)| *known == name) {
             Some(entry) => entry.1 = path,
             None => paths.push((name, path)),
@@ -96,7 +96,7 @@ fn compare(
             write(output, &results.to_value(), || results.to_text())
         }
         Err(error) => {
-            output.forget();
+            output.discard();
             Err(failed(what, &error))
         }
     }
@@ -104,14 +104,14 @@ fn compare(
 
 fn write(
     output: Output,
-    value: &python::Value,
+    value: &python::PythonValue,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
     let written = output.write(value, text);
     written.map_err(|why| Failure::new("cannot write the result", why, HINT))
 }
 
-/// `name=path`; the path may have more of them.
+/// `name=path`; the path may contain more `=`.
 fn named(option: &OsStr) -> Result<(String, PathBuf), String> {
     let bytes = option.as_bytes();
     let place = bytes.iter().position(|byte| *byte == b'=').filter(|place| *place > 0);
@@ -122,12 +122,12 @@ fn named(option: &OsStr) -> Result<(String, PathBuf), String> {
     Ok((name, PathBuf::from(OsStr::from_bytes(&bytes[place + 1..]))))
 }
 
-/// Sessions by name, and which statistic of theirs.
+/// Sessions by name, and the statistic to compare.
 type Config = (Vec<(String, PathBuf)>, Option<String>);
 
 fn read_config(path: &Path) -> Result<Config, String> {
     let config = tconfig::read(path).map_err(|failure| failure.cause)?;
-    let wrong = |key: &str| format!("{}: {key} is not what it should be", path.display());
+    let wrong = |key: &str| format!("{}: {key} is malformed", path.display());
     let mut paths = Vec::new();
     let mut statistic = None;
     for (key, value) in &config {
@@ -143,7 +143,7 @@ fn read_config(path: &Path) -> Result<Config, String> {
             ("file_path_map" | "statistic", _) => return Err(wrong(key)),
             (other, _) => {
                 return Err(format!(
-                    "{}: there is no \"{other}\"; there are file_path_map and statistic",
+                    "{}: unknown key \"{other}\"; known are file_path_map and statistic",
                     path.display()
                 ));
             }

@@ -1,7 +1,7 @@
 //! `--tconfig`: the arguments of gpu-tracker's `Tracker` class in a JSON file.
 //!
-//! An option of the command line wins. A switch that is on in the file stays on:
-//! the command line has no way to say that it is off.
+//! Options of the command line override it. A switch that is on in the file stays on: the command
+//! line cannot turn it off.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::args::TrackArgs;
 use super::usage;
 use crate::failure::Failure;
 
-/// Arguments that weigh has no use for: nothing has to be joined, and the backup is a recording.
+/// Arguments that weigh ignores: it has no process to join, and the backup is a recording.
 const WITHOUT_EFFECT: [(&str, &str); 3] = [
     ("resource_usage_file", "a string"),
     ("n_join_attempts", "a number"),
@@ -67,7 +67,7 @@ fn or<T>(option: &mut Option<T>, given: Result<Option<T>, String>) -> Result<(),
     Ok(())
 }
 
-/// An entry of the file. A null is as good as none.
+/// An entry of the file. Null is the same as missing.
 struct Given<'a> {
     key: &'a str,
     value: &'a Value,

@@ -17,9 +17,9 @@ use super::plan::Plan;
 use super::{tconfig, usage};
 use crate::failure::Failure;
 use crate::print;
-use crate::run::limited;
+use crate::run::exec_if_limited;
 
-/// Why the fields of GPUs are what they are, where none was measured and there are so many.
+/// Why GPU fields are zero or null, where none was measured and the machine has `count`.
 pub(crate) fn no_gpu(count: Option<u64>) -> &'static str {
     match count {
         Some(0) => "no GPU is measured: the GPU RAM and GPU utilization values will remain 0.0",
@@ -30,7 +30,7 @@ pub(crate) fn no_gpu(count: Option<u64>) -> &'static str {
     }
 }
 
-/// Runs the command, says what it used, and ends as it did.
+/// Runs the command, prints what it used, and returns its exit code.
 pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure> {
     let args = tconfig::merge(args)?;
     let plan = Plan::of(&args)?;
@@ -42,15 +42,15 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
     let outcome = match weigh::run::run(&plan.command, &settings, caller) {
         Ok(outcome) => outcome,
         Err(error) => {
-            output.forget();
-            return Err(limited(error, &plan.command, inherited).into());
+            output.discard();
+            return Err(exec_if_limited(error, &plan.command, inherited).into());
         }
     };
     let end = outcome.end;
     let any_gpu = !outcome.summary.gpus.is_empty();
     let faults = outcome.summary.monitor.faults.iter();
     let of_gpus: Vec<String> = faults.filter(|why| why.starts_with("gpu: ")).cloned().collect();
-    let (usage, mut warnings) = account(&plan, outcome, hidden);
+    let (usage, mut warnings) = write_tracking_file(&plan, outcome, hidden);
     warnings.extend(of_gpus);
     if !any_gpu {
         warnings.push(no_gpu(usage.gpu_utilization.system_gpu_count).to_owned());
@@ -59,8 +59,9 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
         End::Code(code) => code,
         End::Signal(signal) => -signal,
     };
-    output
-        .say(&format!("Resource tracking complete. Process completed with status code: {status}"));
+    output.print_line(&format!(
+        "Resource tracking complete. Process completed with status code: {status}"
+    ));
     warnings.extend(output.write(&usage.to_value(), || usage.to_text()).err());
     if !plan.quiet {
         warnings.iter().for_each(|warning| print::warning(warning));
@@ -68,8 +69,8 @@ pub(super) fn track(args: TrackArgs, inherited: Inherited) -> Result<u8, Failure
     Ok(end.exit_code() as u8)
 }
 
-/// Where the run is recorded until its files are written: beside the tracking file, so that
-/// there is room for both, or where temporary files are.
+/// The directory of the recording until the files are written: beside the tracking file, where
+/// free space is needed anyway, or the directory for temporary files.
 fn hidden_directory(plan: &Plan) -> Result<TempDir, Failure> {
     let beside = plan.tracking_file.as_deref().and_then(Path::parent);
     let place = match beside {
@@ -81,9 +82,13 @@ fn hidden_directory(plan: &Plan) -> Result<TempDir, Failure> {
     made.map_err(|error| usage(format!("{}: {error}", place.display())))
 }
 
-/// What the command used; the tracking file is written, and the recording gone when nothing
-/// went wrong with it.
-fn account(plan: &Plan, outcome: Outcome, hidden: TempDir) -> (ResourceUsage, Vec<String>) {
+/// Writes the tracking file and returns what the command used. The recording is removed unless
+/// that failed.
+fn write_tracking_file(
+    plan: &Plan,
+    outcome: Outcome,
+    hidden: TempDir,
+) -> (ResourceUsage, Vec<String>) {
     let Outcome { summary, recording, mut warnings, .. } = outcome;
     let files: Vec<&Path> = plan.tracking_file.as_deref().into_iter().collect();
     let tracked = recording.map(|directory| {
@@ -97,7 +102,7 @@ fn account(plan: &Plan, outcome: Outcome, hidden: TempDir) -> (ResourceUsage, Ve
             warnings.push(format!("no tracking file: {error}"));
             warnings.push(format!("the recording is kept in {}", kept.display()));
         }
-        // Why there is no recording has been said.
+        // There is a warning already why there is no recording.
         None => warnings.extend(files.first().map(|path| {
             format!("no tracking file {}: there is no recording to make it from", path.display())
         })),

@@ -1,4 +1,4 @@
-//! What weigh says of the connections of a run, against what went through them.
+//! Connections of a run, against the bytes that loads sent through them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::machine::Namespaces;
 use crate::weighed::{
-    Figure, ForEverybody, MIB, burner, output, plain, weigh, weigh_path, weighed, weighed_shell,
+    Figure, MIB, PublicPrograms, burner, output, plain, weigh, weigh_path, weighed, weighed_shell,
 };
 
-/// Looks as often as it takes to see connections that live for some tens of milliseconds.
+/// An interval short enough to find connections of some tens of milliseconds.
 const OFTEN: [&str; 4] = ["-i", "5ms", "--budget", "100%"];
 
 /// Runs a weigh that writes a summary into a directory.
-pub(crate) fn told(directory: &Path, command: &mut Command) -> Value {
+pub(crate) fn summary_of(directory: &Path, command: &mut Command) -> Value {
     let output = output(command);
     let written = fs::read(directory.join("summary.json"));
     let written = written.unwrap_or_else(|why| {
@@ -30,7 +30,7 @@ pub(crate) fn figure(summary: &Value, name: &str) -> Figure {
     Figure::of(&summary["figures"][name], name)
 }
 
-/// Fails unless this is what went through, and no upper bound is claimed.
+/// Fails unless these bytes were transferred, and no upper bound is claimed.
 fn is_payload(figure: &Figure, bytes: f64) {
     assert_eq!(figure.is("estimated").known(), bytes, "{figure:?}");
     assert_eq!((figure.lower, figure.upper), (figure.value, None), "{figure:?}");
@@ -44,7 +44,7 @@ fn both_ends_of_a_connection_are_counted_to_the_byte() {
     is_payload(&run.figure("network_received_bytes"), 50.0 * MIB);
     let line = run.stderr.lines().find(|line| line.contains("TCP payload")).unwrap();
     assert!(line.contains("50.0 MiB") && line.contains("estimated"), "{line}");
-    // The summary can be made again from the rest.
+    // The summary can be made again from the other files.
     fs::remove_file(run.directory.path().join("out/summary.json")).unwrap();
     let again = output(&mut weigh(run.directory.path(), &["show", "out", "--format", "json"]));
     let again: Value = serde_json::from_slice(&again.stdout).unwrap();
@@ -52,21 +52,22 @@ fn both_ends_of_a_connection_are_counted_to_the_byte() {
 }
 
 #[test]
-fn somebody_without_rights_is_told_of_its_own_connections() {
-    let (programs, directory) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+fn unprivileged_user_gets_its_own_connections() {
+    let (programs, directory) = (PublicPrograms::new(), tempfile::tempdir().unwrap());
     let everybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(directory.path(), everybody).unwrap();
     let mut command = programs.command("weigh", directory.path());
     command.args(["run", "--no-record", "-q", "--summary", "summary.json", "-i", "100ms", "--"]);
     command.arg(programs.path().join("burner"));
-    let summary = told(directory.path(), command.args(["talk", "1", "5MiB", "--linger", "600ms"]));
+    let summary =
+        summary_of(directory.path(), command.args(["talk", "1", "5MiB", "--linger", "600ms"]));
     is_payload(&figure(&summary, "network_sent_bytes"), 5.0 * MIB);
     is_payload(&figure(&summary, "network_received_bytes"), 5.0 * MIB);
     assert_eq!(summary["monitor"]["faults"], serde_json::json!([]));
 }
 
 #[test]
-fn a_connection_between_two_machines_is_counted_to_its_last_byte() {
+fn connection_between_two_machines_is_counted_to_its_last_byte() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let address = "10.91.7.2:5001";
@@ -77,14 +78,16 @@ fn a_connection_between_two_machines_is_counted_to_its_last_byte() {
         .arg(weigh_path())
         .args(["run", "--no-record", "-q", "--summary", "summary.json"])
         .args(OFTEN);
-    let summary =
-        told(directory.path(), sender.arg("--").arg(burner()).args(["send", address, "50MiB"]));
+    let summary = summary_of(
+        directory.path(),
+        sender.arg("--").arg(burner()).args(["send", address, "50MiB"]),
+    );
     assert!(receiver.wait().unwrap().success());
     figure(&summary, "network_sent_bytes").is("estimated").is_within(0.01, 50.0 * MIB);
 }
 
 #[test]
-fn short_connections_are_of_whoever_listens_and_else_of_nobody_knows_whom() {
+fn short_connections_are_attributed_by_listening_port_or_unattributed() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let mut command = namespaces.within(0, directory.path());
@@ -99,7 +102,7 @@ fn short_connections_are_of_whoever_listens_and_else_of_nobody_knows_whom() {
     ]);
     command.arg("--").arg(burner());
     let summary =
-        told(directory.path(), command.args(["talk", "100", "10KiB", "--after", "2500ms"]));
+        summary_of(directory.path(), command.args(["talk", "100", "10KiB", "--after", "2500ms"]));
     let all = 100.0 * 10.0 * 1024.0;
     is_payload(&figure(&summary, "network_received_bytes"), all);
     let sent = figure(&summary, "network_sent_bytes");
@@ -109,20 +112,20 @@ fn short_connections_are_of_whoever_listens_and_else_of_nobody_knows_whom() {
 }
 
 #[test]
-fn what_is_followed_counts_from_the_first_look() {
+fn attached_process_counts_from_the_first_sample() {
     let directory = tempfile::tempdir().unwrap();
     let mut talker = plain(burner(), directory.path());
     let talk = ["talk", "2", "5MiB", "--after", "1500ms", "--linger", "1500ms"];
     let mut talker = talker.args(talk).spawn().unwrap();
     let pid = talker.id().to_string();
     let follow = ["attach", &pid, "--no-record", "-q", "--summary", "summary.json", "-i", "100ms"];
-    let summary = told(directory.path(), &mut weigh(directory.path(), &follow));
+    let summary = summary_of(directory.path(), &mut weigh(directory.path(), &follow));
     assert!(talker.wait().unwrap().success());
     is_payload(&figure(&summary, "network_sent_bytes"), 10.0 * MIB);
 }
 
 #[test]
-fn what_went_over_udp_is_said_to_be_missing() {
+fn missing_udp_traffic_is_reported() {
     let run = weighed(&[], &["datagrams", "100", "1000"]).ended_with(0);
     let sent = run.figure("network_sent_bytes");
     assert!(sent.reason.as_ref().is_some_and(|reason| reason.contains("UDP")), "{sent:?}");

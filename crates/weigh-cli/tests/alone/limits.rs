@@ -1,5 +1,5 @@
-//! Limits that are meant for the command keep it neither from running nor from ending as it
-//! does, and it finds them as they were.
+//! Resource limits for the command change neither that it runs nor its exit code, and the command
+//! inherits them unchanged.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -9,14 +9,14 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::weighed::{end_of, output, patiently, signal, wait_until, weigh};
+use crate::weighed::{end_of, output, signal, wait_until, weigh, with_timeout};
 
 type Resource = libc::__rlimit_resource_t;
 
-/// The limit that the tests have themselves.
+/// The limit of the test process.
 fn own_limit(resource: Resource) -> libc::rlimit {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the place is ours.
+    // SAFETY: the pointer is to a local variable.
     assert_eq!(unsafe { libc::getrlimit(resource, &raw mut limit) }, 0);
     limit
 }
@@ -30,7 +30,7 @@ fn limited(mut command: Command, resource: Resource, limit: libc::rlimit) -> Out
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: what is done between fork and exec is a plain system call.
+    // SAFETY: the closure only makes a system call.
     output(unsafe { command.pre_exec(limiting) })
 }
 
@@ -39,13 +39,13 @@ fn warnings(output: &Output) -> Vec<String> {
     stderr.lines().filter(|line| line.starts_with("weigh: warning: ")).map(str::to_owned).collect()
 }
 
-/// Fails unless a command that prints a limit prints what it is, and is measured all the same.
+/// Fails unless the command prints its unchanged limit and is measured.
 fn runs_and_is_measured(resource: Resource, limit: libc::rlimit, letter: char, unit: u64) {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let script = format!("ulimit -S{letter}; ulimit -H{letter}; exit 7");
-    let words = ["run", "-q", "-o", "run", "--", "sh", "-c", &script];
-    let output = limited(weigh(here, &words), resource, limit);
+    let arguments = ["run", "-q", "-o", "run", "--", "sh", "-c", &script];
+    let output = limited(weigh(here, &arguments), resource, limit);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{stderr}");
     assert_eq!(stderr, "", "nothing to warn of");
@@ -78,11 +78,11 @@ fn command_with_a_small_stack_is_measured() {
     runs_and_is_measured(libc::RLIMIT_STACK, limit, 's', 1024);
 }
 
-/// Fails unless the command has run in the place of weigh, which says so.
-fn runs_without_being_measured(here: &Path, words: &[&str]) {
+/// Fails unless the command has replaced weigh, with a warning.
+fn runs_without_being_measured(here: &Path, arguments: &[&str]) {
     let limit = libc::rlimit { rlim_cur: 8, rlim_max: 8 };
     let script = "ulimit -Sn; ulimit -Hn; exit 7";
-    let mut command = weigh(here, words);
+    let mut command = weigh(here, arguments);
     command.args(["--", "sh", "-c", script]);
     let output = limited(command, libc::RLIMIT_NOFILE, limit);
     assert_eq!(output.status.code(), Some(7), "{output:?}");
@@ -111,24 +111,24 @@ fn command_runs_to_its_own_end_when_weigh_runs_out_of_memory() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let script = ": > ready; read go < go; exec \"$BURNER\" spawn-sleepers 5000 600s";
-    let words = ["run", "-q", "-i", "20ms", "-o", "run", "--", "sh", "-c", script];
+    let arguments = ["run", "-q", "-i", "20ms", "-o", "run", "--", "sh", "-c", script];
     let go = here.join("go");
     assert!(output(Command::new("mkfifo").arg(&go)).status.success());
-    let mut child = weigh(here, &words).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = weigh(here, &arguments).stderr(Stdio::piped()).spawn().unwrap();
     wait_until("the command is ready", || here.join("ready").exists());
-    // From here on weigh gets no more memory, and the command does.
+    // From here on weigh gets no more memory, but the command does.
     let limit = libc::rlimit { rlim_cur: 4096, rlim_max: 4096 };
     let none = std::ptr::null_mut();
-    // SAFETY: the limit is valid for the call, and the old one may go untold.
+    // SAFETY: the limit is valid for the call, and the old one is not requested.
     let limited =
         unsafe { libc::prlimit(child.id() as libc::pid_t, libc::RLIMIT_DATA, &limit, none) };
     assert_eq!(limited, 0, "{}", io::Error::last_os_error());
     fs::write(&go, "\n").unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    patiently(child.id(), || stderr.read_line(&mut line)).unwrap();
+    with_timeout(child.id(), || stderr.read_line(&mut line)).unwrap();
     assert!(line.starts_with("weigh: warning: no memory is left"), "{line}");
-    assert!(child.try_wait().unwrap().is_none(), "the command goes on, so weigh does");
+    assert!(child.try_wait().unwrap().is_none(), "the command still runs, so weigh does");
     signal(child.id(), libc::SIGTERM);
     assert_eq!(end_of(child).status.code(), Some(143), "as the burner ends on SIGTERM");
     let shown = output(&mut weigh(here, &["show", "run"]));
@@ -136,12 +136,12 @@ fn command_runs_to_its_own_end_when_weigh_runs_out_of_memory() {
     assert!(shown.contains("end not recorded"), "{shown}");
 }
 
-/// Walks down from where there is enough memory to where weigh is not even loaded: wherever it
-/// is that weigh gets no more, the command runs.
+/// Lowers the limit from enough memory down to where weigh cannot even be loaded: wherever weigh
+/// runs out of it, the command runs.
 #[test]
-fn command_runs_with_however_little_memory_weigh_has() {
+fn command_runs_however_little_memory_weigh_has() {
     const STEP: u64 = 48;
-    // Without memory the loader and the C library end a program, whatever it wants.
+    // Without memory the loader or the C library ends a program before main.
     const NEVER_BEGUN: usize = 8;
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();

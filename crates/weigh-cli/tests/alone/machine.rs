@@ -1,4 +1,4 @@
-//! What weigh says of the machine, against what really went through it.
+//! Figures of the machine, against the traffic and files of known loads.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,11 +9,11 @@ use crate::weighed::{
     weigh_path, weighed,
 };
 
-/// Two network namespaces with a cable between them, which end with this value.
+/// Two network namespaces connected by a veth pair, removed on drop.
 pub(crate) struct Namespaces([String; 2]);
 
 impl Namespaces {
-    /// Nothing where they cannot be had, with a line that says why.
+    /// `None` where they cannot be created, with a message.
     pub(crate) fn joined() -> Option<Namespaces> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let of = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -31,9 +31,10 @@ impl Namespaces {
             format!("-n {b} link set other up"),
         ] {
             let done = Command::new("ip").args(line.split(' ')).output();
-            let said = done.map(|done| (done.status.success(), done.stderr));
-            if !matches!(said, Ok((true, _))) {
-                let why = said.map(|(_, said)| String::from_utf8_lossy(&said).trim().to_owned());
+            let message = done.map(|done| (done.status.success(), done.stderr));
+            if !matches!(message, Ok((true, _))) {
+                let why =
+                    message.map(|(_, message)| String::from_utf8_lossy(&message).trim().to_owned());
                 skipped(&format!("two network namespaces need root and iproute2: {why:?}"));
                 return None;
             }
@@ -41,7 +42,7 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// Bytes that the second has sent, as its end of the cable counts them.
+    /// Bytes that the second has sent, as its veth device counts them.
     fn sent_by_the_second(&self) -> f64 {
         let mut count = self.within(1, Path::new("/"));
         let counted = output(count.args(["cat", "/sys/class/net/other/statistics/tx_bytes"]));
@@ -49,7 +50,7 @@ impl Namespaces {
         bytes.trim().parse().unwrap_or_else(|why| panic!("{bytes:?}: {why}"))
     }
 
-    /// What one of them is called.
+    /// The name of one of them.
     pub(crate) fn name(&self, side: usize) -> &str {
         &self.0[side]
     }
@@ -65,7 +66,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.0 {
-            // One that was never made cannot be removed, and that is no harm.
+            // Removing one that was never created fails, which is harmless.
             let _ = Command::new("ip").args(["netns", "delete", name]).output();
         }
     }
@@ -74,7 +75,7 @@ impl Drop for Namespaces {
 /// Where the receiver listens, in the first of the namespaces.
 const ADDRESS: &str = "10.91.7.1:5001";
 
-/// The same place as `/proc/net/tcp` has it while somebody listens there.
+/// The same address as `/proc/net/tcp` has it while a process listens there.
 const LISTENS: &str = "01075B0A:1389 00000000:0000 0A";
 
 /// Runs a command under weigh in one of the namespaces.
@@ -82,11 +83,11 @@ fn weigh_within(
     namespaces: &Namespaces,
     side: usize,
     directory: &Path,
-    words: &[&str],
+    arguments: &[&str],
 ) -> std::process::Child {
     let mut command = namespaces.within(side, directory);
     command.arg(weigh_path()).args(["run", "-q", "--summary", "summary.json", "--no-record", "--"]);
-    command.args(words).spawn().unwrap()
+    command.args(arguments).spawn().unwrap()
 }
 
 /// A figure of the machine, from the summary in a directory.
@@ -97,14 +98,14 @@ fn machine_figure(directory: &Path, name: &str) -> Figure {
 }
 
 #[test]
-fn what_another_machine_sends_is_counted_as_the_wire_counts_it() {
+fn bytes_from_another_machine_are_counted_as_the_device_counts_them() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let before = namespaces.sent_by_the_second();
     let receive = format!("exec $BURNER receive {ADDRESS}");
     let receiver = weigh_within(&namespaces, 0, here, &["sh", "-c", &receive]);
-    // It begins as soon as somebody listens, which may be before the first tick.
+    // It starts as soon as a process listens, which may be before the first tick.
     let mut sender = namespaces.within(1, here);
     let sender = sender.arg(burner()).args(["send", ADDRESS, "100MiB"]).spawn().unwrap();
     assert!(end_of(sender).status.success());
@@ -117,18 +118,18 @@ fn what_another_machine_sends_is_counted_as_the_wire_counts_it() {
 }
 
 #[test]
-fn what_a_command_sends_before_the_first_tick_is_counted() {
+fn bytes_sent_before_the_first_tick_are_counted() {
     let Some(namespaces) = Namespaces::joined() else { return };
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    // While weigh is stopped it takes no tick. It may have taken its first before that: hence
-    // five times.
+    // While weigh is stopped there is no tick. The first may have been before that: hence five
+    // times.
     let send = format!("kill -STOP $PPID; $BURNER send {ADDRESS} 1MiB; kill -CONT $PPID");
     for _ in 0..5 {
         let mut receiver = namespaces.within(0, here);
         let receiver = receiver.arg(burner()).args(["receive", ADDRESS]).spawn().unwrap();
         let connections = format!("/proc/{}/net/tcp", receiver.id());
-        wait_until("somebody listens", || {
+        wait_until("the burner listens", || {
             std::fs::read_to_string(&connections).is_ok_and(|listed| listed.contains(LISTENS))
         });
         let before = namespaces.sent_by_the_second();
@@ -142,7 +143,7 @@ fn what_a_command_sends_before_the_first_tick_is_counted() {
 }
 
 #[test]
-fn what_a_machine_does_not_have_makes_no_noise_and_is_told_in_the_recording() {
+fn absent_hardware_gives_no_warning_and_is_in_the_recording() {
     let run = weighed(&[], &["cpu", "50ms"]).ended_with(0);
     assert_eq!(run.summary["monitor"]["faults"], serde_json::json!([]), "{}", run.stderr);
     let energy = Figure::of(&run.summary["parts"]["system"]["figures"]["energy_joules"], "energy");
@@ -150,7 +151,7 @@ fn what_a_machine_does_not_have_makes_no_noise_and_is_told_in_the_recording() {
 }
 
 #[test]
-fn a_collector_that_is_asked_for_and_not_there_is_a_fault_that_says_why() {
+fn requested_collector_that_is_not_available_is_a_fault_with_its_reason() {
     let directory = tempfile::tempdir().unwrap();
     let examined = output(&mut weigh(directory.path(), &["doctor", "--format", "json"]));
     let examined: serde_json::Value = serde_json::from_slice(&examined.stdout).unwrap();
@@ -161,12 +162,12 @@ fn a_collector_that_is_asked_for_and_not_there_is_a_fault_that_says_why() {
     let Some(absent) = absent else { return impossible("this machine has everything") };
     let run = weighed(&["--collect", absent], &["exit", "0"]).ended_with(0);
     let faults = run.summary["monitor"]["faults"].as_array().unwrap();
-    let told = |fault: &serde_json::Value| fault.as_str().unwrap().starts_with(absent);
-    assert!(faults.iter().any(told), "{faults:?}");
+    let is_absent = |fault: &serde_json::Value| fault.as_str().unwrap().starts_with(absent);
+    assert!(faults.iter().any(is_absent), "{faults:?}");
 }
 
 #[test]
-fn a_file_system_that_fills_up_is_found_with_what_was_left_of_it() {
+fn full_file_system_is_a_finding_with_its_free_space() {
     if !can_mount() {
         return;
     }

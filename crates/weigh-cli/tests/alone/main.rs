@@ -1,44 +1,43 @@
-//! `weigh` on loads that burn CPU time, or whose truth depends on when a tick comes: one test at
+//! `weigh` on loads that burn CPU time, or whose result depends on the time of a tick: one test at
 //! a time, so that no test takes the CPUs from another.
 //!
-//! Cargo runs test programs one after the other, and this one runs its tests in turn, however it
-//! is called.
+//! Cargo runs test programs one after the other, and this one always uses one test thread.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
 #![allow(clippy::disallowed_methods, reason = "the bans on the machine's doors are the library's")]
 #![allow(dead_code, reason = "what both test programs share is not all used by each")]
 
+#[path = "../support/attached.rs"]
+mod attached;
 #[path = "../support/cards.rs"]
 mod cards;
-#[path = "../support/following.rs"]
-mod following;
-#[path = "../support/groups.rs"]
-mod groups;
 #[path = "../support/python.rs"]
 mod python;
 #[path = "../support/recorded.rs"]
 mod recorded;
+#[path = "../support/test_cgroups.rs"]
+mod test_cgroups;
 #[path = "../support/weighed.rs"]
 mod weighed;
 
 mod attach;
+mod cgroups;
 mod connections;
-mod control_groups;
-mod gpu_partly;
-mod harm;
+mod failures;
+mod gpu_partial;
 mod limits;
 mod machine;
 mod merge;
 mod oasis;
-mod own_groups;
 mod packets;
 mod phases;
+mod run_cgroup;
 mod soak;
 mod truth;
+mod uml;
 mod watch;
-mod within_uml;
 
-/// Before `main`, because the test harness reads the number of its threads first of all.
+/// Before `main`, because the test harness reads the number of its threads first.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static ONE_AT_A_TIME: extern "C" fn() = {

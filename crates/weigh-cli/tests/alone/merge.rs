@@ -1,4 +1,4 @@
-//! Recordings of several workers as one, with real workers.
+//! Merged recordings of several real workers.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,12 +8,12 @@ use std::process::{Child, Command};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::cards::{GIB, card, machine, weighed_on};
+use crate::cards::{GIB, card, machine, measured_on};
 use crate::python::{script, succeeds};
 use crate::recorded::{events, shown};
 use crate::weighed::{MIB, burner, can_mount, end_of, output, plain, weigh, weigh_path};
 
-/// What a worker keeps, and what a burner takes beside it.
+/// Memory of a worker, and of the burner beside it.
 const SIZE: f64 = 64.0 * MIB;
 
 /// A directory with the burner under the name of a tool in it.
@@ -23,20 +23,20 @@ fn place() -> TempDir {
     directory
 }
 
-/// The options of a worker's weigh: private memory is looked at in every tick.
+/// The options of a worker's weigh: private memory is read in every tick.
 const OPTIONS: [&str; 8] = ["run", "-q", "-i", "100ms", "--budget", "50%", "--name", "worker"];
 
-/// A worker that keeps 64 MiB for two seconds, recorded under this name.
+/// A worker that has 64 MiB for two seconds, recorded under this name.
 fn worker(directory: &Path, name: &str) -> Child {
-    let words = [&OPTIONS[..], &["-o", name, "--", "./gulmc", "touch", "64MiB", "2s"]].concat();
-    weigh(directory, &words).spawn().unwrap()
+    let arguments = [&OPTIONS[..], &["-o", name, "--", "./gulmc", "touch", "64MiB", "2s"]].concat();
+    weigh(directory, &arguments).spawn().unwrap()
 }
 
 fn all_end_well(workers: impl IntoIterator<Item = Child>) {
     workers.into_iter().for_each(|worker| assert!(end_of(worker).status.success()));
 }
 
-/// Four workers at once, and their recordings put together.
+/// Four workers at once, and their merged recording.
 fn four_workers() -> TempDir {
     let directory = place();
     let names = ["runs/1", "runs/2", "runs/3", "runs/4"];
@@ -46,9 +46,9 @@ fn four_workers() -> TempDir {
     directory
 }
 
-/// Puts recordings together; what is printed as JSON.
-fn merged(directory: &Path, words: &[&str]) -> Value {
-    let done = output(&mut weigh(directory, &[&["merge", "--format", "json"], words].concat()));
+/// Merges recordings; returns the printed JSON.
+fn merged(directory: &Path, arguments: &[&str]) -> Value {
+    let done = output(&mut weigh(directory, &[&["merge", "--format", "json"], arguments].concat()));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(String::from_utf8_lossy(&done.stderr), "");
     serde_json::from_slice(&done.stdout).unwrap()
@@ -64,7 +64,7 @@ fn four_workers_at_once_are_four_times_one() {
     let all = shown(&directory.path().join("all"));
     let one = shown(&directory.path().join("runs/1"));
     let figure = |summary: &Value, name: &str| summary["figures"][name]["value"].as_f64().unwrap();
-    // Shared pages of the program are once in the sum, and they are a few MiB.
+    // Shared pages of the program, a few MiB, are in the sum once.
     let peak = figure(&all, "memory_pss_peak_bytes");
     is_within("memory", peak, (4.0 * SIZE, 4.0 * SIZE + 16.0 * MIB));
     let bound = all["figures"]["memory_peak_bytes"]["upper"].as_f64().unwrap();
@@ -73,7 +73,7 @@ fn four_workers_at_once_are_four_times_one() {
     assert_eq!((&tool["name"], &tool["instances"]), (&"gulmc".into(), &4.into()));
     assert_eq!(tool["instances_peak"], 4);
     is_within("tool", tool["memory_uss_peak_bytes"].as_f64().unwrap(), (4.0 * SIZE, 4.1 * SIZE));
-    // What the kernel counted of each adds up, and is still what the kernel counted.
+    // The kernel's counters of each are summed, and stay exact.
     let sum: f64 = (1..=4)
         .map(|run| shown(&directory.path().join(format!("runs/{run}"))))
         .map(|run| figure(&run, "cpu_time_seconds"))
@@ -89,9 +89,9 @@ fn four_workers_at_once_are_four_times_one() {
 }
 
 #[test]
-fn every_verb_reads_what_was_put_together() {
+fn every_verb_reads_a_merged_recording() {
     let directory = four_workers();
-    for words in [
+    for arguments in [
         &["show", "all"][..],
         &["show", "all", "--phases"],
         &["report", "all", "-f", "html,md,pdf", "-o", "report"],
@@ -100,9 +100,9 @@ fn every_verb_reads_what_was_put_together() {
         &["export", "all", "--as", "gpu-tracker", "-o", "tracked"],
         &["export", "all", "--as", "oasis", "-o", "log"],
     ] {
-        let done = output(&mut weigh(directory.path(), words));
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{words:?}: {said}");
+        let done = output(&mut weigh(directory.path(), arguments));
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{arguments:?}: {message}");
     }
 }
 
@@ -119,7 +119,7 @@ fn oasislmf_counts_four_instances_and_the_memory_of_all() {
     let path = directory.path();
     let done = output(&mut weigh(path, &["export", "all", "--as", "oasis", "-o", "log"]));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    // Whoever is alive has a row at every moment that has rows: no saw's teeth.
+    // A live process has a row at every poll: no sawtooth.
     let rows = rows(path);
     let mut moments: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     moments.dedup();
@@ -128,15 +128,15 @@ fn oasislmf_counts_four_instances_and_the_memory_of_all() {
     let full = counts.iter().filter(|count| **count == 4).count();
     assert!(full * 2 >= counts.len(), "{counts:?}");
     let rises = counts.windows(2).filter(|pair| pair[1] > pair[0]).count();
-    assert!(rises <= 3, "they come once and go once: {counts:?}");
+    assert!(rises <= 3, "they start once and exit once: {counts:?}");
     let Some(mut python) = script("oasis.py", path) else { return };
-    let said = succeeds(python.arg("log/resource_monitor.csv"));
-    let theirs: Value = serde_json::from_str(&said).unwrap();
+    let message = succeeds(python.arg("log/resource_monitor.csv"));
+    let theirs: Value = serde_json::from_str(&message).unwrap();
     let stats = &theirs["stats"]["gulmc"];
     assert_eq!(stats["n_instances"], 4);
     let all = shown(&path.join("all"));
     let ours = all["tools"][0]["memory_uss_peak_bytes"].as_f64().unwrap() / MIB;
-    // Sizes are cut to KiB, one for each process; ours also sees looks at single processes.
+    // Sizes are truncated to KiB for each process; ours also has samples of single processes.
     let least = 0.98 * ours - 4.0 / 1024.0;
     is_within("sum", stats["agg_peak_uss_mb"].as_f64().unwrap(), (least, ours));
     is_within("peak of all", theirs["peak_total_uss_mb"].as_f64().unwrap(), (least, ours));
@@ -144,7 +144,7 @@ fn oasislmf_counts_four_instances_and_the_memory_of_all() {
 }
 
 #[test]
-fn equal_pids_of_different_containers_stay_apart() {
+fn equal_pids_in_different_containers_are_different_processes() {
     if !can_mount() {
         return;
     }
@@ -166,8 +166,8 @@ fn equal_pids_of_different_containers_stay_apart() {
     let peak = all["figures"]["memory_pss_peak_bytes"]["value"].as_f64().unwrap();
     is_within("memory", peak, (2.0 * SIZE, 2.0 * SIZE + 12.0 * MIB));
     assert_eq!(all["host"]["pid_namespace"], Value::Null);
-    let words = ["export", "all", "-f", "json", "--table", "processes", "-o", "tables"];
-    assert!(output(&mut weigh(directory.path(), &words)).status.success());
+    let arguments = ["export", "all", "-f", "json", "--table", "processes", "-o", "tables"];
+    assert!(output(&mut weigh(directory.path(), &arguments)).status.success());
     let table = fs::read(directory.path().join("tables/processes.json")).unwrap();
     let table: Value = serde_json::from_slice(&table).unwrap();
     let column = |name: &str| {
@@ -180,14 +180,14 @@ fn equal_pids_of_different_containers_stay_apart() {
     assert_ne!(column("pid")[0], column("pid")[1], "a key for both tables");
 }
 
-/// Makes a recording one of another machine.
+/// Changes a recording into one of another machine.
 fn elsewhere(recording: &Path, name: &str) {
     let path = recording.join("run.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let before = manifest["host"]["name"].as_str().unwrap().to_owned();
     manifest["host"]["name"] = json!(name);
     manifest["host"]["boot"] = json!(format!("boot of {name}"));
-    // The checksums are those of what it was.
+    // The checksums are of the unchanged files.
     manifest["sealed"] = json!(false);
     fs::remove_file(recording.join("integrity.json")).unwrap();
     fs::rename(recording.join(before), recording.join(name)).unwrap();
@@ -195,15 +195,15 @@ fn elsewhere(recording: &Path, name: &str) {
 }
 
 #[test]
-fn gpus_of_two_machines_are_told_apart_everywhere() {
-    // The script learns the pid of the command from the command. What a driver says in the first
-    // second is of the time before, too.
+fn gpus_of_two_machines_are_separate_in_every_output() {
+    // The command writes its pid into the script. What a driver reports in the first second also
+    // covers the time before.
     let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
+                sleep 1.2; readings $(($(grep -c ProcessUtilization \"$CALLS\") + 8))";
     let runs = ["gpu-a", "gpu-b"].map(|node| {
         let mut card = card(0);
         card["compute"] = json!([[4_000_001, 3 * GIB]]);
-        let run = weighed_on(&machine(vec![card]), &["-i", "50ms"], line);
+        let run = measured_on(&machine(vec![card]), &["-i", "50ms"], line);
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         elsewhere(&run.directory.path().join("run"), node);
         run
@@ -225,14 +225,14 @@ fn gpus_of_two_machines_are_told_apart_everywhere() {
     let figure = |name: &str| all["figures"][name]["value"].as_f64();
     assert_eq!(figure("gpu_memory_peak_bytes"), Some((3 * GIB) as f64));
     assert_eq!(figure("gpus_busy_peak"), Some(0.9));
-    for words in [
+    for arguments in [
         &["export", "all", "-f", "csv", "-o", "tables"][..],
         &["export", "all", "--as", "gpu-tracker", "-o", "tracked"],
         &["report", "all", "-f", "html,md,pdf", "-o", "report"],
         &["plot", "all", "-o", "plots"],
     ] {
-        let done = output(&mut weigh(path, words));
-        assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
+        let done = output(&mut weigh(path, arguments));
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     }
     let table = fs::read_to_string(path.join("tables/gpu.csv")).unwrap();
     assert!(table.contains("gpu-a/nvidia0") && table.contains("gpu-b/nvidia0"), "{table}");
@@ -241,11 +241,11 @@ fn gpus_of_two_machines_are_told_apart_everywhere() {
 }
 
 #[test]
-fn a_run_inside_a_run_is_counted_once() {
+fn run_inside_a_run_is_counted_once() {
     let directory = place();
     let inner = "$WEIGH run -q -i 100ms -o inner -- ./gulmc touch 64MiB 1s";
-    let words = ["run", "-q", "-i", "100ms", "-o", "outer", "--", "sh", "-c", inner];
-    assert!(output(&mut weigh(directory.path(), &words)).status.success());
+    let arguments = ["run", "-q", "-i", "100ms", "-o", "outer", "--", "sh", "-c", inner];
+    assert!(output(&mut weigh(directory.path(), &arguments)).status.success());
     let outer = shown(&directory.path().join("outer"));
     let all = merged(directory.path(), &["outer", "inner", "-o", "all"]);
     let tool = |summary: &Value| {
@@ -260,14 +260,14 @@ fn a_run_inside_a_run_is_counted_once() {
 }
 
 #[test]
-fn a_process_that_two_watchers_followed_is_counted_once() {
+fn process_attached_to_by_two_weighs_is_counted_once() {
     let directory = place();
     let path = directory.path();
     let load = plain("./gulmc", path).args(["touch", "64MiB", "3s"]).spawn().unwrap();
     let pid = load.id().to_string();
     let watcher = |name: &str| {
-        let words = ["attach", &pid, "-q", "-i", "100ms", "--budget", "50%", "-o", name];
-        weigh(path, &words).spawn().unwrap()
+        let arguments = ["attach", &pid, "-q", "-i", "100ms", "--budget", "50%", "-o", name];
+        weigh(path, &arguments).spawn().unwrap()
     };
     let watchers = ["a", "b"].map(watcher);
     assert!(end_of(load).status.success());
@@ -284,34 +284,34 @@ fn a_process_that_two_watchers_followed_is_counted_once() {
 }
 
 #[test]
-fn what_cannot_be_put_together_says_so_in_three_lines() {
+fn recordings_that_cannot_be_merged_give_an_error_of_three_lines() {
     let directory = place();
     let path = directory.path();
-    let words = ["run", "-q", "-o", "one", "--", "./gulmc", "sleep", "20ms"];
-    assert!(output(&mut weigh(path, &words)).status.success());
+    let arguments = ["run", "-q", "-o", "one", "--", "./gulmc", "sleep", "20ms"];
+    assert!(output(&mut weigh(path, &arguments)).status.success());
     fs::create_dir(path.join("empty")).unwrap();
     fs::create_dir(path.join("full")).unwrap();
     fs::write(path.join("full/file"), "").unwrap();
-    for (words, code, says) in [
+    for (arguments, code, says) in [
         (&["one"][..], 2, "two or more"),
         (&["one", "one"], 2, "the same run"),
         (&["one", "empty"], 1, "neither a recording"),
         (&["one", "nowhere"], 1, "nowhere"),
     ] {
-        let done = output(&mut weigh(path, &[&["merge", "-o", "all"], words].concat()));
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!((done.status.code(), said.lines().count()), (Some(code), 3), "{said}");
-        assert!(said.contains(says), "{said}");
+        let done = output(&mut weigh(path, &[&["merge", "-o", "all"], arguments].concat()));
+        let message = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), message.lines().count()), (Some(code), 3), "{message}");
+        assert!(message.contains(says), "{message}");
         assert!(!path.join("all").exists());
     }
-    let words = ["run", "-q", "-o", "two", "--", "./gulmc", "sleep", "20ms"];
-    assert!(output(&mut weigh(path, &words)).status.success());
+    let arguments = ["run", "-q", "-o", "two", "--", "./gulmc", "sleep", "20ms"];
+    assert!(output(&mut weigh(path, &arguments)).status.success());
     let done = output(&mut weigh(path, &["merge", "one", "two", "-o", "full"]));
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert_eq!((done.status.code(), said.lines().count()), (Some(2), 3), "{said}");
-    assert!(said.contains("full is not empty"), "{said}");
+    let message = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), message.lines().count()), (Some(2), 3), "{message}");
+    assert!(message.contains("full is not empty"), "{message}");
     assert_eq!(fs::read_dir(path.join("full")).unwrap().count(), 1);
-    // Without a place it goes where recordings go, and is found there.
+    // Without -o it is written where recordings are, and is found there.
     let done = output(&mut weigh(path, &["merge", "one", "two", "--name", "both"]));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let made = fs::read_dir(path.join("weigh-runs")).unwrap().next().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What the ResourceMonitor of oasislmf would have written, and what oasislmf makes of it.
+//! The files of oasislmf's ResourceMonitor, and what oasislmf reads from them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -18,7 +18,7 @@ const RUN: &str = "#!/bin/sh
 ./fmpy cpu 500ms & ./evepy & wait
 ";
 
-/// A recorded run and what was exported of it.
+/// A recorded run and its export.
 struct Exported {
     directory: TempDir,
     summary: Value,
@@ -26,7 +26,7 @@ struct Exported {
 }
 
 impl Exported {
-    /// Weighs a command in a directory with the three tools in it.
+    /// Measures a command in a directory with the three tools in it.
     fn of(command: &[&str]) -> Exported {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name);
@@ -36,10 +36,10 @@ impl Exported {
             fs::write(path(name), script).unwrap();
             fs::set_permissions(path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        // The budget lets private memory be looked at in every tick.
+        // With this budget private memory is read in every tick.
         let options = ["run", "-q", "-o", "run", "-i", "200ms", "--budget", "50%", "--"];
-        let words = [&options[..], command].concat();
-        let done = output(&mut weigh(directory.path(), &words));
+        let arguments = [&options[..], command].concat();
+        let done = output(&mut weigh(directory.path(), &arguments));
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let (code, stderr) = export(directory.path(), &[]);
         assert_eq!(code, 0, "{stderr}");
@@ -63,14 +63,14 @@ impl Exported {
         table.lines().skip(1).map(fields).filter(|row| row[1] == tool).collect()
     }
 
-    /// What the summary says of a tool.
+    /// A tool of the summary.
     fn tool(&self, name: &str) -> &Value {
         let tools = self.summary["tools"].as_array().unwrap();
         let found = tools.iter().find(|tool| tool["name"] == name);
         found.unwrap_or_else(|| panic!("no {name} in {tools:#?}"))
     }
 
-    /// The cells of a tool's line in the report, without their stars and signs.
+    /// The cells of a tool's line in the report, without stars and percent signs.
     fn line(&self, tool: &str) -> Vec<String> {
         let page = fs::read_to_string(self.file("resource_report/resource_report.md")).unwrap();
         let begin = format!("| {tool} |");
@@ -81,10 +81,10 @@ impl Exported {
     }
 }
 
-/// `weigh export run --as oasis -o log`, with more words: its code and what it says.
+/// `weigh export run --as oasis -o log`, with more arguments: its exit code and stderr.
 fn export(directory: &Path, more: &[&str]) -> (i32, String) {
-    let words = [&["export", "run", "--as", "oasis", "-o", "log"], more].concat();
-    let done = output(&mut weigh(directory, &words));
+    let arguments = [&["export", "run", "--as", "oasis", "-o", "log"], more].concat();
+    let done = output(&mut weigh(directory, &arguments));
     (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
 }
 
@@ -97,7 +97,7 @@ fn is_within(what: &str, value: f64, (least, most): (f64, f64)) {
 }
 
 #[test]
-fn their_files_are_there_with_the_sums_of_known_loads() {
+fn oasis_files_have_the_sums_of_known_loads() {
     let run = Exported::of(&["./run.sh"]);
     let table = run.table();
     assert_eq!(table.matches('\n').count(), table.matches("\r\n").count(), "CRLF everywhere");
@@ -108,7 +108,7 @@ fn their_files_are_there_with_the_sums_of_known_loads() {
     let times: Vec<f64> = polls.iter().map(|time| number(time)).collect();
     assert!(
         times.len() > 8 && times.is_sorted_by(|a, b| a < b),
-        "one time for each look: {times:?}"
+        "one time for each poll: {times:?}"
     );
     for name in ["evepy", "fmpy", "gulmc", "run.sh"] {
         let rows = run.rows(name);
@@ -127,32 +127,32 @@ fn their_files_are_there_with_the_sums_of_known_loads() {
     }
     is_within("report", number(&run.line("gulmc")[4]), (192.0, 204.0));
     is_within("duration", gulmc["duration_seconds"].as_f64().unwrap(), (2.0, 60.0));
-    // What is used after the last look at somebody else's child nobody can tell.
+    // CPU time after the last sample of a process that weigh does not reap is not known.
     is_within("fmpy", run.tool("fmpy")["cpu_time_seconds"].as_f64().unwrap(), (0.1, 0.52));
     let all = run.summary["figures"]["memory_uss_peak_bytes"]["value"].as_f64().unwrap();
     assert!(all >= bytes("memory_uss_peak_bytes"), "{all}");
 }
 
 #[test]
-fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
+fn oasislmf_reads_the_table_and_agrees_with_the_summary() {
     let run = Exported::of(&["./run.sh"]);
     let log = run.directory.path();
     let Some(mut python) = script("oasis.py", log) else { return };
-    let said = succeeds(python.arg("log/resource_monitor.csv"));
-    let theirs: Value = serde_json::from_str(&said).unwrap();
+    let message = succeeds(python.arg("log/resource_monitor.csv"));
+    let theirs: Value = serde_json::from_str(&message).unwrap();
     let header: Vec<&str> =
         theirs["header"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert_eq!(header.join(","), HEADER);
     let table = run.table();
     let known = |line: &&str| !line.split(',').nth(7).unwrap().is_empty();
     let total = table.lines().skip(1).filter(known).count();
-    assert_eq!(theirs["rows"], total, "they leave out what is not known, and nothing else");
+    assert_eq!(theirs["rows"], total, "oasislmf leaves out only rows with unknown values");
     for name in ["evepy", "fmpy", "gulmc"] {
         let (ours, stats, line) = (run.tool(name), &theirs["stats"][name], run.line(name));
         let their = |key: &str| stats[key].as_f64().unwrap_or_else(|| panic!("{key}: {stats}"));
         let our = |key: &str| ours[key].as_f64().unwrap_or_else(|| panic!("{key}: {ours}"));
         let unknown = run.rows(name).iter().filter(|row| row[7].is_empty()).count();
-        // A fork that was seen once, before it was looked into, is none of theirs.
+        // A fork that was found once, without its memory, is left out by oasislmf.
         is_within(
             "instances",
             our("instances"),
@@ -161,14 +161,14 @@ fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
         // Rows are an interval apart; weigh has sampled more often in the first second.
         let rows = their("n_samples") + unknown as f64;
         assert!((1.0..=our("samples")).contains(&rows), "{name}: {rows}");
-        // Sizes are cut to KiB, one for each process; ours also sees looks at single processes.
+        // Sizes are truncated to KiB for each process; ours also has samples of single processes.
         for (theirs, ours, cell) in [
             ("single_peak_uss_mb", "instance_uss_peak_bytes", 3),
             ("agg_peak_uss_mb", "memory_uss_peak_bytes", 4),
             ("agg_peak_rss_mb", "memory_rss_peak_bytes", 5),
             ("agg_peak_pss_mb", "memory_pss_peak_bytes", 6),
         ] {
-            // A peak of starting up may be between two rows; that of gulmc lasts two seconds.
+            // A peak at startup may be between two rows; that of gulmc lasts two seconds.
             let truth = our(ours) / MIB;
             let share = if name == "gulmc" { 0.98 } else { 0.5 };
             let least = truth * share - 3.0 / 1024.0;
@@ -176,9 +176,9 @@ fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
             let reported = number(&line[cell]);
             is_within(&format!("{name} {theirs}"), reported, (least - 0.05, truth + 0.05));
         }
-        // Rows have the kernel's clock ticks, cut off once for user and once for system time of
-        // each instance, where the summary has nanoseconds; the statistics are rounded to a
-        // tenth, and theirs have what a process used before exec.
+        // Rows have the kernel's clock ticks, truncated for user and for system time of each
+        // instance, where the summary has nanoseconds; the statistics are rounded to a tenth, and
+        // theirs include usage before exec.
         let cut_off = 0.02 * our("instances") + 0.051;
         for (theirs, ours, cell) in [
             ("total_cpu_user_s", "cpu_user_seconds", 8),
@@ -210,12 +210,12 @@ fn oasislmf_reads_the_table_and_counts_what_the_summary_says() {
 }
 
 #[test]
-fn the_first_row_of_a_busy_process_says_that_it_is_busy() {
+fn first_row_of_a_busy_process_has_its_cpu_utilisation() {
     let run = Exported::of(&["./fmpy", "cpu", "1s"]);
     let rows = run.rows("fmpy");
     let [busy, user, system] = [3, 4, 5].map(|cell: usize| number(&rows[0][cell]));
-    // As busy as the CPU time of the row says, over an interval or, when a tick was late, more.
-    // The kernel counts it in steps of 10 ms, user and system each.
+    // The CPU time of the row over an interval or, when a tick was late, more. The kernel counts
+    // in clock ticks of 10 ms, user and system each.
     let (used, lasted) = (user + system, run.tool("fmpy")["duration_seconds"].as_f64().unwrap());
     let over = |seconds: f64| busy / 100.0 * seconds;
     is_within("CPU time of the first row", used, (over(0.2) - 0.021, over(lasted) + 0.021));
@@ -225,14 +225,14 @@ fn the_first_row_of_a_busy_process_says_that_it_is_busy() {
 }
 
 #[test]
-fn files_that_are_there_stay_and_options_of_others_are_refused() {
+fn existing_files_stay_and_options_of_other_tools_are_refused() {
     let run = Exported::of(&["./fmpy", "sleep", "50ms"]);
     let directory = run.directory.path();
-    let (code, said) = export(directory, &[]);
-    assert_eq!((code, said.lines().count()), (1, 3), "{said}");
-    assert!(said.contains("resource_monitor.csv already exists"), "{said}");
-    let (code, said) = export(directory, &["--force"]);
-    assert_eq!((code, said), (0, run.stderr.clone()));
-    let (code, said) = export(directory, &["--ram-unit", "bytes"]);
-    assert_eq!((code, said.lines().count()), (2, 3), "{said}");
+    let (code, message) = export(directory, &[]);
+    assert_eq!((code, message.lines().count()), (1, 3), "{message}");
+    assert!(message.contains("resource_monitor.csv already exists"), "{message}");
+    let (code, message) = export(directory, &["--force"]);
+    assert_eq!((code, message), (0, run.stderr.clone()));
+    let (code, message) = export(directory, &["--ram-unit", "bytes"]);
+    assert_eq!((code, message.lines().count()), (2, 3), "{message}");
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::recorded::{events, shown};
 use crate::weighed::{Figure, MIB, Weighed, output, skipped, weigh, weighed_shell};
 
-/// Weighs a script that tells of its phases, and checks that a reader hears the same.
-fn told(script: &str) -> Weighed {
+/// Measures a script with phases, and checks that a reader gets the same summary.
+fn phased_run(script: &str) -> Weighed {
     let run = weighed_shell(&["-o", "run"], script);
     assert_eq!(shown(&run.directory.path().join("run"))["phases"], run.summary["phases"]);
     run
@@ -37,21 +37,21 @@ fn figure(phase: &Value, name: &str) -> Figure {
     figure
 }
 
-/// Whether this machine lets the kernel count the CPU time of the run.
+/// Whether this machine has a task clock.
 fn has_task_clock(run: &Weighed) -> bool {
     let faults = run.summary["monitor"]["faults"].as_array().unwrap();
     !faults.iter().any(|fault| fault.as_str().unwrap().starts_with("task-clock"))
 }
 
-/// What `weigh show --phases` says, as text and as JSON.
+/// The output of `weigh show --phases`, as text or as JSON.
 fn shown_phases(run: &Weighed, format: &str) -> String {
-    let words = ["show", "run", "--phases", "--format", format];
-    let output = output(&mut weigh(run.directory.path(), &words));
+    let arguments = ["show", "run", "--phases", "--format", format];
+    let output = output(&mut weigh(run.directory.path(), &arguments));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What `weigh show --phases` says of all phases of one name.
+/// The statistics of all phases of one name.
 fn statistics(run: &Weighed, name: &str) -> Value {
     let shown: Value = serde_json::from_str(&shown_phases(run, "json")).unwrap();
     assert_eq!(shown["phases"], run.summary["phases"]);
@@ -59,8 +59,8 @@ fn statistics(run: &Weighed, name: &str) -> Value {
     all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {all:?}")).clone()
 }
 
-/// How much later than it was sent a message may be recorded: one that arrives while a tick begins
-/// is put behind that tick.
+/// How much later than sent a control message may be recorded: one that arrives while a tick
+/// begins is put after that tick.
 const DELAY: f64 = 0.05;
 
 /// When the run ended, by the clock that phases and marks have.
@@ -70,8 +70,8 @@ fn run_end(run: &Weighed) -> f64 {
 }
 
 #[test]
-fn a_phase_is_what_its_command_took() {
-    let run = told("$BURNER sleep 100ms; $WEIGH phase work -- $BURNER cpu 1s").ended_with(0);
+fn phase_lasts_as_long_as_its_command() {
+    let run = phased_run("$BURNER sleep 100ms; $WEIGH phase work -- $BURNER cpu 1s").ended_with(0);
     let work = phase(&run, "work");
     assert!(number(work, "start_seconds") >= 0.1, "{work}");
     assert!(number(work, "duration_seconds") >= 1.0 - DELAY, "{work}");
@@ -80,7 +80,7 @@ fn a_phase_is_what_its_command_took() {
 }
 
 #[test]
-fn marks_and_phases_from_inside_are_no_processes_of_the_run() {
+fn weigh_mark_and_phase_are_not_processes_of_the_run() {
     let script = "$WEIGH mark a; $WEIGH phase one; $BURNER sleep 50ms; $WEIGH phase --end
         $WEIGH phase two -- $WEIGH phase three -- $BURNER touch 60MiB 300ms";
     let run = weighed_shell(&["-i", "5ms", "-o", "run"], script).ended_with(0);
@@ -98,7 +98,7 @@ fn marks_and_phases_from_inside_are_no_processes_of_the_run() {
     }
 }
 
-/// What helpers inside the run said they used: CPU time and page faults.
+/// Usage of the helpers inside the run: CPU time and page faults.
 fn of_helpers(run: &Weighed) -> (f64, f64) {
     let events = events(&run.directory.path().join("run"));
     let end = events.iter().find(|event| event["event"] == "run_end").unwrap();
@@ -110,14 +110,14 @@ fn of_helpers(run: &Weighed) -> (f64, f64) {
 }
 
 #[test]
-fn marks_and_phases_from_inside_are_in_no_total_of_the_run() {
+fn weigh_mark_and_phase_are_in_no_total_of_the_run() {
     let without = "i=0; while [ $i -lt 20 ]; do i=$((i + 1)); done";
     let marks = without.replace("i=$((i + 1))", "i=$((i + 1)); $WEIGH mark x");
     let phase = format!("$WEIGH phase all -- sh -c '{marks}'");
     let without = weighed_shell(&["-o", "run"], without).ended_with(0);
     let shell = weighed_shell(&["-o", "run"], "sh -c true; true").ended_with(0);
     for (script, nothing) in [(&marks, &without), (&phase, &shell)] {
-        let run = told(script).ended_with(0);
+        let run = phased_run(script).ended_with(0);
         let (cpu, faults) = of_helpers(&run);
         let figure = run.figure("cpu_time_seconds");
         assert!(figure.known() < cpu / 2.0, "{figure:?} beside {cpu} s of helpers: {script}");
@@ -129,7 +129,7 @@ fn marks_and_phases_from_inside_are_in_no_total_of_the_run() {
             assert_eq!(these, those, "{name}: {script}");
         }
     }
-    let run = told(&phase).ended_with(0);
+    let run = phased_run(&phase).ended_with(0);
     let (cpu, _) = of_helpers(&run);
     let all = self::phase(&run, "all");
     assert!(figure(all, "cpu_time_seconds").known() < cpu / 2.0, "{all} beside {cpu} s of helpers");
@@ -137,20 +137,20 @@ fn marks_and_phases_from_inside_are_in_no_total_of_the_run() {
 }
 
 #[test]
-fn mark_and_phase_from_inside_do_not_raise_the_memory_of_a_small_script() {
+fn weigh_mark_and_phase_do_not_raise_the_memory_of_a_small_script() {
     let script = "$WEIGH mark a; $WEIGH phase one; $WEIGH phase two -- $BURNER sleep 100ms";
     let run = weighed_shell(&["-o", "run"], script).ended_with(0);
-    // A shell and the burner, whose files are in memory in part; weigh alone is larger.
+    // A shell and the burner, partly resident; weigh alone is larger.
     let memory = run.figure("memory_peak_bytes");
     assert!(memory.known() < 5.0 * MIB, "{memory:?}");
     let two = phase(&run, "two");
-    assert!(two["largest_process_bytes"].is_null(), "wait4 tells the size of weigh: {two}");
+    assert!(two["largest_process_bytes"].is_null(), "wait4 reports the size of weigh: {two}");
 }
 
 #[test]
-fn a_phase_inside_a_phase_names_the_one_around_it() {
+fn nested_phase_names_its_parent() {
     let inner = "sh -c '$WEIGH phase inner -- $BURNER cpu 100ms'";
-    let run = told(&format!("$WEIGH phase outer -- {inner}")).ended_with(0);
+    let run = phased_run(&format!("$WEIGH phase outer -- {inner}")).ended_with(0);
     let (outer, inner) = (phase(&run, "outer"), phase(&run, "inner"));
     assert_eq!(inner["parent"], outer["id"]);
     assert!(number(outer, "start_seconds") <= number(inner, "start_seconds"));
@@ -159,9 +159,9 @@ fn a_phase_inside_a_phase_names_the_one_around_it() {
 }
 
 #[test]
-fn phases_of_one_name_at_once_are_kept_apart() {
+fn concurrent_phases_of_one_name_are_separate() {
     let one = "$WEIGH phase same -- $BURNER";
-    let run = told(&format!("{one} cpu 100ms & {one} cpu 300ms & wait")).ended_with(0);
+    let run = phased_run(&format!("{one} cpu 100ms & {one} cpu 300ms & wait")).ended_with(0);
     let same = phases(&run, "same");
     assert_eq!(same.len(), 2, "{same:?}");
     assert_ne!(same[0]["id"], same[1]["id"]);
@@ -171,11 +171,11 @@ fn phases_of_one_name_at_once_are_kept_apart() {
 }
 
 #[test]
-fn a_step_lasts_until_the_next_one_or_its_end() {
+fn step_lasts_until_the_next_one_or_its_end() {
     let sleep = "$BURNER sleep 100ms";
     let script =
         format!("$WEIGH phase a; {sleep}; $WEIGH phase b; {sleep}; $WEIGH phase --end; {sleep}");
-    let run = told(&script).ended_with(0);
+    let run = phased_run(&script).ended_with(0);
     let (a, b) = (phase(&run, "a"), phase(&run, "b"));
     let end = |one: &Value| number(one, "start_seconds") + number(one, "duration_seconds");
     for step in [a, b] {
@@ -190,14 +190,14 @@ fn a_step_lasts_until_the_next_one_or_its_end() {
 }
 
 #[test]
-fn a_step_that_nobody_ends_ends_with_the_run() {
-    let run = told("$WEIGH phase last; $BURNER sleep 100ms").ended_with(0);
+fn step_without_an_end_ends_with_the_run() {
+    let run = phased_run("$WEIGH phase last; $BURNER sleep 100ms").ended_with(0);
     assert!(number(phase(&run, "last"), "duration_seconds") >= 0.1 - DELAY);
 }
 
 #[test]
-fn a_mark_is_in_the_events_at_its_time() {
-    let run = told("$BURNER sleep 50ms; $WEIGH mark 'data \"loaded\"'; $BURNER sleep 50ms");
+fn mark_is_in_the_events_at_its_time() {
+    let run = phased_run("$BURNER sleep 50ms; $WEIGH mark 'data \"loaded\"'; $BURNER sleep 50ms");
     let events = events(&run.directory.path().join("run"));
     let marks: Vec<_> = events.iter().filter(|event| event["event"] == "mark").collect();
     assert_eq!(marks.len(), 1, "{events:?}");
@@ -207,43 +207,46 @@ fn a_mark_is_in_the_events_at_its_time() {
 }
 
 #[test]
-fn words_told_just_before_the_end_are_heard() {
-    let run = told("for i in 1 2 3 4 5 6 7 8; do $WEIGH mark $i & done; wait; $WEIGH mark last");
+fn control_messages_just_before_the_end_are_recorded() {
+    let run =
+        phased_run("for i in 1 2 3 4 5 6 7 8; do $WEIGH mark $i & done; wait; $WEIGH mark last");
     let events = events(&run.directory.path().join("run"));
     assert_eq!(events.iter().filter(|event| event["event"] == "mark").count(), 9);
 }
 
 #[test]
-fn a_phase_ends_as_its_command_does() {
-    for (words, code) in [(&["exit", "7"][..], 7), (&["signal", "15"], 143), (&["exit", "0"], 0)] {
-        let load = words.join(" ");
-        told(&format!("$WEIGH phase p -- $BURNER {load}; exit $?")).ended_with(code);
+fn phase_has_the_exit_code_of_its_command() {
+    for (arguments, code) in
+        [(&["exit", "7"][..], 7), (&["signal", "15"], 143), (&["exit", "0"], 0)]
+    {
+        let load = arguments.join(" ");
+        phased_run(&format!("$WEIGH phase p -- $BURNER {load}; exit $?")).ended_with(code);
     }
-    told("$WEIGH phase p -- ./missing 2>/dev/null; exit $?").ended_with(127);
+    phased_run("$WEIGH phase p -- ./missing 2>/dev/null; exit $?").ended_with(127);
 }
 
 #[test]
-fn without_a_run_a_phase_runs_its_command_with_one_warning() {
+fn phase_outside_of_a_run_runs_its_command_with_one_warning() {
     let directory = tempfile::tempdir().unwrap();
-    for words in [
+    for arguments in [
         &["phase", "p", "--", "sh", "-c", "echo here; exit 7"][..],
         &["phase", "p"],
         &["phase", "--end"],
         &["mark", "text"],
     ] {
-        let output = output(&mut weigh(directory.path(), words));
+        let output = output(&mut weigh(directory.path(), arguments));
         let stderr = String::from_utf8_lossy(&output.stderr);
-        let runs = words.contains(&"--");
-        assert_eq!(output.status.code(), Some(if runs { 7 } else { 0 }), "{words:?}");
+        let runs = arguments.contains(&"--");
+        assert_eq!(output.status.code(), Some(if runs { 7 } else { 0 }), "{arguments:?}");
         assert_eq!(output.stdout, if runs { &b"here\n"[..] } else { b"" });
         let warns = stderr.starts_with("weigh: warning: ") && stderr.lines().count() == 1;
-        assert!(warns, "{words:?} says {stderr:?}");
+        assert!(warns, "{arguments:?} says {stderr:?}");
     }
 }
 
 #[test]
-fn a_word_for_a_run_that_is_over_is_only_a_warning() {
-    let run = told("true").ended_with(0);
+fn control_message_to_a_finished_run_is_only_a_warning() {
+    let run = phased_run("true").ended_with(0);
     let recording = run.directory.path().join("run");
     let mut command = weigh(run.directory.path(), &["phase", "p", "--", "sh", "-c", "exit 7"]);
     let output = output(command.env("WEIGH_RUN", recording));
@@ -252,8 +255,8 @@ fn a_word_for_a_run_that_is_over_is_only_a_warning() {
 }
 
 #[test]
-fn the_cpu_time_of_a_command_is_exact() {
-    let run = told("$WEIGH phase burn -- $BURNER cpu 2s").ended_with(0);
+fn cpu_time_of_a_phase_with_a_command_is_exact() {
+    let run = phased_run("$WEIGH phase burn -- $BURNER cpu 2s").ended_with(0);
     let cpu = figure(phase(&run, "burn"), "cpu_time_seconds");
     cpu.is("exact").is_within(0.03, 2.0);
     let cores = figure(phase(&run, "burn"), "cpu_cores_mean").known();
@@ -265,8 +268,8 @@ fn the_cpu_time_of_a_command_is_exact() {
 fn steps_have_the_cpu_time_that_was_used_in_them() {
     let script = "$WEIGH phase a; $BURNER cpu 300ms; $WEIGH phase b; $BURNER cpu 600ms; \
                   $WEIGH phase --end; $BURNER cpu 200ms";
-    let run = told(script).ended_with(0);
-    // The programs in between, what is used until the monitor looks, and clock ticks.
+    let run = phased_run(script).ended_with(0);
+    // Programs in between, usage until the monitor samples, and clock ticks.
     let beside = if has_task_clock(&run) { 0.08 } else { 0.12 };
     for (name, truth) in [("a", 0.3), ("b", 0.6)] {
         let cpu = figure(phase(&run, name), "cpu_time_seconds");
@@ -278,7 +281,7 @@ fn steps_have_the_cpu_time_that_was_used_in_them() {
 }
 
 #[test]
-fn memory_that_one_step_had_is_not_in_the_others() {
+fn memory_of_one_step_is_not_in_the_others() {
     let touch = "$BURNER touch 200MiB 200ms";
     let script = format!(
         "$WEIGH phase before; $BURNER sleep 100ms; $WEIGH phase with; {touch}; \
@@ -293,8 +296,8 @@ fn memory_that_one_step_had_is_not_in_the_others() {
 }
 
 #[test]
-fn memory_of_one_command_is_not_in_the_one_beside_it() {
-    // Nobody looks while they run, and the sizes are known all the same.
+fn memory_of_one_phase_is_not_in_a_concurrent_one() {
+    // No tick falls into their run time, and the sizes are known all the same.
     let script = "$WEIGH phase large -- $BURNER touch 200MiB 300ms & \
                   $WEIGH phase small -- $BURNER touch 20MiB 300ms & wait";
     let run = weighed_shell(&["-o", "run", "-i", "60s"], script).ended_with(0);
@@ -305,16 +308,16 @@ fn memory_of_one_command_is_not_in_the_one_beside_it() {
 }
 
 #[test]
-fn the_io_of_a_command_is_counted_to_the_byte() {
-    let run = told("$WEIGH phase write -- $BURNER write file 3MiB 2").ended_with(0);
+fn io_of_a_phase_with_a_command_is_counted_to_the_byte() {
+    let run = phased_run("$WEIGH phase write -- $BURNER write file 3MiB 2").ended_with(0);
     let written = figure(phase(&run, "write"), "io_written_bytes");
     assert_eq!(written.is("exact").known(), 3.0 * MIB);
 }
 
 #[test]
-fn phases_of_one_name_inside_each_other_are_paired_by_their_ids() {
+fn nested_phases_of_one_name_are_paired_by_their_ids() {
     let inner = "sh -c '$WEIGH phase same -- $BURNER cpu 1s; $BURNER cpu 200ms'";
-    let run = told(&format!("$WEIGH phase same -- {inner}")).ended_with(0);
+    let run = phased_run(&format!("$WEIGH phase same -- {inner}")).ended_with(0);
     let same = phases(&run, "same");
     let [outer, inner] = same[..] else { panic!("{same:?}") };
     assert_eq!((outer["parent"].is_null(), &inner["parent"]), (true, &outer["id"]));
@@ -336,7 +339,7 @@ fn phases_of_one_name_inside_each_other_are_paired_by_their_ids() {
 #[test]
 fn statistics_are_those_of_the_phases() {
     let one = "$WEIGH phase work -- $BURNER cpu";
-    let run = told(&format!("{one} 50ms; {one} 100ms; {one} 150ms")).ended_with(0);
+    let run = phased_run(&format!("{one} 50ms; {one} 100ms; {one} 150ms")).ended_with(0);
     let work = statistics(&run, "work");
     let values: Vec<f64> =
         phases(&run, "work").iter().map(|one| figure(one, "cpu_time_seconds").known()).collect();
@@ -353,10 +356,10 @@ fn statistics_are_those_of_the_phases() {
 }
 
 #[test]
-fn steps_of_scripts_side_by_side_do_not_end_each_other() {
+fn steps_of_concurrent_scripts_do_not_end_each_other() {
     let script = "$WEIGH phase one -- sh -c '$WEIGH phase a; $BURNER sleep 200ms' & \
                   $WEIGH phase two -- sh -c '$WEIGH phase b; $BURNER sleep 200ms' & wait";
-    let run = told(script).ended_with(0);
+    let run = phased_run(script).ended_with(0);
     for (outer, step) in [("one", "a"), ("two", "b")] {
         let (outer, step) = (phase(&run, outer), phase(&run, step));
         assert_eq!(step["parent"], outer["id"], "{step}");
@@ -368,16 +371,16 @@ fn steps_of_scripts_side_by_side_do_not_end_each_other() {
 }
 
 #[test]
-fn a_command_in_the_middle_of_a_step_is_inside_it() {
-    let run = told("$WEIGH phase step; $WEIGH phase part -- $BURNER cpu 20ms").ended_with(0);
+fn phase_with_a_command_inside_a_step_is_nested() {
+    let run = phased_run("$WEIGH phase step; $WEIGH phase part -- $BURNER cpu 20ms").ended_with(0);
     assert_eq!(phase(&run, "part")["parent"], phase(&run, "step")["id"]);
 }
 
 #[test]
-fn a_phase_whose_weigh_is_killed_has_no_end_and_the_next_ones_do() {
+fn phase_of_a_killed_weigh_has_no_end_and_the_next_ones_do() {
     let script = "$WEIGH phase lost -- sh -c 'kill -9 $PPID; exec $BURNER cpu 50ms'; \
                   $WEIGH phase lost -- $BURNER cpu 50ms";
-    let run = told(script).ended_with(0);
+    let run = phased_run(script).ended_with(0);
     let lost = phases(&run, "lost");
     let [killed, whole] = lost[..] else { panic!("{lost:?}") };
     assert!(killed["duration_seconds"].is_null() && whole["duration_seconds"].is_number());
@@ -391,16 +394,16 @@ fn a_phase_whose_weigh_is_killed_has_no_end_and_the_next_ones_do() {
 }
 
 #[test]
-fn a_command_that_cannot_begin_leaves_a_phase_that_failed() {
+fn command_that_cannot_start_leaves_a_failed_phase() {
     let script = "printf '#!/missing\\n' >script; chmod +x script; \
                   $WEIGH phase p -- ./script 2>/dev/null; exit $?";
-    let run = told(script).ended_with(127);
+    let run = phased_run(script).ended_with(127);
     assert_eq!(phase(&run, "p")["exit_code"], 127);
 }
 
 #[test]
-fn a_run_without_phases_says_how_to_make_one() {
-    let run = told("true").ended_with(0);
+fn run_without_phases_prints_how_to_make_one() {
+    let run = phased_run("true").ended_with(0);
     let text = shown_phases(&run, "text");
     assert!(text.contains("no phases") && text.contains("weigh phase load -- "), "{text}");
     let json: Value = serde_json::from_str(&shown_phases(&run, "json")).unwrap();
@@ -415,7 +418,7 @@ fn phase_in_a_time_namespace_names_its_process_by_the_clock_of_the_rows() {
         return;
     }
     let inside = "unshare -T --boottime 86400 --monotonic 5000";
-    // The process must be seen in a tick, so that the recording has its start time.
+    // The process must be in a tick, so that the recording has its start time.
     let script = format!("{inside} $WEIGH phase far -- sleep 0.5");
     let run = weighed_shell(&["-i", "20ms", "-o", "run"], &script).ended_with(0);
     let events = events(&run.directory.path().join("run"));

@@ -17,19 +17,19 @@ fn try_seeds(seeds: std::ops::Range<u64>, trial: impl Fn(&mut Random) -> Result<
 }
 
 #[test]
-fn changed_recording_is_not_said_to_be_exact_or_complete() {
+fn changed_recording_is_not_reported_as_exact_or_complete() {
     let program = program();
     let whole = Whole::record(&program).unwrap();
     try_seeds(0..40, |random| whole.mutated(&program, random));
 }
 
 #[test]
-fn recording_of_a_killed_monitor_is_not_said_to_be_complete() {
+fn recording_of_a_killed_monitor_is_not_reported_as_complete() {
     try_seeds(0..4, |random| trial::killed(&program(), random));
 }
 
 #[test]
-fn recording_on_a_full_disk_does_not_contradict_what_was_measured() {
+fn recording_on_a_full_disk_does_not_contradict_the_summary() {
     if !trial::can_mount() {
         return skipped("mounting needs root");
     }

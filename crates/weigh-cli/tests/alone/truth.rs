@@ -1,4 +1,4 @@
-//! What weigh says against what a load really used.
+//! Figures against what a load really used.
 
 use std::fs;
 
@@ -10,33 +10,33 @@ const BYTES: f64 = 64.0 * MIB;
 
 #[test]
 fn two_hundred_short_children_are_counted_exactly() {
-    let run = weighed(&[], &["children", "200", "20ms", "--tell"]).ended_with(0);
-    // Four seconds, and their forks and exits, which take longer when the machine is busy.
-    let told = run.told();
-    assert!(told >= 4.0, "{told} s");
-    run.figure("cpu_time_seconds").is_within(0.01, told).is("exact");
+    let run = weighed(&[], &["children", "200", "20ms", "--print-cpu"]).ended_with(0);
+    // Four seconds, plus forks and exits, which take longer on a busy machine.
+    let printed_number = run.printed_number();
+    assert!(printed_number >= 4.0, "{printed_number} s");
+    run.figure("cpu_time_seconds").is_within(0.01, printed_number).is("exact");
 }
 
 #[test]
-fn children_nobody_waits_for_are_counted_exactly() {
+fn auto_reaped_children_are_counted_exactly() {
     let load = ["children", "200", "20ms", "--ignore-sigchld"];
     let run = weighed(&[], &load).ended_with(0);
     let counted = run.figure("cpu_time_seconds").is("exact").known();
-    // The kernel reports the CPU time of auto-reaped children to nobody. Each has burned 20 ms by
-    // its own clock, and they run one at a time: together at most one core for the whole run.
+    // The kernel reports the CPU time of auto-reaped children to no parent. Each has burned 20 ms
+    // by its own clock, and they run one at a time: together at most one core for the whole run.
     let elapsed = run.summary["run"]["duration_seconds"].as_f64().unwrap();
     assert!((4.0..=1.02 * elapsed).contains(&counted), "{counted} s of CPU in {elapsed} s");
 }
 
 #[test]
-fn a_daemon_is_waited_for_and_counted_when_asked() {
+fn daemon_is_waited_for_and_counted_with_wait_all() {
     let run = weighed(&["--wait-all"], &["daemon", "3s"]).ended_with(0);
     run.figure("cpu_time_seconds").is_within(0.03, 3.0).is("exact");
     assert_eq!(run.summary["processes"]["left"].as_array().unwrap().len(), 0);
 }
 
 #[test]
-fn a_daemon_that_outlives_the_command_never_uses_more_cores_than_there_are() {
+fn daemon_that_outlives_the_command_uses_no_more_cores_than_the_machine_has() {
     let run = weighed_shell(&["--wait-all", "-o", "run"], "$BURNER daemon 500ms").ended_with(0);
     let cores = run.summary["host"]["cores_allowed"].as_f64().unwrap();
     let seconds = |name: &str| run.summary["run"][name].as_f64().unwrap();
@@ -45,7 +45,7 @@ fn a_daemon_that_outlives_the_command_never_uses_more_cores_than_there_are() {
     let (cpu, mean) = (run.figure("cpu_time_seconds").known(), run.figure("cpu_cores_mean"));
     assert!((mean.known() - cpu / measured).abs() < 1e-9, "{mean:?}");
     for figure in [&mean, &run.figure("cpu_cores_peak")] {
-        // What is above is the granularity of clocks.
+        // The tolerance is the granularity of clocks.
         assert!(figure.known() <= cores + 0.1, "{figure:?} of {cores}");
     }
     let shown =
@@ -62,13 +62,13 @@ fn threads_are_counted_exactly() {
     assert_eq!(run.summary["processes"]["total"], 1);
 }
 
-/// Weighs a load where nobody else starts processes; none where that cannot be had.
+/// Measures a load where no other process forks; `None` where that is not possible.
 fn weighed_alone(load: &str) -> Option<Weighed> {
     if !can_mount() {
         return None;
     }
     let directory = tempfile::tempdir().unwrap();
-    // A pid namespace has its own numbers, and its own last one in /proc/loadavg.
+    // A pid namespace has its own pids, and its own last pid in /proc/loadavg.
     let script = format!(
         "mount -t proc proc /proc
         \"$WEIGH\" run -q --summary summary.json -i 10ms -o run -- \"$BURNER\" {load}
@@ -100,7 +100,7 @@ fn memory_held_until_the_end_is_in_the_peak() {
 }
 
 #[test]
-fn the_memory_of_a_command_too_short_to_look_at_is_never_that_of_weigh() {
+fn memory_of_a_command_too_short_to_sample_is_never_that_of_weigh() {
     for _ in 0..20 {
         let run = weighed_command(&["--no-record"], &["true".into()]).ended_with(0);
         let peak = run.figure("memory_peak_bytes");
@@ -125,11 +125,11 @@ fn memory_held_by_a_short_child_is_in_the_peak() {
 const EVERY_CHANGE: [&str; 4] = ["-i", "50ms", "--budget", "100%"];
 
 /// Five vfork children, one after the other, in 400 MiB of their parent: all its memory, once.
-fn vfork_children_do_not_add_up(run: Weighed) -> Weighed {
+fn vfork_children_are_not_summed(run: Weighed) -> Weighed {
     let run = run.ended_with(0);
     for name in ["memory_peak_bytes", "memory_rss_peak_bytes", "memory_pss_peak_bytes"] {
         let figure = run.figure(name);
-        // The program, and a child that became one of its own, have 3 MiB each.
+        // The program, and a child after exec, have 3 MiB each.
         figure.is_within(0.03, 400.0 * MIB);
         assert!(figure.lower.is_none_or(|lower| lower <= 412.0 * MIB), "{figure:?}");
         assert!(figure.upper.is_none_or(|upper| upper >= 400.0 * MIB), "{figure:?}");
@@ -145,14 +145,14 @@ fn vfork_children_do_not_add_up(run: Weighed) -> Weighed {
 #[test]
 fn vfork_children_do_not_double_the_memory() {
     let run = weighed(&EVERY_CHANGE, &["vfork", "400MiB", "5", "300ms"]);
-    let run = vfork_children_do_not_add_up(run);
+    let run = vfork_children_are_not_summed(run);
     assert_eq!(run.summary["processes"]["total"], 6, "they are processes all the same");
 }
 
 #[test]
-fn vfork_children_that_become_programs_have_the_memory_of_those() {
+fn vfork_children_after_exec_have_the_memory_of_their_program() {
     let run = weighed(&EVERY_CHANGE, &["vfork", "400MiB", "3", "300ms", "--exec"]);
-    vfork_children_do_not_add_up(run);
+    vfork_children_are_not_summed(run);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn vfork_children_do_not_double_the_memory_of_a_phase() {
 
 #[test]
 fn vfork_children_are_found_without_privileges() {
-    let everybody = crate::weighed::ForEverybody::new();
+    let everybody = crate::weighed::PublicPrograms::new();
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777))
         .unwrap();
@@ -182,7 +182,7 @@ fn vfork_children_are_found_without_privileges() {
     figure.is_within(0.03, 400.0 * MIB);
 }
 
-/// Bytes of huge pages that nobody uses.
+/// Bytes of free huge pages.
 fn free_huge_pages() -> Option<f64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let number = |key: &str| {
@@ -192,7 +192,7 @@ fn free_huge_pages() -> Option<f64> {
     Some(number("HugePages_Free:")? * number("Hugepagesize:")? * 1024.0)
 }
 
-/// The machine's pool of huge pages, as large as a test needs it, and then as it was.
+/// The machine's pool of huge pages, enlarged for a test and restored afterwards.
 struct HugePages(String);
 
 impl HugePages {
@@ -228,7 +228,7 @@ fn huge_pages_are_in_the_memory() {
     run.figure("memory_hugetlb_peak_bytes").is_within(0.0, 16.0 * MIB);
 }
 
-/// Ten processes that share 400 MiB: the value, and the bounds as far as there are any.
+/// Ten processes that share 400 MiB: checks the value and the known bounds.
 fn shared_memory_is_counted_once(run: Weighed) -> Figure {
     let run = run.ended_with(0);
     let peak = run.figure("memory_peak_bytes");
@@ -238,30 +238,30 @@ fn shared_memory_is_counted_once(run: Weighed) -> Figure {
     assert!(peak.lower.is_some_and(|lower| lower <= truth.end), "{peak:?}");
     assert!(peak.upper.is_none_or(|upper| upper >= truth.start), "{peak:?}");
     let summed = run.figure("memory_rss_peak_bytes").known();
-    assert!(summed > 3.0 * truth.start, "RSS adds up what is shared, and says {summed}");
+    assert!(summed > 3.0 * truth.start, "RSS counts shared memory in each process: {summed}");
     peak
 }
 
 #[test]
 fn memory_that_forks_share_is_counted_once() {
     let peak = shared_memory_is_counted_once(weighed(&[], &["shared", "400MiB", "9", "1500ms"]));
-    // Where others start processes, too, weigh cannot know that none of them was ours.
+    // Where other processes fork, too, weigh cannot know that none of them was of the run.
     assert!(peak.upper.is_some() || peak.reason.is_some(), "{peak:?}");
 }
 
 #[test]
-fn memory_that_forks_share_is_bounded_where_nobody_else_starts_processes() {
+fn memory_that_forks_share_is_bounded_where_no_other_process_forks() {
     let Some(run) = weighed_alone("shared 400MiB 9 1500ms") else { return };
     let peak = shared_memory_is_counted_once(run);
     assert!(peak.upper.is_some(), "{peak:?}");
 }
 
 #[test]
-fn processes_one_after_the_other_do_not_add_up() {
+fn memory_of_successive_processes_is_not_summed() {
     let script = "for i in 1 2 3 4 5 6 7 8; do $BURNER touch 100MiB 90ms; done";
     let run = weighed_shell(&["--no-record", "-i", "100ms"], script).ended_with(0);
     let peak = run.figure("memory_peak_bytes");
-    // The shell beside them has a MiB or so.
+    // The shell has about a MiB.
     peak.is_within(0.05, 101.0 * MIB);
     assert!(peak.lower.unwrap() <= 105.0 * MIB, "{peak:?}");
     assert!(run.figure("memory_pss_peak_bytes").known() <= 105.0 * MIB, "{}", run.summary);
@@ -269,7 +269,7 @@ fn processes_one_after_the_other_do_not_add_up() {
 }
 
 #[test]
-fn a_command_of_three_milliseconds_has_figures_that_are_not_zero() {
+fn command_of_three_milliseconds_has_figures_above_zero() {
     let run = weighed(&[], &["cpu", "3ms"]).ended_with(0);
     assert!(run.summary["run"]["duration_seconds"].as_f64().unwrap() > 0.0);
     for name in ["cpu_time_seconds", "cpu_cores_mean", "cpu_cores_peak"] {
@@ -278,7 +278,7 @@ fn a_command_of_three_milliseconds_has_figures_that_are_not_zero() {
     assert_ne!(run.figure("memory_peak_bytes").value, Some(0.0));
     let cpu = run.figure("cpu_time_seconds");
     cpu.is("exact");
-    // Only the sum is counted: a clock tick that finds it in user mode says little of 3 ms.
+    // Only the sum is exact: user and system time are sampled at clock ticks, too few in 3 ms.
     for name in ["cpu_user_seconds", "cpu_system_seconds"] {
         let part = run.figure(name);
         assert_eq!((part.is("estimated").lower, part.upper), (Some(0.0), cpu.upper), "{part:?}");
@@ -304,7 +304,7 @@ fn bytes_read_by_short_children_are_counted() {
 }
 
 #[test]
-fn a_command_that_does_no_io_has_none() {
+fn command_without_io_has_none() {
     let run = weighed(&[], &["exit", "0"]).ended_with(0);
     for name in ["io_written_bytes", "io_write_calls"] {
         assert_eq!(run.figure(name).is("exact").known(), 0.0, "{:?}", run.figure(name));
@@ -312,14 +312,14 @@ fn a_command_that_does_no_io_has_none() {
 }
 
 #[test]
-fn children_forked_by_worker_threads_are_all_seen() {
+fn children_forked_by_worker_threads_are_all_found() {
     let run = weighed(&["-i", "50ms"], &["thread-forks", "20", "1s"]).ended_with(0);
     assert_eq!(run.summary["processes"]["total"], 21);
     assert_eq!(run.summary["processes"]["peak"], 21);
 }
 
 #[test]
-fn a_reused_pid_gives_no_absurd_rate() {
+fn reused_pid_gives_no_absurd_rate() {
     let Some(run) = weighed_alone("reuse-pid 600ms") else { return };
     assert!(run.stdout.starts_with(b"reused "), "the load itself");
     run.figure("cpu_time_seconds").is_within(0.05, 1.2).is("exact");
@@ -346,16 +346,16 @@ fn children_missed_under_one_pid_leave_no_upper_bound() {
     assert_eq!(run.stdout, b"reused 40\n", "the load itself");
     let total = run.summary["processes"]["total"].as_u64().unwrap();
     assert!(total <= 41, "{total} processes");
-    // Ticks are 10 ms apart: children are missed, but on a machine that is slow enough none is.
+    // Ticks are 10 ms apart: children are missed, except on a very slow machine.
     if total < 41 {
-        assert_eq!(run.summary["processes"]["some_unseen"], true, "{total} of 41 were seen");
+        assert_eq!(run.summary["processes"]["some_unseen"], true, "{total} of 41 were found");
         let peak = run.figure("memory_peak_bytes");
         assert!(peak.upper.is_none() && peak.reason.is_some(), "{peak:?}");
     }
 }
 
 #[test]
-fn a_reused_pid_is_another_process() {
+fn reused_pid_is_another_process() {
     let Some(run) = weighed_alone("reuse-pid 300ms") else { return };
     assert!(run.stdout.starts_with(b"reused "), "the load itself");
     assert_eq!(run.summary["processes"]["total"], 3);
@@ -367,7 +367,7 @@ fn a_reused_pid_is_another_process() {
 }
 
 #[test]
-fn neither_the_run_nor_the_machine_is_busier_than_there_are_cores() {
+fn neither_the_run_nor_the_machine_uses_more_cores_than_there_are() {
     let run = weighed(&["-i", "10ms"], &["threads", "2", "500ms"]).ended_with(0);
     let host = &run.summary["host"];
     for (part, cores) in [("combined", &host["cores_allowed"]), ("system", &host["cores"])] {

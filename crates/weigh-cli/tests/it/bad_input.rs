@@ -1,4 +1,4 @@
-//! What cannot be done is refused before anything has begun, in three lines.
+//! Invalid input is refused before anything has started, in three lines.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -36,82 +36,82 @@ fn is_refused(code: i32, directory: &TempDir, command: &mut Command) -> String {
     stderr
 }
 
-fn refused(words: &[&str]) -> String {
+fn refused(arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut command = weigh(directory.path(), &["run"]);
-    is_refused(2, &directory, command.args(words).args(TOUCH))
+    is_refused(2, &directory, command.args(arguments).args(TOUCH))
 }
 
 #[test]
-fn an_unknown_option_is_refused() {
+fn unknown_option_is_refused() {
     assert!(refused(&["--frobnicate"]).contains("--frobnicate"));
 }
 
 #[test]
-fn a_mistyped_option_is_refused_with_what_was_meant() {
+fn mistyped_option_is_refused_with_a_suggestion() {
     assert!(refused(&["--intervall", "1s"]).contains("--interval"));
 }
 
 #[test]
-fn an_unknown_verb_is_refused() {
+fn unknown_verb_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     is_refused(2, &directory, &mut weigh(directory.path(), &["weight"]));
 }
 
 #[test]
-fn an_interval_of_nothing_is_refused() {
+fn interval_of_zero_is_refused() {
     assert!(refused(&["-i", "0s"]).contains("1ms"), "what is allowed");
 }
 
 #[test]
-fn an_interval_in_parsecs_is_refused() {
+fn interval_in_parsecs_is_refused() {
     assert!(refused(&["-i", "1parsec"]).contains("1parsec"));
 }
 
 #[test]
-fn an_interval_below_a_millisecond_or_without_end_is_refused() {
+fn interval_below_a_millisecond_or_infinite_is_refused() {
     for interval in ["10us", "-1s", "nan", "1e400s", ""] {
         refused(&[&format!("--interval={interval}")]);
     }
 }
 
 #[test]
-fn a_bad_budget_is_refused() {
+fn bad_budget_is_refused() {
     for budget in ["150%", "-1%", "lots", "nan"] {
         refused(&[&format!("--budget={budget}")]);
     }
 }
 
 #[test]
-fn a_gpu_that_is_none_or_not_there_is_refused() {
+fn malformed_or_missing_gpu_is_refused() {
     assert!(refused(&["--gpus", "0,first"]).contains("\"first\""));
     let machine = tempfile::tempdir().unwrap();
     for card in ["0000:18:00.0", "0000:3b:00.0"] {
         fs::create_dir_all(machine.path().join("proc/driver/nvidia/gpus").join(card)).unwrap();
     }
     fs::create_dir(machine.path().join("sys")).unwrap();
-    let said = refused(&["--host-root", machine.path().to_str().unwrap(), "--gpus", "1,2"]);
-    assert!(said.contains("no GPU \"2\": this machine has nvidia0, nvidia1"), "{said}");
+    let message = refused(&["--host-root", machine.path().to_str().unwrap(), "--gpus", "1,2"]);
+    assert!(message.contains("no GPU \"2\": this machine has nvidia0, nvidia1"), "{message}");
     let bare = tempfile::tempdir().unwrap();
     for directory in ["proc", "sys"] {
         fs::create_dir(bare.path().join(directory)).unwrap();
     }
-    let said = refused(&["--host-root", bare.path().to_str().unwrap(), "--gpus", "GPU-8f6a"]);
-    assert!(said.contains("this machine has none that a driver has"), "{said}");
+    let message = refused(&["--host-root", bare.path().to_str().unwrap(), "--gpus", "GPU-8f6a"]);
+    assert!(message.contains("this machine has none that a driver has"), "{message}");
 }
 
 #[test]
-fn a_bad_number_of_cores_is_refused() {
+fn bad_number_of_cores_is_refused() {
     for cores in ["0", "-1", "many", "nan", "inf"] {
         refused(&[&format!("--expected-cores={cores}")]);
     }
 }
 
 #[test]
-fn an_unknown_collector_is_refused_with_the_known_ones() {
+fn unknown_collector_is_refused_with_the_known_ones() {
     for option in ["--skip", "--collect"] {
-        let said = refused(&[option, "process,flux"]);
-        assert!(said.contains("flux") && said.contains("task-clock"), "{said}");
+        let message = refused(&[option, "process,flux"]);
+        assert!(message.contains("flux") && message.contains("task-clock"), "{message}");
     }
 }
 
@@ -122,7 +122,7 @@ fn unknown_units_and_formats_are_refused_with_the_known_ones() {
 }
 
 #[test]
-fn a_label_without_a_value_is_refused() {
+fn label_without_a_value_is_refused() {
     for label in ["commit", "=abc"] {
         refused(&["--label", label]);
     }
@@ -135,12 +135,12 @@ fn options_that_exclude_each_other_are_refused() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_refused() {
+fn directory_that_cannot_be_created_is_refused() {
     refused(&["-o", "/proc/weigh-test"]);
 }
 
 #[test]
-fn a_file_in_the_way_is_refused() {
+fn file_in_the_place_of_the_directory_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "mine").unwrap();
     for way in ["file", "file/run"] {
@@ -151,7 +151,7 @@ fn a_file_in_the_way_is_refused() {
 }
 
 #[test]
-fn an_occupied_directory_is_refused() {
+fn directory_that_is_not_empty_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let occupied = directory.path().join("occupied");
     fs::create_dir(&occupied).unwrap();
@@ -161,58 +161,58 @@ fn an_occupied_directory_is_refused() {
 }
 
 #[test]
-fn a_summary_in_a_missing_directory_is_refused() {
+fn summary_in_a_missing_directory_is_refused() {
     refused(&["--summary", "missing/summary.json"]);
 }
 
 #[test]
-fn a_refused_run_leaves_no_summary_behind() {
+fn refused_run_leaves_no_summary_behind() {
     refused(&["--summary", "summary.json", "--skip", "flux"]);
     refused(&["--summary", "summary.json", "-i", "0s"]);
     refused(&["--summary", "summary.json", "-o", "/proc/weigh-test"]);
 }
 
 #[test]
-fn a_missing_program_gives_127() {
+fn missing_program_gives_127() {
     let directory = tempfile::tempdir().unwrap();
     for program in ["./missing", "weigh-test-no-such-program", "", "missing/program"] {
-        let words = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
-        is_refused(127, &directory, &mut weigh(directory.path(), &words));
+        let arguments = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
+        is_refused(127, &directory, &mut weigh(directory.path(), &arguments));
     }
 }
 
 #[test]
-fn a_program_that_is_not_executable_gives_126() {
+fn program_that_is_not_executable_gives_126() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("script"), "#!/bin/sh\ntouch marker\n").unwrap();
     for program in ["./script", "/"] {
-        let words = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
-        is_refused(126, &directory, &mut weigh(directory.path(), &words));
+        let arguments = ["run", "-o", "a/b", "--summary", "summary.json", "--", program];
+        is_refused(126, &directory, &mut weigh(directory.path(), &arguments));
     }
 }
 
 #[test]
-fn a_script_whose_interpreter_is_missing_leaves_nothing_behind() {
+fn script_whose_interpreter_is_missing_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script");
     fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-    // The kernel finds the script and misses what it names: the shells say 127 or 126.
+    // The kernel finds the script but not its interpreter: shells return 127 or 126.
     is_refused(127, &directory, &mut weigh(directory.path(), &["run", "--", "./script"]));
-    let words = ["run", "-o", "a/b", "--", "./script"];
-    is_refused(127, &directory, &mut weigh(directory.path(), &words));
+    let arguments = ["run", "-o", "a/b", "--", "./script"];
+    is_refused(127, &directory, &mut weigh(directory.path(), &arguments));
 }
 
 #[test]
-fn no_command_at_all_is_refused() {
+fn missing_command_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    for words in [&["run"][..], &["run", "--"], &["run", "-i", "1s", "--"]] {
-        is_refused(2, &directory, &mut weigh(directory.path(), words));
+    for arguments in [&["run"][..], &["run", "--"], &["run", "-i", "1s", "--"]] {
+        is_refused(2, &directory, &mut weigh(directory.path(), arguments));
     }
 }
 
 #[test]
-fn a_bad_settings_file_is_refused() {
+fn bad_settings_file_is_refused() {
     for (settings, named) in [
         ("intervall = '1s'\n", "intervall"),
         ("interval = '1parsec'\n", "1parsec"),
@@ -223,13 +223,13 @@ fn a_bad_settings_file_is_refused() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("weigh.toml"), settings).unwrap();
-        let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
-        assert!(said.contains(named), "{settings:?}: {said}");
+        let message = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+        assert!(message.contains(named), "{settings:?}: {message}");
     }
 }
 
 #[test]
-fn settings_file_that_is_long_or_a_link_of_others_is_refused_and_not_printed() {
+fn settings_file_that_is_long_or_another_users_link_is_refused_and_not_printed() {
     let long = format!("# {}\n", "x".repeat(2 << 20));
     for (settings, named) in [
         (long.as_str(), "longer than"),
@@ -238,9 +238,9 @@ fn settings_file_that_is_long_or_a_link_of_others_is_refused_and_not_printed() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("weigh.toml"), settings).unwrap();
-        let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
-        assert!(said.contains(named), "{said}");
-        assert!(!said.contains("20228") && !said.contains("hunter2"), "{said}");
+        let message = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+        assert!(message.contains(named), "{message}");
+        assert!(!message.contains("20228") && !message.contains("hunter2"), "{message}");
     }
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("weigh.toml");
@@ -249,28 +249,28 @@ fn settings_file_that_is_long_or_a_link_of_others_is_refused_and_not_printed() {
         eprintln!("not root: a link of another user cannot be made");
         return;
     }
-    let said = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
-    assert!(said.contains("a link of another user"), "{said}");
+    let message = is_refused(2, &directory, weigh(directory.path(), &["run"]).args(TOUCH));
+    assert!(message.contains("another user's link"), "{message}");
 }
 
 #[test]
-fn a_bad_variable_is_refused() {
+fn bad_variable_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = weigh(directory.path(), &["run"]);
-    let said = is_refused(2, &directory, command.args(TOUCH).env("WEIGH_INTERVAL", "1parsec"));
-    assert!(said.contains("1parsec"), "{said}");
+    let message = is_refused(2, &directory, command.args(TOUCH).env("WEIGH_INTERVAL", "1parsec"));
+    assert!(message.contains("1parsec"), "{message}");
 }
 
 #[test]
-fn showing_a_run_that_is_not_there_fails() {
+fn showing_a_missing_run_fails() {
     let directory = tempfile::tempdir().unwrap();
-    for words in [&["show", "missing"][..], &["show"], &["runs"]] {
-        is_refused(1, &directory, &mut weigh(directory.path(), words));
+    for arguments in [&["show", "missing"][..], &["show"], &["runs"]] {
+        is_refused(1, &directory, &mut weigh(directory.path(), arguments));
     }
 }
 
 #[test]
-fn something_that_is_no_recording_is_not_shown() {
+fn directory_that_is_not_a_recording_is_not_shown() {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in [("empty", ""), ("nonsense", "{\"weigh\":1}"), ("binary", "\0\u{1}")] {
         let path = directory.path().join(name);

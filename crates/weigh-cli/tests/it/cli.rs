@@ -1,4 +1,4 @@
-//! What is printed for people: pages, lists, colours, columns.
+//! Output for people: pages, lists, colours, columns.
 
 use std::path::Path;
 
@@ -6,23 +6,23 @@ use serde_json::Value;
 
 use crate::weighed::{can_mount, output, plain, weigh, weighed_shell};
 
-/// What a verb prints on stdout, ending well and silently.
-fn printed(words: &[&str]) -> String {
+/// The stdout of a verb, which must succeed without warnings.
+fn printed(arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
-    printed_in(directory.path(), words)
+    printed_in(directory.path(), arguments)
 }
 
-fn printed_in(directory: &Path, words: &[&str]) -> String {
-    let output = output(&mut weigh(directory, words));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
-    assert_eq!(output.status.code(), Some(0), "{words:?}");
+fn printed_in(directory: &Path, arguments: &[&str]) -> String {
+    let output = output(&mut weigh(directory, arguments));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 const ORDINARY: &str = "$BURNER touch 20MiB 50ms & $BURNER cpu 100ms; wait";
 
 #[test]
-fn the_text_fits_eighty_columns_and_has_no_escape_codes_in_a_pipe() {
+fn text_fits_eighty_columns_and_has_no_escape_codes_in_a_pipe() {
     let run = weighed_shell(&[], ORDINARY).ended_with(0);
     assert!(run.stderr.lines().count() > 5, "{}", run.stderr);
     for line in run.stderr.lines() {
@@ -30,8 +30,8 @@ fn the_text_fits_eighty_columns_and_has_no_escape_codes_in_a_pipe() {
         assert_eq!(line, line.trim_end(), "spaces at the end");
     }
     assert!(!run.stderr.contains('\x1b'), "{:?}", run.stderr);
-    for word in ["sh", "exit 0", "CPU time", "exact", "memory", "weigh-runs/"] {
-        assert!(run.stderr.contains(word), "no {word} in\n{}", run.stderr);
+    for argument in ["sh", "exit 0", "CPU time", "exact", "memory", "weigh-runs/"] {
+        assert!(run.stderr.contains(argument), "no {argument} in\n{}", run.stderr);
     }
 }
 
@@ -53,7 +53,7 @@ fn in_a_terminal(no_color: bool) -> Option<String> {
 }
 
 #[test]
-fn a_terminal_gets_colours() {
+fn terminal_gets_colours() {
     if let Some(shown) = in_a_terminal(false) {
         assert!(shown.contains("\x1b["), "{shown:?}");
     }
@@ -77,7 +77,7 @@ fn quiet_prints_nothing_and_verbose_every_figure() {
 }
 
 #[test]
-fn units_change_how_sizes_are_written() {
+fn option_units_changes_how_sizes_are_written() {
     let shown = |units: &str| {
         let script = "$BURNER touch 100MiB 10ms";
         weighed_shell(&["--no-record", "--units", units], script).ended_with(0).stderr
@@ -107,7 +107,7 @@ fn doctor_names_every_collector_and_its_state() {
     assert!(!text.contains('\x1b'));
 }
 
-/// What doctor says of the process connector in namespaces of its own.
+/// The process connector in the output of doctor in separate namespaces.
 fn connector_in(namespaces: &[&str]) -> Value {
     let mut command = plain("unshare", Path::new("/"));
     command.args(namespaces).arg(env!("CARGO_BIN_EXE_weigh"));
@@ -118,7 +118,7 @@ fn connector_in(namespaces: &[&str]) -> Value {
 }
 
 #[test]
-fn doctor_says_in_which_container_processes_are_not_told_of() {
+fn doctor_reports_in_which_container_there_are_no_process_events() {
     if !can_mount() {
         return;
     }
@@ -146,31 +146,31 @@ fn metrics_are_listed_with_unit_kind_and_source() {
 }
 
 #[test]
-fn completions_know_the_verbs_in_every_shell() {
+fn completions_have_the_verbs_in_every_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let script = printed(&["completions", shell]);
-        for word in ["doctor", "phase", "wait-all"] {
-            assert!(script.contains(word), "no {word} for {shell}");
+        for argument in ["doctor", "phase", "wait-all"] {
+            assert!(script.contains(argument), "no {argument} for {shell}");
         }
     }
 }
 
 #[test]
-fn manual_pages_are_there_for_weigh_and_its_verbs() {
+fn weigh_and_its_verbs_have_manual_pages() {
     assert!(printed(&["man"]).contains(".TH"));
     let page = printed(&["man", "run"]);
     assert!(page.contains(".TH") && page.contains("wait\\-all"), "{page}");
 }
 
 #[test]
-fn help_and_version_go_to_stdout() {
+fn help_and_version_are_printed_on_stdout() {
     assert!(printed(&["--help"]).contains("doctor"));
     assert!(printed(&["run", "--help"]).contains("--wait-all"));
     assert!(printed(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn a_reader_who_has_seen_enough_is_no_failure() {
+fn closed_pipe_is_not_a_failure() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = plain("sh", directory.path());
     let script = "{ \"$WEIGH\" metrics --format json; echo $? >&2; } | head -c 1";

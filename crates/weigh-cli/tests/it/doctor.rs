@@ -1,5 +1,4 @@
-//! `weigh doctor` as somebody who is not root: what is denied and why, and that what it tells
-//! to type helps.
+//! `weigh doctor` as an unprivileged user: what is denied and why, and whether its hints help.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,14 +7,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::weighed::{ForEverybody, is_root, output, skipped, weigh};
+use crate::weighed::{PublicPrograms, is_root, output, skipped, weigh};
 
-/// What doctor says of every source, asked by somebody.
+/// Every source in the output of doctor.
 fn examined(command: &mut Command, more: &[&str]) -> Vec<Value> {
     let out = output(command.args(["doctor", "--format", "json"]).args(more));
     assert!(out.status.success(), "{out:?}");
-    let said: Value = serde_json::from_slice(&out.stdout).unwrap();
-    let all = ["collectors", "watching"].map(|key| said[key].as_array().unwrap().clone());
+    let message: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let all = ["collectors", "watching"].map(|key| message[key].as_array().unwrap().clone());
     all.into_iter().flatten().collect()
 }
 
@@ -27,18 +26,18 @@ fn denied(examined: &[Value]) -> impl Iterator<Item = &Value> {
     examined.iter().filter(|one| one["state"] == "denied")
 }
 
-/// What a hint says to type.
+/// The command of a hint.
 fn typed(one: &Value) -> &str {
     let hint = one["hint"].as_str().unwrap_or_else(|| panic!("no hint: {one}"));
     hint.strip_prefix("sudo ").unwrap_or_else(|| panic!("nothing to type: {one}"))
 }
 
 #[test]
-fn what_is_denied_to_somebody_here_is_there_for_root_as_the_hint_says() {
+fn source_denied_to_a_user_is_ready_for_root_as_the_hint_says() {
     if !is_root() {
-        return skipped("needs root, to have somebody with fewer rights");
+        return skipped("needs root, to become an unprivileged user");
     }
-    let (programs, directory) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+    let (programs, directory) = (PublicPrograms::new(), tempfile::tempdir().unwrap());
     let theirs = examined(&mut programs.command("weigh", directory.path()), &[]);
     let ours = examined(&mut weigh::<&str>(directory.path(), &[]), &[]);
     let mut some = false;
@@ -47,10 +46,10 @@ fn what_is_denied_to_somebody_here_is_there_for_root_as_the_hint_says() {
         assert_eq!(named(&ours, &one["name"])["state"], "ready", "{one}");
         some = true;
     }
-    assert!(some, "accounts of processes that ended are for root: {theirs:?}");
+    assert!(some, "taskstats of exited processes are for root: {theirs:?}");
 }
 
-/// A machine on which only root may read energies and power.
+/// A machine on which only root may read energy and power.
 fn closed_machine(root: &Path) {
     let zone = "sys/class/powercap/intel-rapl:0";
     for (file, text) in [
@@ -72,11 +71,11 @@ fn closed_machine(root: &Path) {
 }
 
 #[test]
-fn files_that_are_closed_are_open_when_the_hint_was_followed() {
+fn denied_files_are_readable_after_following_the_hint() {
     if !is_root() {
-        return skipped("needs root, to have somebody with fewer rights");
+        return skipped("needs root, to become an unprivileged user");
     }
-    let (programs, machine) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+    let (programs, machine) = (PublicPrograms::new(), tempfile::tempdir().unwrap());
     closed_machine(machine.path());
     let root = ["--host-root", machine.path().to_str().unwrap()];
     let ask = || examined(&mut programs.command("weigh", machine.path()), &root);

@@ -1,4 +1,4 @@
-//! `weigh export`: what other tools read is what was recorded, and a file is whole or not there.
+//! `weigh export`: other tools read what was recorded, and a file is complete or does not exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::weighed::{can_mount, end_of, output, plain, signal, weigh, weighed_sh
 
 const ALL_FORMATS: &str = "csv,json,jsonl,parquet,feather,hdf5,orc,pickle,sqlite,xlsx";
 
-/// A recording with every scope, phases inside each other, marks with odd words, and nulls.
+/// A recording with every scope, nested phases, unusual marks, and nulls.
 fn recorded() -> (TempDir, PathBuf) {
     let script = r#"$WEIGH phase outer -- sh -c '$WEIGH phase inner -- $BURNER children 4 20ms'
         $WEIGH mark 'quoted "words", commas
@@ -37,10 +37,10 @@ fn exports(directory: &Path, arguments: &[&str]) -> Vec<PathBuf> {
     names.lines().map(|name| directory.join(name)).collect()
 }
 
-fn fails(output: &Output, code: i32, words: &str) {
+fn fails(output: &Output, code: i32, expected: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(stderr.starts_with("weigh: ") && stderr.contains(words), "{stderr}");
+    assert!(stderr.starts_with("weigh: ") && stderr.contains(expected), "{stderr}");
     assert!(stderr.contains("\n  cause: ") && stderr.contains("\n  hint:  "), "{stderr}");
 }
 
@@ -64,13 +64,13 @@ fn every_format_reads_back_as_it_was_recorded() {
     let (directory, _) = recorded();
     let recorded = files(&directory.path().join("run"));
     let streams = recorded.keys().filter(|path| path.extension() == Some("arrows".as_ref()));
-    // What a machine has is its own business; processes, phases and marks come from the events.
+    // Scopes depend on the machine; processes, phases and marks are from the events.
     let tables = streams.count() + 3;
     let written = exports(directory.path(), &["run", "-f", ALL_FORMATS]);
     assert_eq!(written.len(), tables * 7 + 3);
     let Some(mut script) = python::script("read_back.py", directory.path()) else { return };
-    let said = python::succeeds(script.args(["run", "run/export"]));
-    assert_eq!(said, format!("{} files read back\n", tables * 7 + 3));
+    let message = python::succeeds(script.args(["run", "run/export"]));
+    assert_eq!(message, format!("{} files read back\n", tables * 7 + 3));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn rates_and_grids_agree_with_pandas() {
 }
 
 #[test]
-fn the_queries_of_the_guide_work_in_duckdb() {
+fn queries_of_the_guide_work_in_duckdb() {
     let directory = tempfile::tempdir().unwrap();
     for label in ["size=1", "size=2", "size=3"] {
         let run = ["run", "-q", "-i", "20ms", "--label", label, "--", "sh", "-c"];
@@ -105,7 +105,7 @@ fn the_queries_of_the_guide_work_in_duckdb() {
 }
 
 #[test]
-fn exported_phases_and_processes_agree_with_what_is_shown() {
+fn exported_phases_and_processes_agree_with_weigh_show() {
     let directory = tempfile::tempdir().unwrap();
     let script = "$WEIGH phase solve; $BURNER children 3 30ms; $WEIGH phase --end
         $WEIGH phase load -- $BURNER cpu 30ms; true";
@@ -138,12 +138,12 @@ fn exported_phases_and_processes_agree_with_what_is_shown() {
     assert_eq!(main["cpu_time_seconds"].as_f64(), Some(of_main), "{main}");
     let all = shown["figures"]["cpu_time_seconds"]["upper"].as_f64().unwrap_or(f64::INFINITY);
     let sum: f64 = processes.iter().filter_map(|row| row["cpu_time_seconds"].as_f64()).sum();
-    // User and system time of each are cut off at a clock tick, and never rounded up.
+    // User and system time of each are truncated to a clock tick, and never rounded up.
     assert!(sum <= all + 1e-9, "{sum} s of {all} s");
 }
 
 #[test]
-fn a_window_holds_only_its_own_rows() {
+fn window_has_only_its_own_rows() {
     let (directory, run) = recorded();
     let times = |name: &str| -> Vec<String> {
         let text = fs::read_to_string(directory.path().join(name).join("run.csv")).unwrap();
@@ -151,7 +151,7 @@ fn a_window_holds_only_its_own_rows() {
     };
     exports(directory.path(), &["run", "-f", "csv", "-o", "all"]);
     exports(directory.path(), &["run", "-f", "csv", "-o", "inner", "--phase", "inner"]);
-    // Where a phase ends there were looks before and are looks after, whatever the machine does.
+    // There are samples before and after the end of a phase, however slow the machine is.
     let events = fs::read_to_string(run.join("events.jsonl")).unwrap();
     let end = events.lines().find(|line| line.contains("phase_end")).unwrap();
     let end: serde_json::Value = serde_json::from_str(end).unwrap();
@@ -172,7 +172,7 @@ fn a_window_holds_only_its_own_rows() {
 }
 
 #[test]
-fn a_file_that_is_there_is_refused_and_replaced_when_told_to() {
+fn existing_file_is_refused_and_replaced_with_force() {
     let (directory, _) = recorded();
     let place = directory.path().join("out");
     fs::create_dir(&place).unwrap();
@@ -188,8 +188,8 @@ fn a_file_that_is_there_is_refused_and_replaced_when_told_to() {
 #[test]
 fn bad_requests_are_refused_before_anything_is_written() {
     let (directory, _) = recorded();
-    let refused = |arguments: &[&str], code: i32, words: &str| {
-        fails(&export(directory.path(), &[arguments, &["-o", "out"]].concat()), code, words);
+    let refused = |arguments: &[&str], code: i32, expected: &str| {
+        fails(&export(directory.path(), &[arguments, &["-o", "out"]].concat()), code, expected);
         assert!(!directory.path().join("out").exists());
     };
     refused(&["run", "-f", "docx"], 2, "possible values: csv");
@@ -204,12 +204,12 @@ fn bad_requests_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_torn_recording_exports_what_is_whole_and_says_what_is_missing() {
+fn torn_recording_exports_complete_rows_and_reports_what_is_missing() {
     let (directory, run) = recorded();
     let host = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path());
     let host = host.filter(|path| path.is_dir()).find(|path| !path.ends_with("export")).unwrap();
     exports(directory.path(), &["run", "-f", "csv", "-o", "whole"]);
-    // A batch that did not arrive in full, and events that end in the middle of a line.
+    // An incomplete batch, and events that end in the middle of a line.
     let stream = host.join("process.arrows");
     let bytes = fs::read(&stream).unwrap();
     let schema = 8 + u32::from_le_bytes(bytes[4..8].try_into().unwrap()) as usize;
@@ -228,7 +228,7 @@ fn a_torn_recording_exports_what_is_whole_and_says_what_is_missing() {
 }
 
 #[test]
-fn a_full_disk_leaves_no_file_of_the_final_name() {
+fn full_disk_leaves_no_file_with_the_final_name() {
     if !can_mount() {
         return;
     }
@@ -245,7 +245,7 @@ fn a_full_disk_leaves_no_file_of_the_final_name() {
 }
 
 #[test]
-fn a_recording_is_never_written_over() {
+fn recording_is_never_overwritten() {
     let (directory, run) = recorded();
     let manifest = fs::read(run.join("run.json")).unwrap();
     for force in [&[][..], &["--force"]] {
@@ -253,14 +253,14 @@ fn a_recording_is_never_written_over() {
         fails(&export(directory.path(), &arguments), 2, "run is a recording");
     }
     assert_eq!(fs::read(run.join("run.json")).unwrap(), manifest);
-    // An export beside recordings is not taken for one, whatever its files are called.
+    // An export beside recordings is not taken for one, whatever the names of its files.
     exports(directory.path(), &["run", "-f", "json,jsonl", "-o", "weigh-runs/out"]);
     let output = output(&mut weigh(directory.path(), &["runs"]));
     assert!(!String::from_utf8_lossy(&output.stdout).contains("out"), "{output:?}");
 }
 
 #[test]
-fn what_has_not_ended_is_missing_in_every_format() {
+fn unfinished_process_has_no_end_in_every_format() {
     let run = weighed_shell(
         &["-i", "10ms", "-o", "run"],
         "sleep 30 >/dev/null 2>&1 & echo $! > pid; sleep 0.1",
@@ -271,13 +271,13 @@ fn what_has_not_ended_is_missing_in_every_format() {
     signal(pid, libc::SIGKILL);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = fs::read_to_string(directory.join("o/processes.csv")).unwrap();
-    // Neither its end nor its exit code, and its CPU time as it was last sampled.
+    // Neither its end nor its exit code, and its CPU time of the last sample.
     let is_unended = |line: &str| line.contains("sleep 30,,,") && line.ends_with(",,sampled,");
     assert!(table.lines().any(is_unended), "{table}");
 }
 
 #[test]
-fn a_file_that_is_missing_or_damaged_is_named() {
+fn missing_or_damaged_file_is_named() {
     let (directory, run) = recorded();
     let host = |run: &Path| {
         let inside = fs::read_dir(run).unwrap().map(|entry| entry.unwrap().path());
@@ -285,10 +285,10 @@ fn a_file_that_is_missing_or_damaged_is_named() {
     };
     let stream = host(&run).join("process.arrows");
     let whole = fs::read(&stream).unwrap();
-    let warned = |words: &str, place: &str| {
+    let warned = |expected: &str, place: &str| {
         let output = export(directory.path(), &["run", "-f", "csv", "-o", place]);
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && stderr.contains(words), "{stderr}");
+        assert!(output.status.success() && stderr.contains(expected), "{stderr}");
     };
     fs::write(&stream, &whole[..100]).unwrap();
     warned("process: its file has no complete batch", "a");
@@ -301,7 +301,7 @@ fn a_file_that_is_missing_or_damaged_is_named() {
 }
 
 #[test]
-fn a_damaged_run_does_not_keep_the_others_out_of_a_dataset() {
+fn damaged_run_does_not_prevent_a_dataset_of_the_others() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a", "b"] {
         let place = format!("all/{name}");
@@ -312,19 +312,22 @@ fn a_damaged_run_does_not_keep_the_others_out_of_a_dataset() {
     fs::create_dir_all(directory.path().join("all/c")).unwrap();
     fs::write(directory.path().join("all/c/run.json"), "{").unwrap();
     fs::write(directory.path().join("all/c/events.jsonl"), "").unwrap();
-    let said = |arguments: &[&str], words: &[&str]| {
+    let message = |arguments: &[&str], expected: &[&str]| {
         let output = export(directory.path(), &[&["all", "-f", "parquet"], arguments].concat());
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(words.iter().all(|word| stderr.contains(word)), "{stderr}");
+        assert!(expected.iter().all(|argument| stderr.contains(argument)), "{stderr}");
         output.status.success()
     };
-    assert!(said(&["-o", "d1"], &["left out: all/c"]));
-    assert!(said(&["-o", "d2", "--phase", "only-a"], &["left out: all/b", "has no phase only-a"]));
-    assert!(!said(&["-o", "d3", "--phase", "nope"], &["no run there can be read"]));
+    assert!(message(&["-o", "d1"], &["left out: all/c"]));
+    assert!(message(
+        &["-o", "d2", "--phase", "only-a"],
+        &["left out: all/b", "has no phase only-a"]
+    ));
+    assert!(!message(&["-o", "d3", "--phase", "nope"], &["no run there can be read"]));
 }
 
 #[test]
-fn a_disk_without_room_for_a_workbook_is_an_error_and_no_panic() {
+fn disk_too_full_for_a_workbook_is_an_error_and_no_panic() {
     if !can_mount() {
         return;
     }
@@ -340,7 +343,7 @@ fn a_disk_without_room_for_a_workbook_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn gpu_trackers_files_are_written_in_the_units_asked_for() {
+fn gpu_trackers_files_are_written_in_the_requested_units() {
     let (directory, _) = recorded();
     let units = ["--ram-unit", "megabytes", "--time-unit", "seconds", "--expected-cores", "4"];
     let arguments = [&["run", "--as", "gpu-tracker", "-o", "out"], &units[..]].concat();
@@ -364,16 +367,16 @@ fn gpu_trackers_files_are_written_in_the_units_asked_for() {
 }
 
 #[test]
-fn a_run_is_exported_when_it_ends_if_that_was_asked_for() {
+fn option_export_exports_a_run_at_its_end() {
     let run = weighed_shell(&["-o", "run", "--export", "csv,parquet"], "exit 3").ended_with(3);
     let place = run.directory.path().join("run/export");
     assert!(place.join("process.csv").exists() && place.join("process.parquet").exists());
 }
 
 #[test]
-fn a_killed_export_leaves_only_whole_files() {
+fn killed_export_leaves_only_complete_files() {
     let (directory, _) = recorded();
-    // Workbooks carry the time they were made at.
+    // Workbooks contain the time of their creation.
     let formats = ALL_FORMATS.replace(",xlsx", "");
     exports(directory.path(), &["run", "-f", &formats, "-o", "whole"]);
     let whole = files(&directory.path().join("whole"));
@@ -394,5 +397,5 @@ fn a_killed_export_leaves_only_whole_files() {
             }
         }
     }
-    assert!(killed > 0 && some > 0, "killed {killed} times, {some} files to look at");
+    assert!(killed > 0 && some > 0, "killed {killed} times, {some} files to check");
 }

@@ -1,11 +1,11 @@
-//! The summary as programs read it: every key there, every figure explained.
+//! The summary as JSON: all keys present, every figure with a method or a reason.
 
 use std::fs;
 
 use serde_json::Value;
 
 use crate::recorded::every_figure_is_explained;
-use crate::weighed::{ForEverybody, output, weigh, weighed, weighed_shell};
+use crate::weighed::{PublicPrograms, output, weigh, weighed, weighed_shell};
 
 /// The keys of the summary that PRODUCT.md shows.
 const KEYS: [(&str, &[&str]); 13] = [
@@ -68,8 +68,8 @@ const FIGURES: [&str; 19] = [
 #[test]
 fn json_on_stderr_is_valid_and_has_every_key() {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "--no-record", "--format", "json", "--label", "a=b", "--name", "n"];
-    let output = output(weigh(directory.path(), &words).args(["--", "sh", "-c", "exit 7"]));
+    let arguments = ["run", "--no-record", "--format", "json", "--label", "a=b", "--name", "n"];
+    let output = output(weigh(directory.path(), &arguments).args(["--", "sh", "-c", "exit 7"]));
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(7), &b""[..]));
     let summary: Value = serde_json::from_slice(&output.stderr).unwrap();
     for (key, inner) in KEYS {
@@ -86,11 +86,11 @@ fn json_on_stderr_is_valid_and_has_every_key() {
 }
 
 #[test]
-fn of_a_batch_job_the_scheduler_is_recorded_and_nothing_else() {
+fn only_the_scheduler_of_a_batch_job_is_recorded() {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "-q", "-o", "run", "--", "true"];
+    let arguments = ["run", "-q", "-o", "run", "--", "true"];
     let secret = ("SLURM_JOB_ID", "4711-secret");
-    let output = output(weigh(directory.path(), &words).env(secret.0, secret.1));
+    let output = output(weigh(directory.path(), &arguments).env(secret.0, secret.1));
     assert!(output.status.success(), "{output:?}");
     for name in ["run.json", "summary.json"] {
         let text = fs::read_to_string(directory.path().join("run").join(name)).unwrap();
@@ -121,7 +121,7 @@ fn every_figure_has_a_value_and_a_method_or_a_reason() {
 }
 
 #[test]
-fn a_collector_that_is_left_out_is_named_in_the_reasons() {
+fn skipped_collector_is_named_in_the_reasons() {
     for collectors in [["--collect", "cpu"], ["--skip", "process,task-clock,memory"]] {
         let run = weighed(&collectors, &["children", "5", "200ms"]).ended_with(0);
         every_figure_is_explained(&run.summary);
@@ -132,15 +132,15 @@ fn a_collector_that_is_left_out_is_named_in_the_reasons() {
 }
 
 #[test]
-fn main_descendants_and_all_are_kept_apart() {
+fn main_descendants_and_combined_are_separate() {
     let script = "\"$BURNER\" cpu 400ms; exec \"$BURNER\" cpu 200ms";
     let run = weighed_shell(&["--no-record"], script).ended_with(0);
     let cpu = |part: &str| {
         let figure = &run.summary["parts"][part]["figures"]["cpu_time_seconds"];
         figure["value"].as_f64().unwrap_or_else(|| panic!("{part}: {figure}"))
     };
-    // The main process is known to two clock ticks of 10 ms, and a virtual CPU
-    // that is taken away while a load ends is charged to the load.
+    // The main process is known to two clock ticks of 10 ms, and steal time at the end of a load
+    // is charged to the load.
     for (part, truth) in [("main", 0.2), ("descendants", 0.4), ("combined", 0.6)] {
         assert!((cpu(part) - truth).abs() <= 0.06, "{part}: {}", cpu(part));
     }
@@ -148,7 +148,7 @@ fn main_descendants_and_all_are_kept_apart() {
 }
 
 #[test]
-fn no_moment_of_a_run_is_after_its_end() {
+fn no_time_in_a_run_is_after_its_end() {
     let run = weighed_shell(&["--no-record", "-i", "10ms"], "$BURNER cpu 50ms; exit 0");
     let duration = run.summary["run"]["duration_seconds"].as_f64().unwrap();
     for (name, figure) in run.summary["figures"].as_object().unwrap() {
@@ -160,11 +160,11 @@ fn no_moment_of_a_run_is_after_its_end() {
 }
 
 #[test]
-fn somebody_without_rights_gets_exact_cpu_time() {
-    let programs = ForEverybody::new();
+fn unprivileged_user_gets_exact_cpu_time() {
+    let programs = PublicPrograms::new();
     let mut command = programs.command("weigh", programs.path());
-    let words = ["run", "--no-record", "--format", "json", "--", "./burner"];
-    let output = output(command.args(words).args(["children", "10", "200ms"]));
+    let arguments = ["run", "--no-record", "--format", "json", "--", "./burner"];
+    let output = output(command.args(arguments).args(["children", "10", "200ms"]));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let summary: Value = serde_json::from_str(&stderr).unwrap_or_else(|_| panic!("{stderr}"));
@@ -173,7 +173,7 @@ fn somebody_without_rights_gets_exact_cpu_time() {
 }
 
 #[test]
-fn the_monitor_says_what_it_used_itself() {
+fn monitor_reports_its_own_usage() {
     let run = weighed(&["-i", "20ms"], &["sleep", "300ms"]).ended_with(0);
     let monitor = &run.summary["monitor"];
     assert!(monitor["cpu_seconds"].as_f64() > Some(0.0), "{monitor}");

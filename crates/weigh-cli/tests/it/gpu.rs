@@ -1,22 +1,22 @@
-//! GPUs, against a stand-in whose answers are known.
+//! GPUs, against a stand-in with known answers.
 
 use serde_json::json;
 use weigh::catalog::metrics::{
     GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle, GpuUnits,
 };
 
-use crate::cards::{GIB, OnCards, card, machine, weighed_on, weighed_where};
+use crate::cards::{GIB, GpuRun, card, machine, measured_on, measured_with};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
-/// What a driver says in the first second is of the time before, too.
-const WHOLE_SECOND: &str = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 4))";
+/// What a driver reports in the first second also covers the time before.
+const WHOLE_SECOND: &str = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$CALLS\") + 4))";
 
 #[test]
-fn what_cards_answer_is_recorded_in_base_units() {
+fn values_of_cards_are_recorded_in_base_units() {
     let mut second = card(1);
     second["memory"]["used"] = json!(9 * GIB);
-    let run = weighed_on(&machine(vec![card(0), second]), &FAST, "readings 8");
+    let run = measured_on(&machine(vec![card(0), second]), &FAST, "readings 8");
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let used = |gpu| run.of::<GpuMemory>(gpu).last().unwrap().used;
     assert_eq!((used("nvidia0"), used("nvidia1")), (Some(4 * GIB), Some(9 * GIB)));
@@ -56,13 +56,13 @@ fn what_cards_answer_is_recorded_in_base_units() {
 }
 
 #[test]
-fn errors_in_its_memory_during_the_run_are_found() {
+fn memory_errors_during_the_run_are_a_finding() {
     let mut failing = card(0);
     failing["ecc"]["1"]["0"] = json!(4_000_003);
     let line = "readings 2; sed s/4000003/4000005/ \"$WEIGH_STAND_IN\" > next; \
                 mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
-    let run = weighed_on(&machine(vec![failing, card(1)]), &FAST, line);
+                readings $(($(grep -c ProcessUtilization \"$CALLS\") + 6))";
+    let run = measured_on(&machine(vec![failing, card(1)]), &FAST, line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let errors = |gpu: usize| &run.summary["gpus"][gpu]["memory_errors_uncorrected"];
     assert_eq!((errors(0), errors(1)), (&json!(2), &json!(0)));
@@ -73,12 +73,12 @@ fn errors_in_its_memory_during_the_run_are_found() {
 }
 
 #[test]
-fn a_card_without_fan_power_or_ecc_loses_those_alone() {
+fn card_without_fan_power_or_ecc_misses_only_those() {
     let mut bare = card(0);
     for missing in ["fan", "power", "ecc", "nvlink", "gpm", "encoder"] {
         bare.as_object_mut().unwrap().remove(missing);
     }
-    let run = weighed_on(&machine(vec![bare, card(1)]), &FAST, "readings 8");
+    let run = measured_on(&machine(vec![bare, card(1)]), &FAST, "readings 8");
     assert_eq!(run.faults(), "[]");
     let power = *run.of::<GpuPower>("nvidia0").last().unwrap();
     assert_eq!((power.fan, power.draw, power.temperature), (None, None, Some(61.0)));
@@ -89,7 +89,7 @@ fn a_card_without_fan_power_or_ecc_loses_those_alone() {
 }
 
 #[test]
-fn parts_of_a_divided_card_are_devices_of_their_own() {
+fn mig_instances_are_separate_devices() {
     let mut divided = card(0);
     divided["migs"] = json!([
         {"name": "MIG 1g.10gb", "uuid": "MIG-1", "compute": [[5_000_000, GIB]], "graphics": [], "process_samples": [],
@@ -97,7 +97,7 @@ fn parts_of_a_divided_card_are_devices_of_their_own() {
         {"name": "MIG 2g.20gb", "uuid": "MIG-2", "compute": [], "graphics": [], "process_samples": [],
          "memory": {"total": 20 * GIB, "reserved": 0, "free": 20 * GIB, "used": 0}},
     ]);
-    let run = weighed_on(&machine(vec![divided.clone()]), &FAST, "readings 8");
+    let run = measured_on(&machine(vec![divided.clone()]), &FAST, "readings 8");
     assert_eq!(run.faults(), "[]");
     let first = |gpu| run.of::<GpuMemory>(gpu).last().unwrap().used;
     assert_eq!((first("nvidia0:0"), first("nvidia0:1")), (Some(GIB), Some(0)));
@@ -106,27 +106,27 @@ fn parts_of_a_divided_card_are_devices_of_their_own() {
     assert_eq!((part.processes, part.utilization), (Some(1), None));
     assert_eq!(run.of::<GpuActivity>("nvidia0").last().unwrap().processes, None);
 
-    let run = weighed_on(&machine(vec![divided, card(1)]), &["--gpus", "MIG-2,1"], "readings 4");
+    let run = measured_on(&machine(vec![divided, card(1)]), &["--gpus", "MIG-2,1"], "readings 4");
     assert_eq!(run.of::<GpuMemory>("nvidia0").len(), 0, "it does not count");
     assert!(!run.of::<GpuMemory>("nvidia0:1").is_empty());
     assert!(!run.of::<GpuMemory>("nvidia1").is_empty());
 }
 
 #[test]
-fn samples_of_the_driver_add_up_to_the_curve_they_are_of() {
+fn samples_of_the_driver_are_integrated_to_the_known_total() {
     let mut waving = card(0);
     waving.as_object_mut().unwrap().remove("energy");
     waving["waves"] = json!({
         "0": {"low": 100_000, "high": 300_000, "half_ms": 20, "period_ms": 10},
         "1": {"low": 20, "high": 80, "half_ms": 20, "period_ms": 10},
     });
-    let run = weighed_on(&machine(vec![waving]), &["-i", "100ms"], "readings 30");
+    let run = measured_on(&machine(vec![waving]), &["-i", "100ms"], "readings 30");
     let activity = run.of::<GpuActivity>("nvidia0");
     let (busy, observed) =
         activity.iter().rev().find_map(|row| row.busy.zip(row.observed)).unwrap();
     assert!(observed > 2.0, "{observed} s");
     assert!((busy / observed - 0.5).abs() < 0.005, "{busy} s in {observed} s");
-    // The card's own counter of energy, and its power added up.
+    // The card's own energy counter, and its integrated power.
     let power = run.of::<GpuPower>("nvidia0");
     let counted: Vec<(f64, f64)> =
         power.iter().filter_map(|row| row.energy.zip(row.energy_sampled)).collect();
@@ -136,14 +136,14 @@ fn samples_of_the_driver_add_up_to_the_curve_they_are_of() {
 }
 
 #[test]
-fn energy_is_whole_also_when_the_driver_keeps_samples_for_less_than_an_interval() {
+fn energy_is_complete_when_the_sample_buffer_is_shorter_than_an_interval() {
     let mut steady = card(0);
     steady.as_object_mut().unwrap().remove("energy");
     // 120 samples that are 1 ms apart reach back for 0.12 s.
     let wave = json!({"low": 200_000, "high": 200_000, "half_ms": 20, "period_ms": 1});
     steady["waves"] = json!({"0": wave});
-    let run = weighed_on(&machine(vec![steady]), &["-i", "400ms"], "readings 8");
-    // The card's own counter of energy is the truth.
+    let run = measured_on(&machine(vec![steady]), &["-i", "400ms"], "readings 8");
+    // The card's own energy counter is the truth.
     let power = run.of::<GpuPower>("nvidia0");
     let counted: Vec<(f64, f64)> =
         power.iter().filter_map(|row| row.energy.zip(row.energy_sampled)).collect();
@@ -153,13 +153,13 @@ fn energy_is_whole_also_when_the_driver_keeps_samples_for_less_than_an_interval(
 }
 
 #[test]
-fn a_card_that_only_tells_its_power_has_an_energy_all_the_same() {
+fn card_that_only_reports_power_has_integrated_energy() {
     let mut old = card(0);
     old.as_object_mut().unwrap().remove("energy");
-    let run = weighed_on(&machine(vec![old]), &FAST, "readings 10");
+    let run = measured_on(&machine(vec![old]), &FAST, "readings 10");
     let energy = &run.summary["figures"]["gpu_energy_joules"];
     assert_eq!(energy["method"], "estimated");
-    // 350 W from the first look to the last.
+    // 350 W from the first poll to the last.
     let power = run.of::<GpuPower>("nvidia0");
     assert!(power.iter().all(|row| row.energy.is_none() && row.draw == Some(350.0)));
     let seconds = run.summary["gpus"][0]["observed_seconds"].as_f64().unwrap();
@@ -168,14 +168,14 @@ fn a_card_that_only_tells_its_power_has_an_energy_all_the_same() {
 }
 
 #[test]
-fn a_value_costs_one_call_a_look() {
+fn each_value_costs_one_call_per_poll() {
     let mut used = card(0);
     used["samples"] = json!({"0": [], "1": [], "2": [], "3": [], "4": []});
-    let run = weighed_on(&machine(vec![used]), &FAST, "readings 10");
-    let asked = run.asked("0");
-    let looks = asked["nvmlDeviceGetProcessUtilization"];
-    for (call, count) in asked {
-        // Values that are told apart by an argument: each is a call.
+    let run = measured_on(&machine(vec![used]), &FAST, "readings 10");
+    let calls = run.calls("0");
+    let polls = calls["nvmlDeviceGetProcessUtilization"];
+    for (call, count) in calls {
+        // Values selected by an argument: each is a call.
         let values = match call.as_str() {
             "nvmlDeviceGetViolationStatus" => 8,
             "nvmlDeviceGetSamples" => 5,
@@ -184,34 +184,34 @@ fn a_value_costs_one_call_a_look() {
             "nvmlDeviceGetPcieThroughput" => 2,
             _ => 1,
         };
-        // One more where a card is met, and the look that the end of the run cut off.
-        assert!(count <= values * (looks + 1) + 1, "{call}: {count} in {looks} looks");
+        // One more when a card is found, and the poll that the end of the run cut off.
+        assert!(count <= values * (polls + 1) + 1, "{call}: {count} in {polls} polls");
     }
 }
 
 #[test]
-fn what_links_carry_is_asked_when_all_cards_have_said_everything_else() {
-    let run = weighed_on(&machine(vec![card(0), card(1)]), &FAST, "readings 20");
-    let log = std::fs::read_to_string(run.directory.path().join("asked")).unwrap();
-    let asked: Vec<&str> = log.lines().collect();
+fn pcie_throughput_is_polled_after_all_other_values_of_all_cards() {
+    let run = measured_on(&machine(vec![card(0), card(1)]), &FAST, "readings 20");
+    let log = std::fs::read_to_string(run.directory.path().join("calls")).unwrap();
+    let calls: Vec<&str> = log.lines().collect();
     let is_slow = |call: &str| call.starts_with("nvmlDeviceGetPcieThroughput");
-    let first = asked.iter().position(|call| is_slow(call)).expect("it is asked");
-    let before = asked[..first].iter().filter(|call| call.contains("ProcessUtilization")).count();
-    assert_eq!(before, 2, "both cards were asked everything else");
-    let next: Vec<&&str> = asked[first..].iter().take_while(|call| is_slow(call)).collect();
+    let first = calls.iter().position(|call| is_slow(call)).expect("it is polled");
+    let before = calls[..first].iter().filter(|call| call.contains("ProcessUtilization")).count();
+    assert_eq!(before, 2, "both cards were polled for everything else");
+    let next: Vec<&&str> = calls[first..].iter().take_while(|call| is_slow(call)).collect();
     assert_eq!(next.len(), 4, "{next:?}");
-    // Looks are a tenth of a second apart, and not each of them asks.
-    let asked = run.asked("0");
-    let (slow, looks) =
-        (asked["nvmlDeviceGetPcieThroughput"], asked["nvmlDeviceGetProcessUtilization"]);
-    assert!(slow < 2 * looks, "{slow} in {looks} looks");
+    // Polls are a tenth of a second apart, and not each of them reads it.
+    let calls = run.calls("0");
+    let (slow, polls) =
+        (calls["nvmlDeviceGetPcieThroughput"], calls["nvmlDeviceGetProcessUtilization"]);
+    assert!(slow < 2 * polls, "{slow} in {polls} polls");
 }
 
 #[test]
-fn doctor_says_whether_there_is_a_library_a_driver_and_a_right() {
+fn doctor_reports_a_missing_library_driver_or_permission() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script.json");
-    let said = |fails: serde_json::Value, library: Option<&str>| {
+    let message = |fails: serde_json::Value, library: Option<&str>| {
         let mut all = machine(vec![card(0)]);
         all["fails"] = fails;
         crate::cards::write(&script, &all);
@@ -224,22 +224,22 @@ fn doctor_says_whether_there_is_a_library_a_driver_and_a_right() {
         let gpu = collectors.find(|one| one["name"] == "gpu").unwrap();
         (gpu["state"].as_str().unwrap().to_owned(), gpu["why"].to_string())
     };
-    assert_eq!(said(json!({}), None).0, "ready");
-    let (state, why) = said(json!({"nvmlInit_v2": 9}), None);
+    assert_eq!(message(json!({}), None).0, "ready");
+    let (state, why) = message(json!({"nvmlInit_v2": 9}), None);
     assert!(state == "absent" && why.contains("no NVIDIA driver is loaded"), "{why}");
-    let (state, why) = said(json!({"nvmlInit_v2": 4}), None);
+    let (state, why) = message(json!({"nvmlInit_v2": 4}), None);
     assert!(state == "denied" && why.contains("permission"), "{why}");
-    let (state, why) = said(json!({}), Some("/nonexistent/libnvidia-ml.so.1"));
+    let (state, why) = message(json!({}), Some("/nonexistent/libnvidia-ml.so.1"));
     assert!(state == "absent" && why.contains("cannot be loaded"), "{why}");
 }
 
 #[test]
-fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
+fn summary_and_compatible_formats_have_the_gpu_usage_of_the_command() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB], [4_000_009, GIB]]);
     let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
-    let run = weighed_on(&machine(vec![used, card(1)]), &FAST, line);
+                sleep 1.2; readings $(($(grep -c ProcessUtilization \"$CALLS\") + 8))";
+    let run = measured_on(&machine(vec![used, card(1)]), &FAST, line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let peak = |part: &str| {
         run.summary["parts"][part]["figures"]["gpu_memory_peak_bytes"]["value"].clone()
@@ -272,21 +272,21 @@ fn the_summary_and_the_predecessors_files_have_what_the_command_had() {
 }
 
 #[test]
-fn a_run_that_may_use_one_gpu_is_measured_by_that_one() {
+fn run_with_one_visible_gpu_is_measured_by_that_one() {
     let mut idle = card(0);
     idle["utilization"] = json!({"gpu": 0, "memory": 0});
     let all = machine(vec![idle, card(1)]);
     let run = |visible: &str| {
         let variables = [("CUDA_VISIBLE_DEVICES", visible)];
-        weighed_where(&all, &FAST, &variables, WHOLE_SECOND)
+        measured_with(&all, &FAST, &variables, WHOLE_SECOND)
     };
     let second = run("GPU-00000000-0000-0000-0000-000000000001");
-    let usable = |run: &OnCards| [0, 1].map(|gpu| run.summary["gpus"][gpu]["usable"].clone());
+    let usable = |run: &GpuRun| [0, 1].map(|gpu| run.summary["gpus"][gpu]["usable"].clone());
     assert_eq!(usable(&second), [json!(false), json!(true)]);
     let peak =
-        |run: &OnCards| run.summary["figures"]["gpu_utilization_peak_ratio"]["value"].as_f64();
+        |run: &GpuRun| run.summary["figures"]["gpu_utilization_peak_ratio"]["value"].as_f64();
     assert_eq!(peak(&second), Some(0.9));
-    let both = weighed_on(&all, &FAST, WHOLE_SECOND);
+    let both = measured_on(&all, &FAST, WHOLE_SECOND);
     assert_eq!((usable(&both), peak(&both)), ([json!(true), json!(true)], Some(0.45)));
     let none = run("");
     assert_eq!((usable(&none), peak(&none)), ([json!(false), json!(false)], None));

@@ -1,4 +1,4 @@
-//! Cards of AMD's and Intel's: another `/sys`, made of files, beside the real `/proc`.
+//! AMD and Intel GPUs: another `/sys`, made of files, beside the real `/proc`.
 
 use std::path::Path;
 
@@ -41,7 +41,7 @@ fn amd() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_card_of_amd_is_told_in_the_summary_with_its_power_added_up() {
+fn amd_card_is_in_the_summary_with_its_integrated_power() {
     let root = amd();
     let options = ["--host-root", root.path().to_str().unwrap(), "--no-record", "-i", "100ms"];
     let run = weighed_shell(&options, "sleep 1.5").ended_with(0);
@@ -50,8 +50,12 @@ fn a_card_of_amd_is_told_in_the_summary_with_its_power_added_up() {
     assert_eq!(gpu["uuid"], "GPU-a1b2c3d4e5f60718");
     assert_eq!(gpu["memory_peak_bytes"], 1u64 << 30);
     run.figure("gpu_utilization_mean_ratio").is_within(1e-9, 0.4);
-    assert_eq!(run.figure("gpu_memory_peak_bytes").value, Some(0.0), "nobody of the run uses it");
-    // From the first look to the last, which are somewhere in a run of a second and a half.
+    assert_eq!(
+        run.figure("gpu_memory_peak_bytes").value,
+        Some(0.0),
+        "no process of the run uses it"
+    );
+    // From the first sample to the last, somewhere in a run of a second and a half.
     let energy = run.figure("gpu_energy_joules");
     let joules = energy.is("estimated").known();
     assert!(
@@ -59,7 +63,7 @@ fn a_card_of_amd_is_told_in_the_summary_with_its_power_added_up() {
     );
 }
 
-/// `gpu_metrics` of an MI300X (content 1.7), with these counts at their places.
+/// `gpu_metrics` of an MI300X (content 1.7) with these counters.
 fn metrics(joules: u64, cycles: u32, held_by_power: u32, busy_percents: u32) -> Vec<u8> {
     let mut table = vec![0xff; 2208];
     let mut put = |place: usize, content: &[u8]| {
@@ -75,27 +79,27 @@ fn metrics(joules: u64, cycles: u32, held_by_power: u32, busy_percents: u32) -> 
 }
 
 #[test]
-fn a_card_of_amd_that_counts_its_energy_has_that_and_not_its_power_added_up() {
+fn amd_card_with_an_energy_counter_uses_it_instead_of_integrated_power() {
     let root = amd();
     let table = root.path().join("sys").join(AMD).join("gpu_metrics");
     let next = root.path().join("next");
-    // So little that its counter may stand still for as long as this machine likes.
+    // So little power that its counter may stay the same for long.
     put(root.path(), &format!("{AMD}/hwmon/hwmon2/power1_average"), "500000\n");
     std::fs::write(&table, metrics(5000, 1000, 0, 0)).unwrap();
     std::fs::write(&next, metrics(5120, 2000, 250, 75_000)).unwrap();
     let options = ["--host-root", root.path().to_str().unwrap(), "--no-record", "-i", "50ms"];
-    // A file of the kernel is never half a table, and its descriptor stays good.
+    // A file of the kernel is never a partial table, and its descriptor stays valid.
     let change = format!("dd if={} of={} conv=notrunc bs=4096", next.display(), table.display());
     let line = format!("sleep 0.7; {change} 2>/dev/null; sleep 0.5");
     let run = weighed_shell(&options, &line).ended_with(0);
     assert_eq!(run.figure("gpu_energy_joules").is("sampled").value, Some(120.0));
-    // Busy for three quarters of the time between the two looks that saw the change.
+    // Busy for three quarters of the time between the two samples around the change.
     run.figure("gpu_utilization_mean_ratio").is_within(1e-9, 0.75);
     assert!(!run.stderr.contains("gpu_metrics"), "{}", run.stderr);
 }
 
 #[test]
-fn a_card_that_is_taken_out_is_a_fault_and_the_command_goes_on() {
+fn removed_card_is_a_fault_and_the_command_keeps_running() {
     let root = amd();
     let options = ["--host-root", root.path().to_str().unwrap(), "--no-record", "-i", "50ms"];
     let gone = root.path().join("sys/class/drm/card0");
@@ -109,7 +113,7 @@ fn a_card_that_is_taken_out_is_a_fault_and_the_command_goes_on() {
 }
 
 #[test]
-fn a_gpu_of_intel_counts_its_energy_and_does_not_say_how_busy_it_is() {
+fn intel_gpu_has_energy_and_no_utilisation() {
     let energy = "class/drm/card1/device/hwmon/hwmon3/energy1_input";
     let root = root(&[
         (

@@ -1,4 +1,4 @@
-//! weigh under the name gpu-tracker, as its scripts meet it.
+//! weigh under the name gpu-tracker, as scripts use it.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -30,15 +30,15 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub(crate) fn command(&self, words: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = plain(self.join("bin/gpu-tracker"), self.path());
-        command.args(words);
+        command.args(arguments);
         command
     }
 
     /// Runs it: its exit code, stdout and stderr.
-    pub(crate) fn run(&self, words: &[&str]) -> (i32, String, String) {
-        let output = output(&mut self.command(words));
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = output(&mut self.command(arguments));
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
@@ -51,10 +51,10 @@ impl Place {
         names
     }
 
-    /// Fails unless it refuses in three lines before anything has begun.
-    fn refused(&self, code: i32, words: &[&str]) -> String {
+    /// Fails unless it refuses in three lines before anything has started.
+    fn refused(&self, code: i32, arguments: &[&str]) -> String {
         let before = self.names();
-        let (found, stdout, stderr) = self.run(words);
+        let (found, stdout, stderr) = self.run(arguments);
         assert_eq!((found, stdout.as_str()), (code, ""), "{stderr}");
         assert_eq!(stderr.lines().count(), 3, "{stderr}");
         assert_eq!(self.names(), before, "nothing was started, nothing is left: {stderr}");
@@ -65,7 +65,7 @@ impl Place {
 const DONE: &str = "Resource tracking complete. Process completed with status code: ";
 
 #[test]
-fn the_command_is_split_as_a_shell_would_and_its_exit_code_is_ours() {
+fn command_is_split_as_by_a_shell_and_its_exit_code_is_returned() {
     let place = Place::new();
     let (code, stdout, stderr) = place.run(&["-e", "sh -c 'sleep 0.2; exit 3'"]);
     assert_eq!(code, 3, "{stderr}");
@@ -76,7 +76,7 @@ fn the_command_is_split_as_a_shell_would_and_its_exit_code_is_ours() {
 }
 
 #[test]
-fn what_the_command_prints_comes_before_what_it_used() {
+fn output_of_the_command_precedes_the_result() {
     let place = Place::new();
     let (code, stdout, stderr) = place.run(&[
         "-e",
@@ -95,13 +95,13 @@ fn what_the_command_prints_comes_before_what_it_used() {
 }
 
 #[test]
-fn everything_is_checked_before_the_command_starts_in_their_words() {
+fn options_are_checked_before_the_command_starts_with_gpu_trackers_messages() {
     let place = Place::new();
     fs::write(place.join("old.csv"), "mine").unwrap();
     fs::write(place.join("bad.json"), "{\"sleeptime\": 1}").unwrap();
     fs::write(place.join("unit.json"), "{\"ram_unit\": \"GB\"}").unwrap();
     fs::write(place.join("empty.json"), "{\"gpu_uuids\": []}").unwrap();
-    for (words, cause) in [
+    for (arguments, cause) in [
         (
             &["--ru=GB"][..],
             "\"GB\" is not a valid RAM unit. Valid values are bytes, gigabytes, kilobytes, megabytes, terabytes",
@@ -142,28 +142,28 @@ fn everything_is_checked_before_the_command_starts_in_their_words() {
         (&["--tconfig=old.csv"], "old.csv: expected value"),
         (&["--frobnicate"], "--frobnicate"),
     ] {
-        let said = place.refused(2, &[&["-e", "touch started"], words].concat());
-        assert!(said.contains(cause), "{words:?}: {said}");
+        let message = place.refused(2, &[&["-e", "touch started"], arguments].concat());
+        assert!(message.contains(cause), "{arguments:?}: {message}");
     }
     assert_eq!(fs::read(place.join("old.csv")).unwrap(), b"mine");
 }
 
 #[test]
-fn a_command_that_is_none_is_refused() {
+fn missing_or_empty_command_is_refused() {
     let place = Place::new();
     assert!(place.refused(2, &["-e", " "]).contains("Empty command provided."));
     assert!(place.refused(2, &["-e", "sh -c 'true"]).contains("No closing quotation"));
     assert!(place.refused(2, &[]).contains("--execute is missing"));
-    let said = place.refused(127, &["-e", "no-such-program -x", "-o", "out", "--tf=out.csv"]);
-    assert!(said.contains("Command not found: \"no-such-program\""), "{said}");
+    let message = place.refused(127, &["-e", "no-such-program -x", "-o", "out", "--tf=out.csv"]);
+    assert!(message.contains("Command not found: \"no-such-program\""), "{message}");
     assert!(place.refused(126, &["-e", "./bin"]).contains("The following error occurred"));
 }
 
 #[test]
-fn the_tracking_file_has_three_heads_and_22_columns_and_ends_lines_as_theirs() {
+fn tracking_file_has_three_header_lines_22_columns_and_crlf_line_ends() {
     let place = Place::new();
-    let words = ["-e", "sleep 0.5", "--st=0.1", "--tf", "out.csv", "--ru", "bytes", "--nec=3"];
-    let (code, _, stderr) = place.run(&words);
+    let arguments = ["-e", "sleep 0.5", "--st=0.1", "--tf", "out.csv", "--ru", "bytes", "--nec=3"];
+    let (code, _, stderr) = place.run(&arguments);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(place.names(), ["bin", "out.csv"], "no recording is left");
     let csv = fs::read_to_string(place.join("out.csv")).unwrap();
@@ -175,13 +175,13 @@ fn the_tracking_file_has_three_heads_and_22_columns_and_ends_lines_as_theirs() {
     for line in &lines[2..] {
         assert_eq!(line.split(',').count(), 22, "{line}");
     }
-    place.refused(2, &words);
-    let (code, _, stderr) = place.run(&[&words[..], &["--overwrite"]].concat());
+    place.refused(2, &arguments);
+    let (code, _, stderr) = place.run(&[&arguments[..], &["--overwrite"]].concat());
     assert_eq!(code, 0, "{stderr}");
 }
 
 #[test]
-fn a_switch_that_is_on_in_the_config_file_stays_on() {
+fn switch_that_is_on_in_the_config_file_stays_on() {
     let place = Place::new();
     fs::write(place.join("out.csv"), "old").unwrap();
     let config = r#"{"overwrite": true, "disable_logs": true, "tracking_file": "out.csv",
@@ -195,7 +195,7 @@ fn a_switch_that_is_on_in_the_config_file_stays_on() {
 }
 
 #[test]
-fn a_file_has_the_result_without_a_last_newline_and_stdout_only_the_status() {
+fn result_file_has_no_last_newline_and_stdout_only_the_status() {
     let place = Place::new();
     for (format, end) in [("json", "}"), ("text", "Time: 0.0")] {
         let (code, stdout, _) = place.run(&["-e", "true", "-f", format, "-o", "result"]);
@@ -206,7 +206,7 @@ fn a_file_has_the_result_without_a_last_newline_and_stdout_only_the_status() {
 }
 
 #[test]
-fn a_signal_reaches_the_command_and_is_told_as_python_tells_it() {
+fn signal_reaches_the_command_and_is_reported_as_in_python() {
     let place = Place::new();
     let mut command =
         place.command(&["-e", "sh -c 'touch started; exec sleep 100'", "--disable-logs"]);
@@ -220,7 +220,7 @@ fn a_signal_reaches_the_command_and_is_told_as_python_tells_it() {
 }
 
 #[test]
-fn its_version_and_help_are_there() {
+fn version_and_help_are_printed() {
     let place = Place::new();
     let (code, stdout, _) = place.run(&["-v"]);
     assert_eq!((code, stdout.starts_with("5.0.1 (weigh ")), (0, true), "{stdout}");
@@ -233,8 +233,8 @@ fn phases_of_a_recording_are_analyzed_and_recordings_compared() {
     let place = Place::new();
     for name in ["one", "two"] {
         let script = "$WEIGH phase load -- sleep 0.3; $WEIGH phase load -- sleep 0.2";
-        let words = ["run", "-q", "-i", "50ms", "-o", name, "--", "sh", "-c", script];
-        let done = output(plain(weigh_path(), place.path()).args(words));
+        let arguments = ["run", "-q", "-i", "50ms", "-o", name, "--", "sh", "-c", script];
+        let done = output(plain(weigh_path(), place.path()).args(arguments));
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
     let (code, json, stderr) = place.run(&["sub-track", "analyze", "--tf=one", "-f", "json"]);
@@ -246,36 +246,36 @@ fn phases_of_a_recording_are_analyzed_and_recordings_compared() {
     let total = load["compute_time"]["total"].as_f64().unwrap();
     assert!((0.5..5.0).contains(&total), "{total}");
     fs::write(place.join("one.json"), &json).unwrap();
-    let words =
+    let arguments =
         ["sub-track", "compare", "-m", "a=one.json", "b=two", "--stat", "max", "-f", "json"];
-    let (code, stdout, stderr) = place.run(&words);
+    let (code, stdout, stderr) = place.run(&arguments);
     assert_eq!(code, 0, "{stderr}");
     let compared: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(compared["code_block_compute_time"]["load"].as_object().unwrap().len(), 2);
 }
 
 #[test]
-fn sub_tracking_that_cannot_be_is_refused_in_their_words() {
+fn invalid_sub_tracking_is_refused_with_gpu_trackers_messages() {
     let place = Place::new();
-    let said = place.refused(2, &["sub-track", "compare"]);
-    assert!(said.contains("A mapping of tracking session name to file path must be provided"));
+    let message = place.refused(2, &["sub-track", "compare"]);
+    assert!(message.contains("A mapping of tracking session name to file path must be provided"));
     assert!(place.refused(2, &["sub-track", "compare", "-m", "a"]).contains("name=path"));
     fs::write(place.join("a.pkl"), [0x80, 4, b'.']).unwrap();
-    let said = place.refused(1, &["sub-track", "compare", "-m", "a=a.pkl", "-o", "out"]);
-    assert!(said.contains("reading a pickle executes what is in it"), "{said}");
-    let said =
+    let message = place.refused(1, &["sub-track", "compare", "-m", "a=a.pkl", "-o", "out"]);
+    assert!(message.contains("reading a pickle executes what is in it"), "{message}");
+    let message =
         place.refused(1, &["sub-track", "analyze", "--tf=a.csv", "--stf=b.csv", "-o", "out"]);
-    assert!(said.contains("a.csv: No such file"), "{said}");
+    assert!(message.contains("a.csv: No such file"), "{message}");
     assert!(place.refused(2, &["sub-track", "analyze", "--tf=a.csv"]).contains("--stf is missing"));
     fs::write(place.join("compare.json"), r#"{"statistic": "median", "paths": {}}"#).unwrap();
-    let said = place.refused(2, &["sub-track", "compare", "--cconfig=compare.json"]);
-    assert!(said.contains("there is no \"paths\""), "{said}");
+    let message = place.refused(2, &["sub-track", "compare", "--cconfig=compare.json"]);
+    assert!(message.contains("unknown key \"paths\""), "{message}");
 }
 
-/// What `--as gpu-tracker` says of GPUs of the recording `run`, and what it warns of.
+/// The GPU values of `--as gpu-tracker` for the recording `run`, and its warnings.
 fn exported_gpus(directory: &Path) -> ([serde_json::Value; 2], String) {
-    let words = ["export", "run", "--as", "gpu-tracker", "-o", "theirs"];
-    let done = output(plain(weigh_path(), directory).args(words));
+    let arguments = ["export", "run", "--as", "gpu-tracker", "-o", "theirs"];
+    let done = output(plain(weigh_path(), directory).args(arguments));
     let json = fs::read(directory.join("theirs/gpu-tracker.json")).unwrap();
     let mut json: serde_json::Value = serde_json::from_slice(&json).unwrap();
     let gpus = ["max_gpu_ram", "gpu_utilization"].map(|key| json[key].take());
@@ -283,11 +283,11 @@ fn exported_gpus(directory: &Path) -> ([serde_json::Value; 2], String) {
 }
 
 #[test]
-fn memory_that_a_container_hides_is_null_and_not_zero() {
+fn memory_hidden_by_a_container_is_null_and_not_zero() {
     let mut used = card(0);
     used["compute"] = (1..20u32).map(|pid| json!([pid, GIB])).collect();
     used.as_object_mut().unwrap().remove("utilization");
-    let Some(run) = cards::weighed_in_a_container(&machine(vec![used])) else { return };
+    let Some(run) = cards::measured_in_a_container(&machine(vec![used])) else { return };
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let ([ram, busy], _) = exported_gpus(run.directory.path());
     for part in ["main", "descendants", "combined"] {
@@ -298,47 +298,47 @@ fn memory_that_a_container_hides_is_null_and_not_zero() {
     assert!(busy["gpu_percentages"]["max_sum_percent"].is_null(), "{busy:#}");
 }
 
-/// gpu-tracker on a machine with two cards, in a place where the stand-in logs what it is asked.
-fn tracked_on_two_cards(place: &Place, words: &[&str]) -> (i32, String, String) {
+/// gpu-tracker on a machine with two cards, in a directory where the stand-in logs its calls.
+fn tracked_on_two_cards(place: &Place, arguments: &[&str]) -> (i32, String, String) {
     let script = place.join("script.json");
     let mut cards = machine(vec![card(0), card(1)]);
-    cards["log"] = json!(place.join("asked"));
+    cards["log"] = json!(place.join("calls"));
     cards::write(&script, &cards);
-    fs::write(place.join("asked"), "").unwrap();
-    let done = output(cards::on_stand_in(&mut place.command(words), &script));
+    fs::write(place.join("calls"), "").unwrap();
+    let done = output(cards::on_stand_in(&mut place.command(arguments), &script));
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
 }
 
 #[test]
-fn uuids_and_a_brand_that_are_not_there_are_refused_before_the_command_starts() {
+fn unknown_uuids_and_brand_are_refused_before_the_command_starts() {
     let place = Place::new();
     let uuid = |index: usize| card(index)["uuid"].as_str().unwrap().to_owned();
     let unknown = format!("--guuids={},GPU-x", uuid(1));
     let valid = format!("Available UUIDs are: {}, {}", uuid(0), uuid(1));
-    for (word, cause) in [
+    for (argument, cause) in [
         (&unknown[..], format!("GPU UUID of GPU-x is not valid. {valid}")),
         (
             "--gb=amd",
             "no GPU of the brand \"amd\" is found. Available GPUs: nvidia0, nvidia1".into(),
         ),
     ] {
-        let (code, _, stderr) = tracked_on_two_cards(&place, &["-e", "touch started", word]);
+        let (code, _, stderr) = tracked_on_two_cards(&place, &["-e", "touch started", argument]);
         assert_eq!(code, 2, "{stderr}");
-        assert!(stderr.contains(&cause), "{word}: {stderr}");
-        assert!(!place.join("started").exists(), "{word}: {stderr}");
+        assert!(stderr.contains(&cause), "{argument}: {stderr}");
+        assert!(!place.join("started").exists(), "{argument}: {stderr}");
     }
 }
 
 #[test]
 fn chosen_uuids_restrict_utilization_alone() {
     let place = Place::new();
-    // The last question of every look at a card.
-    let looked =
-        "sh -c 'until [ $(grep -c ProcessUtilization asked) -ge 40 ]; do sleep 0.02; done'";
+    // The last call of every poll of a card.
+    let wait_for_polls =
+        "sh -c 'until [ $(grep -c ProcessUtilization calls) -ge 40 ]; do sleep 0.02; done'";
     let chosen = format!("--guuids={}", card(1)["uuid"].as_str().unwrap());
-    let words = ["-e", looked, "-f", "json", "--st=0.1", "--gb=nvidia", &chosen];
-    let (code, stdout, stderr) = tracked_on_two_cards(&place, &words);
+    let arguments = ["-e", wait_for_polls, "-f", "json", "--st=0.1", "--gb=nvidia", &chosen];
+    let (code, stdout, stderr) = tracked_on_two_cards(&place, &arguments);
     assert_eq!(code, 0, "{stderr}");
     let json = stdout.split_once('\n').unwrap().1;
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -351,14 +351,14 @@ fn chosen_uuids_restrict_utilization_alone() {
 }
 
 #[test]
-fn a_machine_without_gpus_takes_any_uuid() {
+fn machine_without_gpus_accepts_any_uuid() {
     let place = Place::new();
     let (code, _, stderr) = place.run(&["-e", "true", "--guuids=GPU-1"]);
     assert_eq!(code, 0, "{stderr}");
 }
 
 #[test]
-fn a_driver_that_hangs_from_the_start_is_no_machine_without_gpus() {
+fn driver_that_hangs_from_the_start_gives_null_and_not_zero() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("script.json");
     let mut cards = machine(vec![card(0)]);

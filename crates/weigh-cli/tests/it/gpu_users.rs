@@ -1,15 +1,15 @@
-//! Processes on GPUs, against a stand-in whose answers are known.
+//! Processes on GPUs, against a stand-in with known answers.
 
 use serde_json::json;
 use weigh::catalog::metrics::{GpuActivity, GpuShare};
 use weigh::model::Entity;
 
-use crate::cards::{GIB, OnCards, card, library_without, machine, weighed_on, weighed_where};
+use crate::cards::{GIB, GpuRun, card, library_without, machine, measured_on, measured_with};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
 /// The rows of processes, as (GPU, pid, row).
-fn shares(run: &OnCards) -> Vec<(String, u32, GpuShare)> {
+fn shares(run: &GpuRun) -> Vec<(String, u32, GpuShare)> {
     let rows = run.rows::<GpuShare>().into_iter().map(|(entity, row)| match entity {
         Entity::OnGpu(gpu, id) => (gpu.to_string(), id.pid, row),
         other => panic!("{other:?}"),
@@ -18,17 +18,17 @@ fn shares(run: &OnCards) -> Vec<(String, u32, GpuShare)> {
 }
 
 #[test]
-fn a_process_has_its_memory_and_what_it_did() {
+fn process_has_its_memory_and_its_utilisation() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB]]);
     used["process_samples"] = json!([[4_000_001, 4_000_002, 60, 20, 0, 5], [0, 9, 90, 0, 0, 0]]);
     used["accounting"] = json!({"4000001": {"max_memory": 5 * GIB, "time": 1000}});
-    // The script learns the pid of the command from the command, which then does something new:
-    // after the first answer, because what that has is from before.
+    // The command writes its pid into the script and then changes its utilisation: after the first
+    // answer, because that covers the time before.
     let line = "readings 1; sed -e s/4000001/$$/ -e s/4000002/5000000/ \"$WEIGH_STAND_IN\" > next; \
                 mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
-    let run = weighed_on(&machine(vec![used]), &FAST, line);
+                readings $(($(grep -c ProcessUtilization \"$CALLS\") + 6))";
+    let run = measured_on(&machine(vec![used]), &FAST, line);
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let shares = shares(&run);
     let (gpu, pid, _) = &shares[0];
@@ -36,19 +36,19 @@ fn a_process_has_its_memory_and_what_it_did() {
     assert!(shares.iter().all(|(_, _, share)| share.memory == Some(3 * GIB)), "{shares:?}");
     assert!(shares.iter().any(|(_, _, share)| share.memory_peak == Some(5 * GIB)), "{shares:?}");
     let did = shares.iter().find(|(_, _, share)| share.utilization.is_some());
-    let did = did.expect("a sample was seen").2;
+    let did = did.expect("there is a sample").2;
     assert_eq!(
         (did.utilization, did.memory_utilization, did.decoder),
         (Some(0.6), Some(0.2), Some(0.05))
     );
-    assert_ne!(shares.last().unwrap().2.utilization, Some(0.6), "it is not seen twice");
+    assert_ne!(shares.last().unwrap().2.utilization, Some(0.6), "a sample is not used twice");
 }
 
 #[test]
-fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
+fn process_without_samples_on_a_sampled_card_is_idle_and_not_unknown() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB]]);
-    // The driver samples the card and somebody else; of the process it has never anything to tell.
+    // The driver has samples of the card and of another process, but never of this process.
     used["process_samples"] = json!([[5_000_000, 9_000_000_000_000_000u64, 90, 20, 0, 0]]);
     used["waves"] = json!({"1": {"low": 0, "high": 90, "half_ms": 20, "period_ms": 10}});
     let mut silent = used.clone();
@@ -56,8 +56,8 @@ fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
     let mut script = machine(vec![used, silent]);
     script["fails"] = json!({"nvmlDeviceGetProcessUtilization@1": 3});
     let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
-    let run = weighed_on(&script, &FAST, line);
+                readings $(($(grep -c ProcessUtilization \"$CALLS\") + 6))";
+    let run = measured_on(&script, &FAST, line);
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let last = |gpu: &str| {
         let mut shares = shares(&run).into_iter().filter(|(name, _, _)| name == gpu);
@@ -65,32 +65,32 @@ fn who_is_on_a_card_and_did_nothing_was_idle_and_not_unknown() {
     };
     let idle = last("nvidia0");
     assert_eq!((idle.utilization, idle.decoder), (Some(0.0), Some(0.0)));
-    assert_eq!(last("nvidia1").utilization, None, "it does not tell");
+    assert_eq!(last("nvidia1").utilization, None, "it does not report it");
     let mean = |gpu: usize| &run.summary["gpus"][gpu]["processes"][0]["utilization_mean_ratio"];
     assert_eq!((mean(0), mean(1)), (&json!(0.0), &serde_json::Value::Null));
 }
 
 #[test]
-fn an_account_that_does_not_know_the_most_memory_is_not_believed() {
+fn accounting_without_the_memory_peak_is_ignored() {
     let mut used = card(0);
     used["compute"] = json!([[4_000_001, 3 * GIB]]);
     used["accounting"] = json!({"4000001": {"max_memory": u64::MAX, "time": 1000}});
     let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
-    let run = weighed_on(&machine(vec![used]), &FAST, line);
+                readings $(($(grep -c ProcessUtilization \"$CALLS\") + 6))";
+    let run = measured_on(&machine(vec![used]), &FAST, line);
     let shares = shares(&run);
     assert!(!shares.is_empty() && shares.iter().all(|(_, _, share)| share.memory_peak.is_none()));
     assert_eq!(run.summary["gpus"][0]["processes"][0]["memory_peak_bytes"], json!(3 * GIB));
 }
 
-fn main_pid(run: &OnCards) -> u32 {
+fn main_pid(run: &GpuRun) -> u32 {
     let manifest = std::fs::read(run.directory.path().join("run/run.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     manifest["pid"].as_u64().unwrap() as u32
 }
 
 #[test]
-fn processes_are_known_whichever_form_of_the_list_the_driver_has() {
+fn processes_are_read_in_every_version_of_the_list() {
     let both = ["nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"];
     let named = |end: &str| both.map(|name| format!("{name}{end}"));
     let (third, second) = (named("_v3"), named("_v2"));
@@ -104,7 +104,7 @@ fn processes_are_known_whichever_form_of_the_list_the_driver_has() {
         let lacks: Vec<&str> = lacks.iter().map(String::as_str).collect();
         let library = library_without(directory.path(), &lacks);
         let mut used = card(0);
-        // So many that entries longer than expected would not fit in the room for the others.
+        // So many that longer entries would not fit into the buffer for shorter ones.
         let others = (0..60u64).map(|number| json!([5_000_000 + number, GIB]));
         used["compute"] = others.chain([json!([4_000_001, 3 * GIB])]).collect();
         used["graphics"] = json!([[5_000_300], [4_000_001, 3 * GIB]]);
@@ -112,15 +112,15 @@ fn processes_are_known_whichever_form_of_the_list_the_driver_has() {
             used["longer_entries"] = json!(1);
         }
         let line = "sed s/4000001/$$/ \"$WEIGH_STAND_IN\" > next; mv next \"$WEIGH_STAND_IN\"; \
-                    readings $(($(grep -c ProcessUtilization \"$ASKED\") + 6))";
+                    readings $(($(grep -c ProcessUtilization \"$CALLS\") + 6))";
         let variables = [("WEIGH_NVML_LIBRARY", library.to_str().unwrap())];
-        let run = weighed_where(&machine(vec![used]), &FAST, &variables, line);
+        let run = measured_with(&machine(vec![used]), &FAST, &variables, line);
         assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{driver}: {}", run.stderr);
         let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
         let counts = (activity.processes, activity.processes_unknown);
         assert_eq!(counts, (Some(62), Some(61)), "{driver}");
         let shares = shares(&run);
-        let (_, pid, share) = shares.last().unwrap_or_else(|| panic!("{driver}: nobody"));
+        let (_, pid, share) = shares.last().unwrap_or_else(|| panic!("{driver}: no process"));
         assert_eq!((*pid, share.memory), (main_pid(&run), Some(3 * GIB)), "{driver}");
     }
 }
@@ -129,13 +129,13 @@ fn processes_are_known_whichever_form_of_the_list_the_driver_has() {
 fn two_hundred_processes_on_eight_cards_are_all_counted() {
     let cards = (0..8).map(|index| {
         let mut busy = card(index);
-        // Pids that no Linux has: they are counted, and not taken for anybody.
+        // Pids that Linux cannot have: they are counted, and attributed to no process.
         let pids = (0..200u64).map(|number| json!([5_000_000 + number, GIB / 200]));
         busy["compute"] = pids.collect();
         busy["graphics"] = json!([[5_000_000, GIB / 200], [5_000_300]]);
         busy
     });
-    let run = weighed_on(&machine(cards.collect()), &FAST, "readings 24");
+    let run = measured_on(&machine(cards.collect()), &FAST, "readings 24");
     assert_eq!(run.code, Some(0));
     for index in 0..8 {
         let activity = *run.of::<GpuActivity>(&format!("nvidia{index}")).last().unwrap();

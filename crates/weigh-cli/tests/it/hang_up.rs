@@ -1,4 +1,4 @@
-//! A terminal that hangs up ends what runs at it, as without weigh.
+//! A terminal hangup ends its processes, as without weigh.
 //!
 //! The kernel sends SIGHUP to the session leader alone; `ssh -t host weigh run …`,
 //! `tmux new 'weigh run …'` and `docker run -t` make weigh the leader.
@@ -13,34 +13,33 @@ use std::process::{Child, Command};
 
 use crate::weighed::{LONG, end_of, plain, signal, wait_until, weigh};
 
-/// A command that notes each SIGHUP, and exits when it is told to.
+/// A command that records each SIGHUP, and exits on request.
 const COMMAND: &str = "trap 'echo HUP >> got' HUP; trap 'exit 9' USR1; echo $$ > ready
     while :; do \"$BURNER\" sleep 10ms; done";
 
-/// A terminal: its two ends, neither of which is passed on to others.
+/// Both ends of a pseudoterminal, close-on-exec.
 fn terminal() -> (File, File) {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOCTTY);
     let ours = options.open("/dev/ptmx").unwrap();
     let unlocked: libc::c_int = 0;
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-    // SAFETY: the number is ours; the second call returns a new descriptor, or -1.
+    // SAFETY: the descriptor is open; the second call returns a new descriptor, or -1.
     let theirs = unsafe {
         libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked);
         libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, flags)
     };
     assert!(theirs >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: it has just been opened, and nobody else has it.
+    // SAFETY: it has just been opened, and has no other owner.
     (ours, unsafe { File::from_raw_fd(theirs) })
 }
 
-/// Starts a program as the leader of a session at a new terminal; to drop the file is to
-/// hang up.
+/// Starts a program as the leader of a session at a new terminal; dropping the file hangs up.
 fn at_a_terminal(mut command: Command) -> (Child, File) {
     let (ours, theirs) = terminal();
     let number = theirs.as_raw_fd();
     let lead = move || {
-        // SAFETY: system calls with numbers.
+        // SAFETY: these system calls take numbers.
         let result = unsafe {
             libc::setsid();
             libc::ioctl(number, libc::TIOCSCTTY, 0)
@@ -49,24 +48,24 @@ fn at_a_terminal(mut command: Command) -> (Child, File) {
     };
     let stream = || theirs.try_clone().unwrap();
     command.stdin(stream()).stdout(stream()).stderr(stream());
-    // SAFETY: what is done between fork and exec are plain system calls.
+    // SAFETY: the closure only makes system calls.
     let child = unsafe { command.pre_exec(lead) }.spawn().unwrap();
     (child, ours)
 }
 
-/// The pid that a command has written down.
+/// The pid that a command has written into a file.
 fn pid_in(path: &Path) -> u32 {
     let is_whole = || fs::read_to_string(path).is_ok_and(|text| text.ends_with('\n'));
     wait_until("the command is ready", is_whole);
     fs::read_to_string(path).unwrap().trim().parse().unwrap()
 }
 
-/// Whether a process is gone, or dead and not yet reaped by whoever has it now.
+/// Whether a process has exited, reaped or not.
 fn has_ended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// Hangs up on the leader of a session, and fails unless the command gets SIGHUP, once.
+/// Hangs up on a session leader, and fails unless the command gets SIGHUP once.
 fn hang_up_arrives_once(here: &Path, command: Command) -> Option<i32> {
     let (leader, terminal) = at_a_terminal(command);
     let pid = pid_in(&here.join("ready"));
@@ -83,16 +82,16 @@ fn hang_up_arrives_once(here: &Path, command: Command) -> Option<i32> {
 fn hang_up_reaches_the_command_when_weigh_leads_the_session() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let words = ["run", "--no-record", "--", "sh", "-c", COMMAND];
-    assert_eq!(hang_up_arrives_once(here, weigh(here, &words)), Some(9), "the command's own");
+    let arguments = ["run", "--no-record", "--", "sh", "-c", COMMAND];
+    assert_eq!(hang_up_arrives_once(here, weigh(here, &arguments)), Some(9), "the command's own");
 }
 
 #[test]
 fn hang_up_reaches_the_command_of_a_phase_that_leads_the_session() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let words = ["phase", "work", "--", "sh", "-c", COMMAND];
-    assert_eq!(hang_up_arrives_once(here, weigh(here, &words)), Some(9), "the command's own");
+    let arguments = ["phase", "work", "--", "sh", "-c", COMMAND];
+    assert_eq!(hang_up_arrives_once(here, weigh(here, &arguments)), Some(9), "the command's own");
 }
 
 #[test]
@@ -107,7 +106,7 @@ fn hang_up_reaches_the_command_once_when_weigh_does_not_lead_the_session() {
 }
 
 #[test]
-fn command_that_minds_no_hang_up_ends_by_it_and_so_do_the_others_at_the_terminal() {
+fn command_without_a_handler_is_ended_by_hangup_with_its_process_group() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let seconds = LONG.as_secs() * 10;
@@ -115,8 +114,8 @@ fn command_that_minds_no_hang_up_ends_by_it_and_so_do_the_others_at_the_terminal
         "\"$BURNER\" sleep {seconds}s & echo $! > other; echo $$ > ready
         exec \"$BURNER\" sleep {seconds}s"
     );
-    let words = ["run", "-q", "--no-record", "--wait-all", "--", "sh", "-c", &script];
-    let (leader, terminal) = at_a_terminal(weigh(here, &words));
+    let arguments = ["run", "-q", "--no-record", "--wait-all", "--", "sh", "-c", &script];
+    let (leader, terminal) = at_a_terminal(weigh(here, &arguments));
     pid_in(&here.join("ready"));
     let other = pid_in(&here.join("other"));
     drop(terminal);

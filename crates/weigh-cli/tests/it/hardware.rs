@@ -1,4 +1,4 @@
-//! What weigh says this machine is made of, against lscpu and against what the command sees.
+//! The hardware of this machine, against lscpu and against what the command inherits.
 
 use std::process::Command;
 
@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::weighed::{impossible, output, plain, skipped, weigh, weigh_path};
 
-fn described(words: &[&str]) -> Value {
+fn described(arguments: &[&str]) -> Value {
     let directory = tempfile::tempdir().unwrap();
-    let words = [&["doctor", "--hardware", "--format", "json"], words].concat();
-    let said = output(&mut weigh(directory.path(), &words));
-    assert_eq!(said.status.code(), Some(0), "{said:?}");
-    serde_json::from_slice(&said.stdout).unwrap()
+    let arguments = [&["doctor", "--hardware", "--format", "json"], arguments].concat();
+    let message = output(&mut weigh(directory.path(), &arguments));
+    assert_eq!(message.status.code(), Some(0), "{message:?}");
+    serde_json::from_slice(&message.stdout).unwrap()
 }
 
 /// A field of lscpu, which is flat or a tree, as its version has it.
@@ -23,12 +23,12 @@ fn field<'a>(fields: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn the_machine_is_what_lscpu_says_it_is() {
-    let Ok(said) = Command::new("lscpu").arg("-J").env("LC_ALL", "C").output() else {
+fn hardware_agrees_with_lscpu() {
+    let Ok(message) = Command::new("lscpu").arg("-J").env("LC_ALL", "C").output() else {
         return skipped("there is no lscpu to compare with");
     };
-    let Ok(lscpu) = serde_json::from_slice::<Value>(&said.stdout) else {
-        return impossible("this lscpu cannot say it as JSON");
+    let Ok(lscpu) = serde_json::from_slice::<Value>(&message.stdout) else {
+        return impossible("this lscpu cannot print JSON");
     };
     let hardware = described(&[])["hardware"].take();
     let cpu = &hardware["cpu"];
@@ -55,31 +55,31 @@ fn the_machine_is_what_lscpu_says_it_is() {
 }
 
 #[test]
-fn a_recording_says_what_the_machine_is_made_of_and_on_request_what_was_allowed() {
+fn recording_has_the_hardware_and_on_request_the_limits() {
     let directory = tempfile::tempdir().unwrap();
     let mut shell = plain("sh", directory.path());
     let line =
         "ulimit -n 321; \"$1\" run -q -o plain -- true && \"$1\" run -q --env -o asked -- true";
     shell.args(["-c", line, "sh"]).arg(weigh_path());
-    shell.env("LOADEDMODULES", "gcc/12.2.0:/home/somebody").env("TOKEN", "hunter2");
+    shell.env("LOADEDMODULES", "gcc/12.2.0:/home/someone").env("TOKEN", "hunter2");
     assert!(output(&mut shell).status.success());
     let read = |name: &str| {
         let text = std::fs::read_to_string(directory.path().join(name).join("run.json")).unwrap();
-        assert!(!text.contains("hunter2") && !text.contains("/home/somebody"), "{text}");
+        assert!(!text.contains("hunter2") && !text.contains("/home/someone"), "{text}");
         serde_json::from_str::<Value>(&text).unwrap()
     };
-    let (plain, asked) = (read("plain"), read("asked"));
+    let (plain, with_limits) = (read("plain"), read("asked"));
     assert_eq!(plain["hardware"]["cpu"], described(&[])["hardware"]["cpu"]);
     assert!(plain.get("surroundings").is_none());
-    let surroundings = &asked["surroundings"];
-    // weigh raises its own limit for itself; the command's is the one that counts.
+    let surroundings = &with_limits["surroundings"];
+    // weigh raises its own limit; the recorded one is the command's.
     assert_eq!(surroundings["limits"]["Max open files"]["soft"], 321);
     assert!(surroundings["cpus_allowed"].is_string(), "{surroundings}");
     assert_eq!(surroundings["modules"], serde_json::json!(["gcc/12.2.0"]));
 }
 
 #[test]
-fn another_machine_is_described_by_its_files_alone() {
+fn other_machine_is_described_by_its_files_alone() {
     let root = tempfile::tempdir().unwrap();
     for file in ["proc/sys/kernel/osrelease", "sys/devices/system/cpu/online"] {
         let path = root.path().join(file);

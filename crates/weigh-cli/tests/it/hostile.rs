@@ -1,4 +1,4 @@
-//! Surroundings that are not as one expects them.
+//! Unexpected environments.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -10,7 +10,7 @@ use crate::weighed::{Figure, can_mount, output, plain};
 /// Runs a shell script with the real binary as `$WEIGH` and the loads as `$BURNER`, and gives
 /// its exit code, its stderr, and what it left as `summary.json`.
 fn script(directory: &Path, text: &str) -> (Option<i32>, String, serde_json::Value) {
-    // Whatever hangs here would hang for ever.
+    // A hang here would last forever.
     let mut command = plain("timeout", directory);
     let output = output(command.args(["-s", "KILL", "60", "bash", "-c", text]));
     let summary = fs::read(directory.join("summary.json")).unwrap_or_default();
@@ -23,7 +23,7 @@ fn figure(summary: &serde_json::Value, name: &str) -> Figure {
 }
 
 #[test]
-fn a_parent_that_ignores_its_children_does_not_hang_weigh() {
+fn ignored_sigchld_of_the_parent_does_not_hang_weigh() {
     let directory = tempfile::tempdir().unwrap();
     let run =
         "trap '' CHLD; \"$WEIGH\" run -q --no-record --summary summary.json -- \"$BURNER\" state";
@@ -39,7 +39,7 @@ fn a_parent_that_ignores_its_children_does_not_hang_weigh() {
 }
 
 #[test]
-fn a_limit_on_file_sizes_costs_the_recording_and_not_the_run() {
+fn file_size_limit_ends_the_recording_and_not_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let run = "ulimit -f 8; \"$WEIGH\" run -q -o run -- sh -c 'echo ran > ran; exit 7'";
     let (code, stderr, _) = script(directory.path(), run);
@@ -49,7 +49,7 @@ fn a_limit_on_file_sizes_costs_the_recording_and_not_the_run() {
 }
 
 #[test]
-fn what_weigh_s_process_did_before_it_was_weigh_is_not_the_command_s() {
+fn usage_before_exec_of_weigh_is_not_charged_to_the_command() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("large"), vec![0; 20 << 20]).unwrap();
     let before = "cat large > /dev/null; (sleep 0.2; cat large > /dev/null) &
@@ -61,9 +61,9 @@ fn what_weigh_s_process_did_before_it_was_weigh_is_not_the_command_s() {
 }
 
 #[test]
-fn what_the_process_used_before_is_not_the_monitor_s() {
+fn usage_before_exec_of_weigh_is_not_charged_to_the_monitor() {
     let directory = tempfile::tempdir().unwrap();
-    // The shell burns half a second itself and then becomes weigh.
+    // The shell burns half a second itself and then execs weigh.
     let run = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times > times
         exec \"$WEIGH\" run -q --no-record --summary summary.json -- true";
     let (code, _, summary) = script(directory.path(), run);
@@ -88,7 +88,7 @@ fn children_from_before_the_run_are_not_waited_for() {
 }
 
 #[test]
-fn a_foreign_proc_is_not_measured_as_if_it_were_ours() {
+fn proc_of_another_pid_namespace_is_not_measured_as_ours() {
     if !can_mount() {
         return;
     }
@@ -103,7 +103,7 @@ fn a_foreign_proc_is_not_measured_as_if_it_were_ours() {
 }
 
 #[test]
-fn a_summary_may_go_into_a_pipe_and_a_pipe_nobody_reads_is_refused() {
+fn summary_may_be_a_pipe_and_a_pipe_without_a_reader_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let run = "mkfifo pipe; cat pipe > summary.json & sleep 0.1
         \"$WEIGH\" run -q --no-record --summary pipe -- true && wait";
@@ -117,7 +117,7 @@ fn a_summary_may_go_into_a_pipe_and_a_pipe_nobody_reads_is_refused() {
 }
 
 #[test]
-fn a_flood_of_words_does_not_keep_weigh_from_its_ticks() {
+fn flood_of_control_messages_does_not_delay_ticks() {
     let directory = tempfile::tempdir().unwrap();
     let run = "\"$WEIGH\" run -q -i 100ms -o run --summary summary.json -- \
         sh -c 'timeout 2 yes xxxxxxxxxxxxxxx > run/inbox; exit 3'";
@@ -129,7 +129,7 @@ fn a_flood_of_words_does_not_keep_weigh_from_its_ticks() {
 }
 
 #[test]
-fn a_stranger_s_recording_of_pipes_and_devices_is_refused_at_once() {
+fn recording_of_pipes_and_devices_is_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let made = "\"$WEIGH\" run -q -o run -- true && cp -r run events && cp -r run manifest
         rm events/events.jsonl manifest/run.json
@@ -144,7 +144,7 @@ fn a_stranger_s_recording_of_pipes_and_devices_is_refused_at_once() {
 }
 
 #[test]
-fn runs_that_begin_at_once_are_all_recorded() {
+fn runs_that_start_at_the_same_time_are_all_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let runs = "seq 24 | xargs -P 12 -I{} \"$WEIGH\" run -q --name same -- true";
     let (code, stderr, _) = script(directory.path(), runs);
@@ -153,7 +153,7 @@ fn runs_that_begin_at_once_are_all_recorded() {
 }
 
 #[test]
-fn json_stays_json_when_there_is_something_to_warn_of() {
+fn json_stays_valid_with_warnings() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("weigh-runs"), "in the way").unwrap();
     let (code, stderr, _) =
@@ -165,7 +165,7 @@ fn json_stays_json_when_there_is_something_to_warn_of() {
 }
 
 #[test]
-fn a_run_whose_monitor_was_killed_at_once_has_no_zeros() {
+fn run_whose_monitor_was_killed_at_once_has_no_zeros() {
     let directory = tempfile::tempdir().unwrap();
     let killed = "\"$WEIGH\" run -q -o run -- sh -c 'kill -9 $PPID'
         \"$WEIGH\" show run --format json > summary.json";

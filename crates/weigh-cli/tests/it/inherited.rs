@@ -1,4 +1,4 @@
-//! What the command finds when it begins: the same as without weigh.
+//! What the command inherits: the same as without weigh.
 
 use std::fs::{self, File};
 use std::io;
@@ -24,24 +24,24 @@ const SAME: [&str; 9] = [
     "child_subreaper",
 ];
 
-/// What `burner state` says, without weigh and with it, both launched alike.
+/// The output of `burner state`, without weigh and with it, both launched alike.
 fn states(launch: impl Fn() -> io::Result<()> + Copy + Send + Sync + 'static) -> (Value, Value) {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let mut bare = plain(burner(), here);
     bare.arg("state");
-    let words = ["run", "-q", "--summary", "summary.json", "--"];
-    let mut weighed = weigh(here, &words);
+    let arguments = ["run", "-q", "--summary", "summary.json", "--"];
+    let mut weighed = weigh(here, &arguments);
     weighed.arg(burner()).arg("state");
     let state_of = |mut command: Command| {
         // The same files for both, so that their descriptors lead to the same places.
         let open = |name: &str| File::create(here.join(name)).unwrap();
         command.stdout(open("stdout")).stderr(open("stderr"));
-        // SAFETY: what is done between fork and exec are plain system calls.
-        unsafe { command.pre_exec(keep_to_ourselves).pre_exec(launch) };
+        // SAFETY: the closure only makes system calls.
+        unsafe { command.pre_exec(close_on_exec).pre_exec(launch) };
         let status = end_of(command.spawn().unwrap()).status;
-        let said = fs::read_to_string(here.join("stderr")).unwrap();
-        assert!(status.success(), "{status}: {said}");
+        let message = fs::read_to_string(here.join("stderr")).unwrap();
+        assert!(status.success(), "{status}: {message}");
         serde_json::from_slice::<Value>(&fs::read(here.join("stdout")).unwrap()).unwrap()
     };
     let (bare, mut weighed) = (state_of(bare), state_of(weighed));
@@ -49,10 +49,10 @@ fn states(launch: impl Fn() -> io::Result<()> + Copy + Send + Sync + 'static) ->
     (bare, weighed)
 }
 
-/// Whoever started the tests may have left them descriptors, which are not the commands'.
-fn keep_to_ourselves() -> io::Result<()> {
+/// The tests may have inherited descriptors, which the commands must not get.
+fn close_on_exec() -> io::Result<()> {
     for fd in 3..1024 {
-        // SAFETY: this changes a flag of a descriptor, or fails if there is none.
+        // SAFETY: this changes a flag of a descriptor, or fails if it is closed.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
     Ok(())
@@ -62,8 +62,10 @@ fn summary(directory: &Path) -> Value {
     serde_json::from_slice(&fs::read(directory.join("summary.json")).unwrap()).unwrap()
 }
 
-/// Fails unless the command under weigh finds what it finds without.
-fn nothing_differs(launch: impl Fn() -> io::Result<()> + Copy + Send + Sync + 'static) -> Value {
+/// Fails unless the command inherits the same with and without weigh.
+fn state_without_differences(
+    launch: impl Fn() -> io::Result<()> + Copy + Send + Sync + 'static,
+) -> Value {
     let (bare, weighed) = states(launch);
     for key in SAME {
         assert!(!bare[key].is_null(), "{key} is not in {bare}");
@@ -81,15 +83,15 @@ fn checked(result: i32) -> io::Result<()> {
 }
 
 #[test]
-fn a_command_finds_what_it_finds_without_weigh() {
-    let bare = nothing_differs(|| Ok(()));
+fn command_inherits_the_same_as_without_weigh() {
+    let bare = state_without_differences(|| Ok(()));
     assert_eq!(descriptors(&bare), [0, 1, 2]);
     assert_eq!(bare["child_subreaper"], false);
 }
 
 #[test]
-fn an_ignored_sigpipe_stays_ignored() {
-    let bare = nothing_differs(|| {
+fn ignored_sigpipe_stays_ignored() {
+    let bare = state_without_differences(|| {
         // SAFETY: SIGPIPE exists, and ignoring runs no code.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
         Ok(())
@@ -98,8 +100,8 @@ fn an_ignored_sigpipe_stays_ignored() {
 }
 
 #[test]
-fn a_sigpipe_that_is_not_ignored_stays_so() {
-    let bare = nothing_differs(|| {
+fn default_sigpipe_stays_default() {
+    let bare = state_without_differences(|| {
         // SAFETY: SIGPIPE exists, and the default runs no code.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         Ok(())
@@ -113,8 +115,8 @@ fn ignored(state: &Value, signal: i32) -> bool {
 }
 
 #[test]
-fn blocked_and_ignored_signals_stay_so() {
-    let bare = nothing_differs(|| {
+fn blocked_and_ignored_signals_stay_blocked_and_ignored() {
+    let bare = state_without_differences(|| {
         // SAFETY: all zeroes is an empty set, the numbers are signals, ignoring runs no code.
         unsafe {
             let mut set: libc::sigset_t = mem::zeroed();
@@ -131,26 +133,26 @@ fn blocked_and_ignored_signals_stay_so() {
 }
 
 #[test]
-fn an_inherited_descriptor_is_passed_on_and_no_other() {
-    let bare = nothing_differs(|| {
-        // SAFETY: stdin is open, and 7 is nobody's in a child that is about to exec.
+fn only_inherited_descriptors_are_passed_on() {
+    let bare = state_without_differences(|| {
+        // SAFETY: stdin is open, and 7 is unused in a child that is about to exec.
         checked(unsafe { libc::dup2(0, 7) })
     });
     assert_eq!(descriptors(&bare), [0, 1, 2, 7]);
 }
 
 #[test]
-fn a_closed_stdin_stays_closed() {
-    let bare = nothing_differs(|| {
-        // SAFETY: closing a number of our own.
+fn closed_stdin_stays_closed() {
+    let bare = state_without_differences(|| {
+        // SAFETY: closes a descriptor of this process.
         checked(unsafe { libc::close(0) })
     });
     assert_eq!(descriptors(&bare), [1, 2]);
 }
 
 #[test]
-fn limits_and_nice_value_stay_as_they_were() {
-    let bare = nothing_differs(|| {
+fn limits_and_nice_value_are_unchanged() {
+    let bare = state_without_differences(|| {
         let limit = libc::rlimit { rlim_cur: 100, rlim_max: 200 };
         // SAFETY: the limit is valid for the call; raising one's nice value is allowed.
         unsafe {
@@ -167,21 +169,21 @@ fn limits_and_nice_value_stay_as_they_were() {
 }
 
 #[test]
-fn only_the_recording_is_in_the_environment() {
+fn only_the_recording_is_added_to_the_environment() {
     let (bare, weighed) = states(|| Ok(()));
     assert_eq!(bare["weigh_variables"], serde_json::json!(["WEIGH"]), "the test's own");
     assert_eq!(weighed["weigh_variables"], serde_json::json!(["WEIGH", "WEIGH_RUN"]));
 }
 
 #[test]
-fn the_size_of_weigh_is_not_charged_to_the_command() {
+fn memory_of_weigh_is_not_charged_to_the_command() {
     let (_, state) = states(|| Ok(()));
     let bytes = |value: &Value| value.as_f64().unwrap();
     let (largest, peak) = (bytes(&state["maxrss_bytes"]), bytes(&state["vmhwm_bytes"]));
     let own = bytes(&state["summary"]["monitor"]["memory_peak_bytes"]);
     assert!(largest < own, "{largest} is not below the {own} of weigh");
-    // Between fork and exec the child runs weigh's own code. What is shipped is little beside
-    // the smallest program; code that is not optimised lies on many more pages.
+    // Between fork and exec the child runs weigh's own code. Optimised, that is little compared to
+    // the smallest program; unoptimised code has many more pages.
     let code = if cfg!(debug_assertions) { 5.0 * MIB } else { MIB };
     assert!((largest - peak).abs() <= code, "{largest} beside {peak}");
 }

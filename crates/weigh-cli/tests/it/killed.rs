@@ -1,4 +1,4 @@
-//! SIGKILL to the monitor at any moment: the command goes on, the recording opens.
+//! SIGKILL to the monitor at any moment: the command keeps running, the recording opens.
 
 use std::fs;
 use std::io::Write;
@@ -21,14 +21,14 @@ const AT_ONCE: usize = 10;
 /// What may be missing at most.
 const LOST: f64 = 2.0;
 
-/// Goes on until somebody says `go`, however long that takes: one that starts a process
-/// every now and then, and one of which there is nothing to tell.
+/// Commands that run until the test sends `go`: one that starts a process every now and then,
+/// and one without any events.
 const BUSY: &str = ": > begun; while [ ! -s said ]; do \"$BURNER\" sleep 20ms; done; : > done";
 const QUIET: &str = ": > begun; read word < go; : > done";
 
-/// When each of them is killed, in milliseconds after its command began.
+/// When each of them is killed, in milliseconds after its command started.
 ///
-/// Most early, some later than one batch is kept in memory, and some at the
+/// Most early, some later than a batch stays in memory, and some at the
 /// moments at which most would be lost if batches were two seconds apart.
 fn moments() -> Vec<u64> {
     // A different seed each time; xorshift is random enough to choose a moment.
@@ -55,7 +55,7 @@ fn killing_the_monitor_ends_neither_the_command_nor_the_recording() {
             .map(|_| {
                 scope.spawn(|| {
                     loop {
-                        // The slow ones are first in the list and should begin first.
+                        // The slow ones are first in the list and should start first.
                         let mut left = moments.lock().unwrap();
                         if left.is_empty() {
                             return;
@@ -77,8 +77,8 @@ fn kill_after(moment: Duration, command: &str) {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     assert!(Command::new("mkfifo").arg(here.join("go")).status().unwrap().success());
-    let words = ["run", "-q", "-i", "10ms", "-o", "run", "--", "sh", "-c", command];
-    let monitor = weigh(here, &words).spawn().unwrap();
+    let arguments = ["run", "-q", "-i", "10ms", "-o", "run", "--", "sh", "-c", command];
+    let monitor = weigh(here, &arguments).spawn().unwrap();
     wait_until("the command has begun", || here.join("begun").exists());
     thread::sleep(moment);
     signal(monitor.id(), libc::SIGKILL);
@@ -86,8 +86,8 @@ fn kill_after(moment: Duration, command: &str) {
     end_of(monitor);
 
     assert!(!here.join("done").exists(), "the command waits for us");
-    say_go(here);
-    wait_until("the command went on", || here.join("done").exists());
+    send_go(here);
+    wait_until("the command finished", || here.join("done").exists());
 
     let recording = here.join("run");
     assert!(!recording.join("summary.json").exists());
@@ -101,11 +101,11 @@ fn kill_after(moment: Duration, command: &str) {
     crate::recorded::every_figure_is_explained(&shown);
 }
 
-fn say_go(here: &Path) {
+fn send_go(here: &Path) {
     fs::write(here.join("said"), "go").unwrap();
     let mut pipe = fs::OpenOptions::new();
     pipe.write(true).custom_flags(libc::O_NONBLOCK);
-    // It opens when somebody reads; whoever looks at the file is done by itself.
+    // Opening blocks until there is a reader; the other command polls the file.
     wait_until("the command reads or is done", || match pipe.open(here.join("go")) {
         Ok(mut pipe) => pipe.write_all(b"go\n").is_ok(),
         Err(_) => here.join("done").exists(),

@@ -1,8 +1,8 @@
-//! `weigh` as its users meet it: the real binary, on loads whose truth is known.
+//! `weigh` as users run it: the real binary, on known loads.
 //!
 //! The loads are those of `examples/burner`. What a machine or a user cannot
-//! provide (mounts need root, tmux may be missing) is skipped with a line on stderr.
-//! Tests that burn CPU time or depend on when a tick comes are in `tests/alone`.
+//! provide (mounts need root, tmux may be missing) is skipped with a message on stderr.
+//! Tests that burn CPU time or depend on the time of a tick are in `tests/alone`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test ends by panicking")]
 #![allow(clippy::disallowed_methods, reason = "the bans on the machine's doors are the library's")]
@@ -25,11 +25,11 @@ mod doctor;
 mod exports;
 mod figures;
 mod gpu;
+mod gpu_errors;
 mod gpu_files;
 mod gpu_reports;
 mod gpu_tracker;
 mod gpu_tracker_golden;
-mod gpu_trouble;
 mod gpu_users;
 mod hang_up;
 mod hardware;

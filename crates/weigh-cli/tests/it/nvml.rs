@@ -1,5 +1,4 @@
-//! That the stand-in speaks NVML, and not only what weigh takes for it; and the makers' own
-//! libraries.
+//! The stand-in implements NVML as NVIDIA's own clients use it; and the vendors' own libraries.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::cards::{self, GIB, card};
 use crate::python;
-use crate::weighed::{ForEverybody, impossible, output, skipped, weigh};
+use crate::weighed::{PublicPrograms, impossible, output, skipped, weigh};
 
 #[test]
-fn the_clients_of_nvidia_understand_the_stand_in() {
+fn clients_of_nvidia_can_use_the_stand_in() {
     let directory = tempfile::tempdir().unwrap();
     let Some(mut client) = python::script("nvml_client.py", directory.path()) else { return };
     let mut full = card(0);
@@ -29,11 +28,11 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
     std::os::unix::fs::symlink(cards::library(), directory.path().join("libnvidia-ml.so.1"))
         .unwrap();
     client.env("LD_LIBRARY_PATH", directory.path()).env("WEIGH_STAND_IN", &script);
-    let seen: Value = serde_json::from_str(&python::succeeds(&mut client)).unwrap();
+    let found: Value = serde_json::from_str(&python::succeeds(&mut client)).unwrap();
     let expected = json!({
         "name": "NVIDIA H100 80GB HBM3",
         "uuid": "GPU-00000000-0000-0000-0000-000000000000",
-        // The first version of this call counts what the driver has reserved as used.
+        // The first version of this call counts memory reserved by the driver as used.
         "memory": [80 * GIB, 75 * GIB, 5 * GIB],
         "reserved": GIB,
         "bar1": [128 * GIB, 1 << 20],
@@ -60,11 +59,11 @@ fn the_clients_of_nvidia_understand_the_stand_in() {
         "part": "MIG-1",
         "gpm": true,
     });
-    assert_eq!(seen[0], expected);
-    assert_eq!(seen[1]["fan"], json!({"code": 3}), "not supported");
+    assert_eq!(found[0], expected);
+    assert_eq!(found[1]["fan"], json!({"code": 3}), "not supported");
 }
 
-/// A maker's own library on a machine without its driver; `cargo xtask test` fetches it.
+/// A vendor's own library on a machine without its driver; `cargo xtask test` fetches it.
 fn genuine(variable: &str, driver: &str) -> Option<std::ffi::OsString> {
     let library = std::env::var_os(variable);
     if library.is_none() {
@@ -76,19 +75,19 @@ fn genuine(variable: &str, driver: &str) -> Option<std::ffi::OsString> {
     library
 }
 
-/// What doctor says of GPUs.
-fn of_gpus(doctor: &[u8]) -> Value {
+/// The GPU collector in the output of doctor.
+fn gpu_status(doctor: &[u8]) -> Value {
     let examined: Value = serde_json::from_slice(doctor).unwrap();
     let mut collectors = examined["collectors"].as_array().unwrap().iter();
     collectors.find(|one| one["name"] == "gpu").unwrap().clone()
 }
 
 #[test]
-fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
+fn nvidias_own_library_reports_that_there_is_no_driver() {
     let driver = "/proc/driver/nvidia/version";
     let Some(library) = genuine("WEIGH_TEST_NVML", driver) else { return };
-    // By nobody: for root the library makes a device in /dev, whether there is a driver or not.
-    let programs = ForEverybody::new();
+    // As nobody: for root the library creates a device in /dev, even without a driver.
+    let programs = PublicPrograms::new();
     let copied = programs.path().join("libnvidia-ml.so.1");
     fs::copy(library, &copied).unwrap();
     let directory = tempfile::tempdir().unwrap();
@@ -97,7 +96,7 @@ fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
         let mut weigh = programs.command("weigh", directory.path());
         output(weigh.args(arguments).env("WEIGH_NVML_LIBRARY", &copied))
     };
-    let gpu = of_gpus(&weigh(&["doctor", "--format", "json"]).stdout);
+    let gpu = gpu_status(&weigh(&["doctor", "--format", "json"]).stdout);
     assert_eq!(gpu["state"], "absent");
     assert_eq!(gpu["why"], "no NVIDIA driver is loaded");
 
@@ -112,19 +111,19 @@ fn the_library_of_nvidia_itself_says_that_there_is_no_driver() {
 }
 
 #[test]
-fn where_amd_s_own_library_finds_no_driver_doctor_says_the_same() {
+fn doctor_agrees_with_amds_own_library_that_there_is_no_driver() {
     let driver = "/sys/module/amdgpu";
     let Some(library) = genuine("WEIGH_TEST_ROCM_SMI", driver) else { return };
     let directory = tempfile::tempdir().unwrap();
     let Some(mut client) = python::script("rocm_smi.py", directory.path()) else { return };
     let answer = python::succeeds(client.arg(&library));
     assert_eq!(answer.trim(), "8", "RSMI_STATUS_INIT_ERROR");
-    // weigh asks the kernel, so it says so with the library and without.
+    // weigh reads files of the kernel, so the library makes no difference.
     let places = [Some(Path::new(&library).parent().unwrap()), None];
     for place in places {
         let mut weigh = weigh(directory.path(), &["doctor", "--format", "json"]);
         weigh.envs(place.map(|place| ("LD_LIBRARY_PATH", place)));
-        let gpu = of_gpus(&output(&mut weigh).stdout);
+        let gpu = gpu_status(&output(&mut weigh).stdout);
         let why = gpu["why"].as_str().unwrap();
         assert_eq!(gpu["state"], "absent");
         assert!(why.contains("no driver of AMD or Intel GPUs is loaded"), "{why}");

@@ -1,4 +1,4 @@
-//! Names and arguments that are not what one would like them to be.
+//! Unusual names and arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -9,11 +9,11 @@ use serde_json::Value;
 use crate::recorded::{events, shown};
 use crate::weighed::{Weighed, burner, weighed_command};
 
-fn words(words: &[&[u8]]) -> Vec<OsString> {
-    words.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect()
+fn arguments(arguments: &[&[u8]]) -> Vec<OsString> {
+    arguments.iter().map(|argument| OsStr::from_bytes(argument).to_owned()).collect()
 }
 
-/// Everything that was recorded must be JSON, and be shown again.
+/// The recording must be valid JSON, and be shown again.
 fn recording_is_sound(run: &Weighed) -> Vec<Value> {
     let recording = run.directory.path().join("run");
     let manifest = fs::read(recording.join("run.json")).unwrap();
@@ -23,10 +23,10 @@ fn recording_is_sound(run: &Weighed) -> Vec<Value> {
 }
 
 #[test]
-fn an_argument_that_is_not_utf8_arrives_as_it_is_and_is_recorded_as_text() {
+fn argument_that_is_not_utf8_is_passed_unchanged_and_recorded_as_text() {
     let odd = b"caf\xe9\xff\x01\n";
     let command =
-        words(&[b"sh", b"-c", b"printf %s \"$1\"; exec \"$BURNER\" cpu 30ms", b"sh", odd]);
+        arguments(&[b"sh", b"-c", b"printf %s \"$1\"; exec \"$BURNER\" cpu 30ms", b"sh", odd]);
     let run = weighed_command(&["-o", "run", "-i", "5ms"], &command).ended_with(0);
     assert_eq!(run.stdout, odd);
     recording_is_sound(&run);
@@ -35,7 +35,7 @@ fn an_argument_that_is_not_utf8_arrives_as_it_is_and_is_recorded_as_text() {
 }
 
 #[test]
-fn a_program_and_a_directory_that_are_not_utf8_are_no_obstacle() {
+fn program_and_directory_that_are_not_utf8_are_measured() {
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join(OsStr::from_bytes(b"odd\xff"));
     fs::create_dir(&odd).unwrap();
@@ -51,11 +51,11 @@ fn a_program_and_a_directory_that_are_not_utf8_are_no_obstacle() {
 }
 
 #[test]
-fn a_process_may_be_called_anything() {
+fn process_may_have_any_name() {
     for odd in [&b"a) R 1\n(b"[..], b") (", b"x\xff\xfe\x1b[31m", b" "] {
         let burner = burner();
         let script = b"\"$0\" named \"$1\" 300ms & \"$0\" cpu 600ms; wait";
-        let command = words(&[b"sh", b"-c", script, burner.as_os_str().as_bytes(), odd]);
+        let command = arguments(&[b"sh", b"-c", script, burner.as_os_str().as_bytes(), odd]);
         let run = weighed_command(&["-o", "run", "-i", "20ms"], &command).ended_with(0);
         run.figure("cpu_time_seconds").is_within(0.10, 0.6).is("exact");
         assert_eq!(run.summary["processes"]["total"], 3, "{odd:?}");
@@ -68,12 +68,12 @@ fn a_process_may_be_called_anything() {
 }
 
 #[test]
-fn the_name_of_a_process_cannot_write_to_the_terminal() {
+fn process_name_cannot_write_escape_codes_to_the_terminal() {
     let burner = burner();
     let script = b"\"$0\" named \"$1\" 60s >/dev/null 2>&1 & echo $!
         until grep -q evil /proc/$!/comm; do \"$0\" sleep 5ms; done";
     let odd = b"evil\n\x1b[31m";
-    let command = words(&[b"sh", b"-c", script, burner.as_os_str().as_bytes(), odd]);
+    let command = arguments(&[b"sh", b"-c", script, burner.as_os_str().as_bytes(), odd]);
     let run = weighed_command(&["--no-record"], &command).ended_with(0);
     let pid = String::from_utf8_lossy(&run.stdout).trim().parse().unwrap();
     crate::weighed::signal(pid, libc::SIGKILL);

@@ -1,7 +1,7 @@
-//! Recordings of earlier versions give what they gave: summaries, tables and charts.
+//! Recordings of earlier versions give the same summaries, tables and charts as before.
 //!
 //! `UPDATE=1 cargo test -p weigh-cli --test it old_recordings` writes the golden files again; their
-//! diff is what changed for everybody who has such a recording.
+//! diff is the change for every user of such a recording.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ fn recordings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/recordings/v1")
 }
 
-/// What weigh prints on stdout, with what it warns of.
-fn said(words: &[&str]) -> String {
-    let output = output(&mut weigh(&recordings(), words));
+/// The stdout of weigh, with its warnings.
+fn stdout_of(arguments: &[&str]) -> String {
+    let output = output(&mut weigh(&recordings(), arguments));
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// The files of a directory in the order of their names, with what is in them. Where there was
-/// nothing to write, there is no directory.
+/// The files of a directory in the order of their names, with their contents. Without a file
+/// there is no directory.
 fn files(directory: &Path) -> Vec<(String, String)> {
     let entries = fs::read_dir(directory).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -31,22 +31,22 @@ fn files(directory: &Path) -> Vec<(String, String)> {
     paths.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// Every table as CSV, one behind the other.
+/// Every table as CSV, one after the other.
 fn tables(recording: &str, directory: &Path) -> String {
     let to = directory.join("tables");
-    said(&["export", recording, "-f", "csv", "-o", to.to_str().unwrap()]);
+    stdout_of(&["export", recording, "-f", "csv", "-o", to.to_str().unwrap()]);
     files(&to).iter().map(|(name, text)| format!("== {name}\n{text}")).collect()
 }
 
-/// What is written in every chart, and a number that changes when anything else in it does.
+/// The text of every chart, and a checksum of the rest.
 fn charts(recording: &str, directory: &Path) -> String {
     let to = directory.join("charts");
-    said(&["plot", recording, "-o", to.to_str().unwrap()]);
+    stdout_of(&["plot", recording, "-o", to.to_str().unwrap()]);
     let chart = |(name, svg): &(String, String)| {
-        let words = svg.split('<').filter_map(|piece| piece.strip_prefix("text")?.split_once('>'));
-        let words: Vec<&str> =
-            words.map(|(_, word)| word).filter(|word| !word.is_empty()).collect();
-        format!("== {name} {:016x}\n{}\n", checksum(svg), words.join(" | "))
+        let texts = svg.split('<').filter_map(|piece| piece.strip_prefix("text")?.split_once('>'));
+        let texts: Vec<&str> =
+            texts.map(|(_, text)| text).filter(|text| !text.is_empty()).collect();
+        format!("== {name} {:016x}\n{}\n", checksum(svg), texts.join(" | "))
     };
     files(&to).iter().map(chart).collect()
 }
@@ -71,7 +71,7 @@ fn is_golden(path: &Path, text: &str) {
 fn gives_what_it_gave(recording: &str) {
     let directory = tempfile::tempdir().unwrap();
     let golden = recordings().join(format!("{recording}.golden"));
-    is_golden(&golden.join("summary.json"), &said(&["show", recording, "--format", "json"]));
+    is_golden(&golden.join("summary.json"), &stdout_of(&["show", recording, "--format", "json"]));
     is_golden(&golden.join("tables.csv"), &tables(recording, directory.path()));
     is_golden(&golden.join("charts.txt"), &charts(recording, directory.path()));
 }

@@ -1,4 +1,4 @@
-//! `weigh report -f html`: a page that a browser shows to everybody, and that answers.
+//! `weigh report -f html`: the page in a browser: valid, accessible and interactive.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,11 +15,11 @@ use crate::node;
 use crate::python::{self, succeeds};
 use crate::weighed::{output, plain, weigh, weighed_shell};
 
-/// What a process is called that means harm; the kernel keeps fifteen letters of it.
+/// A malicious process name; the kernel keeps fifteen letters of it.
 const EVIL: &str = "</script><b>";
 
-/// The page of a run with phases, a mark, many processes and names that mean harm; made once,
-/// because every test looks at it and none changes it.
+/// The page of a run with phases, a mark, many processes and malicious names; made once,
+/// because every test reads it and none changes it.
 fn page() -> &'static Path {
     static PAGE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let (_, page) = PAGE.get_or_init(|| {
@@ -49,23 +49,23 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../weigh/src/report/html")
 }
 
-/// Runs a script that looks at the page.
-fn looks(name: &str, more: &[&OsStr], says: &str) {
-    looks_at(page(), name, more, says);
+/// Runs a script that checks the page.
+fn check_page(name: &str, more: &[&OsStr], says: &str) {
+    check_page_at(page(), name, more, says);
 }
 
-fn looks_at(page: &Path, name: &str, more: &[&OsStr], says: &str) {
+fn check_page_at(page: &Path, name: &str, more: &[&OsStr], says: &str) {
     let Some(mut script) = node::script(name, page.parent().unwrap()) else { return };
     assert_eq!(succeeds(script.arg(page).args(more)), format!("{says}\n"));
 }
 
 #[test]
-fn charts_answer_to_mouse_keyboard_and_finger() {
-    looks("charts.mjs", &[], "charts answer");
+fn charts_respond_to_mouse_keyboard_and_touch() {
+    check_page("charts.mjs", &[], "charts answer");
 }
 
 #[test]
-fn a_page_of_a_million_samples_stays_small_and_answers() {
+fn page_of_a_million_samples_stays_small_and_responsive() {
     let load = "for i in 1 2 3 4 5 6 7 8 9 10; do $BURNER cpu 1s & done; wait";
     let run = weighed_shell(&["-i", "1ms", "-o", "run"], load).ended_with(0);
     let directory = run.directory.path();
@@ -75,34 +75,34 @@ fn a_page_of_a_million_samples_stays_small_and_answers() {
     let page = page_of(directory);
     let size = fs::metadata(&page).unwrap().len();
     assert!(size < 2 << 20, "{size} bytes");
-    looks_at(&page, "charts.mjs", &[], "charts answer");
+    check_page_at(&page, "charts.mjs", &[], "charts answer");
 }
 
 #[test]
-fn the_script_draws_what_came_with_the_page() {
-    looks("same_picture.mjs", &[sources().as_os_str()], "the same pictures");
+fn script_draws_the_same_as_the_static_page() {
+    check_page("same_picture.mjs", &[sources().as_os_str()], "the same pictures");
 }
 
 #[test]
 fn tables_sort_and_filter() {
-    looks("tables.mjs", &[], "tables answer");
+    check_page("tables.mjs", &[], "tables answer");
 }
 
 #[test]
-fn the_page_is_valid() {
-    looks("valid.mjs", &[], "valid");
+fn page_is_valid() {
+    check_page("valid.mjs", &[], "valid");
 }
 
 #[test]
-fn everybody_can_use_the_page() {
-    looks("accessible.mjs", &[], "nothing to complain of");
+fn page_is_accessible() {
+    check_page("accessible.mjs", &[], "nothing to complain of");
 }
 
 #[test]
-fn the_page_is_whole_without_scripts_on_a_phone_in_the_dark_and_on_paper() {
+fn page_is_complete_without_scripts_on_a_phone_in_dark_mode_and_on_paper() {
     let directory = tempfile::tempdir().unwrap();
     let paper = directory.path().join("paper.pdf");
-    looks("everywhere.mjs", &[paper.as_os_str()], "whole everywhere");
+    check_page("everywhere.mjs", &[paper.as_os_str()], "whole everywhere");
     if paper.exists() {
         let mut reader = plain("pdftotext", directory.path());
         let text = succeeds(reader.args(["paper.pdf", "-"]));
@@ -111,21 +111,21 @@ fn the_page_is_whole_without_scripts_on_a_phone_in_the_dark_and_on_paper() {
 }
 
 #[test]
-fn names_that_mean_harm_are_only_text() {
+fn malicious_names_are_only_text() {
     let text = fs::read_to_string(page()).unwrap();
     assert!(!text.contains(EVIL) && !text.contains("<script>alert"));
     assert!(text.contains("&#60;/script&#62;&#60;b&#62;"), "the process is listed");
 }
 
 #[test]
-fn the_script_writes_quantities_as_the_report_does() {
+fn script_formats_quantities_as_the_report_does() {
     let sizes =
         [Units::Decimal, Units::Bytes].map(|units| Scale { units, ..Scale::level(Unit::Bytes) });
     let scales =
         Unit::ALL.into_iter().flat_map(|unit| [Scale::level(unit), Scale::rate(unit)]).chain(sizes);
     let mut quantities = Vec::new();
     for scale in scales {
-        // No machine has a billion cores; hundredths of so many are not the same everywhere.
+        // No machine has a billion cores; hundredths of such numbers are rounded differently.
         let highest = if ["cores", "share"].contains(&scale.name()) { 9 } else { 18 };
         for power in -10..=highest {
             for digits in [0.0, 1.0, 1.0236, 9.996, 3.3333, 59.996] {

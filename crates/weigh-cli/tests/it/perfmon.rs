@@ -1,39 +1,39 @@
-//! What perfmon would have written of GPUs, against a stand-in whose answers are known.
+//! The GPU file of perfmon, against a stand-in with known answers.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cards::{GIB, card, machine, weighed_on};
+use crate::cards::{GIB, card, machine, measured_on};
 use crate::python::{script, succeeds};
 use crate::weighed::{output, weigh};
 
-/// `weigh export RUN --as perfmon -o job`, with more words: its code and what it says.
+/// `weigh export RUN --as perfmon -o job`, with more arguments: its exit code and stderr.
 fn export(directory: &Path, run: &str, more: &[&str]) -> (i32, String) {
-    let words = [&["export", run, "--as", "perfmon", "-o", "job"], more].concat();
-    let done = output(&mut weigh(directory, &words));
+    let arguments = [&["export", run, "--as", "perfmon", "-o", "job"], more].concat();
+    let done = output(&mut weigh(directory, &arguments));
     (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
 }
 
 #[test]
-fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value() {
+fn perfmon_file_has_the_values_of_the_cards_and_only_a_missing_fan_is_null() {
     let mut bare = card(1);
     bare.as_object_mut().unwrap().remove("fan");
-    // Policy 10 is what they ask for, and none of the others.
+    // perfmon queries policy 10, and none of the others.
     bare["violations"]["10"] = json!(7_000_000_001u64);
     bare["clocks"] = json!({"0": 1410, "1": 1395, "2": 1215});
     bare["compute"] = json!([[5_000_000, GIB], [5_000_001, GIB]]);
-    // One does both, and one only draws.
+    // One process computes and draws, one only draws.
     bare["graphics"] = json!([[5_000_000, GIB], [5_000_002, GIB]]);
     let line = "readings 12; sed s/350000/123456/ \"$WEIGH_STAND_IN\" > next; \
                 mv next \"$WEIGH_STAND_IN\"; readings 120";
-    let run = weighed_on(&machine(vec![card(0), bare]), &["-i", "50ms"], line);
+    let run = measured_on(&machine(vec![card(0), bare]), &["-i", "50ms"], line);
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let directory = run.directory.path();
-    let (code, said) = export(directory, "run", &[]);
-    let warning = "weigh: warning: fan_speed is null: 1 of 2 GPUs did not tell it\n";
-    assert_eq!((code, said.as_str()), (0, warning));
+    let (code, message) = export(directory, "run", &[]);
+    let warning = "weigh: warning: fan_speed is null: 1 of 2 GPUs did not report it\n";
+    assert_eq!((code, message.as_str()), (0, warning));
 
     let path = directory.join("job/metrics/nv_gpu_metrics.json");
     let text = fs::read_to_string(&path).unwrap();
@@ -56,7 +56,7 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
         ("/clock_info/memory", json!(2619), json!(1215)),
         ("/ecc_errors/dp", json!(1), json!(1)),
         ("/ecc_errors/sp", json!(9), json!(9)),
-        // With what the driver keeps for itself, as the call that perfmon makes has it.
+        // With memory reserved by the driver, as in the call that perfmon makes.
         ("/memory_used/gpu_memory", json!(5 * GIB), json!(5 * GIB)),
         ("/memory_used/bar1_memory", json!(1 << 20), json!(1 << 20)),
         ("/utilization_rates/gpu", json!(90), json!(90)),
@@ -85,32 +85,35 @@ fn perfmon_finds_what_the_cards_said_and_a_missing_fan_costs_nobody_else_a_value
         assert_eq!([&lengths[&names[0]], &lengths[&names[1]]], [&json!([seconds.len()]); 2]);
     }
 
-    // A directory with a recording for each node is all of them; what is there stays.
-    let (code, said) = export(directory, ".", &[]);
-    assert!(code == 1 && said.contains("nv_gpu_metrics.json already exists"), "{said}");
+    // A directory with a recording for each node means all of them; existing files stay.
+    let (code, message) = export(directory, ".", &[]);
+    assert!(code == 1 && message.contains("nv_gpu_metrics.json already exists"), "{message}");
     assert_eq!(export(directory, ".", &["--force"]), (0, warning.to_owned()));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     let copy =
         output(std::process::Command::new("cp").args(["-r", "run", "copy"]).current_dir(directory));
     assert!(copy.status.success());
-    let (code, said) = export(directory, ".", &["--force"]);
-    assert!(code == 1 && said.contains("two of the recordings are of"), "{said}");
+    let (code, message) = export(directory, ".", &["--force"]);
+    assert!(code == 1 && message.contains("two of the recordings are of"), "{message}");
     fs::write(directory.join("copy/run.json"), "{").unwrap();
-    let (code, said) = export(directory, ".", &["--force"]);
-    assert!(code == 0 && said.contains("left out: ./copy/run.json"), "one is damaged: {said}");
+    let (code, message) = export(directory, ".", &["--force"]);
+    assert!(
+        code == 0 && message.contains("left out: ./copy/run.json"),
+        "one is damaged: {message}"
+    );
 }
 
 #[test]
-fn without_an_nvidia_gpu_it_is_said_that_there_is_nothing_yet() {
+fn export_without_an_nvidia_gpu_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "-q", "-o", "run", "--skip", "gpu", "--", "true"];
-    assert!(output(&mut weigh(directory.path(), &words)).status.success());
-    let (code, said) = export(directory.path(), "run", &[]);
-    assert_eq!((code, said.lines().count()), (1, 3), "{said}");
-    assert!(said.contains("weigh writes only nv_gpu_metrics.json yet"), "{said}");
-    assert!(said.contains("no NVIDIA GPU is in the recording"), "{said}");
+    let arguments = ["run", "-q", "-o", "run", "--skip", "gpu", "--", "true"];
+    assert!(output(&mut weigh(directory.path(), &arguments)).status.success());
+    let (code, message) = export(directory.path(), "run", &[]);
+    assert_eq!((code, message.lines().count()), (1, 3), "{message}");
+    assert!(message.contains("weigh writes only nv_gpu_metrics.json yet"), "{message}");
+    assert!(message.contains("no NVIDIA GPU is in the recording"), "{message}");
     assert!(!directory.path().join("job").exists());
-    let (code, said) = export(directory.path(), "run", &["--ram-unit", "bytes"]);
-    assert_eq!((code, said.lines().count()), (2, 3), "{said}");
-    assert!(said.contains("perfmon has its own"), "{said}");
+    let (code, message) = export(directory.path(), "run", &["--ram-unit", "bytes"]);
+    assert_eq!((code, message.lines().count()), (2, 3), "{message}");
+    assert!(message.contains("perfmon has its own"), "{message}");
 }

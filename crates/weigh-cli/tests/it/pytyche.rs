@@ -1,11 +1,11 @@
-//! What pytyche's HWMonitor and RunLog would have written, and what pytyche makes of it.
+//! The files of pytyche's HWMonitor and RunLog, and what pytyche reads from them.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::cards::{GIB, OnCards, card, machine, weighed_on};
+use crate::cards::{GIB, GpuRun, card, machine, measured_on};
 use crate::python::{script, succeeds};
 use crate::weighed::{is_installed, output, plain, weigh};
 
@@ -17,19 +17,19 @@ const RUN: &str = "\
 \"$BURNER\" sleep 1200ms
 ";
 
-/// `weigh export run --as pytyche -o hw`, with more words: its code and what it says.
+/// `weigh export run --as pytyche -o hw`, with more arguments: its exit code and stderr.
 fn export(directory: &Path, more: &[&str]) -> (i32, String) {
-    let words = [&["export", "run", "--as", "pytyche", "-o", "hw"], more].concat();
-    let done = output(&mut weigh(directory, &words));
+    let arguments = [&["export", "run", "--as", "pytyche", "-o", "hw"], more].concat();
+    let done = output(&mut weigh(directory, &arguments));
     (done.status.code().unwrap(), String::from_utf8(done.stderr).unwrap())
 }
 
-/// Weighs a line of shell in a directory, and exports it.
+/// Measures a line of shell in a directory, and exports it.
 fn exported(line: &str) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let options = ["run", "-q", "-o", "run", "-i", "200ms", "--label", "seed=7"];
-    let words = [&options[..], &["--", "sh", "-c", line]].concat();
-    let done = output(&mut weigh(directory.path(), &words));
+    let arguments = [&options[..], &["--", "sh", "-c", line]].concat();
+    let done = output(&mut weigh(directory.path(), &arguments));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     assert_eq!(export(directory.path(), &[]), (0, String::new()));
     directory
@@ -70,72 +70,73 @@ fn pytyche_reads_the_table_and_would_have_written_the_same_log() {
 }
 
 #[test]
-fn a_known_load_has_the_share_that_their_monitor_sees_beside_it() {
+fn known_load_has_the_same_share_as_in_pytyches_monitor() {
     let directory = tempfile::tempdir().unwrap();
     let Some(mut python) = script("run_monitor.py", directory.path()) else { return };
     // Five seconds of CPU time in user mode, on one CPU.
     let command = "exec \"$WEIGH\" run -q -o run -i 1s -- \"$BURNER\" cpu 5s";
-    let said = succeeds(python.args(["beside", "hw", "sh", "-c", command]));
-    // What export prints, the names of its files, comes first.
-    let seen: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
-    // Rows of the two begin a moment apart, and what happens in a row is not spread evenly.
+    let message = succeeds(python.args(["beside", "hw", "sh", "-c", command]));
+    // The names of the exported files are printed first.
+    let seen: Value = serde_json::from_str(message.lines().last().unwrap()).unwrap();
+    // Rows of the two start a moment apart, and the load within a row is not uniform.
     const TOLERANCE: f64 = 5.0;
     for which in [0, 1] {
         let of = |who: &str| seen[who][which].as_f64().unwrap();
         assert!((of("ours") - of("theirs")).abs() < TOLERANCE, "{seen}");
     }
     let user = seen["cpus"].as_f64().unwrap() * seen["user_shares"].as_f64().unwrap();
-    // The last part of the run is no whole interval and has no row.
+    // The last part of the run is shorter than an interval and has no row.
     assert!(user > 5.0 - 1.0 - 0.25, "{user} s: {seen}");
 }
 
-/// What a verb prints on stdout.
-fn said(directory: &Path, words: &[&str]) -> String {
-    let done = output(&mut weigh(directory, words));
+/// The stdout of a verb.
+fn stdout_of(directory: &Path, arguments: &[&str]) -> String {
+    let done = output(&mut weigh(directory, arguments));
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
 }
 
 /// Two cards: one with 4 GiB in use, 90 % and 350 W, one with 9 GiB, 50 % and 250 W.
-fn on_two_cards(change: impl FnOnce(&mut Value)) -> OnCards {
+fn on_two_cards(change: impl FnOnce(&mut Value)) -> GpuRun {
     let mut second = card(1);
     second["memory"]["used"] = json!(9 * GIB);
     second["utilization"] = json!({"gpu": 50, "memory": 20});
     second["power"] = json!(250_000);
     change(&mut second);
-    // What a driver says in the first second is of the time before, too.
-    let line = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$ASKED\") + 8))";
-    weighed_on(&machine(vec![card(0), second]), &["-i", "100ms"], line)
+    // What a driver reports in the first second also covers the time before.
+    let line = "sleep 1.2; readings $(($(grep -c ProcessUtilization \"$CALLS\") + 8))";
+    measured_on(&machine(vec![card(0), second]), &["-i", "100ms"], line)
 }
 
 #[test]
-fn pytyche_finds_the_truth_in_the_tables_of_gpus_and_so_does_weigh() {
+fn pytyche_and_weigh_read_the_known_values_from_the_gpu_tables() {
     let run = on_two_cards(|_| {});
     let directory = run.directory.path();
     assert_eq!(export(directory, &[]).0, 0);
     let ours: Value =
-        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+        serde_json::from_str(&stdout_of(directory, &["show", "run", "--pytyche-summary"])).unwrap();
     let truth = json!({
         "peak_vram_mb": 9216.0, "gpu_util_mean_pct": 70.0, "gpu_util_max_pct": 90.0,
         "power_watts_mean": 300.0, "power_watts_max": 350.0,
-        // Not the 1 MiB of BAR1 memory that stands third in `dmon -s mu`.
+        // Not the 1 MiB of BAR1 memory in the third column of `dmon -s mu`.
         "mem_util_mean_pct": 30.0, "mem_util_max_pct": 40.0,
     });
-    let agrees = |told: &Value| {
+    let agrees = |resources: &Value| {
         for (key, value) in truth.as_object().unwrap() {
-            assert_eq!(&told[key], value, "{key}: {told:#}");
+            assert_eq!(&resources[key], value, "{key}: {resources:#}");
         }
     };
     agrees(&ours);
     let Some(mut python) = script("run_monitor.py", directory) else { return };
     let read: Value = serde_json::from_str(&succeeds(python.args(["read", "hw"]))).unwrap();
     agrees(&read["summary"]);
-    let keys = |told: &Value| told.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let keys =
+        |resources: &Value| resources.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&ours), keys(&read["summary"]));
 }
 
 #[test]
-fn a_card_that_tells_no_power_loses_that_alone() {
+fn card_without_power_misses_only_that() {
     let run = on_two_cards(|second| {
         second.as_object_mut().unwrap().remove("power");
     });
@@ -146,7 +147,7 @@ fn a_card_that_tells_no_power_loses_that_alone() {
     assert!(second.contains(", 1, GPU-00000000-0000-0000-0000-000000000001, NVIDIA H100"));
     assert!(second.ends_with(", 50, 20, 9216, 81920, [N/A], 61, 1980, 2619"), "{second}");
     let used: Value =
-        serde_json::from_str(&said(directory, &["show", "run", "--pytyche-summary"])).unwrap();
+        serde_json::from_str(&stdout_of(directory, &["show", "run", "--pytyche-summary"])).unwrap();
     assert_eq!(
         (&used["power_watts_mean"], &used["gpu_util_mean_pct"]),
         (&350.0.into(), &70.0.into())
@@ -155,20 +156,20 @@ fn a_card_that_tells_no_power_loses_that_alone() {
 }
 
 #[test]
-fn files_of_theirs_stay_and_options_of_others_are_refused() {
+fn existing_files_stay_and_options_of_other_tools_are_refused() {
     let directory = exported("exec \"$BURNER\" sleep 200ms");
-    let (code, said) = export(directory.path(), &[]);
-    assert_eq!((code, said.lines().count()), (1, 3), "{said}");
-    assert!(said.contains("cpu_metrics.csv already exists"), "{said}");
+    let (code, message) = export(directory.path(), &[]);
+    assert_eq!((code, message.lines().count()), (1, 3), "{message}");
+    assert!(message.contains("cpu_metrics.csv already exists"), "{message}");
     assert_eq!(export(directory.path(), &["--force"]).0, 0);
-    let (code, said) = export(directory.path(), &["--time-unit", "hours"]);
-    assert_eq!((code, said.lines().count()), (2, 3), "{said}");
-    assert!(said.contains("pytyche has its own"), "{said}");
+    let (code, message) = export(directory.path(), &["--time-unit", "hours"]);
+    assert_eq!((code, message.lines().count()), (2, 3), "{message}");
+    assert!(message.contains("pytyche has its own"), "{message}");
 }
 
-/// What nvidia-smi left behind of two GPUs: the second tells no power, and BAR1 memory is the
-/// third column of dmon.
-fn left_behind(directory: &Path) {
+/// Files of nvidia-smi for two GPUs: the second reports no power, and BAR1 memory is the third
+/// column of dmon.
+fn write_smi_files(directory: &Path) {
     let hw = directory.join("theirs");
     fs::create_dir(&hw).unwrap();
     let metrics = "\
@@ -192,21 +193,21 @@ fn left_behind(directory: &Path) {
 }
 
 #[test]
-fn files_of_two_gpus_are_read_with_each_gpu_for_itself() {
+fn rows_of_two_gpus_are_read_separately() {
     let directory = tempfile::tempdir().unwrap();
-    left_behind(directory.path());
-    let words = ["import", "pytyche", "theirs", "--format", "json"];
-    let read: Value = serde_json::from_str(&said(directory.path(), &words)).unwrap();
+    write_smi_files(directory.path());
+    let arguments = ["import", "pytyche", "theirs", "--format", "json"];
+    let read: Value = serde_json::from_str(&stdout_of(directory.path(), &arguments)).unwrap();
     let of = |gpu: usize, figure: &str| read["gpus"][gpu][figure].as_f64();
     assert_eq!((of(0, "energy_joules"), of(1, "energy_joules")), (Some(400.0), None), "{read:#}");
     let mib = |count: u64| Some((count << 20) as f64);
     assert_eq!((of(0, "memory_peak_bytes"), of(1, "memory_peak_bytes")), (mib(5000), mib(9000)));
     let busy = |gpu| of(gpu, "memory_utilization_mean_ratio").unwrap();
     assert!((busy(0) - 0.3).abs() < 1e-6 && (busy(1) - 0.1).abs() < 1e-6, "{read:#}");
-    let torn = "hw_metrics.csv: the last line has no end and is left out";
+    let torn = "hw_metrics.csv: the last line has no newline and is left out";
     assert_eq!(read["notes"], json!([torn]), "{read:#}");
-    let words = ["import", "pytyche", "theirs", "--pytyche-summary"];
-    let used: Value = serde_json::from_str(&said(directory.path(), &words)).unwrap();
+    let arguments = ["import", "pytyche", "theirs", "--pytyche-summary"];
+    let used: Value = serde_json::from_str(&stdout_of(directory.path(), &arguments)).unwrap();
     let truth = json!({
         "peak_vram_mb": 9000.0, "gpu_util_mean_pct": 50.0, "gpu_util_max_pct": 90.0,
         "power_watts_mean": 200.0, "power_watts_max": 300.0,
@@ -217,9 +218,9 @@ fn files_of_two_gpus_are_read_with_each_gpu_for_itself() {
 }
 
 #[test]
-fn people_get_a_table_and_what_is_missing_is_said_beside_it() {
+fn text_has_a_table_and_warnings_for_what_is_missing() {
     let directory = tempfile::tempdir().unwrap();
-    left_behind(directory.path());
+    write_smi_files(directory.path());
     let done = output(&mut weigh(directory.path(), &["import", "pytyche", "theirs"]));
     let [text, warned] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     let rows: Vec<&str> = text.lines().collect();
@@ -231,12 +232,12 @@ fn people_get_a_table_and_what_is_missing_is_said_beside_it() {
 }
 
 #[test]
-fn what_weigh_exports_it_reads_back() {
+fn weigh_reads_back_its_own_export() {
     let run = on_two_cards(|_| {});
     let directory = run.directory.path();
     assert_eq!(export(directory, &[]).0, 0);
-    let of = |words: &[&str]| -> Value {
-        let mut used: Value = serde_json::from_str(&said(directory, words)).unwrap();
+    let of = |arguments: &[&str]| -> Value {
+        let mut used: Value = serde_json::from_str(&stdout_of(directory, arguments)).unwrap();
         // Rows of the table are an interval apart, and the summary is of the whole run.
         let entries = used.as_object_mut().unwrap();
         entries.retain(|key, _| !key.starts_with("cpu_"));
@@ -244,18 +245,18 @@ fn what_weigh_exports_it_reads_back() {
     };
     let read = of(&["import", "pytyche", "hw", "--pytyche-summary"]);
     assert_eq!(read, of(&["show", "run", "--pytyche-summary"]));
-    // Rows a tenth of a second apart are told apart without the GPU's number, too.
+    // Rows a tenth of a second apart are attributed without the GPU's number, too.
     fs::remove_file(directory.join("hw/hw_metrics_gpus.csv")).unwrap();
     fs::remove_file(directory.join("hw/hw_dmon.csv")).unwrap();
     assert_eq!(of(&["import", "pytyche", "hw", "--pytyche-summary"]), read);
-    let told = of(&["import", "pytyche", "hw", "--format", "json"]);
-    assert_eq!(told["gpus"].as_array().map(Vec::len), Some(2), "{told:#}");
+    let resources = of(&["import", "pytyche", "hw", "--format", "json"]);
+    assert_eq!(resources["gpus"].as_array().map(Vec::len), Some(2), "{resources:#}");
 }
 
 #[test]
-fn a_pipe_is_not_waited_for_and_warnings_fit_a_terminal() {
+fn pipe_is_refused_without_blocking_and_warnings_fit_a_terminal() {
     let directory = tempfile::tempdir().unwrap();
-    left_behind(directory.path());
+    write_smi_files(directory.path());
     if is_installed("script") {
         let mut command = plain("script", directory.path());
         let line = "\"$WEIGH\" import pytyche theirs --pytyche-summary";
@@ -269,23 +270,23 @@ fn a_pipe_is_not_waited_for_and_warnings_fit_a_terminal() {
     fs::remove_file(&path).unwrap();
     output(plain("mkfifo", directory.path()).arg(&path));
     let done = output(&mut weigh(directory.path(), &["import", "pytyche", "theirs"]));
-    let said = String::from_utf8(done.stderr).unwrap();
-    assert_eq!((done.status.code(), said.lines().count()), (Some(1), 3), "{said}");
-    assert!(said.contains("hw_metrics.csv is a named pipe, not a regular file"), "{said}");
+    let message = String::from_utf8(done.stderr).unwrap();
+    assert_eq!((done.status.code(), message.lines().count()), (Some(1), 3), "{message}");
+    assert!(message.contains("hw_metrics.csv is a named pipe, not a regular file"), "{message}");
 }
 
 #[test]
-fn a_directory_without_their_files_is_told_of_in_three_lines() {
+fn directory_without_pytyches_files_is_an_error_of_three_lines() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("file"), "").unwrap();
-    for (place, code, words) in [
-        (".", 2, "there is none of hw_metrics.csv, hw_dmon.csv"),
+    for (place, code, expected) in [
+        (".", 2, "none of hw_metrics.csv, hw_dmon.csv"),
         ("nowhere", 1, "nowhere: No such file or directory"),
         ("file", 2, "weigh import pytyche ."),
     ] {
         let done = output(&mut weigh(directory.path(), &["import", "pytyche", place]));
-        let said = String::from_utf8(done.stderr).unwrap();
-        assert_eq!((done.status.code(), said.lines().count()), (Some(code), 3), "{said}");
-        assert!(said.contains(words), "{said}");
+        let message = String::from_utf8(done.stderr).unwrap();
+        assert_eq!((done.status.code(), message.lines().count()), (Some(code), 3), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
 }

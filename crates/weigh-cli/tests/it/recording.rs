@@ -1,4 +1,4 @@
-//! A finished recording: who may read it, what is in it, how it is found again.
+//! A finished recording: its permissions, its contents, and how verbs find it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,7 +49,7 @@ fn cut(path: &Path, length: u64) {
     fs::OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
 }
 
-/// A stream of the recording, whatever the host is called.
+/// A stream of the recording, whatever the name of the host.
 fn stream(recording: &Path, scope: &str) -> PathBuf {
     let name = format!("{scope}.arrows");
     let found = everything(recording).into_iter().find(|path| path.ends_with(&name));
@@ -59,7 +59,7 @@ fn stream(recording: &Path, scope: &str) -> PathBuf {
 const LOAD: &str = "$BURNER children 10 20ms & $BURNER touch 30MiB 100ms; wait; exit 3";
 
 #[test]
-fn a_recording_is_private_whatever_the_umask() {
+fn recording_is_private_whatever_the_umask() {
     let directory = tempfile::tempdir().unwrap();
     let script = "umask 0; exec \"$WEIGH\" run -q -o a/run -- sh -c \
                   'stat -c %a \"$WEIGH_RUN\"/inbox; exec \"$BURNER\" cpu 20ms'";
@@ -122,13 +122,13 @@ fn runs_lists_the_newest_first() {
 }
 
 #[test]
-fn a_torn_tail_does_not_keep_a_recording_from_being_opened() {
+fn torn_recording_can_be_opened() {
     let run = weighed_shell(&["-o", "run", "-i", "10ms"], LOAD).ended_with(3);
     let whole = run.directory.path().join("run");
     fs::remove_file(whole.join("summary.json")).unwrap();
     let (rows, lines) = (stream(&whole, "process"), whole.join("events.jsonl"));
     let length = |path: &Path| path.metadata().unwrap().len();
-    // The first bytes, the last ones, and some all over.
+    // The first bytes, the last ones, and some in between.
     let cuts = |length: u64| {
         let spread = (1..12).map(move |part| length * part / 12 + part % 5);
         [0, 1, 7, 8, 9, length - 1, length - 2, length - 9].into_iter().chain(spread)
@@ -155,7 +155,7 @@ fn a_torn_tail_does_not_keep_a_recording_from_being_opened() {
 }
 
 #[test]
-fn of_two_weighs_with_the_same_directory_one_records_and_the_other_says_so() {
+fn only_one_of_two_weighs_with_the_same_directory_records() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..12 {
         let name = format!("same-{round}");
@@ -165,15 +165,15 @@ fn of_two_weighs_with_the_same_directory_one_records_and_the_other_says_so() {
             command.spawn().unwrap()
         };
         let both = [start(), start()].map(|child| child.wait_with_output().unwrap());
-        let said = both.each_ref().map(|one| String::from_utf8_lossy(&one.stderr).into_owned());
-        let refused = said.iter().filter(|said| said.contains("is not empty")).count();
-        assert_eq!(refused, 1, "{said:?}");
+        let message = both.each_ref().map(|one| String::from_utf8_lossy(&one.stderr).into_owned());
+        let refused = message.iter().filter(|message| message.contains("is not empty")).count();
+        assert_eq!(refused, 1, "{message:?}");
         assert_eq!(shown(&directory.path().join(&name))["run"]["complete"], true);
     }
 }
 
 #[test]
-fn full_disk_leaves_nothing_behind_and_says_what_is_dropped() {
+fn full_disk_leaves_nothing_behind_and_reports_what_is_dropped() {
     if !can_mount() {
         return skipped("mounting needs root");
     }
@@ -185,22 +185,22 @@ fn full_disk_leaves_nothing_behind_and_says_what_is_dropped() {
                   echo $?; find . -mindepth 1";
     let output = output(plain("unshare", directory.path()).args(["-m", "sh", "-c", script]));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n./x\n");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     for what in ["not recorded", "no result in s.json", "no report", "no export"] {
-        assert!(said.contains(what), "{said}");
+        assert!(message.contains(what), "{message}");
     }
 }
 
 #[test]
-fn nothing_is_recorded_when_nothing_shall_be() {
+fn no_record_writes_no_recording() {
     let run = weighed_shell(&["--no-record", "-q"], "echo \"[$WEIGH_RUN]\"").ended_with(0);
     assert_eq!(run.stdout, b"[]\n");
     let left: Vec<_> = fs::read_dir(run.directory.path()).unwrap().collect();
-    assert_eq!(left.len(), 1, "only the summary that was asked for: {left:?}");
+    assert_eq!(left.len(), 1, "only the requested summary: {left:?}");
 }
 
 #[test]
-fn a_command_line_is_not_recorded_when_it_shall_not_be() {
+fn no_cmdline_records_no_command_line() {
     let run = weighed_shell(&["-o", "run", "--no-cmdline"], ": quite-private").ended_with(0);
     assert!(run.summary["run"]["command"].is_null());
     for path in everything(&run.directory.path().join("run")).iter().filter(|path| path.is_file()) {
@@ -211,9 +211,9 @@ fn a_command_line_is_not_recorded_when_it_shall_not_be() {
 }
 
 #[test]
-fn secrets_of_shell_strings_scripts_wrappers_marks_and_labels_are_masked_in_every_file() {
+fn secrets_in_command_lines_marks_and_labels_are_masked_in_every_file() {
     let directory = tempfile::tempdir().unwrap();
-    // As a wrapper of a site may be: the command line is `/bin/sh …/mysql -p…`.
+    // A wrapper script, as sites have them: the command line is `/bin/sh …/mysql -p…`.
     let client = directory.path().join("mysql");
     fs::write(&client, "#!/bin/sh\nsleep 0.3\n").unwrap();
     fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
@@ -223,8 +223,8 @@ fn secrets_of_shell_strings_scripts_wrappers_marks_and_labels_are_masked_in_ever
         timeout 9 ./mysql -pcanary-4
         sh -c 'sleep 0.3; : --password canary-5; exit 0'
         : https://me:canary-6@host --pass canary-7";
-    let words = ["run", "-q", "-i", "20ms", "--label", "token=canary-8", "-o", "run", "--"];
-    let mut command = weigh(directory.path(), &words);
+    let arguments = ["run", "-q", "-i", "20ms", "--label", "token=canary-8", "-o", "run", "--"];
+    let mut command = weigh(directory.path(), &arguments);
     let ended = output(command.args(["sh", "-c", script]));
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
     let recording = directory.path().join("run");
@@ -241,8 +241,8 @@ fn secrets_of_shell_strings_scripts_wrappers_marks_and_labels_are_masked_in_ever
 fn secret_in_the_name_of_a_run_is_masked_by_every_verb_that_records() {
     let directory = tempfile::tempdir().unwrap();
     let name = ["--name", "token=canary-1"];
-    let measure = |words: &[&str]| {
-        let ended = output(&mut weigh(directory.path(), words));
+    let measure = |arguments: &[&str]| {
+        let ended = output(&mut weigh(directory.path(), arguments));
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     };
     let pid = std::process::id().to_string();
@@ -259,20 +259,20 @@ fn secret_in_the_name_of_a_run_is_masked_by_every_verb_that_records() {
 }
 
 #[test]
-fn directory_that_is_deleted_or_renamed_during_the_run_is_said() {
-    // Renamed first: weigh may be making files in it.
+fn directory_that_is_deleted_or_renamed_during_the_run_is_reported() {
+    // Renamed first, because weigh may be creating files in it.
     for script in ["mv run other", "mv run other && rm -r other"] {
         let directory = tempfile::tempdir().unwrap();
-        let words = ["run", "-o", "run", "--", "sh", "-c", script];
-        let ended = output(&mut weigh(directory.path(), &words));
-        let said = String::from_utf8(ended.stderr).unwrap();
-        assert_eq!(ended.status.code(), Some(0), "{said}");
-        assert!(said.contains("was deleted or renamed during the run"), "{said}");
+        let arguments = ["run", "-o", "run", "--", "sh", "-c", script];
+        let ended = output(&mut weigh(directory.path(), &arguments));
+        let message = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{message}");
+        assert!(message.contains("was deleted or renamed during the run"), "{message}");
     }
 }
 
 #[test]
-fn the_environment_is_never_recorded() {
+fn environment_is_never_recorded() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = weigh(directory.path(), &["run", "-q", "-o", "run", "--", "true"]);
     output(command.env("SOME_VARIABLE", "quite-private"));

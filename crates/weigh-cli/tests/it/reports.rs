@@ -1,4 +1,4 @@
-//! `weigh report` and `weigh plot`: every run gives a sensible report, whatever it was.
+//! `weigh report` and `weigh plot`: every run gives a sensible report.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::weighed::{
-    ForEverybody, Weighed, burner, can_mount, end_of, is_installed, output, plain, skipped, weigh,
-    weighed_command, weighed_shell,
+    PublicPrograms, Weighed, burner, can_mount, end_of, is_installed, output, plain, skipped,
+    weigh, weighed_command, weighed_shell,
 };
 
-/// Weighs a load of the burner and records it into `run`.
+/// Measures a load of the burner and records it into `run`.
 fn weighed(options: &[&str], load: &[&str]) -> Weighed {
-    let mut words = vec![burner().into_os_string()];
-    words.extend(load.iter().map(OsString::from));
-    weighed_command(&[&["-o", "run"], options].concat(), &words)
+    let mut arguments = vec![burner().into_os_string()];
+    arguments.extend(load.iter().map(OsString::from));
+    weighed_command(&[&["-o", "run"], options].concat(), &arguments)
 }
 
 /// Writes reports of a recording into a directory `out` beside it.
@@ -35,7 +35,7 @@ fn reports(run: &Weighed) -> [String; 3] {
     [read("report.html"), read("report.md"), text_of(&out.join("report.pdf"))]
 }
 
-/// The words of a PDF, as poppler finds them.
+/// The text of a PDF, as poppler extracts it.
 fn text_of(pdf: &Path) -> String {
     assert!(fs::read(pdf).unwrap().starts_with(b"%PDF-"));
     if !is_installed("pdftotext") {
@@ -47,53 +47,57 @@ fn text_of(pdf: &Path) -> String {
     String::from_utf8(text.stdout).unwrap()
 }
 
-/// All of these words are in all of these texts; a PDF that could not be read has none.
-fn all_say(texts: &[String; 3], words: &[&str]) {
+/// All of these strings are in all of these texts; a PDF that could not be read has no text.
+fn all_contain(texts: &[String; 3], expected: &[&str]) {
     for text in texts.iter().filter(|text| !text.is_empty()) {
-        for words in words {
-            assert!(text.contains(words), "no {words:?} in {}…", &text[..text.len().min(3000)]);
+        for expected in expected {
+            assert!(
+                text.contains(expected),
+                "no {expected:?} in {}…",
+                &text[..text.len().min(3000)]
+            );
         }
     }
 }
 
 #[test]
-fn a_report_tells_of_programs_phases_marks_and_figures() {
+fn report_has_programs_phases_marks_and_figures() {
     let script = "$WEIGH phase load -- $BURNER touch 50MiB 300ms; $WEIGH mark loaded
         $BURNER threads 2 100ms";
     let run = weighed_shell(&["-i", "20ms", "-o", "run", "--label", "commit=abc123"], script);
     let texts = reports(&run.ended_with(0));
-    all_say(&texts, &["burner", "load", "abc123", "Memory, peak", "exact", "MiB"]);
+    all_contain(&texts, &["burner", "load", "abc123", "Memory, peak", "exact", "MiB"]);
     let [page, markdown, paper] = &texts;
     assert!(page.contains("<svg") && page.contains(">loaded<"), "charts with their marks");
     assert!(markdown.contains("](pictures/memory.png)"));
     if !paper.is_empty() {
-        for words in ["Job ID", "User", "# Nodes", "Date", "page 1 of", "Memory by p"] {
-            assert!(paper.contains(words), "no {words:?} in {paper}");
+        for expected in ["Job ID", "User", "# Nodes", "Date", "page 1 of", "Memory by p"] {
+            assert!(paper.contains(expected), "no {expected:?} in {paper}");
         }
     }
 }
 
 #[test]
-fn a_run_of_no_samples_gives_a_report_that_says_so() {
+fn run_without_samples_gives_a_report_that_says_so() {
     let run = weighed(&[], &["exit", "0"]).ended_with(0);
     let recording = run.directory.path().join("run");
     let hosts = fs::read_dir(&recording).unwrap().map(|entry| entry.unwrap().path());
     hosts.filter(|path| path.is_dir()).for_each(|host| fs::remove_dir_all(host).unwrap());
     let texts = reports(&run);
-    all_say(&texts, &["exit 0", "unknown"]);
+    all_contain(&texts, &["exit 0", "unknown"]);
     assert!(!texts[0].contains("<svg class=\"chart\""), "there is nothing to draw");
 }
 
 #[test]
-fn a_run_that_is_over_at_once_gives_a_report() {
+fn run_that_ends_at_once_gives_a_report() {
     let run = weighed(&["-i", "60s"], &["exit", "3"]).ended_with(3);
-    all_say(&reports(&run), &["exit 3", "CPU time"]);
+    all_contain(&reports(&run), &["exit 3", "CPU time"]);
 }
 
 #[test]
-fn a_run_of_one_process_is_shown_by_process() {
+fn run_of_one_process_is_shown_by_process() {
     let run = weighed(&["-i", "50ms"], &["touch", "20MiB", "300ms"]).ended_with(0);
-    all_say(&reports(&run), &["Memory by process", "burner"]);
+    all_contain(&reports(&run), &["Memory by process", "burner"]);
 }
 
 #[test]
@@ -101,22 +105,22 @@ fn three_thousand_processes_are_shown_together() {
     let load = ["spawn-sleepers", "3000", "4s"];
     let run = weighed(&["-i", "500ms"], &load).ended_with(0);
     let texts = reports(&run);
-    all_say(&texts, &["Memory by program", "3,001"]);
+    all_contain(&texts, &["Memory by program", "3,001"]);
     assert!(texts[0].len() < 3 << 20, "{} bytes", texts[0].len());
 }
 
 #[test]
-fn a_killed_monitor_s_recording_gives_a_report() {
+fn recording_of_a_killed_monitor_gives_a_report() {
     let run = weighed(&["-i", "20ms"], &["cpu", "200ms"]).ended_with(0);
     let events = run.directory.path().join("run/events.jsonl");
-    let told = fs::read_to_string(&events).unwrap();
-    let kept: Vec<&str> = told.lines().filter(|line| !line.contains("run_end")).collect();
+    let events_text = fs::read_to_string(&events).unwrap();
+    let kept: Vec<&str> = events_text.lines().filter(|line| !line.contains("run_end")).collect();
     fs::write(&events, kept.join("\n") + "\n").unwrap();
-    all_say(&reports(&run), &["not recorded"]);
+    all_contain(&reports(&run), &["not recorded"]);
 }
 
 #[test]
-fn what_is_missing_of_a_damaged_recording_is_said() {
+fn missing_parts_of_a_damaged_recording_are_reported() {
     let run = weighed(&["-i", "20ms"], &["cpu", "200ms"]).ended_with(0);
     let recording = run.directory.path().join("run");
     let host = fs::read_dir(&recording).unwrap().map(|entry| entry.unwrap().path());
@@ -125,8 +129,8 @@ fn what_is_missing_of_a_damaged_recording_is_said() {
     let whole = fs::read(&stream).unwrap();
     fs::write(&stream, &whole[..whole.len() - 100]).unwrap();
     let events = recording.join("events.jsonl");
-    let told = fs::read_to_string(&events).unwrap();
-    fs::write(&events, format!("garbage\n{told}")).unwrap();
+    let events_text = fs::read_to_string(&events).unwrap();
+    fs::write(&events, format!("garbage\n{events_text}")).unwrap();
     let written = report(&recording, "md");
     let stderr = String::from_utf8_lossy(&written.stderr);
     assert!(written.status.success(), "{stderr}");
@@ -139,7 +143,7 @@ fn what_is_missing_of_a_damaged_recording_is_said() {
 }
 
 #[test]
-fn what_cannot_be_printed_is_a_failure() {
+fn output_that_cannot_be_printed_is_a_failure() {
     let run = weighed(&[], &["exit", "0"]).ended_with(0);
     let mut command = weigh(run.directory.path(), &["show", "run", "--format", "github"]);
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -150,13 +154,13 @@ fn what_cannot_be_printed_is_a_failure() {
 }
 
 #[test]
-fn two_reports_in_one_place_have_their_own_pictures() {
+fn two_reports_in_one_directory_have_separate_pictures() {
     let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
     for name in ["one.md", "two.md"] {
         let arguments = ["report", "run", "-f", "md,md", "-o", name];
         let written = output(&mut weigh(run.directory.path(), &arguments));
-        let words = String::from_utf8_lossy(&written.stderr).into_owned();
-        assert_eq!(written.status.code(), Some(2), "two kinds, one name: {words}");
+        let stderr = String::from_utf8_lossy(&written.stderr).into_owned();
+        assert_eq!(written.status.code(), Some(2), "two formats, one name: {stderr}");
         let arguments = ["report", "run", "-f", "md", "-o", name];
         let written = output(&mut weigh(run.directory.path(), &arguments));
         assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
@@ -167,30 +171,30 @@ fn two_reports_in_one_place_have_their_own_pictures() {
 }
 
 #[test]
-fn charts_have_the_units_that_were_asked_for() {
+fn charts_have_the_requested_units() {
     let run = weighed(&["-i", "20ms"], &["touch", "30MiB", "200ms"]).ended_with(0);
-    for (units, words) in [("decimal", " MB<"), ("binary", " MiB<"), ("bytes", "000 B<")] {
+    for (units, expected) in [("decimal", " MB<"), ("binary", " MiB<"), ("bytes", "000 B<")] {
         let file = format!("{units}.svg");
         let options = ["--metric", "memory,memory", "-o", &file, "--units", units];
         assert!(plot(&run, &options).status.success());
         let svg = fs::read_to_string(run.directory.path().join(file)).unwrap();
-        assert!(svg.contains(words), "{units}: {svg}");
+        assert!(svg.contains(expected), "{units}: {svg}");
     }
 }
 
 const NASTY: &str = "<script>alert(1)</script>";
 
 #[test]
-fn whatever_a_process_is_called_is_shown_as_text() {
-    // The kernel cuts its name; the arguments, the phase, the mark and the label hold it whole.
+fn any_process_name_is_shown_as_text() {
+    // The kernel truncates its name; the arguments, the phase, the mark and the label have all of it.
     let script = format!(
         "$WEIGH phase '{NASTY}' -- $BURNER named '<script>x' 100ms; $WEIGH mark '{NASTY}'
          exec -a '{NASTY}' $BURNER sleep 100ms"
     );
     let label = format!("nasty={NASTY}");
     let options = ["-o", "run", "-i", "20ms", "--name", NASTY, "--label", &label];
-    let words = ["bash".into(), "-c".into(), script.into()];
-    let run = weighed_command(&options, &words).ended_with(0);
+    let arguments = ["bash".into(), "-c".into(), script.into()];
+    let run = weighed_command(&options, &arguments).ended_with(0);
     let [page, markdown, paper] = reports(&run);
     assert!(!page.contains(NASTY) && page.contains("&#60;script&#62;alert(1)"), "in the page");
     let outside = markdown.split("```").step_by(2).collect::<String>();
@@ -209,7 +213,7 @@ fn paper_is_a4_and_its_pages_are_numbered() {
     let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
     reports(&run);
     if !is_installed("pdfinfo") {
-        return skipped("no pdfinfo to look at a PDF with; run cargo xtask setup");
+        return skipped("no pdfinfo to check a PDF with; run cargo xtask setup");
     }
     let pdf = run.directory.path().join("out/report.pdf");
     let about = output(plain("pdfinfo", run.directory.path()).arg(&pdf));
@@ -220,28 +224,28 @@ fn paper_is_a4_and_its_pages_are_numbered() {
 }
 
 #[test]
-fn a_run_ends_with_its_reports_when_it_is_asked_to() {
+fn option_report_writes_reports_at_the_end_of_a_run() {
     let options = ["--report", "html,pdf"];
     let run = weighed(&options, &["cpu", "50ms"]).ended_with(0);
     let recording = run.directory.path().join("run/report");
     assert!(recording.join("report.html").exists() && recording.join("report.pdf").exists());
     assert!(!recording.join("report.md").exists());
-    // What is in the recording is weigh's own to make again.
+    // weigh may replace its own files in the recording.
     let again = output(&mut weigh(run.directory.path(), &["report", "run"]));
     assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
 }
 
 #[test]
-fn a_report_that_is_there_is_only_replaced_by_force() {
+fn existing_report_is_only_replaced_with_force() {
     let run = weighed(&[], &["exit", "0"]).ended_with(0);
     let recording = run.directory.path().join("run");
     assert!(report(&recording, "md").status.success());
     let refused = report(&recording, "md");
     assert_eq!(refused.status.code(), Some(1));
-    let words = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(words.contains("already exists") && words.contains("--force"), "{words}");
-    let words = ["report", "run", "-f", "md", "-o", "out", "--force"];
-    let forced = output(&mut weigh(run.directory.path(), &words));
+    let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(stderr.contains("already exists") && stderr.contains("--force"), "{stderr}");
+    let arguments = ["report", "run", "-f", "md", "-o", "out", "--force"];
+    let forced = output(&mut weigh(run.directory.path(), &arguments));
     assert!(forced.status.success());
 }
 
@@ -257,7 +261,7 @@ fn one_report_may_have_a_name_and_several_may_not_share_it() {
 }
 
 #[test]
-fn a_block_for_a_ci_is_short_and_says_what_matters() {
+fn markdown_for_a_ci_comment_is_short_and_has_the_key_figures() {
     let run = weighed(&[], &["cpu", "100ms"]).ended_with(0);
     let shown = output(&mut weigh(run.directory.path(), &["show", "run", "--format", "github"]));
     let text = String::from_utf8(shown.stdout).unwrap();
@@ -291,7 +295,7 @@ fn size(file: &Path) -> (u32, u32) {
 }
 
 #[test]
-fn the_six_plots_of_oasis_have_their_names_and_sizes() {
+fn six_plots_of_oasis_have_their_names_and_sizes() {
     let run = weighed(&["-i", "20ms"], &["children", "3", "50ms"]).ended_with(0);
     assert!(plot(&run, &["--as", "oasis", "-o", "out"]).status.success());
     let out = run.directory.path().join("out");
@@ -309,7 +313,7 @@ fn the_six_plots_of_oasis_have_their_names_and_sizes() {
 }
 
 #[test]
-fn the_plots_of_perfmon_have_their_names() {
+fn plots_of_perfmon_have_their_names() {
     let run = weighed(&["-i", "20ms"], &["cpu", "100ms"]).ended_with(0);
     assert!(plot(&run, &["--as", "perfmon", "-o", "out"]).status.success());
     let names = names(&run.directory.path().join("out"));
@@ -326,7 +330,7 @@ fn the_plots_of_perfmon_have_their_names() {
 }
 
 #[test]
-fn a_chart_by_name_goes_into_a_file() {
+fn chart_by_name_is_written_into_a_file() {
     let run = weighed(&["-i", "20ms"], &["touch", "30MiB", "200ms"]).ended_with(0);
     let directory = run.directory.path().to_owned();
     assert!(plot(&run, &["--metric", "memory", "-o", "memory.png"]).status.success());
@@ -334,17 +338,17 @@ fn a_chart_by_name_goes_into_a_file() {
     assert!(plot(&run, &["--metric", "process.memory.rss", "-o", "rss.svg"]).status.success());
     let svg = fs::read_to_string(directory.join("rss.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("Resident by process"), "{svg}");
-    for (arguments, code, words) in [
+    for (arguments, code, expected) in [
         (&["--metric", "nonsense"][..], 2, "weigh plot --list"),
         (&["--metric", "process.state.doing"], 2, "no chart and no metric"),
-        (&["-o", "all.svg"], 2, "a file holds one picture"),
+        (&["-o", "all.svg"], 2, "a file has one picture"),
         (&["--metric", "memory", "-o", "memory.png"], 1, "already exists"),
         (&["--metric", "cpu.time.user"], 1, "has no data for"),
     ] {
         let refused = plot(&run, arguments);
         let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(code), "{stderr}");
-        assert!(stderr.contains(words), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
     }
 }
 
@@ -361,7 +365,7 @@ fn every_listed_chart_of_a_run_can_be_drawn_by_its_name() {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_report() {
+fn full_disk_leaves_no_partial_report() {
     if !can_mount() {
         return;
     }
@@ -370,16 +374,16 @@ fn a_full_disk_leaves_no_half_report() {
         \"$WEIGH\" report run -f html,pdf -o small; echo $? > code; ls -A small > left";
     let mut command = plain("unshare", run.directory.path());
     command.args(["-m", "sh", "-c", script]);
-    let said = output(&mut command);
+    let message = output(&mut command);
     let read = |name: &str| fs::read_to_string(run.directory.path().join(name)).unwrap();
     assert_eq!((read("code").trim(), read("left").trim()), ("1", ""));
-    let stderr = String::from_utf8_lossy(&said.stderr);
+    let stderr = String::from_utf8_lossy(&message.stderr);
     assert!(stderr.contains("cannot write the report") && stderr.contains("hint:"), "{stderr}");
 }
 
 #[test]
-fn somebody_without_rights_gets_a_report() {
-    let (programs, place) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+fn unprivileged_user_gets_a_report() {
+    let (programs, place) = (PublicPrograms::new(), tempfile::tempdir().unwrap());
     fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
     let recording = place.path().join("run");
     let mut command = programs.command("weigh", programs.path());

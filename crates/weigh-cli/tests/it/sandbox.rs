@@ -1,5 +1,5 @@
 //! Sandboxes that refuse system calls which weigh needs (gVisor, qemu-user, seccomp profiles):
-//! the command runs, and figures that are less sure say so.
+//! the command runs, and figures that are less exact are marked.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -26,9 +26,9 @@ const fn subreaper(errno: i32) -> Refused {
 const PERF: Refused =
     Refused { number: libc::SYS_perf_event_open, first: None, errno: libc::EPERM };
 
-/// Has the kernel refuse a system call to this process and to all it becomes and starts.
+/// Makes the kernel refuse a system call to this process and its descendants.
 fn refuse(refused: Refused) -> io::Result<()> {
-    // Where `struct seccomp_data` has the number and the low half of the first argument.
+    // Offsets in `struct seccomp_data`: the number and the low half of the first argument.
     const NUMBER: u32 = 0;
     let low = if cfg!(target_endian = "big") { 20 } else { 16 };
     let (load, equal, give) = (0x20, 0x15, 0x06); // BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
@@ -55,12 +55,13 @@ fn refuse(refused: Refused) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What weigh says of a script in which the kernel refuses system calls.
+/// The summary of a script for which the kernel refuses system calls.
 fn summary(refusals: Vec<Refused>, script: &str) -> Value {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "--no-record", "--format", "json", "-i", "10ms", "--", "sh", "-c", script];
-    let mut command: Command = weigh(directory.path(), &words);
-    // SAFETY: what is done between fork and exec are plain system calls.
+    let expected =
+        ["run", "--no-record", "--format", "json", "-i", "10ms", "--", "sh", "-c", script];
+    let mut command: Command = weigh(directory.path(), &expected);
+    // SAFETY: the closure only makes system calls.
     unsafe { command.pre_exec(move || refusals.iter().try_for_each(|one| refuse(*one))) };
     let output = output(&mut command);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -76,12 +77,12 @@ fn faults(summary: &Value) -> Vec<&str> {
 const ORPHAN: &str = "mkfifo done; (sh -c '\"$BURNER\" cpu 100ms; echo > done' &); read x < done
     exit 7";
 
-fn said_of_orphans(errno: i32, words: &str) {
+fn reports_orphans(errno: i32, expected: &str) {
     let summary = summary(vec![subreaper(errno)], ORPHAN);
     let faults = faults(&summary);
-    let said = faults.iter().filter(|fault| fault.starts_with("child-subreaper: ")).count();
-    assert_eq!(said, 1, "{faults:?}");
-    assert!(faults.iter().any(|fault| fault.contains(words)), "{faults:?}");
+    let message = faults.iter().filter(|fault| fault.starts_with("child-subreaper: ")).count();
+    assert_eq!(message, 1, "{faults:?}");
+    assert!(faults.iter().any(|fault| fault.contains(expected)), "{faults:?}");
     assert_eq!(summary["processes"]["some_unseen"], true);
     let memory = Figure::of(&summary["figures"]["memory_peak_bytes"], "memory_peak_bytes");
     assert_eq!(memory.upper, None, "an orphan may have had any size: {memory:?}");
@@ -89,16 +90,16 @@ fn said_of_orphans(errno: i32, words: &str) {
 
 #[test]
 fn command_runs_where_the_kernel_refuses_a_child_subreaper() {
-    said_of_orphans(libc::EPERM, "Operation not permitted");
+    reports_orphans(libc::EPERM, "Operation not permitted");
 }
 
 #[test]
 fn command_runs_where_the_kernel_knows_no_child_subreaper() {
-    said_of_orphans(libc::EINVAL, "Invalid argument");
+    reports_orphans(libc::EINVAL, "Invalid argument");
 }
 
 #[test]
-fn nothing_is_exact_where_neither_orphans_nor_a_task_clock_are_to_be_had() {
+fn nothing_is_exact_without_a_child_subreaper_and_a_task_clock() {
     let summary = summary(vec![subreaper(libc::ENOSYS), PERF], ORPHAN);
     let figures = summary["figures"].as_object().unwrap();
     for (name, figure) in figures.iter().filter(|(name, _)| !name.starts_with("network_")) {

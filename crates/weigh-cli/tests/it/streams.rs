@@ -1,4 +1,4 @@
-//! The command's streams and its end are its own.
+//! The streams and the exit code of the command are unchanged.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use crate::weighed::{
 };
 
 #[test]
-fn the_exit_code_is_the_commands() {
+fn exit_code_is_that_of_the_command() {
     for (load, code) in [(["exit", "0"], 0), (["exit", "7"], 7), (["exit", "255"], 255)] {
         let run = weighed(&[], &load).ended_with(code);
         assert!(run.summary["run"]["signal"].is_null());
@@ -20,7 +20,7 @@ fn the_exit_code_is_the_commands() {
 }
 
 #[test]
-fn a_command_that_dies_of_a_signal_gives_128_and_its_number() {
+fn command_killed_by_a_signal_gives_128_plus_its_number() {
     for number in [15, 9, 10] {
         let run = weighed(&[], &["signal", &number.to_string()]).ended_with(128 + number);
         assert_eq!(run.summary["run"]["signal"], number);
@@ -28,10 +28,10 @@ fn a_command_that_dies_of_a_signal_gives_128_and_its_number() {
 }
 
 #[test]
-fn stdin_reaches_the_command_and_stdout_is_only_the_commands() {
+fn stdin_reaches_the_command_and_stdout_has_only_its_output() {
     let directory = tempfile::tempdir().unwrap();
-    let words = ["run", "--no-record", "--", "sh", "-c", "cat; echo complaint >&2"];
-    let mut child = weigh(directory.path(), &words)
+    let arguments = ["run", "--no-record", "--", "sh", "-c", "cat; echo complaint >&2"];
+    let mut child = weigh(directory.path(), &arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -43,15 +43,15 @@ fn stdin_reaches_the_command_and_stdout_is_only_the_commands() {
     let writer = thread::spawn(move || stdin.write_all(&bytes));
     let output = end_of(child);
     writer.join().unwrap().unwrap();
-    assert!(output.stdout == sent, "{} bytes came back of {}", output.stdout.len(), sent.len());
+    assert!(output.stdout == sent, "{} bytes of {} were returned", output.stdout.len(), sent.len());
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.starts_with("complaint\nweigh: "), "{stderr}");
 }
 
-/// Goes on until the test says `go`.
+/// Runs until the test sends `go`.
 const GOES_ON: &str = "while [ ! -e go ]; do \"$BURNER\" sleep 10ms; done; exit 7";
 
-fn goes_on(directory: &Path, before: &str) -> Child {
+fn keeps_running(directory: &Path, before: &str) -> Child {
     let script = format!("{before}; {GOES_ON}");
     weigh(directory, &["run", "-q", "--no-record", "--", "sh", "-c", &script])
         .stdin(Stdio::piped())
@@ -60,17 +60,17 @@ fn goes_on(directory: &Path, before: &str) -> Child {
         .unwrap()
 }
 
-/// Fails unless the command went on all the time, and ends it.
+/// Fails unless the command still runs, and ends it.
 fn let_it_end(mut child: Child, directory: &Path) {
-    assert!(child.try_wait().unwrap().is_none(), "it goes on");
+    assert!(child.try_wait().unwrap().is_none(), "it still runs");
     fs::write(directory.join("go"), "").unwrap();
     assert_eq!(end_of(child).status.code(), Some(7));
 }
 
 #[test]
-fn a_reader_sees_the_end_when_the_command_closes_its_output() {
+fn reader_gets_eof_when_the_command_closes_its_output() {
     let directory = tempfile::tempdir().unwrap();
-    let mut child = goes_on(directory.path(), "echo last; exec >&-");
+    let mut child = keeps_running(directory.path(), "echo last; exec >&-");
     let mut stdout = child.stdout.take().unwrap();
     let (ended, end) = mpsc::channel();
     thread::spawn(move || {
@@ -84,9 +84,9 @@ fn a_reader_sees_the_end_when_the_command_closes_its_output() {
 }
 
 #[test]
-fn a_writer_is_told_when_the_command_closes_its_input() {
+fn writer_gets_an_error_when_the_command_closes_its_input() {
     let directory = tempfile::tempdir().unwrap();
-    let mut child = goes_on(directory.path(), "exec <&-; : > closed");
+    let mut child = keeps_running(directory.path(), "exec <&-; : > closed");
     let mut stdin = child.stdin.take().unwrap();
     wait_until("the command closed its input", || directory.path().join("closed").exists());
     let written = stdin.write_all(b"anybody there?");
@@ -95,12 +95,12 @@ fn a_writer_is_told_when_the_command_closes_its_input() {
     assert_eq!(why, std::io::ErrorKind::BrokenPipe);
 }
 
-/// A shell that leaves a sleeper behind, says its pid, and sees that it is one.
+/// A shell that leaves a sleeper behind, prints its pid, and checks that it sleeps.
 const LEAVES: &str = "\"$BURNER\" sleep 60s >/dev/null 2>&1 & echo $!
     until grep -q burner /proc/$!/comm; do \"$BURNER\" sleep 5ms; done";
 
 #[test]
-fn descendants_that_live_on_are_named_and_not_waited_for() {
+fn descendants_that_outlive_the_command_are_named_and_not_waited_for() {
     let run = weighed_shell(&["-o", "run"], LEAVES).ended_with(0);
     let pid = String::from_utf8_lossy(&run.stdout).trim().parse::<u32>().unwrap();
     let alive = is_alive(pid);
@@ -109,15 +109,15 @@ fn descendants_that_live_on_are_named_and_not_waited_for() {
     let left = run.summary["processes"]["left"].as_array().unwrap();
     assert_eq!(left.len(), 1, "{left:?}");
     assert_eq!((left[0]["pid"].as_u64(), &left[0]["name"]), (Some(pid.into()), &"burner".into()));
-    assert!(run.stderr.contains(&pid.to_string()), "people are told, too: {}", run.stderr);
+    assert!(run.stderr.contains(&pid.to_string()), "the text names it, too: {}", run.stderr);
     let again = crate::recorded::shown(&run.directory.path().join("run"));
     assert_eq!(again["processes"], run.summary["processes"]);
 }
 
 #[test]
-fn a_child_of_the_shell_before_weigh_is_not_part_of_the_run() {
+fn child_of_the_shell_before_exec_is_not_part_of_the_run() {
     let directory = tempfile::tempdir().unwrap();
-    // exec keeps the children that the shell had: weigh is born with one.
+    // exec keeps the children of the shell: weigh starts with one.
     let script = "\"$BURNER\" cpu 300ms & exec \"$WEIGH\" run -q --no-record \
         --summary summary.json -- \"$BURNER\" sleep 500ms";
     let mut command = crate::weighed::plain("sh", directory.path());
@@ -131,10 +131,10 @@ fn a_child_of_the_shell_before_weigh_is_not_part_of_the_run() {
 }
 
 #[test]
-fn a_command_gets_its_arguments_as_they_are() {
-    let words = ["sh", "-c", "for word; do printf '[%s]' \"$word\"; done", "sh"];
+fn command_gets_its_arguments_unchanged() {
+    let arguments = ["sh", "-c", "for word; do printf '[%s]' \"$word\"; done", "sh"];
     let odd = ["", "-i", "--", "a b", "*", "$HOME", "--help", "'"];
-    let command: Vec<_> = words.iter().chain(&odd).map(|word| (*word).into()).collect();
+    let command: Vec<_> = arguments.iter().chain(&odd).map(|argument| (*argument).into()).collect();
     let run = weighed_command(&["--no-record", "-q"], &command).ended_with(0);
     assert_eq!(run.stdout, b"[][-i][--][a b][*][$HOME][--help][']");
 }

@@ -1,4 +1,4 @@
-//! A program at a terminal has it as without weigh: input, job control, size.
+//! A program at a terminal behaves as without weigh: input, job control, size.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use crate::weighed::{is_installed, output, plain, wait_until};
 
-/// An interactive bash in a terminal of its own, which ends with the test.
+/// An interactive bash in its own terminal, which ends with the test.
 struct Terminal {
     directory: TempDir,
 }
 
 impl Terminal {
-    /// None, with a line on stderr, where there is no tmux.
+    /// `None`, with a message on stderr, where there is no tmux.
     fn open() -> Option<Terminal> {
         if !is_installed("tmux") || !is_installed("bash") {
             return None;
@@ -26,11 +26,11 @@ impl Terminal {
         Some(terminal)
     }
 
-    fn tmux(&self, words: &[&str]) -> String {
+    fn tmux(&self, arguments: &[&str]) -> String {
         let mut command = tmux(self.directory.path());
-        let output = output(command.args(words));
+        let output = output(command.args(arguments));
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "tmux {words:?}: {stderr}");
+        assert!(output.status.success(), "tmux {arguments:?}: {stderr}");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -54,7 +54,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A shell that has gone already has taken its terminal with it.
+        // After an exit of the shell its terminal is closed already.
         let _ = tmux(self.directory.path()).arg("kill-server").output();
     }
 }
@@ -66,9 +66,9 @@ fn tmux(directory: &Path) -> Command {
 }
 
 #[test]
-fn ctrl_z_stops_the_job_and_fg_goes_on_with_it() {
+fn ctrl_z_stops_the_job_and_fg_continues_it() {
     let Some(terminal) = Terminal::open() else { return };
-    // What is typed is on the terminal, too: hence the quotes in the words we wait for.
+    // Typed text is echoed on the terminal: hence the quotes in the expected text.
     let script = "echo be\"\"gun; \"$BURNER\" sleep 500ms; echo en\"\"ded; exit 7";
     terminal.type_line(&format!("\"$WEIGH\" run -q --no-record -- sh -c '{script}'"));
     terminal.wait_for("\nbegun");
@@ -98,7 +98,7 @@ fn ctrl_c_reaches_the_command_once() {
 }
 
 #[test]
-fn what_is_typed_goes_to_the_command() {
+fn typed_text_reaches_the_command() {
     let Some(terminal) = Terminal::open() else { return };
     let script = "echo na\"\"me?; read name; echo hel\"\"lo $name";
     terminal.type_line(&format!("\"$WEIGH\" run -q --no-record -- sh -c '{script}'"));
@@ -108,7 +108,7 @@ fn what_is_typed_goes_to_the_command() {
 }
 
 #[test]
-fn a_command_keeps_its_terminal() {
+fn command_keeps_its_terminal() {
     if !is_installed("script") {
         return;
     }

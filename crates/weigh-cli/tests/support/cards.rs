@@ -1,4 +1,4 @@
-//! The stand-in for NVIDIA's library, and scripts of what it answers.
+//! The stand-in for NVIDIA's library, and the scripts it answers from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ pub(crate) fn library() -> PathBuf {
     library
 }
 
-/// A copy of the stand-in that lacks some functions, as an older driver does: where the loader
-/// looks for a name there is another.
+/// A copy of the stand-in that lacks some functions, as an older driver does: their symbols have
+/// other names.
 pub(crate) fn library_without(directory: &Path, functions: &[&str]) -> PathBuf {
     let mut bytes = std::fs::read(library()).unwrap();
     for function in functions {
@@ -78,57 +78,57 @@ pub(crate) fn machine(cards: Vec<Value>) -> Value {
     json!({"driver": "575.57.08", "cuda": 12090, "devices": cards})
 }
 
-/// Writes a script at once whole: the stand-in may be reading it.
+/// Replaces a script atomically: the stand-in may be reading it.
 pub(crate) fn write(path: &Path, script: &Value) {
     let next = path.with_extension("next");
     std::fs::write(&next, serde_json::to_vec_pretty(script).unwrap()).unwrap();
     std::fs::rename(next, path).unwrap();
 }
 
-/// A weighed command on a machine with cards.
-pub(crate) struct OnCards {
+/// A measured command on a machine with cards.
+pub(crate) struct GpuRun {
     pub directory: tempfile::TempDir,
     pub code: Option<i32>,
     pub stderr: String,
     pub summary: Value,
 }
 
-/// Weighs a line of shell, which finds what the stand-in answers from in `$WEIGH_STAND_IN` and
-/// what it was asked in `$ASKED`. `readings N` waits until every card was looked at N times.
-pub(crate) fn weighed_on(script: &Value, options: &[&str], line: &str) -> OnCards {
-    weighed_where(script, options, &[], line)
+/// Measures a line of shell. `$WEIGH_STAND_IN` is the script of the stand-in, `$CALLS` the log of
+/// its calls. `readings N` waits until every card was polled N times.
+pub(crate) fn measured_on(script: &Value, options: &[&str], line: &str) -> GpuRun {
+    measured_with(script, options, &[], line)
 }
 
-/// The same, with variables set for weigh and for what it starts.
-pub(crate) fn weighed_where(
+/// The same, with variables set for weigh and the command.
+pub(crate) fn measured_with(
     script: &Value,
     options: &[&str],
     variables: &[(&str, &str)],
     line: &str,
-) -> OnCards {
+) -> GpuRun {
     let directory = tempfile::tempdir().unwrap();
-    let (path, asked) = (directory.path().join("script.json"), directory.path().join("asked"));
-    std::fs::write(&asked, "").unwrap();
+    let (path, calls) = (directory.path().join("script.json"), directory.path().join("calls"));
+    std::fs::write(&calls, "").unwrap();
     let mut script = script.clone();
-    script["log"] = json!(asked);
+    script["log"] = json!(calls);
     write(&path, &script);
     let mut command = weigh(directory.path(), &["run", "--summary", "summary.json", "-o", "run"]);
-    on_stand_in(&mut command, &path).env("ASKED", &asked).envs(variables.iter().copied());
-    // The last question of every look at a card that is not divided.
-    let readings = "readings() { until [ \"$(grep -c ProcessUtilization \"$ASKED\")\" -ge $1 ]; \
+    on_stand_in(&mut command, &path).env("CALLS", &calls).envs(variables.iter().copied());
+    // The last call of every poll of a card without MIG.
+    let readings = "readings() { until [ \"$(grep -c ProcessUtilization \"$CALLS\")\" -ge $1 ]; \
                     do sleep 0.02; done; }";
     let line = format!("{readings}; {line}");
-    OnCards::read(directory, output(command.args(options).args(["--", "sh", "-c", &line])))
+    GpuRun::read(directory, output(command.args(options).args(["--", "sh", "-c", &line])))
 }
 
-/// Makes a command take the stand-in for NVIDIA's library.
+/// Makes a command load the stand-in instead of NVIDIA's library.
 pub(crate) fn on_stand_in<'c>(command: &'c mut Command, script: &Path) -> &'c mut Command {
     command.env("WEIGH_NVML_LIBRARY", library()).env("WEIGH_STAND_IN", script)
 }
 
-/// Weighs a command in a pid namespace of its own, as a container has one, until it is told that
-/// nobody knows who is on these cards. Nothing where that cannot be made.
-pub(crate) fn weighed_in_a_container(script: &Value) -> Option<OnCards> {
+/// Measures a command in a pid namespace of its own, as a container has one, until the processes
+/// on the cards are reported as unknown. `None` where there are no pid namespaces.
+pub(crate) fn measured_in_a_container(script: &Value) -> Option<GpuRun> {
     if !can_mount() {
         return None;
     }
@@ -138,23 +138,23 @@ pub(crate) fn weighed_in_a_container(script: &Value) -> Option<OnCards> {
     let mut command = plain("unshare", directory.path());
     command.args(["-m", "-p", "-f", "--mount-proc"]).arg(weigh_path());
     command.args(["run", "-i", "50ms", "--summary", "summary.json", "-o", "run", "--"]);
-    // The command line is in the events, too, and has other words.
+    // The command line is in the events, too, and must not match.
     let line = "until grep -q 'pid=hos[t]' run/events.jsonl; do sleep 0.02; done";
     let output = output(on_stand_in(&mut command, &path).args(["sh", "-c", line]));
-    Some(OnCards::read(directory, output))
+    Some(GpuRun::read(directory, output))
 }
 
-impl OnCards {
-    /// What a run in this directory left behind.
-    fn read(directory: tempfile::TempDir, output: Output) -> OnCards {
+impl GpuRun {
+    /// The result of a run in this directory.
+    fn read(directory: tempfile::TempDir, output: Output) -> GpuRun {
         let stderr = String::from_utf8(output.stderr).unwrap();
         let summary = std::fs::read(directory.path().join("summary.json"))
             .unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
         let summary = serde_json::from_slice(&summary).unwrap();
-        OnCards { directory, code: output.status.code(), stderr, summary }
+        GpuRun { directory, code: output.status.code(), stderr, summary }
     }
 
-    /// The rows of a group, in their order, with whom they are about.
+    /// The rows of a group, in their order, with their entities.
     pub(crate) fn rows<R: Row>(&self) -> Vec<(Entity, R)> {
         let recording = Recording::open(&self.directory.path().join("run")).unwrap();
         let mut rows = Vec::new();
@@ -174,14 +174,14 @@ impl OnCards {
         rows.map(|(_, row)| row).collect()
     }
 
-    /// What went wrong.
+    /// The faults of the run.
     pub(crate) fn faults(&self) -> String {
         self.summary["monitor"]["faults"].to_string()
     }
 
-    /// How often each question was asked of a card.
-    pub(crate) fn asked(&self, card: &str) -> BTreeMap<String, usize> {
-        let log = std::fs::read_to_string(self.directory.path().join("asked")).unwrap();
+    /// How often each function was called for a card.
+    pub(crate) fn calls(&self, card: &str) -> BTreeMap<String, usize> {
+        let log = std::fs::read_to_string(self.directory.path().join("calls")).unwrap();
         let mut counts = BTreeMap::new();
         for (call, of) in log.lines().filter_map(|line| line.split_once('@')) {
             if of == card {

@@ -1,17 +1,17 @@
-//! The eyes that look at pages: Chromium, driven from Node, and judges of HTML.
+//! Tests of pages: Chromium, driven from Node, and HTML validators.
 //!
-//! `cargo xtask test` fetches what drives it and says where it is.
+//! `cargo xtask test` fetches the packages and passes their path.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::weighed::{is_installed, plain, skipped};
 
-/// A script beside the tests, to be run by a Node that has the packages; nothing, and a line
-/// that says so, where there is none.
+/// A script beside the tests, run by a Node with these packages; `None`, and a message, where
+/// there is none.
 pub(crate) fn script(name: &str, directory: &Path) -> Option<Command> {
     let Some(packages) = std::env::var_os("WEIGH_TEST_NODE") else {
-        skipped("no packages to look at pages with; run cargo xtask setup");
+        skipped("no packages to test pages with; run cargo xtask setup");
         return None;
     };
     if !is_installed("node") || !is_installed("chromium") {

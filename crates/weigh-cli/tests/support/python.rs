@@ -1,14 +1,14 @@
-//! The readers that people use: Python with pandas, pyarrow, DuckDB and the others.
+//! Readers of exports: Python with pandas, pyarrow, DuckDB and others.
 //!
-//! `cargo xtask test` makes an environment for them and says where it is.
+//! `cargo xtask test` makes an environment for them and passes its path.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::weighed::{output, plain, skipped};
 
-/// A script beside the tests, to be run by a Python that has the readers; nothing, and a line
-/// that says so, where there is none.
+/// A script beside the tests, run by a Python with these readers; `None`, and a message, where
+/// there is none.
 pub(crate) fn script(name: &str, directory: &Path) -> Option<Command> {
     let Some(python) = std::env::var_os("WEIGH_TEST_PYTHON") else {
         skipped("no Python with readers of the files; run cargo xtask setup");
@@ -19,7 +19,7 @@ pub(crate) fn script(name: &str, directory: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// Runs a script to its end, which must be a good one.
+/// Runs a script, which must succeed.
 pub(crate) fn succeeds(command: &mut Command) -> String {
     let output = output(command);
     let stderr = String::from_utf8_lossy(&output.stderr);

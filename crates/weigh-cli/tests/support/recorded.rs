@@ -1,4 +1,4 @@
-//! What weigh says of a recording, and what holds of every summary.
+//! The summary of a recording, and checks for every summary.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::weighed::{output, weigh};
 
-/// What `weigh show` says of a recording, as JSON.
+/// The JSON of `weigh show` for a recording.
 pub(crate) fn shown(recording: &Path) -> Value {
-    let words = ["show".as_ref(), recording.as_os_str(), "--format".as_ref(), "json".as_ref()];
-    let output = output(&mut weigh(Path::new("/"), &words));
+    let arguments = ["show".as_ref(), recording.as_os_str(), "--format".as_ref(), "json".as_ref()];
+    let output = output(&mut weigh(Path::new("/"), &arguments));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{}: {stderr}", recording.display());
     serde_json::from_slice(&output.stdout).unwrap()

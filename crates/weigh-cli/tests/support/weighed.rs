@@ -1,4 +1,4 @@
-//! How the tests run `weigh` and read what it says.
+//! How the tests run `weigh` and read its output.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Debug;
@@ -17,13 +17,13 @@ use tempfile::TempDir;
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
-/// No file of settings is there.
+/// A directory without a settings file.
 const NO_CONFIG: &str = "/nonexistent";
 
-/// Far more than anything here takes: whoever waits longer waits for nothing.
+/// Timeout of a wait: far more than anything here takes.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// The user without rights that every machine has.
+/// The unprivileged user that every machine has.
 const NOBODY: &str = "65534";
 
 /// Variables that would change what weigh does or how it looks.
@@ -83,8 +83,8 @@ pub(crate) fn plain(program: impl AsRef<OsStr>, directory: &Path) -> Command {
         command.env_remove(name);
     });
     command.env("WEIGH", weigh_path()).env("BURNER", burner());
-    // A shell starts what it puts into the background with the first two ignored, nohup what it
-    // starts with the third, and what is ignored stays so: tests of signals would fail.
+    // A shell ignores the first two in background jobs, and nohup ignores the third. Ignored
+    // signals stay ignored across exec: tests of signals would fail.
     let default = || {
         for number in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
             // SAFETY: signal takes numbers, and is allowed between fork and exec.
@@ -104,42 +104,41 @@ pub(crate) fn weigh<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> Comma
     command
 }
 
-/// Runs a command to its end, and says what it printed.
+/// Runs a command to its end, and returns its output.
 pub(crate) fn output(command: &mut Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     end_of(child)
 }
 
-/// Waits for the end of a child; what it printed is there as far as it was piped.
+/// Waits for the end of a child; its output is returned as far as it was piped.
 pub(crate) fn end_of(child: Child) -> Output {
-    patiently(child.id(), || child.wait_with_output().unwrap())
+    with_timeout(child.id(), || child.wait_with_output().unwrap())
 }
 
-/// Does what lasts until a process says or does something, which every wait of a test goes
-/// through: when that takes far too long, the process and all it started are killed and the
-/// test fails with what came of it.
-pub(crate) fn patiently<T: Debug>(pid: u32, wait: impl FnOnce() -> T) -> T {
-    patient_for(2 * LONG, pid, wait)
+/// Waits for a process with a timeout, as every wait of a test does: after it the process and its
+/// descendants are killed, and the test fails with the outcome.
+pub(crate) fn with_timeout<T: Debug>(pid: u32, wait: impl FnOnce() -> T) -> T {
+    kill_after(2 * LONG, pid, wait)
 }
 
-fn patient_for<T: Debug>(patience: Duration, pid: u32, wait: impl FnOnce() -> T) -> T {
+fn kill_after<T: Debug>(timeout: Duration, pid: u32, wait: impl FnOnce() -> T) -> T {
     let (done, is_done) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
-        let late = is_done.recv_timeout(patience) == Err(mpsc::RecvTimeoutError::Timeout);
+        let late = is_done.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout);
         if late {
-            // Whoever is left would hold the pipes that are read here.
-            let everybody = with_descendants(pid);
-            everybody.into_iter().for_each(|pid| signal(pid, libc::SIGKILL));
+            // A process that is left would keep the pipes open that are read here.
+            let processes = with_descendants(pid);
+            processes.into_iter().for_each(|pid| signal(pid, libc::SIGKILL));
         }
         late
     });
-    let came = wait();
+    let outcome = wait();
     drop(done);
-    assert!(!watchdog.join().unwrap(), "process {pid} did not end, and was killed: {came:?}");
-    came
+    assert!(!watchdog.join().unwrap(), "process {pid} did not end, and was killed: {outcome:?}");
+    outcome
 }
 
-/// A process and those that descend from it, as far as they are there now.
+/// A process and its current descendants.
 fn with_descendants(pid: u32) -> Vec<u32> {
     let listed = fs::read_dir("/proc").unwrap().flatten();
     let pids = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -151,27 +150,27 @@ fn with_descendants(pid: u32) -> Vec<u32> {
         })
         .collect();
     let mut found = vec![pid];
-    let mut looked_at = 0;
-    while let Some(&parent) = found.get(looked_at) {
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
         found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| child));
-        looked_at += 1;
+        next += 1;
     }
     found
 }
 
 #[test]
-fn a_child_that_does_not_end_is_killed_with_all_it_started_and_what_it_printed_is_told() {
+fn hanging_child_is_killed_with_its_descendants_and_its_output_is_reported() {
     let mut shell = plain("sh", Path::new("/"));
     shell.args(["-c", "echo said; \"$BURNER\" sleep 100s & wait"]).stdout(Stdio::piped());
     let child = shell.spawn().unwrap();
-    let patience = Duration::from_millis(500);
-    let wait = || patient_for(patience, child.id(), || child.wait_with_output().unwrap());
+    let timeout = Duration::from_millis(500);
+    let wait = || kill_after(timeout, child.id(), || child.wait_with_output().unwrap());
     let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait)).unwrap_err();
-    let words = failed.downcast_ref::<String>().unwrap();
-    assert!(words.contains("did not end") && words.contains(r#"said\n"#), "{words}");
+    let message = failed.downcast_ref::<String>().unwrap();
+    assert!(message.contains("did not end") && message.contains(r#"said\n"#), "{message}");
 }
 
-/// What a weighed command did and what weigh says of it.
+/// A measured command and its summary.
 pub(crate) struct Weighed {
     pub directory: TempDir,
     pub code: Option<i32>,
@@ -180,23 +179,23 @@ pub(crate) struct Weighed {
     pub summary: Value,
 }
 
-/// Weighs a burner's load, without a recording.
+/// Measures a burner's load, without a recording.
 pub(crate) fn weighed(options: &[&str], load: &[&str]) -> Weighed {
-    let mut words = vec![burner().into_os_string()];
-    words.extend(load.iter().map(OsString::from));
-    weighed_command(&[&["--no-record"], options].concat(), &words)
+    let mut message = vec![burner().into_os_string()];
+    message.extend(load.iter().map(OsString::from));
+    weighed_command(&[&["--no-record"], options].concat(), &message)
 }
 
-/// Weighs a line of shell; `$BURNER` and `$WEIGH` are there.
+/// Measures a line of shell; `$BURNER` and `$WEIGH` are set.
 pub(crate) fn weighed_shell(options: &[&str], script: &str) -> Weighed {
     weighed_command(options, &["sh".into(), "-c".into(), script.into()])
 }
 
-/// Weighs any command, in a directory of its own.
-pub(crate) fn weighed_command(options: &[&str], words: &[OsString]) -> Weighed {
+/// Measures any command, in a directory of its own.
+pub(crate) fn weighed_command(options: &[&str], message: &[OsString]) -> Weighed {
     let directory = tempfile::tempdir().unwrap();
     let mut command = weigh(directory.path(), &["run", "--summary", "summary-for-test.json"]);
-    let output = output(command.args(options).arg("--").args(words));
+    let output = output(command.args(options).arg("--").args(message));
     let stderr = String::from_utf8(output.stderr).unwrap();
     let written = fs::read(directory.path().join("summary-for-test.json"));
     let summary = written.unwrap_or_else(|why| panic!("no summary: {why}\n{stderr}"));
@@ -210,9 +209,9 @@ pub(crate) fn weighed_command(options: &[&str], words: &[OsString]) -> Weighed {
 }
 
 impl Weighed {
-    /// What the load knows that it used.
-    pub(crate) fn told(&self) -> f64 {
-        told(&self.stdout)
+    /// The number that the load has printed.
+    pub(crate) fn printed_number(&self) -> f64 {
+        printed_number(&self.stdout)
     }
 
     /// A figure of the whole run.
@@ -220,7 +219,7 @@ impl Weighed {
         Figure::of(&self.summary["figures"][name], name)
     }
 
-    /// Fails unless the command ended with this code and weigh says so.
+    /// Fails unless the command and the summary have this exit code.
     pub(crate) fn ended_with(self, code: i32) -> Weighed {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         assert_eq!(self.summary["run"]["exit_code"], code);
@@ -259,7 +258,7 @@ impl Figure {
         self.value.unwrap_or_else(|| panic!("{} has no value: {self:?}", self.name))
     }
 
-    /// Fails unless the value is the truth, give or take a share of it.
+    /// Fails unless the value is the truth within a relative tolerance.
     pub(crate) fn is_within(&self, share: f64, truth: f64) -> &Figure {
         let off = self.known() / truth - 1.0;
         assert!(off.abs() <= share, "{self:?} is {:.1} % off {truth}", off * 100.0);
@@ -272,8 +271,8 @@ impl Figure {
     }
 }
 
-/// The number that a load has printed: what it knows that it used.
-pub(crate) fn told(stdout: &[u8]) -> f64 {
+/// The number that a load has printed: what it has used.
+pub(crate) fn printed_number(stdout: &[u8]) -> f64 {
     let text = String::from_utf8_lossy(stdout);
     text.trim().parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
 }
@@ -284,7 +283,7 @@ pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     counted.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Sends a signal; a process that is gone does not mind.
+/// Sends a signal; a process that does not exist is ignored.
 pub(crate) fn signal(pid: u32, number: i32) {
     // SAFETY: kill takes two numbers.
     unsafe { libc::kill(pid as libc::pid_t, number) };
@@ -292,11 +291,11 @@ pub(crate) fn signal(pid: u32, number: i32) {
 
 /// Whether there is a process with this pid.
 pub(crate) fn is_alive(pid: u32) -> bool {
-    // SAFETY: signal 0 only asks.
+    // SAFETY: signal 0 only checks.
     unsafe { libc::kill(pid as libc::pid_t, 0) == 0 }
 }
 
-/// Waits for something to become true, looking every few milliseconds.
+/// Waits until something is true, polling every few milliseconds.
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + LONG;
     while !is_so() {
@@ -305,15 +304,15 @@ pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Says that a test cannot run here for want of something that can be installed; past the harness,
-/// which would keep it to itself. Where everything was installed, that is a failure.
+/// Prints that a test cannot run here because something installable is missing; directly to the
+/// terminal, because the harness captures output. Where all was installed, this is a failure.
 #[track_caller]
 pub(crate) fn skipped(why: &str) {
     assert!(std::env::var_os("WEIGH_TEST_STRICT").is_none(), "skipped: {why}");
     impossible(why);
 }
 
-/// Says that no installation makes a test run on this machine: its CPU or kernel lacks something.
+/// Prints that a test cannot run on this machine: its CPU or kernel lacks something.
 #[track_caller]
 pub(crate) fn impossible(why: &str) {
     let place = std::panic::Location::caller();
@@ -330,7 +329,7 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Whether this user may mount something in a namespace of its own; says so if not.
+/// Whether this user may mount in a namespace of its own; prints a message if not.
 pub(crate) fn can_mount() -> bool {
     let probe = Command::new("unshare").args(["-m", "-p", "-f", "true"]).output();
     let can = is_root() && probe.is_ok_and(|probe| probe.status.success());
@@ -349,24 +348,24 @@ pub(crate) fn is_installed(program: &str) -> bool {
     found
 }
 
-/// Both programs where every user can reach them.
-pub(crate) struct ForEverybody(TempDir);
+/// Both programs in a directory that every user can read.
+pub(crate) struct PublicPrograms(TempDir);
 
-impl ForEverybody {
-    pub(crate) fn new() -> ForEverybody {
+impl PublicPrograms {
+    pub(crate) fn new() -> PublicPrograms {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for (name, program) in [("weigh", weigh_path()), ("burner", &burner())] {
             fs::copy(program, directory.path().join(name)).unwrap();
         }
-        ForEverybody(directory)
+        PublicPrograms(directory)
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// A program of theirs, run by somebody who is not root, in `/`-like places of ours.
+    /// One of the programs, run by an unprivileged user in a directory.
     pub(crate) fn command(&self, program: &str, directory: &Path) -> Command {
         let program = self.path().join(program);
         if !is_root() {

@@ -1,7 +1,7 @@
-//! Pictures under the names of other tools' pictures.
+//! Pictures under the file names of other tools' pictures.
 //!
-//! What a recording has nothing of is drawn, too, as a frame that says so: a script that
-//! collects the pictures finds all of them, and nobody takes a missing one for zero.
+//! Where a recording has no data, an empty frame says so: a script that collects the pictures
+//! finds all of them, and a missing one is not taken for zero.
 
 use crate::catalog::Unit;
 use crate::plot::Gallery;
@@ -9,7 +9,7 @@ use crate::plot::chart::{Chart, ChartForm, Scale, Timeline};
 #[cfg(feature = "png")]
 use crate::plot::svg;
 
-/// A picture under the name of another program's.
+/// A picture under the file name of another tool's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Picture {
     /// The name of its file.
@@ -20,7 +20,7 @@ pub struct Picture {
     pub size: (f64, f64),
 }
 
-/// The width at which pictures are set; their letters are as large as in other pictures.
+/// The width at which pictures are set, so that text is as large as in weigh's own pictures.
 #[cfg(feature = "png")]
 const SET_WIDTH: f64 = 900.0;
 
@@ -36,10 +36,10 @@ impl Picture {
     }
 }
 
-/// A chart of the run under another title.
+/// A chart of the run, under another title.
 pub(super) fn named(gallery: &Gallery, name: &str, title: &str) -> Chart {
     let found = gallery.all().find(|chart| chart.name == name).cloned();
-    let chart = found.unwrap_or_else(|| nothing(title, "The recording holds nothing of it."));
+    let chart = found.unwrap_or_else(|| nothing(title, "The recording has no data for this."));
     Chart { title: title.to_owned(), peak: None, limits: Vec::new(), ..chart }
 }
 

@@ -5,7 +5,7 @@
 
 /// A value of a result, with the keys of a map in their order.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum PythonValue {
     /// Nothing was measured.
     Missing,
     /// A whole number.
@@ -15,41 +15,41 @@ pub enum Value {
     /// Text.
     Text(String),
     /// Values in a row.
-    List(Vec<Value>),
+    List(Vec<PythonValue>),
     /// Values by their names.
-    Map(Vec<(String, Value)>),
+    Map(Vec<(String, PythonValue)>),
 }
 
-impl Value {
+impl PythonValue {
     /// A map of these.
-    pub fn map<K: Into<String>, const N: usize>(entries: [(K, Value); N]) -> Value {
-        Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    pub fn map<K: Into<String>, const N: usize>(entries: [(K, PythonValue); N]) -> PythonValue {
+        PythonValue::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
     /// A real number, if there is one.
-    pub fn real(number: Option<f64>) -> Value {
-        number.map_or(Value::Missing, Value::Real)
+    pub fn real(number: Option<f64>) -> PythonValue {
+        number.map_or(PythonValue::Missing, PythonValue::Real)
     }
 
     /// A whole number, if there is one.
-    pub fn whole(number: Option<u64>) -> Value {
+    pub fn whole(number: Option<u64>) -> PythonValue {
         let number = number.and_then(|number| i64::try_from(number).ok());
-        number.map_or(Value::Missing, Value::Whole)
+        number.map_or(PythonValue::Missing, PythonValue::Whole)
     }
 
     /// A number that is written as a whole one when it is.
-    pub fn count(number: f64) -> Value {
+    pub fn count(number: f64) -> PythonValue {
         const EXACT_UP_TO: f64 = 9_007_199_254_740_992.0;
         if number.fract() == 0.0 && number.abs() < EXACT_UP_TO {
-            Value::Whole(number as i64)
+            PythonValue::Whole(number as i64)
         } else {
-            Value::Real(number)
+            PythonValue::Real(number)
         }
     }
 
     /// The value of this name in a map.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        let Value::Map(entries) = self else { return None };
+    pub fn get(&self, name: &str) -> Option<&PythonValue> {
+        let PythonValue::Map(entries) = self else { return None };
         entries.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 }
@@ -81,8 +81,8 @@ pub fn repr(number: f64) -> String {
 
 /// The sign, the fewest digits that read back as the same number, and the exponent of ten.
 ///
-/// Where two numbers of so many digits are equally near, Python takes the even one and Rust
-/// the larger: asking for just as many digits rounds to the even one here, too.
+/// Where two numbers with that many digits are equally near, Python takes the even one and Rust
+/// the larger: formatting with exactly that many digits rounds half to even here, too.
 fn digits(number: f64) -> (&'static str, String, i32) {
     let shortest = format!("{:e}", number.abs());
     let places = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit);
@@ -94,40 +94,40 @@ fn digits(number: f64) -> (&'static str, String, i32) {
     (sign, digits.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// A float rounded to so many places: `float(f'{number:.3f}')`.
+/// A float rounded to that many places: `float(f'{number:.3f}')`.
 pub fn rounded(number: f64, places: usize) -> f64 {
     format!("{number:.places$}").parse().unwrap_or(number)
 }
 
 /// A value as `json.dumps(value, indent=…)` writes it.
-pub fn dumps(value: &Value, indent: usize) -> String {
+pub fn dumps(value: &PythonValue, indent: usize) -> String {
     let mut json = String::new();
     write(&mut json, value, Some(indent), 0);
     json
 }
 
 /// A value as `json.dumps(value)` writes it: in one line.
-pub fn dumps_line(value: &Value) -> String {
+pub fn dumps_line(value: &PythonValue) -> String {
     let mut json = String::new();
     write(&mut json, value, None, 0);
     json
 }
 
-fn write(json: &mut String, value: &Value, indent: Option<usize>, depth: usize) {
+fn write(json: &mut String, value: &PythonValue, indent: Option<usize>, depth: usize) {
     match value {
-        Value::Missing => json.push_str("null"),
-        Value::Whole(number) => json.push_str(&number.to_string()),
-        Value::Real(number) if number.is_nan() => json.push_str("NaN"),
-        Value::Real(number) if number.is_infinite() => {
+        PythonValue::Missing => json.push_str("null"),
+        PythonValue::Whole(number) => json.push_str(&number.to_string()),
+        PythonValue::Real(number) if number.is_nan() => json.push_str("NaN"),
+        PythonValue::Real(number) if number.is_infinite() => {
             json.push_str(if *number > 0.0 { "Infinity" } else { "-Infinity" });
         }
-        Value::Real(number) => json.push_str(&repr(*number)),
-        Value::Text(text) => quote(json, text),
-        Value::List(items) => {
+        PythonValue::Real(number) => json.push_str(&repr(*number)),
+        PythonValue::Text(text) => quote(json, text),
+        PythonValue::List(items) => {
             let each = items.iter().map(|item| (None, item));
             nested(json, ('[', ']'), each, indent, depth);
         }
-        Value::Map(entries) => {
+        PythonValue::Map(entries) => {
             let each = entries.iter().map(|(key, item)| (Some(key), item));
             nested(json, ('{', '}'), each, indent, depth);
         }
@@ -137,7 +137,7 @@ fn write(json: &mut String, value: &Value, indent: Option<usize>, depth: usize) 
 fn nested<'a>(
     json: &mut String,
     (open, close): (char, char),
-    items: impl Iterator<Item = (Option<&'a String>, &'a Value)>,
+    items: impl Iterator<Item = (Option<&'a String>, &'a PythonValue)>,
     indent: Option<usize>,
     depth: usize,
 ) {
@@ -191,31 +191,31 @@ fn quote(json: &mut String, text: &str) {
 }
 
 /// A value as a pickle of plain dicts, lists, strings and numbers (protocol 3).
-pub fn pickle(value: &Value) -> Vec<u8> {
+pub fn pickle(value: &PythonValue) -> Vec<u8> {
     let mut bytes = vec![0x80, 3];
     put(&mut bytes, value);
     bytes.push(b'.');
     bytes
 }
 
-fn put(bytes: &mut Vec<u8>, value: &Value) {
+fn put(bytes: &mut Vec<u8>, value: &PythonValue) {
     match value {
-        Value::Missing => bytes.push(b'N'),
-        Value::Whole(number) => {
+        PythonValue::Missing => bytes.push(b'N'),
+        PythonValue::Whole(number) => {
             bytes.extend([0x8a, 8]);
             bytes.extend(number.to_le_bytes());
         }
-        Value::Real(number) => {
+        PythonValue::Real(number) => {
             bytes.push(b'G');
             bytes.extend(number.to_be_bytes());
         }
-        Value::Text(text) => put_text(bytes, text),
-        Value::List(items) => {
+        PythonValue::Text(text) => put_text(bytes, text),
+        PythonValue::List(items) => {
             bytes.extend(b"](");
             items.iter().for_each(|item| put(bytes, item));
             bytes.push(b'e');
         }
-        Value::Map(entries) => {
+        PythonValue::Map(entries) => {
             bytes.extend(b"}(");
             for (key, item) in entries {
                 put_text(bytes, key);
@@ -258,15 +258,15 @@ mod tests {
         ] {
             assert_eq!(repr(number), text);
         }
-        assert_eq!(repr(rounded(0.0625, 3)), "0.062", "half goes to the even one");
+        assert_eq!(repr(rounded(0.0625, 3)), "0.062", "half is rounded to even");
     }
 
     #[test]
     fn json_is_indented_and_escaped_as_python_does() {
-        let value = Value::map([
-            ("a\"\n", Value::List(vec![Value::Whole(1), Value::Real(0.5)])),
-            ("é😀\u{7f}", Value::Map(Vec::new())),
-            ("none", Value::List(vec![Value::Missing, Value::Real(f64::NAN)])),
+        let value = PythonValue::map([
+            ("a\"\n", PythonValue::List(vec![PythonValue::Whole(1), PythonValue::Real(0.5)])),
+            ("é😀\u{7f}", PythonValue::Map(Vec::new())),
+            ("none", PythonValue::List(vec![PythonValue::Missing, PythonValue::Real(f64::NAN)])),
         ]);
         assert_eq!(
             dumps(&value, 1),

@@ -18,14 +18,14 @@ use crate::record::Recording;
 /// The GPUs of all recordings.
 pub(super) struct MergedGpus {
     gpu_names: GpuNames,
-    looks: Vec<GpuSample>,
+    looks: Vec<MemberGpuSample>,
     counts: HashMap<Entity, Counts>,
     /// When they were last written.
     written: Option<Duration>,
 }
 
 /// The last look of one recording at its GPUs and at who is on them; empty before the first.
-struct GpuSample {
+struct MemberGpuSample {
     at: Duration,
     is_written: bool,
     gpus: Table,
@@ -44,7 +44,7 @@ struct Counts {
 impl MergedGpus {
     /// Before anybody has looked.
     pub(super) fn new(recordings: &[Recording], groups: &[&'static [Metric]]) -> MergedGpus {
-        let look = |_: &Recording| GpuSample {
+        let look = |_: &Recording| MemberGpuSample {
             at: Duration::ZERO,
             is_written: true,
             gpus: Table::new(Scope::Gpu, groups),

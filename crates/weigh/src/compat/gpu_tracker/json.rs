@@ -2,54 +2,54 @@
 
 use super::text;
 use super::usage::{Percentages, ResourceUsage, RssValues};
-use crate::compat::python::{Value, dumps};
+use crate::compat::python::{PythonValue, dumps};
 
 const PARTS: [&str; 3] = ["main", "descendants", "combined"];
 
 impl ResourceUsage {
-    /// As `to_json` of theirs has it.
-    pub fn to_value(&self) -> Value {
+    /// As gpu-tracker's `to_json` has it.
+    pub fn to_value(&self) -> PythonValue {
         let ram = &self.max_ram;
         let mut max_ram = vec![
-            ("unit".to_owned(), Value::Text(ram.unit.to_owned())),
-            ("system_capacity".to_owned(), Value::real(ram.system_capacity)),
-            ("system".to_owned(), Value::real(ram.system)),
+            ("unit".to_owned(), PythonValue::Text(ram.unit.to_owned())),
+            ("system_capacity".to_owned(), PythonValue::real(ram.system_capacity)),
+            ("system".to_owned(), PythonValue::real(ram.system)),
         ];
         max_ram.extend(named(PARTS, ram.parts.map(|part| part.to_value())));
         let gpu = &self.max_gpu_ram;
         let mut max_gpu_ram = vec![
-            ("unit".to_owned(), Value::Text(gpu.unit.to_owned())),
-            ("system_capacity".to_owned(), Value::real(gpu.system_capacity)),
-            ("system".to_owned(), Value::real(gpu.system)),
+            ("unit".to_owned(), PythonValue::Text(gpu.unit.to_owned())),
+            ("system_capacity".to_owned(), PythonValue::real(gpu.system_capacity)),
+            ("system".to_owned(), PythonValue::real(gpu.system)),
         ];
-        max_gpu_ram.extend(named(PARTS, gpu.parts.map(Value::real)));
+        max_gpu_ram.extend(named(PARTS, gpu.parts.map(PythonValue::real)));
         let cpu = &self.cpu_utilization;
         let mut cpu_utilization = vec![
-            ("system_core_count".to_owned(), Value::Whole(cpu.system_core_count.into())),
-            ("n_expected_cores".to_owned(), Value::count(cpu.n_expected_cores)),
+            ("system_core_count".to_owned(), PythonValue::Whole(cpu.system_core_count.into())),
+            ("n_expected_cores".to_owned(), PythonValue::count(cpu.n_expected_cores)),
         ];
         let parts = ["system", "main", "descendants", "combined"];
         cpu_utilization.extend(named(parts, cpu.parts.map(|part| part.to_value())));
         let threads = ["main_n_threads", "descendants_n_threads", "combined_n_threads"];
-        cpu_utilization.extend(named(threads, cpu.threads.map(Value::whole)));
+        cpu_utilization.extend(named(threads, cpu.threads.map(PythonValue::whole)));
         let gpus = &self.gpu_utilization;
-        Value::map([
-            ("max_ram", Value::Map(max_ram)),
-            ("max_gpu_ram", Value::Map(max_gpu_ram)),
-            ("cpu_utilization", Value::Map(cpu_utilization)),
+        PythonValue::map([
+            ("max_ram", PythonValue::Map(max_ram)),
+            ("max_gpu_ram", PythonValue::Map(max_gpu_ram)),
+            ("cpu_utilization", PythonValue::Map(cpu_utilization)),
             (
                 "gpu_utilization",
-                Value::map([
-                    ("system_gpu_count", Value::whole(gpus.system_gpu_count)),
-                    ("n_expected_gpus", Value::whole(gpus.n_expected_gpus)),
+                PythonValue::map([
+                    ("system_gpu_count", PythonValue::whole(gpus.system_gpu_count)),
+                    ("n_expected_gpus", PythonValue::whole(gpus.n_expected_gpus)),
                     ("gpu_percentages", gpus.gpu_percentages.to_value()),
                 ]),
             ),
             (
                 "compute_time",
-                Value::map([
-                    ("unit", Value::Text(self.compute_time.unit.to_owned())),
-                    ("time", Value::Real(self.compute_time.time)),
+                PythonValue::map([
+                    ("unit", PythonValue::Text(self.compute_time.unit.to_owned())),
+                    ("time", PythonValue::Real(self.compute_time.time)),
                 ]),
             ),
         ])
@@ -66,27 +66,27 @@ impl ResourceUsage {
     }
 }
 
-fn named<const N: usize>(names: [&str; N], values: [Value; N]) -> Vec<(String, Value)> {
+fn named<const N: usize>(names: [&str; N], values: [PythonValue; N]) -> Vec<(String, PythonValue)> {
     names.map(str::to_owned).into_iter().zip(values).collect()
 }
 
 impl RssValues {
-    fn to_value(self) -> Value {
-        Value::map([
-            ("total_rss", Value::real(self.total_rss)),
-            ("private_rss", Value::real(self.private_rss)),
-            ("shared_rss", Value::real(self.shared_rss)),
+    fn to_value(self) -> PythonValue {
+        PythonValue::map([
+            ("total_rss", PythonValue::real(self.total_rss)),
+            ("private_rss", PythonValue::real(self.private_rss)),
+            ("shared_rss", PythonValue::real(self.shared_rss)),
         ])
     }
 }
 
 impl Percentages {
-    fn to_value(self) -> Value {
-        Value::map([
-            ("max_sum_percent", Value::real(self.max_sum_percent)),
-            ("max_hardware_percent", Value::real(self.max_hardware_percent)),
-            ("mean_sum_percent", Value::real(self.mean_sum_percent)),
-            ("mean_hardware_percent", Value::real(self.mean_hardware_percent)),
+    fn to_value(self) -> PythonValue {
+        PythonValue::map([
+            ("max_sum_percent", PythonValue::real(self.max_sum_percent)),
+            ("max_hardware_percent", PythonValue::real(self.max_hardware_percent)),
+            ("mean_sum_percent", PythonValue::real(self.mean_sum_percent)),
+            ("mean_hardware_percent", PythonValue::real(self.mean_hardware_percent)),
         ])
     }
 }

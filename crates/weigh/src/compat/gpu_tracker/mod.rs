@@ -1,8 +1,8 @@
 //! What gpu-tracker 5.0.1 would have written: its result as JSON and text, and its
 //! tracking file as CSV and SQLite.
 //!
-//! Names, order, units and layout are theirs to the byte; the numbers are weigh's.
-//! [`sub_track`] reads such files again, as `gpu-tracker sub-track` does.
+//! Names, order, units and layout are gpu-tracker's to the byte; the numbers are weigh's.
+//! [`sub_track`] reads such files, as `gpu-tracker sub-track` does.
 
 mod gpu;
 mod json;
@@ -38,13 +38,13 @@ pub enum Error {
     File {
         /// Which one.
         path: PathBuf,
-        /// What the kernel said.
+        /// What the kernel reported.
         source: std::io::Error,
     },
     /// A file cannot be written.
     #[error("{0}")]
     Write(String),
-    /// There is such a file already.
+    /// The file already exists.
     #[error("File {} already exists. Set overwrite to True to overwrite the existing file.", path.display())]
     Exists {
         /// Which one.
@@ -55,16 +55,16 @@ pub enum Error {
     Sqlite {
         /// Which one.
         path: PathBuf,
-        /// What SQLite said.
+        /// What SQLite reported.
         why: String,
     },
-    /// The name of a tracking file does not say what it is.
+    /// The extension of a tracking file is not known.
     #[error("Invalid file name: \"{}\". Valid file extensions are \".csv\" and \".sqlite\".", path.display())]
     Extension {
         /// Which one.
         path: PathBuf,
     },
-    /// A line of a file is not what it should be.
+    /// A line of a file is malformed.
     #[error("{}, line {line}: {why}", path.display())]
     Malformed {
         /// Which file.
@@ -82,7 +82,7 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// What is asked for cannot be, in the words of gpu-tracker.
+    /// An invalid request, in gpu-tracker's wording.
     #[error("{0}")]
     Invalid(String),
 }
@@ -97,33 +97,33 @@ impl From<destination::Error> for Error {
 }
 
 impl Error {
-    /// The same for every failure of one file.
+    /// Makes errors of one file.
     fn file(path: &Path) -> impl Fn(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::File { path: path.clone(), source }
     }
 }
 
-/// In which units, and against how many cores.
+/// Units, expected cores and chosen GPUs.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Options {
+pub struct GpuTrackerOptions {
     /// The unit of memory.
     pub ram_unit: RamUnit,
     /// The unit of GPU memory.
     pub gpu_ram_unit: RamUnit,
     /// The unit of time.
     pub time_unit: TimeUnit,
-    /// Cores that were expected to be busy; those of the recording when there are none, and
-    /// those of the machine when that has none either.
+    /// Cores that were expected to be busy; default: those of the recording, else those of the
+    /// machine.
     pub expected_cores: Option<f64>,
-    /// The UUIDs of the GPUs whose utilization counts; those that the run could use when there
-    /// are none. Memory, capacity and number are those of all GPUs.
+    /// UUIDs of the GPUs whose utilization counts; default: the GPUs that the run could use.
+    /// Memory, capacity and number are those of all GPUs.
     pub gpu_uuids: Option<Vec<String>>,
 }
 
 /// What can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum GpuTrackerFormat {
     /// The result as JSON: `gpu-tracker.json`.
     Json,
     /// The result as text: `gpu-tracker.txt`.
@@ -134,56 +134,56 @@ pub enum Format {
     Sqlite,
 }
 
-impl Format {
+impl GpuTrackerFormat {
     /// The name of the file.
     pub const fn file_name(self) -> &'static str {
         match self {
-            Format::Json => "gpu-tracker.json",
-            Format::Text => "gpu-tracker.txt",
-            Format::Csv => "tracking.csv",
-            Format::Sqlite => "tracking.sqlite",
+            GpuTrackerFormat::Json => "gpu-tracker.json",
+            GpuTrackerFormat::Text => "gpu-tracker.txt",
+            GpuTrackerFormat::Csv => "tracking.csv",
+            GpuTrackerFormat::Sqlite => "tracking.sqlite",
         }
     }
 }
 
-/// Writes what gpu-tracker would have written of a run into a directory, and says where.
+/// Writes what gpu-tracker would have written about a run into a directory; returns the paths.
 ///
-/// Files are there whole or not at all; one that exists is only replaced with `force`.
+/// Files are written whole or not at all; an existing one is only replaced with `force`.
 pub fn export(
     recording: &Recording,
-    options: &Options,
-    formats: &[Format],
+    options: &GpuTrackerOptions,
+    formats: &[GpuTrackerFormat],
     directory: &Path,
     force: bool,
 ) -> Result<Vec<PathBuf>, Error> {
     let paths: Vec<PathBuf> =
         formats.iter().map(|format| directory.join(format.file_name())).collect();
     paths.iter().try_for_each(|path| OutputFile::check(path, force))?;
-    let of = |wanted: Format| {
+    let of = |wanted: GpuTrackerFormat| {
         formats.iter().position(|format| *format == wanted).map(|place| paths[place].as_path())
     };
-    let trackers: Vec<&Path> = [Format::Csv, Format::Sqlite].into_iter().filter_map(of).collect();
+    let trackers: Vec<&Path> =
+        [GpuTrackerFormat::Csv, GpuTrackerFormat::Sqlite].into_iter().filter_map(of).collect();
     let usage = track(recording, options, &trackers, force)?;
-    if let Some(path) = of(Format::Json) {
+    if let Some(path) = of(GpuTrackerFormat::Json) {
         destination::write(path, usage.to_json().as_bytes(), force)?;
     }
-    if let Some(path) = of(Format::Text) {
+    if let Some(path) = of(GpuTrackerFormat::Text) {
         destination::write(path, usage.to_text().as_bytes(), force)?;
     }
     Ok(paths)
 }
 
-/// How many GPUs that gpu-tracker would count the machine of a run has; nothing when that is not
-/// known.
+/// Number of GPUs of the machine that gpu-tracker would count; `None` when it is not known.
 pub fn gpu_count(recording: &Recording) -> Option<u64> {
-    gpu::Counted::in_recording(recording, None).count
+    gpu::GpuCounts::in_recording(recording, None).count
 }
 
-/// Goes through a recording once: writes these tracking files (`.csv` or `.sqlite`, by their
-/// names) and says what the run used.
+/// Reads a recording once: writes these tracking files (`.csv` or `.sqlite`, by extension) and
+/// returns what the run used.
 pub fn track(
     recording: &Recording,
-    options: &Options,
+    options: &GpuTrackerOptions,
     files: &[&Path],
     force: bool,
 ) -> Result<ResourceUsage, Error> {
@@ -192,7 +192,7 @@ pub fn track(
     let mut writers = Vec::new();
     for path in files {
         OutputFile::check(path, force)?;
-        writers.push(tracking::Writer::create(path, &constants, force)?);
+        writers.push(tracking::TrackingWriter::create(path, &constants, force)?);
     }
     let mut failed = None;
     let (summary, peaks) = replay(recording, &options, |timepoint| {
@@ -204,14 +204,14 @@ pub fn track(
     if let Some(error) = failed {
         return Err(error);
     }
-    writers.into_iter().try_for_each(tracking::Writer::finish)?;
+    writers.into_iter().try_for_each(tracking::TrackingWriter::finish)?;
     Ok(ResourceUsage::of(&summary, &peaks, &options))
 }
 
-/// Goes through a recording once: every timepoint, then what there was in all.
+/// Reads a recording once: calls `each` for every timepoint and returns summary and peaks.
 pub fn replay(
     recording: &Recording,
-    options: &Options,
+    options: &GpuTrackerOptions,
     mut each: impl FnMut(&Timepoint),
 ) -> Result<(Summary, Peaks), record::Error> {
     let mut accumulator = Accumulator::of(recording);
@@ -232,14 +232,14 @@ pub fn replay(
     Ok((summary, peaks))
 }
 
-impl Options {
-    /// The same, with the cores that the run itself was told to expect.
-    fn of_run(&self, manifest: &Manifest) -> Options {
+impl GpuTrackerOptions {
+    /// The same options, with the expected cores of the run where none are given.
+    fn of_run(&self, manifest: &Manifest) -> GpuTrackerOptions {
         let cores = self.expected_cores.or(manifest.expected_cores);
-        Options { expected_cores: cores, ..self.clone() }
+        GpuTrackerOptions { expected_cores: cores, ..self.clone() }
     }
 
-    /// Cores that were expected to be busy, on a machine with so many.
+    /// Cores that were expected to be busy, on a machine with this many.
     fn cores(&self, machine: u32) -> f64 {
         self.expected_cores.unwrap_or(f64::from(machine))
     }

@@ -1,4 +1,4 @@
-//! Results against runs whose truth is written down beside them.
+//! Results of runs with known values.
 
 mod gpus;
 
@@ -41,7 +41,7 @@ fn machine(tick: &mut Tick, busy: f64, idle: f64, used: u64) {
     tick.put(Entity::Single, &memory);
 }
 
-/// A main process and a child that share 300 MB, and then only the child runs.
+/// A main process and a child that share 300 MB; then only the child runs.
 pub(crate) fn forked() -> FakeRun {
     let mut run = small_machine();
     run.sample(0.0, |tick| {
@@ -61,7 +61,8 @@ pub(crate) fn forked() -> FakeRun {
 fn rows_of(run: FakeRun, seconds: f64) -> Vec<Vec<String>> {
     let (directory, recording) = run.recorded(seconds, 0.5);
     let out = directory.path().join("out");
-    export(&recording, &Options::default(), &[Format::Csv], &out, false).unwrap();
+    export(&recording, &GpuTrackerOptions::default(), &[GpuTrackerFormat::Csv], &out, false)
+        .unwrap();
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let cells = |line: &str| line.split(',').map(str::to_owned).collect();
     csv.lines().skip(3).map(cells).collect()
@@ -70,7 +71,7 @@ fn rows_of(run: FakeRun, seconds: f64) -> Vec<Vec<String>> {
 #[test]
 fn memory_that_a_fork_shares_counts_once() {
     let (_directory, recording) = forked().recorded(2.0, 0.5);
-    let usage = track(&recording, &Options::default(), &[], false).unwrap();
+    let usage = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap();
     let ram = usage.max_ram;
     assert_eq!(ram.unit, "gigabytes");
     assert_eq!(ram.system_capacity, Some(8.0));
@@ -92,7 +93,7 @@ fn memory_that_a_fork_shares_counts_once() {
 #[test]
 fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
     let (_directory, recording) = forked().recorded(2.0, 0.5);
-    let options = Options { expected_cores: Some(2.0), ..Options::default() };
+    let options = GpuTrackerOptions { expected_cores: Some(2.0), ..GpuTrackerOptions::default() };
     let cpu = track(&recording, &options, &[], false).unwrap().cpu_utilization;
     assert_eq!((cpu.system_core_count, cpu.n_expected_cores), (4, 2.0));
     let [system, main, descendants, combined] = cpu.parts;
@@ -107,39 +108,40 @@ fn cpu_is_over_the_interval_and_the_mean_over_the_run() {
 }
 
 #[test]
-fn the_time_is_that_of_the_run_and_not_of_the_last_sample() {
+fn time_is_that_of_the_run_and_not_of_the_last_sample() {
     let (_directory, recording) = forked().recorded(90.0, 0.5);
-    let options = Options { time_unit: TimeUnit::Minutes, ..Options::default() };
+    let options =
+        GpuTrackerOptions { time_unit: TimeUnit::Minutes, ..GpuTrackerOptions::default() };
     let usage = track(&recording, &options, &[], false).unwrap();
     assert_eq!((usage.compute_time.unit, usage.compute_time.time), ("minutes", 1.5));
 }
 
 #[test]
-fn what_was_not_measured_is_null_and_nobody_has_nothing() {
+fn unmeasured_values_are_null_and_missing_descendants_are_zero() {
     let mut run = small_machine();
     run.sample(0.0, |tick| process(tick, MAIN, 0.0, 5 * MB, None));
     let (_directory, recording) = run.recorded(1.0, 0.25);
-    let json = track(&recording, &Options::default(), &[], false).unwrap().to_json();
+    let json = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_json();
     assert!(json.contains("\"system\": null"), "{json}");
     assert!(json.contains("\"private_rss\": null"), "{json}");
-    let nobody = "\"descendants\": {\n   \"total_rss\": 0.0,\n   \"private_rss\": 0.0,";
-    assert!(json.contains(nobody), "{json}");
-    let text = track(&recording, &Options::default(), &[], false).unwrap().to_text();
+    let zero = "\"descendants\": {\n   \"total_rss\": 0.0,\n   \"private_rss\": 0.0,";
+    assert!(json.contains(zero), "{json}");
+    let text = track(&recording, &GpuTrackerOptions::default(), &[], false).unwrap().to_text();
     assert!(text.starts_with("Max RAM:\n   Unit: gigabytes\n   System capacity: 8.0\n"), "{text}");
     assert!(text.contains("\n      Private RSS: null\n"), "{text}");
 }
 
-fn exported(formats: &[Format]) -> (tempfile::TempDir, PathBuf) {
+fn exported(formats: &[GpuTrackerFormat]) -> (tempfile::TempDir, PathBuf) {
     let (directory, recording) = forked().recorded(2.0, 0.5);
     let out = directory.path().join("out");
-    let paths = export(&recording, &Options::default(), formats, &out, false).unwrap();
+    let paths = export(&recording, &GpuTrackerOptions::default(), formats, &out, false).unwrap();
     assert_eq!(paths.len(), formats.len());
     (directory, out)
 }
 
 #[test]
-fn the_tracking_file_has_a_row_for_each_interval_and_idle_processes_keep_their_values() {
-    let (_directory, out) = exported(&[Format::Csv]);
+fn tracking_file_has_a_row_per_interval_and_carries_idle_processes_forward() {
+    let (_directory, out) = exported(&[GpuTrackerFormat::Csv]);
     let csv = std::fs::read_to_string(out.join("tracking.csv")).unwrap();
     let lines: Vec<&str> = csv.split("\r\n").collect();
     assert_eq!(lines.len(), 3 + 1 + 1, "{csv}");
@@ -157,7 +159,7 @@ fn the_tracking_file_has_a_row_for_each_interval_and_idle_processes_keep_their_v
 }
 
 #[test]
-fn dense_ticks_of_the_first_second_are_no_rows_and_each_row_has_its_own_cpu() {
+fn dense_ticks_of_the_first_second_add_no_rows_and_each_row_has_its_own_cpu() {
     let mut run = small_machine();
     // Memory that is being filled, and a child that starts after the first interval.
     for (seconds, size) in [(0.005, 1), (0.01, 2), (0.02, 4), (0.04, 8), (0.64, 100)] {
@@ -177,7 +179,7 @@ fn dense_ticks_of_the_first_second_are_no_rows_and_each_row_has_its_own_cpu() {
     // By their own intervals; the main process has two threads and used one of them.
     assert_eq!(column(15), ["100.0", "0.0", "0.0"]);
     assert_eq!(column(11), ["0", "2", "2"]);
-    assert_eq!(column(17), ["0.0", "25.0", "50.0"], "no CPU where nobody was");
+    assert_eq!(column(17), ["0.0", "25.0", "50.0"], "no CPU before the child started");
 }
 
 #[test]
@@ -190,7 +192,7 @@ fn a_run_shorter_than_an_interval_has_one_row() {
 }
 
 #[test]
-fn the_last_row_has_the_memory_that_exited_processes_had() {
+fn last_row_has_the_memory_that_exited_processes_had() {
     let mut run = small_machine();
     let shares = Some((300 * MB, 200 * MB));
     for seconds in [0.0, 1.0] {
@@ -199,7 +201,7 @@ fn the_last_row_has_the_memory_that_exited_processes_had() {
             process(tick, CHILD, seconds, 400 * MB, shares);
         });
     }
-    // Both have exited and nobody has waited for them: their memory is gone.
+    // Both have exited and are not reaped yet: their memory is gone.
     for seconds in [2.0, 3.0] {
         run.sample(seconds, |tick| {
             for id in [MAIN, CHILD] {
@@ -213,12 +215,17 @@ fn the_last_row_has_the_memory_that_exited_processes_had() {
     let rows = rows_of(run, 3.1);
     let ram: Vec<String> = rows.iter().map(|row| row[..3].join(",")).collect();
     assert_eq!(ram, ["0.4,0.4,0.6000000000000001", "0.4,0.4,0.6000000000000001", "0.0,0.0,0.0"]);
-    assert_eq!(rows[1][15], "50.0", "and the CPU time of the last part of their lives");
+    assert_eq!(rows[1][15], "50.0", "and the CPU time up to their exit");
 }
 
 #[test]
-fn all_four_files_are_written_whole_and_never_over_others() {
-    let formats = [Format::Json, Format::Text, Format::Csv, Format::Sqlite];
+fn all_four_files_are_written_whole_and_never_overwrite_others() {
+    let formats = [
+        GpuTrackerFormat::Json,
+        GpuTrackerFormat::Text,
+        GpuTrackerFormat::Csv,
+        GpuTrackerFormat::Sqlite,
+    ];
     let (directory, out) = exported(&formats);
     let names = |path: &Path| {
         let mut names: Vec<String> = std::fs::read_dir(path)
@@ -231,9 +238,9 @@ fn all_four_files_are_written_whole_and_never_over_others() {
     let all = ["gpu-tracker.json", "gpu-tracker.txt", "tracking.csv", "tracking.sqlite"];
     assert_eq!(names(&out), all, "and nothing half written");
     let json = std::fs::read_to_string(out.join("gpu-tracker.json")).unwrap();
-    assert!(json.ends_with('}'), "without a last newline, as theirs");
+    assert!(json.ends_with('}'), "without a last newline, as gpu-tracker writes it");
     let recording = Recording::open(&directory.path().join("run")).unwrap();
-    let again = |force| export(&recording, &Options::default(), &formats, &out, force);
+    let again = |force| export(&recording, &GpuTrackerOptions::default(), &formats, &out, force);
     assert!(matches!(again(false), Err(Error::Exists { .. })));
     again(true).unwrap();
     assert_eq!(names(&out), all);
@@ -241,8 +248,8 @@ fn all_four_files_are_written_whole_and_never_over_others() {
 
 #[cfg(feature = "sqlite")]
 #[test]
-fn the_database_has_their_tables_and_types() {
-    let (_directory, out) = exported(&[Format::Sqlite]);
+fn database_has_the_tables_and_types_of_gpu_tracker() {
+    let (_directory, out) = exported(&[GpuTrackerFormat::Sqlite]);
     let base = rusqlite::Connection::open(out.join("tracking.sqlite")).unwrap();
     let one = |query: &str| base.query_row(query, [], |row| row.get::<_, String>(0)).unwrap();
     assert_eq!(one("SELECT ram_unit FROM static_data"), "gigabytes");

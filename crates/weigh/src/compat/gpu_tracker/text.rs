@@ -1,9 +1,9 @@
 //! The result of a run as gpu-tracker's text.
 //!
 //! Its text is its JSON without braces, quotes and commas, with floats to three
-//! places and some words written larger. A value that was not measured says `null`.
+//! places and some words in capitals. A value that was not measured is `null`.
 
-use crate::compat::python::{Value, dumps, rounded};
+use crate::compat::python::{PythonValue, dumps, rounded};
 
 const INDENT: usize = 3;
 
@@ -31,7 +31,7 @@ const WORDS: [(&str, &str); 19] = [
 ];
 
 /// The text of a result.
-pub(super) fn of_usage(usage: Value) -> String {
+pub(super) fn of_usage(usage: PythonValue) -> String {
     let json = dumps(&to_three_places(usage), INDENT);
     let lines: Vec<&str> = json
         .lines()
@@ -42,10 +42,10 @@ pub(super) fn of_usage(usage: Value) -> String {
     WORDS.iter().fold(text, |text, (word, larger)| text.replace(word, larger))
 }
 
-fn to_three_places(value: Value) -> Value {
+fn to_three_places(value: PythonValue) -> PythonValue {
     match value {
-        Value::Real(number) => Value::Real(rounded(number, 3)),
-        Value::Map(entries) => Value::Map(
+        PythonValue::Real(number) => PythonValue::Real(rounded(number, 3)),
+        PythonValue::Map(entries) => PythonValue::Map(
             entries.into_iter().map(|(key, value)| (key, to_three_places(value))).collect(),
         ),
         other => other,

@@ -24,7 +24,7 @@ use super::gpu;
 use super::sums::{PartSums, SampledProcess};
 use crate::catalog::Scope;
 use crate::catalog::metrics::{NodeCpu, NodeMemory, ProcessCpu, ProcessState};
-use crate::compat::pace::Pace;
+use crate::compat::row_spacing::RowSpacing;
 use crate::export::unix_seconds;
 use crate::model::live::has_exited;
 use crate::model::{Entity, ProcessId, Table, Tick};
@@ -92,7 +92,7 @@ pub struct TimepointBuilder {
     /// Where the window of a peak began, and the interval of a timepoint.
     window: Option<(f64, TimepointCounters)>,
     interval: Option<(Duration, TimepointCounters)>,
-    pace: Pace,
+    pace: RowSpacing,
     /// The last tick of a run that has no timepoint yet.
     waiting: Option<Timepoint>,
     /// The most threads of the main process at once.
@@ -132,7 +132,7 @@ impl TimepointBuilder {
             peaks: Peaks::default(),
             window: None,
             interval: None,
-            pace: Pace::every(manifest.interval_seconds),
+            pace: RowSpacing::every(manifest.interval_seconds),
             waiting: None,
             main_threads: None,
             gpus: gpu::Presence::before(manifest),
@@ -243,8 +243,8 @@ impl TimepointBuilder {
         let known = |bytes: Option<f64>| bytes.filter(|_| self.any);
         let gpu =
             gpu::at_tick(tick, self.gpus, &self.unusable, |id| match self.mains.contains(id) {
-                true => Some(gpu::Whose::Main),
-                false => self.alive.contains_key(id).then_some(gpu::Whose::Descendant),
+                true => Some(gpu::GpuProcessRole::Main),
+                false => self.alive.contains_key(id).then_some(gpu::GpuProcessRole::Descendant),
             });
         raise(&mut self.peaks.gpus_busy, gpu.busy);
         let timepoint = Timepoint {

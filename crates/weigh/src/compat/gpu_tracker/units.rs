@@ -1,4 +1,4 @@
-//! Units as gpu-tracker names them: decimal, whatever else is usual for memory.
+//! Units as gpu-tracker names them: decimal, for memory too.
 
 /// The units of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +30,7 @@ pub enum TimeUnit {
     Days,
 }
 
-/// A unit that there is not.
+/// A unit that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{given}\" is not a valid {of} unit. Valid values are {allowed}")]
 pub struct BadUnit {
@@ -59,7 +59,7 @@ impl RamUnit {
         }
     }
 
-    /// So many bytes in this unit: multiplied, as theirs are, so that the last digit agrees.
+    /// Bytes in this unit: multiplied, as gpu-tracker does, so that the last digit agrees.
     pub fn of_bytes(self, bytes: f64) -> f64 {
         bytes
             * match self {
@@ -96,7 +96,7 @@ impl TimeUnit {
         }
     }
 
-    /// So many seconds in this unit.
+    /// Seconds in this unit.
     pub fn of_seconds(self, seconds: f64) -> f64 {
         seconds
             * match self {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_unit_is_refused_in_their_words() {
+    fn unknown_unit_is_refused_in_gpu_trackers_wording() {
         assert_eq!(
             RamUnit::parse("GB").unwrap_err().to_string(),
             "\"GB\" is not a valid RAM unit. Valid values are bytes, gigabytes, kilobytes, \
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_decimal_and_agree_with_theirs_to_the_last_digit() {
+    fn units_are_decimal_and_agree_with_gpu_tracker_to_the_last_digit() {
         assert_eq!(RamUnit::default().of_bytes(25_274_793_984.0), 25.274793984000002);
         assert_eq!(RamUnit::parse("kilobytes").unwrap().of_bytes(1024.0), 1.024);
         assert_eq!(TimeUnit::parse("minutes").unwrap().of_seconds(90.0), 1.5);

@@ -1,11 +1,11 @@
 //! What a run used, in the shape of gpu-tracker's `ResourceUsage`.
 //!
-//! Where theirs was wrong the numbers here are right: memory that processes share
-//! counts once, the time is the run's and not that of the last sample, and a mean is
-//! CPU time by duration. What was not measured is missing (`null`), never zero.
+//! Where gpu-tracker is wrong the numbers differ: memory that processes share counts once, the
+//! time is the run's and not that of the last sample, and a mean is CPU time by duration. What
+//! was not measured is missing (`null`), never zero.
 
 use super::timepoints::Peaks;
-use super::{Options, gpu};
+use super::{GpuTrackerOptions, gpu};
 use crate::catalog::FigureId;
 use crate::summary::{Part, Summary};
 
@@ -31,7 +31,7 @@ pub struct MaxRam {
     pub unit: &'static str,
     /// The memory of the machine.
     pub system_capacity: Option<f64>,
-    /// In use on the machine, by whomever.
+    /// In use on the machine, by all processes.
     pub system: Option<f64>,
     /// The main process, all others, and all together.
     pub parts: [RssValues; 3],
@@ -42,9 +42,9 @@ pub struct MaxRam {
 pub struct RssValues {
     /// All of it.
     pub total_rss: Option<f64>,
-    /// What is theirs alone.
+    /// Private memory.
     pub private_rss: Option<f64>,
-    /// What is shared.
+    /// Shared memory.
     pub shared_rss: Option<f64>,
 }
 
@@ -55,7 +55,7 @@ pub struct MaxGpuRam {
     pub unit: &'static str,
     /// The memory of all GPUs.
     pub system_capacity: Option<f64>,
-    /// In use, by whomever.
+    /// In use, by all processes.
     pub system: Option<f64>,
     /// The main process, all others, and all together.
     pub parts: [Option<f64>; 3],
@@ -120,7 +120,7 @@ pub fn mean_cores(summary: &Summary) -> [Option<f64>; 4] {
     let system = system.map(|ratio| ratio * f64::from(summary.host.cores));
     let all = mean(&parts.combined);
     if is_alone(summary) {
-        // What all have beyond the main process is what the kernel's clock cuts off.
+        // What is left beyond the main process is rounding of the kernel's clock ticks.
         return [system, all, all.map(|_| 0.0), all];
     }
     [system, mean(&parts.main), mean(&parts.descendants), all]
@@ -132,12 +132,12 @@ fn is_alone(summary: &Summary) -> bool {
 }
 
 impl ResourceUsage {
-    /// What a run used, from its summary and what was seen beside it.
-    pub fn of(summary: &Summary, peaks: &Peaks, options: &Options) -> ResourceUsage {
+    /// What a run used, from its summary and the peaks over its ticks.
+    pub fn of(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> ResourceUsage {
         let gpu = gpu::of_run(summary, peaks, options.gpu_uuids.as_deref());
         let gpu_ram = |bytes: Option<f64>| bytes.map(|bytes| options.gpu_ram_unit.of_bytes(bytes));
         let percent = |gpus: Option<f64>| gpus.map(|gpus| 100.0 * gpus);
-        // Of how many is known where anything is known of what they did.
+        // The number of GPUs is known wherever anything about them is known.
         let expected = gpu.counted.expected.map_or(0.0, |gpus| gpus as f64);
         ResourceUsage {
             max_ram: max_ram(summary, peaks, options),
@@ -165,15 +165,15 @@ impl ResourceUsage {
     }
 }
 
-fn max_ram(summary: &Summary, peaks: &Peaks, options: &Options) -> MaxRam {
+fn max_ram(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> MaxRam {
     let parts = &summary.parts;
     let unit = |bytes: Option<f64>| bytes.map(|bytes| options.ram_unit.of_bytes(bytes));
     let private = |part: &Part| figure(part, FigureId::MemoryUssPeak);
     let all = figure(&parts.combined, FigureId::MemoryPeak);
-    // The summary also knows with what size the process was reaped.
+    // The summary also has the size at which the process was reaped.
     let main = if is_alone(summary) { all } else { peaks.main_total };
-    // Nobody was there to have anything; that is known, unlike what was not looked at.
-    let nobody = (peaks.main_total.is_some() && !peaks.any_descendants).then_some(0.0);
+    // There were no descendants: that is a known zero, unlike what was not read.
+    let none = (peaks.main_total.is_some() && !peaks.any_descendants).then_some(0.0);
     let rss = |total, private, shared| RssValues {
         total_rss: unit(total),
         private_rss: unit(private),
@@ -186,22 +186,22 @@ fn max_ram(summary: &Summary, peaks: &Peaks, options: &Options) -> MaxRam {
         parts: [
             rss(main, private(&parts.main), peaks.main_shared),
             rss(
-                peaks.descendants_total.or(nobody),
-                private(&parts.descendants).or(nobody),
-                peaks.descendants_shared.or(nobody),
+                peaks.descendants_total.or(none),
+                private(&parts.descendants).or(none),
+                peaks.descendants_shared.or(none),
             ),
             rss(all, private(&parts.combined), peaks.combined_shared),
         ],
     }
 }
 
-fn cpu(summary: &Summary, peaks: &Peaks, options: &Options) -> CpuUtilization {
+fn cpu(summary: &Summary, peaks: &Peaks, options: &GpuTrackerOptions) -> CpuUtilization {
     let parts = &summary.parts;
     let cores = f64::from(summary.host.cores);
     let expected = options.cores(summary.host.cores);
     let mean = mean_cores(summary);
     let of = |part: usize, units: f64| {
-        // A peak below the mean only says that no tick fell into the busy part.
+        // A peak below the mean only means that no tick fell into the busy part.
         let peak = match (peaks.cores[part], mean[part]) {
             (Some(peak), Some(mean)) => Some(peak.max(mean)),
             (peak, mean) => peak.or(mean),
@@ -210,21 +210,21 @@ fn cpu(summary: &Summary, peaks: &Peaks, options: &Options) -> CpuUtilization {
     };
     let threads =
         |part: &Part| figure(part, FigureId::ThreadsPeak).map(|threads| threads.round() as u64);
-    let nobody = (peaks.main_total.is_some() && !peaks.any_descendants).then_some(0);
+    let none = (peaks.main_total.is_some() && !peaks.any_descendants).then_some(0);
     CpuUtilization {
         system_core_count: summary.host.cores,
         n_expected_cores: expected,
         parts: [of(0, cores), of(1, expected), of(2, expected), of(3, expected)],
         threads: [
             threads(&parts.main),
-            threads(&parts.descendants).or(nobody),
+            threads(&parts.descendants).or(none),
             threads(&parts.combined),
         ],
     }
 }
 
 fn percentages(max: Option<f64>, mean: Option<f64>, units: f64) -> Percentages {
-    // No GPU is not infinitely busy.
+    // Without a GPU the share is zero, not a division by zero.
     let share = |sum: Option<f64>| sum.map(|sum| if units > 0.0 { sum / units } else { 0.0 });
     Percentages {
         max_sum_percent: max,

@@ -9,14 +9,14 @@ use crate::export::Error;
 const HEADER: &str = "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb";
 
 /// The table while it is written.
-pub(super) struct Csv(Lines);
+pub(super) struct ResourceMonitorCsv(Lines);
 
-impl Csv {
-    /// Begins the file.
-    pub(super) fn create(destination: OutputFile) -> Result<Csv, Error> {
+impl ResourceMonitorCsv {
+    /// Creates the file and writes the header.
+    pub(super) fn create(destination: OutputFile) -> Result<ResourceMonitorCsv, Error> {
         let mut lines = Lines::create(destination, "\r\n")?;
         lines.line(HEADER)?;
-        Ok(Csv(lines))
+        Ok(ResourceMonitorCsv(lines))
     }
 
     /// Writes a row.
@@ -42,7 +42,7 @@ fn line(row: &PollRow<'_>) -> String {
         repr(rounded(row.cpu[1], 3)),
         kibibytes(row.rss).unwrap_or_default(),
         kibibytes(row.uss).unwrap_or_default(),
-        // What theirs has where a system does not tell.
+        // What oasislmf writes where the system has no PSS.
         kibibytes(row.pss).unwrap_or_else(|| "-1".to_owned()),
     ]
     .join(",")

@@ -1,21 +1,19 @@
 //! What the ResourceMonitor of oasislmf 2.5.8 would have written: `resource_monitor.csv`,
 //! and `resource_report/` with a page of Markdown and six pictures.
 //!
-//! Names, columns, units and layout are theirs to the byte; the numbers are weigh's. A
-//! tool is the program a process runs, not any process whose command line has the word
-//! in it.
+//! Names, columns, units and layout are oasislmf's to the byte; the numbers are weigh's. A tool is
+//! the program a process runs, not any process whose command line contains its name.
 //!
 //! Its reader gives every row the same weight, so rows are an interval apart.
 //!
-//! What surprised us: their reader leaves out a row in which a field is empty, without a
-//! word. So a row whose private memory is not known yet is there for other readers and
-//! never counts as one that had none.
+//! What surprised us: its reader silently leaves out a row with an empty field. So a row whose
+//! private memory is not known yet is there for other readers and never counts as zero.
 
 mod csv;
-mod page;
+mod markdown;
 mod pictures;
 mod polls;
-mod rows;
+mod row_statistics;
 #[cfg(test)]
 mod tests;
 
@@ -30,10 +28,10 @@ use crate::export::Cause;
 use crate::export::{Error, Exported, unfinished};
 use crate::record::{Moment, Recording, files};
 use crate::summary::{Accumulator, Summary};
-use csv::Csv;
-use page::Page;
+use csv::ResourceMonitorCsv;
+use markdown::ResourceReport;
 use polls::PollBuilder;
-use rows::Rows;
+use row_statistics::RowStatistics;
 
 /// The file with a row for each process at each poll.
 const CSV: &str = "resource_monitor.csv";
@@ -42,7 +40,7 @@ const REPORT: &str = "resource_report";
 /// The report itself.
 const PAGE: &str = "resource_report.md";
 
-/// A picture's file, and the heading and the words under which the report shows it.
+/// A picture's file, and its heading and caption in the report.
 const PICTURES: [(&str, &str, &str); 6] = [
     ("aggregate_uss.png", "Aggregate USS — Private Memory per Tool", "Aggregate USS"),
     ("rss_vs_uss.png", "RSS vs USS — Shared Memory Overhead", "RSS vs USS"),
@@ -52,14 +50,14 @@ const PICTURES: [(&str, &str, &str); 6] = [
     ("instance_count.png", "Active Instance Count", "Instance Count"),
 ];
 
-/// Pictures are drawn where PNG is built in.
-fn shown() -> &'static [(&'static str, &'static str, &'static str)] {
+/// The pictures of the report: none where PNG is not built in.
+fn shown_pictures() -> &'static [(&'static str, &'static str, &'static str)] {
     if cfg!(feature = "png") { &PICTURES } else { &[] }
 }
 
-/// Writes what the ResourceMonitor would have written of a run into a directory.
+/// Writes what the ResourceMonitor would have written about a run into a directory.
 ///
-/// Files are there whole or not at all; one that exists is only replaced with `force`. Memory
+/// Files are written whole or not at all; an existing one is only replaced with `force`. Memory
 /// does not grow with the length of the recording.
 pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
     if files::is_recording(directory) {
@@ -67,24 +65,28 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     }
     let report = directory.join(REPORT);
     let (table, page) = (directory.join(CSV), report.join(PAGE));
-    let pictures = shown().iter().map(|(file, ..)| report.join(file));
+    let pictures = shown_pictures().iter().map(|(file, ..)| report.join(file));
     let all: Vec<PathBuf> = [table.clone(), page.clone()].into_iter().chain(pictures).collect();
     all.iter().try_for_each(|path| OutputFile::check(path, force))?;
     let (summary, rows) = track(recording, &table, force)?;
     draw(recording, &report, force)?;
-    let text = Page { summary: &summary, rows: &rows, table: &table }.to_string();
+    let text = ResourceReport { summary: &summary, rows: &rows, table: &table }.to_string();
     destination::write(&page, text.as_bytes(), force)?;
     let mut missing = unfinished(recording);
     missing.extend(rows.missing());
     Ok(Exported { files: all, missing })
 }
 
-/// Goes through the recording once: writes the table, and says what the run used.
-fn track(recording: &Recording, table: &Path, force: bool) -> Result<(Summary, Rows), Error> {
-    let mut csv = Csv::create(OutputFile::create(table, force)?)?;
+/// Reads the recording once: writes the table, and returns what the run used.
+fn track(
+    recording: &Recording,
+    table: &Path,
+    force: bool,
+) -> Result<(Summary, RowStatistics), Error> {
+    let mut csv = ResourceMonitorCsv::create(OutputFile::create(table, force)?)?;
     let mut accumulator = Accumulator::of(recording);
     let mut follower = PollBuilder::new(recording.manifest());
-    let mut rows = Rows::default();
+    let mut rows = RowStatistics::default();
     let mut failed = None;
     let mut each = |row: &polls::PollRow<'_>| {
         rows.add(row);

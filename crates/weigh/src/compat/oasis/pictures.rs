@@ -30,7 +30,7 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
         ("cpu_time.png", 5.0, lines(get("cpu-time", "CPU time of each tool"))),
         ("instance_count.png", 4.0, lines(get("processes", "Instances of each tool"))),
     ];
-    // 12 inches wide at 150 dots each, as theirs.
+    // 12 inches wide at 150 dots per inch, as oasislmf draws them.
     let picture = |(file, inches, chart): (&str, f64, Chart)| Picture {
         file: file.to_owned(),
         chart,
@@ -41,7 +41,7 @@ pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
 
 /// Lines of the largest tools of two charts in one.
 fn both(mut uss: Chart, rss: Chart) -> Chart {
-    // The two have their own times: values of the second are those of its last look.
+    // The two charts have their own times: values of the second are carried forward.
     let value_at = |series: &ChartSeries, at: f64| {
         let place = rss.times.partition_point(|time| *time <= at);
         place.checked_sub(1).map_or(f64::NAN, |place| series.values[place])

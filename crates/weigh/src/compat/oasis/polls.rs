@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessCpu, ProcessState};
-use crate::compat::pace::{Pace, SHORTEST};
+use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 use crate::export::unix_seconds;
 use crate::model::live::{HeldMemory, has_exited, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Tick};
@@ -59,7 +59,7 @@ pub(super) struct PollBuilder {
     zero: u64,
     /// Cores of the machine.
     cores: f64,
-    pace: Pace,
+    pace: RowSpacing,
     /// By pid, which is the order of theirs.
     alive: BTreeMap<ProcessId, PolledProcess>,
     tools: Vec<String>,
@@ -115,7 +115,7 @@ impl PollBuilder {
             started: manifest.started,
             zero: manifest.zero(),
             cores: machine_cores(manifest),
-            pace: Pace::every(manifest.interval_seconds),
+            pace: RowSpacing::every(manifest.interval_seconds),
             alive: BTreeMap::new(),
             tools: vec!["?".to_owned()],
             by_name: HashMap::from([("?".to_owned(), UNNAMED)]),

@@ -1,4 +1,4 @@
-//! Their files, of runs whose truth is written down beside them.
+//! The files of runs with known values.
 
 use super::*;
 use crate::catalog::metrics::{Doing, ProcessState};
@@ -6,8 +6,8 @@ use crate::export::tests::small_machine;
 use crate::model::{Entity, ProcessId, Tick};
 use crate::testing::{CHILD, FakeRun, MAIN, MIB, cpu, sizes, threads};
 
-/// A script that starts a tool half a second before the second look finds it.
-fn told() -> (tempfile::TempDir, Recording) {
+/// A script that starts a tool half a second before the second sample.
+fn script_with_a_tool() -> (tempfile::TempDir, Recording) {
     let child = ProcessId { pid: CHILD.pid, started: MAIN.started + 50 };
     let mut run = small_machine();
     run.starts(0.0, MAIN, "sh /opt/bin/evepy 1 4");
@@ -20,7 +20,7 @@ fn told() -> (tempfile::TempDir, Recording) {
         cpu(tick, child, 0.4126, 0.05);
         sizes(tick, child, 100 * MIB, None);
     });
-    // The script did not run at all, the tool sits still after that.
+    // The script did not run at all, the tool is idle after that.
     run.sample(2.0, |tick| {
         cpu(tick, child, 1.25, 0.25);
         sizes(tick, child, 100 * MIB, Some((90 * MIB, 80 * MIB)));
@@ -43,13 +43,13 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn the_table_has_a_row_for_everybody_at_every_poll() {
-    let (_run, recording) = told();
+fn table_has_a_row_for_each_process_at_each_poll() {
+    let (_run, recording) = script_with_a_tool();
     let (_directory, out, done) = exported(&recording);
     let lines = [
         "timestamp,tool,pid,cpu_pct,cpu_user_s,cpu_sys_s,rss_kb,uss_kb,pss_kb",
         "1700000001.0,evepy,10,0.0,0.0,0.0,3072,1024,2048",
-        // Of half a second of life: nothing is known of its private memory yet.
+        // It is half a second old: its private memory is not known yet.
         "1700000001.0,gulmc,11,92.5,0.413,0.05,102400,,-1",
         "1700000002.0,evepy,10,0.0,0.0,0.0,3072,1024,2048",
         "1700000002.0,gulmc,11,103.7,1.25,0.25,102400,81920,92160",
@@ -63,8 +63,8 @@ fn the_table_has_a_row_for_everybody_at_every_poll() {
 }
 
 #[test]
-fn the_report_has_their_lines_and_the_summary_s_numbers() {
-    let (_run, recording) = told();
+fn report_has_the_lines_of_oasislmf_and_the_numbers_of_the_summary() {
+    let (_run, recording) = script_with_a_tool();
     let (_directory, out, _) = exported(&recording);
     let page = text(&out.join("resource_report/resource_report.md"));
     let begin = "# Resource Monitor Report\n\n**Generated:** 2023-11-1";
@@ -87,7 +87,7 @@ fn the_report_has_their_lines_and_the_summary_s_numbers() {
 #[cfg(feature = "png")]
 #[test]
 fn every_picture_of_the_report_is_beside_it() {
-    let (_run, recording) = told();
+    let (_run, recording) = script_with_a_tool();
     let (_directory, out, done) = exported(&recording);
     let report = out.join("resource_report");
     let page = text(&report.join("resource_report.md"));
@@ -128,8 +128,8 @@ fn pictures_show_tools_and_not_their_processes() {
 }
 
 #[test]
-fn nothing_is_replaced_unasked_and_nothing_is_mixed_with_a_recording() {
-    let (run, recording) = told();
+fn files_are_replaced_only_with_force_and_never_written_into_a_recording() {
+    let (run, recording) = script_with_a_tool();
     let (directory, out, _) = exported(&recording);
     std::fs::remove_file(out.join("resource_monitor.csv")).unwrap();
     let refused = export(&recording, &out, false);
@@ -150,10 +150,10 @@ fn table(recording: &Recording, columns: std::ops::Range<usize>) -> Vec<String> 
 }
 
 #[test]
-fn dense_looks_of_the_first_second_do_not_weigh_more_than_later_ones() {
+fn dense_samples_of_the_first_second_do_not_count_more_than_later_ones() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "fmpy");
-    // It fills its memory while weigh looks most often; then it has 200 MiB, and half a core.
+    // It fills its memory while weigh samples most often; then it has 200 MiB, and half a core.
     for (seconds, size) in [(0.005, 1), (0.01, 2), (0.02, 4), (0.04, 8), (0.08, 16), (0.16, 32)] {
         run.sample(seconds, |tick| sizes(tick, MAIN, size * MIB, Some((size * MIB, size * MIB))));
     }
@@ -173,10 +173,10 @@ fn dense_looks_of_the_first_second_do_not_weigh_more_than_later_ones() {
 }
 
 #[test]
-fn a_run_shorter_than_an_interval_has_one_row_of_each_process() {
+fn run_shorter_than_an_interval_has_one_row_per_process() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "fmpy");
-    // The kernel's clock has counted one step: ten milliseconds in five.
+    // The kernel has counted one clock tick: ten milliseconds in five.
     run.sample(0.005, |tick| cpu(tick, MAIN, 0.01, 0.0));
     run.sample(0.25, |tick| cpu(tick, MAIN, 0.2, 0.0));
     let (_run, recording) = run.recorded(0.3, 0.2);
@@ -184,7 +184,7 @@ fn a_run_shorter_than_an_interval_has_one_row_of_each_process() {
 }
 
 #[test]
-fn the_last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
+fn last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "fmpy");
     for seconds in [1.0, 2.0] {
@@ -194,8 +194,8 @@ fn the_last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
             sizes(tick, MAIN, 200 * MIB, Some((190 * MIB, 180 * MIB)));
         });
     }
-    // It has exited and nobody has waited for it: its memory is gone, its CPU time is final,
-    // and one step of the kernel's clock more than the time since the row before.
+    // It has exited and is not reaped yet: its memory is gone, its CPU time is final, and one
+    // clock tick more than the time since the row before.
     let exited = |tick: &mut Tick| {
         cpu(tick, MAIN, 2.26, 0.0);
         sizes(tick, MAIN, 0, None);
@@ -206,7 +206,7 @@ fn the_last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
         };
         tick.put(Entity::Process(MAIN), &state);
     };
-    // That may last.
+    // A zombie may stay for long.
     run.sample(2.25, exited).sample(3.0, |_| {}).sample(4.0, exited);
     let (_run, recording) = run.recorded(4.1, 2.26);
     let expected = [
@@ -217,7 +217,7 @@ fn the_last_row_of_a_process_has_its_memory_and_no_more_cores_than_threads() {
 }
 
 #[test]
-fn a_process_that_no_poll_has_found_has_a_row_in_the_order_of_time() {
+fn process_that_no_poll_found_has_a_row_in_the_order_of_time() {
     let short = ProcessId { pid: 12, started: MAIN.started + 120 };
     let mut run = small_machine();
     run.starts(0.0, MAIN, "sh run.sh");
@@ -232,7 +232,7 @@ fn a_process_that_no_poll_has_found_has_a_row_in_the_order_of_time() {
 }
 
 #[test]
-fn a_process_without_memory_in_the_middle_of_an_exec_has_not_exited() {
+fn process_without_memory_during_exec_has_not_exited() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "sh");
     run.sample(0.001, |tick| {
@@ -252,14 +252,14 @@ fn a_process_without_memory_in_the_middle_of_an_exec_has_not_exited() {
 }
 
 #[test]
-fn a_merged_table_has_the_last_cpu_time_of_the_worker_that_ended_first() {
+fn merged_table_has_the_last_cpu_time_of_the_worker_that_exited_first() {
     let mut run = FakeRun::merged();
     for id in [MAIN, CHILD] {
         run.starts(0.0, id, "gulmc");
     }
     run.sample_some(0.95, |tick| cpu(tick, MAIN, 0.5, 0.0));
     run.sample(1.0, |tick| cpu(tick, CHILD, 0.75, 0.09));
-    // One has its last look, and the round goes on without it.
+    // One has its last sample, and the round goes on without it.
     run.sample_some(1.4, |tick| cpu(tick, CHILD, 1.18, 0.09));
     run.exits(1.41, CHILD);
     run.sample(1.55, |tick| cpu(tick, MAIN, 0.8, 0.0));
@@ -268,7 +268,7 @@ fn a_merged_table_has_the_last_cpu_time_of_the_worker_that_ended_first() {
 }
 
 #[test]
-fn a_pid_used_again_is_two_instances_and_a_program_that_is_left_has_no_more_rows() {
+fn reused_pid_is_two_instances_and_an_exec_ends_the_rows_of_the_old_program() {
     let (first, second) =
         (ProcessId { pid: 12, started: 150 }, ProcessId { pid: 12, started: 350 });
     let mut run = small_machine();
@@ -291,7 +291,7 @@ fn a_pid_used_again_is_two_instances_and_a_program_that_is_left_has_no_more_rows
 }
 
 #[test]
-fn a_name_cannot_break_the_report() {
+fn process_name_cannot_break_the_report() {
     let mut run = small_machine();
     run.starts(0.0, MAIN, "./a|b\n<img>");
     run.sample(0.0, |tick| cpu(tick, MAIN, 0.0, 0.0));

@@ -1,24 +1,24 @@
 //! JSON as `json.dumps(…, indent=4, sort_keys=True)` writes it, a value at a time: the lists of
-//! a long run are never in memory. Whoever writes keys writes them in order.
+//! a long run are never in memory. The caller writes keys in order.
 
 use std::io::{Read, Result, Write};
 
-use crate::compat::python::{Value, dumps_line};
+use crate::compat::python::{PythonValue, dumps_line};
 
 const INDENT: usize = 4;
 
 /// JSON that is being written.
-pub(super) struct Json<W> {
+pub(super) struct JsonWriter<W> {
     out: W,
     depth: usize,
     /// Whether nothing is in the innermost bracket yet.
     is_empty: bool,
 }
 
-impl<W: Write> Json<W> {
-    /// A value that stands so deep in a document.
-    pub(super) fn new(out: W, depth: usize) -> Json<W> {
-        Json { out, depth, is_empty: true }
+impl<W: Write> JsonWriter<W> {
+    /// A value at this depth of a document.
+    pub(super) fn new(out: W, depth: usize) -> JsonWriter<W> {
+        JsonWriter { out, depth, is_empty: true }
     }
 
     /// Opens a map or a list.
@@ -41,27 +41,27 @@ impl<W: Write> Json<W> {
     /// The key of what comes next.
     pub(super) fn key(&mut self, name: &str) -> Result<()> {
         self.next()?;
-        self.value(&Value::Text(name.to_owned()))?;
+        self.value(&PythonValue::Text(name.to_owned()))?;
         write!(self.out, ": ")
     }
 
     /// One value of a list.
-    pub(super) fn item(&mut self, value: &Value) -> Result<()> {
+    pub(super) fn item(&mut self, value: &PythonValue) -> Result<()> {
         self.next()?;
         self.value(value)
     }
 
-    /// A number, a text or nothing, behind its key.
-    pub(super) fn value(&mut self, value: &Value) -> Result<()> {
+    /// A number, a text or null, after its key.
+    pub(super) fn value(&mut self, value: &PythonValue) -> Result<()> {
         write!(self.out, "{}", dumps_line(value))
     }
 
-    /// What was written before for this place, behind its key.
+    /// Copies a value that is JSON already, after its key.
     pub(super) fn copy(&mut self, from: &mut impl Read) -> Result<()> {
         std::io::copy(from, &mut self.out).map(drop)
     }
 
-    /// What it was written into, to which everything has gone.
+    /// Returns what it was written into.
     pub(super) fn finish(mut self) -> Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -86,9 +86,9 @@ mod tests {
     use crate::compat::python::dumps;
 
     #[test]
-    fn what_is_written_piece_by_piece_is_what_is_written_at_once() {
-        let numbers = [Value::Whole(1), Value::Missing, Value::Whole(3)];
-        let mut json = Json::new(Vec::new(), 0);
+    fn streamed_json_is_the_same_as_json_written_at_once() {
+        let numbers = [PythonValue::Whole(1), PythonValue::Missing, PythonValue::Whole(3)];
+        let mut json = JsonWriter::new(Vec::new(), 0);
         json.open('{').unwrap();
         json.key("empty").unwrap();
         json.open('[').unwrap();
@@ -101,13 +101,13 @@ mod tests {
         json.close(']').unwrap();
         json.close('}').unwrap();
         json.key("step").unwrap();
-        json.value(&Value::Real(1.5)).unwrap();
+        json.value(&PythonValue::Real(1.5)).unwrap();
         json.close('}').unwrap();
         let written = String::from_utf8(json.finish().unwrap()).unwrap();
-        let whole = Value::map([
-            ("empty", Value::List(Vec::new())),
-            ("né\"", Value::map([("list", Value::List(numbers.to_vec()))])),
-            ("step", Value::Real(1.5)),
+        let whole = PythonValue::map([
+            ("empty", PythonValue::List(Vec::new())),
+            ("né\"", PythonValue::map([("list", PythonValue::List(numbers.to_vec()))])),
+            ("step", PythonValue::Real(1.5)),
         ]);
         assert_eq!(written, dumps(&whole, INDENT));
     }

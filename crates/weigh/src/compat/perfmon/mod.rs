@@ -1,9 +1,9 @@
-//! What perfmon would have written of a job: so far what NVIDIA's GPUs did,
+//! What perfmon would have written about a job: so far the metrics of NVIDIA GPUs,
 //! `metrics/nv_gpu_metrics.json`.
 //!
-//! A file here for each of its groups of metrics (`nv_gpu`), and what all groups share: their
-//! JSON to the byte (`json`), and which moments have a row (`seconds`). perfmon ran on every node
-//! and its master put the files of all nodes together; here each recording is a node, or of several.
+//! One module for each of its groups of metrics (`nv_gpu`), and what all groups share: JSON to the
+//! byte (`json`), and which samples have a row (`seconds`). perfmon ran on every node and its master
+//! merged the files of all nodes; here each recording is of one node, or of several.
 //!
 //! What surprised us: the host of a GPU's lists is called `gpu-<i>.<host>`, and `host_names` has
 //! those names, because its reader looks each of them up. `sampling_frequency` is an interval.
@@ -11,9 +11,9 @@
 mod json;
 mod nv_gpu;
 mod pictures;
-mod rows;
 mod seconds;
 mod sections;
+mod spooled_rows;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -24,20 +24,20 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
-use super::pace::Pace;
+use super::row_spacing::RowSpacing;
 use crate::destination::OutputFile;
 use crate::export::{Error, Exported, unfinished};
 use crate::record::{Recording, files};
-use nv_gpu::{Cards, Untold};
+use nv_gpu::{MissingMetrics, NvidiaGpus};
 use seconds::Seconds;
 use sections::Sections;
 
-/// Where the file of the GPUs is, below the directory that is named.
+/// The file of the GPUs, below the output directory.
 const NV_GPU: &str = "metrics/nv_gpu_metrics.json";
 
-/// Writes what perfmon would have written into a directory, of the recording of each node.
+/// Writes what perfmon would have written into a directory, from the recording of each node.
 ///
-/// A file that exists is only replaced with `force`. Memory does not grow with the length of
+/// An existing file is only replaced with `force`. Memory does not grow with the length of
 /// the recordings. There must be at most one recording of each host.
 pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result<Exported, Error> {
     if files::is_recording(directory) {
@@ -58,7 +58,7 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
     let failed = |source| Error::file(&path, source);
     let (step, is_alone) = (step(recordings), recordings.len() == 1);
     let mut sections = Sections::create(destination.directory()).map_err(failed)?;
-    let (mut missing, mut untold) = (Vec::new(), Untold::default());
+    let (mut missing, mut never_reported) = (Vec::new(), MissingMetrics::default());
     for recording in recordings {
         if !nv_gpu::has_any(recording) {
             missing.push(format!("{}: {}", host(recording), nv_gpu::why_none(recording)));
@@ -68,14 +68,16 @@ pub fn export(recordings: &[Recording], directory: &Path, force: bool) -> Result
         lost.extend(nv_gpu::left_out(recording));
         let named = |what| format!("{}: {what}", host(recording));
         missing.extend(lost.into_iter().map(|what| if is_alone { what } else { named(what) }));
-        let seconds = Seconds::new(recording.manifest().started, Pace::of(step));
-        let cards = Cards::of(recording, seconds, destination.directory())?;
-        cards.write(&mut sections, &mut untold).map_err(failed)?;
+        let seconds = Seconds::new(recording.manifest().started, RowSpacing::of(step));
+        let cards = NvidiaGpus::of(recording, seconds, destination.directory())?;
+        cards.write(&mut sections, &mut never_reported).map_err(failed)?;
     }
     if sections.is_empty() {
-        return Err(Error::NoNvidiaGpu { why: "no look at an NVIDIA GPU is recorded".to_owned() });
+        return Err(Error::NoNvidiaGpu {
+            why: "no sample of an NVIDIA GPU is recorded".to_owned(),
+        });
     }
-    missing.extend(untold.lines());
+    missing.extend(never_reported.lines());
     let file = destination.file().map_err(failed)?;
     sections.write(file, step.as_secs_f64()).map_err(failed)?;
     Ok(Exported { files: vec![destination.keep()?], missing })
@@ -86,11 +88,11 @@ fn host(recording: &Recording) -> &str {
 }
 
 fn no_recording() -> Error {
-    Error::NoRuns { why: "there is none".to_owned() }
+    Error::NoRuns { why: "no recording is given".to_owned() }
 }
 
-/// How far apart rows are: as far as looks were, where they were the rarest. Times are whole
-/// seconds, so it is a second at least.
+/// How far apart rows are: the longest sampling interval of all recordings. Times are whole
+/// seconds, so it is at least one second.
 fn step(recordings: &[Recording]) -> Duration {
     const SHORTEST: Duration = Duration::from_secs(1);
     let intervals = recordings.iter().map(|recording| recording.manifest().interval_seconds);

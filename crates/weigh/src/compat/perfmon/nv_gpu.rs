@@ -1,15 +1,15 @@
-//! `nv_gpu_metrics.json`: what each of NVIDIA's GPUs did, a list for each metric.
+//! `nv_gpu_metrics.json`: a list for each metric of each NVIDIA GPU.
 //!
-//! Units are NVML's, as theirs are: MHz, percent, milliwatts, nanoseconds, thousands of bytes a
+//! Units are NVML's, as in perfmon: MHz, percent, milliwatts, nanoseconds, thousands of bytes a
 //! second, and memory in bytes. All of them are whole numbers.
 //!
-//! What surprised us: their `ecc_errors` are called after bits that flip, and are what NVML counts
-//! as corrected (`sp`) and uncorrected (`dp`), whatever the number of bits, over the card's whole
-//! life. `violation` is the time below the clocks that were asked for, for whatever reason, since
-//! the driver was loaded. `gpu_memory` is what NVML's first call for memory says is used: all but
-//! what is free, so what the driver keeps for itself is in it. `num_procs` are processes that
-//! compute. Theirs loses a metric of all GPUs when one card does not have it; here
-//! it is null for that card, and every list is as long as `time_stamps`.
+//! What surprised us: `ecc_errors` are named after single and double bit errors, but are what NVML
+//! counts as corrected (`sp`) and uncorrected (`dp`), with any number of bits, over the lifetime of
+//! the card. `violation` is the time below the requested clocks, for any reason, since the driver
+//! was loaded. `gpu_memory` is the `used` of NVML's first memory call: all but the free memory, so
+//! memory reserved by the driver is included. `num_procs` are compute processes. perfmon loses a
+//! metric of all GPUs when one card does not have it; here it is null for that card, and every list
+//! is as long as `time_stamps`.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,20 +18,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::NV_GPU;
-use super::json::Json;
-use super::rows::Rows;
+use super::json::JsonWriter;
 use super::seconds::Seconds;
 use super::sections::Sections;
+use super::spooled_rows::SpooledRows;
 use crate::catalog::metrics::gpu::name_there;
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::catalog::{Scope, all_groups};
-use crate::compat::python::Value;
+use crate::compat::python::PythonValue;
 use crate::export::Error;
 use crate::model::{Entity, Gpu, Name, Table};
 use crate::record::{Event, Moment, Recording};
 
-/// One look at a card.
-struct Look {
+/// One sample of a card.
+struct GpuSample {
     second: u64,
     activity: GpuActivity,
     memory: GpuMemory,
@@ -41,33 +41,33 @@ struct Look {
     link: GpuLink,
 }
 
-/// A list: where it stands, and what of a look is in it.
-type Series = (&'static str, Option<&'static str>, fn(&Look) -> Option<u64>);
+/// A list: its key, the key inside of it, and its value of a sample.
+type GpuList = (&'static str, Option<&'static str>, fn(&GpuSample) -> Option<u64>);
 
-/// Every list of a card, in the order of their keys.
-const SERIES: [Series; 19] = [
-    ("clock_info", Some("graphics"), |look| megahertz(look.power.clock_graphics)),
-    ("clock_info", Some("memory"), |look| megahertz(look.power.clock_memory)),
-    ("clock_info", Some("sm"), |look| megahertz(look.power.clock_sm)),
-    ("decoder_util", None, |look| percent(look.activity.decoder)),
-    ("ecc_errors", Some("dp"), |look| look.ecc.uncorrected_lifetime),
-    ("ecc_errors", Some("sp"), |look| look.ecc.corrected_lifetime),
-    ("encoder_util", None, |look| percent(look.activity.encoder)),
-    ("fan_speed", None, |look| percent(look.power.fan)),
-    ("memory_used", Some("bar1_memory"), |look| look.memory.bar1_used),
-    ("memory_used", Some("gpu_memory"), |look| not_free(&look.memory)),
-    ("num_procs", None, |look| look.activity.processes_computing),
-    ("pci_thgpt", Some("recv"), |look| look.link.pcie_received.map(thousands)),
-    ("pci_thgpt", Some("send"), |look| look.link.pcie_sent.map(thousands)),
-    ("power_usage", None, |look| whole(look.power.draw, 1e3)),
-    ("temperature", None, |look| whole(look.power.temperature, 1.0)),
-    ("time_stamps", None, |look| Some(look.second)),
-    ("utilization_rates", Some("gpu"), |look| percent(look.activity.utilization)),
-    ("utilization_rates", Some("memory"), |look| percent(look.activity.memory_utilization)),
-    ("violation", None, |look| whole(look.throttle.below_application_clocks, 1e9)),
+/// All lists of a card, in the order of their keys.
+const SERIES: [GpuList; 19] = [
+    ("clock_info", Some("graphics"), |sample| megahertz(sample.power.clock_graphics)),
+    ("clock_info", Some("memory"), |sample| megahertz(sample.power.clock_memory)),
+    ("clock_info", Some("sm"), |sample| megahertz(sample.power.clock_sm)),
+    ("decoder_util", None, |sample| percent(sample.activity.decoder)),
+    ("ecc_errors", Some("dp"), |sample| sample.ecc.uncorrected_lifetime),
+    ("ecc_errors", Some("sp"), |sample| sample.ecc.corrected_lifetime),
+    ("encoder_util", None, |sample| percent(sample.activity.encoder)),
+    ("fan_speed", None, |sample| percent(sample.power.fan)),
+    ("memory_used", Some("bar1_memory"), |sample| sample.memory.bar1_used),
+    ("memory_used", Some("gpu_memory"), |sample| not_free(&sample.memory)),
+    ("num_procs", None, |sample| sample.activity.processes_computing),
+    ("pci_thgpt", Some("recv"), |sample| sample.link.pcie_received.map(thousands)),
+    ("pci_thgpt", Some("send"), |sample| sample.link.pcie_sent.map(thousands)),
+    ("power_usage", None, |sample| whole(sample.power.draw, 1e3)),
+    ("temperature", None, |sample| whole(sample.power.temperature, 1.0)),
+    ("time_stamps", None, |sample| Some(sample.second)),
+    ("utilization_rates", Some("gpu"), |sample| percent(sample.activity.utilization)),
+    ("utilization_rates", Some("memory"), |sample| percent(sample.activity.memory_utilization)),
+    ("violation", None, |sample| whole(sample.throttle.below_application_clocks, 1e9)),
 ];
 
-/// A number in a smaller unit, where it is the whole one that the driver said.
+/// A value in the unit of the driver, in which it was a whole number.
 fn whole(number: Option<f64>, times: f64) -> Option<u64> {
     let number = (number? * times).round();
     (number >= 0.0 && number < u64::MAX as f64).then_some(number as u64)
@@ -82,7 +82,7 @@ fn megahertz(hertz: Option<f64>) -> Option<u64> {
 }
 
 /// `used` of nvmlDeviceGetMemoryInfo: allocated or reserved. Its second version, which recordings
-/// have, tells the two apart, and the free memory is the same.
+/// have, separates the two; the free memory is the same.
 fn not_free(memory: &GpuMemory) -> Option<u64> {
     memory.total?.checked_sub(memory.free?)
 }
@@ -91,15 +91,15 @@ fn thousands(bytes: u64) -> u64 {
     bytes / 1000
 }
 
-/// A whole card of NVIDIA's: the host it is in, and its number there.
+/// An NVIDIA card, not a MIG instance: its host, and its number there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Card {
+struct NvidiaGpu {
     host: String,
     number: u32,
 }
 
-/// All GPUs that a recording tells of, each as a card of this file, or why it is none.
-fn cards(recording: &Recording) -> Vec<(&Gpu, Result<Card, &'static str>)> {
+/// All GPUs of a recording, each as a card of this file, or why it is left out.
+fn cards(recording: &Recording) -> Vec<(&Gpu, Result<NvidiaGpu, &'static str>)> {
     let mut taken = BTreeSet::new();
     let gpus = recording.entries().iter().filter_map(|entry| match &entry.event {
         Event::Gpu(gpu) => Some(&**gpu),
@@ -109,31 +109,31 @@ fn cards(recording: &Recording) -> Vec<(&Gpu, Result<Card, &'static str>)> {
         let name = name_there(&gpu.name);
         let card = name.strip_prefix("nvidia").and_then(|number| {
             let host = gpu.node.as_ref().unwrap_or(&recording.manifest().host.name).clone();
-            Some(Card { host, number: number.parse().ok()? })
+            Some(NvidiaGpu { host, number: number.parse().ok()? })
         });
         let card = match card {
             Some(card) if taken.insert(card.clone()) => Ok(card),
-            // Containers of one machine see different cards under one number.
+            // Containers on one machine have different cards under the same number.
             Some(_) => Err("another GPU of that host has its number"),
-            None if !name.starts_with("nvidia") => Err("it is not NVIDIA's"),
-            None => Err("it is a part of a GPU, and perfmon knows whole ones"),
+            None if !name.starts_with("nvidia") => Err("it is not an NVIDIA GPU"),
+            None => Err("it is a MIG instance, and perfmon has only whole GPUs"),
         };
         (gpu, card)
     })
     .collect()
 }
 
-/// Whether there is a GPU to be written of.
+/// Whether there is a GPU to write.
 pub(super) fn has_any(recording: &Recording) -> bool {
     cards(recording).iter().any(|(_, card)| card.is_ok())
 }
 
-/// The hosts whose GPUs a recording tells of: several, of one that was put together.
+/// The hosts of the GPUs of a recording: several, if it is merged.
 pub(super) fn hosts(recording: &Recording) -> BTreeSet<String> {
     cards(recording).into_iter().filter_map(|(_, card)| Some(card.ok()?.host)).collect()
 }
 
-/// Why there is none.
+/// Why there is no GPU to write.
 pub(super) fn why_none(recording: &Recording) -> Error {
     let left_out = left_out(recording);
     let absent = recording.manifest().absent.get("gpu");
@@ -147,34 +147,34 @@ pub(super) fn why_none(recording: &Recording) -> Error {
 
 /// GPUs that are not in the file, and why.
 pub(super) fn left_out(recording: &Recording) -> Vec<String> {
-    let line = |(gpu, card): (&Gpu, Result<Card, &str>)| {
+    let line = |(gpu, card): (&Gpu, Result<NvidiaGpu, &str>)| {
         card.err().map(|why| format!("{NV_GPU} has no {}: {why}", gpu.name))
     };
     cards(recording).into_iter().filter_map(line).collect()
 }
 
 /// The rows of one card.
-type CardRows = Rows<{ SERIES.len() }>;
+type GpuRows = SpooledRows<{ SERIES.len() }>;
 
 /// The cards of one recording.
-pub(super) struct Cards {
+pub(super) struct NvidiaGpus {
     directory: PathBuf,
-    /// By their names in it.
-    named: HashMap<Name, Card>,
-    rows: BTreeMap<Card, CardRows>,
+    /// By their names in the recording.
+    named: HashMap<Name, NvidiaGpu>,
+    rows: BTreeMap<NvidiaGpu, GpuRows>,
 }
 
-impl Cards {
-    /// Goes through a recording once; rows wait in this directory.
+impl NvidiaGpus {
+    /// Reads a recording once; rows are spooled in this directory.
     pub(super) fn of(
         recording: &Recording,
         mut seconds: Seconds,
         directory: &Path,
-    ) -> Result<Cards, Error> {
+    ) -> Result<NvidiaGpus, Error> {
         let named = cards(recording)
             .into_iter()
             .filter_map(|(gpu, card)| Some((Name::new(gpu.name.as_bytes()), card.ok()?)));
-        let mut cards = Cards {
+        let mut gpus = NvidiaGpus {
             directory: directory.to_owned(),
             named: named.collect(),
             rows: BTreeMap::new(),
@@ -185,22 +185,22 @@ impl Cards {
                 && let Some(table) = tick.table(Scope::Gpu)
                 && written.is_ok()
             {
-                written = cards.see(table, &mut seconds, tick.at);
+                written = gpus.sample(table, &mut seconds, tick.at);
             }
         })?;
         written.map_err(|source| Error::file(directory, source))?;
-        Ok(cards)
+        Ok(gpus)
     }
 
-    /// Takes in a look at all of them.
-    fn see(&mut self, table: &Table, seconds: &mut Seconds, at: Duration) -> io::Result<()> {
+    /// Takes in a sample of all cards.
+    fn sample(&mut self, table: &Table, seconds: &mut Seconds, at: Duration) -> io::Result<()> {
         let mut second = None;
         for (row, entity) in table.entities().iter().enumerate() {
             let Entity::Named(name) = entity else { continue };
             let Some(card) = self.named.get(name) else { continue };
-            // Of the first card; the others were looked at in the same moment.
+            // All cards are sampled at the same time: the first one decides.
             let Some(second) = *second.get_or_insert_with(|| seconds.of(at)) else { break };
-            let look = Look {
+            let sample = GpuSample {
                 second,
                 activity: table.get(row),
                 memory: table.get(row),
@@ -211,17 +211,21 @@ impl Cards {
             };
             let rows = match self.rows.entry(card.clone()) {
                 Entry::Occupied(there) => there.into_mut(),
-                Entry::Vacant(new) => new.insert(Rows::create(&self.directory)?),
+                Entry::Vacant(new) => new.insert(SpooledRows::create(&self.directory)?),
             };
-            rows.put(SERIES.map(|(_, _, value)| value(&look)))?;
+            rows.put(SERIES.map(|(_, _, value)| value(&sample)))?;
         }
         Ok(())
     }
 
     /// Writes their lists.
-    pub(super) fn write(self, sections: &mut Sections, untold: &mut Untold) -> io::Result<()> {
-        for (Card { host, number }, mut rows) in self.rows {
-            untold.see(rows.told());
+    pub(super) fn write(
+        self,
+        sections: &mut Sections,
+        missing: &mut MissingMetrics,
+    ) -> io::Result<()> {
+        for (NvidiaGpu { host, number }, mut rows) in self.rows {
+            missing.add(rows.ever_set());
             sections.add(format!("gpu-{number}.{host}"), |json| write(&mut rows, json))?;
         }
         Ok(())
@@ -229,7 +233,7 @@ impl Cards {
 }
 
 /// The lists of one card.
-fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
+fn write(rows: &mut GpuRows, json: &mut JsonWriter<impl Write>) -> io::Result<()> {
     let mut outer = None;
     json.open('{')?;
     for (column, (name, part, _)) in SERIES.into_iter().enumerate() {
@@ -247,7 +251,7 @@ fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
             json.key(part)?;
         }
         json.open('[')?;
-        rows.column(column, |value| json.item(&Value::whole(value)))?;
+        rows.column(column, |value| json.item(&PythonValue::whole(value)))?;
         json.close(']')?;
     }
     if outer.is_some() {
@@ -258,26 +262,26 @@ fn write(rows: &mut CardRows, json: &mut Json<impl Write>) -> io::Result<()> {
 
 /// Lists that have no value at all.
 #[derive(Debug, Default)]
-pub(super) struct Untold {
+pub(super) struct MissingMetrics {
     cards: u64,
-    /// Cards that never told it, for each list.
+    /// Cards that never reported it, for each list.
     of: [u64; SERIES.len()],
 }
 
-impl Untold {
-    fn see(&mut self, told: &[bool; SERIES.len()]) {
+impl MissingMetrics {
+    fn add(&mut self, ever_set: &[bool; SERIES.len()]) {
         self.cards += 1;
-        for (count, told) in self.of.iter_mut().zip(told) {
-            *count += u64::from(!told);
+        for (count, is_set) in self.of.iter_mut().zip(ever_set) {
+            *count += u64::from(!is_set);
         }
     }
 
-    /// What was never told, and of how many GPUs.
+    /// What was never reported, and by how many GPUs.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        let untold = SERIES.into_iter().zip(self.of).filter(|(_, cards)| *cards > 0);
-        untold.map(|((name, part, _), cards)| {
+        let missing = SERIES.into_iter().zip(self.of).filter(|(_, cards)| *cards > 0);
+        missing.map(|((name, part, _), cards)| {
             let part = part.map(|part| format!(".{part}")).unwrap_or_default();
-            format!("{name}{part} is null: {cards} of {} GPUs did not tell it", self.cards)
+            format!("{name}{part} is null: {cards} of {} GPUs did not report it", self.cards)
         })
     }
 }

@@ -7,37 +7,37 @@ use crate::plot::{Gallery, Gatherer};
 use crate::quantity::Units;
 use crate::record::{Error, Recording};
 
-/// perfmon's plots: the name, how nodes are combined, and where ours comes from.
-const PLOTS: [(&str, &str, Origin); 15] = [
-    ("CPU Load", "Average", Origin::Run("cpu")),
-    ("Memory", "Average", Origin::Run("memory")),
-    ("Memory Bandwidth (Read)", "Average", Origin::Nothing),
-    ("Output Traffic", "Total", Origin::Machine),
-    ("Input Traffic", "Total", Origin::Machine),
-    ("Packets Output", "Total", Origin::Machine),
-    ("Packets Input", "Total", Origin::Machine),
-    ("Interconnect Output Traffic", "Total", Origin::Machine),
-    ("Interconnect Input Traffic", "Total", Origin::Machine),
-    ("Interconnect Packets Output", "Total", Origin::Machine),
-    ("Interconnect Packets Input", "Total", Origin::Machine),
-    ("RAPL Package Power", "Total", Origin::Machine),
-    ("RAPL DRAM Power", "Total", Origin::Machine),
-    ("RAPL Core Power", "Total", Origin::Machine),
-    ("RAPL Uncore Power", "Total", Origin::Machine),
+/// perfmon's plots: the name, how nodes are combined, and what weigh draws it from.
+const PLOTS: [(&str, &str, PlotSource); 15] = [
+    ("CPU Load", "Average", PlotSource::Run("cpu")),
+    ("Memory", "Average", PlotSource::Run("memory")),
+    ("Memory Bandwidth (Read)", "Average", PlotSource::Nothing),
+    ("Output Traffic", "Total", PlotSource::Machine),
+    ("Input Traffic", "Total", PlotSource::Machine),
+    ("Packets Output", "Total", PlotSource::Machine),
+    ("Packets Input", "Total", PlotSource::Machine),
+    ("Interconnect Output Traffic", "Total", PlotSource::Machine),
+    ("Interconnect Input Traffic", "Total", PlotSource::Machine),
+    ("Interconnect Packets Output", "Total", PlotSource::Machine),
+    ("Interconnect Packets Input", "Total", PlotSource::Machine),
+    ("RAPL Package Power", "Total", PlotSource::Machine),
+    ("RAPL DRAM Power", "Total", PlotSource::Machine),
+    ("RAPL Core Power", "Total", PlotSource::Machine),
+    ("RAPL Uncore Power", "Total", PlotSource::Machine),
 ];
 
 /// What a plot of perfmon is made from.
 #[derive(Clone, Copy)]
-enum Origin {
+enum PlotSource {
     /// A chart of the run.
     Run(&'static str),
-    /// What all devices of the machine did, under the same name.
+    /// The sum over all devices of the machine, under the same name.
     Machine,
     /// Nothing that weigh measures.
     Nothing,
 }
 
-/// The files of a plot, per node and of all nodes: a title has spaces, and they have none.
+/// The files of a plot, per node and of all nodes: spaces of the title become underscores.
 fn files(name: &str, combined: &str) -> [String; 2] {
     let stem = name.replace(' ', "_");
     [format!("{stem}_per_node.png"), format!("{combined}_{stem}_all_nodes.png")]
@@ -46,17 +46,17 @@ fn files(name: &str, combined: &str) -> [String; 2] {
 /// The plots of perfmon: of each node, and of all nodes together.
 pub fn pictures(recording: &Recording) -> Result<Vec<Picture>, Error> {
     let gallery = Gatherer::of(recording, &[], Units::Binary)?;
-    let machine = Gallery { node: totals::of(recording)?, ..Gallery::default() };
+    let machine = Gallery { node: totals::charts(recording)?, ..Gallery::default() };
     let host = &recording.manifest().host.name;
-    // 18 cm wide at 200 dots an inch, as theirs.
+    // 18 cm wide at 200 dots per inch, as perfmon draws them.
     let size = (1417.0, 709.0);
     let mut pictures = Vec::new();
     for (name, combined, from) in PLOTS {
         let [per_node, all_nodes] = files(name, combined);
         let chart = match from {
-            Origin::Run(chart) => named(&gallery, chart, name),
-            Origin::Machine => named(&machine, name, name),
-            Origin::Nothing => nothing(name, "weigh does not measure this yet."),
+            PlotSource::Run(chart) => named(&gallery, chart, name),
+            PlotSource::Machine => named(&machine, name, name),
+            PlotSource::Nothing => nothing(name, "weigh does not measure this yet."),
         };
         for (file, title, series) in [
             (per_node, format!("{name} per node"), host.clone()),

@@ -1,13 +1,13 @@
-//! The lists of each host as text, until all are there: in the file they stand in the order of
-//! their names, and nodes are read one after the other.
+//! The lists of each host as text, spooled until all hosts are read: in the file they are sorted
+//! by name, but nodes are read one after the other.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use super::json::Json;
-use crate::compat::python::Value;
+use super::json::JsonWriter;
+use crate::compat::python::PythonValue;
 
 /// How deep the lists of a host are in the document.
 const DEPTH: usize = 1;
@@ -20,7 +20,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// None yet; what is written waits in this directory, in a file without a name.
+    /// No hosts yet; text is spooled in an unnamed file in this directory.
     pub(super) fn create(directory: &Path) -> Result<Sections> {
         Ok(Sections { file: tempfile::tempfile_in(directory)?, places: BTreeMap::new() })
     }
@@ -34,10 +34,10 @@ impl Sections {
     pub(super) fn add(
         &mut self,
         host: String,
-        write: impl FnOnce(&mut Json<BufWriter<&File>>) -> Result<()>,
+        write: impl FnOnce(&mut JsonWriter<BufWriter<&File>>) -> Result<()>,
     ) -> Result<()> {
         let from = self.file.stream_position()?;
-        let mut json = Json::new(BufWriter::new(&self.file), DEPTH);
+        let mut json = JsonWriter::new(BufWriter::new(&self.file), DEPTH);
         write(&mut json)?;
         json.finish()?;
         let length = self.file.stream_position()? - from;
@@ -45,15 +45,15 @@ impl Sections {
         Ok(())
     }
 
-    /// Writes the whole document. Rows are so many seconds apart.
+    /// Writes the whole document. Rows are `step` seconds apart.
     pub(super) fn write(mut self, into: File, step: f64) -> Result<()> {
         const HOSTS: &str = "host_names";
         const STEP: &str = "sampling_frequency";
-        let names = self.places.keys().cloned().map(Value::Text).collect::<Vec<_>>();
+        let names = self.places.keys().cloned().map(PythonValue::Text).collect::<Vec<_>>();
         let mut keys: Vec<&str> = self.places.keys().map(String::as_str).collect();
         keys.extend([HOSTS, STEP]);
         keys.sort_unstable();
-        let mut json = Json::new(BufWriter::new(into), 0);
+        let mut json = JsonWriter::new(BufWriter::new(into), 0);
         json.open('{')?;
         for key in keys {
             json.key(key)?;
@@ -67,7 +67,7 @@ impl Sections {
                     names.iter().try_for_each(|name| json.item(name))?;
                     json.close(']')?;
                 }
-                (None, _) => json.value(&Value::count(step))?,
+                (None, _) => json.value(&PythonValue::count(step))?,
             }
         }
         json.close('}')?;

@@ -1,4 +1,4 @@
-//! Their file, of runs whose truth is written down beside it.
+//! The file of runs with known values.
 
 use serde_json::{Value, json};
 
@@ -9,29 +9,29 @@ use crate::model::{Entity, Gpu, Name, Tick};
 use crate::record::Event;
 use crate::testing::FakeRun;
 
-fn met(run: &mut FakeRun, name: &str) {
+fn add_gpu(run: &mut FakeRun, name: &str) {
     let gpu = Gpu { name: name.to_owned(), ..Gpu::default() };
     run.event(0.0, Event::Gpu(Box::new(gpu)));
 }
 
-/// A look at a card that tells everything, with so many percent of it busy.
+/// A sample of a card that reports everything, with this utilization in percent.
 fn card(tick: &mut Tick, name: &str, busy: u64) {
-    let who = Entity::Named(Name::new(name.as_bytes()));
+    let entity = Entity::Named(Name::new(name.as_bytes()));
     let activity = GpuActivity {
         utilization: Some(busy as f64 / 100.0),
         memory_utilization: Some(0.29),
         encoder: Some(0.07),
         decoder: Some(0.03),
-        // One of them draws, and theirs counts those that compute.
+        // One of them is a graphics process; perfmon counts compute processes.
         processes: Some(3),
         processes_computing: Some(2),
         ..GpuActivity::default()
     };
-    tick.put(who, &activity);
-    // A gigabyte is the driver's: neither free nor used by anybody, and theirs counts it.
+    tick.put(entity, &activity);
+    // The driver reserves a gigabyte: neither free nor used by a process; perfmon counts it.
     let (used, free) = (Some(3_294_967_296), Some(75_705_032_704));
     let (total, bar1_used) = (Some(80_000_000_000), Some(1_048_576));
-    tick.put(who, &GpuMemory { used, free, total, bar1_used, ..GpuMemory::default() });
+    tick.put(entity, &GpuMemory { used, free, total, bar1_used, ..GpuMemory::default() });
     let power = GpuPower {
         draw: Some(350.123),
         temperature: Some(61.0),
@@ -41,11 +41,11 @@ fn card(tick: &mut Tick, name: &str, busy: u64) {
         clock_memory: Some(2.619e9),
         ..GpuPower::default()
     };
-    tick.put(who, &power);
+    tick.put(entity, &power);
     let below_application_clocks = Some(2_000_000_123.0 / 1e9);
-    tick.put(who, &GpuThrottle { below_application_clocks, ..GpuThrottle::default() });
+    tick.put(entity, &GpuThrottle { below_application_clocks, ..GpuThrottle::default() });
     let (corrected_lifetime, uncorrected_lifetime) = (Some(9), Some(1));
-    // Since the driver was loaded: not what they have.
+    // Since the driver was loaded: not what perfmon has.
     let (corrected, uncorrected) = (Some(7), Some(8));
     let ecc = GpuEcc {
         corrected,
@@ -54,30 +54,30 @@ fn card(tick: &mut Tick, name: &str, busy: u64) {
         uncorrected_lifetime,
         ..GpuEcc::default()
     };
-    tick.put(who, &ecc);
+    tick.put(entity, &ecc);
     let (pcie_received, pcie_sent) = (Some(2_000_000), Some(1_000_000));
-    tick.put(who, &GpuLink { pcie_received, pcie_sent, ..GpuLink::default() });
+    tick.put(entity, &GpuLink { pcie_received, pcie_sent, ..GpuLink::default() });
 }
 
-/// A recording of one host, with looks at its cards at these times.
+/// A recording of one host, with samples of its cards at these times.
 fn node(
     host: &str,
     interval: f64,
     cards: &[&str],
-    looks: &[f64],
+    samples: &[f64],
 ) -> (tempfile::TempDir, Recording) {
     let mut run = small_machine();
     run.manifest.host.name = host.to_owned();
     run.manifest.interval_seconds = interval;
-    cards.iter().for_each(|name| met(&mut run, name));
-    for (look, seconds) in looks.iter().enumerate() {
+    cards.iter().for_each(|name| add_gpu(&mut run, name));
+    for (sample, seconds) in samples.iter().enumerate() {
         run.sample(*seconds, |tick| {
             for name in cards {
-                card(tick, name, look as u64);
+                card(tick, name, sample as u64);
             }
         });
     }
-    run.recorded(looks.last().copied().unwrap_or(1.0), 1.0)
+    run.recorded(samples.last().copied().unwrap_or(1.0), 1.0)
 }
 
 /// The text of the file, and what is missing in it.
@@ -97,7 +97,7 @@ fn read(recordings: &[Recording]) -> (Value, Vec<String>) {
 }
 
 #[test]
-fn the_file_of_one_card_is_theirs_to_the_byte() {
+fn file_of_one_card_is_the_same_as_perfmons_to_the_byte() {
     let (_run, recording) = node("node-a", 30.0, &["nvidia0"], &[0.2, 30.1]);
     let (text, missing) = exported(&[recording]);
     let pairs = [
@@ -154,7 +154,7 @@ fn the_file_of_one_card_is_theirs_to_the_byte() {
 #[test]
 fn a_card_without_a_fan_has_nulls_for_it_and_the_others_keep_theirs() {
     let mut run = small_machine();
-    ["nvidia0", "nvidia1", "nvidia2"].iter().for_each(|name| met(&mut run, name));
+    ["nvidia0", "nvidia1", "nvidia2"].iter().for_each(|name| add_gpu(&mut run, name));
     for second in [0.0, 1.0, 2.0] {
         run.sample(second, |tick| {
             card(tick, "nvidia0", 5);
@@ -163,7 +163,7 @@ fn a_card_without_a_fan_has_nulls_for_it_and_the_others_keep_theirs() {
             tick.put(bare, &GpuPower { temperature: Some(40.0), ..GpuPower::default() });
         });
     }
-    // The driver did not answer: it is there, and nothing is known of it.
+    // The driver did not answer: the card is there, without values.
     run.sample(3.0, |tick| {
         let silent = Entity::Named(Name::new(b"nvidia0"));
         tick.put(silent, &GpuActivity::default());
@@ -177,16 +177,16 @@ fn a_card_without_a_fan_has_nulls_for_it_and_the_others_keep_theirs() {
     assert_eq!(whole["time_stamps"].as_array().unwrap().len(), 4);
     assert_eq!(file["gpu-1.node-a"]["fan_speed"], json!([30, 30, 30]));
     assert_eq!(missing.len(), 17, "all lists of one card but two: {missing:?}");
-    let said = "fan_speed is null: 1 of 3 GPUs did not tell it".to_owned();
-    assert!(missing.contains(&said), "{missing:?}");
-    let dp = "ecc_errors.dp is null: 1 of 3 GPUs did not tell it".to_owned();
+    let message = "fan_speed is null: 1 of 3 GPUs did not report it".to_owned();
+    assert!(missing.contains(&message), "{missing:?}");
+    let dp = "ecc_errors.dp is null: 1 of 3 GPUs did not report it".to_owned();
     assert!(missing.contains(&dp), "{missing:?}");
 }
 
 #[test]
 fn rows_are_an_interval_apart_and_never_two_of_a_second() {
-    let stamps = |interval, looks: &[f64]| {
-        let (_run, recording) = node("node-a", interval, &["nvidia0"], looks);
+    let stamps = |interval, samples: &[f64]| {
+        let (_run, recording) = node("node-a", interval, &["nvidia0"], samples);
         let (file, _) = read(&[recording]);
         let card = &file["gpu-0.node-a"];
         let begin = 1_700_000_000;
@@ -194,10 +194,10 @@ fn rows_are_an_interval_apart_and_never_two_of_a_second() {
         let stamps: Vec<i64> = stamps.map(|stamp| stamp.as_i64().unwrap() - begin).collect();
         (file["sampling_frequency"].clone(), stamps, card["utilization_rates"]["gpu"].clone())
     };
-    // Ten looks a second: theirs has whole seconds, so there is a row for each second.
-    let often: Vec<f64> = (0..25).map(|look| f64::from(look) / 10.0).collect();
+    // Ten samples a second: perfmon has whole seconds, so there is a row for each second.
+    let often: Vec<f64> = (0..25).map(|sample| f64::from(sample) / 10.0).collect();
     assert_eq!(stamps(0.1, &often), (json!(1), vec![0, 1, 2], json!([0, 10, 20])));
-    // More looks where the run begins and where phases do; one look late, and the next at once.
+    // More samples at the start of the run and of phases; one late, and the next at once.
     let odd = [0.0, 0.005, 0.64, 2.001, 3.5, 5.9, 6.0, 8.0];
     assert_eq!(stamps(2.0, &odd), (json!(2), vec![0, 2, 5, 8], json!([0, 3, 5, 7])));
     let (step, seconds, _) = stamps(1.5, &[0.0, 1.5, 3.0, 4.5]);
@@ -205,14 +205,14 @@ fn rows_are_an_interval_apart_and_never_two_of_a_second() {
 }
 
 #[test]
-fn a_second_that_has_a_row_gets_no_other_one() {
+fn second_with_a_row_gets_no_other_one() {
     let started = jiff::Timestamp::from_nanosecond(1_700_000_000_999_500_000).unwrap();
-    let mut seconds = Seconds::new(started, Pace::of(Duration::from_secs(1)));
+    let mut seconds = Seconds::new(started, RowSpacing::of(Duration::from_secs(1)));
     let mut second = |millis: f64| {
         let second = seconds.of(Duration::from_secs_f64(millis / 1e3));
         second.map(|second| second - 1_700_000_000)
     };
-    // Looks are a little late, here and there across the turn of a second.
+    // Samples are a little late, and some fall into the next second.
     assert_eq!(second(0.0), Some(0));
     assert_eq!(second(1000.1), Some(1));
     assert_eq!(second(2000.8), Some(3));
@@ -221,7 +221,7 @@ fn a_second_that_has_a_row_gets_no_other_one() {
 }
 
 #[test]
-fn nodes_are_kept_apart_by_host_and_one_without_a_gpu_is_told() {
+fn nodes_are_separated_by_host_and_one_without_a_gpu_is_reported() {
     let (_a, a) = node("node-a", 1.0, &["nvidia0", "nvidia10", "nvidia2"], &[0.0, 1.0, 2.0]);
     let (_b, b) = node("node-b", 2.0, &["nvidia0", "amd0", "nvidia0:1"], &[0.0, 2.0]);
     let (_c, c) = node("node-c", 1.0, &[], &[]);
@@ -235,17 +235,17 @@ fn nodes_are_kept_apart_by_host_and_one_without_a_gpu_is_told() {
     let places: Vec<usize> =
         names.map(|name| text.find(&format!("    \"{name}\": {{")).unwrap()).to_vec();
     assert!(places.is_sorted(), "{places:?}");
-    let said = [
-        "node-b: metrics/nv_gpu_metrics.json has no amd0: it is not NVIDIA's",
-        "node-b: metrics/nv_gpu_metrics.json has no nvidia0:1: it is a part of a GPU, and perfmon \
-         knows whole ones",
+    let message = [
+        "node-b: metrics/nv_gpu_metrics.json has no amd0: it is not an NVIDIA GPU",
+        "node-b: metrics/nv_gpu_metrics.json has no nvidia0:1: it is a MIG instance, and \
+        perfmon has only whole GPUs",
     ];
-    assert_eq!(missing[..2], said);
+    assert_eq!(missing[..2], message);
     assert!(missing[2].starts_with("node-c: ") && missing.len() == 3, "{missing:?}");
 }
 
 #[test]
-fn a_run_without_nvidia_gpus_has_nothing_of_theirs_and_leaves_nothing() {
+fn run_without_nvidia_gpus_is_refused_and_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let refused = |recordings: &[Recording]| {
         let error = export(recordings, directory.path(), false).unwrap_err();
@@ -255,7 +255,7 @@ fn a_run_without_nvidia_gpus_has_nothing_of_theirs_and_leaves_nothing() {
     let (_run, recording) = node("node-a", 1.0, &["amd0"], &[0.0, 1.0]);
     let why = refused(&[recording]);
     assert!(why.contains("weigh writes only nv_gpu_metrics.json yet"), "{why}");
-    assert!(why.contains("has no amd0: it is not NVIDIA's"), "{why}");
+    assert!(why.contains("has no amd0: it is not an NVIDIA GPU"), "{why}");
     let mut absent = small_machine();
     absent.manifest.leave_out("gpu", &[], "no NVIDIA driver is loaded");
     let (_run, recording) = absent.recorded(1.0, 1.0);
@@ -266,7 +266,7 @@ fn a_run_without_nvidia_gpus_has_nothing_of_theirs_and_leaves_nothing() {
 }
 
 #[test]
-fn machines_that_were_put_together_are_told_apart_by_the_nodes_of_their_gpus() {
+fn merged_machines_are_separated_by_the_nodes_of_their_gpus() {
     let mut run = small_machine();
     let gpus = [
         ("node-a/nvidia0", "node-a"),
@@ -287,11 +287,11 @@ fn machines_that_were_put_together_are_told_apart_by_the_nodes_of_their_gpus() {
     assert_eq!(written["host_names"], json!([far, "gpu-0.node-a"]));
     assert_eq!(written[far]["utilization_rates"]["gpu"], json!([2]));
     assert!(missing[0].ends_with("has no 3/nvidia0: another GPU of that host has its number"));
-    assert!(missing[1].ends_with("has no node-a/amd0: it is not NVIDIA's"));
+    assert!(missing[1].ends_with("has no node-a/amd0: it is not an NVIDIA GPU"));
 }
 
 #[test]
-fn what_is_there_stays_and_recordings_are_not_mixed_with() {
+fn existing_files_stay_and_nothing_is_written_into_a_recording() {
     let (run, recording) = node("node-a", 1.0, &["nvidia0"], &[0.0]);
     let recordings = [recording];
     let directory = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! What all devices of the machine did together, as one line: for perfmon's plots.
+//! The sum over all devices of the machine, as one line: for perfmon's plots.
 //!
-//! Nothing is counted twice: of network devices the hardware, of energies each domain by
-//! itself. A device that comes late or begins again adds nothing until it was seen twice.
+//! Nothing is counted twice: only hardware network devices, and each energy domain by itself. A
+//! device that appears late or whose counter is reset adds nothing until it was sampled twice.
 
 use crate::catalog::metrics::{DomainEnergy, NetworkTraffic, PortTraffic};
 use crate::catalog::{Scope, Unit, all_groups};
@@ -14,84 +14,89 @@ use crate::plot::window::ChartWindow;
 use crate::record::{Error, Moment, Recording};
 
 /// A counter of the devices of a tick.
-type Counters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
+type DeviceCounters = fn(&Table) -> Vec<(Entity, Option<f64>)>;
 
-/// What is added up.
-pub(super) struct Wanted {
+/// What is summed.
+pub(super) struct SummedCounter {
     /// What it is called.
     pub name: &'static str,
     scope: Scope,
     unit: Unit,
-    counters: Counters,
+    counters: DeviceCounters,
 }
 
-const fn wanted(name: &'static str, scope: Scope, unit: Unit, counters: Counters) -> Wanted {
-    Wanted { name, scope, unit, counters }
+const fn summed(
+    name: &'static str,
+    scope: Scope,
+    unit: Unit,
+    counters: DeviceCounters,
+) -> SummedCounter {
+    SummedCounter { name, scope, unit, counters }
 }
 
-/// Everything that is added up, under perfmon's names.
-pub(super) const WANTED: [Wanted; 12] = [
-    wanted("Output Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.sent)),
-    wanted("Input Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.received)),
-    wanted("Packets Output", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_sent)),
-    wanted("Packets Input", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_received)),
-    wanted("Interconnect Output Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.sent)),
-    wanted("Interconnect Input Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.received)),
-    wanted("Interconnect Packets Output", Scope::IbPort, Unit::One, |t| {
+/// Everything that is summed, under perfmon's names.
+pub(super) const SUMMED: [SummedCounter; 12] = [
+    summed("Output Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.sent)),
+    summed("Input Traffic", Scope::Nic, Unit::Bytes, |t| nics(t, |row| row.received)),
+    summed("Packets Output", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_sent)),
+    summed("Packets Input", Scope::Nic, Unit::One, |t| nics(t, |row| row.packets_received)),
+    summed("Interconnect Output Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.sent)),
+    summed("Interconnect Input Traffic", Scope::IbPort, Unit::Bytes, |t| ports(t, |r| r.received)),
+    summed("Interconnect Packets Output", Scope::IbPort, Unit::One, |t| {
         ports(t, |row| row.packets_sent)
     }),
-    wanted("Interconnect Packets Input", Scope::IbPort, Unit::One, |t| {
+    summed("Interconnect Packets Input", Scope::IbPort, Unit::One, |t| {
         ports(t, |row| row.packets_received)
     }),
-    wanted("RAPL Package Power", Scope::Energy, Unit::Joules, |t| {
+    summed("RAPL Package Power", Scope::Energy, Unit::Joules, |t| {
         domains(t, |name| name.starts_with("package-") && !name.contains('/'))
     }),
-    wanted("RAPL DRAM Power", Scope::Energy, Unit::Joules, |t| {
+    summed("RAPL DRAM Power", Scope::Energy, Unit::Joules, |t| {
         domains(t, |name| name.ends_with("/dram"))
     }),
-    wanted("RAPL Core Power", Scope::Energy, Unit::Joules, |t| {
+    summed("RAPL Core Power", Scope::Energy, Unit::Joules, |t| {
         domains(t, |name| name.ends_with("/core"))
     }),
-    wanted("RAPL Uncore Power", Scope::Energy, Unit::Joules, |t| {
+    summed("RAPL Uncore Power", Scope::Energy, Unit::Joules, |t| {
         domains(t, |name| name.ends_with("/uncore"))
     }),
 ];
 
 fn nics(table: &Table, of: fn(&NetworkTraffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
-    summed_nics(table).map(|(who, row)| (who, of(&row).map(|count| count as f64))).collect()
+    summed_nics(table).map(|(entity, row)| (entity, of(&row).map(|count| count as f64))).collect()
 }
 
 fn ports(table: &Table, of: fn(&PortTraffic) -> Option<u64>) -> Vec<(Entity, Option<f64>)> {
     let entities = table.entities().iter().enumerate();
     let count = |row| of(&table.get(row)).map(|count| count as f64);
-    entities.map(|(row, who)| (*who, count(row))).collect()
+    entities.map(|(row, entity)| (*entity, count(row))).collect()
 }
 
 fn domains(table: &Table, is_wanted: fn(&str) -> bool) -> Vec<(Entity, Option<f64>)> {
     let entities = table.entities().iter().enumerate();
-    let these =
-        entities.filter(|(_, who)| matches!(who, Entity::Named(name) if is_wanted(name.as_str())));
-    these.map(|(row, who)| (*who, table.get::<DomainEnergy>(row).used)).collect()
+    let these = entities
+        .filter(|(_, entity)| matches!(entity, Entity::Named(name) if is_wanted(name.as_str())));
+    these.map(|(row, entity)| (*entity, table.get::<DomainEnergy>(row).used)).collect()
 }
 
-/// A sum that is being made.
-struct Total {
-    wanted: &'static Wanted,
+/// A running sum.
+struct DeviceTotal {
+    counter: &'static SummedCounter,
     entities: Vec<Entity>,
     values: Vec<f64>,
     window: ChartWindow,
     steps: RateSteps,
 }
 
-impl Total {
-    fn of(wanted: &'static Wanted) -> Total {
+impl DeviceTotal {
+    fn of(counter: &'static SummedCounter) -> DeviceTotal {
         let (window, steps) = (ChartWindow::of_entities(), RateSteps::lines());
-        Total { wanted, entities: Vec::new(), values: Vec::new(), window, steps }
+        DeviceTotal { counter, entities: Vec::new(), values: Vec::new(), window, steps }
     }
 
-    fn see(&mut self, at: f64, table: &Table) {
+    fn add(&mut self, at: f64, table: &Table) {
         self.values.fill(f64::NAN);
-        for (entity, now) in (self.wanted.counters)(table) {
+        for (entity, now) in (self.counter.counters)(table) {
             let place = self.entities.iter().position(|known| *known == entity);
             let place = place.unwrap_or_else(|| {
                 self.entities.push(entity);
@@ -112,13 +117,13 @@ impl Total {
         let values = columns.into_iter().next()?;
         let is_known = values.iter().any(|value| !value.is_nan());
         is_known.then(|| Chart {
-            name: self.wanted.name.to_owned(),
-            title: self.wanted.name.to_owned(),
+            name: self.counter.name.to_owned(),
+            title: self.counter.name.to_owned(),
             note: String::new(),
-            scale: Scale::rate(self.wanted.unit),
+            scale: Scale::rate(self.counter.unit),
             form: ChartForm::Rates,
             times,
-            series: vec![ChartSeries { name: self.wanted.name.to_owned(), colour: 0, values }],
+            series: vec![ChartSeries { name: self.counter.name.to_owned(), colour: 0, values }],
             limits: Vec::new(),
             peak: None,
             timeline: timeline.clone(),
@@ -126,9 +131,9 @@ impl Total {
     }
 }
 
-/// The sums of a recording; of what it has nothing of there is none.
-pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
-    let mut totals: Vec<Total> = WANTED.iter().map(Total::of).collect();
+/// The charts of the sums of a recording, without those it has no data for.
+pub(super) fn charts(recording: &Recording) -> Result<Vec<Chart>, Error> {
+    let mut totals: Vec<DeviceTotal> = SUMMED.iter().map(DeviceTotal::of).collect();
     let mut times = TimelineBuilder::default();
     recording.replay(&all_groups(), |moment| match moment {
         Moment::Event(entry) => times.event(entry),
@@ -136,9 +141,9 @@ pub(super) fn of(recording: &Recording) -> Result<Vec<Chart>, Error> {
             let at = tick.at.as_secs_f64();
             times.extend_to(at);
             for total in &mut totals {
-                let table = tick.table(total.wanted.scope).filter(|table| !table.is_empty());
+                let table = tick.table(total.counter.scope).filter(|table| !table.is_empty());
                 if let Some(table) = table {
-                    total.see(at, table);
+                    total.add(at, table);
                 }
             }
         }
@@ -154,9 +159,9 @@ mod tests {
     use crate::model::{Name, Tick};
 
     #[test]
-    fn domains_of_one_kind_are_added_up_and_who_comes_late_brings_no_burst() {
-        let package = WANTED.iter().find(|one| one.name == "RAPL Package Power").unwrap();
-        let mut total = Total::of(package);
+    fn domains_of_one_kind_are_summed_and_a_late_domain_adds_no_burst() {
+        let package = SUMMED.iter().find(|one| one.name == "RAPL Package Power").unwrap();
+        let mut total = DeviceTotal::of(package);
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         for second in 0..4 {
             tick.begin(std::time::Duration::from_secs(second));
@@ -170,7 +175,7 @@ mod tests {
             if second > 1 {
                 put("package-1", 5e5 + 20.0 * second as f64);
             }
-            total.see(second as f64, tick.table(Scope::Energy).unwrap());
+            total.add(second as f64, tick.table(Scope::Energy).unwrap());
         }
         let chart = total.chart(&Timeline::default()).unwrap();
         assert_eq!((chart.times, chart.scale.name()), (vec![2.0, 3.0], "watts"));

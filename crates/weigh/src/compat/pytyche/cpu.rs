@@ -1,29 +1,29 @@
-//! The machine's CPU time between two looks, an interval apart.
+//! The machine's CPU time between two samples, an interval apart.
 //!
-//! Theirs adds up every column of `/proc/stat`, guest time among them, which is inside
-//! user time already. A recording holds it once.
+//! pytyche sums all columns of `/proc/stat`, with guest time, which is included in user time
+//! already. A recording has it once.
 //!
-//! The kernel may take back a little of what it counted as I/O wait (see proc_stat(5)) and
-//! call it idle. That was idle before this row, and is none of its time.
+//! The kernel's I/O wait may decrease (see proc_stat(5)): some of it becomes idle time. That was
+//! idle before this row, and does not belong to its time.
 
 use std::time::Duration;
 
 use super::CPU;
 use crate::catalog::metrics::NodeCpu;
-use crate::compat::pace::{Pace, SHORTEST};
+use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 
-/// Parts of all CPU time there was between two looks.
+/// Shares of all CPU time between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Shares {
-    /// In user mode, at low priority too.
+    /// In user mode, with nice time.
     pub user: f64,
-    /// With nothing to do.
+    /// Idle.
     pub idle: f64,
 }
 
-/// The shares of what was counted between two looks; none when that is not known.
+/// The shares of CPU time between two samples; `None` when they are not known.
 pub(super) fn shares(before: &NodeCpu, now: &NodeCpu) -> Option<Shares> {
-    // Steps of the clock are whole, and the seconds they became are not.
+    // Clock ticks are whole numbers, the seconds made from them are not.
     const ROUNDING: f64 = 1e-6;
     let optional = |cpu: &NodeCpu| [cpu.iowait, cpu.interrupts, cpu.steal].map(|one| one.is_some());
     if optional(before) != optional(now) {
@@ -42,68 +42,68 @@ pub(super) fn shares(before: &NodeCpu, now: &NodeCpu) -> Option<Shares> {
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Row {
+pub(super) struct CpuRow {
     /// When its time ends, since the run began.
     pub at: Duration,
     /// What its time was used for.
     pub shares: Shares,
 }
 
-/// Looks at the machine, of which some are an interval apart.
+/// Makes rows an interval apart from samples of the machine.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    pace: Pace,
+    spacing: RowSpacing,
     /// Where the next row begins.
-    since: Option<(Duration, NodeCpu)>,
+    begin: Option<(Duration, NodeCpu)>,
     last: Option<(Duration, NodeCpu)>,
     rows: u64,
-    /// Rows that cannot be, because a counter went back or is not read any more.
+    /// Rows left out because a counter decreased or could not be read any more.
     left_out: u64,
-    /// Rows that cannot be, because the kernel counted nothing: not even idle time.
-    standing: u64,
+    /// Rows left out because no counter changed, not even idle time.
+    unchanged: u64,
 }
 
 impl Sampler {
-    /// Rows that are so far apart.
-    pub(super) fn new(pace: Pace) -> Sampler {
-        Sampler { pace, since: None, last: None, rows: 0, left_out: 0, standing: 0 }
+    /// Rows with this spacing.
+    pub(super) fn new(spacing: RowSpacing) -> Sampler {
+        Sampler { spacing, begin: None, last: None, rows: 0, left_out: 0, unchanged: 0 }
     }
 
-    /// Takes in a look; the first of an interval ends a row. One that tells nothing is none.
-    pub(super) fn see(&mut self, at: Duration, now: NodeCpu) -> Option<Row> {
+    /// Takes in a sample; the first of an interval ends a row. An empty one is ignored.
+    pub(super) fn sample(&mut self, at: Duration, now: NodeCpu) -> Option<CpuRow> {
         now.busy_and_all()?;
         self.last = Some((at, now));
-        let (since, before) = *self.since.get_or_insert((at, now));
-        if !self.pace.is_over(since, at) {
+        let (begin, before) = *self.begin.get_or_insert((at, now));
+        if !self.spacing.is_over(begin, at) {
             return None;
         }
-        self.since = self.last;
+        self.begin = self.last;
         let shares = shares(&before, &now);
         match shares {
             Some(_) => self.rows += 1,
-            None if before == now => self.standing += 1,
+            None if before == now => self.unchanged += 1,
             None => self.left_out += 1,
         }
-        shares.map(|shares| Row { at, shares })
+        shares.map(|shares| CpuRow { at, shares })
     }
 
-    /// The row of a run that was over before its first interval was.
-    pub(super) fn only(&mut self) -> Option<Row> {
-        let ((since, before), (at, now)) = (self.since?, self.last?);
-        if self.rows + self.left_out + self.standing > 0 || at.saturating_sub(since) < SHORTEST {
+    /// The only row of a run shorter than an interval.
+    pub(super) fn only(&mut self) -> Option<CpuRow> {
+        let ((begin, before), (at, now)) = (self.begin?, self.last?);
+        if self.rows + self.left_out + self.unchanged > 0 || at.saturating_sub(begin) < SHORTEST {
             return None;
         }
         let shares = shares(&before, &now)?;
         self.rows += 1;
-        Some(Row { at, shares })
+        Some(CpuRow { at, shares })
     }
 
     /// What the table does not have, and why.
     pub(super) fn missing(&self) -> Vec<String> {
-        let of = self.rows + self.left_out + self.standing;
+        let of = self.rows + self.left_out + self.unchanged;
         let reasons = [
-            (self.left_out, "because counters of the kernel went back"),
-            (self.standing, "because /proc/stat stood still: not even idle time was counted"),
+            (self.left_out, "because counters of the kernel decreased"),
+            (self.unchanged, "because /proc/stat did not change: not even idle time was counted"),
         ];
         let left_out = |(lost, why): (u64, &str)| {
             (lost > 0).then(|| format!("{CPU}: {lost} of {of} rows are left out, {why}"))
@@ -117,12 +117,12 @@ impl Sampler {
 
     /// Why not even the only row of a short run could be written.
     fn why_no_row(&self) -> &'static str {
-        match (self.since, self.last) {
-            (Some((since, before)), Some((at, now))) => match before == now {
-                true if at.saturating_sub(since) >= SHORTEST => {
-                    "/proc/stat stood still: not even idle time was counted"
+        match (self.begin, self.last) {
+            (Some((begin, before)), Some((at, now))) => match before == now {
+                true if at.saturating_sub(begin) >= SHORTEST => {
+                    "/proc/stat did not change: not even idle time was counted"
                 }
-                _ => "the machine was looked at for less than 0.1 s",
+                _ => "the machine was sampled for less than 0.1 s",
             },
             _ => "CPU time of one machine is not recorded",
         }

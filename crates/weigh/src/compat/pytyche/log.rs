@@ -1,17 +1,17 @@
 //! The lines of a RunLog: phases when they end, and events.
 //!
-//! Events are the marks of the run, its beginning and its end. What was measured of a phase
-//! stands behind the keys that every phase has. Theirs lets such a key take the place of
-//! `ts` or `type`; here keys come from weigh alone, and none is there twice.
+//! Events are the marks of the run, its start and its end. What was measured for a phase comes
+//! after the keys that every phase has. pytyche lets such a key replace `ts` or `type`; here keys
+//! are weigh's own, and none occurs twice.
 
 use super::{LOG, timestamp};
 use crate::catalog::FigureId;
-use crate::compat::python::{Value, dumps_line, rounded};
+use crate::compat::python::{PythonValue, dumps_line, rounded};
 use crate::record::{Event, Recording};
 use crate::summary::{Figures, Phase, Run, Summary};
 
-/// A line and the moment of the run that it is of.
-type Line = (f64, Vec<(String, Value)>);
+/// A line and its time in the run.
+type LogLine = (f64, Vec<(String, PythonValue)>);
 
 /// The log of a run, in the order of time.
 pub(super) fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
@@ -26,12 +26,12 @@ pub(super) fn lines(recording: &Recording, summary: &Summary) -> Vec<String> {
             _ => {}
         }
     }
-    // A phase that ends with the run stays before its end, whatever a sum of floats makes of it.
+    // Rounded, because a phase that ends with the run must stay before `run_end` despite float errors.
     lines.sort_by_key(|(seconds, _)| (seconds * 1e9).round() as i64);
     let started = recording.manifest().started;
-    let text = |(seconds, mut entries): Line| {
-        entries.insert(0, named("ts", Value::Text(timestamp(started, seconds))));
-        dumps_line(&Value::Map(entries))
+    let text = |(seconds, mut entries): LogLine| {
+        entries.insert(0, named("ts", PythonValue::Text(timestamp(started, seconds))));
+        dumps_line(&PythonValue::Map(entries))
     };
     lines.into_iter().map(text).collect()
 }
@@ -42,62 +42,65 @@ pub(super) fn missing(summary: &Summary) -> Option<String> {
     (open > 0).then(|| format!("{LOG}: phases without an end are left out: {open}"))
 }
 
-fn named(name: &str, value: Value) -> (String, Value) {
+fn named(name: &str, value: PythonValue) -> (String, PythonValue) {
     (name.to_owned(), value)
 }
 
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
+fn text(text: &str) -> PythonValue {
+    PythonValue::Text(text.to_owned())
 }
 
-/// Their data is left out where there is none.
-fn event(seconds: f64, name: &str, about: Vec<(String, Value)>) -> Line {
+/// An event; `data` is left out where it is empty.
+fn event(seconds: f64, name: &str, about: Vec<(String, PythonValue)>) -> LogLine {
     let mut entries = vec![named("type", text("event")), named("event", text(name))];
     if !about.is_empty() {
-        entries.push(named("data", Value::Map(about)));
+        entries.push(named("data", PythonValue::Map(about)));
     }
     (seconds, entries)
 }
 
-fn phase(phase: &Phase) -> Option<Line> {
+fn phase(phase: &Phase) -> Option<LogLine> {
     let lasted = phase.duration_seconds?;
     let mut entries = vec![
         named("type", text("phase")),
         named("name", text(&phase.name)),
-        named("seconds", Value::Real(rounded(lasted, 3))),
+        named("seconds", PythonValue::Real(rounded(lasted, 3))),
     ];
     entries.extend(exit_code(phase.exit_code));
     entries.extend(used(&phase.figures));
     Some((phase.start_seconds + lasted, entries))
 }
 
-fn begin(run: &Run) -> Vec<(String, Value)> {
+fn begin(run: &Run) -> Vec<(String, PythonValue)> {
     let mut about = vec![named("run", text(&run.id)), named("name", text(&run.name))];
-    let words = |command: &Vec<String>| command.iter().map(|word| text(word)).collect();
-    about.extend(run.command.as_ref().map(|command| named("command", Value::List(words(command)))));
+    let arguments = |command: &Vec<String>| command.iter().map(|argument| text(argument)).collect();
+    about.extend(
+        run.command.as_ref().map(|command| named("command", PythonValue::List(arguments(command)))),
+    );
     if !run.labels.is_empty() {
         let labels = run.labels.iter().map(|(label, value)| named(label, text(value)));
-        about.push(named("labels", Value::Map(labels.collect())));
+        about.push(named("labels", PythonValue::Map(labels.collect())));
     }
     about
 }
 
-fn end(summary: &Summary) -> Vec<(String, Value)> {
-    let seconds = Value::Real(rounded(summary.run.duration_seconds, 3));
+fn end(summary: &Summary) -> Vec<(String, PythonValue)> {
+    let seconds = PythonValue::Real(rounded(summary.run.duration_seconds, 3));
     let mut about = vec![named("seconds", seconds)];
     about.extend(exit_code(summary.run.exit_code));
     about.extend(used(&summary.figures));
     about
 }
 
-fn exit_code(code: Option<i32>) -> Option<(String, Value)> {
-    code.map(|code| named("exit_code", Value::Whole(i64::from(code))))
+fn exit_code(code: Option<i32>) -> Option<(String, PythonValue)> {
+    code.map(|code| named("exit_code", PythonValue::Whole(i64::from(code))))
 }
 
 /// What is known of CPU time and memory; what is not has no key.
-fn used(figures: &Figures) -> impl Iterator<Item = (String, Value)> {
-    let cpu = figures.value(FigureId::CpuTime).map(|seconds| Value::Real(rounded(seconds, 3)));
-    let memory = figures.value(FigureId::MemoryPeak).map(Value::count);
+fn used(figures: &Figures) -> impl Iterator<Item = (String, PythonValue)> {
+    let cpu =
+        figures.value(FigureId::CpuTime).map(|seconds| PythonValue::Real(rounded(seconds, 3)));
+    let memory = figures.value(FigureId::MemoryPeak).map(PythonValue::count);
     let both = [(FigureId::CpuTime, cpu), (FigureId::MemoryPeak, memory)];
     both.into_iter().filter_map(|(id, value)| Some(named(id.name(), value?)))
 }

@@ -1,15 +1,14 @@
 //! What the run_monitor of pytyche 0.2.1 would have written: `cpu_metrics.csv` of its
 //! HWMonitor, `hw_metrics.csv` and `hw_dmon.csv` where there are GPUs, and the lines of its
-//! RunLog; and what its `ResourceSummary` would have told ([`resources`]).
+//! RunLog; and what its `ResourceSummary` would have reported ([`resources`]).
 //!
-//! Names, columns, digits and the order of keys are theirs to the byte; the numbers are
-//! weigh's. A moment is written as theirs is, in UTC and cut to a millisecond, and comes
-//! from one clock in all files, so a phase can be laid over the rows it lasted.
+//! Names, columns, digits and the order of keys are pytyche's to the byte; the numbers are
+//! weigh's. Times are written as pytyche does, in UTC and truncated to milliseconds, and are from
+//! one clock in all files, so phases can be matched with rows.
 //!
-//! What surprised us: `RunLog.write` is told where to write, so the log has no name of its
-//! own. Here it is `run_log.jsonl`. A summary by their reader is a mean over rows, whatever
-//! time a row stands for; that is why rows are an interval apart here, also where weigh
-//! looked oftener.
+//! What surprised us: `RunLog.write` gets the path from its caller, so the log has no fixed name.
+//! Here it is `run_log.jsonl`. pytyche's summary is a mean over rows, whatever time a row stands
+//! for; that is why rows are an interval apart here, also where weigh sampled more often.
 
 mod cpu;
 mod gpus;
@@ -25,7 +24,7 @@ use crate::catalog::all_groups;
 
 pub use resources::{ResourceSummary, resources};
 
-use super::pace::Pace;
+use super::row_spacing::RowSpacing;
 use crate::catalog::Scope;
 use crate::destination::{Lines, OutputFile};
 use crate::export::{Error, Exported, unfinished, unix_nanoseconds};
@@ -41,24 +40,28 @@ const HEADER: &str = "timestamp,usr_pct,idle_pct";
 /// The file with a line for each phase and event.
 const LOG: &str = "run_log.jsonl";
 
-/// Writes what pytyche's HWMonitor and RunLog would have written of a run into a directory.
+/// Writes what pytyche's HWMonitor and RunLog would have written about a run into a directory.
 ///
-/// All files are written before one of them has its name; one that exists is only replaced
-/// with `force`. Memory does not grow with the length of the recording.
+/// All files are complete before the first is renamed into place; an existing one is only
+/// replaced with `force`. Memory does not grow with the length of the recording.
 pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Exported, Error> {
     if files::is_recording(directory) {
         return Err(Error::IntoRecording { path: directory.to_owned() });
     }
-    let cards = gpus::cards(recording.entries());
-    let of_gpus: &[&str] = if cards.is_empty() { &[] } else { &gpus::FILES };
+    let whole_gpus = gpus::whole_gpus(recording.entries());
+    let of_gpus: &[&str] = if whole_gpus.is_empty() { &[] } else { &gpus::FILES };
     for name in [CPU, LOG].iter().chain(of_gpus) {
         OutputFile::check(&directory.join(name), force)?;
     }
     let begin = |name: &str| Lines::create(OutputFile::create(&directory.join(name), force)?, "\n");
-    let pace = Pace::every(recording.manifest().interval_seconds);
+    let spacing = RowSpacing::every(recording.manifest().interval_seconds);
     let (mut table, mut lines) = (begin(CPU)?, begin(LOG)?);
-    let of_gpus = if cards.is_empty() { None } else { Some(Tables::create(cards, pace, begin)?) };
-    let (mut sampler, mut of_gpus) = (Sampler::new(pace), of_gpus);
+    let of_gpus = if whole_gpus.is_empty() {
+        None
+    } else {
+        Some(Tables::create(whole_gpus, spacing, begin)?)
+    };
+    let (mut sampler, mut of_gpus) = (Sampler::new(spacing), of_gpus);
     let summary = track(recording, &mut table, &mut sampler, of_gpus.as_mut())?;
     for line in log::lines(recording, &summary) {
         lines.line(&line)?;
@@ -75,7 +78,7 @@ pub fn export(recording: &Recording, directory: &Path, force: bool) -> Result<Ex
     Ok(exported)
 }
 
-/// Goes through the recording once: writes the tables, and says what the run used.
+/// Reads the recording once: writes the tables, and returns what the run used.
 fn track(
     recording: &Recording,
     table: &mut Lines,
@@ -86,7 +89,7 @@ fn track(
     let mut accumulator = Accumulator::of(recording);
     table.line(HEADER)?;
     let mut written = Ok(());
-    let mut each = |row: cpu::Row| {
+    let mut each = |row: cpu::CpuRow| {
         let time = timestamp(manifest.started, row.at.as_secs_f64());
         let (user, idle) = (100.0 * row.shares.user, 100.0 * row.shares.idle);
         table.line(&format!("{time},{user:.1},{idle:.1}"))
@@ -97,12 +100,12 @@ fn track(
             if written.is_err() {
                 return;
             }
-            let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
-            if let Some(row) = looked.and_then(|table| sampler.see(tick.at, table.get(0))) {
+            let node = tick.table(Scope::Node).filter(|table| !table.is_empty());
+            if let Some(row) = node.and_then(|table| sampler.sample(tick.at, table.get(0))) {
                 written = each(row).map_err(Error::from);
             }
             if let (Ok(()), Some(tables)) = (&written, &mut of_gpus) {
-                written = tables.see(tick, manifest.started);
+                written = tables.sample(tick, manifest.started);
             }
         }
         Moment::Event(entry) => accumulator.event(entry),
@@ -117,7 +120,7 @@ fn timestamp(started: jiff::Timestamp, seconds: f64) -> String {
     moment(started, seconds).strftime("%Y-%m-%dT%H:%M:%S%.3f+00:00").to_string()
 }
 
-/// A moment of a run; one that no calendar has is the last one that it has.
+/// A moment of a run, clamped to the range of timestamps.
 fn moment(started: jiff::Timestamp, seconds: f64) -> jiff::Timestamp {
     let [least, most] =
         [jiff::Timestamp::MIN, jiff::Timestamp::MAX].map(jiff::Timestamp::as_nanosecond);

@@ -1,15 +1,15 @@
-//! What a run used, as pytyche's `ResourceSummary.to_dict()` tells it.
+//! What a run used, as pytyche's `ResourceSummary.to_dict()` reports it.
 //!
-//! Keys, their order and one decimal are theirs; the numbers are weigh's. What is not known is
-//! null, where theirs has 0.0: a GPU without a power sensor did not run on no power.
+//! Keys, their order and one decimal are pytyche's; the numbers are weigh's. What is not known is
+//! null, where pytyche has 0.0: a GPU without a power sensor did not use zero watts.
 //!
-//! Of several GPUs, peaks are those of one GPU, and means are the mean over GPUs, as theirs are:
-//! their rows are of all GPUs. GPUs that the run could not use are not among them here.
+//! With several GPUs, peaks are those of one GPU, and means are over all GPUs, as in pytyche, whose
+//! rows are of all GPUs. GPUs that the run could not use are left out here.
 
 use super::cpu;
 use crate::catalog::metrics::NodeCpu;
 use crate::catalog::{Scope, all_groups};
-use crate::compat::python::{Value, rounded};
+use crate::compat::python::{PythonValue, rounded};
 use crate::record::{self, Moment, Recording};
 use crate::summary::{Accumulator, GpuSummary};
 
@@ -37,11 +37,11 @@ pub struct ResourceSummary {
 }
 
 impl ResourceSummary {
-    /// The summary as their `to_dict()` gives it: one that is always there is null when it is not
-    /// known, and how busy memory was is left out when it was not, or is not known.
-    pub fn to_dict(&self) -> Value {
+    /// The summary as pytyche's `to_dict()` gives it: unknown values are null, and memory utilization
+    /// is left out when it is zero or unknown.
+    pub fn to_dict(&self) -> PythonValue {
         let entry = |name: &str, number: Option<f64>| {
-            (name.to_owned(), Value::real(number.map(|number| rounded(number, 1))))
+            (name.to_owned(), PythonValue::real(number.map(|number| rounded(number, 1))))
         };
         let mut entries = vec![
             entry("peak_vram_mb", self.peak_vram_mb),
@@ -56,10 +56,10 @@ impl ResourceSummary {
             entries.push(entry("mem_util_mean_pct", self.mem_util_mean_pct));
             entries.push(entry("mem_util_max_pct", self.mem_util_max_pct));
         }
-        Value::Map(entries)
+        PythonValue::Map(entries)
     }
 
-    /// What GPUs were and did; CPUs are not known.
+    /// The summary of GPUs, without CPUs.
     pub fn of_gpus<'a>(gpus: impl Iterator<Item = &'a GpuSummary> + Clone) -> ResourceSummary {
         let most =
             |of: fn(&GpuSummary) -> Option<f64>| gpus.clone().filter_map(of).reduce(f64::max);
@@ -86,20 +86,20 @@ impl ResourceSummary {
 /// What a recorded run used.
 pub fn resources(recording: &Recording) -> Result<ResourceSummary, record::Error> {
     let mut accumulator = Accumulator::of(recording);
-    let mut looks: Option<[NodeCpu; 2]> = None;
+    let mut first_and_last: Option<[NodeCpu; 2]> = None;
     recording.replay(&all_groups(), |moment| match moment {
         Moment::Tick(tick) => {
             accumulator.tick(tick);
-            let looked = tick.table(Scope::Node).filter(|table| !table.is_empty());
-            let now: Option<NodeCpu> = looked.map(|table| table.get(0));
+            let node = tick.table(Scope::Node).filter(|table| !table.is_empty());
+            let now: Option<NodeCpu> = node.map(|table| table.get(0));
             if let Some(now) = now.filter(|now| now.busy_and_all().is_some()) {
-                looks = Some([looks.map_or(now, |[first, _]| first), now]);
+                first_and_last = Some([first_and_last.map_or(now, |[first, _]| first), now]);
             }
         }
         Moment::Event(entry) => accumulator.event(entry),
     })?;
     let summary = accumulator.finish();
-    let shares = looks.and_then(|[first, last]| cpu::shares(&first, &last));
+    let shares = first_and_last.and_then(|[first, last]| cpu::shares(&first, &last));
     Ok(ResourceSummary {
         cpu_usr_mean_pct: shares.map(|shares| 100.0 * shares.user),
         cpu_idle_mean_pct: shares.map(|shares| 100.0 * shares.idle),

@@ -1,8 +1,8 @@
-//! Their files, of runs whose truth is written down beside them.
+//! The files of runs with known values.
 
 use std::time::Duration;
 
-use super::cpu::{Row, Shares, shares};
+use super::cpu::{CpuRow, Shares, shares};
 use super::*;
 use crate::catalog::SourceId;
 use crate::catalog::metrics::NodeCpu;
@@ -14,7 +14,7 @@ use crate::model::{End, Entity, Tick, Usage};
 use crate::record::Event;
 use crate::testing::{FakeRun, MAIN};
 
-/// A look at a machine whose `/proc/stat` begins with these columns.
+/// A sample of a machine whose `/proc/stat` begins with these columns.
 pub(super) fn machine(tick: &mut Tick, columns: &str) {
     let fake = FakeHost::new().proc("stat", &format!("cpu  {columns}\n"));
     let cpu = provider(SourceId::Cpu).unwrap();
@@ -32,13 +32,13 @@ pub(super) fn exported(recording: &Recording) -> (String, String, Vec<String>) {
     (table, log, done.missing)
 }
 
-/// A run that is looked at at these times, with these columns in `/proc/stat`.
-fn looked_at(looks: &[(f64, &str)]) -> (String, Vec<String>) {
+/// A run that is sampled at these times, with these columns in `/proc/stat`.
+fn sampled_at(samples: &[(f64, &str)]) -> (String, Vec<String>) {
     let mut run = small_machine();
-    for (seconds, columns) in looks {
+    for (seconds, columns) in samples {
         run.sample(*seconds, |tick| machine(tick, columns));
     }
-    let (_run, recording) = run.recorded(looks.last().unwrap().0, 1.0);
+    let (_run, recording) = run.recorded(samples.last().unwrap().0, 1.0);
     let (table, _, missing) = exported(&recording);
     (table, missing)
 }
@@ -50,10 +50,10 @@ fn phase(run: &mut FakeRun, (from, to): (f64, f64), id: &str, name: &str, end: O
 }
 
 #[test]
-fn shares_are_of_all_time_there_was_and_guests_are_counted_once() {
-    let (table, missing) = looked_at(&[
+fn shares_are_of_all_cpu_time_and_guest_time_counts_once() {
+    let (table, missing) = sampled_at(&[
         (0.0, "1000 100 500 9000 50 10 20 5 400 40"),
-        // 200 ticks: 30 of programs, 40 of low priority, 110 idle. 25 and 35 were of guests.
+        // 200 clock ticks: 30 user, 40 nice, 110 idle. 25 and 35 of those were guest time.
         (1.0, "1030 140 508 9110 56 11 22 8 425 75"),
         (2.0, "1030 140 508 9310 56 11 22 8 425 75"),
     ]);
@@ -67,13 +67,13 @@ fn shares_are_of_all_time_there_was_and_guests_are_counted_once() {
 }
 
 #[test]
-fn rows_are_an_interval_apart_however_often_was_looked() {
-    let (table, _) = looked_at(&[
+fn rows_are_an_interval_apart_however_often_was_sampled() {
+    let (table, _) = sampled_at(&[
         (0.0, "0 0 0 0 0 0 0 0 0 0"),
         (0.005, "1 0 0 0 0 0 0 0 0 0"),
         (0.64, "64 0 0 64 0 0 0 0 0 0"),
         (1.0019996, "100 0 0 100 0 0 0 0 0 0"),
-        // A phase ended, and one look came so late that the next was due at once.
+        // A phase ended, and one sample was so late that the next was due at once.
         (1.5, "150 0 0 100 0 0 0 0 0 0"),
         (2.9, "290 0 0 100 0 0 0 0 0 0"),
         (3.0, "290 0 0 110 0 0 0 0 0 0"),
@@ -91,50 +91,51 @@ fn rows_are_an_interval_apart_however_often_was_looked() {
 }
 
 #[test]
-fn a_counter_that_goes_back_leaves_its_row_out_and_it_is_said() {
-    let (table, missing) = looked_at(&[
+fn row_with_a_decreasing_counter_is_left_out_and_reported() {
+    let (table, missing) = sampled_at(&[
         (0.0, "500 0 0 500 0 0 0 0"),
         (1.0, "600 0 0 600 0 0 0 0"),
-        // The machine was moved, and counts from elsewhere.
+        // The virtual machine was migrated, and its counters are different.
         (2.0, "10 0 0 700 0 0 0 0"),
         (3.0, "60 0 0 850 0 0 0 0"),
     ]);
     let times: Vec<&str> = table.lines().skip(1).map(|line| &line[17..]).collect();
     assert_eq!(times, ["21.000+00:00,50.0,50.0", "23.000+00:00,25.0,75.0"]);
-    let said =
-        "cpu_metrics.csv: 1 of 3 rows are left out, because counters of the kernel went back";
-    assert_eq!(missing, [said]);
+    let message =
+        "cpu_metrics.csv: 1 of 3 rows are left out, because counters of the kernel decreased";
+    assert_eq!(missing, [message]);
 }
 
 #[test]
-fn a_proc_stat_that_stands_still_is_not_called_one_that_went_back() {
+fn unchanged_proc_stat_is_not_reported_as_decreased() {
     let still = "500 0 0 500 0 0 0 0";
     let (table, missing) =
-        looked_at(&[(0.0, still), (1.0, still), (2.0, still), (3.0, "550 0 0 550 0 0 0 0")]);
+        sampled_at(&[(0.0, still), (1.0, still), (2.0, still), (3.0, "550 0 0 550 0 0 0 0")]);
     assert_eq!(
         table.lines().skip(1).map(|line| &line[17..]).collect::<Vec<_>>(),
         ["23.000+00:00,50.0,50.0"]
     );
-    let said = "cpu_metrics.csv: 2 of 3 rows are left out, because /proc/stat stood still: not \
-                even idle time was counted";
-    assert_eq!(missing, [said]);
-    // The same of a run that is over before its first interval is.
-    let (table, missing) = looked_at(&[(0.0, still), (0.5, still)]);
+    let message = "cpu_metrics.csv: 2 of 3 rows are left out, because /proc/stat did not change: \
+    not even idle time was counted";
+    assert_eq!(missing, [message]);
+    // The same for a run shorter than an interval.
+    let (table, missing) = sampled_at(&[(0.0, still), (0.5, still)]);
     assert_eq!(table.lines().count(), 1, "{table}");
-    let said = "cpu_metrics.csv has no row: /proc/stat stood still: not even idle time was counted";
-    assert_eq!(missing, [said]);
+    let message =
+        "cpu_metrics.csv has no row: /proc/stat did not change: not even idle time was counted";
+    assert_eq!(missing, [message]);
 }
 
 #[test]
-fn io_wait_of_before_that_the_kernel_calls_idle_now_is_none_of_this_row() {
+fn io_wait_that_becomes_idle_later_does_not_count_in_the_row() {
     let (table, missing) =
-        looked_at(&[(0.0, "100 0 0 100 50 0 0 0"), (1.0, "150 0 0 255 45 0 0 0")]);
+        sampled_at(&[(0.0, "100 0 0 100 50 0 0 0"), (1.0, "150 0 0 255 45 0 0 0")]);
     assert!(table.ends_with("21.000+00:00,25.0,75.0\n"), "{table}");
     assert_eq!(missing, [""; 0]);
 }
 
 #[test]
-fn a_share_needs_everything_it_is_a_share_of() {
+fn share_needs_all_counters_of_the_total() {
     let full = |ticks: f64| NodeCpu {
         user: Some(ticks),
         nice: Some(0.0),
@@ -149,7 +150,7 @@ fn a_share_needs_everything_it_is_a_share_of() {
     assert_eq!(shares(&full(1.0), &full(2.0)), half);
     let old = |ticks| NodeCpu { iowait: None, interrupts: None, steal: None, ..full(ticks) };
     assert_eq!(shares(&old(1.0), &old(2.0)), half, "a kernel that never counted them");
-    assert_eq!(shares(&full(1.0), &full(1.0)), None, "no time went by");
+    assert_eq!(shares(&full(1.0), &full(1.0)), None, "no time has passed");
     assert_eq!(shares(&full(1.0), &NodeCpu { user: None, ..full(2.0) }), None);
     assert_eq!(shares(&full(1.0), &NodeCpu { idle: None, ..full(2.0) }), None);
     assert_eq!(shares(&NodeCpu { steal: None, ..full(1.0) }, &full(2.0)), None);
@@ -157,7 +158,7 @@ fn a_share_needs_everything_it_is_a_share_of() {
 }
 
 #[test]
-fn a_look_that_tells_nothing_is_none_and_the_next_row_has_its_time() {
+fn empty_sample_is_ignored_and_the_next_row_has_its_time() {
     let cpu = |user: f64, idle: f64| NodeCpu {
         user: Some(user),
         nice: Some(0.0),
@@ -165,39 +166,39 @@ fn a_look_that_tells_nothing_is_none_and_the_next_row_has_its_time() {
         idle: Some(idle),
         ..NodeCpu::default()
     };
-    let mut sampler = Sampler::new(Pace::every(1.0));
+    let mut sampler = Sampler::new(RowSpacing::every(1.0));
     let at = Duration::from_secs;
-    assert_eq!(sampler.see(at(0), cpu(0.0, 0.0)), None);
-    assert_eq!(sampler.see(at(1), NodeCpu::default()), None);
+    assert_eq!(sampler.sample(at(0), cpu(0.0, 0.0)), None);
+    assert_eq!(sampler.sample(at(1), NodeCpu::default()), None);
     let shares = Shares { user: 0.25, idle: 0.75 };
-    assert_eq!(sampler.see(at(2), cpu(1.0, 3.0)), Some(Row { at: at(2), shares }));
+    assert_eq!(sampler.sample(at(2), cpu(1.0, 3.0)), Some(CpuRow { at: at(2), shares }));
     assert_eq!(sampler.missing(), [""; 0]);
 }
 
 #[test]
-fn a_run_shorter_than_an_interval_has_one_row_and_one_too_short_has_none() {
-    let (table, missing) = looked_at(&[(0.0, "0 0 0 0"), (0.3, "15 0 0 15"), (0.6, "30 0 0 90")]);
+fn run_shorter_than_an_interval_has_one_row_and_one_too_short_has_none() {
+    let (table, missing) = sampled_at(&[(0.0, "0 0 0 0"), (0.3, "15 0 0 15"), (0.6, "30 0 0 90")]);
     assert_eq!(table.lines().nth(1), Some("2023-11-14T22:13:20.600+00:00,25.0,75.0"));
     assert_eq!((table.lines().count(), missing.len()), (2, 0));
-    let (table, missing) = looked_at(&[(0.0, "0 0 0 0"), (0.05, "5 0 0 5")]);
+    let (table, missing) = sampled_at(&[(0.0, "0 0 0 0"), (0.05, "5 0 0 5")]);
     assert_eq!(table, "timestamp,usr_pct,idle_pct\n");
-    let said = "cpu_metrics.csv has no row: the machine was looked at for less than 0.1 s";
-    assert_eq!(missing, [said]);
+    let message = "cpu_metrics.csv has no row: the machine was sampled for less than 0.1 s";
+    assert_eq!(missing, [message]);
 }
 
 #[test]
-fn a_machine_that_was_not_looked_at_has_no_row_and_no_zero() {
+fn machine_that_was_not_sampled_has_no_row_and_no_zero() {
     let mut run = small_machine();
     run.sample(0.0, |_| {}).sample(1.0, |_| {}).sample(2.0, |_| {});
     let (_run, recording) = run.recorded(2.0, 1.0);
     let (table, _, missing) = exported(&recording);
     assert_eq!(table, "timestamp,usr_pct,idle_pct\n");
-    let said = "cpu_metrics.csv has no row: CPU time of one machine is not recorded";
-    assert_eq!(missing, [said]);
+    let message = "cpu_metrics.csv has no row: CPU time of one machine is not recorded";
+    assert_eq!(missing, [message]);
 }
 
 #[test]
-fn the_log_has_phases_when_they_end_and_events_in_between() {
+fn log_has_phases_when_they_end_and_events_in_between() {
     let mut run = small_machine();
     run.sample(0.0, |_| {});
     phase(&mut run, (0.5, 1.7344), "a", "warm\u{fc}p", None);
@@ -226,12 +227,12 @@ fn the_log_has_phases_when_they_end_and_events_in_between() {
     assert!(lines[4].contains(r#""name": "to the end", "seconds": 0.3"#), "{}", lines[4]);
     assert!(lines[5].starts_with(end), "{}", lines[5]);
     assert_eq!((lines.len(), log.ends_with("}\n")), (6, true));
-    let said = "run_log.jsonl: phases without an end are left out: 1";
-    assert!(missing.contains(&said.to_owned()), "{missing:?}");
+    let message = "run_log.jsonl: phases without an end are left out: 1";
+    assert!(missing.contains(&message.to_owned()), "{missing:?}");
 }
 
 #[test]
-fn a_phase_cannot_take_the_place_of_a_key() {
+fn phase_name_cannot_replace_a_key() {
     let mut run = small_machine();
     for name in ["ts", "type", "\", \"ts\": \"never", "seconds"] {
         phase(&mut run, (0.0, 1.0), name, name, None);
@@ -251,7 +252,7 @@ fn a_phase_cannot_take_the_place_of_a_key() {
 }
 
 #[test]
-fn what_is_not_recorded_of_the_end_is_not_in_the_log() {
+fn unrecorded_end_is_not_in_the_log() {
     let mut run = small_machine();
     run.sample(0.0, |tick| machine(tick, "0 0 0 0")).sample(1.0, |tick| machine(tick, "5 0 0 5"));
     let (run, _) = run.recorded(2.0, 1.0);
@@ -266,7 +267,7 @@ fn what_is_not_recorded_of_the_end_is_not_in_the_log() {
 }
 
 #[test]
-fn nothing_is_replaced_unasked_and_nothing_is_mixed_with_a_recording() {
+fn files_are_replaced_only_with_force_and_never_written_into_a_recording() {
     let mut run = small_machine();
     run.sample(0.0, |tick| tick.put(Entity::Process(MAIN), &NodeCpu::default()));
     let (run, recording) = run.recorded(1.0, 1.0);

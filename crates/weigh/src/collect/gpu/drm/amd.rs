@@ -21,7 +21,7 @@ use super::super::poll::DeviceRows;
 use super::cycles::CycleIntegrator;
 use super::device::DrmCard;
 use super::energy::MAX_WATTS;
-use super::sensor::{ReadContext, Sensor};
+use super::sensor::{Sensor, SensorContext};
 use crate::catalog::metrics::{GpuActivity, GpuEcc, GpuLink, GpuMemory, GpuPower, GpuThrottle};
 use crate::host::{Descriptors, Dir};
 use crate::model::Name;
@@ -80,7 +80,7 @@ pub(super) struct Amd {
 
 /// The counters of its firmware at a poll.
 #[derive(Default)]
-struct FirmwareCounters {
+struct FirmwareIntegrator {
     /// In joules.
     energy: Option<f64>,
     cycles: Option<gpu_metrics::Cycles>,
@@ -133,12 +133,12 @@ impl Amd {
     }
 
     /// Reads whether it is part of the processor. Reading wakes it up.
-    pub(super) fn detect_apu(&mut self, context: &mut ReadContext) {
+    pub(super) fn detect_apu(&mut self, context: &mut SensorContext) {
         self.is_apu |= self.metrics.read(context, gpu_metrics::apu).flatten().is_some();
     }
 
     /// The power limit. Reading wakes it up. A die without a limit reports 0.
-    pub(super) fn limit(&mut self, context: &mut ReadContext) -> Option<f64> {
+    pub(super) fn limit(&mut self, context: &mut SensorContext) -> Option<f64> {
         if self.is_apu {
             return None;
         }
@@ -146,7 +146,7 @@ impl Amd {
     }
 
     /// The power draw. A die that does not know it reports 0.
-    fn draw(&mut self, context: &mut ReadContext) -> Option<f64> {
+    fn draw(&mut self, context: &mut SensorContext) -> Option<f64> {
         if self.is_apu {
             return None;
         }
@@ -154,7 +154,7 @@ impl Amd {
     }
 
     /// Memory, which the kernel counts in software: reading does not wake it up.
-    pub(super) fn memory(&mut self, context: &mut ReadContext) -> GpuMemory {
+    pub(super) fn memory(&mut self, context: &mut SensorContext) -> GpuMemory {
         let (mut used, mut total) = (self.used.number(context), self.total.number(context));
         if self.is_apu {
             let add = |vram: Option<u64>, gtt: Option<u64>| vram?.checked_add(gtt?);
@@ -171,10 +171,10 @@ impl Amd {
     }
 
     /// The counters of its firmware.
-    fn firmware_counters(&mut self, context: &mut ReadContext) -> FirmwareCounters {
+    fn firmware_counters(&mut self, context: &mut SensorContext) -> FirmwareIntegrator {
         let both = |bytes: &[u8]| Ok((gpu_metrics::parse(bytes)?, gpu_metrics::apu(bytes)?));
         let Some((table, apu)) = self.metrics.read(context, both) else {
-            return FirmwareCounters::default();
+            return FirmwareIntegrator::default();
         };
         let pci_id = &self.pci_id;
         let unit_is_known = |content| !self.is_apu && unit_is_known(content, pci_id);
@@ -188,7 +188,7 @@ impl Amd {
         let energy =
             table.filter(|table| unit_is_known(table.content)).and_then(|table| table.energy);
         let watts = graphics.map(|milliwatts| milliwatts as f64 / 1e3);
-        FirmwareCounters {
+        FirmwareIntegrator {
             energy: energy.filter(|count| *count > 0).map(|count| count as f64 * UNIT),
             cycles: table.and_then(|table| table.cycles),
             graphics_watts: watts.filter(|watts| *watts > 0.0 && *watts < MAX_WATTS),
@@ -208,7 +208,7 @@ impl Amd {
         &mut self,
         name: Name,
         at: Duration,
-        context: &mut ReadContext,
+        context: &mut SensorContext,
     ) -> DeviceRows {
         let errors = self.errors.read(context, attribute::error_counts).flatten();
         let counters = self.firmware_counters(context);

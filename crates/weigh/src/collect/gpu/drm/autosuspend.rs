@@ -10,7 +10,7 @@
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-use super::sensor::ReadContext;
+use super::sensor::SensorContext;
 use crate::parse::attribute;
 
 /// How long suspending takes, with a margin.
@@ -43,7 +43,7 @@ impl Autosuspend {
     }
 
     /// It is idle: pauses for as long as it needs to suspend, if autosuspend is on.
-    pub(super) fn pause(&mut self, at: Duration, context: &mut ReadContext) {
+    pub(super) fn pause(&mut self, at: Duration, context: &mut SensorContext) {
         let mut read =
             |path: &CStr| context.sys.read(path, context.buffer).ok().map(<[u8]>::to_vec);
         let is_on = read(&self.control).is_some_and(|control| control == b"auto\n");

@@ -9,7 +9,7 @@ use super::super::selection::is_wanted;
 use super::clients::Clients;
 use super::device::{DrmCard, DrmDevice, DrmDriver};
 use super::kfd::Kfd;
-use super::sensor::ReadContext;
+use super::sensor::SensorContext;
 use super::usage::DrmProcess;
 use crate::catalog::metrics::GpuActivity;
 use crate::host::{Descriptors, Dir};
@@ -44,7 +44,7 @@ impl DrmBackend {
     ) -> DrmBackend {
         let allowance = Descriptors::at_most(CACHED_FILES);
         let (mut buffer, mut problems) = (Vec::new(), Vec::new());
-        let mut context = ReadContext { sys: &sys, buffer: &mut buffer, problems: &mut problems };
+        let mut context = SensorContext { sys: &sys, buffer: &mut buffer, problems: &mut problems };
         let mut found: Vec<(DrmDevice, Gpu)> = Vec::new();
         for card in DrmCard::all(&sys) {
             let vendor = card.driver.vendor();
@@ -89,7 +89,7 @@ impl Backend for DrmBackend {
             exists
         });
         for device in &mut self.selected {
-            device.read_power_state(at, &mut ReadContext { sys, buffer, problems });
+            device.read_power_state(at, &mut SensorContext { sys, buffer, problems });
         }
         let usage = self.clients.poll(at, changed, &self.selected, buffer);
         let computing = self.kfd.poll(sys, &self.proc, &self.clients, buffer);
@@ -100,7 +100,7 @@ impl Backend for DrmBackend {
             }
             let unknown = computing.unknown(&device.card.address);
             let used_by = processes.iter().filter(|process| process.uses).count() as u64;
-            let mut context = ReadContext { sys, buffer, problems };
+            let mut context = SensorContext { sys, buffer, problems };
             let mut rows = device.poll(at, used_by > 0, &mut context);
             // Without permission to read its files, the GPUs of a process are not known.
             let count = (!self.clients.some_are_hidden()).then_some(used_by + unknown);

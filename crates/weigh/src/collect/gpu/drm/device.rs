@@ -13,7 +13,7 @@ use super::amd::Amd;
 use super::autosuspend::Autosuspend;
 use super::energy::EnergyCounter;
 use super::intel::Intel;
-use super::sensor::{ReadContext, Sensor};
+use super::sensor::{Sensor, SensorContext};
 use crate::catalog::metrics::GpuMemory;
 use crate::host::{Descriptors, Dir};
 use crate::model::{Gpu, Name};
@@ -94,7 +94,7 @@ impl DrmCard {
         format!("{directory}/{}", first.unwrap_or_default())
     }
 
-    fn text(&self, context: &mut ReadContext, file: &str) -> Option<String> {
+    fn text(&self, context: &mut SensorContext, file: &str) -> Option<String> {
         let path = CString::new(format!("{}/{file}", self.directory)).ok()?;
         let bytes = context.sys.read(&path, context.buffer).ok()?;
         attribute::text(bytes).ok().map(|text| String::from_utf8_lossy(text).into_owned())
@@ -122,7 +122,7 @@ enum VendorFiles {
 }
 
 impl VendorFiles {
-    fn memory(&mut self, context: &mut ReadContext) -> GpuMemory {
+    fn memory(&mut self, context: &mut SensorContext) -> GpuMemory {
         match self {
             VendorFiles::Amd(files) => files.memory(context),
             VendorFiles::Intel(_) => GpuMemory::default(),
@@ -174,7 +174,7 @@ impl DrmDevice {
     }
 
     /// Model, memory, UUID and power limit.
-    pub(super) fn describe(&mut self, context: &mut ReadContext) -> Gpu {
+    pub(super) fn describe(&mut self, context: &mut SensorContext) -> Gpu {
         self.read_runtime_status(context);
         if let (false, VendorFiles::Amd(files)) = (self.is_suspended, &mut self.files) {
             files.detect_apu(context);
@@ -210,13 +210,13 @@ impl DrmDevice {
         sys.has(&self.uevent)
     }
 
-    fn read_runtime_status(&mut self, context: &mut ReadContext) {
+    fn read_runtime_status(&mut self, context: &mut SensorContext) {
         let is_suspended = |bytes: &[u8]| Ok(bytes.starts_with(b"suspend"));
         self.is_suspended = self.runtime_status.read(context, is_suspended).unwrap_or(false);
     }
 
     /// Reads whether it is suspended or paused, which is needed before a poll.
-    pub(super) fn read_power_state(&mut self, at: Duration, context: &mut ReadContext) {
+    pub(super) fn read_power_state(&mut self, at: Duration, context: &mut SensorContext) {
         self.read_runtime_status(context);
         if self.is_suspended {
             self.autosuspend.resume();
@@ -245,7 +245,7 @@ impl DrmDevice {
         &mut self,
         at: Duration,
         is_used: bool,
-        context: &mut ReadContext,
+        context: &mut SensorContext,
     ) -> DeviceRows {
         if self.is_suspended {
             self.energy.suspend();

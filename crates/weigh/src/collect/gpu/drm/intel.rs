@@ -14,7 +14,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use super::super::poll::DeviceRows;
-use super::sensor::{ReadContext, Sensor};
+use super::sensor::{Sensor, SensorContext};
 use crate::catalog::metrics::{GpuActivity, GpuPower};
 use crate::host::{Descriptors, Dir};
 use crate::model::Name;
@@ -53,7 +53,7 @@ impl Intel {
     }
 
     /// The power limit; reading wakes it up. Zero means that there is none.
-    pub(super) fn limit(&mut self, context: &mut ReadContext) -> Option<f64> {
+    pub(super) fn limit(&mut self, context: &mut SensorContext) -> Option<f64> {
         self.limit.millionths(context).filter(|watts| *watts > 0.0)
     }
 
@@ -72,7 +72,7 @@ impl Intel {
         &mut self,
         name: Name,
         at: Duration,
-        context: &mut ReadContext,
+        context: &mut SensorContext,
     ) -> DeviceRows {
         let asleep = self.sleep.seconds(at, context);
         DeviceRows {
@@ -141,7 +141,7 @@ impl SleepTime {
     }
 
     /// Seconds so far, if all GTs can be read.
-    fn seconds(&mut self, at: Duration, context: &mut ReadContext) -> Option<f64> {
+    fn seconds(&mut self, at: Duration, context: &mut SensorContext) -> Option<f64> {
         let now: Option<Vec<u64>> = self.gts.iter_mut().map(|gt| gt.number(context)).collect();
         let Some(now) = now else {
             self.share = None;

@@ -9,7 +9,7 @@ use crate::host::{CachedPath, Descriptors, Dir};
 use crate::parse::{MalformedFile, attribute};
 
 /// What reading a sensor needs.
-pub(super) struct ReadContext<'a> {
+pub(super) struct SensorContext<'a> {
     pub(super) sys: &'a Dir,
     pub(super) buffer: &'a mut Vec<u8>,
     /// What failed, in words for the user.
@@ -37,7 +37,7 @@ impl Sensor {
     /// The current value, if it can be read.
     pub(super) fn read<T>(
         &mut self,
-        context: &mut ReadContext,
+        context: &mut SensorContext,
         parse: impl Fn(&[u8]) -> Result<T, MalformedFile>,
     ) -> Option<T> {
         while let Some(file) = self.files.last_mut() {
@@ -71,22 +71,22 @@ impl Sensor {
     }
 
     /// An integer.
-    pub(super) fn number(&mut self, context: &mut ReadContext) -> Option<u64> {
+    pub(super) fn number(&mut self, context: &mut SensorContext) -> Option<u64> {
         self.read(context, attribute::number)
     }
 
     /// A value in millionths, as hwmon has power and energy.
-    pub(super) fn millionths(&mut self, context: &mut ReadContext) -> Option<f64> {
+    pub(super) fn millionths(&mut self, context: &mut SensorContext) -> Option<f64> {
         self.number(context).map(|millionths| millionths as f64 / 1e6)
     }
 
     /// A temperature, in degrees Celsius.
-    pub(super) fn degrees(&mut self, context: &mut ReadContext) -> Option<f64> {
+    pub(super) fn degrees(&mut self, context: &mut SensorContext) -> Option<f64> {
         self.read(context, attribute::signed).map(|thousandths| thousandths as f64 / 1e3)
     }
 
     /// A ratio that is given in percent.
-    pub(super) fn share(&mut self, context: &mut ReadContext) -> Option<f64> {
+    pub(super) fn share(&mut self, context: &mut SensorContext) -> Option<f64> {
         let percent = self.number(context)?;
         // Firmware that is not initialized yet gives any value.
         (percent <= 100).then(|| percent as f64 / 100.0)

@@ -3,7 +3,7 @@
 use super::super::tracking::MEASURES;
 use super::blocks::Block;
 use super::results::{CodeBlockResults, SubTrackingResults};
-use super::statistics::{Statistics, Summing};
+use super::statistics::{MeasureStatistics, Summing};
 use super::tracked::Tracked;
 
 /// Everything over the whole session, and over the calls of each code block.
@@ -11,18 +11,21 @@ pub fn analyze(tracked: &Tracked, blocks: &[Block]) -> SubTrackingResults {
     let overall = MEASURES
         .iter()
         .zip(&tracked.measures)
-        .map(|(name, values)| ((*name).to_owned(), Statistics::of(values, tracked.summing)))
+        .map(|(name, values)| ((*name).to_owned(), MeasureStatistics::of(values, tracked.summing)))
         .collect();
     let mut sorted = tracked.timestamps.clone();
     sorted.sort_by(f64::total_cmp);
     SubTrackingResults {
         overall,
         static_data: tracked.constants.clone(),
-        code_block_results: blocks.iter().map(|block| of_block(tracked, &sorted, block)).collect(),
+        code_block_results: blocks
+            .iter()
+            .map(|block| analyze_block(tracked, &sorted, block))
+            .collect(),
     }
 }
 
-fn of_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
+fn analyze_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResults {
     let spans = merged(&block.calls);
     let is_inside = |at: f64| {
         let next = spans.partition_point(|(start, _)| *start <= at);
@@ -37,14 +40,14 @@ fn of_block(tracked: &Tracked, sorted: &[f64], block: &Block) -> CodeBlockResult
     let lengths: Vec<f64> = block.calls.iter().map(|(start, stop)| stop - start).collect();
     let usage = MEASURES.iter().zip(&tracked.measures).map(|(name, values)| {
         let values: Vec<f64> = inside.iter().map(|row| values[*row]).collect();
-        ((*name).to_owned(), Statistics::of(&values, Summing::Pairwise))
+        ((*name).to_owned(), MeasureStatistics::of(&values, Summing::Pairwise))
     });
     CodeBlockResults {
         name: block.name.clone(),
         num_timepoints: inside.len() as u64,
         num_calls: block.calls.len() as u64,
         num_non_empty_calls: block.calls.iter().filter(has_any).count() as u64,
-        compute_time: Statistics::of(&lengths, Summing::Pairwise),
+        compute_time: MeasureStatistics::of(&lengths, Summing::Pairwise),
         total_time: Summing::Pairwise.sum(&lengths),
         resource_usage: usage.collect(),
     }

@@ -1,17 +1,16 @@
 //! When code blocks began and ended, from a sub-tracking file or the phases of a recording.
 //!
-//! A sub-tracking file has a process, a name, a position and a time, and nothing that
-//! says which start belongs to which stop. They are paired within one process and name
-//! as calls nest: a stop ends the call that began last. Calls of one name that overlap in
-//! threads of one process cannot be told apart in such a file; their sum is right all
-//! the same. Phases of a recording have ids, and are never mistaken.
+//! A sub-tracking file has a process, a name, a position and a time, but no id that pairs a
+//! start with its stop. They are paired within one process and name as calls nest: a stop ends
+//! the call that began last. Calls of one name that overlap in threads of one process cannot be
+//! separated in such a file; their sum is right all the same. Phases of a recording have ids.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::super::Error;
-use super::super::tracking::{Kind, kind};
-use super::table::{self, Columns};
+use super::super::tracking::{TrackingFormat, format_of};
+use super::table::{self, CsvColumns};
 use crate::compat::python::repr;
 use crate::export::unix_seconds;
 use crate::record::{Event, Recording};
@@ -54,19 +53,19 @@ pub fn positions(path: &Path) -> Result<Vec<Position>, Error> {
     if super::is_recording(path) {
         return Ok(positions_of_recording(&Recording::open(path)?));
     }
-    match kind(path)? {
-        Kind::Csv => positions_of_csv(path),
-        Kind::Sqlite => super::database::positions(path),
+    match format_of(path)? {
+        TrackingFormat::Csv => positions_of_csv(path),
+        TrackingFormat::Sqlite => super::database::positions(path),
     }
 }
 
 fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
     let lines = table::read(path)?;
-    let Some((head, rows)) = lines.split_first() else {
+    let Some((header, rows)) = lines.split_first() else {
         let why = "the file is empty".to_owned();
         return Err(Error::Malformed { path: path.to_owned(), line: 1, why });
     };
-    let columns = Columns::find(path, head, &COLUMNS)?;
+    let columns = CsvColumns::find(path, header, &COLUMNS)?;
     rows.iter()
         .map(|line| {
             let process = columns.cell(line, 0)?;
@@ -94,7 +93,7 @@ fn positions_of_csv(path: &Path) -> Result<Vec<Position>, Error> {
         .collect()
 }
 
-/// Starts and stops that belong together. A call that does not end is left out.
+/// Pairs starts with stops. A call that does not end is left out.
 pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
     let mut blocks: BTreeMap<&str, BTreeMap<i64, Vec<&Position>>> = BTreeMap::new();
     for position in positions {
@@ -106,7 +105,7 @@ pub fn pair(positions: &[Position]) -> Result<Vec<Block>, Error> {
         .map(|(name, processes)| {
             let mut calls = Vec::new();
             for (process, mut positions) in processes {
-                // Of one moment, the order is that of the file.
+                // A stable sort: rows of the same time keep the order of the file.
                 positions.sort_by(|one, other| one.timestamp.total_cmp(&other.timestamp));
                 calls.extend(nested(name, process, &positions)?);
             }
@@ -153,20 +152,20 @@ pub fn of_recording(recording: &Recording) -> Vec<Block> {
     blocks.into_iter().map(|(name, calls)| Block { name, calls }).collect()
 }
 
-struct Phase<'a> {
+struct PhaseSpan<'a> {
     id: &'a str,
     name: &'a str,
     start: f64,
     stop: Option<f64>,
 }
 
-fn phases(recording: &Recording) -> Vec<Phase<'_>> {
-    let mut phases: Vec<Phase<'_>> = Vec::new();
+fn phases(recording: &Recording) -> Vec<PhaseSpan<'_>> {
+    let mut phases: Vec<PhaseSpan<'_>> = Vec::new();
     for entry in recording.entries() {
         let at = unix_seconds(recording.manifest().started, entry.seconds);
         match &entry.event {
             Event::PhaseStart { id, name, .. } => {
-                phases.push(Phase { id, name, start: at, stop: None });
+                phases.push(PhaseSpan { id, name, start: at, stop: None });
             }
             Event::PhaseEnd { id, .. } => {
                 let open = phases.iter_mut().rfind(|phase| phase.id == id && phase.stop.is_none());
@@ -183,7 +182,7 @@ fn phases(recording: &Recording) -> Vec<Phase<'_>> {
 /// The phases of a recording as a sub-tracking file has them, all of the command's process.
 fn positions_of_recording(recording: &Recording) -> Vec<Position> {
     let process_id = i64::from(recording.manifest().pid);
-    let position = |phase: &Phase<'_>, stop: bool, timestamp: f64| Position {
+    let position = |phase: &PhaseSpan<'_>, stop: bool, timestamp: f64| Position {
         process_id,
         name: phase.name.to_owned(),
         stop,

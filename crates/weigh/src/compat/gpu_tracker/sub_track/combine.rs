@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::Error;
-use super::super::tracking::{Kind, kind};
+use super::super::tracking::{TrackingFormat, format_of};
 use super::blocks::{self, COLUMNS, Position};
 use super::{is_recording, table};
 use crate::compat::python::repr;
@@ -14,7 +14,7 @@ use crate::destination;
 /// One directory stands for everything in it. Recordings may be among them: their phases
 /// become rows of the command's process.
 pub fn combine(paths: &[PathBuf], to: &Path) -> Result<(), Error> {
-    let kind = kind(to)?;
+    let kind = format_of(to)?;
     if to.exists() {
         let name = to.display();
         return Err(Error::Invalid(format!(
@@ -43,8 +43,8 @@ pub fn combine(paths: &[PathBuf], to: &Path) -> Result<(), Error> {
         all.extend(blocks::positions(path)?);
     }
     match kind {
-        Kind::Csv => destination::write(to, csv(&all).as_bytes(), false).map(drop)?,
-        Kind::Sqlite => super::database::write(to, &all)?,
+        TrackingFormat::Csv => destination::write(to, csv(&all).as_bytes(), false).map(drop)?,
+        TrackingFormat::Sqlite => super::database::write(to, &all)?,
     }
     Ok(())
 }

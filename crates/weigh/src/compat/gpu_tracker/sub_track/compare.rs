@@ -4,31 +4,31 @@ use std::path::Path;
 
 use super::super::Error;
 use super::results::{CodeBlockResults, SubTrackingResults};
-use super::shown::{self, Shown};
-use super::statistics::{NAMES, Statistics};
+use super::statistics::{MeasureStatistics, NAMES};
+use super::text_block::{self, TextBlock};
 use super::{analyze_files, is_recording};
-use crate::compat::python::{Value, dumps};
+use crate::compat::python::{PythonValue, dumps};
 
 /// Sessions that fit together, by name.
 #[derive(Debug, Clone)]
 pub struct Sessions {
     sessions: Vec<(String, SubTrackingResults)>,
-    /// Where the fit is worth a look.
+    /// Where the match is doubtful.
     pub warnings: Vec<String>,
 }
 
 /// One value for each session, the least first.
-pub(super) type Series = Vec<(String, f64)>;
+pub(super) type SessionValues = Vec<(String, f64)>;
 
 /// Several sessions beside each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Over all timepoints, by measure.
-    pub overall_resource_usage: Vec<(String, Series)>,
+    pub overall_resource_usage: Vec<(String, SessionValues)>,
     /// By measure and code block.
-    pub code_block_resource_usage: Vec<(String, Vec<(String, Series)>)>,
+    pub code_block_resource_usage: Vec<(String, Vec<(String, SessionValues)>)>,
     /// By code block, in seconds.
-    pub code_block_compute_time: Vec<(String, Series)>,
+    pub code_block_compute_time: Vec<(String, SessionValues)>,
 }
 
 /// Reads a session: the JSON of an analysis, or a recording.
@@ -46,7 +46,7 @@ impl Sessions {
     }
 
     /// Matches the code blocks of sessions: in the order of their names, and of their line
-    /// numbers where that is what tells them apart.
+    /// numbers where only those differ.
     pub fn new(mut sessions: Vec<(String, SubTrackingResults)>) -> Result<Sessions, Error> {
         for (_, results) in &mut sessions {
             let blocks = &mut results.code_block_results;
@@ -60,16 +60,16 @@ impl Sessions {
             return Err(Error::Invalid("There is no session to compare.".to_owned()));
         };
         for (name, other) in sessions.iter().filter(|(name, _)| name != first) {
-            let (ours, theirs) = (&results.code_block_results, &other.code_block_results);
-            if ours.len() != theirs.len() {
+            let (first_blocks, blocks) = (&results.code_block_results, &other.code_block_results);
+            if first_blocks.len() != blocks.len() {
                 return Err(Error::Invalid(format!(
                     "All sub-tracking results must have the same number of code blocks. The first \
                      has {} code blocks but tracking session \"{name}\" has {} code blocks.",
-                    ours.len(),
-                    theirs.len()
+                    first_blocks.len(),
+                    blocks.len()
                 )));
             }
-            for (one, two) in ours.iter().zip(theirs) {
+            for (one, two) in first_blocks.iter().zip(blocks) {
                 warnings.extend(matched((first, &one.name), (name, &two.name))?);
             }
             for unit in ["ram_unit", "gpu_ram_unit"] {
@@ -96,7 +96,7 @@ impl Sessions {
         let first = least.map(|(_, results)| results);
         let measures: Vec<&String> =
             first.iter().flat_map(|results| &results.overall).map(|(name, _)| name).collect();
-        let of = |usage: &[(String, Statistics)], measure: &str| {
+        let of = |usage: &[(String, MeasureStatistics)], measure: &str| {
             let found = usage.iter().find(|(name, _)| name == measure);
             found
                 .and_then(|(_, of)| of.named(statistic))
@@ -129,7 +129,7 @@ impl Sessions {
     fn by_block(
         &self,
         value: impl Fn(&CodeBlockResults) -> Result<f64, Error>,
-    ) -> Result<Vec<(String, Series)>, Error> {
+    ) -> Result<Vec<(String, SessionValues)>, Error> {
         let count = self.sessions.first().map_or(0, |(_, all)| all.code_block_results.len());
         (0..count)
             .map(|place| {
@@ -147,7 +147,7 @@ impl Sessions {
 }
 
 /// The least first; what is missing last.
-fn sorted(mut series: Series) -> Series {
+fn sorted(mut series: SessionValues) -> SessionValues {
     series.sort_by(|one, other| {
         let order = one.1.is_nan().cmp(&other.1.is_nan());
         order.then(one.1.partial_cmp(&other.1).unwrap_or(std::cmp::Ordering::Equal))
@@ -172,7 +172,7 @@ fn sort_key(name: &str, digits: usize) -> String {
     }
 }
 
-/// Whether two blocks are the same one, perhaps with a word of warning.
+/// Whether two blocks are the same one, perhaps with a warning.
 fn matched(
     (session1, block1): (&str, &str),
     (session2, block2): (&str, &str),
@@ -196,29 +196,31 @@ fn matched(
     }
 }
 
-fn value(series: &[(String, Series)]) -> Value {
-    let map = |series: &Series| {
-        Value::Map(series.iter().map(|(name, value)| (name.clone(), Value::Real(*value))).collect())
+fn value(series: &[(String, SessionValues)]) -> PythonValue {
+    let map = |series: &SessionValues| {
+        PythonValue::Map(
+            series.iter().map(|(name, value)| (name.clone(), PythonValue::Real(*value))).collect(),
+        )
     };
-    Value::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
+    PythonValue::Map(series.iter().map(|(name, series)| (name.clone(), map(series))).collect())
 }
 
-fn frames(series: &[(String, Series)]) -> Shown {
-    let frame = |series: &Series| {
+fn frames(series: &[(String, SessionValues)]) -> TextBlock {
+    let frame = |series: &SessionValues| {
         let values: Vec<_> = series.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        Shown::Frame(shown::series(&values))
+        TextBlock::Frame(text_block::series(&values))
     };
-    Shown::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
+    TextBlock::Map(series.iter().map(|(name, series)| (name.clone(), frame(series))).collect())
 }
 
 impl Comparison {
-    /// As `to_json` of theirs has it.
-    pub fn to_value(&self) -> Value {
+    /// As gpu-tracker's `to_json` has it.
+    pub fn to_value(&self) -> PythonValue {
         let by_measure = self.code_block_resource_usage.iter();
         let by_measure = by_measure.map(|(name, blocks)| (name.clone(), value(blocks))).collect();
-        Value::map([
+        PythonValue::map([
             ("overall_resource_usage", value(&self.overall_resource_usage)),
-            ("code_block_resource_usage", Value::Map(by_measure)),
+            ("code_block_resource_usage", PythonValue::Map(by_measure)),
             ("code_block_compute_time", value(&self.code_block_compute_time)),
         ])
     }
@@ -234,11 +236,11 @@ impl Comparison {
         let by_measure = by_measure.map(|(name, blocks)| (name.clone(), frames(blocks))).collect();
         let entries = vec![
             ("overall_resource_usage".to_owned(), frames(&self.overall_resource_usage)),
-            ("code_block_resource_usage".to_owned(), Shown::Map(by_measure)),
+            ("code_block_resource_usage".to_owned(), TextBlock::Map(by_measure)),
             ("code_block_compute_time".to_owned(), frames(&self.code_block_compute_time)),
         ];
         let names: Vec<String> =
             self.code_block_compute_time.iter().map(|(name, _)| name.clone()).collect();
-        shown::text(&entries, &names)
+        text_block::text(&entries, &names)
     }
 }

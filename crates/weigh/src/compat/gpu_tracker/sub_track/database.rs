@@ -1,7 +1,7 @@
 //! Tracking and sub-tracking files that are SQLite databases.
 //!
-//! They may come from strangers: they are opened to be read only, and what their schema
-//! says is not trusted.
+//! They may be from untrusted sources: they are opened read-only, and their schema is not
+//! trusted.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::super::tracking::{CONSTANTS, MEASURES, TIMESTAMP};
 use super::blocks::{COLUMNS, Position};
 use super::statistics::Summing;
 use super::tracked::Tracked;
-use crate::compat::python::Value;
+use crate::compat::python::PythonValue;
 use crate::destination::OutputFile;
 use crate::record::files;
 
@@ -23,7 +23,7 @@ fn failed(path: &Path) -> impl Fn(rusqlite::Error) -> Error {
 }
 
 fn open(path: &Path) -> Result<Connection, Error> {
-    // A pipe or a device in its place would keep us for ever.
+    // Opening a pipe or a device in its place could block forever.
     drop(files::open_regular(path)?);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed(path))?;
@@ -79,15 +79,17 @@ pub(super) fn tracked(path: &Path) -> Result<Tracked, Error> {
     Ok(tracked)
 }
 
-fn constants(connection: &Connection, path: &Path) -> Result<Vec<(String, Value)>, Error> {
+fn constants(connection: &Connection, path: &Path) -> Result<Vec<(String, PythonValue)>, Error> {
     let mut statement = select(connection, path, "static_data", &CONSTANTS)?;
     let read = statement.query_row([], |row| {
         let value = |(place, name): (usize, &&str)| {
             let value = match row.get_ref(place)? {
-                ValueRef::Integer(number) => Value::Whole(number),
-                ValueRef::Real(number) => Value::Real(number),
-                ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-                ValueRef::Null | ValueRef::Blob(_) => Value::Real(f64::NAN),
+                ValueRef::Integer(number) => PythonValue::Whole(number),
+                ValueRef::Real(number) => PythonValue::Real(number),
+                ValueRef::Text(text) => {
+                    PythonValue::Text(String::from_utf8_lossy(text).into_owned())
+                }
+                ValueRef::Null | ValueRef::Blob(_) => PythonValue::Real(f64::NAN),
             };
             Ok(((*name).to_owned(), value))
         };

@@ -1,8 +1,7 @@
 //! `gpu-tracker sub-track`: what parts of a program used.
 //!
-//! Its files are read here (CSV and SQLite, from whomever they come), and recordings of
-//! weigh beside them: the phases of a recording are its code blocks, and its ticks the
-//! moments at which something was measured.
+//! It reads gpu-tracker's files (CSV and SQLite, also untrusted ones) and recordings of weigh: the
+//! phases of a recording are its code blocks, and its ticks the timepoints.
 
 mod analyze;
 pub mod blocks;
@@ -14,11 +13,11 @@ mod database;
 #[path = "no_database.rs"]
 mod database;
 mod results;
-mod shown;
 pub mod statistics;
 mod table;
 #[cfg(test)]
 mod tests;
+mod text_block;
 pub mod tracked;
 
 use std::path::Path;
@@ -35,8 +34,7 @@ pub fn is_recording(path: &Path) -> bool {
     path.join("run.json").is_file()
 }
 
-/// Reads a tracking file and a sub-tracking file (or recordings), and says what each code
-/// block used.
+/// Reads a tracking file and a sub-tracking file (or recordings), and analyzes each code block.
 pub fn analyze_files(tracking: &Path, sub_tracking: &Path) -> Result<SubTrackingResults, Error> {
     Ok(analyze(&tracked::read(tracking)?, &blocks::read(sub_tracking)?))
 }

@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use super::super::Error;
-use super::shown::{self, Shown};
-use super::statistics::{NAMES, Statistics};
-use crate::compat::python::{Value, dumps};
+use super::statistics::{MeasureStatistics, NAMES};
+use super::text_block::{self, TextBlock};
+use crate::compat::python::{PythonValue, dumps};
 use crate::record::files;
 
 /// What a session used, overall and in each code block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SubTrackingResults {
     /// Over all timepoints, by measure.
-    pub overall: Vec<(String, Statistics)>,
+    pub overall: Vec<(String, MeasureStatistics)>,
     /// What is constant.
-    pub static_data: Vec<(String, Value)>,
+    pub static_data: Vec<(String, PythonValue)>,
     /// Each code block.
     pub code_block_results: Vec<CodeBlockResults>,
 }
@@ -31,32 +31,33 @@ pub struct CodeBlockResults {
     /// Calls with a timepoint in them.
     pub num_non_empty_calls: u64,
     /// How long its calls took, in seconds.
-    pub compute_time: Statistics,
+    pub compute_time: MeasureStatistics,
     /// How long all of them took together, in seconds.
     pub total_time: f64,
     /// Over the timepoints within its calls, by measure.
-    pub resource_usage: Vec<(String, Statistics)>,
+    pub resource_usage: Vec<(String, MeasureStatistics)>,
 }
 
-fn by_name(statistics: &Statistics) -> Vec<(String, Value)> {
-    let values = statistics.values().map(Value::Real);
+fn by_name(statistics: &MeasureStatistics) -> Vec<(String, PythonValue)> {
+    let values = statistics.values().map(PythonValue::Real);
     NAMES.map(str::to_owned).into_iter().zip(values).collect()
 }
 
-fn by_measure(usage: &[(String, Statistics)]) -> Value {
-    let entry = |(name, of): &(String, Statistics)| (name.clone(), Value::Map(by_name(of)));
-    Value::Map(usage.iter().map(entry).collect())
+fn by_measure(usage: &[(String, MeasureStatistics)]) -> PythonValue {
+    let entry =
+        |(name, of): &(String, MeasureStatistics)| (name.clone(), PythonValue::Map(by_name(of)));
+    PythonValue::Map(usage.iter().map(entry).collect())
 }
 
 impl SubTrackingResults {
-    /// As `to_json` of theirs has it.
-    pub fn to_value(&self) -> Value {
-        Value::map([
+    /// As gpu-tracker's `to_json` has it.
+    pub fn to_value(&self) -> PythonValue {
+        PythonValue::map([
             ("overall", by_measure(&self.overall)),
-            ("static_data", Value::Map(self.static_data.clone())),
+            ("static_data", PythonValue::Map(self.static_data.clone())),
             (
                 "code_block_results",
-                Value::List(
+                PythonValue::List(
                     self.code_block_results.iter().map(CodeBlockResults::to_value).collect(),
                 ),
             ),
@@ -72,11 +73,11 @@ impl SubTrackingResults {
     pub fn to_text(&self) -> String {
         let blocks = self.code_block_results.iter().map(CodeBlockResults::shown).collect();
         let entries = vec![
-            ("overall".to_owned(), Shown::Frame(shown::statistics(&self.overall))),
-            ("static_data".to_owned(), Shown::Frame(shown::constants(&self.static_data))),
-            ("code_block_results".to_owned(), Shown::List(blocks)),
+            ("overall".to_owned(), TextBlock::Frame(text_block::statistics(&self.overall))),
+            ("static_data".to_owned(), TextBlock::Frame(text_block::constants(&self.static_data))),
+            ("code_block_results".to_owned(), TextBlock::List(blocks)),
         ];
-        shown::text(&entries, &[])
+        text_block::text(&entries, &[])
     }
 
     /// Reads what `sub-track analyze -f json` has written.
@@ -98,39 +99,45 @@ impl SubTrackingResults {
 }
 
 impl CodeBlockResults {
-    fn compute_time(&self) -> Vec<(String, Value)> {
+    fn compute_time(&self) -> Vec<(String, PythonValue)> {
         let mut times = by_name(&self.compute_time);
-        times.push(("total".to_owned(), Value::Real(self.total_time)));
+        times.push(("total".to_owned(), PythonValue::Real(self.total_time)));
         times
     }
 
-    fn to_value(&self) -> Value {
-        Value::map([
-            ("name", Value::Text(self.name.clone())),
-            ("num_timepoints", Value::whole(Some(self.num_timepoints))),
-            ("num_calls", Value::whole(Some(self.num_calls))),
-            ("num_non_empty_calls", Value::whole(Some(self.num_non_empty_calls))),
-            ("compute_time", Value::Map(self.compute_time())),
+    fn to_value(&self) -> PythonValue {
+        PythonValue::map([
+            ("name", PythonValue::Text(self.name.clone())),
+            ("num_timepoints", PythonValue::whole(Some(self.num_timepoints))),
+            ("num_calls", PythonValue::whole(Some(self.num_calls))),
+            ("num_non_empty_calls", PythonValue::whole(Some(self.num_non_empty_calls))),
+            ("compute_time", PythonValue::Map(self.compute_time())),
             ("resource_usage", by_measure(&self.resource_usage)),
         ])
     }
 
-    fn shown(&self) -> Vec<(String, Shown)> {
+    fn shown(&self) -> Vec<(String, TextBlock)> {
         let mut times: Vec<(&str, f64)> =
             NAMES.into_iter().zip(self.compute_time.values()).collect();
         times.push(("total", self.total_time));
         vec![
-            ("name".to_owned(), Shown::Line(self.name.clone())),
-            ("num_timepoints".to_owned(), Shown::Line(self.num_timepoints.to_string())),
-            ("num_calls".to_owned(), Shown::Line(self.num_calls.to_string())),
-            ("num_non_empty_calls".to_owned(), Shown::Line(self.num_non_empty_calls.to_string())),
-            ("compute_time".to_owned(), Shown::Frame(shown::series(&times))),
-            ("resource_usage".to_owned(), Shown::Frame(shown::statistics(&self.resource_usage))),
+            ("name".to_owned(), TextBlock::Line(self.name.clone())),
+            ("num_timepoints".to_owned(), TextBlock::Line(self.num_timepoints.to_string())),
+            ("num_calls".to_owned(), TextBlock::Line(self.num_calls.to_string())),
+            (
+                "num_non_empty_calls".to_owned(),
+                TextBlock::Line(self.num_non_empty_calls.to_string()),
+            ),
+            ("compute_time".to_owned(), TextBlock::Frame(text_block::series(&times))),
+            (
+                "resource_usage".to_owned(),
+                TextBlock::Frame(text_block::statistics(&self.resource_usage)),
+            ),
         ]
     }
 }
 
-/// Python writes NaN and Infinity, which JSON does not have; outside of strings they are null.
+/// Python writes NaN and Infinity, which are not JSON; outside of strings they become null.
 fn without_nan(text: &str) -> String {
     let plain = text.replace("\\\\", "\\u005c").replace("\\\"", "\\u0022");
     let part = |(place, part): (usize, &str)| match place % 2 {
@@ -146,9 +153,9 @@ fn number(json: &serde_json::Value) -> Option<f64> {
     if json.is_null() { Some(f64::NAN) } else { json.as_f64() }
 }
 
-fn statistics(json: &serde_json::Value) -> Option<Statistics> {
+fn statistics(json: &serde_json::Value) -> Option<MeasureStatistics> {
     let value = |name: &str| number(json.get(name)?);
-    Some(Statistics {
+    Some(MeasureStatistics {
         min: value("min")?,
         max: value("max")?,
         mean: value("mean")?,
@@ -156,19 +163,19 @@ fn statistics(json: &serde_json::Value) -> Option<Statistics> {
     })
 }
 
-fn usage(json: &serde_json::Value) -> Option<Vec<(String, Statistics)>> {
+fn usage(json: &serde_json::Value) -> Option<Vec<(String, MeasureStatistics)>> {
     let entries = json.as_object()?.iter();
     entries.map(|(name, of)| Some((name.clone(), statistics(of)?))).collect()
 }
 
-fn constant(json: &serde_json::Value) -> Value {
+fn constant(json: &serde_json::Value) -> PythonValue {
     match json {
-        serde_json::Value::String(text) => Value::Text(text.clone()),
+        serde_json::Value::String(text) => PythonValue::Text(text.clone()),
         serde_json::Value::Number(number) => match number.as_i64() {
-            Some(whole) => Value::Whole(whole),
-            None => Value::real(number.as_f64()),
+            Some(whole) => PythonValue::Whole(whole),
+            None => PythonValue::real(number.as_f64()),
         },
-        _ => Value::Real(f64::NAN),
+        _ => PythonValue::Real(f64::NAN),
     }
 }
 

@@ -1,19 +1,19 @@
-//! Minimum, maximum, mean and standard deviation, to the last digit as theirs.
+//! Minimum, maximum, mean and standard deviation, the same as gpu-tracker's to the last digit.
 //!
-//! Floating-point sums depend on their order. pandas adds pairwise, as numpy does, and
-//! SQLite one after the other (before 3.43; later ones carry the rounding error along,
-//! so that there the last digit of gpu-tracker itself depends on who runs it).
+//! Floating-point sums depend on their order. pandas adds pairwise, as numpy does, and SQLite
+//! one after the other (before 3.43; later versions compensate the rounding error, so there the
+//! last digit of gpu-tracker itself depends on the SQLite version).
 
-/// What is known of a series. Without a single value everything is NaN.
+/// Statistics of a series. Without a single value all are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Statistics {
+pub struct MeasureStatistics {
     /// The least.
     pub min: f64,
     /// The most.
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
-    /// The standard deviation of the whole, not of a sample (ddof 0).
+    /// The standard deviation of the population, not of a sample (ddof 0).
     pub std: f64,
 }
 
@@ -40,7 +40,7 @@ impl Summing {
     }
 }
 
-/// Eight running sums, and halves of what is long: numpy's `pairwise_sum`.
+/// Eight running sums; long inputs are halved: numpy's `pairwise_sum`.
 fn pairwise(values: &[f64]) -> f64 {
     const LANES: usize = 8;
     const BLOCK: usize = 128;
@@ -64,22 +64,22 @@ fn pairwise(values: &[f64]) -> f64 {
     rest.iter().fold(sum, |sum, value| sum + value)
 }
 
-impl Statistics {
-    /// Of values among which NaN stands for one that is missing.
-    pub fn of(values: &[f64], summing: Summing) -> Statistics {
+impl MeasureStatistics {
+    /// Of values where NaN stands for a missing one.
+    pub fn of(values: &[f64], summing: Summing) -> MeasureStatistics {
         let known = values.iter().filter(|value| !value.is_nan());
         let count = known.clone().count() as f64;
         if count == 0.0 {
             let none = f64::NAN;
-            return Statistics { min: none, max: none, mean: none, std: none };
+            return MeasureStatistics { min: none, max: none, mean: none, std: none };
         }
-        // pandas puts a zero where a value is missing; it changes nothing but the order.
+        // pandas puts a zero where a value is missing; only the order of additions depends on it.
         let or_zero = |value: f64| if value.is_nan() { 0.0 } else { value };
         let filled: Vec<f64> = values.iter().map(|value| or_zero(*value)).collect();
         let mean = summing.sum(&filled) / count;
         let squares: Vec<f64> =
             values.iter().map(|value| or_zero((mean - value) * (mean - value))).collect();
-        Statistics {
+        MeasureStatistics {
             min: known.clone().copied().fold(f64::INFINITY, f64::min),
             max: known.copied().fold(f64::NEG_INFINITY, f64::max),
             mean,
@@ -103,14 +103,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deviation_is_that_of_the_whole() {
-        let found = Statistics::of(&[1.0, f64::NAN, 3.0], Summing::Pairwise);
-        assert_eq!(found, Statistics { min: 1.0, max: 3.0, mean: 2.0, std: 1.0 });
-        assert!(Statistics::of(&[f64::NAN], Summing::InOrder).mean.is_nan());
+    fn deviation_is_that_of_the_population() {
+        let found = MeasureStatistics::of(&[1.0, f64::NAN, 3.0], Summing::Pairwise);
+        assert_eq!(found, MeasureStatistics { min: 1.0, max: 3.0, mean: 2.0, std: 1.0 });
+        assert!(MeasureStatistics::of(&[f64::NAN], Summing::InOrder).mean.is_nan());
     }
 
     #[test]
-    fn a_sum_is_pairwise_as_numpys() {
+    fn sum_is_pairwise_as_in_numpy() {
         // numpy.full(200, 0.1).sum() and sum([0.1] * 200)
         let tenths = [0.1; 200];
         assert_eq!(Summing::Pairwise.sum(&tenths), 20.0);

@@ -1,4 +1,4 @@
-//! A CSV file of somebody else's: cells with the line they are in.
+//! CSV files of other programs: cells with their line numbers.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::record::files;
 
 /// One record of a file.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct CsvLine {
     /// The line it begins in, from 1.
     pub number: usize,
     /// Its cells.
@@ -16,7 +16,7 @@ pub(super) struct Line {
 }
 
 /// The records of a file, empty lines left out.
-pub(super) fn read(path: &Path) -> Result<Vec<Line>, Error> {
+pub(super) fn read(path: &Path) -> Result<Vec<CsvLine>, Error> {
     let mut text = String::new();
     files::open_regular(path)?.read_to_string(&mut text).map_err(Error::file(path))?;
     split(&text).map_err(|line| Error::Malformed {
@@ -27,9 +27,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<Line>, Error> {
 }
 
 /// Records and their cells, quoted as RFC 4180 has it; or the line of an open quote.
-fn split(text: &str) -> Result<Vec<Line>, usize> {
+fn split(text: &str) -> Result<Vec<CsvLine>, usize> {
     let mut lines = Vec::new();
-    let mut line = Line { number: 1, cells: Vec::new() };
+    let mut line = CsvLine { number: 1, cells: Vec::new() };
     let mut cell = String::new();
     let (mut number, mut quoted) = (1, false);
     let mut characters = text.chars().peekable();
@@ -49,7 +49,7 @@ fn split(text: &str) -> Result<Vec<Line>, usize> {
                     cell.push('\n');
                 } else {
                     line.cells.push(std::mem::take(&mut cell));
-                    let next = Line { number, cells: Vec::new() };
+                    let next = CsvLine { number, cells: Vec::new() };
                     lines.push(std::mem::replace(&mut line, next));
                 }
             }
@@ -65,29 +65,29 @@ fn split(text: &str) -> Result<Vec<Line>, usize> {
     Ok(lines)
 }
 
-/// Where the columns of these names are in a head, or which one is missing.
-pub(super) struct Columns {
+/// Where the named columns are in a header.
+pub(super) struct CsvColumns {
     path: PathBuf,
     places: Vec<usize>,
     width: usize,
 }
 
-impl Columns {
-    /// Finds them.
-    pub(super) fn find(path: &Path, head: &Line, names: &[&str]) -> Result<Columns, Error> {
+impl CsvColumns {
+    /// Finds them, or reports which one is missing.
+    pub(super) fn find(path: &Path, header: &CsvLine, names: &[&str]) -> Result<CsvColumns, Error> {
         let place = |name: &&str| {
-            head.cells.iter().position(|cell| cell == name).ok_or_else(|| Error::Malformed {
+            header.cells.iter().position(|cell| cell == name).ok_or_else(|| Error::Malformed {
                 path: path.to_owned(),
-                line: head.number,
+                line: header.number,
                 why: format!("there is no column {name}"),
             })
         };
         let places = names.iter().map(place).collect::<Result<_, _>>()?;
-        Ok(Columns { path: path.to_owned(), places, width: head.cells.len() })
+        Ok(CsvColumns { path: path.to_owned(), places, width: header.cells.len() })
     }
 
     /// The cell of the column that was named first, second, …
-    pub(super) fn cell<'a>(&self, line: &'a Line, column: usize) -> Result<&'a str, Error> {
+    pub(super) fn cell<'a>(&self, line: &'a CsvLine, column: usize) -> Result<&'a str, Error> {
         if line.cells.len() != self.width {
             let why = format!("{} cells instead of {}", line.cells.len(), self.width);
             return Err(self.wrong(line, why));
@@ -96,7 +96,7 @@ impl Columns {
     }
 
     /// The number in a cell; NaN when it is empty.
-    pub(super) fn number(&self, line: &Line, column: usize) -> Result<f64, Error> {
+    pub(super) fn number(&self, line: &CsvLine, column: usize) -> Result<f64, Error> {
         let cell = self.cell(line, column)?.trim();
         if cell.is_empty() {
             return Ok(f64::NAN);
@@ -104,8 +104,8 @@ impl Columns {
         cell.parse().map_err(|_| self.wrong(line, format!("\"{cell}\" is not a number")))
     }
 
-    /// A line that is not what it should be.
-    pub(super) fn wrong(&self, line: &Line, why: impl ToString) -> Error {
+    /// The error of a malformed line.
+    pub(super) fn wrong(&self, line: &CsvLine, why: impl ToString) -> Error {
         Error::Malformed { path: self.path.clone(), line: line.number, why: why.to_string() }
     }
 }

@@ -1,11 +1,11 @@
-//! Code blocks that are paired, analyzed, combined and compared.
+//! Pairing, analyzing, combining and comparing code blocks.
 
 use std::path::{Path, PathBuf};
 
 use super::blocks::{Block, Position, pair};
 use super::*;
 use crate::compat::gpu_tracker::tests::forked;
-use crate::compat::gpu_tracker::{Format, Options, export};
+use crate::compat::gpu_tracker::{GpuTrackerFormat, GpuTrackerOptions, export};
 use crate::export::tests::small_machine;
 
 fn row(process_id: i64, name: &str, stop: bool, timestamp: f64) -> Position {
@@ -19,7 +19,7 @@ fn calls(rows: &[Position]) -> Vec<(f64, f64)> {
 }
 
 #[test]
-fn a_call_inside_a_call_of_the_same_name_ends_first() {
+fn call_inside_a_call_of_the_same_name_ends_first() {
     let rows = [
         row(1, "f", false, 0.0),
         row(1, "f", false, 0.5),
@@ -30,7 +30,7 @@ fn a_call_inside_a_call_of_the_same_name_ends_first() {
 }
 
 #[test]
-fn processes_are_paired_apart_whatever_the_order_of_rows() {
+fn calls_are_paired_per_process_in_any_order_of_rows() {
     let rows = [
         row(2, "f", false, 0.0),
         row(1, "f", false, 0.25),
@@ -41,7 +41,7 @@ fn processes_are_paired_apart_whatever_the_order_of_rows() {
 }
 
 #[test]
-fn calls_that_follow_each_other_at_once_stay_two() {
+fn back_to_back_calls_stay_two() {
     let rows = [
         row(1, "f", false, 0.0),
         row(1, "f", true, 1.0),
@@ -52,7 +52,7 @@ fn calls_that_follow_each_other_at_once_stay_two() {
 }
 
 #[test]
-fn a_call_that_does_not_end_is_left_out_and_an_end_without_a_start_is_refused() {
+fn call_without_an_end_is_left_out_and_end_without_a_start_is_refused() {
     let open = [row(1, "f", false, 0.0), row(1, "f", true, 1.0), row(1, "f", false, 2.0)];
     assert_eq!(calls(&open), [(0.0, 1.0)]);
     let wrong = [row(1, "f", true, 0.5), row(1, "f", false, 2.0)];
@@ -75,7 +75,7 @@ fn phased(second: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn phases_of_a_recording_are_its_code_blocks_and_ids_tell_them_apart() {
+fn phases_of_a_recording_are_its_code_blocks_paired_by_id() {
     let (_directory, path) = phased("load");
     let begin = 1_700_000_000.0;
     let blocks = blocks::read(&path).unwrap();
@@ -91,19 +91,22 @@ fn phases_of_a_recording_are_its_code_blocks_and_ids_tell_them_apart() {
     let load = &results.code_block_results[0];
     assert_eq!((load.num_timepoints, load.num_calls, load.num_non_empty_calls), (1, 2, 2));
     assert_eq!((load.compute_time.mean, load.total_time), (0.75, 1.5));
-    assert_eq!(load.resource_usage[0].1.max, 0.7000000000000001, "idle processes are carried on");
+    assert_eq!(
+        load.resource_usage[0].1.max, 0.7000000000000001,
+        "idle processes are carried forward"
+    );
     let open = &results.code_block_results[1];
     assert_eq!((open.num_calls, open.total_time), (0, 0.0));
     assert!(open.compute_time.mean.is_nan() && open.resource_usage[0].1.mean.is_nan());
 }
 
 #[test]
-fn a_recording_and_the_files_exported_from_it_are_analyzed_alike() {
+fn recording_and_its_exported_files_give_the_same_analysis() {
     let (directory, path) = phased("parse");
     let recording = crate::record::Recording::open(&path).unwrap();
     let out = directory.path().join("out");
-    let formats = [Format::Csv, Format::Sqlite];
-    let files = export(&recording, &Options::default(), &formats, &out, false).unwrap();
+    let formats = [GpuTrackerFormat::Csv, GpuTrackerFormat::Sqlite];
+    let files = export(&recording, &GpuTrackerOptions::default(), &formats, &out, false).unwrap();
     let whole = analyze_files(&path, &path).unwrap();
     for (file, name) in files.iter().zip(["blocks.csv", "blocks.sqlite"]) {
         let blocks = directory.path().join(name);
@@ -123,7 +126,7 @@ const ROWS: &str = "process_id,code_block_name,position,timestamp\r\n7,\"a, b\",
                     7,\"a, b\",1,2.5\r\n";
 
 #[test]
-fn files_are_combined_in_the_order_of_their_names_and_never_over_another() {
+fn files_are_combined_in_the_order_of_their_names_and_never_overwrite_another() {
     let directory = tempfile::tempdir().unwrap();
     let parts = directory.path().join("parts");
     std::fs::create_dir(&parts).unwrap();
@@ -144,11 +147,12 @@ fn files_are_combined_in_the_order_of_their_names_and_never_over_another() {
 }
 
 #[test]
-fn a_file_of_a_stranger_is_refused_with_its_line_and_never_a_panic() {
+fn malformed_file_is_refused_with_its_line_and_never_a_panic() {
     let (directory, path) = phased("load");
     let recording = crate::record::Recording::open(&path).unwrap();
-    let options = Options::default();
-    let made = export(&recording, &options, &[Format::Csv], directory.path(), true).unwrap();
+    let options = GpuTrackerOptions::default();
+    let made =
+        export(&recording, &options, &[GpuTrackerFormat::Csv], directory.path(), true).unwrap();
     let whole = std::fs::read_to_string(&made[0]).unwrap();
     for end in 0..whole.len() {
         let cut = csv(directory.path(), "cut.csv", &whole[..end]);
@@ -170,7 +174,7 @@ fn a_file_of_a_stranger_is_refused_with_its_line_and_never_a_panic() {
     assert!(wrong("a\n\"b").contains("line 2: a quote is not closed"));
     let missing = directory.path().join("missing.sqlite");
     assert!(tracked::read(&missing).unwrap_err().to_string().contains("missing.sqlite"));
-    let text = csv(directory.path(), "text.sqlite", "not a database, and long enough to tell");
+    let text = csv(directory.path(), "text.sqlite", "not a database, and longer than its header");
     assert!(tracked::read(&text).is_err() && blocks::read(&text).is_err());
     assert!(tracked::read(directory.path()).unwrap_err().to_string().contains("Valid file"));
 }
@@ -178,7 +182,7 @@ fn a_file_of_a_stranger_is_refused_with_its_line_and_never_a_panic() {
 fn session(blocks: &[&str]) -> SubTrackingResults {
     let directory = tempfile::tempdir().unwrap();
     let (_run, recording) = small_machine().recorded(1.0, 0.0);
-    let tracked = tracked::of_recording(&recording, &Options::default()).unwrap();
+    let tracked = tracked::of_recording(&recording, &GpuTrackerOptions::default()).unwrap();
     let mut text = "process_id,code_block_name,position,timestamp\n".to_owned();
     for (place, name) in blocks.iter().enumerate() {
         text.push_str(&format!("1,{name},0,{place}\n1,{name},1,{}\n", place + 1 + place));
@@ -209,7 +213,7 @@ fn blocks_match_by_name_or_by_the_order_of_their_lines() {
 }
 
 #[test]
-fn an_analysis_is_read_again_from_its_json_and_a_pickle_never() {
+fn analysis_is_read_back_from_json_and_never_from_a_pickle() {
     let directory = tempfile::tempdir().unwrap();
     let results = session(&["say \"NaN\" \\"]);
     let path = csv(directory.path(), "analysis.json", &results.to_json());

@@ -7,8 +7,8 @@ mod sqlite;
 use std::path::Path;
 
 use super::timepoints::Timepoint;
-use super::{Error, Options, gpu};
-use crate::compat::python::Value;
+use super::{Error, GpuTrackerOptions, gpu};
+use crate::compat::python::PythonValue;
 use crate::destination::OutputFile;
 use crate::record::Recording;
 
@@ -54,62 +54,65 @@ pub const MEASURES: [&str; 21] = [
 pub const TIMESTAMP: &str = "timestamp";
 
 /// One row: the measures and the timestamp.
-pub type Row = [Value; MEASURES.len() + 1];
+pub type TrackingRow = [PythonValue; MEASURES.len() + 1];
 
 /// What is constant during a run.
 #[derive(Debug, Clone)]
 pub struct Constants {
-    options: Options,
+    options: GpuTrackerOptions,
     capacity: Option<f64>,
     cores: u32,
-    gpus: gpu::Counted,
+    gpus: gpu::GpuCounts,
 }
 
 impl Constants {
     /// Those of a run.
-    pub fn of(recording: &Recording, options: &Options) -> Constants {
+    pub fn of(recording: &Recording, options: &GpuTrackerOptions) -> Constants {
         let manifest = recording.manifest();
         let capacity = manifest.host.memory_bytes.map(|bytes| bytes as f64);
         Constants {
             options: options.of_run(manifest),
             capacity: capacity.map(|bytes| options.ram_unit.of_bytes(bytes)),
             cores: manifest.host.cores,
-            gpus: gpu::Counted::in_recording(recording, options.gpu_uuids.as_deref()),
+            gpus: gpu::GpuCounts::in_recording(recording, options.gpu_uuids.as_deref()),
         }
     }
 
     /// Their values, in the order of [`CONSTANTS`].
-    pub fn values(&self) -> [Value; CONSTANTS.len()] {
-        let Options { ram_unit, gpu_ram_unit, time_unit, .. } = self.options;
-        let text = |name: &str| Value::Text(name.to_owned());
+    pub fn values(&self) -> [PythonValue; CONSTANTS.len()] {
+        let GpuTrackerOptions { ram_unit, gpu_ram_unit, time_unit, .. } = self.options;
+        let text = |name: &str| PythonValue::Text(name.to_owned());
         [
             text(ram_unit.name()),
             text(gpu_ram_unit.name()),
             text(time_unit.name()),
-            Value::real(self.capacity),
-            Value::real(self.gpus.capacity.map(|bytes| gpu_ram_unit.of_bytes(bytes))),
-            Value::Whole(self.cores.into()),
-            Value::count(self.options.cores(self.cores)),
-            Value::whole(self.gpus.count),
-            Value::whole(self.gpus.expected),
+            PythonValue::real(self.capacity),
+            PythonValue::real(self.gpus.capacity.map(|bytes| gpu_ram_unit.of_bytes(bytes))),
+            PythonValue::Whole(self.cores.into()),
+            PythonValue::count(self.options.cores(self.cores)),
+            PythonValue::whole(self.gpus.count),
+            PythonValue::whole(self.gpus.expected),
         ]
     }
 
-    /// A moment, in the units of the file.
-    pub fn row(&self, at: &Timepoint) -> Row {
+    /// The row of a timepoint, in the units of the file.
+    pub fn row(&self, at: &Timepoint) -> TrackingRow {
         let ram = |part: usize| {
-            Value::real(at.ram[part].map(|bytes| self.options.ram_unit.of_bytes(bytes)))
+            PythonValue::real(at.ram[part].map(|bytes| self.options.ram_unit.of_bytes(bytes)))
         };
         let gpu = |part: usize| {
-            Value::real(at.gpu_ram[part].map(|bytes| self.options.gpu_ram_unit.of_bytes(bytes)))
+            PythonValue::real(
+                at.gpu_ram[part].map(|bytes| self.options.gpu_ram_unit.of_bytes(bytes)),
+            )
         };
         let gpu_busy = at.gpu_busy.map(|gpus| 100.0 * gpus);
-        // No GPU is not infinitely busy.
+        // Without a GPU the share is zero, not a division by zero.
         let gpus = self.gpus.expected.filter(|gpus| *gpus > 0);
         let gpu_share = gpu_busy.map(|percent| gpus.map_or(0.0, |gpus| percent / gpus as f64));
         let cpu = |part: usize| at.cores[part].map(|cores| 100.0 * cores);
-        let of = |part: usize, cores: f64| Value::real(cpu(part).map(|percent| percent / cores));
-        let sum = |part: usize| Value::real(cpu(part));
+        let of =
+            |part: usize, cores: f64| PythonValue::real(cpu(part).map(|percent| percent / cores));
+        let sum = |part: usize| PythonValue::real(cpu(part));
         let (machine, expected) = (f64::from(self.cores), self.options.cores(self.cores));
         [
             ram(0),
@@ -120,11 +123,11 @@ impl Constants {
             gpu(1),
             gpu(2),
             gpu(3),
-            Value::real(gpu_busy),
-            Value::real(gpu_share),
-            Value::whole(at.threads[0]),
-            Value::whole(at.threads[1]),
-            Value::whole(at.threads[2]),
+            PythonValue::real(gpu_busy),
+            PythonValue::real(gpu_share),
+            PythonValue::whole(at.threads[0]),
+            PythonValue::whole(at.threads[1]),
+            PythonValue::whole(at.threads[2]),
             sum(0),
             of(0, machine),
             sum(1),
@@ -133,30 +136,37 @@ impl Constants {
             of(2, expected),
             sum(3),
             of(3, expected),
-            Value::Real(at.timestamp),
+            PythonValue::Real(at.timestamp),
         ]
     }
 }
 
 /// A tracking file that is being written.
-pub enum Writer {
+pub enum TrackingWriter {
     /// As CSV.
-    Csv(csv::Csv),
+    Csv(csv::TrackingCsv),
     /// As SQLite.
     #[cfg(feature = "sqlite")]
-    Sqlite(sqlite::Sqlite),
+    Sqlite(sqlite::TrackingDatabase),
 }
 
-impl Writer {
-    /// Begins the file; its name says what it is.
-    pub fn create(path: &Path, constants: &Constants, force: bool) -> Result<Writer, Error> {
+impl TrackingWriter {
+    /// Creates the file, in the format of its extension.
+    pub fn create(
+        path: &Path,
+        constants: &Constants,
+        force: bool,
+    ) -> Result<TrackingWriter, Error> {
         let destination = || OutputFile::create(path, force).map_err(Error::from);
-        match kind(path)? {
-            Kind::Csv => csv::Csv::create(destination()?, constants).map(Writer::Csv),
+        match format_of(path)? {
+            TrackingFormat::Csv => {
+                csv::TrackingCsv::create(destination()?, constants).map(TrackingWriter::Csv)
+            }
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite => sqlite::Sqlite::create(destination()?, constants).map(Writer::Sqlite),
+            TrackingFormat::Sqlite => sqlite::TrackingDatabase::create(destination()?, constants)
+                .map(TrackingWriter::Sqlite),
             #[cfg(not(feature = "sqlite"))]
-            Kind::Sqlite => {
+            TrackingFormat::Sqlite => {
                 let why = "this weigh was built without SQLite".to_owned();
                 Err(Error::Sqlite { path: path.to_owned(), why })
             }
@@ -164,47 +174,47 @@ impl Writer {
     }
 
     /// Writes a row.
-    pub fn row(&mut self, row: &Row) -> Result<(), Error> {
+    pub fn row(&mut self, row: &TrackingRow) -> Result<(), Error> {
         match self {
-            Writer::Csv(csv) => csv.row(row),
+            TrackingWriter::Csv(csv) => csv.row(row),
             #[cfg(feature = "sqlite")]
-            Writer::Sqlite(sqlite) => sqlite.row(row),
+            TrackingWriter::Sqlite(sqlite) => sqlite.row(row),
         }
     }
 
     /// Writes what is left and gives the file its name.
     pub fn finish(self) -> Result<(), Error> {
         match self {
-            Writer::Csv(csv) => csv.finish(),
+            TrackingWriter::Csv(csv) => csv.finish(),
             #[cfg(feature = "sqlite")]
-            Writer::Sqlite(sqlite) => sqlite.finish(),
+            TrackingWriter::Sqlite(sqlite) => sqlite.finish(),
         }
     }
 }
 
-/// What a tracking or sub-tracking file is.
+/// The format of a tracking or sub-tracking file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TrackingFormat {
     /// Comma-separated values.
     Csv,
-    /// A database.
+    /// A SQLite database.
     Sqlite,
 }
 
-impl Kind {
-    /// How the names of such files end.
+impl TrackingFormat {
+    /// The extension of such files.
     pub const fn extension(self) -> &'static str {
         match self {
-            Kind::Csv => ".csv",
-            Kind::Sqlite => ".sqlite",
+            TrackingFormat::Csv => ".csv",
+            TrackingFormat::Sqlite => ".sqlite",
         }
     }
 }
 
-/// What a file is, by its name.
-pub fn kind(path: &Path) -> Result<Kind, Error> {
+/// The format of a file, by its extension.
+pub fn format_of(path: &Path) -> Result<TrackingFormat, Error> {
     let name = path.as_os_str().as_encoded_bytes();
-    [Kind::Csv, Kind::Sqlite]
+    [TrackingFormat::Csv, TrackingFormat::Sqlite]
         .into_iter()
         .find(|kind| name.ends_with(kind.extension().as_bytes()))
         .ok_or_else(|| Error::Extension { path: path.to_owned() })

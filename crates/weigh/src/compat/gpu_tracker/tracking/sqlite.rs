@@ -6,38 +6,41 @@ use rusqlite::types::{ToSqlOutput, Value as Stored};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
 use super::super::Error;
-use super::{CONSTANTS, Constants, MEASURES, Row, TIMESTAMP};
-use crate::compat::python::Value;
+use super::{CONSTANTS, Constants, MEASURES, TIMESTAMP, TrackingRow};
+use crate::compat::python::PythonValue;
 use crate::destination::OutputFile;
 
 /// A database that is being written.
-pub struct Sqlite {
+pub struct TrackingDatabase {
     destination: OutputFile,
     connection: Connection,
     insert: String,
-    rows: Vec<Row>,
+    rows: Vec<TrackingRow>,
 }
 
-impl ToSql for Value {
+impl ToSql for PythonValue {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Owned(match self {
-            Value::Whole(number) => Stored::Integer(*number),
-            Value::Real(number) => Stored::Real(*number),
-            Value::Text(text) => Stored::Text(text.clone()),
-            Value::Missing | Value::List(_) | Value::Map(_) => Stored::Null,
+            PythonValue::Whole(number) => Stored::Integer(*number),
+            PythonValue::Real(number) => Stored::Real(*number),
+            PythonValue::Text(text) => Stored::Text(text.clone()),
+            PythonValue::Missing | PythonValue::List(_) | PythonValue::Map(_) => Stored::Null,
         }))
     }
 }
 
-impl Sqlite {
-    pub(super) fn create(destination: OutputFile, constants: &Constants) -> Result<Sqlite, Error> {
+impl TrackingDatabase {
+    pub(super) fn create(
+        destination: OutputFile,
+        constants: &Constants,
+    ) -> Result<TrackingDatabase, Error> {
         let connection = make(destination.partial_path(), constants)
             .map_err(|error| failed(&destination, &error))?;
         let insert = insert("data", MEASURES.len() + 1);
-        Ok(Sqlite { destination, connection, insert, rows: Vec::new() })
+        Ok(TrackingDatabase { destination, connection, insert, rows: Vec::new() })
     }
 
-    pub(super) fn row(&mut self, row: &Row) -> Result<(), Error> {
+    pub(super) fn row(&mut self, row: &TrackingRow) -> Result<(), Error> {
         // A statement is prepared once for many rows.
         const TOGETHER: usize = 512;
         self.rows.push(row.clone());
@@ -67,7 +70,7 @@ fn failed(destination: &OutputFile, error: &rusqlite::Error) -> Error {
 
 fn make(path: &Path, constants: &Constants) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    // The file has its name only when it is whole: it needs no journal of its own.
+    // The file is renamed into place only when it is complete: it needs no journal.
     connection.execute_batch("PRAGMA journal_mode = OFF; BEGIN")?;
     let of_constant = |name: &str| match name {
         "ram_unit" | "gpu_ram_unit" | "time_unit" => "VARCHAR",

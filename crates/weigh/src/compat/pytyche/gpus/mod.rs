@@ -1,13 +1,13 @@
 //! GPUs as `nvidia-smi` prints them: `hw_metrics.csv`, `hw_dmon.csv`, and a table with the GPU
 //! named in each row.
 //!
-//! Theirs is `nvidia-smi --query-gpu=… --format=csv,nounits,noheader -l N`, a row for each GPU in
-//! each round, and `nvidia-smi dmon -s mu -d N`. Memory is in MiB, cut as nvidia-smi cuts it.
+//! pytyche runs `nvidia-smi --query-gpu=… --format=csv,nounits,noheader -l N`, a row for each GPU
+//! in each round, and `nvidia-smi dmon -s mu -d N`. Memory is in MiB, truncated as by nvidia-smi.
 //!
-//! What surprised us: their reader takes the third column of `dmon -s mu` for how busy the
-//! memory is, and it is BAR1 memory. `nvidia-smi` prints the columns in the order they are asked
-//! for, and with `-s um` the third column is what they take it for. So that is how it is written
-//! here: whoever reads the header and whoever counts columns find the same number.
+//! What surprised us: pytyche's reader takes the third column of `dmon -s mu` for memory
+//! utilization, and it is BAR1 memory. `nvidia-smi` prints the columns in the order of the `-s`
+//! letters, and with `-s um` the third column is memory utilization. So it is written like that
+//! here: readers by header and readers by position find the same number.
 
 #[cfg(test)]
 mod tests;
@@ -19,19 +19,19 @@ use super::{Error, moment};
 use crate::catalog::Scope;
 use crate::catalog::metrics::gpu::is_whole;
 use crate::catalog::metrics::{GpuActivity, GpuMemory, GpuPower};
-use crate::compat::pace::Pace;
+use crate::compat::row_spacing::RowSpacing;
 use crate::destination::{self, Lines};
 use crate::model::{Entity, Name, Tick};
 use crate::record::{Entry, Event};
 use crate::text::printable;
 
-/// A row for each GPU in each round, without a word on which GPU it is.
+/// A row for each GPU in each round, without the number of the GPU.
 const METRICS: &str = "hw_metrics.csv";
-/// How busy each GPU is.
+/// Utilization of each GPU.
 const DMON: &str = "hw_dmon.csv";
-/// The first table again, with the GPU in each row.
+/// The first table, with the GPU in each row.
 const APART: &str = "hw_metrics_gpus.csv";
-/// The files there are where there are GPUs.
+/// The files of a machine with GPUs.
 pub(super) const FILES: [&str; 3] = [METRICS, DMON, APART];
 
 /// What `--query-gpu=timestamp,index,uuid,name,…` has as its header.
@@ -43,13 +43,13 @@ const APART_HEADER: &str = "timestamp, index, uuid, name, utilization.gpu [%], \
 const DMON_HEADER: [[&str; 7]; 2] =
     [["# gpu", "sm", "mem", "enc", "dec", "fb", "bar1"], ["# Idx", "%", "%", "%", "%", "MB", "MB"]];
 
-/// What nvidia-smi writes for what a GPU does not tell, in the two kinds of tables.
+/// What nvidia-smi writes for values a GPU does not report, in the two kinds of tables.
 const MISSING: &str = "[N/A]";
 const MISSING_IN_DMON: &str = "-";
 
-/// A whole GPU: what its parts have is in it.
+/// A whole GPU: values of its MIG instances are included.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Card {
+pub(super) struct SmiGpu {
     name: Name,
     index: usize,
     uuid: Option<String>,
@@ -57,40 +57,40 @@ pub(super) struct Card {
 }
 
 /// The GPUs of a recording, in their order.
-pub(super) fn cards(entries: &[Entry]) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
+pub(super) fn whole_gpus(entries: &[Entry]) -> Vec<SmiGpu> {
+    let mut gpus: Vec<SmiGpu> = Vec::new();
     for entry in entries {
         let Event::Gpu(gpu) = &entry.event else { continue };
         let name = Name::new(gpu.name.as_bytes());
-        if is_whole(&gpu.name) && cards.iter().all(|card| card.name != name) {
+        if is_whole(&gpu.name) && gpus.iter().all(|gpu| gpu.name != name) {
             let (uuid, model) = (gpu.uuid.clone(), gpu.model.clone());
-            cards.push(Card { name, index: cards.len(), uuid, model });
+            gpus.push(SmiGpu { name, index: gpus.len(), uuid, model });
         }
     }
-    // Those of one maker have the maker's numbers; of two makers those would be there twice.
-    let told: Vec<_> = cards.iter().map(|card| maker_and_number(card.name.as_str())).collect();
-    let maker = told.first().and_then(|first| first.map(|(maker, _)| maker));
-    let numbers: Option<Vec<usize>> = told
+    // GPUs of one vendor have its numbers; with two vendors those would not be unique.
+    let numbered: Vec<_> = gpus.iter().map(|gpu| vendor_and_number(gpu.name.as_str())).collect();
+    let vendor = numbered.first().and_then(|first| first.map(|(vendor, _)| vendor));
+    let numbers: Option<Vec<usize>> = numbered
         .iter()
-        .map(|told| told.filter(|told| Some(told.0) == maker).map(|told| told.1))
+        .map(|gpu| gpu.filter(|gpu| Some(gpu.0) == vendor).map(|gpu| gpu.1))
         .collect();
     if let Some(numbers) = numbers {
-        cards.iter_mut().zip(numbers).for_each(|(card, number)| card.index = number);
-        cards.sort_by_key(|card| card.index);
+        gpus.iter_mut().zip(numbers).for_each(|(gpu, number)| gpu.index = number);
+        gpus.sort_by_key(|gpu| gpu.index);
     }
-    cards
+    gpus
 }
 
-/// `nvidia0` is NVIDIA's first.
-fn maker_and_number(name: &str) -> Option<(&str, usize)> {
-    let (maker, number) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
-    Some((maker, number.parse().ok()?))
+/// `nvidia0` is the first of vendor `nvidia`.
+fn vendor_and_number(name: &str) -> Option<(&str, usize)> {
+    let (vendor, number) = name.split_at(name.find(|c: char| c.is_ascii_digit())?);
+    Some((vendor, number.parse().ok()?))
 }
 
 /// The tables of GPUs, while they are written.
 pub(super) struct Tables {
-    cards: Vec<Card>,
-    pace: Pace,
+    gpus: Vec<SmiGpu>,
+    spacing: RowSpacing,
     last: Option<Duration>,
     metrics: Lines,
     dmon: Lines,
@@ -98,49 +98,49 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Begins the tables of these GPUs.
+    /// Creates the tables of these GPUs.
     pub(super) fn create(
-        cards: Vec<Card>,
-        pace: Pace,
+        gpus: Vec<SmiGpu>,
+        spacing: RowSpacing,
         begin: impl Fn(&str) -> Result<Lines, destination::Error>,
     ) -> Result<Tables, Error> {
         let [metrics, mut dmon, mut apart] = [begin(METRICS)?, begin(DMON)?, begin(APART)?];
         apart.line(APART_HEADER)?;
         DMON_HEADER.iter().try_for_each(|header| dmon.line(&columns(header)))?;
-        Ok(Tables { cards, pace, last: None, metrics, dmon, apart })
+        Ok(Tables { gpus, spacing, last: None, metrics, dmon, apart })
     }
 
-    /// Takes in a look; the first of an interval is a round.
-    pub(super) fn see(&mut self, tick: &Tick, started: jiff::Timestamp) -> Result<(), Error> {
+    /// Takes in a sample; the first of an interval is a round.
+    pub(super) fn sample(&mut self, tick: &Tick, started: jiff::Timestamp) -> Result<(), Error> {
         let Some(table) = tick.table(Scope::Gpu).filter(|table| !table.is_empty()) else {
             return Ok(());
         };
-        if self.last.is_some_and(|last| !self.pace.is_over(last, tick.at)) {
+        if self.last.is_some_and(|last| !self.spacing.is_over(last, tick.at)) {
             return Ok(());
         }
         self.last = Some(tick.at);
         let time = moment(started, tick.at.as_secs_f64()).strftime("%Y/%m/%d %H:%M:%S%.3f");
-        for card in &self.cards {
+        for gpu in &self.gpus {
             // A GPU that was lost keeps its place in the round.
-            let row = table.entities().iter().position(|who| *who == Entity::Named(card.name));
-            let told = row.map(|row| Told {
+            let row = table.entities().iter().position(|entity| *entity == Entity::Named(gpu.name));
+            let reading = row.map(|row| SmiReading {
                 activity: table.get(row),
                 memory: table.get(row),
                 power: table.get(row),
             });
-            let told = told.unwrap_or_default();
-            let cells = told.queried().map(|cell| cell.unwrap_or_else(|| MISSING.to_owned()));
+            let reading = reading.unwrap_or_default();
+            let cells = reading.queried().map(|cell| cell.unwrap_or_else(|| MISSING.to_owned()));
             let cells = cells.join(", ");
             self.metrics.line(&format!("{time}, {cells}"))?;
             let named = |text: &Option<String>| match text {
-                // A comma in a name would be one more column, and a newline one more row: nvidia-smi
-                // has no quotes.
+                // nvidia-smi has no quotes: a comma in a name would add a column, a newline a row.
                 Some(text) => printable(text).replace(',', " "),
                 None => MISSING.to_owned(),
             };
-            let (index, uuid, model) = (card.index, named(&card.uuid), named(&card.model));
+            let (index, uuid, model) = (gpu.index, named(&gpu.uuid), named(&gpu.model));
             self.apart.line(&format!("{time}, {index}, {uuid}, {model}, {cells}"))?;
-            let cells = told.monitored().map(|c| c.unwrap_or_else(|| MISSING_IN_DMON.to_owned()));
+            let cells =
+                reading.monitored().map(|c| c.unwrap_or_else(|| MISSING_IN_DMON.to_owned()));
             let index = index.to_string();
             let mut row = vec![index.as_str()];
             row.extend(cells.iter().map(String::as_str));
@@ -149,10 +149,10 @@ impl Tables {
         Ok(())
     }
 
-    /// Gives the files their names; or says why there are none.
+    /// Renames the files into place, or returns why there are none.
     pub(super) fn finish(self) -> Result<Result<[PathBuf; 3], String>, Error> {
         if self.last.is_none() {
-            return Ok(Err(format!("{METRICS} is not written: no look at a GPU is recorded")));
+            return Ok(Err(format!("{METRICS} is not written: no sample of a GPU is recorded")));
         }
         Ok(Ok([self.metrics.finish()?, self.dmon.finish()?, self.apart.finish()?]))
     }
@@ -164,9 +164,9 @@ fn columns(cells: &[&str]) -> String {
     cells.iter().skip(1).fold(first, |line, cell| format!("{line}{cell:>7}")) + " "
 }
 
-/// What one GPU told at one look.
+/// What one GPU reported at one sample.
 #[derive(Debug, Default)]
-struct Told {
+struct SmiReading {
     activity: GpuActivity,
     memory: GpuMemory,
     power: GpuPower,
@@ -184,10 +184,10 @@ fn megahertz(hertz: Option<f64>) -> Option<String> {
     hertz.map(|hertz| format!("{:.0}", hertz / 1e6))
 }
 
-impl Told {
-    /// The columns behind `timestamp`.
+impl SmiReading {
+    /// The columns after `timestamp`.
     fn queried(&self) -> [Option<String>; 8] {
-        let Told { activity, memory, power } = self;
+        let SmiReading { activity, memory, power } = self;
         [
             percent(activity.utilization),
             percent(activity.memory_utilization),
@@ -200,9 +200,9 @@ impl Told {
         ]
     }
 
-    /// The columns behind `gpu`.
+    /// The columns after `gpu`.
     fn monitored(&self) -> [Option<String>; 6] {
-        let Told { activity, memory, .. } = self;
+        let SmiReading { activity, memory, .. } = self;
         [
             percent(activity.utilization),
             percent(activity.memory_utilization),

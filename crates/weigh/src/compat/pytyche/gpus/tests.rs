@@ -1,4 +1,4 @@
-//! Tables of GPUs whose truth is written down beside them, and the summary of it all.
+//! Tables and summary of GPUs with known values.
 
 use super::super::tests::{exported, machine};
 use super::*;
@@ -20,9 +20,9 @@ fn gpu(name: &str, model: &str) -> Event {
     }))
 }
 
-/// A look at a GPU that tells everything.
+/// A sample of a GPU that reports everything.
 fn busy(tick: &mut Tick, name: &str, share: f64, used: u64, watts: Option<f64>) {
-    let who = Entity::Named(Name::new(name.as_bytes()));
+    let entity = Entity::Named(Name::new(name.as_bytes()));
     let activity = GpuActivity {
         utilization: Some(share),
         memory_utilization: Some(share / 2.0),
@@ -30,9 +30,9 @@ fn busy(tick: &mut Tick, name: &str, share: f64, used: u64, watts: Option<f64>) 
         decoder: None,
         ..GpuActivity::default()
     };
-    tick.put(who, &activity);
+    tick.put(entity, &activity);
     let (used, total) = (Some(used), Some(80 << 30));
-    tick.put(who, &GpuMemory { used, total, bar1_used: Some(3 << 20), ..GpuMemory::default() });
+    tick.put(entity, &GpuMemory { used, total, bar1_used: Some(3 << 20), ..GpuMemory::default() });
     let power = GpuPower {
         draw: watts,
         temperature: Some(61.0),
@@ -40,7 +40,7 @@ fn busy(tick: &mut Tick, name: &str, share: f64, used: u64, watts: Option<f64>) 
         clock_memory: Some(2.619e9),
         ..GpuPower::default()
     };
-    tick.put(who, &power);
+    tick.put(entity, &power);
 }
 
 /// A file of an export.
@@ -51,13 +51,13 @@ fn file(recording: &Recording, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Two GPUs, of which one tells no power and is lost for a while.
+/// Two GPUs, of which one reports no power and is lost for a while.
 fn two_gpus() -> FakeRun {
     let mut run = small_machine();
     run.event(0.0, gpu("nvidia1", "H100, SXM")).event(0.0, gpu("nvidia0", "H100"));
     run.event(0.0, gpu("nvidia0:1", "MIG 1g.10gb"));
     run.sample(0.0, |tick| machine(tick, "0 0 0 0"));
-    // The first answer comes a moment later, and weigh looks often then.
+    // The first answer arrives a moment later, while weigh samples often.
     for at in [0.2, 0.4] {
         run.sample(at, |tick| {
             busy(tick, "nvidia1", 0.0, 5 << 20, None);
@@ -73,7 +73,7 @@ fn two_gpus() -> FakeRun {
 }
 
 #[test]
-fn gpus_are_told_as_nvidia_smi_prints_them() {
+fn gpus_are_written_as_nvidia_smi_prints_them() {
     let (_run, recording) = two_gpus().recorded(1.0, 1.0);
     assert_eq!(
         file(&recording, "hw_metrics.csv"),
@@ -105,7 +105,7 @@ fn gpus_are_told_as_nvidia_smi_prints_them() {
 }
 
 #[test]
-fn a_name_that_is_no_name_breaks_no_row_and_is_read_again() {
+fn malformed_model_name_breaks_no_row_and_is_read_back() {
     let mut run = small_machine();
     run.event(0.0, gpu("nvidia0", "H100\n2026/11/15, \x1b[31m\r, 7"));
     for at in [0.0, 1.0, 2.0] {
@@ -123,33 +123,33 @@ fn a_name_that_is_no_name_breaks_no_row_and_is_read_again() {
 }
 
 #[test]
-fn gpus_of_two_makers_are_numbered_through() {
+fn gpus_of_two_vendors_are_numbered_consecutively() {
     let entry = |name: &str| Entry::new(Duration::ZERO, gpu(name, "x"));
-    let told = |names: &[&str]| -> String {
+    let indices = |names: &[&str]| -> String {
         let entries: Vec<_> = names.iter().map(|name| entry(name)).collect();
-        format!("{:?}", cards(&entries))
+        format!("{:?}", whole_gpus(&entries))
     };
-    let both = told(&["nvidia0", "amd0", "amd0"]);
+    let both = indices(&["nvidia0", "amd0", "amd0"]);
     assert_eq!((both.matches("index: 0").count(), both.matches("index: 1").count()), (1, 1));
-    assert!(told(&["nvidia3"]).contains("index: 3"), "one that was chosen keeps its number");
-    assert_eq!(told(&["nvidia0:1"]), "[]");
+    assert!(indices(&["nvidia3"]).contains("index: 3"), "a chosen one keeps its number");
+    assert_eq!(indices(&["nvidia0:1"]), "[]");
 }
 
 #[test]
-fn a_gpu_that_was_never_looked_at_has_no_file_and_it_is_said() {
+fn gpu_that_was_never_sampled_has_no_file_and_this_is_reported() {
     let mut run = small_machine();
     run.event(0.0, gpu("nvidia0", "H100")).sample(0.0, |_| {});
     let (_run, recording) = run.recorded(1.0, 1.0);
     let (_, _, missing) = exported(&recording);
-    let said = "hw_metrics.csv is not written: no look at a GPU is recorded";
-    assert!(missing.contains(&said.to_owned()), "{missing:?}");
+    let message = "hw_metrics.csv is not written: no sample of a GPU is recorded";
+    assert!(missing.contains(&message.to_owned()), "{missing:?}");
 }
 
 #[test]
-fn the_summary_has_their_keys_and_null_for_what_is_not_known() {
+fn summary_has_the_keys_of_pytyche_and_null_for_unknown_values() {
     let (_run, recording) = two_gpus().recorded(1.0, 1.0);
     let used = resources(&recording).unwrap();
-    // How busy a GPU is in the first second is of the time before the run, too: 0.3 of the first.
+    // Utilization in the first second is also of the time before the run: only 0.3 of nvidia0 counts.
     assert_eq!(
         dumps_line(&used.to_dict()),
         r#"{"peak_vram_mb": 4096.0, "gpu_util_mean_pct": 30.0, "gpu_util_max_pct": 30.0, "power_watts_mean": 350.1, "power_watts_max": 350.1, "cpu_usr_mean_pct": 25.0, "cpu_idle_mean_pct": 75.0, "mem_util_mean_pct": 15.0, "mem_util_max_pct": 15.0}"#
@@ -164,7 +164,7 @@ fn the_summary_has_their_keys_and_null_for_what_is_not_known() {
 }
 
 #[test]
-fn memory_that_was_never_busy_is_left_out_as_they_do() {
+fn memory_utilization_of_zero_is_left_out_as_in_pytyche() {
     let idle = ResourceSummary { mem_util_mean_pct: Some(0.0), ..ResourceSummary::default() };
     assert_eq!(idle.to_dict().get("mem_util_max_pct"), None);
 }

@@ -1,16 +1,16 @@
 //! Lines that `nvidia-smi dmon` prints.
 //!
 //! Columns are found by the names in the header, because they depend on `-s`, on `-o` and on the
-//! driver: `-s mu` is `gpu fb bar1 sm mem enc dec`, newer drivers put `ccpm` behind `bar1` and
-//! `jpg ofa` behind `dec`, and `-o DT` puts date and time before everything. The header is
-//! printed again every so many lines.
+//! driver: `-s mu` is `gpu fb bar1 sm mem enc dec`, newer drivers put `ccpm` after `bar1` and
+//! `jpg ofa` after `dec`, and `-o DT` puts date and time before everything. The header is
+//! repeated every few lines.
 
 use super::lines::Malformed;
 use super::nvidia_smi::{known, mebibytes, share};
 
-/// Where the columns are that are read here.
+/// The places of the columns that are read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Columns {
+pub struct DmonColumns {
     gpu: usize,
     utilization: Option<usize>,
     memory_utilization: Option<usize>,
@@ -18,9 +18,9 @@ pub struct Columns {
     count: usize,
 }
 
-/// What one line tells of one GPU.
+/// One line: one GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct DmonRow {
     /// The number of the GPU.
     pub gpu: u32,
     /// Share of the time in which something was computed.
@@ -36,18 +36,18 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
     line.split([' ', '\t', ',']).filter(|cell| !cell.is_empty())
 }
 
-/// Whether a line says what columns are, or in which units.
+/// Whether a line has the names or the units of columns.
 pub fn is_header(line: &[u8]) -> bool {
     line.trim_ascii_start().starts_with(b"#")
 }
 
-impl Columns {
-    /// The columns that a header names; nothing for its second line, which has units.
-    pub fn of_header(line: &[u8]) -> Option<Columns> {
+impl DmonColumns {
+    /// The columns of a header; `None` for its second line, which has units.
+    pub fn of_header(line: &[u8]) -> Option<DmonColumns> {
         let line = std::str::from_utf8(line).ok()?.trim_start().strip_prefix('#')?;
         let names: Vec<&str> = cells(line).collect();
         let place = |name: &str| names.iter().position(|other| *other == name);
-        Some(Columns {
+        Some(DmonColumns {
             gpu: place("gpu")?,
             utilization: place("sm"),
             memory_utilization: place("mem"),
@@ -56,15 +56,15 @@ impl Columns {
         })
     }
 
-    /// What a line tells, without its newline.
-    pub fn row(&self, line: &[u8]) -> Result<Row, Malformed> {
+    /// Parses a line without its newline.
+    pub fn row(&self, line: &[u8]) -> Result<DmonRow, Malformed> {
         let line = std::str::from_utf8(line).map_err(|_| Malformed("text"))?;
         let cells: Vec<&str> = cells(line).collect();
         if cells.len() != self.count {
             return Err(Malformed("number of columns"));
         }
         let cell = |place: Option<usize>| place.and_then(|place| known(cells[place]));
-        Ok(Row {
+        Ok(DmonRow {
             gpu: cells[self.gpu].parse().map_err(|_| Malformed("gpu"))?,
             utilization: share(cell(self.utilization), "sm")?,
             memory_utilization: share(cell(self.memory_utilization), "mem")?,
@@ -83,19 +83,19 @@ mod tests {
     const HEADER: &[u8] = b"# gpu     fb   bar1   ccpm     sm    mem    enc    dec    jpg    ofa ";
     const LINE: &[u8] = b"    1   4096    257      0     90     45      0      0      -      - ";
 
-    fn row(header: &str, line: &str) -> Result<Row, Malformed> {
-        Columns::of_header(header.as_bytes()).expect("a header").row(line.as_bytes())
+    fn row(header: &str, line: &str) -> Result<DmonRow, Malformed> {
+        DmonColumns::of_header(header.as_bytes()).expect("a header").row(line.as_bytes())
     }
 
     #[test]
-    fn columns_are_found_by_name_wherever_they_are() {
-        let truth = Row {
+    fn columns_are_found_by_name_in_any_order() {
+        let truth = DmonRow {
             gpu: 1,
             utilization: Some(0.9),
             memory_utilization: Some(0.45),
             memory_used: Some(4 << 30),
         };
-        assert_eq!(Columns::of_header(HEADER).unwrap().row(LINE), Ok(truth));
+        assert_eq!(DmonColumns::of_header(HEADER).unwrap().row(LINE), Ok(truth));
         for (header, line) in [
             ("# gpu     fb   bar1     sm    mem    enc    dec", "1 4096 257 90 45 0 0"),
             ("# gpu     sm    mem    enc    dec     fb   bar1", "1 90 45 0 0 4096 257"),
@@ -108,36 +108,36 @@ mod tests {
     }
 
     #[test]
-    fn units_and_rows_are_no_header_and_a_dash_is_missing() {
-        assert_eq!(Columns::of_header(b"# Idx     MB     MB      %      % "), None);
+    fn units_and_rows_are_not_a_header_and_a_dash_is_missing() {
+        assert_eq!(DmonColumns::of_header(b"# Idx     MB     MB      %      % "), None);
         assert!(is_header(b"# Idx     MB     MB      %      % "));
-        assert!(!is_header(LINE) && Columns::of_header(LINE).is_none());
-        let told = row("# gpu sm mem fb", "0 - - 12").unwrap();
-        assert_eq!((told.utilization, told.memory_used), (None, Some(12 << 20)));
+        assert!(!is_header(LINE) && DmonColumns::of_header(LINE).is_none());
+        let parsed = row("# gpu sm mem fb", "0 - - 12").unwrap();
+        assert_eq!((parsed.utilization, parsed.memory_used), (None, Some(12 << 20)));
         assert_eq!(row("# gpu pwr", "0 70").unwrap().utilization, None);
     }
 
     #[test]
-    fn what_does_not_fit_its_header_is_refused() {
+    fn row_that_does_not_match_its_header_is_refused() {
         for line in ["0 90 45", "0 90 45 4096 1", "x 90 45 4096", "0 257 45 4096", "- 1 1 1"] {
             assert!(row("# gpu sm mem fb", line).is_err(), "{line}");
         }
     }
 
     #[test]
-    fn a_line_cut_at_any_byte_is_refused_or_whole() {
-        let columns = Columns::of_header(HEADER).unwrap();
+    fn line_cut_at_any_byte_is_refused_or_whole() {
+        let columns = DmonColumns::of_header(HEADER).unwrap();
         let whole = columns.row(LINE).unwrap();
         for end in 0..LINE.len() {
             assert!(columns.row(&LINE[..end]).map_or(true, |part| part == whole), "cut at {end}");
-            let _ = Columns::of_header(&HEADER[..end]);
+            let _ = DmonColumns::of_header(&HEADER[..end]);
         }
     }
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(bytes in mangled(LINE), header in mangled(HEADER)) {
-            if let Some(columns) = Columns::of_header(&header) {
+        fn arbitrary_bytes_cause_no_panic(bytes in mangled(LINE), header in mangled(HEADER)) {
+            if let Some(columns) = DmonColumns::of_header(&header) {
                 let _ = columns.row(&bytes);
             }
         }

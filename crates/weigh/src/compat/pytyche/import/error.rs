@@ -6,14 +6,14 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing to read.
-    #[error("{}: there is none of {}", directory.display(), names.join(", "))]
+    #[error("{}: none of {} exists", directory.display(), names.join(", "))]
     Nothing {
-        /// Where it was looked for.
+        /// The directory.
         directory: PathBuf,
-        /// What was looked for.
+        /// The expected files.
         names: Vec<&'static str>,
     },
-    /// Files are there, and nothing in them can be read.
+    /// Files exist, and nothing in them can be read.
     #[error("{}: no row can be read; {why}", directory.display())]
     NoRow {
         /// Where they are.
@@ -21,13 +21,13 @@ pub enum Error {
         /// What is wrong with the first of them.
         why: String,
     },
-    /// Something was named that is no directory.
+    /// The path is not a directory.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
         /// What.
         path: PathBuf,
     },
-    /// Something is there that is no file.
+    /// The path is not a regular file.
     #[error("{} is {is}, not a regular file", path.display())]
     NotAFile {
         /// What.
@@ -35,7 +35,7 @@ pub enum Error {
         /// What it is instead.
         is: &'static str,
     },
-    /// Something is there and cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
         /// What.

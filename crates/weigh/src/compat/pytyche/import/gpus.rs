@@ -1,22 +1,22 @@
-//! What is known of each GPU, or of all together where rows cannot be told apart.
+//! The figures of each GPU, or of all together where rows cannot be attributed to one.
 
 use serde::Serialize;
 
-use super::rounds::{self, Apart, Mixed, Rounds};
+use super::rounds::{self, Apart, Mixed, QueryRounds};
 use super::times;
 use super::{dmon, nvidia_smi};
 use crate::summary;
 
-/// What one GPU did, whoever used it. What is not known is null.
+/// One GPU, used by any process. What is not known is null.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Gpu {
+pub struct ImportedGpu {
     /// Its number; null for all together.
     pub index: Option<u32>,
-    /// What tells it from every other, where the file says it.
+    /// Its UUID, where the file has it.
     pub uuid: Option<String>,
-    /// What its maker calls it, where the file says it.
+    /// Its model, where the file has it.
     pub model: Option<String>,
-    /// Rows that tell of it.
+    /// Its rows.
     pub rows: u64,
     /// All memory it has.
     pub memory_bytes: Option<u64>,
@@ -24,27 +24,27 @@ pub struct Gpu {
     pub memory_peak_bytes: Option<u64>,
     /// Share of the time in which something was computed.
     pub utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
+    /// The highest share of a row.
     pub utilization_peak_ratio: Option<f64>,
     /// Share of the time in which memory was read or written.
     pub memory_utilization_mean_ratio: Option<f64>,
-    /// The highest share that was seen.
+    /// The highest share of a row.
     pub memory_utilization_peak_ratio: Option<f64>,
     /// Power on average.
     pub power_mean_watts: Option<f64>,
-    /// The most power that was seen.
+    /// The highest power of a row.
     pub power_peak_watts: Option<f64>,
     /// Energy, estimated: power between two rows times the time between them.
     pub energy_joules: Option<f64>,
-    /// The time that this energy is of.
+    /// The time covered by this energy.
     pub energy_covers_seconds: Option<f64>,
-    /// The highest temperature that was seen.
+    /// The highest temperature of a row.
     pub temperature_peak_celsius: Option<f64>,
 }
 
-/// Its figures alone: what it is called in a recording is not known.
-impl From<&Gpu> for summary::GpuSummary {
-    fn from(gpu: &Gpu) -> summary::GpuSummary {
+/// Only its figures: its name in a recording is not known.
+impl From<&ImportedGpu> for summary::GpuSummary {
+    fn from(gpu: &ImportedGpu) -> summary::GpuSummary {
         summary::GpuSummary {
             memory_peak_bytes: gpu.memory_peak_bytes.map(|bytes| bytes as f64),
             utilization_mean_ratio: gpu.utilization_mean_ratio,
@@ -60,75 +60,75 @@ impl From<&Gpu> for summary::GpuSummary {
     }
 }
 
-/// What two tables tell of GPUs.
+/// The GPUs of both tables.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    pub each: Vec<Gpu>,
-    pub together: Option<Gpu>,
+pub(super) struct ImportedGpus {
+    pub each: Vec<ImportedGpu>,
+    pub together: Option<ImportedGpu>,
     pub notes: Vec<String>,
 }
 
 /// The numbers of the GPUs that dmon shows, in their order.
-pub(super) fn in_dmon(monitored: &[dmon::Row]) -> Vec<u32> {
+pub(super) fn in_dmon(monitored: &[dmon::DmonRow]) -> Vec<u32> {
     let mut numbers: Vec<u32> = monitored.iter().map(|row| row.gpu).collect();
     numbers.sort_unstable();
     numbers.dedup();
     numbers
 }
 
-/// What the query and dmon tell; what one of them does not, the other may.
-pub(super) fn of(
-    queried: &[nvidia_smi::Row],
+/// Combines the rows of the query and of dmon: one may have what the other lacks.
+pub(super) fn summarize(
+    queried: &[nvidia_smi::SmiRow],
     moments: &[f64],
-    rounds: &Rounds,
-    monitored: &[dmon::Row],
-) -> Told {
+    rounds: &QueryRounds,
+    monitored: &[dmon::DmonRow],
+) -> ImportedGpus {
     let numbers = in_dmon(monitored);
-    let mut told = Told::default();
+    let mut all = ImportedGpus::default();
     match rounds::apart(queried, rounds, &numbers) {
         Ok(Apart { gpus, left_out }) => {
             if left_out > 0 {
-                told.notes.push(format!(
-                    "rows of which it is not known which GPU they are of: {left_out} of {}; they \
-                     count in what is said of all GPUs together, and not for any one",
+                all.notes.push(format!(
+                    "rows whose GPU is not known: {left_out} of {}; they count for all GPUs together, \
+                    and not for any one",
                     queried.len()
                 ));
-                told.together = Some(all_together(queried));
+                all.together = Some(all_together(queried));
             }
-            let each = gpus.iter().map(|(index, places)| Gpu {
+            let each = gpus.iter().map(|(index, places)| ImportedGpu {
                 index: Some(*index),
                 ..by_query(queried, moments, places)
             });
-            told.each = each.collect();
+            all.each = each.collect();
         }
         Err(Mixed { why, most }) => {
-            told.notes.push(why);
+            all.notes.push(why);
             let mut together = all_together(queried);
-            // Its rows are of more GPUs, so they are nearer to the mean of all.
+            // dmon has rows of more GPUs, so its mean is nearer to the mean of all.
             if numbers.len() > most {
                 together.utilization_mean_ratio = None;
                 together.memory_utilization_mean_ratio = None;
             }
-            told.together = Some(together);
+            all.together = Some(together);
         }
     }
     for number in numbers {
-        let rows: Vec<&dmon::Row> = monitored.iter().filter(|row| row.gpu == number).collect();
-        match told.each.iter_mut().find(|gpu| gpu.index == Some(number)) {
+        let rows: Vec<&dmon::DmonRow> = monitored.iter().filter(|row| row.gpu == number).collect();
+        match all.each.iter_mut().find(|gpu| gpu.index == Some(number)) {
             Some(gpu) => gpu.complete(&by_dmon(number, &rows)),
-            None => told.each.push(by_dmon(number, &rows)),
+            None => all.each.push(by_dmon(number, &rows)),
         }
     }
-    told.each.sort_by_key(|gpu| gpu.index);
-    if let Some(together) = &mut told.together {
-        together.include(&told.each);
+    all.each.sort_by_key(|gpu| gpu.index);
+    if let Some(together) = &mut all.together {
+        together.include(&all.each);
     }
-    told
+    all
 }
 
-fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu {
+fn by_query(rows: &[nvidia_smi::SmiRow], moments: &[f64], places: &[usize]) -> ImportedGpu {
     let at: Vec<f64> = places.iter().map(|place| moments[*place]).collect();
-    let of = |value: fn(&nvidia_smi::Row) -> Option<f64>| -> Vec<Option<f64>> {
+    let of = |value: fn(&nvidia_smi::SmiRow) -> Option<f64>| -> Vec<Option<f64>> {
         places.iter().map(|place| value(&rows[*place])).collect()
     };
     let power = of(|row| row.power);
@@ -136,7 +136,7 @@ fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu 
     let (busy, memory_busy) = (of(|row| row.utilization), of(|row| row.memory_utilization));
     let used = places.iter().filter_map(|place| rows[*place].memory_used).max();
     let last = places.last().map(|place| &rows[*place]);
-    Gpu {
+    ImportedGpu {
         uuid: last.and_then(|row| row.uuid.clone()),
         model: last.and_then(|row| row.name.clone()),
         rows: places.len() as u64,
@@ -151,17 +151,16 @@ fn by_query(rows: &[nvidia_smi::Row], moments: &[f64], places: &[usize]) -> Gpu 
         energy_joules: energy.map(|(joules, _)| joules),
         energy_covers_seconds: energy.map(|(_, seconds)| seconds),
         temperature_peak_celsius: times::peak(&of(|row| row.temperature)),
-        ..Gpu::default()
+        ..ImportedGpu::default()
     }
 }
 
-/// Peaks are those of one GPU, whichever it is; means are over all rows, whosever they are. Energy
-/// needs to know whose a row is.
-fn all_together(rows: &[nvidia_smi::Row]) -> Gpu {
+/// Peaks are those of any one GPU; means are over all rows. Energy needs the GPU of each row.
+fn all_together(rows: &[nvidia_smi::SmiRow]) -> ImportedGpu {
     let places: Vec<usize> = (0..rows.len()).collect();
-    // Rows as far apart as can be: each has the same weight.
+    // Evenly spaced rows: each has the same weight.
     let steady: Vec<f64> = places.iter().map(|place| *place as f64).collect();
-    Gpu {
+    ImportedGpu {
         uuid: None,
         model: None,
         memory_bytes: None,
@@ -171,12 +170,12 @@ fn all_together(rows: &[nvidia_smi::Row]) -> Gpu {
     }
 }
 
-fn by_dmon(number: u32, rows: &[&dmon::Row]) -> Gpu {
-    // dmon does not say when; it prints at a steady pace.
+fn by_dmon(number: u32, rows: &[&dmon::DmonRow]) -> ImportedGpu {
+    // dmon prints no times; it prints at a steady rate.
     let steady: Vec<f64> = (0..rows.len()).map(|place| place as f64).collect();
     let busy: Vec<Option<f64>> = rows.iter().map(|row| row.utilization).collect();
     let memory_busy: Vec<Option<f64>> = rows.iter().map(|row| row.memory_utilization).collect();
-    Gpu {
+    ImportedGpu {
         index: Some(number),
         rows: rows.len() as u64,
         memory_peak_bytes: rows.iter().filter_map(|row| row.memory_used).max(),
@@ -184,13 +183,13 @@ fn by_dmon(number: u32, rows: &[&dmon::Row]) -> Gpu {
         utilization_peak_ratio: times::peak(&busy),
         memory_utilization_mean_ratio: times::mean(&steady, &memory_busy),
         memory_utilization_peak_ratio: times::peak(&memory_busy),
-        ..Gpu::default()
+        ..ImportedGpu::default()
     }
 }
 
-impl Gpu {
-    /// Takes over what is missing. A mean and its peak are of the same rows.
-    fn complete(&mut self, other: &Gpu) {
+impl ImportedGpu {
+    /// Fills what is missing. A mean and its peak are of the same rows.
+    fn complete(&mut self, other: &ImportedGpu) {
         self.memory_peak_bytes = self.memory_peak_bytes.or(other.memory_peak_bytes);
         if self.utilization_mean_ratio.is_none() {
             self.utilization_mean_ratio = other.utilization_mean_ratio;
@@ -201,13 +200,13 @@ impl Gpu {
             self.memory_utilization_peak_ratio = other.memory_utilization_peak_ratio;
         }
     }
-    /// Is all GPUs together, of which some are known: no peak of one is higher, and what rows
-    /// without a GPU do not tell is the mean over those.
-    fn include(&mut self, each: &[Gpu]) {
-        let most = |mine: Option<f64>, of: fn(&Gpu) -> Option<f64>| {
+    /// Includes the known GPUs in all GPUs together: no peak of one is higher, and a mean that the
+    /// unattributed rows lack is the mean over those.
+    fn include(&mut self, each: &[ImportedGpu]) {
+        let most = |mine: Option<f64>, of: fn(&ImportedGpu) -> Option<f64>| {
             mine.into_iter().chain(each.iter().filter_map(of)).reduce(f64::max)
         };
-        let mean = |of: fn(&Gpu) -> Option<f64>| {
+        let mean = |of: fn(&ImportedGpu) -> Option<f64>| {
             let known: Vec<f64> = each.iter().filter_map(of).collect();
             (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
         };

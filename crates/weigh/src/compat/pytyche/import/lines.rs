@@ -1,13 +1,13 @@
-//! The lines of a file, and an account of those that cannot be read.
+//! The lines of a file, and a count of those that cannot be read.
 //!
-//! A program that is killed leaves half a line behind, and half a number is a number: a last
-//! line without its end is not read.
+//! A program that is killed may leave half a line, and half a number is a valid number: a last
+//! line without a newline is not read.
 
 use serde::Serialize;
 
 use crate::text::printable;
 
-/// A line that does not read as its program writes it; holds the field at fault.
+/// A line that is not as its program writes it, with the field at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not in the expected form: {0}")]
 pub struct Malformed(pub &'static str);
@@ -17,16 +17,16 @@ pub struct Malformed(pub &'static str);
 pub struct FileRead {
     /// Its name.
     pub name: String,
-    /// Lines that told something.
+    /// Lines with values.
     pub rows: u64,
     /// Lines that cannot be read.
     pub unreadable_lines: u64,
     /// The first of them; null when there is none.
     pub first_unreadable: Option<Unreadable>,
-    /// Whether the last line has no end, and was left out.
+    /// Whether the last line has no newline, and was left out.
     pub is_torn: bool,
-    /// When its rows were written; null when they do not say.
-    pub times: Option<super::times::Times>,
+    /// When its rows were written; null when they have no time.
+    pub times: Option<super::times::RowTimes>,
 }
 
 /// A line that cannot be read.
@@ -45,17 +45,17 @@ pub(super) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// As much of a line as somebody needs to find out what it is.
+/// Characters of a line that are shown.
 const SHOWN: usize = 80;
 
-/// Goes through the lines of a file. Each tells whether it was a row.
+/// Calls `take` for each line of a file; it returns whether the line was a row.
 pub(super) fn each_line(
     name: &str,
     bytes: &[u8],
     mut take: impl FnMut(&[u8]) -> Result<bool, Malformed>,
 ) -> FileRead {
     let mut file = FileRead { name: name.to_owned(), ..FileRead::default() };
-    // Editors on Windows put a mark before the first line.
+    // Editors on Windows write a byte order mark before the first line.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     for (number, line) in (1..).zip(bytes.split_inclusive(|byte| *byte == b'\n')) {
         let Some(line) = line.strip_suffix(b"\n") else {
@@ -84,7 +84,7 @@ pub(super) fn each_line(
 }
 
 impl FileRead {
-    /// What is worth a word to whoever takes the numbers for whole.
+    /// What is missing or doubtful in the numbers.
     pub fn notes(&self) -> Vec<String> {
         let name = &self.name;
         let mut notes = Vec::new();
@@ -96,10 +96,10 @@ impl FileRead {
             ));
         }
         if self.is_torn {
-            notes.push(format!("{name}: the last line has no end and is left out"));
+            notes.push(format!("{name}: the last line has no newline and is left out"));
         }
         if self.rows == 0 && self.unreadable_lines == 0 {
-            notes.push(format!("{name} has no row: the program that writes it told nothing"));
+            notes.push(format!("{name} has no row: the program that writes it printed nothing"));
         }
         if let Some(times) = self.times.as_ref() {
             notes.extend(times.notes().into_iter().map(|note| format!("{name}: {note}")));

@@ -1,14 +1,14 @@
-//! The files of pytyche's HWMonitor, as nvidia-smi and pytyche have written them, read into a summary.
+//! The files of pytyche's HWMonitor, as nvidia-smi and pytyche write them, read into a summary.
 //!
-//! It is no recording: such files have no processes, no phases and no exact account, and a
-//! recording made from them would claim what nobody looked at.
+//! The result is not a recording: such files have no processes, no phases and no exact totals, and
+//! a recording made from them would claim what was not measured.
 //!
 //! `hw_metrics.csv` has a row for each GPU in each round and does not say which GPU it is of
-//! (`rounds`); `hw_dmon.csv` says it, and has no times; `cpu_metrics.csv` is of the machine.
-//! Where `hw_metrics_gpus.csv` is there, which weigh writes, it is read instead of the first.
+//! (`rounds`); `hw_dmon.csv` has its number, but no times; `cpu_metrics.csv` is of the machine.
+//! Where `hw_metrics_gpus.csv` exists, which weigh writes, it is read instead of the first.
 //!
-//! What surprised us: times of GPUs are in the machine's own time zone and those of CPUs in UTC,
-//! and nothing says how far they are apart. So they are never laid over each other here.
+//! What surprised us: times of GPUs are in the machine's time zone and those of CPUs in UTC, and
+//! the offset is not in the files. So they are never combined here.
 
 pub mod cpu_metrics;
 pub mod dmon;
@@ -29,49 +29,48 @@ use jiff::civil::DateTime;
 use serde::Serialize;
 
 pub use error::Error;
-pub use gpus::Gpu;
+pub use gpus::ImportedGpu;
 pub use lines::{FileRead, Unreadable};
-pub use times::Times;
+pub use times::RowTimes;
 
 use crate::compat::pytyche::ResourceSummary;
 use crate::summary;
 use lines::{Malformed, each_line};
-use rounds::Rounds;
+use rounds::QueryRounds;
 
 const METRICS: &str = "hw_metrics.csv";
 const APART: &str = "hw_metrics_gpus.csv";
 const DMON: &str = "hw_dmon.csv";
 const CPU: &str = "cpu_metrics.csv";
 
-/// What the files of one monitor tell.
+/// What the files of one monitor contain.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Imported {
     /// Where they are.
     pub directory: PathBuf,
     /// What was found in each.
     pub files: Vec<FileRead>,
-    /// What is known of each GPU.
-    pub gpus: Vec<Gpu>,
-    /// What is known of all GPUs together, where it is not known of some rows which GPU they are
-    /// of; else null.
-    pub gpus_together: Option<Gpu>,
-    /// What is known of the machine's CPUs.
-    pub cpu: Cpu,
-    /// What to know before the numbers are taken for whole.
+    /// Each GPU.
+    pub gpus: Vec<ImportedGpu>,
+    /// All GPUs together, where some rows cannot be attributed to a GPU; else null.
+    pub gpus_together: Option<ImportedGpu>,
+    /// The CPUs of the machine.
+    pub cpu: ImportedCpu,
+    /// What is missing or doubtful in the numbers.
     pub notes: Vec<String>,
 }
 
-/// The CPUs of the machine, whoever used them.
+/// The CPUs of the machine, used by any process.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Cpu {
+pub struct ImportedCpu {
     /// Share of CPU time in user mode; null when it is not known.
     pub user_mean_ratio: Option<f64>,
-    /// Share of CPU time with nothing to do; null when it is not known.
+    /// Share of idle CPU time; null when it is not known.
     pub idle_mean_ratio: Option<f64>,
 }
 
 impl Imported {
-    /// The same as pytyche's `ResourceSummary` tells it.
+    /// The same as pytyche's `ResourceSummary` reports it.
     pub fn resources(&self) -> ResourceSummary {
         let gpus: Vec<summary::GpuSummary> = match &self.gpus_together {
             Some(together) => vec![together.into()],
@@ -102,9 +101,9 @@ pub fn read(directory: &Path) -> Result<Imported, Error> {
     }
     let there = [metrics.is_some(), dmon.is_some(), cpu.is_some()];
     let absent = [METRICS, DMON, CPU].into_iter().zip(there).filter(|(_, is_there)| !is_there);
-    let mut notes: Vec<String> = absent.map(|(name, _)| format!("{name} is not there")).collect();
-    let imported = of(metrics, dmon, cpu);
-    // Files without a line are those of a machine without nvidia-smi: nothing is wrong with them.
+    let mut notes: Vec<String> = absent.map(|(name, _)| format!("{name} does not exist")).collect();
+    let imported = summarize(metrics, dmon, cpu);
+    // Files without a line are from a machine without nvidia-smi: they are not malformed.
     let is_unreadable = imported.files.iter().all(|file| file.rows == 0);
     let unread = imported.files.iter().find(|file| file.unreadable_lines > 0);
     if let Some(file) = unread.filter(|_| is_unreadable) {
@@ -115,7 +114,7 @@ pub fn read(directory: &Path) -> Result<Imported, Error> {
     Ok(Imported { directory: directory.to_owned(), notes, ..imported })
 }
 
-/// The bytes of a file; nothing where there is none. A pipe may never end, and is not opened.
+/// The bytes of a file; `None` where there is none. A pipe may never end, and is not opened.
 fn contents(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let kind = match std::fs::metadata(path) {
@@ -133,8 +132,12 @@ fn contents(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     Err(Error::NotAFile { path: path.to_owned(), is })
 }
 
-/// What files with these contents tell.
-fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u8>>) -> Imported {
+/// The summary of files with these contents.
+fn summarize(
+    metrics: Option<(&str, Vec<u8>)>,
+    dmon: Option<Vec<u8>>,
+    cpu: Option<Vec<u8>>,
+) -> Imported {
     let mut files = Vec::new();
     let (of_dmon, monitored) = dmon.map(|bytes| monitored(&bytes)).unzip();
     let monitored = monitored.unwrap_or_default();
@@ -145,19 +148,19 @@ fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u
     });
     files.extend(of_dmon);
     let cpu = cpu.map(|bytes| {
-        let (file, cpu) = of_cpus(&bytes);
+        let (file, cpu) = cpu_shares(&bytes);
         files.push(file);
         cpu
     });
     let mut notes: Vec<String> = files.iter().flat_map(FileRead::notes).collect();
     let (rows, moments, rounds) = queried.unwrap_or_default();
-    let told = gpus::of(&rows, &moments, &rounds, &monitored);
-    notes.extend(told.notes);
+    let gpus = gpus::summarize(&rows, &moments, &rounds, &monitored);
+    notes.extend(gpus.notes);
     Imported {
         directory: PathBuf::new(),
         files,
-        gpus: told.each,
-        gpus_together: told.together,
+        gpus: gpus.each,
+        gpus_together: gpus.together,
         cpu: cpu.unwrap_or_default(),
         notes,
     }
@@ -166,42 +169,42 @@ fn of(metrics: Option<(&str, Vec<u8>)>, dmon: Option<Vec<u8>>, cpu: Option<Vec<u
 /// What nvidia-smi's query has printed.
 struct Queried {
     file: FileRead,
-    rows: Vec<nvidia_smi::Row>,
+    rows: Vec<nvidia_smi::SmiRow>,
     /// When, in seconds since the first.
     moments: Vec<f64>,
-    rounds: Rounds,
+    rounds: QueryRounds,
 }
 
 fn queried(name: &str, bytes: &[u8], in_dmon: usize) -> Queried {
-    let mut columns = nvidia_smi::Columns::of_pytyche();
-    let mut rows: Vec<nvidia_smi::Row> = Vec::new();
+    let mut columns = nvidia_smi::SmiColumns::of_pytyche();
+    let mut rows: Vec<nvidia_smi::SmiRow> = Vec::new();
     let mut file = each_line(name, bytes, |line| {
-        if let Some(named) = nvidia_smi::Columns::of_header(line) {
+        if let Some(named) = nvidia_smi::SmiColumns::of_header(line) {
             columns = named;
             return Ok(false);
         }
         let row = columns.row(line);
-        // In the place of one that cannot be read stands nobody else.
+        // An unreadable row keeps its place, so that the GPUs of the other rows do not shift.
         rows.extend(row.clone().or_else(|_| columns.place(line)));
         row.map(|_| true)
     });
     let first = rows.first().map(|row| row.at);
-    let since = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
-    let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
-    let rounds = Rounds::of(&moments, in_dmon);
+    let elapsed = |at: DateTime| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
+    let moments: Vec<f64> = rows.iter().map(|row| elapsed(row.at)).collect();
+    let rounds = QueryRounds::of(&moments, in_dmon);
     if let [first, .., last] | [first @ last] = &rows[..] {
         let written = [first, last].map(|row| row.at.strftime("%Y/%m/%d %H:%M:%S%.3f").to_string());
-        file.times = Some(Times::of(&rounds.begins(&rows, &moments), written));
+        file.times = Some(RowTimes::of(&rounds.begins(&rows, &moments), written));
     }
     Queried { file, rows, moments, rounds }
 }
 
-fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
+fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::DmonRow>) {
     let mut columns = None;
     let mut rows = Vec::new();
     let file = each_line(DMON, bytes, |line| {
         if dmon::is_header(line) {
-            columns = dmon::Columns::of_header(line).or(columns);
+            columns = dmon::DmonColumns::of_header(line).or(columns);
             return Ok(false);
         }
         let columns = columns.ok_or(Malformed("no header before it"))?;
@@ -211,8 +214,8 @@ fn monitored(bytes: &[u8]) -> (FileRead, Vec<dmon::Row>) {
     (file, rows)
 }
 
-fn of_cpus(bytes: &[u8]) -> (FileRead, Cpu) {
-    let mut rows: Vec<cpu_metrics::Row> = Vec::new();
+fn cpu_shares(bytes: &[u8]) -> (FileRead, ImportedCpu) {
+    let mut rows: Vec<cpu_metrics::CpuMetricsRow> = Vec::new();
     let mut file = each_line(CPU, bytes, |line| {
         if line == cpu_metrics::HEADER {
             return Ok(false);
@@ -221,16 +224,16 @@ fn of_cpus(bytes: &[u8]) -> (FileRead, Cpu) {
         Ok(true)
     });
     let first = rows.first().map(|row| row.at);
-    let since =
+    let elapsed =
         |at: jiff::Timestamp| first.map_or(0.0, |first| at.duration_since(first).as_secs_f64());
-    let moments: Vec<f64> = rows.iter().map(|row| since(row.at)).collect();
+    let moments: Vec<f64> = rows.iter().map(|row| elapsed(row.at)).collect();
     if let [first, .., last] | [first @ last] = &rows[..] {
-        file.times = Some(Times::of(&moments, [first, last].map(|row| row.at.to_string())));
+        file.times = Some(RowTimes::of(&moments, [first, last].map(|row| row.at.to_string())));
     }
-    let mean = |of: fn(&cpu_metrics::Row) -> f64| {
+    let mean = |of: fn(&cpu_metrics::CpuMetricsRow) -> f64| {
         let values: Vec<Option<f64>> = rows.iter().map(|row| Some(of(row))).collect();
         times::mean(&moments, &values)
     };
     let (user_mean_ratio, idle_mean_ratio) = (mean(|row| row.user), mean(|row| row.idle));
-    (file, Cpu { user_mean_ratio, idle_mean_ratio })
+    (file, ImportedCpu { user_mean_ratio, idle_mean_ratio })
 }

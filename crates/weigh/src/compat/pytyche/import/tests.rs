@@ -1,11 +1,11 @@
-//! Files as nvidia-smi and pytyche leave them behind, with their truth beside them.
+//! Files as nvidia-smi and pytyche write them, with known values.
 
 mod rounds;
 
 use super::*;
 use crate::compat::python::dumps_line;
 
-/// Two GPUs every two seconds; the second tells no power.
+/// Two GPUs every two seconds; the second reports no power.
 const TWO: &str = "\
 2026/11/15 18:17:24.970, 90, 40, 4000, 81920, 300.00, 60, 1980, 2619
 2026/11/15 18:17:24.973, 10, 5, 1000, 24576, [N/A], 40, 1410, 1215
@@ -35,18 +35,18 @@ timestamp,usr_pct,idle_pct
 
 const MIB: u64 = 1 << 20;
 
-fn told(metrics: &str, dmon: &str, cpu: &str) -> Imported {
+fn import_of(metrics: &str, dmon: &str, cpu: &str) -> Imported {
     let bytes = |text: &str| Some(text.as_bytes().to_vec()).filter(|bytes| !bytes.is_empty());
-    of(bytes(metrics).map(|bytes| (METRICS, bytes)), bytes(dmon), bytes(cpu))
+    summarize(bytes(metrics).map(|bytes| (METRICS, bytes)), bytes(dmon), bytes(cpu))
 }
 
-fn is_near(told: Option<f64>, truth: f64) -> bool {
-    told.is_some_and(|told| (told - truth).abs() < 1e-3 * truth.max(1.0))
+fn is_near(value: Option<f64>, truth: f64) -> bool {
+    value.is_some_and(|value| (value - truth).abs() < 1e-3 * truth.max(1.0))
 }
 
 #[test]
-fn two_gpus_are_told_apart_and_missing_power_is_missing_alone() {
-    let imported = told(TWO, DMON_TWO, CPU_ROWS);
+fn rows_of_two_gpus_are_separated_and_only_missing_power_is_missing() {
+    let imported = import_of(TWO, DMON_TWO, CPU_ROWS);
     assert_eq!((imported.gpus.len(), &imported.gpus_together), (2, &None), "{imported:#?}");
     let [first, second] = &imported.gpus[..] else { panic!("{imported:#?}") };
     assert_eq!((first.index, second.index), (Some(0), Some(1)));
@@ -82,8 +82,8 @@ fn two_gpus_are_told_apart_and_missing_power_is_missing_alone() {
 }
 
 #[test]
-fn without_the_query_dmon_tells_what_it_knows() {
-    let imported = told("", DMON_TWO, "");
+fn dmon_alone_gives_its_own_columns() {
+    let imported = import_of("", DMON_TWO, "");
     let second = &imported.gpus[1];
     assert_eq!((second.index, second.rows), (Some(1), 2));
     assert_eq!(
@@ -91,19 +91,19 @@ fn without_the_query_dmon_tells_what_it_knows() {
         (Some(0.2), Some(9000 * MIB))
     );
     assert_eq!((second.memory_utilization_peak_ratio, second.power_mean_watts), (Some(0.15), None));
-    assert_eq!(imported.cpu, Cpu::default());
+    assert_eq!(imported.cpu, ImportedCpu::default());
 }
 
 #[test]
-fn files_cut_at_any_byte_are_read_as_far_as_they_go() {
+fn files_cut_at_any_byte_are_read_up_to_the_cut() {
     let rows = |imported: &Imported| imported.files.iter().map(|file| file.rows).sum::<u64>();
     for text in [TWO, DMON_TWO, CPU_ROWS] {
         for end in 1..text.len() {
             let cut = &text[..end];
             let imported = match text {
-                TWO => told(cut, "", ""),
-                DMON_TWO => told("", cut, ""),
-                _ => told("", "", cut),
+                TWO => import_of(cut, "", ""),
+                DMON_TWO => import_of("", cut, ""),
+                _ => import_of("", "", cut),
             };
             let file = &imported.files[0];
             assert_eq!(file.is_torn, !cut.ends_with('\n'), "cut at {end}");
@@ -117,24 +117,28 @@ fn files_cut_at_any_byte_are_read_as_far_as_they_go() {
 }
 
 #[test]
-fn a_round_that_is_cut_off_is_left_out_and_the_others_stay() {
+fn incomplete_round_is_left_out_and_the_others_stay() {
     let cut: Vec<&str> = TWO.lines().take(5).collect();
-    let imported = told(&(cut.join("\n") + "\n"), DMON_TWO, "");
+    let imported = import_of(&(cut.join("\n") + "\n"), DMON_TWO, "");
     assert_eq!((imported.gpus.len(), imported.gpus[0].rows, imported.gpus[1].rows), (2, 2, 2));
     assert_eq!(imported.gpus[0].memory_peak_bytes, Some(5000 * MIB));
     assert_eq!(imported.notes.len(), 1, "{:?}", imported.notes);
-    assert!(imported.notes[0].contains("which GPU they are of: 1 of 5"), "{:?}", imported.notes);
+    assert!(
+        imported.notes[0].contains("rows whose GPU is not known: 1 of 5"),
+        "{:?}",
+        imported.notes
+    );
 }
 
 #[test]
-fn an_index_in_the_table_decides() {
+fn index_column_decides_the_gpu() {
     let table = "\
 timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw [W]
 2026/11/15 18:17:24.100, 3, GPU-3, Tesla T4, 50, 100, 70.00
 2026/11/15 18:17:24.100, 5, GPU-5, Tesla T4, 10, 200, [N/A]
 2026/11/15 18:17:24.200, 3, GPU-3, Tesla T4, 70, 100, 70.00
 ";
-    let imported = of(Some((APART, table.as_bytes().to_vec())), None, None);
+    let imported = summarize(Some((APART, table.as_bytes().to_vec())), None, None);
     let [third, fifth] = &imported.gpus[..] else { panic!("{imported:#?}") };
     assert_eq!((third.index, third.uuid.as_deref(), third.rows), (Some(3), Some("GPU-3"), 2));
     assert_eq!((fifth.index, fifth.model.as_deref()), (Some(5), Some("Tesla T4")));
@@ -143,45 +147,48 @@ timestamp, index, uuid, name, utilization.gpu [%], memory.used [MiB], power.draw
 }
 
 #[test]
-fn what_is_strange_is_counted_and_shown_and_marks_of_windows_are_none_of_it() {
+fn unreadable_lines_are_counted_and_shown_and_windows_line_ends_are_read() {
     let mixed = format!("{TWO}Unable to determine the device handle for GPU0: \u{1b}[31mlost\n");
     let mixed = format!("\u{feff}{}", mixed.replace('\n', "\r\n"));
-    let imported = told(&mixed, "    0   4000    257\n", "");
+    let imported = import_of(&mixed, "    0   4000    257\n", "");
     let [metrics, dmon] = &imported.files[..] else { panic!("{imported:#?}") };
     assert_eq!((metrics.rows, metrics.unreadable_lines, imported.gpus.len()), (6, 1, 2));
     let shown = metrics.first_unreadable.as_ref().unwrap();
     assert!(shown.line == 7 && shown.text.starts_with("Unable to determine"), "{shown:?}");
-    assert!(!shown.text.contains('\u{1b}'), "somebody else's words do not paint: {shown:?}");
+    assert!(!shown.text.contains('\u{1b}'), "escape sequences are not printed: {shown:?}");
     assert_eq!(dmon.first_unreadable.as_ref().unwrap().why, "no header before it");
     assert_eq!(imported.notes.len(), 2, "{:?}", imported.notes);
 }
 
 #[test]
-fn files_that_are_empty_are_no_zeros_and_no_files_are_an_error() {
+fn empty_files_give_no_zeros_and_missing_files_are_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let nothing = read(directory.path());
     assert!(matches!(&nothing, Err(Error::Nothing { .. })), "{nothing:?}");
     assert!(nothing.unwrap_err().to_string().contains("hw_metrics.csv, hw_dmon.csv"));
-    // What is left behind where there is no nvidia-smi.
+    // What pytyche leaves where there is no nvidia-smi.
     std::fs::write(directory.path().join(METRICS), "").unwrap();
     std::fs::write(directory.path().join(DMON), "").unwrap();
     let imported = read(directory.path()).unwrap();
     assert_eq!((imported.gpus.len(), imported.resources()), (0, ResourceSummary::default()));
     assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
-    assert_eq!(imported.notes[0], "cpu_metrics.csv is not there");
-    // What nvidia-smi says where there is no driver.
+    assert_eq!(imported.notes[0], "cpu_metrics.csv does not exist");
+    // What nvidia-smi prints where there is no driver.
     std::fs::write(directory.path().join(METRICS), "NVIDIA-SMI has failed\n").unwrap();
-    let said = read(directory.path()).unwrap_err().to_string();
-    assert!(said.contains("no row can be read") && said.contains("NVIDIA-SMI has"), "{said}");
+    let message = read(directory.path()).unwrap_err().to_string();
+    assert!(
+        message.contains("no row can be read") && message.contains("NVIDIA-SMI has"),
+        "{message}"
+    );
     let path = directory.path().join(METRICS);
     assert!(matches!(read(&path), Err(Error::NotADirectory { .. })));
 }
 
 #[test]
-fn a_row_that_cannot_be_read_leaves_its_place_to_nobody_else() {
+fn unreadable_row_keeps_its_place_in_the_round() {
     for bad in ["101", "4294967295", "-1", "Unknown Error", "ERR!"] {
         let metrics = TWO.replace(" 90, 40, 4000", &format!(" {bad}, 40, 4000"));
-        let imported = told(&metrics, "", "");
+        let imported = import_of(&metrics, "", "");
         let [first, second] = &imported.gpus[..] else { panic!("{bad}: {imported:#?}") };
         assert_eq!(first.memory_peak_bytes, Some(5000 * MIB), "{bad}");
         assert_eq!(second.memory_peak_bytes, Some(9000 * MIB), "{bad}");
@@ -190,18 +197,22 @@ fn a_row_that_cannot_be_read_leaves_its_place_to_nobody_else() {
 }
 
 #[test]
-fn what_is_no_file_is_not_waited_for_and_named() {
+fn special_file_is_refused_by_name_and_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(CPU);
-    let said = || match read(directory.path()) {
+    let message = || match read(directory.path()) {
         Err(error @ Error::NotAFile { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
     std::fs::create_dir(&path).unwrap();
-    assert!(said().ends_with("cpu_metrics.csv is a directory, not a regular file"), "{}", said());
+    assert!(
+        message().ends_with("cpu_metrics.csv is a directory, not a regular file"),
+        "{}",
+        message()
+    );
     std::fs::remove_dir(&path).unwrap();
     std::os::unix::fs::symlink("/dev/null", &path).unwrap();
-    assert!(said().contains("is a device, not"), "{}", said());
+    assert!(message().contains("is a device, not"), "{}", message());
     std::fs::remove_file(&path).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -211,8 +222,8 @@ fn what_is_no_file_is_not_waited_for_and_named() {
         0,
     )
     .unwrap();
-    assert!(said().contains("is a named pipe, not"), "{}", said());
-    // What lies elsewhere is a file all the same.
+    assert!(message().contains("is a named pipe, not"), "{}", message());
+    // A symbolic link to a regular file is read.
     std::fs::remove_file(&path).unwrap();
     let elsewhere = directory.path().join("elsewhere");
     std::fs::write(&elsewhere, CPU_ROWS).unwrap();

@@ -1,4 +1,4 @@
-//! What people and programs write: quantities, command lines whose secrets are masked.
+//! Text from users and programs: quantities, command lines whose secrets are masked.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let arguments: Vec<&[u8]> = bytes.split(|byte| *byte == 0).collect();
     let masked = secrets::command(&arguments);
     assert_eq!(masked.len(), arguments.len(), "no argument is lost");
-    assert_eq!(secrets::command(&masked), masked, "what is masked stays as it is");
+    assert_eq!(secrets::command(&masked), masked, "masking twice is masking once");
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = parse_duration(text);
     let _ = parse_size(text);

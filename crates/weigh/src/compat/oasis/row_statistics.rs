@@ -1,4 +1,4 @@
-//! What only the rows of the table tell of a tool: means over rows, and the busiest row.
+//! Statistics over the rows of the table for each tool: means over rows, and the busiest row.
 
 use std::collections::HashMap;
 
@@ -6,16 +6,16 @@ use super::polls::PollRow;
 
 /// Statistics over all rows.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
+pub(super) struct RowStatistics {
     /// How many there are.
     pub count: u64,
     without_uss: u64,
-    by_tool: HashMap<String, OfTool>,
+    by_tool: HashMap<String, ToolRowStatistics>,
 }
 
 /// Statistics over the rows of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct OfTool {
+pub(super) struct ToolRowStatistics {
     /// How many there are.
     pub count: u64,
     cores: f64,
@@ -25,13 +25,13 @@ pub(super) struct OfTool {
     uss: f64,
 }
 
-impl Rows {
+impl RowStatistics {
     /// Takes in a row.
     pub(super) fn add(&mut self, row: &PollRow<'_>) {
         self.count += 1;
         self.without_uss += u64::from(row.uss.is_none());
         if !self.by_tool.contains_key(row.tool) {
-            self.by_tool.insert(row.tool.to_owned(), OfTool::default());
+            self.by_tool.insert(row.tool.to_owned(), ToolRowStatistics::default());
         }
         if let Some(tool) = self.by_tool.get_mut(row.tool) {
             tool.count += 1;
@@ -44,15 +44,15 @@ impl Rows {
         }
     }
 
-    /// Those of a tool.
-    pub(super) fn of(&self, tool: &str) -> OfTool {
+    /// The statistics of a tool.
+    pub(super) fn of(&self, tool: &str) -> ToolRowStatistics {
         self.by_tool.get(tool).copied().unwrap_or_default()
     }
 
-    /// Those of all tools but these.
-    pub(super) fn of_others(&self, than: &[&str]) -> OfTool {
+    /// The statistics of all tools but these.
+    pub(super) fn of_others(&self, than: &[&str]) -> ToolRowStatistics {
         let others = self.by_tool.iter().filter(|(tool, _)| !than.contains(&tool.as_str()));
-        others.fold(OfTool::default(), |all, (_, one)| OfTool {
+        others.fold(ToolRowStatistics::default(), |all, (_, one)| ToolRowStatistics {
             count: all.count + one.count,
             cores: all.cores + one.cores,
             cores_peak: all.cores_peak.into_iter().chain(one.cores_peak).reduce(f64::max),
@@ -61,7 +61,7 @@ impl Rows {
         })
     }
 
-    /// What a reader should know that the files do not say.
+    /// What is missing in the files.
     pub(super) fn missing(&self) -> Option<String> {
         let (without, all) = (self.without_uss, self.count);
         if all == 0 {
@@ -76,13 +76,13 @@ impl Rows {
     }
 }
 
-impl OfTool {
-    /// Cores in the mean of its rows.
+impl ToolRowStatistics {
+    /// Mean of cores over its rows.
     pub(super) fn cores_mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.cores / self.count as f64)
     }
 
-    /// Private memory in the mean of its rows, of those in which it is known.
+    /// Mean of private memory over the rows in which it is known.
     pub(super) fn uss_mean(&self) -> Option<f64> {
         (self.with_uss > 0).then(|| self.uss / self.with_uss as f64)
     }

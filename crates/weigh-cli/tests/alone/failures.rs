@@ -1,4 +1,4 @@
-//! Whatever goes wrong for weigh, the command runs to its own end.
+//! Whatever fails in weigh, the command runs to its own end.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::recorded::shown;
 use crate::weighed::{
-    Figure, ForEverybody, burner, can_mount, end_of, is_root, output, plain, signal, skipped, told,
-    wait_until, weigh,
+    Figure, PublicPrograms, burner, can_mount, end_of, is_root, output, plain, printed_number,
+    signal, skipped, wait_until, weigh,
 };
 
 /// A load that makes thousands of rows and ends with 7.
 const LOAD: &str = "\"$BURNER\" children 60 20ms --at-once 4; echo ended; exit 7";
 
-/// Fails unless the command ran to its end and weigh had one thing to say, and said it well.
+/// Fails unless the command ran to its end and weigh printed one well-formed warning.
 fn unharmed_with_one_warning(output: &Output) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{stderr}");
@@ -49,23 +49,23 @@ fn full_disk(size: &str, options: &str) {
 }
 
 #[test]
-fn a_disk_without_room_for_the_beginning_does_not_harm() {
+fn disk_too_full_for_the_first_file_does_not_harm_the_command() {
     full_disk("4k", "-i 1ms");
 }
 
 #[test]
-fn a_disk_of_64k_does_not_harm() {
+fn disk_of_64k_does_not_harm_the_command() {
     full_disk("64k", "-i 1ms");
 }
 
 #[test]
-fn a_disk_of_64k_does_not_harm_when_it_was_asked_for() {
+fn disk_of_64k_given_by_an_option_does_not_harm_the_command() {
     full_disk("64k", "-i 1ms -o run");
 }
 
 #[test]
-fn a_disk_that_fills_up_during_the_run_does_not_harm() {
-    // Nine tenths of it hold a file already, so that a second of rows is too much.
+fn disk_that_fills_up_during_the_run_does_not_harm_the_command() {
+    // A file fills nine tenths of it, so that a second of rows is too much.
     let mount = "mount -t tmpfs -o size=300k none \"$PLACE\" &&
         head -c 200k /dev/zero > \"$PLACE/ballast\"";
     let Some(mut command) = in_a_mount(mount, "-i 1ms") else { return };
@@ -74,7 +74,7 @@ fn a_disk_that_fills_up_during_the_run_does_not_harm() {
 }
 
 #[test]
-fn a_read_only_file_system_does_not_harm() {
+fn read_only_file_system_does_not_harm_the_command() {
     let mount = "mount -t tmpfs none \"$PLACE\" && mount -o remount,ro \"$PLACE\"";
     let Some(mut command) = in_a_mount(mount, "") else { return };
     let place = tempfile::tempdir().unwrap();
@@ -82,8 +82,8 @@ fn a_read_only_file_system_does_not_harm() {
 }
 
 #[test]
-fn a_directory_one_may_not_write_to_does_not_harm() {
-    let programs = ForEverybody::new();
+fn directory_without_write_permission_does_not_harm_the_command() {
+    let programs = PublicPrograms::new();
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let mut command = programs.command("weigh", place.path());
@@ -93,11 +93,11 @@ fn a_directory_one_may_not_write_to_does_not_harm() {
 }
 
 #[test]
-fn a_directory_one_may_not_even_read_does_not_harm() {
+fn directory_without_read_permission_does_not_harm_the_command() {
     if !is_root() {
-        return skipped("needs root, to become somebody else in a directory of root's");
+        return skipped("needs root, to become another user in a directory of root");
     }
-    let programs = ForEverybody::new();
+    let programs = PublicPrograms::new();
     let place = tempfile::tempdir().unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let mut command = programs.command("weigh", place.path());
@@ -106,16 +106,16 @@ fn a_directory_one_may_not_even_read_does_not_harm() {
 }
 
 #[test]
-fn five_thousand_processes_are_all_seen_and_end_by_a_signal_to_weigh() {
+fn five_thousand_processes_are_all_found_and_end_by_a_signal_to_weigh() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let words = ["run", "-q", "-o", "run", "--summary", "summary.json", "--"];
-    let mut command = weigh(here, &words);
+    let arguments = ["run", "-q", "-o", "run", "--summary", "summary.json", "--"];
+    let mut command = weigh(here, &arguments);
     let child =
         command.arg(burner()).args(["spawn-sleepers", "5000", "100s", "--tree"]).spawn().unwrap();
-    // However long that takes: nothing here depends on how fast the machine is.
+    // Without a deadline: nothing here depends on the speed of the machine.
     let seen = || fs::read(here.join("run/events.jsonl")).map(|text| starts_in(&text));
-    wait_until("weigh has seen them all", || seen().is_ok_and(|seen| seen >= 5000));
+    wait_until("weigh has found all of them", || seen().is_ok_and(|seen| seen >= 5000));
     signal(child.id(), libc::SIGTERM);
     assert_eq!(end_of(child).status.code(), Some(143), "as the burner ends on SIGTERM");
     let summary: Value =
@@ -124,30 +124,30 @@ fn five_thousand_processes_are_all_seen_and_end_by_a_signal_to_weigh() {
     assert_eq!((processes["total"].as_u64(), processes["peak"].as_u64()), (Some(5001), Some(5001)));
     assert_eq!(processes["left"], serde_json::json!([]));
     assert_eq!(shown(&here.join("run"))["processes"], *processes);
-    // A tick over so many takes its time, which must not shorten the interval.
+    // A tick over so many processes takes long, which must not shorten the interval.
     let cores = summary["host"]["cores_allowed"].as_f64().unwrap();
     let peak = Figure::of(&summary["figures"]["cpu_cores_peak"], "cpu_cores_peak");
     assert!(peak.known() <= cores + 0.1, "{peak:?} of {cores} cores");
 }
 
-/// How many processes the events tell of; the command itself is not among them.
+/// How many process starts the events have, without the command itself.
 fn starts_in(events: &[u8]) -> usize {
     let text = String::from_utf8_lossy(events);
     text.lines().filter(|line| line.contains("\"process_start\"")).count()
 }
 
 #[test]
-fn what_hidepid_hides_is_null_with_a_reason() {
+fn processes_hidden_by_hidepid_give_null_with_a_reason() {
     if !can_mount() {
         return;
     }
-    let programs = ForEverybody::new();
+    let programs = PublicPrograms::new();
     let place = tempfile::tempdir().unwrap();
-    // A setuid program becomes another user's, and that user's /proc/PID is hidden from us.
+    // A setuid program runs as another user, whose /proc/PID is hidden from us.
     let script = "mount -t tmpfs none \"$PLACE\" && cp burner \"$PLACE/burner\" &&
         chmod 4755 \"$PLACE/burner\" && mount -t proc -o hidepid=2 proc /proc &&
         exec setpriv --reuid=65534 --regid=65534 --clear-groups ./weigh run --no-record \
-        --format json -i 20ms -- \"$PLACE/burner\" children 4 1s --tell";
+        --format json -i 20ms -- \"$PLACE/burner\" children 4 1s --print-cpu";
     let mut command = plain("unshare", programs.path());
     command.args(["-m", "sh", "-c", script]).env("PLACE", place.path());
     let output = output(&mut command);
@@ -163,5 +163,5 @@ fn what_hidepid_hides_is_null_with_a_reason() {
     for name in ["memory_peak_bytes", "memory_rss_peak_bytes", "threads_peak"] {
         assert!(figure(name).value != Some(0.0), "{:?}", figure(name));
     }
-    figure("cpu_time_seconds").is_within(0.03, told(&output.stdout));
+    figure("cpu_time_seconds").is_within(0.03, printed_number(&output.stdout));
 }

@@ -8,26 +8,26 @@ use weigh::run::{AttachOutcome, AttachTarget, Follow};
 
 use crate::args::{AttachArgs, WatchArgs};
 use crate::failure::{Failure, USAGE};
-use crate::measured::Measured;
+use crate::measurement::Measurement;
 use crate::print;
 
-/// Follows processes that run already.
+/// Attaches to running processes or a cgroup.
 pub(crate) fn attach(args: AttachArgs) -> Result<u8, Failure> {
     let mut pids = args.pids;
     pids.sort_unstable();
     pids.dedup();
     let what = args.cgroup.map_or(AttachTarget::Processes(pids), AttachTarget::Cgroup);
-    let measured = Measured::prepare(&args.measuring, args.wait_all)?;
-    follow(Follow { what, time: args.until.time }, measured)
+    let measurement = Measurement::prepare(&args.measuring, args.wait_all)?;
+    follow(Follow { what, time: args.until.time }, measurement)
 }
 
-/// Follows programs as they come and go.
+/// Monitors all processes of some programs.
 pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
-    let mut measured = Measured::prepare(&args.measuring, false)?;
+    let mut measurement = Measurement::prepare(&args.measuring, false)?;
     let mut names = args.names;
     if let Some(tools) = args.tools.as_deref().filter(|_| names.is_empty()) {
         let stem = Path::new(tools).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        measured.settings.name = measured.settings.name.or(stem);
+        measurement.settings.name = measurement.settings.name.or(stem);
     }
     if let Some(tools) = &args.tools {
         names.extend(tool_names(tools)?);
@@ -37,25 +37,25 @@ pub(crate) fn watch(args: WatchArgs) -> Result<u8, Failure> {
         Failure::new("cannot watch for this", error, hint).code(USAGE)
     })?;
     let what = AttachTarget::Programs { rule, under: args.under };
-    follow(Follow { what, time: args.until.time }, measured)
+    follow(Follow { what, time: args.until.time }, measurement)
 }
 
-fn follow(follow: Follow, mut measured: Measured<'_>) -> Result<u8, Failure> {
-    let is_quiet = measured.is_quiet();
+fn follow(follow: Follow, mut measurement: Measurement<'_>) -> Result<u8, Failure> {
+    let is_quiet = measurement.is_quiet();
     let begun = |manifest: &Manifest| {
         if !is_quiet && print::err_is_terminal() {
-            print::err(&beginning(manifest, &follow));
+            print::err(&start_message(manifest, &follow));
         }
     };
-    let followed = weigh::run::follow(&follow, &measured.settings, begun);
+    let followed = weigh::run::follow(&follow, &measurement.settings, begun);
     let AttachOutcome { summary, recording, warnings, .. } =
-        followed.inspect_err(|_| measured.forget())?;
-    measured.tell(summary, recording.as_deref(), warnings)?;
+        followed.inspect_err(|_| measurement.discard())?;
+    measurement.finish(summary, recording.as_deref(), warnings)?;
     Ok(0)
 }
 
-/// What is about to be, for whoever sits and waits.
-fn beginning(manifest: &Manifest, follow: &Follow) -> String {
+/// What is monitored and until when, for a user at the terminal.
+fn start_message(manifest: &Manifest, follow: &Follow) -> String {
     let what = manifest.target.as_ref().map(Target::words).unwrap_or_default();
     let what = weigh::text::printable(&what);
     let until = match (&follow.time, &follow.what) {
@@ -63,16 +63,16 @@ fn beginning(manifest: &Manifest, follow: &Follow) -> String {
         (None, AttachTarget::Programs { under: None, .. }) => "until Ctrl-C".to_owned(),
         (None, _) => "until the end".to_owned(),
     };
-    format!("weigh: following {what} {until}; Ctrl-C ends only the watching\n")
+    format!("weigh: monitoring {what} {until}; Ctrl-C ends only the monitoring\n")
 }
 
-/// The names in a file, or in a set that weigh knows.
+/// The names in a file, or in a predefined set.
 #[expect(clippy::disallowed_methods, reason = "the user's own file, not the machine's")]
 fn tool_names(tools: &str) -> Result<Vec<String>, Failure> {
     if tools == "oasis" {
         return Ok(OASIS.map(str::to_owned).to_vec());
     }
-    let hint = "a file with a name on each line, or a set that weigh knows: --tools oasis";
+    let hint = "a file with a name on each line, or a predefined set: --tools oasis";
     let failed = |cause: String| {
         Failure::new(format!("cannot read tools from {tools}"), cause, hint).code(USAGE)
     };
@@ -84,7 +84,7 @@ fn tool_names(tools: &str) -> Result<Vec<String>, Failure> {
     let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
     let names: Vec<String> = lines.filter(|name| !name.is_empty()).map(str::to_owned).collect();
     if names.is_empty() {
-        return Err(failed("it names none".to_owned()));
+        return Err(failed("it has no names".to_owned()));
     }
     Ok(names)
 }

@@ -1,4 +1,4 @@
-//! What every verb that measures does: settings before, and the summary told after.
+//! What every verb that measures does: settings before, and the summary after.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use weigh::model::settings::Settings;
 use weigh::report::text;
 use weigh::summary::Summary;
 
-use crate::args::{Measuring, Summary as For, Units};
+use crate::args::{Measuring, SummaryFormat, Units};
 use crate::failure::{Failure, USAGE};
 use crate::result_file::ResultFile;
 use crate::{config, export, print, report, show};
 
-/// A measurement that is about to be, with everything checked.
-pub(crate) struct Measured<'a> {
+/// A measurement, with all options checked.
+pub(crate) struct Measurement<'a> {
     /// How to measure.
     pub settings: Settings,
     args: &'a Measuring,
@@ -20,35 +20,35 @@ pub(crate) struct Measured<'a> {
     file: Option<ResultFile>,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> Measurement<'a> {
     /// Checks the options and opens what will be written.
-    pub(crate) fn prepare(args: &'a Measuring, wait_all: bool) -> Result<Measured<'a>, Failure> {
+    pub(crate) fn prepare(args: &'a Measuring, wait_all: bool) -> Result<Measurement<'a>, Failure> {
         let file = config::read()?;
         let units = args.sizes.units.unwrap_or_else(|| file.units());
         let settings = file.settings(args, wait_all)?;
-        if args.format == For::Github && args.no_record {
+        if args.format == SummaryFormat::Github && args.no_record {
             let cause = "--format github is made from the recording, and there is none";
             let hint = "leave out --no-record, or print it as text";
             return Err(Failure::new("cannot print this summary", cause, hint).code(USAGE));
         }
         let file = args.summary.as_deref().map(open_summary).transpose()?;
-        Ok(Measured { settings, args, units, file })
+        Ok(Measurement { settings, args, units, file })
     }
 
-    /// Nothing was measured: leaves nothing behind.
-    pub(crate) fn forget(&mut self) {
+    /// Nothing was measured: leaves no file behind.
+    pub(crate) fn discard(&mut self) {
         if let Some(file) = self.file.take() {
-            file.forget();
+            file.discard();
         }
     }
 
-    /// Whether nobody wants to read anything.
+    /// Whether only errors are printed.
     pub(crate) fn is_quiet(&self) -> bool {
         self.args.quiet
     }
 
-    /// Writes and prints what was asked for.
-    pub(crate) fn tell(
+    /// Writes and prints the summary, exports and reports.
+    pub(crate) fn finish(
         &mut self,
         mut summary: Summary,
         recording: Option<&Path>,
@@ -64,8 +64,9 @@ impl<'a> Measured<'a> {
             warnings.extend(export::at_end(recording, &args.export));
         }
         if recording.is_none() {
-            let asked = [("report", args.report.is_empty()), ("export", args.export.is_empty())];
-            let dropped = asked.into_iter().filter(|(_, is_empty)| !is_empty);
+            let requested =
+                [("report", args.report.is_empty()), ("export", args.export.is_empty())];
+            let dropped = requested.into_iter().filter(|(_, is_empty)| !is_empty);
             warnings.extend(dropped.map(|(what, _)| format!("no {what}: there is no recording")));
         }
         let mut reports = Vec::new();
@@ -75,8 +76,8 @@ impl<'a> Measured<'a> {
                 Err(why) => warnings.push(why),
             }
         }
-        if args.format == For::Json && !args.quiet {
-            // Beside the JSON they would spoil it.
+        if args.format == SummaryFormat::Json && !args.quiet {
+            // Printed beside the JSON they would make it invalid.
             summary.monitor.faults.append(&mut warnings);
         }
         warnings.iter().for_each(|warning| print::warning(warning));
@@ -84,9 +85,9 @@ impl<'a> Measured<'a> {
             return Ok(());
         }
         print::err(&match args.format {
-            For::Json => show::json(&summary)?,
-            For::Github => github(recording, units.into())?,
-            For::Text => {
+            SummaryFormat::Json => show::json(&summary)?,
+            SummaryFormat::Github => github(recording, units.into())?,
+            SummaryFormat::Text => {
                 let style = text::Style { units: units.into(), colour: true };
                 let mut text = text::summary(&summary, recording, style);
                 if args.verbose {

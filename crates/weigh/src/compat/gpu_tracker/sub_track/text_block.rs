@@ -1,52 +1,52 @@
 //! Results as text: titles, indented by tabs, and frames as pandas prints them.
 
-use super::statistics::{NAMES, Statistics};
-use crate::compat::python::{Value, repr, rounded};
+use super::statistics::{MeasureStatistics, NAMES};
+use crate::compat::python::{PythonValue, repr, rounded};
 
-/// Something with a title.
+/// What stands below or beside a title.
 #[derive(Debug, Clone)]
-pub(super) enum Shown {
+pub(super) enum TextBlock {
     /// One value beside the title.
     Line(String),
     /// The lines of a frame below it.
     Frame(Vec<String>),
     /// More titles below it.
-    Map(Vec<(String, Shown)>),
-    /// Several of those, an empty line after each.
-    List(Vec<Vec<(String, Shown)>>),
+    Map(Vec<(String, TextBlock)>),
+    /// Several groups of titles, with an empty line after each.
+    List(Vec<Vec<(String, TextBlock)>>),
 }
 
-/// The text of these; names in `as_they_are` are not made titles.
-pub(super) fn text(entries: &[(String, Shown)], as_they_are: &[String]) -> String {
+/// The text of these entries; names in `verbatim` are not changed to title case.
+pub(super) fn text(entries: &[(String, TextBlock)], verbatim: &[String]) -> String {
     let mut text = String::new();
-    write(&mut text, entries, 0, as_they_are);
+    write(&mut text, entries, 0, verbatim);
     text
 }
 
-fn write(text: &mut String, entries: &[(String, Shown)], depth: usize, as_they_are: &[String]) {
+fn write(text: &mut String, entries: &[(String, TextBlock)], depth: usize, verbatim: &[String]) {
     let indent = "\t".repeat(depth);
     let titles: Vec<String> = entries
         .iter()
-        .map(|(name, _)| if as_they_are.contains(name) { name.clone() } else { title(name) })
+        .map(|(name, _)| if verbatim.contains(name) { name.clone() } else { title(name) })
         .collect();
     let widest = titles.iter().map(|title| width(title)).max().unwrap_or(0);
     for (title, (_, shown)) in titles.iter().zip(entries) {
         text.push_str(&format!("{indent}{title}:"));
-        if !matches!(shown, Shown::Line(_)) {
+        if !matches!(shown, TextBlock::Line(_)) {
             text.push('\n');
         }
         match shown {
-            Shown::Line(value) => {
+            TextBlock::Line(value) => {
                 let space = " ".repeat(widest - width(title));
                 text.push_str(&format!("{space} {value}\n"));
             }
-            Shown::Frame(lines) => {
+            TextBlock::Frame(lines) => {
                 lines.iter().for_each(|line| text.push_str(&format!("{indent}\t{line}\n")));
             }
-            Shown::Map(entries) => write(text, entries, depth + 1, as_they_are),
-            Shown::List(items) => {
+            TextBlock::Map(entries) => write(text, entries, depth + 1, verbatim),
+            TextBlock::List(items) => {
                 for entries in items {
-                    write(text, entries, depth + 1, as_they_are);
+                    write(text, entries, depth + 1, verbatim);
                     text.push('\n');
                 }
             }
@@ -78,7 +78,7 @@ fn number(number: f64) -> String {
 }
 
 /// A frame of statistics, a row for each measure.
-pub(super) fn statistics(usage: &[(String, Statistics)]) -> Vec<String> {
+pub(super) fn statistics(usage: &[(String, MeasureStatistics)]) -> Vec<String> {
     let index: Vec<&str> = usage.iter().map(|(name, _)| name.as_str()).collect();
     let columns = NAMES.iter().enumerate().map(|(place, name)| {
         let cells = usage.iter().map(|(_, of)| number(of.values()[place])).collect();
@@ -95,17 +95,17 @@ pub(super) fn series(values: &[(&str, f64)]) -> Vec<String> {
 }
 
 /// What is constant, as a frame of one row.
-pub(super) fn constants(values: &[(String, Value)]) -> Vec<String> {
-    let cell = |value: &Value| match value {
-        Value::Real(real) => number(*real),
-        Value::Whole(whole) => format!(" {whole}"),
-        Value::Text(text) => format!(" {}", escaped(text)),
-        Value::Missing | Value::List(_) | Value::Map(_) => " NaN".to_owned(),
+pub(super) fn constants(values: &[(String, PythonValue)]) -> Vec<String> {
+    let cell = |value: &PythonValue| match value {
+        PythonValue::Real(real) => number(*real),
+        PythonValue::Whole(whole) => format!(" {whole}"),
+        PythonValue::Text(text) => format!(" {}", escaped(text)),
+        PythonValue::Missing | PythonValue::List(_) | PythonValue::Map(_) => " NaN".to_owned(),
     };
     frame(&[""], values.iter().map(|(name, value)| (name.clone(), vec![cell(value)])).collect())
 }
 
-/// What would break a line is written as pandas writes it.
+/// Control characters are escaped as pandas does.
 fn escaped(text: &str) -> String {
     text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r")
 }
@@ -117,9 +117,9 @@ fn frame(index: &[&str], columns: Vec<(String, Vec<String>)>) -> Vec<String> {
         .chain(index)
         .map(|name| format!("{name}{}", pad(name, widest)))
         .collect();
-    for (head, cells) in columns {
-        let wide = cells.iter().chain([&head]).map(|cell| width(cell)).max().unwrap_or(0);
-        for (line, cell) in lines.iter_mut().zip(std::iter::once(&head).chain(&cells)) {
+    for (header, cells) in columns {
+        let wide = cells.iter().chain([&header]).map(|cell| width(cell)).max().unwrap_or(0);
+        for (line, cell) in lines.iter_mut().zip(std::iter::once(&header).chain(&cells)) {
             line.push_str(&format!(" {}{cell}", pad(cell, wide)));
         }
     }

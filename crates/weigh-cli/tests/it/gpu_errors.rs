@@ -1,4 +1,4 @@
-//! Drivers that fail, hang or lose a card: the run goes on, and it is said.
+//! Drivers that fail, hang or lose a card: the run continues with a fault.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use weigh::catalog::metrics::{GpuActivity, GpuMemory, GpuShare};
 use weigh::model::Entity;
 
-use crate::cards::{self, GIB, card, machine, weighed_on};
+use crate::cards::{self, GIB, card, machine, measured_on};
 use crate::weighed::{can_mount, output, plain, weigh_path};
 
 const FAST: [&str; 2] = ["-i", "50ms"];
 
-// A command that waits for words in the events writes them so that its own command line, which
-// is in the events, too, has others.
+// A command that waits for text in the events writes its pattern so that its own command line,
+// which is in the events, too, does not match.
 
-/// A card that has everything to be asked for.
+/// A card that has all values.
 fn full(index: usize) -> Value {
     let mut full = card(index);
     full["samples"] = json!({"0": [], "1": [], "2": [], "3": [], "4": []});
@@ -23,7 +23,7 @@ fn full(index: usize) -> Value {
     full
 }
 
-/// The same, divided in two.
+/// The same, with two MIG instances.
 fn divided(index: usize) -> Value {
     let mut whole = full(index);
     let part = |number: u64| {
@@ -36,11 +36,12 @@ fn divided(index: usize) -> Value {
     whole
 }
 
-/// As many of such cards as there are questions to one, or to a part of one (`:0`). Each fails one
-/// of them, and one more is whole. Says what the questions are.
+/// As many such cards as there are calls for one, or for a MIG instance of one (`:0`). Each fails
+/// one of them, and one more card is whole. Also returns the calls.
 fn failing(code: u32, card: fn(usize) -> Value, part: &str) -> (Value, Vec<String>) {
-    let asked = weighed_on(&machine(vec![card(0)]), &FAST, "readings 2").asked(&format!("0{part}"));
-    let calls: Vec<String> = asked.into_keys().collect();
+    let calls =
+        measured_on(&machine(vec![card(0)]), &FAST, "readings 2").calls(&format!("0{part}"));
+    let calls: Vec<String> = calls.into_keys().collect();
     assert!(calls.len() > 20, "{calls:?}");
     let mut script = machine((0..=calls.len()).map(card).collect());
     let fails =
@@ -49,19 +50,19 @@ fn failing(code: u32, card: fn(usize) -> Value, part: &str) -> (Value, Vec<Strin
     (script, calls)
 }
 
-/// The memory in use on a GPU, where it was ever told, and whether the GPU has any rows.
-fn used(run: &cards::OnCards, gpu: &str) -> (Option<u64>, bool) {
+/// The memory in use on a GPU, where it was ever reported, and whether the GPU has any rows.
+fn used(run: &cards::GpuRun, gpu: &str) -> (Option<u64>, bool) {
     let rows = run.of::<GpuMemory>(gpu);
-    // So many cards take long enough to answer for rows without an answer in between.
+    // So many cards answer so slowly that there are rows without an answer in between.
     (rows.iter().find_map(|row| row.used), !rows.is_empty())
 }
 
 #[test]
-fn whichever_call_fails_only_its_value_is_missing() {
-    // Not supported, and an error that nobody explains.
+fn failing_call_makes_only_its_value_missing() {
+    // Not supported, and an unknown error.
     for code in [3, 999] {
         let (script, calls) = failing(code, full, "");
-        let run = weighed_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
+        let run = measured_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         for (card, call) in calls.iter().enumerate() {
             let name = format!("nvidia{card}");
@@ -77,10 +78,10 @@ fn whichever_call_fails_only_its_value_is_missing() {
 }
 
 #[test]
-fn whichever_call_about_a_part_fails_only_its_value_is_missing() {
+fn failing_call_for_a_mig_instance_makes_only_its_value_missing() {
     for code in [3, 999, 15] {
         let (script, calls) = failing(code, divided, ":0");
-        let run = weighed_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
+        let run = measured_on(&script, &FAST, &format!("readings {}", 4 * calls.len()));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         for (card, call) in calls.iter().enumerate() {
             let expected = (call != "nvmlDeviceGetMemoryInfo_v2").then_some(GIB);
@@ -95,13 +96,13 @@ fn whichever_call_about_a_part_fails_only_its_value_is_missing() {
 }
 
 #[test]
-fn a_card_that_does_not_tell_its_parts_is_measured_as_a_whole() {
+fn card_that_does_not_list_its_mig_instances_is_measured_as_a_whole() {
     let calls = ["MigMode", "MaxMigDeviceCount", "MigDeviceHandleByIndex"];
     for call in calls.map(|call| format!("nvmlDeviceGet{call}")) {
         for code in [3, 15, 999] {
             let mut script = machine(vec![divided(0), divided(1)]);
             script["fails"] = json!({(format!("{call}@0")): code});
-            let run = weighed_on(&script, &FAST, "readings 8");
+            let run = measured_on(&script, &FAST, "readings 8");
             assert_eq!(run.code, Some(0), "{}", run.stderr);
             assert_eq!(used(&run, "nvidia0:0"), (None, false), "{call}");
             assert_eq!(used(&run, "nvidia0"), (Some(4 * GIB), true), "{call}");
@@ -111,9 +112,9 @@ fn a_card_that_does_not_tell_its_parts_is_measured_as_a_whole() {
 }
 
 #[test]
-fn whichever_call_finds_a_card_lost_the_others_stay() {
+fn lost_card_is_a_fault_in_every_call_and_the_others_stay() {
     let (script, calls) = failing(15, full, "");
-    let run = weighed_on(&script, &FAST, &format!("readings {}", calls.len()));
+    let run = measured_on(&script, &FAST, &format!("readings {}", calls.len()));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let whole = format!("nvidia{}", calls.len());
     assert_eq!(used(&run, &whole), (Some(4 * GIB), true));
@@ -122,17 +123,17 @@ fn whichever_call_finds_a_card_lost_the_others_stay() {
 }
 
 #[test]
-fn a_card_that_falls_off_the_bus_is_an_event_and_not_the_end() {
+fn card_that_falls_off_the_bus_is_an_event_and_the_run_continues() {
     let lost = json!({"nvmlDeviceGetMemoryInfo_v2@1": 15});
     let mut script = machine(vec![card(0), card(1)]);
     script["fails"] = json!({"nothing": 1});
     let line = format!(
         "readings 4; sed 's/\"nothing\": 1/{}/' \"$WEIGH_STAND_IN\" > next; \
-         mv next \"$WEIGH_STAND_IN\"; until grep -q 'GPU is los[t]' run/events.jsonl; do sleep 0.02; done; \
-         readings $(($(grep -c ProcessUtilization \"$ASKED\") + 3))",
+         mv next \"$WEIGH_STAND_IN\"; until grep -q 'card is los[t]' run/events.jsonl; do sleep 0.02; done; \
+         readings $(($(grep -c ProcessUtilization \"$CALLS\") + 3))",
         lost.to_string().trim_matches(['{', '}'])
     );
-    let run = weighed_on(&script, &FAST, &line);
+    let run = measured_on(&script, &FAST, &line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.faults().contains("nvidia1: the GPU is lost"), "{}", run.faults());
     let (stays, lost) =
@@ -141,19 +142,23 @@ fn a_card_that_falls_off_the_bus_is_an_event_and_not_the_end() {
 }
 
 #[test]
-fn a_driver_that_hangs_is_an_event_and_the_run_ends() {
+fn hanging_driver_is_an_event_and_the_run_ends() {
     let mut script = machine(vec![card(0)]);
     script["hangs"] = json!({"nothing": 1});
     let line = "readings 3; sed 's/\"nothing\"/\"nvmlDeviceGetPowerUsage\"/' \"$WEIGH_STAND_IN\" > next; \
                 mv next \"$WEIGH_STAND_IN\"; \
                 until grep -q 'does not answe[r]' run/events.jsonl; do sleep 0.02; done";
-    let run = weighed_on(&script, &FAST, line);
+    let run = measured_on(&script, &FAST, line);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert_eq!(run.summary["monitor"]["faults"].as_array().unwrap().len(), 1, "it is said once");
+    assert_eq!(
+        run.summary["monitor"]["faults"].as_array().unwrap().len(),
+        1,
+        "it is reported once"
+    );
     let rows = run.of::<GpuActivity>("nvidia0");
     assert_eq!(rows.last(), Some(&GpuActivity::default()), "nothing is known any more");
     assert!(rows.iter().any(|row| row.utilization == Some(0.9)));
-    // The run ends with the command, and weigh soon after that: it does not wait for the driver.
+    // The run ends with the command, and weigh soon after: it does not wait for the driver.
     let directory = run.directory.path().join("run");
     std::fs::write(directory.join("over"), "").unwrap();
     let written = |name: &str| std::fs::metadata(directory.join(name)).unwrap().modified().unwrap();
@@ -162,11 +167,11 @@ fn a_driver_that_hangs_is_an_event_and_the_run_ends() {
 }
 
 #[test]
-fn a_driver_that_takes_its_time_delays_no_tick() {
+fn slow_driver_delays_no_tick() {
     let mut script = machine(vec![card(0)]);
     script["blocks_ms"] = json!({"nvmlDeviceGetPowerUsage": 400});
-    let run = weighed_on(&script, &["-i", "20ms"], "readings 3");
-    // While one reading takes 400 ms, ticks go on and tell how old the last one is.
+    let run = measured_on(&script, &["-i", "20ms"], "readings 3");
+    // While one reading takes 400 ms, ticks continue with the age of the last one.
     let ages: Vec<f64> =
         run.of::<GpuActivity>("nvidia0").iter().filter_map(|row| row.age).collect();
     let growing = ages.windows(2).filter(|pair| pair[1] > pair[0]).count();
@@ -174,11 +179,11 @@ fn a_driver_that_takes_its_time_delays_no_tick() {
 }
 
 #[test]
-fn in_a_container_processes_are_counted_and_nobody_is_blamed() {
+fn processes_in_a_container_are_counted_and_unattributed() {
     let mut used = card(0);
     // In its own namespace the command has a small pid, too.
     used["compute"] = (1..20u32).map(|pid| json!([pid, GIB])).collect();
-    let Some(run) = cards::weighed_in_a_container(&machine(vec![used])) else { return };
+    let Some(run) = cards::measured_in_a_container(&machine(vec![used])) else { return };
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.faults().contains("pids of the machine"), "{}", run.faults());
     let activity = *run.of::<GpuActivity>("nvidia0").last().unwrap();
@@ -187,7 +192,7 @@ fn in_a_container_processes_are_counted_and_nobody_is_blamed() {
 }
 
 #[test]
-fn in_a_container_that_has_the_machine_s_proc_the_command_is_found_by_all_its_numbers() {
+fn command_in_a_container_with_the_hosts_proc_is_found_by_all_its_pids() {
     if !can_mount() {
         return;
     }
@@ -195,17 +200,17 @@ fn in_a_container_that_has_the_machine_s_proc_the_command_is_found_by_all_its_nu
     std::fs::create_dir(directory.path().join("outside")).unwrap();
     let script = directory.path().join("script.json");
     let mut one = machine(vec![card(0)]);
-    one["log"] = json!(directory.path().join("asked"));
+    one["log"] = json!(directory.path().join("calls"));
     cards::write(&script, &one);
-    // The driver knows the command by the pid that it has on the machine, and somebody else, who
-    // is not in the container, by the pid that the command has here.
+    // The driver reports the command by its pid on the host, and another process, outside of the
+    // container, by the pid that the command has in the container.
     let line = r#"
         read outside rest < outside/self/stat
         used="[[$outside, 1073741824], [$$, 2147483648]]"
         sed "s/\"compute\": \[\]/\"compute\": $used/" "$WEIGH_STAND_IN" > next
         mv next "$WEIGH_STAND_IN"
         echo $$ > inside
-        until [ "$(grep -c ProcessUtilization asked)" -gt 20 ]; do sleep 0.02; done"#;
+        until [ "$(grep -c ProcessUtilization calls)" -gt 20 ]; do sleep 0.02; done"#;
     let weigh = weigh_path();
     let within = format!(
         "mount --rbind /proc outside && mount -t proc proc /proc && exec {} run -i 50ms \
@@ -227,14 +232,14 @@ fn in_a_container_that_has_the_machine_s_proc_the_command_is_found_by_all_its_nu
 }
 
 #[test]
-fn a_process_that_comes_and_goes_between_two_looks_is_nobody_and_the_figure_is_open_above() {
-    // It comes again until no look was between its coming and its going. Afterwards the driver
-    // has still a sample of what it did, as NVIDIA's does.
+fn gpu_process_missed_between_polls_leaves_peak_without_upper_bound() {
+    // It is repeated until no poll was between its start and its exit. Afterwards the driver still
+    // has a sample of it, as NVIDIA's does.
     let line = r#"
         cp "$WEIGH_STAND_IN" empty
-        looks() { grep -c ComputeRunningProcesses "$ASKED"; }
+        polls() { grep -c ComputeRunningProcesses "$CALLS"; }
         until
-            before=$(looks)
+            before=$(polls)
             sh -c 'echo $$ > last
                 sed "s/\"compute\": \[\]/\"compute\": [[$$, 3221225472]]/" empty > next
                 cp next there
@@ -242,18 +247,18 @@ fn a_process_that_comes_and_goes_between_two_looks_is_nobody_and_the_figure_is_o
             sample="[[$(cat last), 9000000000000, 60, 20, 0, 5]]"
             sed "s/\"process_samples\": \[\]/\"process_samples\": $sample/" empty > next
             mv next "$WEIGH_STAND_IN"
-            [ "$before" = "$(looks)" ]
+            [ "$before" = "$(polls)" ]
         do :; done
-        readings $(($(grep -c ProcessUtilization "$ASKED") + 2))"#;
-    let run = weighed_on(&machine(vec![card(0)]), &["-i", "1s"], line);
+        readings $(($(grep -c ProcessUtilization "$CALLS") + 2))"#;
+    let run = measured_on(&machine(vec![card(0)]), &["-i", "1s"], line);
     assert_eq!((run.code, run.faults().as_str()), (Some(0), "[]"), "{}", run.stderr);
     let last = std::fs::read_to_string(run.directory.path().join("last")).unwrap();
     let last: u32 = last.trim().parse().unwrap();
-    for (file, words) in
+    for (file, expected) in
         [("there", format!("[[{last}, 3")), ("script.json", format!("[[{last}, 9"))]
     {
         let script = std::fs::read_to_string(run.directory.path().join(file)).unwrap();
-        assert!(script.contains(&words), "the driver said so: {script}");
+        assert!(script.contains(&expected), "the driver reported it: {script}");
     }
     let of_last = |entity: &Entity| matches!(entity, Entity::OnGpu(_, id) if id.pid == last);
     assert!(!run.rows::<GpuShare>().iter().any(|(entity, _)| of_last(entity)));

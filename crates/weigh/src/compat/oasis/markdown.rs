@@ -1,46 +1,46 @@
-//! `resource_report.md`, line by line as theirs.
+//! `resource_report.md`, line by line as oasislmf writes it.
 //!
-//! What is said of a tool as a whole is the summary's, which has also those that no look
-//! at everybody found; samples, means and the busiest row are of the rows of the table.
+//! Totals of a tool are the summary's, which also has processes that no sample found; samples,
+//! means and the busiest row are those of the rows of the table.
 
 use std::fmt;
 use std::path::Path;
 
 use super::CSV;
-use super::rows::{OfTool, Rows};
+use super::row_statistics::{RowStatistics, ToolRowStatistics};
 use crate::catalog::FigureId;
 use crate::quantity;
 use crate::summary::{Summary, Tool};
 use crate::text::{markdown, printable};
 
 /// The report of a run.
-pub(super) struct Page<'a> {
+pub(super) struct ResourceReport<'a> {
     /// What the run used.
     pub summary: &'a Summary,
-    /// What only the rows tell.
-    pub rows: &'a Rows,
+    /// Statistics over the rows.
+    pub rows: &'a RowStatistics,
     /// Where the table is.
     pub table: &'a Path,
 }
 
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
-impl fmt::Display for Page<'_> {
+impl fmt::Display for ResourceReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.head(f)?;
+        self.header(f)?;
         self.statistics(f)?;
-        for (file, heading, words) in super::shown() {
-            write!(f, "## {heading}\n\n![{words}]({file})\n\n")?;
+        for (file, heading, caption) in super::shown_pictures() {
+            write!(f, "## {heading}\n\n![{caption}]({file})\n\n")?;
         }
-        // As theirs, without a last newline.
+        // Without a last newline, as oasislmf writes it.
         write!(f, "---\n*Source: `{}`*", printable(&self.table.display().to_string()))
     }
 }
 
-impl Page<'_> {
-    fn head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl ResourceReport<'_> {
+    fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { run, host, figures, .. } = self.summary;
-        // Theirs is made when the run ends, and so says when that was.
+        // oasislmf writes the report when the run ends: this is that time.
         let seconds = jiff::SignedDuration::try_from_secs_f64(run.measured());
         let ended = seconds.ok().and_then(|seconds| run.started.checked_add(seconds).ok());
         let ended = ended.unwrap_or(run.started).to_zoned(jiff::tz::TimeZone::system());
@@ -103,7 +103,7 @@ impl Page<'_> {
     }
 }
 
-fn line_of(tool: &Tool, rows: &OfTool, has_pss: bool) -> String {
+fn line_of(tool: &Tool, rows: &ToolRowStatistics, has_pss: bool) -> String {
     let megabytes = |bytes: Option<u64>| size(bytes.map(|bytes| bytes as f64));
     let percent = |cores: Option<f64>| number(cores.map(|cores| 100.0 * cores), "%");
     let seconds = |seconds: Option<f64>| number(seconds, "");

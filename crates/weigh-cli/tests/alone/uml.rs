@@ -1,8 +1,7 @@
 //! Another machine: user-mode Linux, a kernel that runs as a program on the files of this one.
 //!
-//! It has version 2 of control groups with every controller, and it has no perf, no process
-//! connector, no pressure and one slow CPU. Its CPU times are not those of the burner: it
-//! counts whole clock ticks.
+//! It has cgroup v2 with every controller, but no perf, no process connector, no PSI and one slow
+//! CPU. Its CPU times are not those of the burner: it counts whole clock ticks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use crate::weighed::{Figure, MIB, burner, impossible, is_installed, output, weigh_path};
 
-/// Mounts what a machine has, does what the test wants, and turns the machine off.
+/// Mounts the file systems, runs the test's script, and shuts the machine down.
 const INIT: &str = r#"#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/run
 mount -t proc proc /proc
@@ -27,8 +26,8 @@ echo o > /proc/sysrq-trigger
 sleep 60
 "#;
 
-/// Runs a script of the shell in there; `$OUT` is a directory of this machine. Says whether this
-/// machine's CPU can run that kernel: those with AMX have a larger state than it knows.
+/// Runs a shell script in there; `$OUT` is a directory of this machine. Returns whether this
+/// machine's CPU can run that kernel: the register state of CPUs with AMX is too large for it.
 fn inside(directory: &Path, script: &str) -> bool {
     let quoted = |path: &Path| format!("'{}'", path.display());
     let names = [("WEIGH", weigh_path()), ("BURNER", &burner()), ("OUT", directory)];
@@ -53,12 +52,12 @@ fn inside(directory: &Path, script: &str) -> bool {
         "quiet".to_owned(),
     ]);
     let ran = output(&mut machine);
-    let said = String::from_utf8_lossy(&ran.stdout);
-    if said.contains("ptrace set fp regs failed") {
+    let message = String::from_utf8_lossy(&ran.stdout);
+    if message.contains("ptrace set fp regs failed") {
         impossible("user-mode Linux cannot run on this CPU (PTRACE_SETREGSET is refused)");
         return false;
     }
-    assert!(directory.join("done").exists(), "{said}\n{}", String::from_utf8_lossy(&ran.stderr));
+    assert!(directory.join("done").exists(), "{message}\n{}", String::from_utf8_lossy(&ran.stderr));
     true
 }
 
@@ -70,14 +69,14 @@ fn figure(summary: &Value, name: &str) -> Figure {
     Figure::of(&summary["figures"][name], name)
 }
 
-/// What doctor says of one source.
+/// One source in the output of doctor.
 fn examined<'a>(doctor: &'a Value, name: &str) -> &'a Value {
     let all = ["collectors", "watching"].map(|key| doctor[key].as_array().unwrap());
     all.into_iter().flatten().find(|one| one["name"] == name).unwrap()
 }
 
 #[test]
-fn a_machine_that_has_little_is_told_of_in_words_and_measured_as_far_as_it_goes() {
+fn machine_with_few_sources_is_measured_and_absent_ones_have_reasons() {
     if !is_installed("linux.uml") {
         return;
     }
@@ -98,7 +97,7 @@ touch $OUT/done
         return;
     }
     let doctor = summary(directory.path(), "doctor.json");
-    for (name, word) in [
+    for (name, argument) in [
         ("task-clock", "perf_event_open"),
         ("connector", "CONFIG_PROC_EVENTS"),
         ("pressure", "/proc/pressure"),
@@ -107,7 +106,7 @@ touch $OUT/done
     ] {
         let one = examined(&doctor, name);
         let why = one["why"].as_str().unwrap();
-        assert!(one["state"] == "absent" && why.contains(word), "{one}");
+        assert!(one["state"] == "absent" && why.contains(argument), "{one}");
     }
     for name in ["process", "cpu", "memory", "own"] {
         assert_eq!(examined(&doctor, name)["state"], "ready", "{name}");
@@ -117,11 +116,11 @@ touch $OUT/done
     cpu.is("exact").is_within(0.1, 0.5);
     assert!(cpu.upper.is_none() && cpu.reason.unwrap().contains("perf_event_open"));
     figure(&one, "io_read_bytes").is("exact");
-    // Nobody waits for these, and no task clock counts them: they are known as far as they
-    // were seen, and nobody calls that exact.
+    // These are auto-reaped, and no task clock counts them: they are known as far as they were
+    // sampled, and not exact.
     let lost = figure(&summary(directory.path(), "lost.json"), "cpu_time_seconds");
     lost.is("sampled");
-    // What their parent used alone is less than a tenth of a second.
+    // Their parent alone used less than a tenth of a second.
     assert!((0.1..1.0).contains(&lost.known()), "{lost:?}");
     let text = fs::read_to_string(directory.path().join("text")).unwrap();
     assert!(text.contains("not measured: task-clock: perf_event_open"), "{text}");
@@ -131,7 +130,7 @@ touch $OUT/done
 }
 
 #[test]
-fn groups_of_version_2_are_followed_and_made() {
+fn cgroups_of_v2_are_attached_to_and_created() {
     if !is_installed("linux.uml") {
         return;
     }
@@ -183,10 +182,10 @@ touch $OUT/done
     let own = summary(directory.path(), "own.json");
     figure(&own, "memory_peak_bytes").is("exact").is_within(0.05, 100.0 * MIB);
     figure(&own, "cpu_time_seconds").is("exact");
-    // The clock ticks of that machine are longer than ours.
+    // Clock ticks of that machine are longer.
     let ignored = figure(&summary(directory.path(), "ignored.json"), "cpu_time_seconds");
     ignored.is("exact").is_within(0.15, 0.9);
-    // Alone in its group, weigh makes room for the command, and all is as it was afterwards.
+    // Alone in its cgroup, weigh moves itself to a leaf for the command, and back afterwards.
     let alone = summary(directory.path(), "alone.json");
     figure(&alone, "memory_peak_bytes").is("exact").is_within(0.05, 100.0 * MIB);
     let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();

@@ -1,5 +1,4 @@
-//! `weigh run --cgroup`: the command in a control group of its own, and what becomes of a
-//! command that is in one with a limit.
+//! `weigh run --cgroup`: the command in its own cgroup, and commands in a cgroup with a limit.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -8,13 +7,13 @@ use std::process::ExitStatus;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::groups::{Group, tell};
+use crate::test_cgroups::{Group, resume};
 use crate::weighed::{
-    Figure, ForEverybody, MIB, end_of, impossible, is_alive, is_root, output, signal, skipped,
+    Figure, MIB, PublicPrograms, end_of, impossible, is_alive, is_root, output, signal, skipped,
     wait_until, weigh,
 };
 
-/// What weigh says of a command, when it runs in a group of ours.
+/// The summary of a command that runs in a test's cgroup.
 struct Weighed {
     directory: TempDir,
     status: ExitStatus,
@@ -39,14 +38,14 @@ fn weighed(group: &Group, options: &str, command: &str) -> Weighed {
     let directory = tempfile::tempdir().unwrap();
     let script = format!("exec $WEIGH run -q -o out {options} -- {command}");
     let mut shell = group.shell(directory.path(), ":", &script);
-    tell(&mut shell);
+    resume(&mut shell);
     let status = end_of(shell).status;
     let summary = fs::read(directory.path().join("out/summary.json")).unwrap();
     Weighed { directory, status, summary: serde_json::from_slice(&summary).unwrap() }
 }
 
 #[test]
-fn a_spike_of_memory_that_nobody_saw_is_exact_and_no_group_is_left_behind() {
+fn memory_spike_between_samples_is_exact_and_no_cgroup_is_left_behind() {
     let Some(group) = Group::new() else { return };
     let command = "$BURNER touch 200MiB 50ms --after 1500ms";
     for how in ["always", "auto"] {
@@ -62,11 +61,11 @@ fn a_spike_of_memory_that_nobody_saw_is_exact_and_no_group_is_left_behind() {
 }
 
 #[test]
-fn waiting_for_the_cpus_is_that_of_the_command_alone() {
+fn cpu_pressure_is_that_of_the_command_alone() {
     let Some(group) = Group::new() else { return };
     let pressure = std::path::Path::new("/sys/fs/cgroup/unified/cpu.pressure");
     if !pressure.exists() {
-        return impossible("there is no version 2 of control groups beside version 1");
+        return impossible("there is no cgroup v2 beside cgroup v1");
     }
     let waited = |command: &str| {
         let run = weighed(&group, "--cgroup always", command);
@@ -81,16 +80,16 @@ fn waiting_for_the_cpus_is_that_of_the_command_alone() {
         let place = names.clone().position(|name| name == "pressure_cpu_some_seconds").unwrap();
         lines.last().unwrap().split(',').nth(place).unwrap().parse::<f64>().unwrap()
     };
-    // Whoever sleeps does not wait, whatever else the machine does.
+    // A sleeping process does not wait for a CPU, whatever else the machine does.
     assert!(waited("$BURNER sleep 500ms") < 0.25);
-    // On one CPU, two want what one can have.
+    // Two busy processes share one CPU.
     let two = "taskset -c 0 sh -c '$BURNER cpu 500ms & $BURNER cpu 500ms & wait'";
     let waited = waited(two);
     assert!(waited > 0.4, "{waited}");
 }
 
 #[test]
-fn what_leaves_the_group_is_counted_as_without_one() {
+fn process_that_leaves_the_cgroup_is_counted_as_without_one() {
     let Some(group) = Group::new() else { return };
     let leave = group.places().map(|place| {
         let outside = place.parent().unwrap().join("cgroup.procs");
@@ -105,7 +104,7 @@ fn what_leaves_the_group_is_counted_as_without_one() {
 }
 
 #[test]
-fn the_peak_of_processes_together_is_exact_however_short_they_are() {
+fn peak_of_processes_together_is_exact_however_short_they_are() {
     let Some(group) = Group::new() else { return };
     let command = "sh -c 'sleep 1.2; for i in 1 2 3; do $BURNER touch 50MiB 150ms & done; wait'";
     let run = weighed(&group, "--cgroup always -i 60s", command);
@@ -113,7 +112,7 @@ fn the_peak_of_processes_together_is_exact_however_short_they_are() {
 }
 
 #[test]
-fn cpu_time_of_children_nobody_waits_for_is_exact_without_a_task_clock() {
+fn cpu_time_of_auto_reaped_children_is_exact_without_a_task_clock() {
     let Some(group) = Group::new() else { return };
     let command = "$BURNER children 10 60ms --ignore-sigchld";
     let run = weighed(&group, "--cgroup always --skip task-clock", command);
@@ -121,7 +120,7 @@ fn cpu_time_of_children_nobody_waits_for_is_exact_without_a_task_clock() {
     cpu.is("exact");
     assert!((cpu.known() - 0.6).abs() < 0.06, "{cpu:?}");
     assert_eq!(cpu.lower, cpu.upper);
-    // The summary can be made again from the rest.
+    // The summary can be made again from the other files.
     fs::remove_file(run.directory.path().join("out/summary.json")).unwrap();
     let shown = ["show", "out", "--format", "json"];
     let again = output(&mut weigh(run.directory.path(), &shown));
@@ -130,7 +129,7 @@ fn cpu_time_of_children_nobody_waits_for_is_exact_without_a_task_clock() {
 }
 
 #[test]
-fn a_daemon_that_stays_goes_back_to_where_it_would_have_been() {
+fn daemon_that_stays_is_moved_back_to_the_parent_cgroup() {
     let Some(group) = Group::new() else { return };
     let command = "sh -c '$BURNER sleep 60s & echo $! > daemon'";
     let run = weighed(&group, "--cgroup always", command);
@@ -144,25 +143,25 @@ fn a_daemon_that_stays_goes_back_to_where_it_would_have_been() {
 }
 
 #[test]
-fn a_command_that_cannot_begin_leaves_no_group_behind() {
+fn command_that_cannot_start_leaves_no_cgroup_behind() {
     let Some(group) = Group::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("broken"), "#!/no/such/interpreter\n").unwrap();
     let script = "chmod +x broken; exec $WEIGH run -q -o out --cgroup always -- ./broken";
     let mut shell = group.shell(directory.path(), ":", script);
-    tell(&mut shell);
+    resume(&mut shell);
     assert_eq!(end_of(shell).status.code(), Some(127));
     assert!(group.below().is_empty());
     assert!(!directory.path().join("out").exists());
 }
 
 #[test]
-fn the_group_of_a_weigh_that_was_killed_is_removed_by_the_next() {
+fn cgroup_of_a_killed_weigh_is_removed_by_the_next() {
     let Some(group) = Group::new() else { return };
     let directory = tempfile::tempdir().unwrap();
     let script = "exec $WEIGH run -q --no-record --cgroup always -- $BURNER sleep 60s";
     let mut shell = group.shell(directory.path(), ":", script);
-    tell(&mut shell);
+    resume(&mut shell);
     let memory = |path: &std::path::PathBuf| path.starts_with("/sys/fs/cgroup/memory");
     let mut sleeper = Vec::new();
     wait_until("the command is in its group", || {
@@ -173,7 +172,7 @@ fn the_group_of_a_weigh_that_was_killed_is_removed_by_the_next() {
     });
     shell.kill().unwrap();
     end_of(shell);
-    assert!(!group.below().is_empty(), "nobody could remove it");
+    assert!(!group.below().is_empty(), "no weigh could remove it");
     let pid: u32 = sleeper[0].parse().unwrap();
     signal(pid, libc::SIGKILL);
     wait_until("the command is gone", || !is_alive(pid));
@@ -182,19 +181,19 @@ fn the_group_of_a_weigh_that_was_killed_is_removed_by_the_next() {
 }
 
 #[test]
-fn below_a_limit_no_group_is_made_unless_it_is_asked_for() {
+fn below_a_limit_no_cgroup_is_created_unless_requested() {
     let Some(group) = Group::new() else { return };
     fs::write(group.places()[0].join("memory.limit_in_bytes"), "1073741824").unwrap();
     let run = weighed(&group, "--cgroup auto", "$BURNER touch 20MiB 50ms");
     assert!(run.status.success());
     assert!(run.faults().contains("below a limit"), "{}", run.faults());
     assert_eq!(run.summary["host"]["memory_limit_bytes"], 1 << 30);
-    let asked = weighed(&group, "--cgroup always", "$BURNER touch 20MiB 50ms");
-    asked.figure("memory_peak_bytes").is("exact");
+    let forced = weighed(&group, "--cgroup always", "$BURNER touch 20MiB 50ms");
+    forced.figure("memory_peak_bytes").is("exact");
 }
 
 #[test]
-fn a_command_that_the_kernel_killed_for_want_of_memory_is_named() {
+fn command_killed_by_the_oom_killer_is_named() {
     let Some(group) = Group::new() else { return };
     fs::write(group.places()[0].join("memory.limit_in_bytes"), "67108864").unwrap();
     for how in ["never", "always"] {
@@ -208,7 +207,7 @@ fn a_command_that_the_kernel_killed_for_want_of_memory_is_named() {
         assert!(run.finding("run.killed").is_none(), "one reason is enough");
         assert!(group.below().is_empty());
     }
-    // How a child ended, only its parent is told; the kernel writes down whom it killed.
+    // Only the parent gets the exit status of a child; the kernel counts OOM kills.
     for how in ["never", "always"] {
         let script = "sh -c '$BURNER touch 300MiB 1s; exit 0'";
         let run = weighed(&group, &format!("--cgroup {how}"), script);
@@ -217,22 +216,22 @@ fn a_command_that_the_kernel_killed_for_want_of_memory_is_named() {
         assert!(sentence.starts_with("The kernel killed burner ("), "{sentence}");
         assert!(run.finding("memory.near_limit").is_none(), "it was reached");
     }
-    // Somebody else's SIGKILL is not the kernel's.
+    // A SIGKILL of another process is not an OOM kill.
     let other = weighed(&group, "", "$BURNER signal 9");
     assert!(other.finding("memory.killed").is_none() && other.finding("run.killed").is_some());
 }
 
 #[test]
-fn whoever_may_not_make_a_group_is_told_so_before_anything_starts() {
+fn missing_permission_for_a_cgroup_is_reported_before_the_command_starts() {
     if !is_root() {
-        return skipped("needs root, to have somebody with fewer rights");
+        return skipped("needs root, to become an unprivileged user");
     }
-    let (programs, directory) = (ForEverybody::new(), tempfile::tempdir().unwrap());
+    let (programs, directory) = (PublicPrograms::new(), tempfile::tempdir().unwrap());
     let mut command = programs.command("weigh", directory.path());
     let refused = output(command.args(["run", "--no-record", "--cgroup", "always", "--", "true"]));
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(1), "{stderr}");
-    let what = "weigh: cannot give the command a control group of its own\n  cause: ";
+    let what = "weigh: cannot create a cgroup for the command\n  cause: ";
     assert!(stderr.starts_with(what) && stderr.lines().count() == 3, "{stderr}");
     let mut command = programs.command("weigh", directory.path());
     let quiet = output(command.args(["run", "--no-record", "--cgroup", "auto", "--", "true"]));

@@ -1,5 +1,4 @@
-//! Control groups of our own for tests, under version 1 (memory, cpuacct, pids), which needs
-//! root.
+//! Cgroups for tests, of cgroup v1 (memory, cpuacct, pids), which need root.
 
 use std::fs;
 use std::io::Write;
@@ -11,13 +10,13 @@ use crate::weighed::{impossible, is_root, plain, signal, wait_until};
 
 pub(crate) const CONTROLLERS: [&str; 3] = ["memory", "cpuacct", "pids"];
 
-/// A control group that goes when the test does.
+/// A cgroup that is removed with the test.
 pub(crate) struct Group {
     name: String,
 }
 
 impl Group {
-    /// A new one under each controller; says so when that cannot be.
+    /// A new one under each controller; prints why where that is not possible.
     pub(crate) fn new() -> Option<Group> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -28,7 +27,7 @@ impl Group {
                     && fs::create_dir(place).is_ok()
             });
         if !made {
-            impossible("needs root and version 1 of control groups: memory, cpuacct, pids");
+            impossible("needs root and cgroup v1: memory, cpuacct, pids");
         }
         made.then_some(group)
     }
@@ -49,7 +48,7 @@ impl Group {
             .collect()
     }
 
-    /// The groups below it.
+    /// The cgroups below it.
     pub(crate) fn below(&self) -> Vec<PathBuf> {
         let entries = self.places().map(|place| fs::read_dir(place).ok());
         let paths = entries.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
@@ -62,13 +61,13 @@ impl Group {
         }
     }
 
-    /// A shell in the group, which runs a line as soon as it is told to.
+    /// A shell in the cgroup, which runs a line after `resume`.
     pub(crate) fn shell(&self, directory: &Path, before: &str, script: &str) -> Child {
         let script = format!("read into; {before}\necho > ready; read go; {script}");
         let mut shell = plain("sh", directory);
         let mut child = shell.args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         self.take_in(child.id());
-        tell(&mut child);
+        resume(&mut child);
         wait_until("the shell is ready", || directory.join("ready").exists());
         child
     }
@@ -84,6 +83,6 @@ impl Drop for Group {
     }
 }
 
-pub(crate) fn tell(shell: &mut Child) {
+pub(crate) fn resume(shell: &mut Child) {
     shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
 }

@@ -1,4 +1,4 @@
-//! Rows that are read again column by column: on the disk, in a file without a name.
+//! Rows that are spooled in an unnamed temporary file and read back column by column.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Result, Seek, Write};
@@ -7,25 +7,25 @@ use std::path::Path;
 /// Bytes of a value: whether there is one, and which.
 const CELL: usize = 1 + size_of::<u64>();
 
-/// Rows of `N` values.
-pub(super) struct Rows<const N: usize> {
+/// Rows of `N` values, on the disk.
+pub(super) struct SpooledRows<const N: usize> {
     file: BufWriter<File>,
     count: u64,
     /// Whether a column ever had a value.
-    told: [bool; N],
+    ever_set: [bool; N],
 }
 
-impl<const N: usize> Rows<N> {
-    /// None yet; they are kept in this directory.
-    pub(super) fn create(directory: &Path) -> Result<Rows<N>> {
+impl<const N: usize> SpooledRows<N> {
+    /// No rows yet; the file is in this directory.
+    pub(super) fn create(directory: &Path) -> Result<SpooledRows<N>> {
         let file = tempfile::tempfile_in(directory).map(BufWriter::new)?;
-        Ok(Rows { file, count: 0, told: [false; N] })
+        Ok(SpooledRows { file, count: 0, ever_set: [false; N] })
     }
 
     /// Adds a row.
     pub(super) fn put(&mut self, row: [Option<u64>; N]) -> Result<()> {
-        for (value, told) in row.iter().zip(&mut self.told) {
-            *told |= value.is_some();
+        for (value, ever_set) in row.iter().zip(&mut self.ever_set) {
+            *ever_set |= value.is_some();
             self.file.write_all(&[u8::from(value.is_some())])?;
             self.file.write_all(&value.unwrap_or(0).to_le_bytes())?;
         }
@@ -34,8 +34,8 @@ impl<const N: usize> Rows<N> {
     }
 
     /// Which columns ever had a value.
-    pub(super) fn told(&self) -> &[bool; N] {
-        &self.told
+    pub(super) fn ever_set(&self) -> &[bool; N] {
+        &self.ever_set
     }
 
     /// The values of a column, one after the other.
@@ -64,9 +64,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_what_rows_were_and_missing_stays_missing() {
+    fn columns_have_the_values_of_the_rows_and_missing_stays_missing() {
         let directory = tempfile::tempdir().unwrap();
-        let mut rows = Rows::create(directory.path()).unwrap();
+        let mut rows = SpooledRows::create(directory.path()).unwrap();
         rows.put([Some(1), None, Some(u64::MAX)]).unwrap();
         rows.put([Some(2), None, Some(0)]).unwrap();
         let mut column = |which| {
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(column(2), [Some(u64::MAX), Some(0)]);
         assert_eq!(column(0), [Some(1), Some(2)]);
         assert_eq!(column(1), [None, None]);
-        assert_eq!(rows.told(), &[true, false, true]);
+        assert_eq!(rows.ever_set(), &[true, false, true]);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "it has no name");
     }
 }

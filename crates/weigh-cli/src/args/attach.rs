@@ -1,4 +1,4 @@
-//! What runs already: processes that are named, or found by their program.
+//! Options of `weigh attach` and `weigh watch`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,45 +8,43 @@ use weigh::quantity;
 
 use super::Measuring;
 
-/// Follow running processes, and all they start, or a control group
+/// Attach to running processes and all they start, or to a cgroup
 ///
-/// Until they end, the time is over, or Ctrl-C, which ends the watching and never the watched.
-/// What they used before is not counted. The summary is printed on stderr at the end.
+/// Measures until they exit, until the time is over, or until Ctrl-C, which ends only weigh.
+/// Usage before attaching is not counted. The summary is printed on stderr at the end.
 ///
-/// Of a control group the kernel keeps an account: CPU time, memory and I/O of whoever is in it
-/// or in a group below it are exact, however short they live. It is over when nobody is in it
-/// any more.
+/// The kernel accounts CPU time, memory and I/O of a cgroup and of all cgroups below it: these
+/// are exact, also for short-lived processes. Measuring ends when the cgroup is empty.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
-  weigh attach 4711                   until it ends
+  weigh attach 4711                   until it exits
   weigh attach 4711 4712 --for 30s    two of them, for half a minute
-  weigh attach $(pgrep -f train.py)   by a word of their command line
+  weigh attach $(pgrep -f train.py)   by a string in their command line
   weigh attach --cgroup /sys/fs/cgroup/system.slice/nginx.service --for 1m
-  weigh attach --cgroup /slurm/uid_1000/job_42   as /proc/PID/cgroup has it
-")]
+  weigh attach --cgroup /slurm/uid_1000/job_42   as in /proc/PID/cgroup
+  ")]
 pub(crate) struct AttachArgs {
     /// The processes
     #[arg(required_unless_present = "cgroup", value_name = "PID")]
     pub pids: Vec<u32>,
-    /// A control group instead: its directory, or its path as /proc/PID/cgroup has it
+    /// A cgroup instead: its directory, or its path as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pids", "wait_all"])]
     pub cgroup: Option<PathBuf>,
     #[command(flatten)]
     pub until: Until,
-    /// Go on until what they started has ended, too
+    /// Continue until all processes they started have exited, too
     #[arg(long)]
     pub wait_all: bool,
     #[command(flatten)]
     pub measuring: Measuring,
 }
 
-/// Follow every process that runs some program, as they come and go
+/// Monitor all processes of some programs, whenever they start and exit
 ///
-/// A process is told by its program (the base name of its first argument, or the script that an
-/// interpreter runs), not by a word somewhere in its command line. What each program's
-/// processes used is told program by program. Ends with Ctrl-C, with --for, or with the
-/// process that --under names.
+/// A process is found by its program (the base name of its first argument, or the script that an
+/// interpreter runs), not by a string somewhere in its command line. Usage is reported for each
+/// program. Ends with Ctrl-C, with --for, or with the process that --under names.
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
 Examples:
@@ -62,13 +60,13 @@ pub(crate) struct WatchArgs {
     /// Programs whose name matches this pattern
     #[arg(long, value_name = "RE")]
     pub regex: Option<String>,
-    /// Programs in this file, a name on each line; or a set that weigh knows: oasis
+    /// Programs in this file, a name on each line; or a predefined set: oasis
     #[arg(long, value_name = "FILE|SET")]
     pub tools: Option<String>,
-    /// Only below this process, and until it ends
+    /// Only descendants of this process, and until it exits
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,
-    /// Take every process that mentions a name in its command line, also an editor or a grep
+    /// Match names anywhere in the command line, also of an editor or a grep
     #[arg(long)]
     pub anywhere: bool,
     #[command(flatten)]
@@ -77,7 +75,7 @@ pub(crate) struct WatchArgs {
     pub measuring: Measuring,
 }
 
-/// How long to follow.
+/// How long to measure.
 #[derive(Debug, Clone, Copy, ClapArgs)]
 pub(crate) struct Until {
     /// Stop after this long, like 30s or 2h
