@@ -21,7 +21,7 @@ use crate::parse::sock_diag::{DiagMessage, messages};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel has no sock_diag.
-    #[error("this kernel does not tell of connections (it was built without CONFIG_INET_DIAG)")]
+    #[error("this kernel does not report connections (it was built without CONFIG_INET_DIAG)")]
     Absent,
     /// It is refused.
     #[error("sock_diag is refused, by a sandbox or a security module")]

@@ -191,7 +191,9 @@ fn unused_name(above: &[&Option<Dir>]) -> CString {
 fn check_side_effects(host: &Host) -> Result<(), CgroupRefusal> {
     let careful = |why: &str| Err(CgroupRefusal::Careful(why.to_owned()));
     if environment::scheduler().is_some() {
-        return careful("in a batch job, whose processes are looked for in its own group");
+        return careful(
+            "in a batch job, whose scheduler looks for its processes in the job's own group",
+        );
     }
     if facts::memory_limit(host).is_some() || facts::quota(host).is_some() {
         return careful("below a limit, which programs look for in their own group");
