@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::reading::{Find, Reading};
-use crate::host::Clock;
+use crate::host::HostClock;
 use crate::model::{Gpu, ProcessId};
 
 /// A driver is not asked oftener: its own samples are a tenth of a second apart or more.
@@ -73,7 +73,7 @@ impl Shared {
         state.is_asking = false;
         self.changed.notify_all();
         loop {
-            let now = Clock::Monotonic.now();
+            let now = HostClock::Monotonic.now();
             let due = state.due.map_or(latest, |due| due.min(latest)).max(earliest);
             if state.stops {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -164,12 +164,12 @@ fn ask(shared: &Shared, find: Find, mut moved: Vec<ProcessId>) -> Infallible {
     let mut there = Some(asked.there());
     let mut looked = None;
     loop {
-        let at = Clock::Monotonic.now();
+        let at = HostClock::Monotonic.now();
         let mut reading = asked.read(at, &moved);
         reading.at = at;
         let before = looked.replace(at);
         reading.follows(before.map_or(Duration::ZERO, |before| at.saturating_sub(before)));
-        reading.took = Clock::Monotonic.now().saturating_sub(at);
+        reading.took = HostClock::Monotonic.now().saturating_sub(at);
         let put = |news: &mut News| {
             if let Some(before) = news.reading.take() {
                 reading.take_in(before);

@@ -81,7 +81,7 @@ pub(super) struct Amd {
 
 /// What its firmware told at a look.
 #[derive(Default)]
-struct FirmwareCounters {
+struct Counted {
     /// In joules.
     energy: Option<f64>,
     cycles: Option<gpu_metrics::Cycles>,
@@ -172,11 +172,9 @@ impl Amd {
     }
 
     /// What its firmware counts.
-    fn counted(&mut self, look: &mut Look) -> FirmwareCounters {
+    fn counted(&mut self, look: &mut Look) -> Counted {
         let both = |bytes: &[u8]| Ok((gpu_metrics::parse(bytes)?, gpu_metrics::apu(bytes)?));
-        let Some((told, apu)) = self.counts.read(look, both) else {
-            return FirmwareCounters::default();
-        };
+        let Some((told, apu)) = self.counts.read(look, both) else { return Counted::default() };
         let number = &self.number;
         let unit_is_known = |content| !self.is_apu && unit_is_known(content, number);
         let told = told.filter(|told| told.cycles.is_some() || unit_is_known(told.content));
@@ -188,7 +186,7 @@ impl Amd {
         // The half of a card that does not count, or firmware that does not, says 0.
         let energy = told.filter(|told| unit_is_known(told.content)).and_then(|told| told.energy);
         let watts = graphics.map(|milliwatts| milliwatts as f64 / 1e3);
-        FirmwareCounters {
+        Counted {
             energy: energy.filter(|count| *count > 0).map(|count| count as f64 * UNIT),
             cycles: told.and_then(|told| told.cycles),
             graphics: watts.filter(|watts| *watts > 0.0 && *watts < TOO_MUCH),
