@@ -54,7 +54,8 @@ fn probe(host: &Host) -> Probe {
         },
         (Some(error), None) => Probe::Absent { why: error.to_string() },
         (None, None) => Probe::Absent {
-            why: "neither /sys/class/powercap nor perf has energy counters; virtual machines have none"
+            why: "neither /sys/class/powercap nor perf has energy counters; virtual machines have \
+                  none"
                 .to_owned(),
         },
     }

@@ -98,7 +98,8 @@ pub(super) fn virtual_machine(
     match (is_x86, is_guest) {
         (true, false) => Ok(Stated::by("no flag hypervisor in /proc/cpuinfo", "none")),
         (true, true) => by_signature((live.signature)()).ok_or_else(|| {
-            "it is a virtual machine (flag hypervisor in /proc/cpuinfo), and nothing identifies the hypervisor"
+            "it is a virtual machine (flag hypervisor in /proc/cpuinfo), and nothing identifies the \
+             hypervisor"
                 .to_owned()
         }),
         _ => Err("neither /sys/class/dmi/id nor /sys/hypervisor names one".to_owned()),
