@@ -24,11 +24,11 @@ fn probe() -> Probe {
     });
     match checked {
         Ok((None, false)) => Probe::Ready,
-        Ok((None, true)) => Probe::Absent {
-            why: "the working directory is on a file system that nobody can write to".to_owned(),
-        },
+        Ok((None, true)) => {
+            Probe::Absent { why: "the working directory is on a read-only file system".to_owned() }
+        }
         Ok((Some(kind), _)) => Probe::Absent {
-            why: format!("the working directory is on {kind}, which may keep whoever asks waiting"),
+            why: format!("the working directory is on {kind}, where the query may block"),
         },
         Err(error) => Probe::Absent { why: format!("the working directory: {error}") },
     }

@@ -40,7 +40,7 @@ fn probe(host: &Host) -> Probe {
     if all.any(|mut file| file.read(&host.sys, &mut buffer).is_ok()) {
         Probe::Ready
     } else {
-        Probe::Absent { why: "the CPUs do not tell their frequency here".to_owned() }
+        Probe::Absent { why: "the CPUs do not report their frequency here".to_owned() }
     }
 }
 

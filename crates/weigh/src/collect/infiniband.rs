@@ -168,7 +168,7 @@ impl PortReader<'_> {
     }
 
     fn state(&mut self, port: &mut Port) -> Result<Option<PortState>, AdapterGone> {
-        let name = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_word);
+        let name = |bytes: &[u8]| attribute::port_state(bytes).map(PortState::from_name);
         match self.value(&mut port.state, name) {
             Err(error) if error.is_gone() => Err(AdapterGone),
             state => Ok(state.ok().flatten().flatten()),
@@ -258,7 +258,7 @@ mod tests {
         sampled(&mut ports, &host, 0).1.unwrap();
         fake.set_sys("class/infiniband/hfi1_0/ports/1/state", "1: DOWN\n");
         let (rows, _) = sampled(&mut ports, &host, 1);
-        assert_eq!(rows[0].1.state, PortState::from_word(b"DOWN"));
+        assert_eq!(rows[0].1.state, PortState::from_name(b"DOWN"));
         fake.remove_sys("class/infiniband/hfi1_0");
         // A cached file that was removed can still be read here; the kernel returns ENODEV.
         ports.ports.as_mut().unwrap()[0].state = CachedPath::new(

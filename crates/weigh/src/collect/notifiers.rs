@@ -25,7 +25,7 @@ pub struct Notifier {
 pub const NOTIFIERS: &[Notifier] = &[
     Notifier {
         name: "connector",
-        about: "new processes are told of at once, also short ones",
+        about: "new processes are reported at once, also short ones",
         probe: |_| match Connector::open() {
             Ok(_) => Probe::Ready,
             Err(error) => refused(&error),
@@ -33,7 +33,7 @@ pub const NOTIFIERS: &[Notifier] = &[
     },
     Notifier {
         name: "taskstats",
-        about: "the largest size of processes that weigh did not start and that were short",
+        about: "peak memory of short processes that weigh did not start",
         probe: |host| match Taskstats::open(&host.sys) {
             Ok(_) => Probe::Ready,
             Err(error @ taskstats::Error::NotAllowed) => {

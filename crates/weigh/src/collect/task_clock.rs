@@ -96,7 +96,7 @@ impl RunClock {
                 return Ok(());
             }
         }
-        Err("processes are started here faster than clocks can be put on them".to_owned())
+        Err("processes are started here faster than task clocks can be attached".to_owned())
     }
 
     /// How many attached processes are counted.

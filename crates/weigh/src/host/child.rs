@@ -263,7 +263,7 @@ pub fn find(program: &OsStr) -> Result<PathBuf, Error> {
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "host is the access to the machine")]
 fn executable(path: &Path) -> std::io::Result<()> {
     let found = std::fs::metadata(path)?;
     if found.is_dir() {

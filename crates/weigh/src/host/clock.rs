@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The clock that ticks are measured on.
 #[derive(Debug, Clone)]
-pub enum Clock {
+pub enum HostClock {
     /// The kernel's monotonic clock.
     Monotonic,
     /// A clock that a test moves by hand.
@@ -17,13 +17,13 @@ pub enum Clock {
     Manual(Rc<Cell<Duration>>),
 }
 
-impl Clock {
+impl HostClock {
     /// The time since a fixed moment in the past; never goes back.
     pub fn now(&self) -> Duration {
         match self {
-            Clock::Monotonic => read(ClockId::Monotonic),
+            HostClock::Monotonic => read(ClockId::Monotonic),
             #[cfg(test)]
-            Clock::Manual(now) => now.get(),
+            HostClock::Manual(now) => now.get(),
         }
     }
 }

@@ -14,7 +14,7 @@
 //!   acknowledged; older kernels ignore the filter.
 //! - The exit of the first thread is not the end of a process (`host::exit_tracker`).
 //! - A listener that dies without unregistering (SIGKILL) is counted by the kernel for ever, and a
-//!   message is built for nobody at each fork. Dropping a [`Connector`] unregisters.
+//!   message is built in vain at each fork. Dropping a [`Connector`] unregisters.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -181,7 +181,7 @@ mod tests {
     use std::process::{Child, Command, Stdio};
 
     use super::*;
-    use crate::host::Clock;
+    use crate::host::HostClock;
     use crate::host::skip::{impossible, skipped};
 
     /// A connector, or a skip message where there is none.
@@ -202,9 +202,9 @@ mod tests {
         of: &[u32],
     ) -> Vec<ProcEvent> {
         let mut events = Vec::new();
-        let deadline = Clock::Monotonic.now() + Duration::from_secs(20);
+        let deadline = HostClock::Monotonic.now() + Duration::from_secs(20);
         while !events.iter().copied().any(&last) {
-            assert!(Clock::Monotonic.now() < deadline, "the kernel reports no event");
+            assert!(HostClock::Monotonic.now() < deadline, "the kernel reports no event");
             connector.socket.wait(Duration::from_secs(1)).unwrap();
             connector.next(|_, event| events.push(event)).unwrap();
         }
@@ -251,10 +251,10 @@ mod tests {
     #[test]
     fn event_times_are_on_the_monotonic_clock() {
         let Some(mut connector) = listening() else { return };
-        let before = Clock::Monotonic.now();
+        let before = HostClock::Monotonic.now();
         let mut child = started("true", &[]);
         child.wait().unwrap();
-        let after = Clock::Monotonic.now();
+        let after = HostClock::Monotonic.now();
         let mut times = Vec::new();
         connector
             .next(|at, event| {

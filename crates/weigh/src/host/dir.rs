@@ -231,7 +231,7 @@ impl Descriptors {
         left > 0
     }
 
-    fn give_back(&self) {
+    fn release(&self) {
         self.0.set(self.0.get() + 1);
     }
 }
@@ -278,7 +278,7 @@ impl CachedFile {
     /// The size that `stat` reports.
     pub fn size(&mut self, dir: &Dir, path: &CStr) -> Result<u64, Error> {
         if self.fd.is_none() && self.allowance.take() {
-            self.fd = Some(dir.open_file(path).inspect_err(|_| self.allowance.give_back())?);
+            self.fd = Some(dir.open_file(path).inspect_err(|_| self.allowance.release())?);
         }
         match &self.fd {
             Some(fd) => rustix::fs::fstat(fd)
@@ -292,7 +292,7 @@ impl CachedFile {
 impl Drop for CachedFile {
     fn drop(&mut self) {
         if self.fd.is_some() {
-            self.allowance.give_back();
+            self.allowance.release();
         }
     }
 }

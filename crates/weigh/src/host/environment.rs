@@ -12,7 +12,7 @@ pub fn running_recording() -> Option<PathBuf> {
 }
 
 /// One variable of this process's environment.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "host is the access to the machine")]
 pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name)
 }

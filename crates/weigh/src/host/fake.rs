@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::{AddressSpaces, Clock, Host, Perf};
+use super::{AddressSpaces, Host, HostClock, Perf};
 
 /// Processes that share an address space, the child first.
 type SharedPairs = Rc<RefCell<BTreeSet<(u32, u32)>>>;
@@ -179,7 +179,7 @@ impl FakeHost {
     /// The host of this machine.
     pub fn host(&self) -> Host {
         let mut host = Host::at(self.root.path()).unwrap();
-        host.clock = Clock::Manual(Rc::clone(&self.now));
+        host.clock = HostClock::Manual(Rc::clone(&self.now));
         host.perf = Perf::Manual(Rc::clone(&self.counts));
         if let Some(pairs) = &self.sharing {
             host.address_spaces = AddressSpaces::Manual(Rc::clone(pairs));

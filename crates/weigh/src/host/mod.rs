@@ -38,7 +38,7 @@ pub mod wait;
 use std::path::{Path, PathBuf};
 
 pub use address_space::AddressSpaces;
-pub use clock::Clock;
+pub use clock::HostClock;
 pub use dir::{CachedFile, CachedPath, Descriptors, Dir, ProcPath};
 pub use perf::Perf;
 
@@ -93,7 +93,7 @@ pub struct Host {
     /// `/sys`, or its replacement.
     pub sys: Dir,
     /// The monotonic clock.
-    pub clock: Clock,
+    pub clock: HostClock,
     /// Counters of the whole machine.
     pub perf: Perf,
     /// Which processes use one address space.
@@ -111,7 +111,7 @@ impl Host {
             root: Dir::open(root)?,
             proc: Dir::open(&root.join("proc"))?,
             sys: Dir::open(&root.join("sys"))?,
-            clock: Clock::Monotonic,
+            clock: HostClock::Monotonic,
             perf: Perf::Kernel,
             // Pids below another root are not those that the kernel knows.
             address_spaces: match root == Path::new("/") {

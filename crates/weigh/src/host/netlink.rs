@@ -16,7 +16,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::Clock;
+use super::HostClock;
 
 /// Size of the receive buffer. A message of the process connector takes about 800 bytes of it, so
 /// this holds a burst of twenty thousand.
@@ -112,7 +112,7 @@ impl NetlinkSocket {
         &mut self,
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> rustix::io::Result<Option<T>> {
-        let until = Clock::Monotonic.now() + ANSWER_TIMEOUT;
+        let until = HostClock::Monotonic.now() + ANSWER_TIMEOUT;
         loop {
             match self.receive()? {
                 Received::Message(bytes) => {
@@ -121,10 +121,10 @@ impl NetlinkSocket {
                     }
                 }
                 Received::Overrun => {}
-                Received::Empty => self.wait(until.saturating_sub(Clock::Monotonic.now()))?,
+                Received::Empty => self.wait(until.saturating_sub(HostClock::Monotonic.now()))?,
             }
             // Other messages may arrive without end.
-            if Clock::Monotonic.now() >= until {
+            if HostClock::Monotonic.now() >= until {
                 return Ok(None);
             }
         }

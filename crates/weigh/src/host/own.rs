@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_name_is_looked_up_by_uid() {
+    fn user_name_is_found_by_uid() {
         let users = "root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:1000::/home/me:/bin/sh\n";
         assert_eq!(name_in(users, 0).as_deref(), Some("root"));
         assert_eq!(name_in(users, 1000).as_deref(), Some("me"));

@@ -21,7 +21,7 @@ use crate::parse::sock_diag::{DiagMessage, messages};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel has no sock_diag.
-    #[error("this kernel does not tell of connections (it was built without CONFIG_INET_DIAG)")]
+    #[error("this kernel does not report connections (it was built without CONFIG_INET_DIAG)")]
     Absent,
     /// It is refused.
     #[error("sock_diag is refused, by a sandbox or a security module")]
@@ -134,7 +134,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::host::Clock;
+    use crate::host::HostClock;
     use crate::host::skip::impossible;
 
     /// Both ends of a connection, client first.
@@ -187,10 +187,10 @@ mod tests {
         let mut rest = Vec::new();
         (&server).read_to_end(&mut rest).unwrap();
         drop(server);
-        let deadline = Clock::Monotonic.now() + Duration::from_secs(30);
+        let deadline = HostClock::Monotonic.now() + Duration::from_secs(30);
         let mut ended = None;
         while ended.is_none() {
-            assert!(Clock::Monotonic.now() < deadline, "the kernel reports no event");
+            assert!(HostClock::Monotonic.now() < deadline, "the kernel reports no event");
             closed.wait(Duration::from_secs(1)).unwrap();
             closed.next(|one| ended = ended.or((one.port == port).then_some(*one))).unwrap();
         }

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::host::skip::{impossible, skipped};
     use crate::host::wait::reap;
-    use crate::host::{Clock, Host};
+    use crate::host::{Host, HostClock};
     use crate::model::{End, Usage};
 
     /// A program that has exited, as measured in three ways.
@@ -209,10 +209,10 @@ mod tests {
             skipped(format!("there is no {program}"));
             return None;
         };
-        let deadline = Clock::Monotonic.now() + Duration::from_secs(30);
+        let deadline = HostClock::Monotonic.now() + Duration::from_secs(30);
         let mut record = None;
         while record.is_none() {
-            assert!(Clock::Monotonic.now() < deadline, "the kernel sends no record");
+            assert!(HostClock::Monotonic.now() < deadline, "the kernel sends no record");
             taskstats.socket.wait(Duration::from_secs(1)).unwrap();
             let of_child = |record: ExitRecord| record.pid == child.id();
             taskstats.next(|one| record = record.or(of_child(one).then_some(one))).unwrap();

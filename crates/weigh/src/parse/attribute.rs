@@ -74,8 +74,8 @@ pub fn cache_size(bytes: &[u8]) -> Result<u64, MalformedFile> {
 /// The selected one of several values: `madvise` of `always [madvise] never`.
 pub fn selected(bytes: &[u8]) -> Result<&[u8], MalformedFile> {
     let inside = |word: &'_ &[u8]| word.starts_with(b"[") && word.ends_with(b"]");
-    let word = text(bytes)?.split(|&byte| byte == b' ').find(inside);
-    word.and_then(|word| word.get(1..word.len() - 1)).ok_or(MalformedFile("a chosen word"))
+    let selected = text(bytes)?.split(|&byte| byte == b' ').find(inside);
+    selected.and_then(|value| value.get(1..value.len() - 1)).ok_or(MalformedFile("selected value"))
 }
 
 /// Whole numbers separated by spaces: NUMA distances, `10 21`.
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(line_value(uevent, "PCI_ID="), Some("15B3:1017"));
         assert_eq!((line_value(uevent, "EMPTY="), line_value(uevent, "PCI_SLOT=")), (None, None));
         assert_eq!(line_value(b"Model: \t\t NVIDIA A100\n", "Model:"), Some("NVIDIA A100"));
-        assert_eq!(line_value(b"DRIVER=mlx5", "DRIVER="), None, "half a line is none");
+        assert_eq!(line_value(b"DRIVER=mlx5", "DRIVER="), None, "a truncated line is ignored");
     }
 
     parser_tests! {

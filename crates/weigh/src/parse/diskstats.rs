@@ -57,7 +57,7 @@ fn device(line: &[u8]) -> Result<BlockDevice<'_>, MalformedFile> {
     let mut columns = FieldCursor::new(line);
     columns.number("major")?;
     columns.number("minor")?;
-    let name = columns.word("device")?;
+    let name = columns.column("device")?;
     let bytes = |sectors: u64| sectors.checked_mul(SECTOR).ok_or(MalformedFile("sectors"));
     let reads = columns.number("reads")?;
     columns.number("reads merged")?;

@@ -78,7 +78,7 @@ impl<'a> FieldCursor<'a> {
 
     /// The next column as it is.
     #[inline]
-    pub(super) fn word(&mut self, field: &'static str) -> Result<&'a [u8], MalformedFile> {
+    pub(super) fn column(&mut self, field: &'static str) -> Result<&'a [u8], MalformedFile> {
         self.skip_blanks();
         let before = self.rest;
         self.skip_column(field)?;

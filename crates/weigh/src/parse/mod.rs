@@ -12,10 +12,9 @@
 //! Lines of other programs (`nvidia_smi`, `dmon`, `cpu_metrics`) come without their newline: the
 //! caller knows whether the last line is complete.
 //!
-//! What surprises: a file read into too small a buffer ends in the middle of a
-//! number, and half a number is a number. So each number must be followed by its
-//! space or newline, and each line by its newline; bytes that end earlier are
-//! [`MalformedFile`].
+//! What surprises: a file read into too small a buffer ends in the middle of a number, and a
+//! truncated number is still a number. So each number must be followed by its space or newline, and
+//! each line by its newline; bytes that end earlier are [`MalformedFile`].
 
 pub mod attribute;
 pub mod cgroup;

@@ -21,7 +21,7 @@ use super::native::{find, u16_at, u32_at, u64_at};
 /// One message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiagMessage {
-    /// A connection, or somebody who listens for some.
+    /// A connection, or a listening socket.
     Connection(Connection),
     /// The end of the list.
     Done,
@@ -29,7 +29,7 @@ pub enum DiagMessage {
     Refused(i32),
 }
 
-/// A connection, or somebody who listens for some.
+/// A connection, or a listening socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection {
     /// Its cookie, unique until the next boot.

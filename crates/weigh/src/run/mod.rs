@@ -220,7 +220,7 @@ fn measure(
     // From here on a child is waiting: whatever fails now is a warning, not the end.
     let root = waiting.pid;
     out_of_memory::wait_for(&waiting, &signals);
-    if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.take_in(root)) {
+    if let Err(error) = own_group.as_ref().map_or(Ok(()), |group| group.add_process(root)) {
         refusal = Some(error.to_string());
         own_group = None;
     }
@@ -326,7 +326,7 @@ fn own_group(
     };
     // Groups can only be made on the machine on which the command runs.
     let made = match is_here(settings) {
-        true => RunCgroup::make(host, mode),
+        true => RunCgroup::create(host, mode),
         false => Err(run_cgroup::CgroupRefusal::NoPlace),
     };
     match made {

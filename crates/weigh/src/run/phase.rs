@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use super::Error;
 use crate::host::child::{self, Inherited, Original, PreExecUsage, Replacement};
-use crate::host::clock::{Clock, Offsets};
+use crate::host::clock::{HostClock, Offsets};
 use crate::host::perf::TaskClock;
 use crate::host::signals::{self, Signals};
 use crate::host::{Host, ProcPath, environment, out_of_memory, own, wait};
@@ -51,7 +51,7 @@ fn around() -> Option<String> {
 
 /// Sends the only message of this process.
 fn say(recording: &Path, event: Event, inherited: Inherited) -> Result<(), record::Error> {
-    say_at(recording, Clock::Monotonic.now(), event, Some(NotOwn::before(inherited.used)))
+    say_at(recording, HostClock::Monotonic.now(), event, Some(NotOwn::before(inherited.used)))
 }
 
 /// What the kernel counts for this process and is not its own.
@@ -148,7 +148,7 @@ fn observed(
     let io_before = host.as_ref().and_then(|host| own::reaped_io(host).ok());
     let mut signals =
         Signals::take().map_err(|source| Error::System { what: "signals", source })?;
-    let now = Clock::Monotonic.now();
+    let now = HostClock::Monotonic.now();
     let id = format!("{}-{}", std::process::id(), now.as_nanos());
     let variables = [(PHASE_VARIABLE, OsStr::new(&id))];
     let variables = if recording.is_some() { &variables[..] } else { &[] };
@@ -167,11 +167,11 @@ fn observed(
     };
     // Before exec: nothing inside the phase can be heard of before the phase itself.
     let start = Event::PhaseStart { id: id.clone(), name: name.to_owned(), parent: around() };
-    tell(Clock::Monotonic.now(), start, None);
+    tell(HostClock::Monotonic.now(), start, None);
     let pause = match waiting.exec() {
         Ok(pause) => pause,
         Err(error) => {
-            let at = Clock::Monotonic.now();
+            let at = HostClock::Monotonic.now();
             let end = Some(End::Code(127));
             let last = Some(NotOwn::before(original.inherited.used));
             tell(at, Event::PhaseEnd { id, usage: None, end, account: None }, last);
@@ -181,7 +181,7 @@ fn observed(
     // After exec: what the process was before is not the command's.
     if let Some(started) = host.as_ref().and_then(|host| started(host, pid)) {
         let event = Event::PhaseCommand { id: id.clone(), pid, started };
-        tell(Clock::Monotonic.now(), event, None);
+        tell(HostClock::Monotonic.now(), event, None);
     }
     let (end, mut usage) = loop {
         // A signal arrives, or an error only means another look.
@@ -201,7 +201,7 @@ fn observed(
         }
     };
     out_of_memory::end_with(end);
-    let at = Clock::Monotonic.now();
+    let at = HostClock::Monotonic.now();
     usage.take_off(pause.cpu.as_secs_f64());
     let reaped = host.as_ref().and_then(|host| own::reaped_io(host).ok());
     let io = reaped.zip(io_before).map(|(io, before)| io.less(&before).less(&PreExecUsage::IO));

@@ -113,6 +113,35 @@ fn nothing_is_allowed_that_nobody_needs() {
     }
 }
 
+/// Types that are declared in this text at the beginning of a line or inside an inline module.
+fn types(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("pub").map_or(line, |rest| {
+            rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, r)| r)
+        });
+        let kinds = ["struct ", "enum ", "trait ", "union "];
+        let rest = kinds.iter().find_map(|kind| line.trim_start().strip_prefix(kind))?;
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+    })
+}
+
+/// Go to symbol finds one place. Every module may have an `Error`.
+#[test]
+fn no_two_types_of_the_library_share_a_name() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for name in types(code(&text)).filter(|name| *name != "Error") {
+            found.entry(name.to_owned()).or_default().push(file.clone());
+        }
+    }
+    found.retain(|_, places| places.len() > 1);
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 #[test]
 fn readers_of_recordings_use_nothing_that_measures() {
     for (module, allowed) in MAY_USE.iter().filter(|(module, _)| !MEASURING.contains(module)) {

@@ -3,7 +3,7 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// CPU time of a control group since it was made.
+    /// CPU time of a control group since it was created.
     pub struct GroupCpu in Cgroup / "cpu", "CPU of the control group" {
         /// All CPU time.
         usage: Counter f64 Seconds, "CPU time", from "cpu.stat usage_usec; cpuacct.usage";
@@ -15,13 +15,13 @@ metrics! {
 }
 
 metrics! {
-    /// How a control group was held back by its quota of CPU time.
+    /// How a control group was throttled by its CPU quota.
     pub struct GroupThrottling in Cgroup / "throttling", "Throttling of the control group" {
-        /// Periods of the quota in which it wanted to run.
+        /// Quota periods in which it was runnable.
         periods: Counter u64 One, "Periods", from "cpu.stat nr_periods";
-        /// Periods in which its quota was used up and it had to wait.
+        /// Quota periods in which it was throttled.
         throttled_periods: Counter u64 One, "Throttled periods", from "cpu.stat nr_throttled";
-        /// Time that it had to wait, summed over CPUs.
+        /// Time it was throttled, summed over CPUs.
         throttled: Counter f64 Seconds, "Throttled", from "cpu.stat throttled_usec; throttled_time";
     }
 }
@@ -29,23 +29,23 @@ metrics! {
 metrics! {
     /// Memory of a control group.
     pub struct GroupMemory in Cgroup / "memory", "Memory of the control group" {
-        /// Memory it has now, page cache included.
+        /// Current memory, page cache included.
         current: Gauge u64 Bytes, "Current", from "memory.current; memory.usage_in_bytes";
-        /// Most memory it has had since it was made, page cache included.
+        /// Peak memory since it was created, page cache included.
         peak: Gauge u64 Bytes, "Peak", from "memory.peak; memory.max_usage_in_bytes";
-        /// Memory of programs: heap and stacks.
+        /// Anonymous memory of programs: heap and stacks.
         anonymous: Gauge u64 Bytes, "Anonymous", from "memory.stat anon; total_rss";
-        /// Contents of files: the page cache, which can be taken back, and tmpfs, which cannot.
+        /// File contents: the page cache, which is reclaimable, and tmpfs, which is not.
         file: Gauge u64 Bytes, "Page cache", from "memory.stat file; total_cache";
-        /// Memory of the kernel for it: stacks, page tables, directory entries.
+        /// Kernel memory: stacks, page tables, directory entries.
         kernel: Gauge u64 Bytes, "Kernel", from "memory.stat kernel; memory.kmem.usage_in_bytes";
-        /// Memory of it that is swapped out.
+        /// Memory in swap.
         swap: Gauge u64 Bytes, "Swap", from "memory.swap.current; memory.stat total_swap";
     }
 }
 
 metrics! {
-    /// Traffic of a control group with storage since it was made.
+    /// Storage I/O of a control group since it was created.
     pub struct GroupIo in Cgroup / "io", "Storage traffic of the control group" {
         /// Bytes read from storage.
         read: Counter u64 Bytes, "Read", from "io.stat rbytes; blkio.throttle.io_service_bytes";
@@ -61,15 +61,15 @@ metrics! {
 metrics! {
     /// Tasks of a control group.
     pub struct GroupTasks in Cgroup / "tasks", "Tasks of the control group" {
-        /// Processes and threads it has now.
+        /// Current processes and threads.
         current: Gauge u64 One, "Tasks", from "pids.current";
-        /// Processes that the kernel killed for want of memory.
+        /// Out-of-memory kills.
         oom_kills: Counter u64 One, "OOM kills", from "memory.events; memory.oom_control oom_kill";
     }
 }
 
 metrics! {
-    /// Time in which tasks of a control group were held up, since it was made.
+    /// Time in which tasks of a control group stalled, since it was created.
     pub struct GroupPressure in Cgroup / "pressure", "Pressure in the control group" {
         /// Time in which at least one of its tasks waited for a CPU.
         cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "cpu.pressure some";
@@ -90,7 +90,7 @@ metrics! {
 pub const SOURCE: Source = Source {
     id: SourceId::Cgroup,
     name: "cgroup",
-    about: "what a control group used, exactly: for weigh attach --cgroup",
+    about: "usage of a control group, exact: for weigh attach --cgroup",
     groups: &[
         GroupCpu::METRICS,
         GroupThrottling::METRICS,
@@ -100,6 +100,6 @@ pub const SOURCE: Source = Source {
         GroupPressure::METRICS,
     ],
     on_request: true,
-    // It is requested only where there is a group to follow.
+    // It is requested only where there is a cgroup to monitor.
     everywhere: true,
 };

@@ -11,13 +11,13 @@ metrics! {
         nice: Counter f64 Seconds, "Nice", from "/proc/stat cpu nice";
         /// Time in the kernel.
         system: Counter f64 Seconds, "System", from "/proc/stat cpu system";
-        /// Time with nothing to do.
+        /// Idle time.
         idle: Counter f64 Seconds, "Idle", from "/proc/stat cpu idle";
-        /// Time idle while I/O was under way.
+        /// Idle time while I/O was in flight.
         iowait: Counter f64 Seconds, "I/O wait", from "/proc/stat cpu iowait";
         /// Time in interrupts, hard and soft.
         interrupts: Counter f64 Seconds, "Interrupts", from "/proc/stat cpu irq + softirq";
-        /// Time a hypervisor gave to others.
+        /// Time in which the hypervisor ran other guests.
         steal: Counter f64 Seconds, "Stolen", from "/proc/stat cpu steal";
     }
 }
@@ -29,11 +29,11 @@ metrics! {
         user: Counter f64 Seconds, "User", from "/proc/stat cpuN user + nice";
         /// Time in the kernel, interrupts included.
         system: Counter f64 Seconds, "System", from "/proc/stat cpuN system + irq + softirq";
-        /// Time with nothing to do.
+        /// Idle time.
         idle: Counter f64 Seconds, "Idle", from "/proc/stat cpuN idle";
-        /// Time idle while I/O was under way.
+        /// Idle time while I/O was in flight.
         iowait: Counter f64 Seconds, "I/O wait", from "/proc/stat cpuN iowait";
-        /// Time a hypervisor gave to others.
+        /// Time in which the hypervisor ran other guests.
         steal: Counter f64 Seconds, "Stolen", from "/proc/stat cpuN steal";
     }
 }
@@ -59,10 +59,10 @@ pub const PER_CPU: Source = Source {
 };
 
 impl NodeCpu {
-    /// Time that was used, and all there was.
+    /// Busy time, and all time.
     pub fn busy_and_all(&self) -> Option<(f64, f64)> {
         let busy = self.user? + self.nice? + self.system? + self.interrupts.unwrap_or(0.0);
-        // Time that a hypervisor gave to others was neither used here nor idle.
+        // Stolen time was neither busy nor idle here.
         let all = busy + self.idle? + self.iowait.unwrap_or(0.0) + self.steal.unwrap_or(0.0);
         Some((busy, all))
     }

@@ -20,7 +20,7 @@ pub const SOURCE: Source = Source {
     everywhere: false,
 };
 
-/// Whether energies of this domain are part of what the machine used, and of no other domain's.
+/// Whether this domain is part of the sum over the machine: it is contained in no other domain.
 pub fn is_summed(domain: &str) -> bool {
     match domain.split_once('/') {
         None => domain.starts_with("package-"),
@@ -28,6 +28,6 @@ pub fn is_summed(domain: &str) -> bool {
     }
 }
 
-/// Why energies are not known where they stand still.
+/// Why energy is unknown where the counters never change.
 pub const STAND_STILL: &str = "the energy counters of this machine do not move: a hypervisor \
      shows a power unit that does not count";

@@ -3,7 +3,7 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// How fast the CPUs of the machine run.
+    /// Frequency of the CPUs of the machine.
     pub struct NodeFrequency in Node / "frequency", "Frequency of the CPUs" {
         /// Mean over all CPUs.
         mean: Gauge f64 Hertz, "Mean", from "cpuN/cpufreq/scaling_cur_freq × 1000";
@@ -15,11 +15,11 @@ metrics! {
 }
 
 metrics! {
-    /// How often heat slowed CPUs down since boot.
-    pub struct NodeThrottle in Node / "throttle", "Slowed down by heat" {
-        /// Times that a core was too hot, all cores together.
+    /// How often CPUs were throttled by temperature since boot.
+    pub struct NodeThrottle in Node / "throttle", "Thermal throttling" {
+        /// Thermal throttling events of cores, all cores together.
         cores: Counter u64 One, "Cores", from "cpuN/thermal_throttle/core_throttle_count";
-        /// Times that a package was too hot, all packages together.
+        /// Thermal throttling events of packages, all packages together.
         packages: Counter u64 One, "Packages", from "cpuN/thermal_throttle/package_throttle_count";
     }
 }
@@ -28,7 +28,7 @@ metrics! {
 pub const SOURCE: Source = Source {
     id: SourceId::Frequency,
     name: "frequency",
-    about: "frequency of the CPUs, and how often heat slowed them down",
+    about: "frequency of the CPUs, thermal throttling",
     groups: &[NodeFrequency::METRICS, NodeThrottle::METRICS],
     on_request: false,
     everywhere: false,

@@ -3,7 +3,7 @@
 use crate::catalog::{Row, Source, SourceId, Stored, Type, Value, metrics};
 
 metrics! {
-    /// What went through one port since the driver was loaded.
+    /// Traffic of one port since the driver was loaded.
     pub struct PortTraffic in IbPort / "port", "InfiniBand" {
         /// Data received, headers included.
         received: Counter u64 Bytes, "Received", from "counters/port_rcv_data × 4";
@@ -13,34 +13,34 @@ metrics! {
         packets_received: Counter u64 One, "Packets received", from "counters/port_rcv_packets";
         /// Packets sent.
         packets_sent: Counter u64 One, "Packets sent", from "counters/port_xmit_packets";
-        /// Ticks of the port's clock in which it had data to send and no leave to.
+        /// Ticks of the port's clock in which it had data to send and no credits.
         send_wait: Counter u64 One, "Send wait", from "counters/port_xmit_wait";
-        /// Packets that arrived damaged.
+        /// Packets received with errors.
         errors_received: Counter u64 One, "Errors received", from "counters/port_rcv_errors";
-        /// Packets that were thrown away instead of sent.
+        /// Packets discarded instead of sent.
         discarded_sent: Counter u64 One, "Discarded when sending", from "counters/port_xmit_discards";
         /// Times that the link went down.
         link_downed: Counter u64 One, "Link went down", from "counters/link_downed";
-        /// How fast the link is.
+        /// Speed of the link.
         rate: Gauge u64 BytesPerSecond, "Rate", from "rate ÷ 8";
-        /// How it is.
+        /// State of the port.
         state: Gauge PortState One, "State", from "state";
     }
 }
 
-/// How a port is.
+/// The state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortState(u8);
 
 const STATES: [&str; 6] = ["NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"];
 
 impl PortState {
-    /// Data flows through it.
+    /// The link is up.
     pub const ACTIVE: PortState = PortState(4);
 
-    /// From the word in the port's `state` file.
-    pub fn from_word(word: &[u8]) -> Option<PortState> {
-        let place = STATES.iter().position(|state| state.as_bytes() == word);
+    /// From the name in the port's `state` file.
+    pub fn from_name(name: &[u8]) -> Option<PortState> {
+        let place = STATES.iter().position(|state| state.as_bytes() == name);
         place.map(|place| PortState(place as u8))
     }
 }

@@ -5,23 +5,23 @@ use crate::catalog::{Row, Source, SourceId, metrics};
 metrics! {
     /// Memory of the whole machine.
     pub struct NodeMemory in Node / "memory", "Memory of the machine" {
-        /// Memory there is.
+        /// Total memory.
         total: Gauge u64 Bytes, "Total", from "/proc/meminfo MemTotal";
-        /// Memory that nothing is in.
+        /// Unused memory.
         free: Gauge u64 Bytes, "Free", from "/proc/meminfo MemFree";
         /// Memory that programs could still get without swapping.
         available: Gauge u64 Bytes, "Available", from "/proc/meminfo MemAvailable";
-        /// File contents kept in memory.
+        /// Page cache of files.
         cached: Gauge u64 Bytes, "Cached", from "/proc/meminfo Cached";
-        /// Block device contents kept in memory.
+        /// Page cache of block devices.
         buffers: Gauge u64 Bytes, "Buffers", from "/proc/meminfo Buffers";
         /// Memory of tmpfs and of shared memory.
         shared: Gauge u64 Bytes, "Shared", from "/proc/meminfo Shmem";
-        /// Swap space there is.
+        /// Total swap space.
         swap_total: Gauge u64 Bytes, "Swap", from "/proc/meminfo SwapTotal";
-        /// Swap space that is free.
+        /// Free swap space.
         swap_free: Gauge u64 Bytes, "Swap free", from "/proc/meminfo SwapFree";
-        /// Huge pages of hugetlbfs there are, in use or not.
+        /// Huge pages of hugetlbfs, in use or not.
         hugetlb: Gauge u64 Bytes, "Huge pages", from "/proc/meminfo Hugetlb";
     }
 }

@@ -3,7 +3,7 @@
 use crate::catalog::{Row, Source, SourceId, Stored, Type, Value, metrics};
 
 metrics! {
-    /// What one network device carried since it was made.
+    /// Traffic of one network device since it was created.
     pub struct NetworkTraffic in Nic / "traffic", "Network" {
         /// Bytes received.
         received: Counter u64 Bytes, "Received", from "/proc/net/dev receive bytes";
@@ -13,15 +13,15 @@ metrics! {
         packets_received: Counter u64 One, "Packets received", from "/proc/net/dev receive packets";
         /// Packets sent.
         packets_sent: Counter u64 One, "Packets sent", from "/proc/net/dev transmit packets";
-        /// Packets that arrived damaged.
+        /// Packets received with errors.
         errors_received: Counter u64 One, "Errors received", from "/proc/net/dev receive errs";
         /// Packets that could not be sent.
         errors_sent: Counter u64 One, "Errors sent", from "/proc/net/dev transmit errs";
-        /// Packets that arrived and that there was no room for.
+        /// Received packets dropped for lack of buffers.
         dropped_received: Counter u64 One, "Dropped on arrival", from "/proc/net/dev receive drop";
-        /// Packets that there was no room for on the way out.
+        /// Packets dropped before they were sent.
         dropped_sent: Counter u64 One, "Dropped when sending", from "/proc/net/dev transmit drop";
-        /// What it is: the loopback, hardware, or made by software.
+        /// Whether it is the loopback, hardware, or virtual.
         made_of: Gauge MadeOf One, "Made of", from "/sys/class/net/DEVICE/{type,device}";
     }
 }
@@ -33,21 +33,21 @@ metrics! {
         received: Counter u64 One, "Segments received", from "/proc/net/snmp Tcp InSegs";
         /// Segments sent for the first time.
         sent: Counter u64 One, "Segments sent", from "/proc/net/snmp Tcp OutSegs";
-        /// Segments sent again, because nobody confirmed them in time.
-        retransmitted: Counter u64 One, "Segments sent again", from "/proc/net/snmp Tcp RetransSegs";
+        /// Segments retransmitted, because they were not acknowledged in time.
+        retransmitted: Counter u64 One, "Segments retransmitted", from "/proc/net/snmp Tcp RetransSegs";
     }
 }
 
 const MADE_OF: [&str; 3] = ["loopback", "hardware", "software"];
 
-/// What a device is.
+/// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeOf {
-    /// It leads back to where it comes from.
+    /// The loopback device.
     Loopback,
-    /// There is hardware behind it.
+    /// A hardware device.
     Hardware,
-    /// The kernel made it: a bridge, a bond, a pair between namespaces.
+    /// A virtual device of the kernel: a bridge, a bond, a veth pair.
     Software,
 }
 
@@ -70,7 +70,7 @@ impl Stored for MadeOf {
 pub const SOURCE: Source = Source {
     id: SourceId::Network,
     name: "network",
-    about: "network devices: bytes, packets, errors, drops; TCP segments sent again",
+    about: "network devices: bytes, packets, errors, drops; TCP retransmissions",
     groups: &[NetworkTraffic::METRICS, NodeTcp::METRICS],
     on_request: false,
     everywhere: false,

@@ -9,13 +9,13 @@ metrics! {
         sent: Counter u64 Bytes, "Sent", from "cgroup_skb egress skb->len";
         /// Bytes received, IP headers included.
         received: Counter u64 Bytes, "Received", from "cgroup_skb ingress skb->len";
-        /// Bytes among those sent that went through the loopback.
+        /// Bytes sent through the loopback device; part of the bytes sent.
         loopback_sent: Counter u64 Bytes, "Sent through the loopback", from "cgroup_skb egress, device 1";
-        /// Bytes among those received that came through the loopback.
+        /// Bytes received through the loopback device; part of the bytes received.
         loopback_received: Counter u64 Bytes, "Received through the loopback", from "cgroup_skb ingress, device 1";
-        /// Packets sent; what a device cuts is one.
+        /// Packets sent; a segment that the device splits (TSO) is one.
         packets_sent: Counter u64 One, "Packets sent", from "cgroup_skb egress";
-        /// Packets received; what a device put together is one.
+        /// Packets received; a segment that the device merged (GRO) is one.
         packets_received: Counter u64 One, "Packets received", from "cgroup_skb ingress";
     }
 }

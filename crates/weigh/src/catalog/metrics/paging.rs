@@ -3,13 +3,13 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// What the memory of the machine went through since boot.
+    /// Swap traffic and OOM kills of the machine since boot.
     pub struct NodePaging in Node / "paging", "Swapping" {
-        /// Bytes fetched from swap.
+        /// Bytes swapped in.
         swapped_in: Counter u64 Bytes, "Swapped in", from "/proc/vmstat pswpin × page size";
-        /// Bytes put into swap.
+        /// Bytes swapped out.
         swapped_out: Counter u64 Bytes, "Swapped out", from "/proc/vmstat pswpout × page size";
-        /// Processes that the kernel killed because memory ran out.
+        /// Out-of-memory kills.
         oom_kills: Counter u64 One, "OOM kills", from "/proc/vmstat oom_kill";
     }
 }
@@ -18,7 +18,7 @@ metrics! {
 pub const SOURCE: Source = Source {
     id: SourceId::Paging,
     name: "paging",
-    about: "swap traffic, processes ended by the OOM killer",
+    about: "swap traffic, out-of-memory kills",
     groups: &[NodePaging::METRICS],
     on_request: false,
     everywhere: false,

@@ -3,11 +3,11 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// What one power meter says.
+    /// Power or energy of one power meter.
     pub struct MeterPower in Energy / "meter", "Power meters" {
-        /// Power at the moment, or over the meter's own short interval.
+        /// Current power, or the mean over the meter's own short interval.
         power: Gauge f64 Watts, "Power", from "/sys/class/hwmon/*/power*_{input,average}";
-        /// Energy since the meter began.
+        /// Energy since the meter started.
         used: Counter f64 Joules, "Power from energy", from "/sys/class/hwmon/*/energy*_input";
     }
 }

@@ -3,7 +3,7 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// Time in which tasks of the machine were held up, since boot.
+    /// Time in which tasks of the machine stalled, since boot.
     pub struct NodePressure in Node / "pressure", "Pressure" {
         /// Time in which at least one task waited for a CPU.
         cpu_some: Counter f64 Elapsed, "Some wait for a CPU", from "/proc/pressure/cpu some";

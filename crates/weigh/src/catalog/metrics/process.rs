@@ -1,4 +1,4 @@
-//! What is measured of one process of the run.
+//! Metrics of one process of the run.
 
 use crate::catalog::{Row, Source, SourceId, Stored, Type, Value, metrics};
 
@@ -9,9 +9,9 @@ metrics! {
         user: Counter f64 Seconds, "User time", from "/proc/PID/stat utime";
         /// Time in the kernel, all threads.
         system: Counter f64 Seconds, "System time", from "/proc/PID/stat stime";
-        /// User time of the children it has waited for, and of theirs.
+        /// User time of reaped children and their descendants.
         children_user: Counter f64 Seconds Reaped(user), "User time of children", from "/proc/PID/stat cutime";
-        /// System time of the children it has waited for, and of theirs.
+        /// System time of reaped children and their descendants.
         children_system: Counter f64 Seconds Reaped(system), "System time of children", from "/proc/PID/stat cstime";
         /// User and system time to the nanosecond, of a process that never had more than one thread.
         run_time: Counter f64 Seconds Beside(user, system), "Run time", from "/proc/PID/schedstat";
@@ -23,15 +23,15 @@ metrics! {
     pub struct ProcessMemory in Process / "memory", "Memory" {
         /// Resident memory and huge pages, shared pages counted in full.
         rss: Gauge u64 Bytes, "Resident", from "/proc/PID/stat rss + status HugetlbPages";
-        /// The most resident memory it ever had, huge pages left out.
+        /// Peak resident memory, without huge pages.
         peak: Gauge u64 Bytes HighWater(rss), "Peak resident", from "/proc/PID/status VmHWM";
         /// Resident memory and huge pages, each shared page divided by the number of its users.
         pss: Gauge u64 Bytes, "Proportional", from "/proc/PID/smaps_rollup Pss + Private_Hugetlb + Shared_Hugetlb / processes of the run that have any";
-        /// Resident memory and huge pages that are its alone.
+        /// Resident memory and huge pages that no other process shares.
         uss: Gauge u64 Bytes, "Private", from "/proc/PID/smaps_rollup Private_Clean + Private_Dirty + Private_Hugetlb";
         /// Memory in swap.
         swap: Gauge u64 Bytes, "Swapped", from "/proc/PID/status VmSwap";
-        /// Huge pages of hugetlbfs (MAP_HUGETLB), shared ones in full; they are in `rss`, too.
+        /// Huge pages of hugetlbfs (MAP_HUGETLB), shared ones in full; part of `rss`.
         hugetlb: Gauge u64 Bytes, "Huge pages", from "/proc/PID/status HugetlbPages";
         /// Whether its address space is its own. While it shares its parent's, as after vfork,
         /// its memory is that of the parent and the other cells are empty.
@@ -40,19 +40,19 @@ metrics! {
 }
 
 metrics! {
-    /// I/O of one process and of the children it has waited for.
+    /// I/O of one process and of its reaped children.
     pub struct ProcessIo in Process / "io", "Input and output" {
         /// Bytes that read calls returned, from anything: files, pipes, sockets, terminals.
         read: Counter u64 Bytes WithReaped, "Read", from "/proc/PID/io rchar";
-        /// Bytes handed to write calls.
+        /// Bytes passed to write calls.
         written: Counter u64 Bytes WithReaped, "Written", from "/proc/PID/io wchar";
-        /// Calls that read.
+        /// Read calls.
         read_calls: Counter u64 One WithReaped, "Read calls", from "/proc/PID/io syscr";
-        /// Calls that write.
+        /// Write calls.
         write_calls: Counter u64 One WithReaped, "Write calls", from "/proc/PID/io syscw";
-        /// Bytes fetched from storage.
+        /// Bytes read from storage.
         storage_read: Counter u64 Bytes WithReaped, "Read from storage", from "/proc/PID/io read_bytes";
-        /// Bytes sent to storage.
+        /// Bytes written to storage.
         storage_written: Counter u64 Bytes WithReaped, "Written to storage", from "/proc/PID/io write_bytes";
     }
 }
@@ -60,15 +60,15 @@ metrics! {
 metrics! {
     /// Page faults and context switches of one process.
     pub struct ProcessEvents in Process / "events", "Page faults and switches" {
-        /// Page faults that needed no I/O.
+        /// Minor page faults: without I/O.
         faults_minor: Counter u64 One, "Minor faults", from "/proc/PID/stat minflt";
-        /// Page faults that read from storage.
+        /// Major page faults: with a read from storage.
         faults_major: Counter u64 One, "Major faults", from "/proc/PID/stat majflt";
-        /// Page faults of the children it has waited for.
+        /// Page faults of reaped children.
         children_faults: Counter u64 One Reaped(faults_minor, faults_major), "Faults of children", from "/proc/PID/stat cminflt + cmajflt";
-        /// Times the main thread gave up the CPU.
+        /// Voluntary context switches of the main thread.
         switches_voluntary: Counter u64 One, "Voluntary switches", from "/proc/PID/status voluntary_ctxt_switches";
-        /// Times the CPU was taken from the main thread.
+        /// Involuntary context switches of the main thread.
         switches_involuntary: Counter u64 One, "Involuntary switches", from "/proc/PID/status nonvoluntary_ctxt_switches";
     }
 }
@@ -80,12 +80,12 @@ metrics! {
         threads: Gauge u64 One, "Threads", from "/proc/PID/stat num_threads";
         /// Open files.
         files_open: Gauge u64 One, "Open files", from "/proc/PID/fd";
-        /// What it was doing.
+        /// State of the process.
         doing: Gauge Doing One, "State", from "/proc/PID/stat state";
     }
 }
 
-/// What a process is doing, as the kernel's letter says.
+/// The state of a process, from the kernel's letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Doing(u8);
 
@@ -122,7 +122,7 @@ impl Stored for Doing {
     }
 }
 
-/// Whose address space a process uses.
+/// Whether a process has its own address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressSpace {
     /// Its own.

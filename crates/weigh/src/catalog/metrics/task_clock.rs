@@ -3,9 +3,9 @@
 use crate::catalog::{Row, Source, SourceId, metrics};
 
 metrics! {
-    /// What the run as a whole has used.
+    /// CPU time of the run as a whole.
     pub struct RunCpu in Run / "cpu", "CPU of the run as the kernel counts it" {
-        /// CPU time of every process of the run, dead or alive.
+        /// CPU time of every process of the run, exited ones included.
         time: Counter f64 Seconds, "CPU time", from "perf task-clock, inherited";
     }
 }
@@ -14,7 +14,7 @@ metrics! {
 pub const SOURCE: Source = Source {
     id: SourceId::TaskClock,
     name: "task-clock",
-    about: "exact CPU time of the run, also of children nobody waits for",
+    about: "exact CPU time of the run, also of auto-reaped children",
     groups: &[RunCpu::METRICS],
     on_request: false,
     everywhere: true,

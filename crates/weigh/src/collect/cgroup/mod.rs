@@ -58,11 +58,11 @@ impl CgroupCollector {
                 .miss(of, format!("there is no group {path} below the {controller} controller"));
         }
         if collector.files.misses_page_cache_writes() {
-            let why = "version 1 does not count what is written through the page cache";
+            let why = "cgroup v1 does not count writes through the page cache";
             collector.miss(IO, why.to_owned());
         }
         if collector.files.cpu_pressure.is_none() {
-            collector.miss(PRESSURE, "only version 2 of control groups tells it".to_owned());
+            collector.miss(PRESSURE, "only cgroup v2 reports it".to_owned());
         }
         collector
     }

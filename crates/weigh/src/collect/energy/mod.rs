@@ -54,7 +54,8 @@ fn probe(host: &Host) -> Probe {
         },
         (Some(error), None) => Probe::Absent { why: error.to_string() },
         (None, None) => Probe::Absent {
-            why: "neither /sys/class/powercap nor perf tells energies; virtual machines have none"
+            why: "neither /sys/class/powercap nor perf has energy counters; virtual machines have \
+                  none"
                 .to_owned(),
         },
     }
@@ -175,7 +176,7 @@ mod tests {
     use crate::catalog::{Row, Scope};
     use crate::host::fake::{FakeHost, as_unprivileged};
 
-    type Rows = Vec<(String, Option<f64>)>;
+    type EnergyRows = Vec<(String, Option<f64>)>;
 
     const PACKAGE: &str = "class/powercap/intel-rapl:0";
 
@@ -193,7 +194,7 @@ mod tests {
         zone(fake, "intel-rapl-mmio:0", "package-0", 5_000_001)
     }
 
-    fn sampled(energy: &mut EnergyCollector, host: &Host) -> (Rows, Result<(), Fault>) {
+    fn sampled(energy: &mut EnergyCollector, host: &Host) -> (EnergyRows, Result<(), Fault>) {
         let mut tick = Tick::new(&[DomainEnergy::METRICS]);
         let outcome = energy.sample(host, &mut tick);
         let table = tick.table(Scope::Energy).unwrap();
@@ -204,7 +205,7 @@ mod tests {
         (rows.collect(), outcome)
     }
 
-    fn rows(rows: &[(&str, Option<f64>)]) -> Rows {
+    fn rows(rows: &[(&str, Option<f64>)]) -> EnergyRows {
         rows.iter().map(|(name, joules)| ((*name).to_owned(), *joules)).collect()
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::backend::Backend;
 use super::backend::OpenBackend;
 use super::poll::Poll;
-use crate::host::Clock;
+use crate::host::HostClock;
 use crate::model::{Gpu, ProcessId};
 
 /// Time between polls, at least: the driver's own samples are as far apart, or farther.
@@ -130,12 +130,12 @@ fn poll_forever(mailbox: &Mailbox, open: OpenBackend, mut changed: Vec<ProcessId
     let mut devices = Some(backend.devices());
     let mut polled_at = None;
     loop {
-        let at = Clock::Monotonic.now();
+        let at = HostClock::Monotonic.now();
         let mut poll = backend.poll(at, &changed);
         poll.at = at;
         let before = polled_at.replace(at);
         poll.cover(before.map_or(Duration::ZERO, |before| at.saturating_sub(before)));
-        poll.took = Clock::Monotonic.now().saturating_sub(at);
+        poll.took = HostClock::Monotonic.now().saturating_sub(at);
         let put = |update: &mut WorkerUpdate| {
             if let Some(earlier) = update.poll.take() {
                 poll.coalesce(earlier);
@@ -183,7 +183,7 @@ impl Mailbox {
         state.is_polling = false;
         self.condition.notify_all();
         loop {
-            let now = Clock::Monotonic.now();
+            let now = HostClock::Monotonic.now();
             let due = state.due.map_or(latest, |due| due.min(latest)).max(earliest);
             if state.is_stopped {
                 state = self.condition.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -35,7 +35,7 @@ impl ProcessCollector {
         process
     }
 
-    /// What somebody runs, as it is to be recorded; `None` when it is not meant.
+    /// The program of a process, as it is to be recorded; `None` when it does not match.
     pub(super) fn program(&mut self, host: &Host, pid: u32) -> Option<Program> {
         program(host, pid, self.filter.as_ref(), self.arguments, &mut self.context.buffer)
     }
@@ -130,7 +130,7 @@ impl ProcessCollector {
     }
 }
 
-/// What somebody runs, as it is to be recorded; `None` when it is not meant.
+/// The program of a process, as it is to be recorded; `None` when it does not match.
 pub(super) fn program(
     host: &Host,
     pid: u32,

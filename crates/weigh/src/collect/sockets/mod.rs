@@ -178,12 +178,14 @@ impl Sockets {
         match closed.next(|connection| ledger.closed(connection)) {
             Ok(Drain::Complete) => {}
             Ok(Drain::Overrun) => {
-                self.miss("lost", || "connections ended faster than was heard of them".to_owned());
+                self.miss("lost", || "close events of connections were dropped".to_owned());
             }
             // Reading more of them would cost too much.
             Ok(Drain::More) => {
                 self.closed = None;
-                self.miss("part", || "too many connections end here to hear of all".to_owned());
+                self.miss("part", || {
+                    "too many connections are closed here to read every close event".to_owned()
+                });
             }
             Err(error) => {
                 self.closed = None;

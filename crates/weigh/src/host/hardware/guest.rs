@@ -98,7 +98,8 @@ pub(super) fn virtual_machine(
     match (is_x86, is_guest) {
         (true, false) => Ok(Stated::by("no flag hypervisor in /proc/cpuinfo", "none")),
         (true, true) => by_signature((live.signature)()).ok_or_else(|| {
-            "it is a virtual machine (flag hypervisor in /proc/cpuinfo), and nothing says whose"
+            "it is a virtual machine (flag hypervisor in /proc/cpuinfo), and nothing identifies the \
+             hypervisor"
                 .to_owned()
         }),
         _ => Err("neither /sys/class/dmi/id nor /sys/hypervisor names one".to_owned()),
@@ -186,7 +187,7 @@ pub(super) fn container(reader: &mut HardwareReader<'_>, live: Live) -> Result<S
     if is_set("KUBERNETES_SERVICE_HOST") {
         return Ok(Stated::by("$KUBERNETES_SERVICE_HOST", "kubernetes"));
     }
-    Err("nothing says that this is one".to_owned())
+    Err("no sign of a container was found".to_owned())
 }
 
 fn by_group(bytes: &[u8]) -> Option<&'static str> {
@@ -243,7 +244,7 @@ mod tests {
         let fake = FakeHost::new().proc("cpuinfo", GUEST);
         let kvm = Live { signature: || Some(*b"KVMKVMKVM\0\0\0"), ..Live::elsewhere() };
         assert_eq!(machine(&fake, kvm), expected("kvm", "CPUID"));
-        assert!(machine(&fake, Live::elsewhere()).unwrap_err().contains("nothing says whose"));
+        assert!(machine(&fake, Live::elsewhere()).unwrap_err().contains("nothing identifies"));
         let strange = Live { signature: || Some([7; 12]), ..Live::elsewhere() };
         assert!(machine(&fake, strange).is_err());
     }

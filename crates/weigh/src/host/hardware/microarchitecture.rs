@@ -237,14 +237,14 @@ mod tests {
 
     #[test]
     fn unknown_processor_is_described_and_not_guessed() {
-        let said = |cpu: &Cpuinfo<'_>| of(cpu).unwrap_err();
+        let reason = |cpu: &Cpuinfo<'_>| of(cpu).unwrap_err();
         let tomorrow = x86("GenuineIntel", 6, 250, "0");
-        assert_eq!(said(&tomorrow), "no name is known for GenuineIntel family 6 model 250");
-        assert!(said(&x86("AuthenticAMD", 15, 107, "1")).contains("family 15 model 107"));
-        assert!(said(&x86("HygonGenuine", 24, 0, "1")).contains("HygonGenuine"));
-        assert!(said(&arm(&[(0x41, 0xfff)])).contains("part 0xfff"));
-        assert!(said(&arm(&[(0x41, 0xd08), (0x41, 0xd0c)])).contains("several designs"));
-        assert!(said(&Cpuinfo::default()).contains("names neither"));
+        assert_eq!(reason(&tomorrow), "no name is known for GenuineIntel family 6 model 250");
+        assert!(reason(&x86("AuthenticAMD", 15, 107, "1")).contains("family 15 model 107"));
+        assert!(reason(&x86("HygonGenuine", 24, 0, "1")).contains("HygonGenuine"));
+        assert!(reason(&arm(&[(0x41, 0xfff)])).contains("part 0xfff"));
+        assert!(reason(&arm(&[(0x41, 0xd08), (0x41, 0xd0c)])).contains("several designs"));
+        assert!(reason(&Cpuinfo::default()).contains("names neither"));
         let unstepped = Cpuinfo { stepping: None, ..x86("GenuineIntel", 6, 85, "") };
         assert!(of(&unstepped).is_err(), "two designs share this model");
     }

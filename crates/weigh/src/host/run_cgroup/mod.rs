@@ -70,7 +70,7 @@ const PROCESSES: &CStr = c"cgroup.procs";
 
 impl RunCgroup {
     /// Creates a cgroup below the one of this process.
-    pub fn make(host: &Host, mode: CgroupMode) -> Result<RunCgroup, CgroupRefusal> {
+    pub fn create(host: &Host, mode: CgroupMode) -> Result<RunCgroup, CgroupRefusal> {
         let parent = Cgroup::own(host).ok_or(CgroupRefusal::NoPlace)?;
         if mode == CgroupMode::Auto {
             check_side_effects(host)?;
@@ -118,7 +118,7 @@ impl RunCgroup {
     }
 
     /// Moves a process into it, before it has started others.
-    pub fn take_in(&self, pid: u32) -> Result<(), Error> {
+    pub fn add_process(&self, pid: u32) -> Result<(), Error> {
         self.made.iter().try_for_each(|one| one.dir.write(PROCESSES, &pid.to_string()))
     }
 
@@ -191,7 +191,9 @@ fn unused_name(above: &[&Option<Dir>]) -> CString {
 fn check_side_effects(host: &Host) -> Result<(), CgroupRefusal> {
     let careful = |why: &str| Err(CgroupRefusal::Careful(why.to_owned()));
     if environment::scheduler().is_some() {
-        return careful("in a batch job, whose processes are looked for in its own group");
+        return careful(
+            "in a batch job, whose scheduler looks for its processes in the job's own group",
+        );
     }
     if facts::memory_limit(host).is_some() || facts::quota(host).is_some() {
         return careful("below a limit, which programs look for in their own group");
@@ -273,7 +275,7 @@ mod tests {
     fn cgroup_is_created_below_our_own_and_removed() {
         let fake = v1();
         let name = format!("weigh-{}", std::process::id());
-        let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
+        let own = RunCgroup::create(&fake.host(), CgroupMode::Always).unwrap();
         assert_eq!(own.group.path, format!("/job/{name}"));
         assert!(own.group.memory.is_some() && own.group.cpuacct.is_some());
         let (memory, cpuacct) =
@@ -286,45 +288,51 @@ mod tests {
     #[test]
     fn auto_creates_no_cgroup_below_a_limit() {
         let fake = v1().sys("fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
-        let refused = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap_err().to_string();
+        let refused = RunCgroup::create(&fake.host(), CgroupMode::Auto).unwrap_err().to_string();
         assert!(refused.contains("below a limit"), "{refused}");
-        RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
+        RunCgroup::create(&fake.host(), CgroupMode::Always).unwrap();
     }
 
     #[test]
     fn auto_avoids_hierarchies_with_cpu_shares() {
         let fake = v1().sys("fs/cgroup/cpuacct/cpu.shares", "1024\n");
-        let own = RunCgroup::make(&fake.host(), CgroupMode::Auto).unwrap();
+        let own = RunCgroup::create(&fake.host(), CgroupMode::Auto).unwrap();
         assert!(own.group.cpuacct.is_none() && own.group.memory.is_some());
         drop(own);
         let second = FakeHost::new()
             .proc("self/cgroup", "0::/\n")
             .sys("fs/cgroup/cgroup.procs", "7\n")
             .sys("fs/cgroup/cgroup.subtree_control", "cpu memory\n");
-        let refused = RunCgroup::make(&second.host(), CgroupMode::Auto).unwrap_err().to_string();
+        let refused = RunCgroup::create(&second.host(), CgroupMode::Auto).unwrap_err().to_string();
         assert!(refused.contains("one share"), "{refused}");
         let second = second.sys("fs/cgroup/cgroup.subtree_control", "memory pids\n");
-        assert!(RunCgroup::make(&second.host(), CgroupMode::Auto).unwrap().group.unified.is_some());
+        assert!(
+            RunCgroup::create(&second.host(), CgroupMode::Auto).unwrap().group.unified.is_some()
+        );
     }
 
     #[test]
     fn cgroup_v2_beside_v1_is_used_unless_it_has_shares() {
         let beside = || v1().sys("fs/cgroup/unified/cgroup.procs", "7\n");
-        let own = RunCgroup::make(&beside().host(), CgroupMode::Auto).unwrap();
+        let own = RunCgroup::create(&beside().host(), CgroupMode::Auto).unwrap();
         assert!(own.group.unified.is_some() && own.group.memory.is_some());
         let enabled = "fs/cgroup/unified/cgroup.subtree_control";
         let shared = beside().sys(enabled, "cpu\n");
-        assert!(RunCgroup::make(&shared.host(), CgroupMode::Auto).unwrap().group.unified.is_none());
         assert!(
-            RunCgroup::make(&shared.host(), CgroupMode::Always).unwrap().group.unified.is_some()
+            RunCgroup::create(&shared.host(), CgroupMode::Auto).unwrap().group.unified.is_none()
         );
-        assert!(RunCgroup::make(&v1().host(), CgroupMode::Always).unwrap().group.unified.is_none());
+        assert!(
+            RunCgroup::create(&shared.host(), CgroupMode::Always).unwrap().group.unified.is_some()
+        );
+        assert!(
+            RunCgroup::create(&v1().host(), CgroupMode::Always).unwrap().group.unified.is_none()
+        );
     }
 
     #[test]
     fn memory_is_left_out_without_use_hierarchy() {
         let fake = v1().sys("fs/cgroup/memory/job/memory.use_hierarchy", "0\n");
-        let own = RunCgroup::make(&fake.host(), CgroupMode::Always).unwrap();
+        let own = RunCgroup::create(&fake.host(), CgroupMode::Always).unwrap();
         assert!(own.group.memory.is_none() && own.group.cpuacct.is_some());
     }
 
@@ -336,7 +344,7 @@ mod tests {
         let above = host.sys.sub("fs/cgroup/memory/job").unwrap();
         let taken = format!("weigh-{}", std::process::id());
         above.create_dir(&CString::new(taken.clone()).unwrap()).unwrap();
-        let own = RunCgroup::make(&host, CgroupMode::Always).unwrap();
+        let own = RunCgroup::create(&host, CgroupMode::Always).unwrap();
         assert_eq!(own.group.path, format!("/job/{taken}-2"));
         let inside = host.sys.sub(&format!("fs/cgroup/memory/job/{taken}-2")).unwrap();
         inside.create_dir(c"sub").unwrap();
@@ -357,7 +365,7 @@ mod tests {
         for name in [c"weigh-11", c"weigh-12", c"mine-11"] {
             above.create_dir(name).unwrap();
         }
-        drop(RunCgroup::make(&host, CgroupMode::Always).unwrap());
+        drop(RunCgroup::create(&host, CgroupMode::Always).unwrap());
         assert!(!exists(&fake, "fs/cgroup/memory/job/weigh-11"));
         assert!(exists(&fake, "fs/cgroup/memory/job/weigh-12"), "it runs");
         assert!(exists(&fake, "fs/cgroup/memory/job/mine-11"), "it is not weigh's");
@@ -376,20 +384,20 @@ mod tests {
         };
         let leaf = format!("fs/cgroup/job/weigh-{own}-aside");
         let shared = second(&format!("7\n{own}\n"));
-        let group = RunCgroup::make(&shared.host(), CgroupMode::Always).unwrap();
+        let group = RunCgroup::create(&shared.host(), CgroupMode::Always).unwrap();
         assert!(group.leaf.is_none() && !exists(&shared, &leaf));
         let alone = second(&format!("{own}\n"));
-        let careful = RunCgroup::make(&alone.host(), CgroupMode::Auto).unwrap();
+        let careful = RunCgroup::create(&alone.host(), CgroupMode::Auto).unwrap();
         assert!(careful.leaf.is_none(), "that would change where weigh is");
         drop(careful);
         // A directory of the test has no file to move a process with.
-        RunCgroup::make(&alone.host(), CgroupMode::Always).unwrap_err();
+        RunCgroup::create(&alone.host(), CgroupMode::Always).unwrap_err();
         assert!(!exists(&alone, &leaf), "nothing is left behind");
     }
 
     #[test]
     fn no_cgroup_is_created_without_a_cgroup_mount() {
-        let refused = RunCgroup::make(&FakeHost::new().host(), CgroupMode::Always).unwrap_err();
+        let refused = RunCgroup::create(&FakeHost::new().host(), CgroupMode::Always).unwrap_err();
         assert!(matches!(refused, CgroupRefusal::NoPlace));
     }
 }
