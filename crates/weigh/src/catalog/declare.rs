@@ -23,7 +23,9 @@ macro_rules! metrics {
     (@children Reaped $($of:ident)+) => {
         $crate::catalog::ChildAccounting::ReapedOnly(&[$(stringify!($of)),+])
     };
-    (@children $($other:ident)*) => { $crate::catalog::ChildAccounting::SelfOnly };
+    (@children) => { $crate::catalog::ChildAccounting::SelfOnly };
+    // What a metric is to others of its group: see `@sense`, which refuses any other word.
+    (@children $sense:ident $($of:ident)*) => { $crate::catalog::ChildAccounting::SelfOnly };
     (@sense Bound $($of:ident)*) => { $crate::catalog::Sense::Bound(&[$(stringify!($of)),*]) };
     (@sense Cover $($of:ident)*) => { $crate::catalog::Sense::Cover(&[$(stringify!($of)),*]) };
     (@sense Beside $($of:ident)*) => { $crate::catalog::Sense::Beside(&[$(stringify!($of)),*]) };
@@ -32,7 +34,9 @@ macro_rules! metrics {
     };
     (@sense Bits) => { $crate::catalog::Sense::Bits };
     (@sense Age) => { $crate::catalog::Sense::Age };
-    (@sense $($other:ident)*) => { $crate::catalog::Sense::Measured };
+    (@sense) => { $crate::catalog::Sense::Measured };
+    (@sense WithReaped) => { $crate::catalog::Sense::Measured };
+    (@sense Reaped $($of:ident)+) => { $crate::catalog::Sense::Measured };
     (
         $(#[$about:meta])*
         $vis:vis struct $name:ident in $scope:ident / $group:literal, $family:literal {

@@ -92,7 +92,7 @@ mod tests {
             /// Of the process alone.
             own: Counter u64 One, "Own", from "here";
             /// With its reaped children's.
-            all: Counter u64 One WithChildren, "All", from "here";
+            all: Counter u64 One WithReaped, "All", from "here";
         }
     }
 
