@@ -108,7 +108,7 @@ fn short_connections_are_attributed_by_listening_port_or_unattributed() {
     let sent = figure(&summary, "network_sent_bytes");
     assert!(sent.lower.unwrap() <= all && sent.upper.is_none(), "{sent:?}");
     let reason = sent.reason.as_ref().unwrap();
-    assert!(reason.contains("too short to tell whose they were"), "{reason}");
+    assert!(reason.contains("too short to be attributed"), "{reason}");
 }
 
 #[test]

@@ -386,7 +386,7 @@ fn phase_of_a_killed_weigh_has_no_end_and_the_next_ones_do() {
     assert!(killed["duration_seconds"].is_null() && whole["duration_seconds"].is_number());
     let cpu = figure(killed, "cpu_time_seconds");
     assert_ne!(cpu.method.as_deref(), Some("exact"));
-    assert!(cpu.reason.unwrap().contains("end was not told"));
+    assert!(cpu.reason.unwrap().contains("end is not recorded"));
     let all = statistics(&run, "lost");
     assert_eq!((all["count"].as_u64(), all["unfinished"].as_u64()), (Some(1), Some(1)));
     let text = shown_phases(&run, "text");

@@ -129,7 +129,7 @@ fn card_that_falls_off_the_bus_is_an_event_and_the_run_continues() {
     script["fails"] = json!({"nothing": 1});
     let line = format!(
         "readings 4; sed 's/\"nothing\": 1/{}/' \"$WEIGH_STAND_IN\" > next; \
-         mv next \"$WEIGH_STAND_IN\"; until grep -q 'card is los[t]' run/events.jsonl; do sleep 0.02; done; \
+         mv next \"$WEIGH_STAND_IN\"; until grep -q 'GPU is los[t]' run/events.jsonl; do sleep 0.02; done; \
          readings $(($(grep -c ProcessUtilization \"$CALLS\") + 3))",
         lost.to_string().trim_matches(['{', '}'])
     );

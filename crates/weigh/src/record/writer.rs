@@ -259,7 +259,7 @@ impl Writer {
         self.jobs = None;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             if give_up() {
-                return vec!["the disk took too long, and weigh was told to end".to_owned()];
+                return vec!["the disk took too long, and weigh was asked to stop".to_owned()];
             }
             std::thread::sleep(Duration::from_micros(200));
         }

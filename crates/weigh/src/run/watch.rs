@@ -243,7 +243,7 @@ impl Watch {
         match counter {
             Some(Ok(counter)) => self.packets = Some(Packets::of(counter)),
             Some(Err(error)) => self.fault("packets", format!("bpf: {error}")),
-            None => self.fault("packets", "there are no control groups of version 2".to_owned()),
+            None => self.fault("packets", "there is no cgroup v2".to_owned()),
         }
     }
 

@@ -124,10 +124,10 @@ mod tests {
     /// CPU time, and memory now and the most it ever was in MiB; nothing when the group is gone.
     type Look = Option<(f64, u64, u64)>;
 
-    fn summary(sample_times: &[Look], faults: &[(&str, &str)]) -> Summary {
+    fn summary(samples: &[Look], faults: &[(&str, &str)]) -> Summary {
         let mut run = FakeRun::with(&Settings { cgroup: true, ..Settings::default() });
         run.manifest.target = Some(Target::Cgroup { path: "/job".to_owned() });
-        for (second, look) in sample_times.iter().enumerate() {
+        for (second, look) in samples.iter().enumerate() {
             run.sample(second as f64, |tick| {
                 let Some((usage, current, peak)) = look else { return };
                 let cpu = GroupCpu { usage: Some(*usage), ..GroupCpu::default() };
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn a_mark_that_rose_while_it_was_followed_is_the_peak_exactly() {
-        let sample_times = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
-        let summary = summary(&sample_times, &[]);
+        let samples = [Some((0.0, 10, 100)), Some((1.5, 20, 300)), Some((2.0, 0, 300))];
+        let summary = summary(&samples, &[]);
         let peak = figure(&summary, "memory_peak_bytes");
         assert_eq!((peak.value, peak.method), (Some((300 * MIB) as f64), Some(Method::Exact)));
         assert_eq!(peak.at_seconds, Some(1.0));
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn a_group_that_was_removed_before_the_last_look_is_known_until_then() {
-        let sample_times = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
-        let summary = summary(&sample_times, &[("cgroup", "the control group was removed")]);
+        let samples = [Some((0.0, 10, 100)), Some((1.0, 20, 300)), None];
+        let summary = summary(&samples, &[("cgroup", "the control group was removed")]);
         for name in ["cpu_time_seconds", "memory_peak_bytes"] {
             let figure = figure(&summary, name);
             assert_eq!((figure.method, figure.upper), (Some(Method::Sampled), None), "{name}");

@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn a_supply_knows_how_fast_it_shrank_and_how_long_the_rest_would_have_lasted() {
-        let seen = |sample_times: &[f64]| {
+        let seen = |samples: &[f64]| {
             let mut supply = None;
-            let sample_times = sample_times.iter().enumerate();
-            sample_times.for_each(|(at, left)| Supply::see(&mut supply, 100.0, *left, at as f64));
+            let samples = samples.iter().enumerate();
+            samples.for_each(|(at, left)| Supply::see(&mut supply, 100.0, *left, at as f64));
             supply.unwrap()
         };
         let shrinking = seen(&[50.0, 40.0, 30.0]);

@@ -25,9 +25,8 @@ impl Monitor {
             self.handle_messages(control);
             if inbox.dropped() > 0 {
                 let (dropped, most) = (inbox.dropped(), MOST_EACH_SECOND);
-                let why = format!(
-                    "{dropped} phases or marks were dropped: more than {most} came in a second"
-                );
+                let why =
+                    format!("{dropped} phases or marks were dropped: more than {most} in a second");
                 self.watch.fault("inbox", why);
             }
         }

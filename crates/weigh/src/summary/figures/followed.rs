@@ -9,7 +9,7 @@ use crate::model::Io;
 
 const STAT: &str = "/proc/PID/stat since weigh attached";
 const NOT_SEEN: &str = "nothing of what was to be followed was seen";
-const LAST: &str = "what a process did between the last look at it and its end may be missing";
+const LAST: &str = "what a process used between its last sample and its exit may be missing";
 
 /// A clock tick of `/proc/PID/stat`: user and system time are each cut off below it.
 const CLOCK_TICK: f64 = 0.01;
@@ -48,7 +48,7 @@ fn clocked(run: &Accumulator, seen: f64, clock: f64, began: f64) -> Figure {
 /// CPU time of the main process and of the others, when the main one was seen to use so much.
 pub(super) fn main_and_others(run: &Accumulator, seen: f64, all: &Figure) -> (Figure, Figure) {
     if run.tree.total <= 1 && !run.some_unseen() {
-        return (all.clone(), Figure::exact(0.0, "there was nobody else"));
+        return (all.clone(), Figure::exact(0.0, "there was no other process"));
     }
     let others = (run.tree.cpu_of_alive() - seen).max(0.0);
     let upper = |other: f64| all.upper.map(|upper| (upper - other).max(0.0));
@@ -81,7 +81,7 @@ pub(super) fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figur
 pub(super) fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
     const SOURCE: &str = "/proc/PID/io since weigh attached";
     let Some(all) = run.tree.io() else {
-        return Figure::unknown(SOURCE, missing(run, "nobody's I/O was read"));
+        return Figure::unknown(SOURCE, missing(run, "no process's I/O could be read"));
     };
     let [read, written, read_calls, write_calls, storage_read, storage_written] =
         all.map(|count| count as u64);

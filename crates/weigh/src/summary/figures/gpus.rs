@@ -10,13 +10,13 @@ use crate::quantity;
 
 const MEMORY: &str = "memory of GPUs by process, summed";
 const SAMPLED: &str = "utilization of GPUs, all samples of the driver";
-const LOOKED: &str = "utilization of GPUs, as each look found it, over time";
+const LOOKED: &str = "utilization of GPUs, as sampled, over time";
 const AT_TICKS: &str = "utilization of GPUs, as each tick found it";
 const ENERGY: &str = "energy counters of GPUs, summed";
 const UNKNOWN: &str = "processes on a GPU whose memory, or whose run, is not known are not in it";
 const SILENT: &str = "no GPU here says how busy it is";
 const PARTIAL: &str = "a GPU that does not say how busy it is is not in it";
-const NO_ENERGY: &str = "no GPU here was asked twice for its energy, or none tells it";
+const NO_ENERGY: &str = "no GPU reported its energy twice";
 
 const HIDDEN: &str = "CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES let the \
                       run use none of the GPUs";
@@ -135,7 +135,7 @@ fn energy(run: &Accumulator) -> Figure {
     };
     let why = match (is_complete, is_counted) {
         (false, _) => "a GPU that does not tell its energy is not in it",
-        (true, true) => "what was used after the last look, or before the first, is not in it",
+        (true, true) => "what was used after the last poll, or before the first, is not in it",
         (true, false) => "a GPU has no counter of its energy",
     };
     let figure = if is_counted {

@@ -51,7 +51,7 @@ fn why(run: &Accumulator, what: &str) -> String {
     let why = run.reason(what).or_else(|| run.reason("cgroup"));
     let is_collected = run.manifest.collectors.iter().any(|name| name == "cgroup");
     let otherwise = if is_collected {
-        "the kernel does not tell it of this group"
+        "the kernel does not report it for this group"
     } else {
         "the cgroup collector was left out"
     };

@@ -5,7 +5,8 @@ use super::super::curve::Peak;
 use super::super::figure::{Figure, Method};
 use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, not_sampled, reaped};
 
-const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
+const UNSEEN: &str =
+    "processes may have started and exited between two ticks, and their sizes add up";
 
 /// The basis of the mean, which is that of the peak: resident memory, each shared page once.
 pub(in crate::summary) const RESIDENT_ONCE: &str =
@@ -92,8 +93,8 @@ fn others_exit(run: &Accumulator) -> Option<Peak> {
 }
 
 fn why_no_ceiling(run: &Accumulator) -> &'static str {
-    const FOLLOWED: &str = "what was more between two sample_times may not have been seen: the kernel's \
-                            own mark may be from before weigh came";
+    const FOLLOWED: &str = "spikes between two samples may be missed: the kernel's \
+                            own mark may be from before the attach";
     match (run.end.is_none(), is_followed(run)) {
         (false, false) if huge_pages_ceiling(run).is_none() => HUGE_PAGES,
         (true, _) => NO_END,

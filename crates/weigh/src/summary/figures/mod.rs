@@ -185,7 +185,7 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
         .figure("wait4, perf task-clock"),
         None => {
             let why = run.reason("task-clock").unwrap_or(match run.manifest.is_merged() {
-                true => "the task clocks of several machines cannot be put together",
+                true => "the task clocks of several machines cannot be merged",
                 false => "the task-clock collector was left out",
             });
             let orphans = run.lost_orphans().map_or_else(String::new, |why| format!("; {why}"));
@@ -195,10 +195,10 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
             match sampled_more {
                 Some(_) => evidence
                     .figure("/proc/PID/stat")
-                    .because(&format!("children nobody waited for are in it as last seen; {why}")),
+                    .because(&format!("auto-reaped children are in it as last sampled; {why}")),
                 None => evidence
                     .figure("wait4")
-                    .because(&format!("children nobody waits for are not in it; {why}{orphans}")),
+                    .because(&format!("auto-reaped children are not in it; {why}{orphans}")),
             }
         }
     }
@@ -220,7 +220,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     };
     let missing = (value - total).max(0.0);
     if missing > total {
-        let reason = "most of it is of children nobody waited for, of whom only the sum is known";
+        let reason = "most of it is of auto-reaped children, of which only the sum is known";
         let figure = |part: f64| Figure {
             lower: Some(part),
             upper: Some(part + missing),
@@ -361,7 +361,7 @@ fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
 
 /// A count that is exact, unless there were children that nobody waited for.
 fn complete_or_more(run: &Accumulator, value: f64, source: &str) -> Figure {
-    let missing = "children that nobody waited for, if there were any, are not in it";
+    let missing = "auto-reaped children, if there were any, are not in it";
     match run.clocks_agree() {
         Some(true) => Figure::exact(value, source),
         Some(false) => Figure::sampled(value, source).because(missing),

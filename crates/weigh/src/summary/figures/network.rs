@@ -65,9 +65,9 @@ fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) ->
         let bytes = quantity::bytes(unowned as f64, Units::default());
         let count = run.tcp.unowned_connections.unwrap_or(0);
         let short = match count {
-            1 => "a connection that was too short to tell whose it was".to_owned(),
+            1 => "a connection that was too short to be attributed".to_owned(),
             _ => format!(
-                "{} connections that were too short to tell whose they were",
+                "{} connections that were too short to be attributed",
                 quantity::count(count as f64)
             ),
         };
@@ -81,7 +81,7 @@ fn of_connections(run: &Accumulator, seen: Option<u64>, unowned: Option<u64>) ->
     if run.end.is_none() {
         reasons.push(NO_END.to_owned());
     }
-    reasons.push("UDP and the heads of packets are not in it".to_owned());
+    reasons.push("UDP and packet headers are not in it".to_owned());
     let figure = Figure::between(seen as f64, Method::Estimated, seen as f64, None, TCP);
     let figure = figure.because(&reasons.join("; "));
     // More may have been the run's than is known to be.

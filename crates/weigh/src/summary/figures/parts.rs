@@ -114,8 +114,8 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
     let (stat, meminfo) = ("/proc/stat", "/proc/meminfo MemTotal - MemAvailable");
     let is_recorded = run.manifest.catalogue.iter().any(|metric| metric.name.starts_with("node."));
     let otherwise = match run.manifest.is_merged() && !is_recorded {
-        true => "recordings of several machines, or of several views of one, were put together",
-        false => "it was looked at less than twice, or left out",
+        true => "recordings of several machines, or several of one, were merged",
+        false => "it was sampled less than twice, or left out",
     };
     let why = |source: &str| run.reason(source).unwrap_or(otherwise).to_owned();
     let (time, share) = match run.node.cpu() {
@@ -153,7 +153,8 @@ fn system(run: &Accumulator, cpu: &Figure) -> Part {
 
 /// What counters of many things have counted in the run.
 fn grown(growth: &Growth, source: &str, why: &str) -> Figure {
-    let more = "something came, went or began again in the run, and may have counted more";
+    let more =
+        "a device appeared, disappeared or was reset during the run, and may have counted more";
     match growth.total() {
         Some(total) if growth.may_be_more() => {
             Figure::between(total, Method::Exact, total, None, source).because(more)

@@ -123,7 +123,7 @@ fn killed(summary: &Summary) -> Option<Finding> {
             );
         }
         libc::SIGKILL => {
-            "If nobody killed it, look for the kernel's out-of-memory killer: dmesg | grep -i 'killed process'"
+            "If you did not kill it, check for the kernel's OOM killer: dmesg | grep -i 'killed process'"
         }
         libc::SIGSEGV | libc::SIGBUS | libc::SIGABRT => {
             "Look at its core dump: coredumpctl gdb, or run it under gdb."
@@ -286,7 +286,7 @@ fn ticks_missed(summary: &Summary) -> Option<Finding> {
     finding(
         "monitor.ticks_missed",
         Severity::Note,
-        format!("{missed} of {} ticks came too late to be taken.", taken + missed),
+        format!("{missed} of {} ticks were missed.", taken + missed),
         json!({"missed": missed, "taken": taken}),
         "Choose a longer interval: -i 1s",
     )

@@ -46,7 +46,7 @@ pub(super) fn nearly_full(room: Option<Supply>) -> Option<Finding> {
             "loss_bytes_per_second": room.loss_per_second(),
             "full_after_seconds": room.seconds_left(),
         }),
-        "Make room or write elsewhere; what takes most here: du -xh . | sort -h | tail",
+        "Free space or write elsewhere; the largest here: du -xh . | sort -h | tail",
     )
 }
 

@@ -14,15 +14,14 @@ use crate::summary::figures::{NOT_SEEN, SHORT, missing, possible, share_of_cores
 
 const SHARED: &str = "of the whole run, with other phases that ran at the same time";
 const WHOLE: &str = "of the whole run: what its command used is not known";
-const MERGED: &str =
-    "of all recordings that were put together, which were not looked at at one moment";
-const NO_END: &str = "its end was not told: up to the last look at the run";
-const BETWEEN: &str = "its beginning or end had no look of its own, and is between two looks";
-const NOT_MEASURED: &str = "nothing was looked at while it lasted";
+const MERGED: &str = "of all merged recordings, which were not sampled at the same time";
+const NO_END: &str = "its end is not recorded: up to the last sample of the run";
+const BETWEEN: &str = "its start or end has no sample of its own, and is between two samples";
+const NOT_MEASURED: &str = "nothing was sampled while it lasted";
 const ONLY_COMMANDS: &str = "known of a command only: weigh phase NAME -- CMD";
 const NOT_WAITED_FOR: &str =
-    "children that nobody waited for, and what ended unseen between two looks, are not in it";
-const TOO_SHORT: &str = "its command was gone before anybody looked at it";
+    "auto-reaped children, and processes that exited unseen between two samples, are not in it";
+const TOO_SHORT: &str = "its command exited before it was sampled";
 
 /// A clock tick of `/proc/PID/stat`: CPU times are cut off below it, four of each process.
 const CLOCK_TICK: f64 = 0.01;
@@ -166,7 +165,7 @@ fn cpu_time_but_for_exits(run: &Accumulator, window: &PhaseWindow) -> Figure {
             let lower = (rise.lower - 4.0 * CLOCK_TICK * measured.alive as f64).max(0.0);
             let why = run.reason("task-clock").unwrap_or("the task-clock collector was left out");
             Figure::between(rise.value, Method::Sampled, lower, None, "/proc/PID/stat, summed")
-                .because(&format!("children nobody waits for are not in it; {why}"))
+                .because(&format!("auto-reaped children are not in it; {why}"))
         }
         (None, None) => return Figure::unknown("perf task-clock", missing(run, NOT_SEEN)),
     };
@@ -193,7 +192,7 @@ fn command_cpu(window: &PhaseWindow, usage: &Usage) -> Figure {
     let Some((clock, ahead)) = clock.zip(clock_ahead(window, usage)) else {
         return CpuEvidence::Wait4 { waited, orphans_are_lost: false, sampled_more: None }
             .figure("wait4 of its command")
-            .because("children nobody waits for are not in it, and no task clock counted them");
+            .because("auto-reaped children are not in it, and no task clock counted them");
     };
     // Ahead by more than the clocks' own differences: a child was auto-reaped.
     let has_lost_children = ahead > 0.005 + waited * 0.01;
@@ -250,13 +249,13 @@ fn cores_peak(run: &Accumulator, window: &PhaseWindow, mean: &Figure) -> Figure 
     let peak = window.extent.cores.peak;
     match (peak.value, mean.value) {
         (Some(value), mean) if mean.is_none_or(|mean| value >= mean) => {
-            Figure::sampled(possible(run, value), "CPU time between looks")
+            Figure::sampled(possible(run, value), "CPU time between samples")
                 .at(peak.at)
                 .because(SHORT)
         }
         // A peak below the mean only says that no look fell into the busy part.
         (_, Some(mean)) => Figure::sampled(mean, "CPU time / duration").because(SHORT),
-        (_, None) => Figure::unknown("CPU time between looks", "it was too short for a rate"),
+        (_, None) => Figure::unknown("CPU time between samples", "it was too short for a rate"),
     }
 }
 
@@ -296,7 +295,7 @@ fn io(run: &Accumulator, window: &PhaseWindow, which: usize) -> Figure {
 /// A count of a command that is exact, unless its task clock has seen children that nobody
 /// waited for.
 fn complete_or_more(window: &PhaseWindow, value: f64, source: &str) -> Figure {
-    let missing = "children that nobody waited for, if there were any, are not in it";
+    let missing = "auto-reaped children, if there were any, are not in it";
     let ahead = window.usage.as_ref().and_then(|usage| {
         clock_ahead(window, usage).map(|ahead| ahead < 0.001 + usage.cpu_seconds() * 0.001)
     });

@@ -8,7 +8,8 @@ use crate::summary::figure::{Figure, Method};
 use crate::summary::figures::memory::{RESIDENT_ONCE, huge_pages_ceiling};
 use crate::summary::figures::{SHORT, reaped};
 
-const UNSEEN: &str = "processes may have come and gone between two ticks, and their sizes add up";
+const UNSEEN: &str =
+    "processes may have started and exited between two ticks, and their sizes add up";
 
 /// The size with which its command was reaped, and whether that is the command's:
 /// `ru_maxrss` survives exec, and says nothing that is below what the process had before.

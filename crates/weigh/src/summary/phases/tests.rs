@@ -127,7 +127,7 @@ fn a_boundary_without_a_look_of_its_own_is_said_to_be_between_two() {
     let cpu = figure(&run.ends(4.0, |_| {}).summary(), "a", "cpu_time_seconds");
     is(&cpu, 1.0);
     assert_eq!((cpu.method, cpu.lower, cpu.upper), (Some(Method::Sampled), Some(0.0), Some(2.0)));
-    assert!(cpu.reason.unwrap().contains("between two looks"));
+    assert!(cpu.reason.unwrap().contains("between two samples"));
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn a_phase_without_an_end_has_what_was_seen_and_says_so() {
     assert_eq!(phase(&summary, "a").duration_seconds, None);
     let cpu = figure(&summary, "a", "cpu_time_seconds");
     assert_eq!((cpu.value, cpu.method, cpu.upper), (Some(0.5), Some(Method::Sampled), None));
-    assert!(cpu.reason.unwrap().contains("end was not told"));
+    assert!(cpu.reason.unwrap().contains("end is not recorded"));
 }
 
 #[test]

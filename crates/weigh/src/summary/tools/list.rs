@@ -40,7 +40,7 @@ pub(super) struct List {
     /// Those of which something changed since everybody was looked at.
     touched: Vec<usize>,
     /// How often everybody was looked at, and when.
-    sample_times: u64,
+    completed: u64,
     looked: SampleTimes,
     others: Others,
     /// Cores there are.
@@ -74,7 +74,7 @@ impl List {
         let place = match self.by_name.get(name) {
             Some(place) => *place,
             None => {
-                self.list.push(Running::new(name, since, self.sample_times));
+                self.list.push(Running::new(name, since, self.completed));
                 self.by_name.insert(name.to_owned(), self.list.len() - 1);
                 self.list.len() - 1
             }
@@ -85,14 +85,14 @@ impl List {
 
     /// There is a first row about one of its processes.
     pub(super) fn seen(&mut self, place: usize) {
-        let sample_times = self.sample_times;
-        self.list[place].seen(sample_times);
+        let completed = self.completed;
+        self.list[place].seen(completed);
     }
 
     /// A process of these sizes does not run it any more.
     pub(super) fn left(&mut self, place: usize, sizes: &Sizes, was_seen: bool, at: f64) {
-        let sample_times = self.sample_times;
-        self.list[place].left(sizes, was_seen, at, sample_times);
+        let completed = self.completed;
+        self.list[place].left(sizes, was_seen, at, completed);
     }
 
     /// The name of a tool.
@@ -156,11 +156,11 @@ impl List {
 
     /// Everybody was looked at.
     pub(super) fn sample_completed(&mut self, at: f64) {
-        self.sample_times += 1;
+        self.completed += 1;
         for place in self.touched.drain(..) {
             let running = &mut self.list[place];
             running.is_touched = false;
-            running.sampled(self.sample_times, at, &self.looked);
+            running.sampled(self.completed, at, &self.looked);
         }
         self.looked.look(at);
     }
@@ -191,7 +191,7 @@ impl List {
                 kept.push(running);
             } else {
                 self.by_name.remove(&running.tool.name);
-                self.others.add(running, self.sample_times, self.cores);
+                self.others.add(running, self.completed, self.cores);
             }
         }
         for (place, running) in kept.iter().enumerate() {
@@ -211,11 +211,11 @@ impl List {
         if self.list.len() > MOST_TOOLS {
             self.cut(|_| false);
         }
-        let (sample_times, cores) = (self.sample_times, self.cores);
+        let (completed, cores) = (self.completed, self.cores);
         let mut tools: Vec<Tool> = self
             .list
             .into_iter()
-            .map(|running| running.finish(duration, sample_times, cores))
+            .map(|running| running.finish(duration, completed, cores))
             .collect();
         tools.sort_by(|a, b| {
             let cpu = |tool: &Tool| tool.cpu_time_seconds.unwrap_or(0.0);
@@ -228,11 +228,11 @@ impl List {
 }
 
 impl Others {
-    fn add(&mut self, running: Running, sample_times: u64, cores: f64) {
+    fn add(&mut self, running: Running, completed: u64, cores: f64) {
         let (came, went) = running.span();
         let before = self.span.unwrap_or((came, went));
         self.span = Some((came.min(before.0), went.max(before.1)));
-        let one = running.finish(f64::INFINITY, sample_times, cores);
+        let one = running.finish(f64::INFINITY, completed, cores);
         let sum = &mut self.tool;
         sum.programs += 1;
         sum.instances += one.instances;

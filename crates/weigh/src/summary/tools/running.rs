@@ -113,9 +113,9 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(name: &str, born: f64, sample_times: u64) -> Running {
+    pub(super) fn new(name: &str, born: f64, completed: u64) -> Running {
         let tool = Tool { name: name.to_owned(), programs: 1, ..Tool::default() };
-        Running { tool, came: born, went: born, counted_to: sample_times, ..Running::default() }
+        Running { tool, came: born, went: born, counted_to: completed, ..Running::default() }
     }
 
     /// One more process runs it.
@@ -130,14 +130,14 @@ impl Running {
     }
 
     /// There is a row about one more of its processes.
-    pub(super) fn seen(&mut self, sample_times: u64) {
-        self.count_samples(sample_times);
+    pub(super) fn seen(&mut self, completed: u64) {
+        self.count_samples(completed);
         self.seen += 1;
     }
 
     /// A process does not run it any more.
-    pub(super) fn left(&mut self, sizes: &Sizes, was_seen: bool, at: f64, sample_times: u64) {
-        self.count_samples(sample_times);
+    pub(super) fn left(&mut self, sizes: &Sizes, was_seen: bool, at: f64, completed: u64) {
+        self.count_samples(completed);
         self.seen -= u64::from(was_seen);
         self.alive -= 1;
         self.threads.left(sizes.threads.is_some());
@@ -164,9 +164,9 @@ impl Running {
     }
 
     /// Whoever is there was there at every look since the last change.
-    fn count_samples(&mut self, sample_times: u64) {
-        self.tool.samples += self.seen * (sample_times - self.counted_to);
-        self.counted_to = sample_times;
+    fn count_samples(&mut self, completed: u64) {
+        self.tool.samples += self.seen * (completed - self.counted_to);
+        self.counted_to = completed;
     }
 
     /// One of its processes used CPU time. A share of it was before the last look.
@@ -228,9 +228,9 @@ impl Running {
     }
 
     /// What it used, in a run of so many seconds and looks, on so many cores.
-    pub(super) fn finish(mut self, duration: f64, sample_times: u64, machine: f64) -> Tool {
+    pub(super) fn finish(mut self, duration: f64, completed: u64, machine: f64) -> Tool {
         self.settle();
-        self.count_samples(sample_times);
+        self.count_samples(completed);
         if self.alive > 0 {
             self.see_cores(self.cpu_before, self.looked_before);
         }
