@@ -32,6 +32,6 @@ pub(crate) fn exec_if_limited(error: Error, command: &[OsString], inherited: Inh
     if !error.is_limit() {
         return error;
     }
-    print::warning(&format!("the command runs, but nothing is measurement: {error}"));
+    print::warning(&format!("the command runs, but nothing is measured: {error}"));
     weigh::run::without_measuring(command, inherited)
 }

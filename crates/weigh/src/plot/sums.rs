@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn reaped_childs_counters_are_neither_lost_nor_counted_twice() {
+    fn counters_of_a_reaped_child_are_neither_lost_nor_counted_twice() {
         let mut sums = ProcessMetricSums::new(&TestCounts::METRICS.iter().collect::<Vec<_>>());
         let nothing = f64::NAN;
         let (parent, child) = ([10.0, 1.0, 1.0], [5.0, 7.0, 7.0]);
