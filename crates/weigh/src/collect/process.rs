@@ -176,7 +176,7 @@ impl ProcessReader {
             return ProcessRead::Exited;
         }
         let faults = stat.minor_faults + stat.major_faults;
-        let small_pages = stat.resident_pages * host.page_size;
+        let rss_without_hugetlb = stat.resident_pages * host.page_size;
         let entity = Entity::Process(self.id);
         self.is_single_threaded &= stat.threads <= 1 && current_run_ns.is_some();
         let run_time =
@@ -187,7 +187,7 @@ impl ProcessReader {
         }
         let status_due = self.status_read.is_none_or(|then| tick.at >= then + STATUS_EVERY)
             || faults != self.faults
-            || small_pages + self.hugetlb != self.resident
+            || rss_without_hugetlb + self.hugetlb != self.resident
             // Huge pages may be allocated with their mapping, without a fault, and freed without
             // one.
             || self.hugetlb > 0
@@ -209,15 +209,15 @@ impl ProcessReader {
                 self.read_status(host, context, tick);
             }
         }
-        self.put_resident(tick, small_pages);
+        self.put_resident(tick, rss_without_hugetlb);
         ProcessRead::Ran
     }
 
     /// Memory that is counted for another process is not counted here; the row says so.
-    fn put_resident(&mut self, tick: &mut Tick, small_pages: u64) {
+    fn put_resident(&mut self, tick: &mut Tick, rss_without_hugetlb: u64) {
         let (rss, address_space) = match self.shares_memory() {
             // A zombie has freed its memory.
-            false => (Some(small_pages + self.hugetlb), AddressSpace::Own),
+            false => (Some(rss_without_hugetlb + self.hugetlb), AddressSpace::Own),
             true => (None, AddressSpace::Shared),
         };
         self.resident = rss.unwrap_or(0);

@@ -15,7 +15,7 @@ use super::table_builder::TableBuilder;
 use super::{Cause, Error, own_cpu};
 use crate::catalog::{FigureId, SOURCES, Scope, Source, groups};
 use crate::model::{End, ProcessId, Usage, numbering};
-use crate::record::{self, BasedBatches, Event, Recording};
+use crate::record::{self, BaselinedBatches, Event, Recording};
 use crate::summary::{self, Method};
 
 /// Tables made from events.
@@ -33,7 +33,7 @@ pub(super) struct ExportTable {
 }
 
 enum BatchSource {
-    Recorded(Box<BasedBatches>),
+    Recorded(Box<BaselinedBatches>),
     Made(Option<RecordBatch>),
 }
 
@@ -62,7 +62,7 @@ pub(super) fn of(
     let (mut tables, mut missing) = (Vec::new(), Vec::new());
     for scope in Scope::ALL.into_iter().filter(|scope| is_wanted(scope.name())) {
         let name = scope.name();
-        let Some(batches) = recording.based_batches(scope)? else {
+        let Some(batches) = recording.baselined_batches(scope)? else {
             if was_measured(recording, scope) {
                 missing.push(format!("{name}: its file is missing"));
             } else if wanted.is_some() {

@@ -142,7 +142,7 @@ fn namespaces(manifests: &[&Manifest]) -> Vec<usize> {
 /// Whether it says at its end what everything used, and nothing goes on after it.
 fn has_account(recording: &Recording) -> bool {
     let end = ending::of(recording).map(|entry| &entry.event);
-    !recording.manifest().is_followed()
+    !recording.manifest().is_attached()
         && matches!(end, Some(Event::RunEnd(end)) if end.left.is_empty())
 }
 

@@ -54,16 +54,17 @@ fn update<R: Row>(last: &mut R, table: &Table, row: usize) {
 
 /// The memory of a process as far as it is known to have it now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HeldMemory {
+pub struct LastKnownMemory {
     /// Resident memory.
     pub rss: Option<u64>,
     pss: Option<u64>,
     uss: Option<u64>,
 }
 
-impl HeldMemory {
+impl LastKnownMemory {
     /// That of a process that has exited.
-    pub const RELEASED: HeldMemory = HeldMemory { rss: Some(0), pss: Some(0), uss: Some(0) };
+    pub const RELEASED: LastKnownMemory =
+        LastKnownMemory { rss: Some(0), pss: Some(0), uss: Some(0) };
 
     /// Takes the memory of a row, and returns it; `None`, and nothing changes, where the process
     /// has none.
@@ -129,7 +130,7 @@ mod tests {
 
     #[test]
     fn zombie_keeps_the_memory_it_had_and_a_share_is_never_above_the_resident_size() {
-        let mut held = HeldMemory::default();
+        let mut held = LastKnownMemory::default();
         let full = ProcessMemory { rss: Some(9), pss: Some(7), ..ProcessMemory::default() };
         assert!(held.update(row(full).table(Scope::Process).unwrap(), 0).is_some());
         let shrunk = ProcessMemory { rss: Some(5), ..ProcessMemory::default() };

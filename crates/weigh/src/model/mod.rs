@@ -188,8 +188,8 @@ impl Tick {
     }
 
     /// Takes back what was put last, if it was about this entity: it is not to be measured.
-    pub fn withdraw(&mut self, entity: Entity) {
-        self.tables.iter_mut().for_each(|table| table.withdraw(entity));
+    pub fn remove_last_row(&mut self, entity: Entity) {
+        self.tables.iter_mut().for_each(|table| table.remove_last_row(entity));
     }
 
     /// The tables, one for each collected scope.

@@ -189,7 +189,7 @@ impl Table {
     }
 
     /// Takes the last row back, if it is this entity's.
-    pub fn withdraw(&mut self, entity: Entity) {
+    pub fn remove_last_row(&mut self, entity: Entity) {
         if self.entities.last() == Some(&entity) {
             self.entities.pop();
             self.times.pop();
@@ -331,9 +331,9 @@ mod tests {
         for pid in [1, 2] {
             table.put(at, process(pid), &First { one: Some(u64::from(pid)), two: None });
         }
-        table.withdraw(process(1));
+        table.remove_last_row(process(1));
         assert_eq!(table.len(), 2, "it is not the last one");
-        table.withdraw(process(2));
+        table.remove_last_row(process(2));
         table.put(at, process(2), &First { one: None, two: Some(0.5) });
         assert_eq!(table.entities(), [process(1), process(2)]);
         assert_eq!(table.get::<First>(1), First { one: None, two: Some(0.5) });

@@ -275,7 +275,7 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
             note,
             Unit::Bytes,
             MeasureForm::Level,
-            MeasureOf::Either(pss, rss),
+            MeasureOf::CappedBy(pss, rss),
         )
     });
     let cores = times.map(|(user, system)| {
@@ -297,7 +297,7 @@ fn measures(columns: &[&'static Metric]) -> Vec<Measure> {
         measure("cpu-time", "CPU time", note, Unit::Seconds, MeasureForm::Total, of)
     });
     let count =
-        measure("processes", "Processes", "", Unit::One, MeasureForm::Level, MeasureOf::Being);
+        measure("processes", "Processes", "", Unit::One, MeasureForm::Level, MeasureOf::Count);
     let threads = threads.map(|threads| {
         measure("threads", "Threads", "", Unit::One, MeasureForm::Level, MeasureOf::Column(threads))
     });

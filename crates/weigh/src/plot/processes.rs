@@ -57,7 +57,7 @@ impl PlottedProcesses {
                 self.started(*id, table.columns().len());
             }
             let Some(member) = self.alive.get_mut(id) else { continue };
-            let otherwise = member.memory_without_a_cell(table, row);
+            let otherwise = member.memory_if_missing(table, row);
             for (column, cells) in table.columns().iter().enumerate() {
                 let is_memory = table.metrics()[column].group == ProcessMemory::GROUP;
                 if let Some(value) = number(cells, row).or(otherwise.filter(|_| is_memory)) {
@@ -138,7 +138,7 @@ impl PlottedProcesses {
 impl PlottedProcess {
     /// What its memory is where a row does not say: none while it is counted for another
     /// process, and not known when that has just ended.
-    fn memory_without_a_cell(&mut self, table: &Table, row: usize) -> Option<f64> {
+    fn memory_if_missing(&mut self, table: &Table, row: usize) -> Option<f64> {
         let now = table.get::<ProcessMemory>(row).address_space?;
         let is_shared = now == AddressSpace::Shared;
         let was_shared = std::mem::replace(&mut self.shares_memory, is_shared);

@@ -48,13 +48,13 @@ pub(super) enum MeasureForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MeasureOf {
     /// The first of two columns, the second where that is not known or above it.
-    Either(usize, usize),
+    CappedBy(usize, usize),
     /// CPU time: the sum of two columns, or the third where that is finer.
     CpuTime(usize, usize, Option<usize>),
     /// One column.
     Column(usize),
     /// That it is there.
-    Being,
+    Count,
 }
 
 impl MeasureOf {
@@ -63,14 +63,14 @@ impl MeasureOf {
         let known = |column: usize| values.get(column).copied().unwrap_or(f64::NAN);
         match self {
             // The look at the first may be old: it is never above the second. NaN gives way.
-            MeasureOf::Either(first, second) => known(first).min(known(second)),
+            MeasureOf::CappedBy(first, second) => known(first).min(known(second)),
             MeasureOf::Column(column) => known(column),
             // Clock ticks of both are cut off. The third may be old: then it is below them.
             MeasureOf::CpuTime(user, system, finer) => {
                 let ticks = known(user) + known(system);
                 finer.map_or(ticks, |finer| ticks.max(known(finer)))
             }
-            MeasureOf::Being => 1.0,
+            MeasureOf::Count => 1.0,
         }
     }
 }
@@ -459,7 +459,7 @@ impl Counter {
             name: self.measure.name,
             title: match self.measure.of {
                 // Each process is one.
-                MeasureOf::Being if parted == BY_PROCESS => self.measure.title,
+                MeasureOf::Count if parted == BY_PROCESS => self.measure.title,
                 _ => format!("{} {parted}", self.measure.title),
             },
             note: self.measure.note,

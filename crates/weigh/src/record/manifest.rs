@@ -212,7 +212,7 @@ impl Manifest {
 
     /// Whether nobody says at the end what was used, so that what was seen of the processes is
     /// what is known.
-    pub fn is_followed(&self) -> bool {
+    pub fn is_attached(&self) -> bool {
         !matches!(self.target, None | Some(Target::Merged { exact: true, .. }))
     }
 

@@ -13,8 +13,8 @@
 //! ignores a torn tail.
 #![allow(clippy::disallowed_methods, reason = "a recording is the user's files, not the machine")]
 
-mod based;
 mod baseline;
+mod baselined;
 pub mod events;
 pub mod files;
 mod frames;
@@ -33,8 +33,8 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-pub use based::BasedBatches;
 pub(crate) use baseline::AttachBaseline;
+pub use baselined::BaselinedBatches;
 pub use events::{Entry, Event};
 pub use frames::Batches;
 #[cfg(feature = "xlsx")]

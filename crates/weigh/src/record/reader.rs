@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use super::frames::Batches;
 use super::integrity::Seal;
 use super::losses::Losses;
-use super::{BasedBatches, Entry, Error, FORMAT, Manifest, Moment, Replay, files};
+use super::{BaselinedBatches, Entry, Error, FORMAT, Manifest, Moment, Replay, files};
 use crate::catalog::{Metric, Scope};
 
 /// A recorded run.
@@ -88,8 +88,8 @@ impl Recording {
     }
 
     /// The same with counters since weigh attached, as the summary and the charts have them.
-    pub fn based_batches(&self, scope: Scope) -> Result<Option<BasedBatches>, Error> {
-        BasedBatches::of(self, scope)
+    pub fn baselined_batches(&self, scope: Scope) -> Result<Option<BaselinedBatches>, Error> {
+        BaselinedBatches::of(self, scope)
     }
 
     /// Goes through the run once more, moment by moment.

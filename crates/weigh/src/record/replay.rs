@@ -61,22 +61,22 @@ impl<'a> Replay<'a> {
     }
 
     /// When something was next measured.
-    fn measured(&self) -> Option<Duration> {
+    fn next_tick_time(&self) -> Option<Duration> {
         self.cursors.iter().filter_map(Cursor::time).min()
     }
 
     /// When the next moment is, since the run began; `None` at the end.
     pub fn time(&self) -> Option<Duration> {
         let happened = self.entries.as_slice().first().map(Entry::at);
-        happened.into_iter().chain(self.measured()).min()
+        happened.into_iter().chain(self.next_tick_time()).min()
     }
 
     /// The next moment. What happened comes before what was measured then.
     pub fn next_moment(&mut self) -> Result<Option<Moment<'_>>, Error> {
-        let measured = self.measured();
-        let until = measured.map_or(f64::INFINITY, |at| at.as_secs_f64());
+        let next_tick_time = self.next_tick_time();
+        let until = next_tick_time.map_or(f64::INFINITY, |at| at.as_secs_f64());
         if let Some(entry) = self.entries.as_slice().first()
-            && (measured.is_none() || entry.seconds <= until)
+            && (next_tick_time.is_none() || entry.seconds <= until)
         {
             self.entries.next();
             if let Some(baseline) = &mut self.baseline {
@@ -84,7 +84,7 @@ impl<'a> Replay<'a> {
             }
             return Ok(Some(Moment::Event(entry)));
         }
-        let Some(at) = measured else { return Ok(None) };
+        let Some(at) = next_tick_time else { return Ok(None) };
         self.tick.begin(at);
         for cursor in &mut self.cursors {
             while cursor.time() == Some(at) {

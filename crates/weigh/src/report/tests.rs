@@ -1,6 +1,6 @@
 //! Made-up runs for the tests of reports.
 
-use super::process_table::{Participants, ProcessTable};
+use super::process_table::{ListedProcesses, ProcessTable};
 use crate::record::{Manifest, Moment};
 use crate::summary::Summary;
 use crate::testing::FakeRun;
@@ -15,7 +15,7 @@ pub(super) fn work_hard() -> FakeRun {
 }
 
 /// The inputs of a report.
-pub(super) fn read(run: FakeRun) -> (Manifest, Summary, Participants) {
+pub(super) fn read(run: FakeRun) -> (Manifest, Summary, ListedProcesses) {
     let summary = run.summary();
     let (process_table, _) = process_table(&run);
     let participants = process_table.finish(summary.run.measured());
@@ -23,7 +23,7 @@ pub(super) fn read(run: FakeRun) -> (Manifest, Summary, Participants) {
 }
 
 /// The processes of a run that lasted until its last tick or event.
-pub(super) fn participants(run: &FakeRun) -> Participants {
+pub(super) fn participants(run: &FakeRun) -> ListedProcesses {
     let (process_table, last) = process_table(run);
     process_table.finish(last)
 }

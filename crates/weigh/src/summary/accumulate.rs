@@ -51,7 +51,7 @@ pub struct Accumulator {
     killed: Vec<Left>,
     pub(super) gpus: GpuFold,
     /// The exact account, of a command that weigh started.
-    pub(super) account: Option<RunEnd>,
+    pub(super) final_counts: Option<RunEnd>,
     pub(super) end: Option<Ending>,
     /// The last moment anything is known of.
     pub(super) last: f64,
@@ -123,7 +123,7 @@ fn tree(manifest: &Manifest) -> RunTree {
         _ => Vec::new(),
     };
     let mut tree = RunTree::of(manifest.mains());
-    if manifest.is_followed() {
+    if manifest.is_attached() {
         tree = tree.with_exited_usage(ExitedUsage::new(alone));
     }
     if manifest.is_merged() { tree.in_rounds() } else { tree }
@@ -151,7 +151,7 @@ impl Accumulator {
             killed: Vec::new(),
             had_helpers: false,
             helpers: Helpers::default(),
-            account: None,
+            final_counts: None,
             end: None,
             last: 0.0,
             faults: Vec::new(),
@@ -216,7 +216,7 @@ impl Accumulator {
             let clock = clock.and_then(|table| table.get::<RunCpu>(0).time);
             self.look(at, clock.and(self.clock));
             self.tree.sample_completed();
-            self.sample_times.look(at);
+            self.sample_times.complete_tick(at);
             self.tools.sample_completed(at);
         }
     }
@@ -313,7 +313,7 @@ impl Accumulator {
                     self.note_gap(at);
                 }
                 // Where weigh does not wait for all, the tree knows whose account it is in.
-                if let Some(usage) = usage.filter(|_| !self.manifest.is_followed()) {
+                if let Some(usage) = usage.filter(|_| !self.manifest.is_attached()) {
                     self.reaped.add(&usage);
                 }
             }
@@ -336,7 +336,7 @@ impl Accumulator {
                 self.take_helpers_off(&mut end.task_clock_seconds);
                 let measured = self.reaping.measured_seconds(&end, at);
                 self.closes(Ending::of_command(&end, measured), at);
-                self.account = Some(end);
+                self.final_counts = Some(end);
             }
             Event::WatchEnd(end) => {
                 let mut end = end.clone();
@@ -388,19 +388,20 @@ impl Accumulator {
     /// taken off.
     fn clock_ahead(&self) -> Option<(f64, f64)> {
         let waited = self.waited()?;
-        let ahead = self.account.as_ref()?.task_clock_seconds? - waited - self.node.elsewhere();
+        let ahead =
+            self.final_counts.as_ref()?.task_clock_seconds? - waited - self.node.elsewhere();
         Some((ahead, waited))
     }
 
     /// What weigh has waited for, and what those have used who are still there.
     fn waited(&self) -> Option<f64> {
-        let reaped = self.account.as_ref()?.reaped.cpu_seconds();
+        let reaped = self.final_counts.as_ref()?.reaped.cpu_seconds();
         Some(self.helpers.less_cpu(reaped + self.tree.cpu_of_alive()))
     }
 
     /// CPU time that was seen of each process of the run since the command began.
     pub(super) fn cpu_seen(&self) -> f64 {
-        let before = self.account.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
+        let before = self.final_counts.as_ref().map_or(0.0, |end| end.cpu_before_exec_seconds);
         (self.tree.own_cpu_seen() - before).max(0.0)
     }
 

@@ -5,7 +5,7 @@ use crate::model::live::LiveProcess;
 
 /// What was last read of a process that is alive.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AliveProcess {
+pub(super) struct TrackedProcess {
     /// Its values, carried forward.
     pub(super) last: LiveProcess,
     /// When its high-water mark of memory was last read, in seconds since the run began.
@@ -18,7 +18,7 @@ pub(super) fn is_near(mark: u64, sampled: u64) -> bool {
     mark <= sampled.saturating_add(sampled / 64)
 }
 
-impl AliveProcess {
+impl TrackedProcess {
     /// CPU time of its own.
     pub(super) fn own_cpu(&self) -> Option<f64> {
         self.last.own_cpu()
@@ -51,7 +51,7 @@ impl AliveProcess {
 
     /// The most this process can have had so far, huge pages left out: those have no high-water
     /// mark.
-    pub(super) fn ceiling(&self) -> Option<u64> {
+    pub(super) fn upper_bound(&self) -> Option<u64> {
         let hugetlb = self.last.memory.hugetlb.unwrap_or(0);
         self.last.memory.peak.max(self.last.memory.rss.map(|rss| rss.saturating_sub(hugetlb)))
     }
@@ -82,7 +82,7 @@ impl AliveProcess {
 
 /// Peaks of one part of the tree.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Levels {
+pub(super) struct PeakLevels {
     /// Resident memory, shared pages counted in full.
     pub rss: Peak,
     /// Proportional memory.
@@ -125,7 +125,7 @@ pub(super) fn add(sum: &mut Option<f64>, value: Option<u64>) {
 
 impl TreeSums {
     /// Takes a process into the sums.
-    pub(super) fn add(&mut self, process: &AliveProcess) {
+    pub(super) fn add(&mut self, process: &TrackedProcess) {
         add(&mut self.rss, process.last.memory.rss);
         add(&mut self.share, process.share());
         if let Some(rss) = process.last.memory.rss {
@@ -145,18 +145,18 @@ impl TreeSums {
     /// Resident memory with each shared page counted once, as far as it is known: the sum of
     /// the proportional shares, and not less than the largest process. The peak of a run is on
     /// the same basis.
-    pub(super) fn resident_once(&self) -> Option<f64> {
+    pub(super) fn shared_counted_once(&self) -> Option<f64> {
         self.largest.map(|largest| largest.max(self.share.unwrap_or(0.0)))
     }
 
     /// Peaks of a part of the run: what was looked at before it does not count.
-    pub(super) fn into_part(mut self, levels: &mut Levels, at: f64) {
+    pub(super) fn raise_part_peaks(mut self, levels: &mut PeakLevels, at: f64) {
         self.pss = self.share;
         self.into(levels, at);
     }
 
     /// Peaks of a part of the tree.
-    pub(super) fn into(self, levels: &mut Levels, at: f64) {
+    pub(super) fn into(self, levels: &mut PeakLevels, at: f64) {
         // Who runs has memory: none is what those have who ended and were not waited for.
         let of_living = |sum: Option<f64>| sum.filter(|_| self.rss != Some(0.0));
         for (sum, peak) in [

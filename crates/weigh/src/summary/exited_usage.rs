@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::alive::AliveProcess;
+use super::alive::TrackedProcess;
 use crate::model::{ProcessId, Usage, numbering};
 
 /// What one process used, with the children it had waited for.
@@ -15,7 +15,7 @@ use crate::model::{ProcessId, Usage, numbering};
 pub(super) struct ExitedCounts {
     /// CPU time in user mode and in the kernel.
     pub cpu: [f64; 2],
-    /// I/O, in the order of [`AliveProcess::all_io`]; `None` when it could not be read.
+    /// I/O, in the order of [`TrackedProcess::all_io`]; `None` when it could not be read.
     pub io: Option<[f64; 6]>,
     /// Page faults, minor and major, of its own; and of the children it had waited for.
     pub faults: [u64; 3],
@@ -25,7 +25,7 @@ pub(super) struct ExitedCounts {
 
 impl ExitedCounts {
     /// Of a process as it was last seen; of its own alone, or with its children's.
-    fn of(process: &AliveProcess, with_children: bool) -> ExitedCounts {
+    fn of(process: &TrackedProcess, with_children: bool) -> ExitedCounts {
         let (cpu, events) = (&process.last.cpu, &process.last.events);
         let children = if with_children {
             [cpu.children_user.unwrap_or(0.0), cpu.children_system.unwrap_or(0.0)]
@@ -126,13 +126,13 @@ impl ExitedUsage {
     }
 
     /// A process was looked at: what it owed is paid if its children's account rose by as much.
-    pub(super) fn sampled(&mut self, id: ProcessId, before: &AliveProcess, now: &AliveProcess) {
+    pub(super) fn sampled(&mut self, id: ProcessId, before: &TrackedProcess, now: &TrackedProcess) {
         let Some(pending) = self.pending.get_mut(&id) else { return };
-        let waited = |alive: &AliveProcess| {
+        let waited = |alive: &TrackedProcess| {
             let cpu = &alive.last.cpu;
             cpu.children_user.unwrap_or(0.0) + cpu.children_system.unwrap_or(0.0)
         };
-        let faulted = |alive: &AliveProcess| alive.last.events.children_faults.unwrap_or(0);
+        let faulted = |alive: &TrackedProcess| alive.last.events.children_faults.unwrap_or(0);
         let mut cpu = waited(now) - waited(before) + ROUNDING;
         let mut faults = faulted(now).saturating_sub(faulted(before));
         pending.retain(|one| {
@@ -149,7 +149,7 @@ impl ExitedUsage {
     pub(super) fn on_exit(
         &mut self,
         id: ProcessId,
-        gone: &AliveProcess,
+        gone: &TrackedProcess,
         usage: Option<&Usage>,
         cpu_seconds: Option<f64>,
     ) {
@@ -219,7 +219,7 @@ mod tests {
     const CHILD: ProcessId = ProcessId { pid: 11, started: 2 };
 
     /// Somebody with CPU time of its own and of the children it waited for, and their faults.
-    fn somebody(own: f64, children: f64, faults: u64, children_faults: u64) -> AliveProcess {
+    fn somebody(own: f64, children: f64, faults: u64, children_faults: u64) -> TrackedProcess {
         let cpu = ProcessCpu {
             user: Some(own),
             system: Some(0.0),
@@ -232,7 +232,7 @@ mod tests {
             children_faults: Some(children_faults),
             ..ProcessEvents::default()
         };
-        let mut alive = AliveProcess::default();
+        let mut alive = TrackedProcess::default();
         (alive.last.cpu, alive.last.events) = (cpu, events);
         alive
     }

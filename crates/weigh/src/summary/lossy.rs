@@ -55,7 +55,7 @@ pub(super) fn weaken(run: &Accumulator, summary: &mut Summary) {
 fn account_is_whole(run: &Accumulator) -> bool {
     // Those who outlived the command are in it as they were last seen, and the machine's counters
     // say how much of a clock was somebody else's.
-    let is_alone = run.account.as_ref().is_some_and(|end| end.left.is_empty());
+    let is_alone = run.final_counts.as_ref().is_some_and(|end| end.left.is_empty());
     is_alone && !run.losses.concern_events() && !run.losses.concern_rows(Scope::Node)
 }
 

@@ -7,7 +7,6 @@
 mod accumulate;
 mod alive;
 mod by_figure;
-mod ceiling;
 pub(crate) mod curve;
 mod evidence;
 mod exited_usage;
@@ -30,6 +29,7 @@ pub(crate) mod sample_times;
 mod tests;
 pub mod tools;
 mod tree;
+mod upper_bounds;
 
 use serde::{Deserialize, Serialize};
 

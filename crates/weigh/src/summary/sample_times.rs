@@ -20,7 +20,7 @@ impl SampleTimes {
     }
 
     /// Everybody was looked at.
-    pub(crate) fn look(&mut self, at: f64) {
+    pub(crate) fn complete_tick(&mut self, at: f64) {
         (self.before, self.last) = (self.last, at);
     }
 

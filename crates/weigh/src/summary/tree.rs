@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::alive::{AliveProcess, Levels, TreeSums, add};
-use super::ceiling::Ceilings;
+use super::alive::{PeakLevels, TrackedProcess, TreeSums, add};
 use super::curve::{Mean, Peak};
 use super::exited_usage::{ExitedCounts, ExitedUsage};
+use super::upper_bounds::UpperBounds;
 use crate::catalog::metrics::{ProcessEvents, ProcessIo, ProcessMemory};
 use crate::model::{ProcessId, Table, Usage};
 
@@ -15,7 +15,7 @@ pub(super) struct RunTree {
     /// The command's process; several, in order, when several runs were put together.
     mains: Vec<ProcessId>,
     /// In an order, so that the same recording always gives the same last digit.
-    alive: BTreeMap<ProcessId, AliveProcess>,
+    alive: BTreeMap<ProcessId, TrackedProcess>,
     names: HashMap<ProcessId, String>,
     /// Those who have started and have no row yet.
     announced: HashSet<ProcessId>,
@@ -35,20 +35,20 @@ pub(super) struct RunTree {
     /// not recorded.
     pub most_with_rows: u64,
     /// Peaks of the main process.
-    pub main_levels: Levels,
+    pub main_levels: PeakLevels,
     /// Peaks of everybody else.
-    pub descendants: Levels,
+    pub descendants: PeakLevels,
     /// Peaks of all together.
-    pub combined: Levels,
+    pub combined: PeakLevels,
     /// The largest single process.
     pub largest: Peak,
     /// The largest process that was reaped as the command itself, as `wait4` says.
-    pub main_exit: Peak,
+    pub main_maxrss: Peak,
     /// The largest of all others that weigh reaped, as `wait4` says.
-    pub others_exit: Peak,
-    ceilings: Ceilings,
+    pub others_maxrss: Peak,
+    upper_bounds: UpperBounds,
     /// The same since the last whole look.
-    recent: Ceilings,
+    recent: UpperBounds,
     /// The largest size that a process grew to since the last whole look.
     grown: Option<u64>,
     /// CPU time of those who ended, of each its own as it was last seen.
@@ -141,7 +141,7 @@ impl RunTree {
     fn levels(&mut self, at: f64) {
         let (mut main, mut others, mut all) =
             (TreeSums::default(), TreeSums::default(), TreeSums::default());
-        let mut ceiling = None;
+        let mut upper_bound = None;
         for (id, process) in &self.alive {
             if self.is_main(id) {
                 main.add(process);
@@ -149,15 +149,15 @@ impl RunTree {
                 others.add(process);
             }
             all.add(process);
-            add(&mut ceiling, process.ceiling());
+            add(&mut upper_bound, process.upper_bound());
         }
         main.into(&mut self.main_levels, at);
         others.into(&mut self.descendants, at);
         all.into(&mut self.combined, at);
-        if let Some(ceiling) = ceiling {
-            self.note_ceiling(ceiling);
+        if let Some(upper_bound) = upper_bound {
+            self.note_upper_bound(upper_bound);
         }
-        if let Some(memory) = all.resident_once() {
+        if let Some(memory) = all.shared_counted_once() {
             self.mean.see_memory(memory, at);
         }
         if let Some(rss) = all.rss {
@@ -175,8 +175,8 @@ impl RunTree {
             *before = gone;
         }
         self.grown = None;
-        self.recent = Ceilings::default();
-        let alive: u64 = self.alive.values().filter_map(AliveProcess::ceiling).sum();
+        self.recent = UpperBounds::default();
+        let alive: u64 = self.alive.values().filter_map(TrackedProcess::upper_bound).sum();
         let (others, known) = self.with_exited(alive as f64);
         self.recent.note(others, known);
     }
@@ -188,19 +188,19 @@ impl RunTree {
         (self.gone.others + before.others, alive + reaped as f64)
     }
 
-    fn note_ceiling(&mut self, alive: f64) {
+    fn note_upper_bound(&mut self, alive: f64) {
         let (others, known) = self.with_exited(alive);
-        self.ceilings.note(others, known);
+        self.upper_bounds.note(others, known);
         self.recent.note(others, known);
     }
 
     /// The most that all together can have had, when no single process had more than `largest`.
-    pub(super) fn ceiling(&self, largest: f64) -> Option<f64> {
-        self.ceilings.most(largest)
+    pub(super) fn upper_bound(&self, largest: f64) -> Option<f64> {
+        self.upper_bounds.most(largest)
     }
 
     /// What bounds the memory since the last whole look.
-    pub(super) fn recent_ceilings(&self) -> &Ceilings {
+    pub(super) fn recent_upper_bounds(&self) -> &UpperBounds {
         &self.recent
     }
 
@@ -210,7 +210,7 @@ impl RunTree {
     }
 
     /// Everybody alive.
-    pub(super) fn all_alive(&self) -> impl Iterator<Item = (&ProcessId, &AliveProcess)> {
+    pub(super) fn all_alive(&self) -> impl Iterator<Item = (&ProcessId, &TrackedProcess)> {
         self.alive.iter()
     }
 
@@ -253,7 +253,7 @@ impl RunTree {
             // It carries children that were waited for, `weigh mark` among them, and the
             // command's own what it was before exec: it is judged at the end.
             let (is_main, after) = (self.is_main(&id), self.high_water_read(&id));
-            let peak = if is_main { &mut self.main_exit } else { &mut self.others_exit };
+            let peak = if is_main { &mut self.main_maxrss } else { &mut self.others_maxrss };
             peak.see_between(size as f64, after, at);
         }
         let process = self.alive.remove(&id);
@@ -272,11 +272,11 @@ impl RunTree {
             self.reaped_io = std::array::from_fn(|which| self.reaped_io[which] + io[which]);
         }
         match largest {
-            Some(size) => self.gone.reaped += process.ceiling().unwrap_or(0).max(size),
+            Some(size) => self.gone.reaped += process.upper_bound().unwrap_or(0).max(size),
             None => self.gone.others += 1,
         }
-        let others: u64 = self.alive.values().filter_map(AliveProcess::ceiling).sum();
-        self.note_ceiling(others as f64);
+        let others: u64 = self.alive.values().filter_map(TrackedProcess::upper_bound).sum();
+        self.note_upper_bound(others as f64);
     }
 
     /// When the high-water mark of a process was last read; 0 when it never was.
@@ -322,7 +322,7 @@ impl RunTree {
 
     /// CPU time that was seen, of each process its own: whoever waited for it, and if nobody did.
     pub(super) fn own_cpu_seen(&self) -> f64 {
-        let alive = self.alive.values().filter_map(AliveProcess::own_cpu);
+        let alive = self.alive.values().filter_map(TrackedProcess::own_cpu);
         self.own_cpu_of_exited + alive.sum::<f64>()
     }
 
@@ -337,7 +337,7 @@ impl RunTree {
         let ended = left.unwrap_or(self.reaped_io);
         let mut seen = left.is_some() || ended.iter().any(|count| *count > 0.0);
         let mut sum = ended;
-        for io in self.alive.values().filter_map(AliveProcess::all_io) {
+        for io in self.alive.values().filter_map(TrackedProcess::all_io) {
             seen = true;
             sum = std::array::from_fn(|which| sum[which] + io[which]);
         }

@@ -251,7 +251,7 @@ impl Collector for ProcessCollector {
                 let Some(program) = program(host, pid, filter, arguments, &mut context.buffer)
                 else {
                     // It is another program now, which does not match; a row would add it again.
-                    tick.withdraw(Entity::Process(process.id));
+                    tick.remove_last_row(Entity::Process(process.id));
                     members.note_exit(pid);
                     tick.changes.push(Change::Exited { id: process.id });
                     return false;
@@ -260,7 +260,7 @@ impl Collector for ProcessCollector {
                     let parent = process::parent(host, pid, &mut context.buffer).unwrap_or(main);
                     helpers.add(NewMember::new(process.id, parent, &program.name));
                     // A row would add it again.
-                    tick.withdraw(Entity::Process(process.id));
+                    tick.remove_last_row(Entity::Process(process.id));
                     tick.changes.push(Change::Exited { id: process.id });
                     return false;
                 }

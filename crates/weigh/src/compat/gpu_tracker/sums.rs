@@ -1,6 +1,6 @@
 //! Processes added up: what they share counts once.
 
-use crate::model::live::HeldMemory;
+use crate::model::live::LastKnownMemory;
 
 /// What was last read of a process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,7 +10,7 @@ pub(super) struct SampledProcess {
     /// CPU time of the children it has waited for.
     pub children_cpu: f64,
     /// Its memory.
-    pub memory: HeldMemory,
+    pub memory: LastKnownMemory,
     /// Threads.
     pub threads: Option<u64>,
     /// Whether it has exited and was not reaped yet.
@@ -21,7 +21,7 @@ impl SampledProcess {
     /// One that has exited keeps its CPU time, and nothing else.
     pub(super) fn forget_exited(&mut self) {
         if self.has_exited {
-            self.memory = HeldMemory::RELEASED;
+            self.memory = LastKnownMemory::RELEASED;
             self.threads = Some(0);
         }
     }
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!((sums.total(), sums.threads()), (Some(0.0), Some(0)));
         sums.add(&SampledProcess::default());
         assert_eq!((sums.total(), sums.largest(), sums.threads()), (None, None, None));
-        let mut memory = HeldMemory::default();
+        let mut memory = LastKnownMemory::default();
         memory.rss = Some(7);
         sums.add(&SampledProcess { memory, threads: Some(2), ..SampledProcess::default() });
         assert_eq!((sums.total(), sums.threads()), (Some(7.0), Some(2)));

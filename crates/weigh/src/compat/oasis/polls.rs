@@ -23,7 +23,7 @@ use crate::catalog::Scope;
 use crate::catalog::metrics::{ProcessCpu, ProcessState};
 use crate::compat::row_spacing::{RowSpacing, SHORTEST};
 use crate::export::unix_seconds;
-use crate::model::live::{HeldMemory, has_exited, start_seconds};
+use crate::model::live::{LastKnownMemory, has_exited, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Tick};
 use crate::record::{Entry, Event, Manifest};
 use crate::summary::curve::possible_cores;
@@ -99,7 +99,7 @@ struct PolledProcess {
     waiting: Option<usize>,
     /// When it was last known what it had.
     looked: f64,
-    memory: HeldMemory,
+    memory: LastKnownMemory,
     /// The most threads it had.
     threads: Option<u64>,
     has_exited: bool,
@@ -137,7 +137,7 @@ impl PollBuilder {
                 let member = self.member(id, entry.seconds);
                 member.tool = tool;
                 // What the last program had is not this one's.
-                member.memory = HeldMemory::default();
+                member.memory = LastKnownMemory::default();
             }
             Event::ProcessExit { pid, started, cpu_seconds, .. } => {
                 let id = ProcessId { pid: *pid, started: *started };
@@ -181,7 +181,7 @@ impl PollBuilder {
             }
         }
         if tick.is_complete() {
-            self.sample_times.look(at);
+            self.sample_times.complete_tick(at);
             if self.pace.is_over(self.polled, tick.at) {
                 self.polled = tick.at;
                 self.poll(at, each);
@@ -266,7 +266,7 @@ impl PolledProcess {
             waiting: None,
             has_row: false,
             looked: born,
-            memory: HeldMemory::default(),
+            memory: LastKnownMemory::default(),
             threads: None,
             has_exited: false,
         }

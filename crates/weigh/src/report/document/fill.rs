@@ -4,7 +4,7 @@ use super::{Document, ReportChapter, ReportTable, facts, figures, gpus, tables};
 use crate::quantity::Units;
 use crate::record::Manifest;
 use crate::record::manifest::Origin;
-use crate::report::process_table::Participants;
+use crate::report::process_table::ListedProcesses;
 use crate::report::typed;
 use crate::summary::Summary;
 
@@ -13,7 +13,7 @@ impl Document {
     pub fn of(
         manifest: &Manifest,
         summary: &Summary,
-        participants: &Participants,
+        participants: &ListedProcesses,
         chapters: Vec<ReportChapter>,
         units: Units,
     ) -> Document {

@@ -6,7 +6,7 @@ use crate::model::{End, numbering, signal_name};
 use crate::quantity::{self, Units};
 use crate::record::{Entry, Event};
 use crate::report::phases::nested;
-use crate::report::process_table::{Participants, Process};
+use crate::report::process_table::{ListedProcesses, Process};
 use crate::summary::phases::Named;
 use crate::summary::{Method, Summary, Tool};
 
@@ -98,7 +98,7 @@ pub(super) fn programs(summary: &Summary, units: Units) -> ReportTable {
 
 /// By process.
 pub(super) fn processes(
-    participants: &Participants,
+    participants: &ListedProcesses,
     summary: &Summary,
     units: Units,
 ) -> ReportTable {

@@ -46,8 +46,8 @@ pub(super) fn add(composer: &mut Composer, table: &ReportTable, most: TableExten
     for (place, row) in rows.iter().enumerate() {
         let (lines, height) = layout.row(row);
         // The number of omitted rows is not alone on a page.
-        let is_followed = more > 0 && place + 1 == rows.len();
-        let below = if is_followed { PADDING + layout.style.leading() } else { 0.0 };
+        let is_attached = more > 0 && place + 1 == rows.len();
+        let below = if is_attached { PADDING + layout.style.leading() } else { 0.0 };
         if composer.ensure_space(height + below) {
             composer.continued_heading(&table.title);
             layout.draw_header(composer);

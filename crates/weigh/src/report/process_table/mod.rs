@@ -22,7 +22,7 @@ use crate::summary::own_cpu::OwnCpu;
 
 /// Who took part in a run.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Participants {
+pub struct ListedProcesses {
     /// Processes, those with most CPU time first.
     pub processes: Vec<Process>,
     /// How many processes are not listed.
@@ -61,7 +61,7 @@ pub struct Process {
 pub struct ProcessTable {
     main_exit: MainExit,
     alive: HashMap<ProcessId, (Process, OwnCpu)>,
-    gone: ExitedProcesses,
+    exited: ExitedProcesses,
 }
 
 impl ProcessTable {
@@ -71,7 +71,7 @@ impl ProcessTable {
         ProcessTable {
             main_exit: MainExit::of(&mains),
             alive: HashMap::new(),
-            gone: ExitedProcesses::of(mains),
+            exited: ExitedProcesses::of(mains),
         }
     }
 
@@ -88,7 +88,7 @@ impl ProcessTable {
                 .or_insert_with(|| (Process::new(*id, "?", at), OwnCpu::default()));
             cpu.row(table, row, at);
             process.cpu_seconds = cpu.sampled().map(|[_, _, together]| together);
-            process.renew(table, row);
+            process.update(table, row);
             self.main_exit.row(*id, table, row);
         }
     }
@@ -111,7 +111,7 @@ impl ProcessTable {
             }
             Event::RunEnd(end) => {
                 for (main, size) in self.main_exit.own(end) {
-                    self.gone.main_grew(main, size);
+                    self.exited.main_grew(main, size);
                 }
             }
             _ => {}
@@ -148,21 +148,21 @@ impl ProcessTable {
         {
             process.largest_bytes = process.largest_bytes.or(Some(usage.largest_rss_bytes));
         }
-        self.gone.push(process);
+        self.exited.push(process);
     }
 
     /// Who took part, in a run of so many seconds.
-    pub fn finish(mut self, duration: f64) -> Participants {
+    pub fn finish(mut self, duration: f64) -> ListedProcesses {
         let mut left: Vec<Process> = self.alive.into_values().map(|(process, _)| process).collect();
         left.sort_by_key(|process| process.id);
-        left.into_iter().for_each(|process| self.gone.push(process));
-        let (mut processes, processes_left_out) = self.gone.finish();
+        left.into_iter().for_each(|process| self.exited.push(process));
+        let (mut processes, processes_left_out) = self.exited.finish();
         for process in &mut processes {
             // Moments are counted from just before exec, and the last look is after the exit.
             process.came = process.came.min(duration);
             process.went = process.went.map(|went| went.min(duration));
         }
-        Participants { processes, processes_left_out }
+        ListedProcesses { processes, processes_left_out }
     }
 }
 
@@ -184,7 +184,7 @@ impl Process {
     }
 
     /// Takes in a row about it.
-    fn renew(&mut self, table: &Table, row: usize) {
+    fn update(&mut self, table: &Table, row: usize) {
         let memory = table.get::<ProcessMemory>(row);
         self.largest_bytes = self.largest_bytes.max(memory.peak.max(memory.rss));
         let io = table.get::<ProcessIo>(row);

@@ -63,7 +63,7 @@ pub(super) fn memory(run: &Accumulator, part: usize) -> Figure {
     }
     // What one process had by the driver's account, all had together; of one that was followed
     // later the account may be of before.
-    let account = driver_peaks[part].value.filter(|_| !run.manifest.is_followed());
+    let account = driver_peaks[part].value.filter(|_| !run.manifest.is_attached());
     let most = if account > run_memory[part].value { driver_peaks[part] } else { run_memory[part] };
     match most {
         Peak { value: Some(bytes), at, .. } => {

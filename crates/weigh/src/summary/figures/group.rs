@@ -19,7 +19,7 @@ const EVENTS: &str = "cgroup memory.events (v1: memory.oom_control)";
 const THROTTLED: &str = "cgroup cpu.stat";
 
 /// Whether a group that was there is followed, and not one that was made for a command.
-fn is_followed(run: &Accumulator) -> bool {
+fn is_attached(run: &Accumulator) -> bool {
     matches!(run.manifest.target, Some(Target::Cgroup { .. }))
 }
 
@@ -125,13 +125,13 @@ fn memory_mark(run: &Accumulator) -> Option<Figure> {
 
 /// The memory of the group over time.
 pub(super) fn memory_mean(run: &Accumulator) -> Option<Figure> {
-    let mean = run.group.mean.until(run.duration()).filter(|_| is_followed(run))?;
+    let mean = run.group.mean.until(run.duration()).filter(|_| is_attached(run))?;
     Some(Figure::between(mean, Method::Sampled, 0.0, None, CURRENT).because(SHORT))
 }
 
 /// Swap of the group.
 pub(super) fn swap_peak(run: &Accumulator) -> Option<Figure> {
-    let value = run.group.swap.value.filter(|_| is_followed(run))?;
+    let value = run.group.swap.value.filter(|_| is_attached(run))?;
     let at = run.group.swap.at;
     let source = "cgroup memory.swap.current (v1: memory.stat total_swap)";
     Some(Figure::sampled(value, source).at(at).because(SHORT))
@@ -154,7 +154,7 @@ pub(super) fn storage(run: &Accumulator, of: fn(&GroupIo) -> Option<u64>, seen: 
 /// What is only known of control groups.
 pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
     let group = &run.group;
-    if group.seen.is_none() && !is_followed(run) {
+    if group.seen.is_none() && !is_attached(run) {
         return;
     }
     let level = |peak: Peak, what: &str| match peak.value {
@@ -178,6 +178,6 @@ pub(super) fn add(run: &Accumulator, figures: &mut Figures) {
         (FigureId::IoStorageWriteOperations, storage(run, |io| io.writes, none(IO))),
     ];
     // A group of one's own is only made under the controllers that add something.
-    let known = more.into_iter().filter(|(_, figure)| is_followed(run) || figure.value.is_some());
+    let known = more.into_iter().filter(|(_, figure)| is_attached(run) || figure.value.is_some());
     figures.extend(known);
 }

@@ -3,13 +3,13 @@
 use super::super::accumulate::Accumulator;
 use super::super::curve::Peak;
 use super::super::figure::{Figure, Method};
-use super::{NO_END, NOT_SEEN, SHORT, is_followed, missing, not_sampled, reaped};
+use super::{NO_END, NOT_SEEN, SHORT, is_attached, missing, not_sampled, reaped};
 
 const UNSEEN: &str =
     "processes may have started and exited between two ticks, and their sizes add up";
 
 /// The basis of the mean, which is that of the peak: resident memory, each shared page once.
-pub(in crate::summary) const RESIDENT_ONCE: &str =
+pub(in crate::summary) const SHARED_COUNTED_ONCE: &str =
     "resident memory over time: the sum in smaps_rollup, or the largest process if that is more";
 
 const SHARED_MORE_THAN_ONCE: &str = "shared pages count for each who has them";
@@ -23,7 +23,7 @@ const HUGE_PAGES: &str = "huge pages may have been used between two ticks: the k
 /// The most memory in huge pages that any process can have had; none when that is not known.
 ///
 /// The kernel keeps no high-water mark of them. All that there are bounds them.
-pub(in crate::summary) fn huge_pages_ceiling(run: &Accumulator) -> Option<f64> {
+pub(in crate::summary) fn huge_pages_bound(run: &Accumulator) -> Option<f64> {
     let was_used = run.tree.combined.hugetlb.value > Some(0.0);
     match run.node.hugetlb.value {
         Some(pool) => Some(pool),
@@ -41,14 +41,14 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     let exits = [command_exit(run), others_exit(run)].into_iter().flatten();
     exits.chain([tree.combined.pss]).for_each(|peak| lower.join(peak));
     let alone = tree.total <= 1;
-    let source = match (is_followed(run), alone) {
+    let source = match (is_attached(run), alone) {
         (true, _) => "smaps_rollup, VmHWM since weigh attached",
         (false, true) => "VmHWM, ru_maxrss",
         (false, false) => "smaps_rollup, VmHWM, ru_maxrss",
     };
     let Some(known) = lower.value else {
         // What wait4 says may be from before exec: at most that.
-        let upper = tree.main_exit.value.filter(|_| alone);
+        let upper = tree.main_maxrss.value.filter(|_| alone);
         let reason = if upper.is_some() { ENDED } else { missing(run, NOT_SEEN) };
         return Figure { upper, ..Figure::unknown(source, reason) };
     };
@@ -59,7 +59,7 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
         let figure = Figure::between(sum.max(known), Method::Estimated, known, None, source);
         return figure.at(tree.combined.rss.at).because(SHARED_MORE_THAN_ONCE);
     }
-    let upper = ceiling(run).map(|upper| upper.max(known));
+    let upper = upper_bound(run).map(|upper| upper.max(known));
     let method = match upper {
         Some(upper) if alone && upper == known => Method::Exact,
         _ => Method::Sampled,
@@ -67,7 +67,7 @@ pub(super) fn peak(run: &Accumulator) -> Figure {
     let figure = Figure::between(known, method, known, upper, source).when(&lower);
     match upper {
         Some(_) => figure,
-        None => figure.because(why_no_ceiling(run)),
+        None => figure.because(why_no_upper_bound(run)),
     }
 }
 
@@ -78,25 +78,25 @@ fn is_sum_of_resident(run: &Accumulator) -> bool {
 
 /// The size with which the command's process was reaped, if that is the command's.
 fn command_exit(run: &Accumulator) -> Option<Peak> {
-    let peak = run.tree.main_exit;
-    run.account.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+    let peak = run.tree.main_maxrss;
+    run.final_counts.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
 /// The largest size with which another process was reaped, if it is not that of a `weigh mark`
 /// or `weigh phase` that it has waited for.
 fn others_exit(run: &Accumulator) -> Option<Peak> {
-    let peak = run.tree.others_exit;
+    let peak = run.tree.others_maxrss;
     if !run.had_helpers {
         return Some(peak);
     }
-    run.account.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
+    run.final_counts.as_ref()?.after_exec(peak.value? as u64).map(|_| peak)
 }
 
-fn why_no_ceiling(run: &Accumulator) -> &'static str {
+fn why_no_upper_bound(run: &Accumulator) -> &'static str {
     const FOLLOWED: &str = "spikes between two samples may be missed: the kernel's \
                             own mark may be from before the attach";
-    match (run.end.is_none(), is_followed(run)) {
-        (false, false) if huge_pages_ceiling(run).is_none() => HUGE_PAGES,
+    match (run.end.is_none(), is_attached(run)) {
+        (false, false) if huge_pages_bound(run).is_none() => HUGE_PAGES,
         (true, _) => NO_END,
         (false, true) => FOLLOWED,
         (false, false) => UNSEEN,
@@ -104,12 +104,12 @@ fn why_no_ceiling(run: &Accumulator) -> &'static str {
 }
 
 /// What the peak is certainly not above, when that is known.
-fn ceiling(run: &Accumulator) -> Option<f64> {
+fn upper_bound(run: &Accumulator) -> Option<f64> {
     // Those who came and went unseen, or whom nobody waited for, may have had any size.
-    if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.final_counts.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
-    Some(run.tree.ceiling(reaped(run).largest_rss_bytes as f64)? + huge_pages_ceiling(run)?)
+    Some(run.tree.upper_bound(reaped(run).largest_rss_bytes as f64)? + huge_pages_bound(run)?)
 }
 
 /// Memory over time, on the same basis as its peak.
@@ -122,11 +122,11 @@ pub(super) fn mean(run: &Accumulator) -> Figure {
     }
     let source = match tree.total <= 1 {
         true => "resident memory over time: /proc/PID/stat rss",
-        false => RESIDENT_ONCE,
+        false => SHARED_COUNTED_ONCE,
     };
     match tree.mean.until(duration) {
         Some(mean) => {
-            Figure::between(mean, Method::Sampled, 0.0, ceiling(run), source).because(SHORT)
+            Figure::between(mean, Method::Sampled, 0.0, upper_bound(run), source).because(SHORT)
         }
         None => Figure::unknown(source, missing(run, not_sampled(run))),
     }

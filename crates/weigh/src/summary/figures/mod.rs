@@ -66,7 +66,7 @@ pub(super) fn of_run(run: &Accumulator) -> Figures {
     put(FigureId::NetworkSent, network::sent(run));
     put(FigureId::NetworkReceived, network::received(run));
     let alive =
-        |of: fn(&AliveProcess) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
+        |of: fn(&TrackedProcess) -> Option<u64>| run.tree.sum_of_alive(|_, events| of(events));
     put(
         FigureId::PageFaultsMajor,
         counted(run, |ended| ended.major_faults, alive(|e| e.faults_major)),
@@ -128,11 +128,11 @@ fn within_the_run(run: &Accumulator, figures: &mut Figures) {
     }
 }
 
-type AliveProcess = ProcessEvents;
+type TrackedProcess = ProcessEvents;
 
 /// Whether weigh did not start what was measured, and so waits for nobody.
-fn is_followed(run: &Accumulator) -> bool {
-    run.manifest.is_followed()
+fn is_attached(run: &Accumulator) -> bool {
+    run.manifest.is_attached()
 }
 
 /// What those who have ended used: as `wait4` said, or as they were last seen.
@@ -149,7 +149,7 @@ fn ended(run: &Accumulator) -> Usage {
 
 /// What was reaped, with what `weigh mark` and `weigh phase` used.
 pub(super) fn reaped(run: &Accumulator) -> Usage {
-    run.account.as_ref().map_or(run.reaped, |end| end.reaped)
+    run.final_counts.as_ref().map_or(run.reaped, |end| end.reaped)
 }
 
 /// All CPU time: the kernel's count, or what was reaped and what is still alive.
@@ -163,10 +163,10 @@ fn cpu_time_but_for_exits(run: &Accumulator) -> Figure {
         return figure;
     }
     let waited = run.helpers.less_cpu(reaped(run).cpu_seconds() + run.tree.cpu_of_alive());
-    if is_followed(run) {
+    if is_attached(run) {
         return followed::cpu_time(run);
     }
-    let Some(end) = &run.account else {
+    let Some(end) = &run.final_counts else {
         let seen = (run.tree.total > 0).then_some(waited);
         return match run.clock.or(seen) {
             Some(seconds) => CpuEvidence::Sampled { seconds, unsampled: None }
@@ -209,7 +209,7 @@ fn user_and_system(run: &Accumulator, cpu: &Figure) -> (Figure, Figure) {
     if let Some(figures) = group::user_and_system(run) {
         return figures;
     }
-    if is_followed(run) {
+    if is_attached(run) {
         return followed::user_and_system(run, cpu);
     }
     let reaped = run.helpers.less_usage(&reaped(run));
@@ -322,7 +322,7 @@ pub(super) fn missing<'a>(run: &'a Accumulator, otherwise: &'a str) -> &'a str {
 }
 
 fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
-    if is_followed(run) {
+    if is_attached(run) {
         return followed::io(run, of);
     }
     let alive = run.tree.sum_of_alive(|io, _| {
@@ -336,7 +336,7 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
             cancelled_bytes: 0,
         }))
     });
-    match &run.account {
+    match &run.final_counts {
         Some(end) => match &end.io {
             Some(reaped) => {
                 let count = (of(reaped) as f64 + alive - of(run.helpers.io()) as f64).max(0.0);
@@ -351,8 +351,8 @@ fn io(run: &Accumulator, of: fn(&Io) -> u64) -> Figure {
 
 fn counted(run: &Accumulator, of: fn(&Usage) -> u64, alive: f64) -> Figure {
     let count = run.helpers.less_count(of(&ended(run)) as f64 + alive, of);
-    let figure = match &run.account {
-        _ if is_followed(run) => followed::counted(run, count),
+    let figure = match &run.final_counts {
+        _ if is_attached(run) => followed::counted(run, count),
         None => Figure::unknown("wait4", NO_END),
         Some(_) => complete_or_more(run, count, "wait4"),
     };

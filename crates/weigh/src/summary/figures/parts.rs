@@ -1,12 +1,12 @@
 //! The same figures for the main process, the others, all of them, and the machine.
 
 use super::super::accumulate::Accumulator;
-use super::super::alive::Levels;
+use super::super::alive::PeakLevels;
 use super::super::figure::{Figure, Figures, Method};
 use super::super::growth::Growth;
 use super::super::{Part, Parts};
 use super::{
-    NO_END, NOT_SEEN, SHORT, followed, gpus, is_followed, level_or, missing, not_sampled, of_run,
+    NO_END, NOT_SEEN, SHORT, followed, gpus, is_attached, level_or, missing, not_sampled, of_run,
     possible, within_the_run,
 };
 use crate::catalog::FigureId;
@@ -20,7 +20,7 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
     let all = of_run(run);
     let named = |id| all.get(id).cloned().unwrap_or_default();
     let main = main_cpu(run);
-    let (main, others) = match (is_followed(run), &main.value) {
+    let (main, others) = match (is_attached(run), &main.value) {
         // What nobody saw may be of either.
         (true, Some(seen)) => followed::main_and_others(run, *seen, &named(FigureId::CpuTime)),
         // Whatever is more than was seen of it is also its own.
@@ -62,7 +62,7 @@ pub(crate) fn of_parts(run: &Accumulator) -> Parts {
 fn main_cpu(run: &Accumulator) -> Figure {
     let source = "/proc/PID/stat";
     match run.tree.main_cpu() {
-        Some(value) if run.account.is_some() => {
+        Some(value) if run.final_counts.is_some() => {
             // User and system are each cut off at a clock tick, of each main process.
             let upper = value + 2.0 * CLOCK_TICK * run.manifest.mains().len() as f64;
             Figure::between(value, Method::Exact, value, Some(upper), source)
@@ -93,7 +93,7 @@ fn descendants_cpu(main: &Figure, all: &Figures) -> Figure {
 }
 
 /// Figures of some of the processes; `absent` says why there was none of them, if that is known.
-fn part(run: &Accumulator, levels: &Levels, cpu: Figure, absent: &str) -> Part {
+fn part(run: &Accumulator, levels: &PeakLevels, cpu: Figure, absent: &str) -> Part {
     let otherwise = if absent.is_empty() { not_sampled(run) } else { absent };
     let mut figures = Figures::new();
     figures.insert(FigureId::CpuTime, cpu);

@@ -5,7 +5,7 @@ use super::window::PhaseWindow;
 use crate::summary::accumulate::Accumulator;
 use crate::summary::curve::Peak;
 use crate::summary::figure::{Figure, Method};
-use crate::summary::figures::memory::{RESIDENT_ONCE, huge_pages_ceiling};
+use crate::summary::figures::memory::{SHARED_COUNTED_ONCE, huge_pages_bound};
 use crate::summary::figures::{SHORT, reaped};
 
 const UNSEEN: &str =
@@ -43,7 +43,7 @@ pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
         Some(_) => extent.members <= 1,
         None => run.tree.total <= 1,
     };
-    let upper = ceiling(run, window, reaped_size.map(|(size, _)| size), known)
+    let upper = upper_bound(run, window, reaped_size.map(|(size, _)| size), known)
         .map(|upper| upper.max(value));
     let method = if alone && upper == Some(known) { Method::Exact } else { Method::Sampled };
     let figure = Figure::between(value, method, known, upper, source)
@@ -52,17 +52,17 @@ pub(super) fn peak(run: &Accumulator, window: &PhaseWindow) -> Figure {
 }
 
 /// What the memory of the phase is certainly not above, when that is known.
-fn ceiling(
+fn upper_bound(
     run: &Accumulator,
     window: &PhaseWindow,
     reaped_size: Option<f64>,
     known: f64,
 ) -> Option<f64> {
-    if run.account.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
+    if run.final_counts.is_none() || run.some_unseen() || run.lost_children() == Some(true) {
         return None;
     }
-    let huge_pages = huge_pages_ceiling(run)?;
-    let whole = window.extent.ceilings.most(reaped(run).largest_rss_bytes as f64);
+    let huge_pages = huge_pages_bound(run)?;
+    let whole = window.extent.upper_bounds.most(reaped(run).largest_rss_bytes as f64);
     let small_pages = match (window.command, reaped_size) {
         // Nobody who was waited for was larger, and there were not more of them.
         (Some(_), Some(size)) => {
@@ -76,7 +76,7 @@ fn ceiling(
 
 /// Memory over time, on the same basis as its peak.
 pub(super) fn mean(run: &Accumulator, window: &PhaseWindow) -> Figure {
-    let source = RESIDENT_ONCE;
+    let source = SHARED_COUNTED_ONCE;
     match window.extent.memory.until(window.end.unwrap_or(run.last)) {
         Some(mean) => {
             let upper = peak(run, window).upper.map(|upper| upper.max(mean));

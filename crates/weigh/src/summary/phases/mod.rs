@@ -214,7 +214,7 @@ impl Phases {
             if open.end.is_none_or(|end| look.at - end.at <= SHARP) {
                 window.extent.see(&seen, look.at);
             }
-            window.extent.ceilings.join(tree.recent_ceilings());
+            window.extent.upper_bounds.join(tree.recent_upper_bounds());
             open.start.after.get_or_insert(look);
             if let Some(end) = &mut open.end {
                 end.after = Some(look);

@@ -3,10 +3,10 @@
 use super::look::{Boundary, PhaseDelta, PhaseSample, rise};
 use crate::model::{End, ProcessId, Usage};
 use crate::record::events::Account;
-use crate::summary::alive::{Levels, TreeSums, is_near};
-use crate::summary::ceiling::Ceilings;
+use crate::summary::alive::{PeakLevels, TreeSums, is_near};
 use crate::summary::curve::{Mean, Peak, Rate};
 use crate::summary::helpers::Helpers;
+use crate::summary::upper_bounds::UpperBounds;
 
 /// One phase, under way or ended. Its size does not depend on how long it lasted.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) struct PhaseWindow {
 /// Peaks during a phase: of its command's processes when it has one, else of the whole run.
 #[derive(Debug, Default)]
 pub(crate) struct Extent {
-    pub levels: Levels,
+    pub levels: PeakLevels,
     /// The largest single process.
     pub largest: Peak,
     /// When its processes were last sampled; 0 before the first time.
@@ -46,7 +46,7 @@ pub(crate) struct Extent {
     /// CPU time from look to look.
     pub cores: Rate,
     /// What the memory of the whole run was not above.
-    pub ceilings: Ceilings,
+    pub upper_bounds: UpperBounds,
     /// How many processes of its command were seen.
     pub members: u64,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Extent {
 impl Extent {
     /// Forgets all but what bounds the whole run: from here on the command alone counts.
     pub(crate) fn begin_with_the_command(&mut self, members: u64) {
-        let ceilings = std::mem::take(&mut self.ceilings);
-        *self = Extent { ceilings, members, ..Extent::default() };
+        let upper_bounds = std::mem::take(&mut self.upper_bounds);
+        *self = Extent { upper_bounds, members, ..Extent::default() };
     }
 
     /// Takes in what was seen at a look.
     pub(crate) fn see(&mut self, seen: &PhaseExtremes, at: f64) {
-        seen.sums.into_part(&mut self.levels, at);
+        seen.sums.raise_part_peaks(&mut self.levels, at);
         if let Some(largest) = seen.largest {
             match seen.is_largest_now() {
                 true => self.largest.see(largest as f64, at),
@@ -69,7 +69,7 @@ impl Extent {
             }
         }
         self.sampled_at = at;
-        if let Some(memory) = seen.sums.resident_once() {
+        if let Some(memory) = seen.sums.shared_counted_once() {
             self.memory.see_memory(memory, at);
         }
         if let Some(cpu) = seen.cpu {

@@ -37,11 +37,11 @@ pub(crate) fn by_weight(weights: &[(Option<f64>, Option<u64>)]) -> Vec<usize> {
 pub(super) struct List {
     list: Vec<Running>,
     by_name: HashMap<String, usize>,
-    /// Those of which something changed since everybody was looked at.
+    /// Those of which something changed since everybody was sample_times at.
     touched: Vec<usize>,
-    /// How often everybody was looked at, and when.
+    /// How often everybody was sample_times at, and when.
     completed: u64,
-    looked: SampleTimes,
+    sample_times: SampleTimes,
     others: Others,
     /// Cores there are.
     cores: f64,
@@ -58,15 +58,15 @@ struct Others {
 }
 
 impl List {
-    /// No tools yet, of a run on so many cores that is looked at like this.
-    pub(super) fn new(looked: SampleTimes, cores: f64) -> List {
-        List { looked, cores, ..List::default() }
+    /// No tools yet, of a run on so many cores that is sample_times at like this.
+    pub(super) fn new(sample_times: SampleTimes, cores: f64) -> List {
+        List { sample_times, cores, ..List::default() }
     }
 
     /// A moment that somebody may have been born at who was not there at the last look and is
     /// there now.
     pub(super) fn possible(&self, born: f64, now: f64) -> f64 {
-        born.max(self.looked.certain()).min(now)
+        born.max(self.sample_times.certain()).min(now)
     }
 
     /// A process runs the program of this name since then; says where the tool is.
@@ -102,9 +102,9 @@ impl List {
 
     /// One of its processes used CPU time, from a moment to another.
     pub(super) fn used(&mut self, place: usize, seconds: CpuTimes, (from, to): (f64, f64)) {
-        let from = from.max(self.looked.certain());
-        let earlier = match self.looked.in_rounds() {
-            true => self.looked.share_before(from, to),
+        let from = from.max(self.sample_times.certain());
+        let earlier = match self.sample_times.in_rounds() {
+            true => self.sample_times.share_before(from, to),
             false => 0.0,
         };
         self.touched(place).used(seconds, earlier);
@@ -154,15 +154,15 @@ impl List {
         }
     }
 
-    /// Everybody was looked at.
+    /// Everybody was sample_times at.
     pub(super) fn sample_completed(&mut self, at: f64) {
         self.completed += 1;
         for place in self.touched.drain(..) {
             let running = &mut self.list[place];
             running.is_touched = false;
-            running.sampled(self.completed, at, &self.looked);
+            running.sampled(self.completed, at, &self.sample_times);
         }
-        self.looked.look(at);
+        self.sample_times.complete_tick(at);
     }
 
     /// Cuts the list when it is long, and says where each tool is now. Only between ticks.

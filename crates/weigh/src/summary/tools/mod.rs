@@ -26,7 +26,7 @@ use super::main_exit::MainExit;
 use super::own_cpu::{OwnCpu, difference};
 use super::sample_times::SampleTimes;
 use crate::catalog::metrics::ProcessState;
-use crate::model::live::{HeldMemory, start_seconds};
+use crate::model::live::{LastKnownMemory, start_seconds};
 use crate::model::{Entity, ProcessId, Table, Usage, program_name};
 use crate::record::{Entry, Event, Manifest};
 use crate::text::ellipsize;
@@ -123,7 +123,7 @@ struct ToolProcess {
     /// Its CPU time when it was last sampled, and when that was, or when it started.
     cpu: OwnCpu,
     looked: f64,
-    memory: HeldMemory,
+    memory: LastKnownMemory,
     /// What of it is in the sums of its tool.
     counted: Sizes,
 }
@@ -281,7 +281,7 @@ impl ToolProcess {
     fn sizes(&mut self, table: &Table, row: usize, list: &mut List) -> Sizes {
         let threads = table.get::<ProcessState>(row).threads.or(self.counted.threads);
         let Some(memory) = self.memory.update(table, row) else {
-            self.memory = HeldMemory::default();
+            self.memory = LastKnownMemory::default();
             return Sizes { threads, ..Sizes::default() };
         };
         list.grew(self.tool, memory.peak.max(memory.rss));

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 ///
 /// It has an entry for each number of processes that went between two looks, so it stays small.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ceilings(BTreeMap<usize, f64>);
+pub(super) struct UpperBounds(BTreeMap<usize, f64>);
 
-impl Ceilings {
+impl UpperBounds {
     /// So many processes of unknown size were there beside others of this size.
     pub(super) fn note(&mut self, unknown: usize, known: f64) {
         let most = self.0.entry(unknown).or_insert(known);
@@ -16,7 +16,7 @@ impl Ceilings {
     }
 
     /// Takes over what was noted elsewhere.
-    pub(super) fn join(&mut self, other: &Ceilings) {
+    pub(super) fn join(&mut self, other: &UpperBounds) {
         other.0.iter().for_each(|(unknown, known)| self.note(*unknown, *known));
     }
 

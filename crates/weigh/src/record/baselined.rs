@@ -18,7 +18,7 @@ use crate::catalog::{Kind, Scope, Sense, all_groups};
 use crate::model::Table;
 
 /// The complete batches of one stream, since weigh attached.
-pub struct BasedBatches {
+pub struct BaselinedBatches {
     batches: Batches,
     baseline: Option<Subtraction>,
 }
@@ -31,9 +31,12 @@ struct Subtraction {
     started: Duration,
 }
 
-impl BasedBatches {
+impl BaselinedBatches {
     /// The batches of one scope; `None` when it was not measured.
-    pub(super) fn of(recording: &Recording, scope: Scope) -> Result<Option<BasedBatches>, Error> {
+    pub(super) fn of(
+        recording: &Recording,
+        scope: Scope,
+    ) -> Result<Option<BaselinedBatches>, Error> {
         let Some(batches) = recording.batches(scope)? else { return Ok(None) };
         let attached = recording.manifest().came.filter(|_| BASED.contains(&scope));
         let started = recording.manifest().started.as_nanosecond().max(0);
@@ -43,7 +46,7 @@ impl BasedBatches {
             table: Table::new(scope, &all_groups()),
             started: Duration::from_nanos(started as u64),
         });
-        Ok(Some(BasedBatches { batches, baseline }))
+        Ok(Some(BaselinedBatches { batches, baseline }))
     }
 
     /// What its columns are; nothing when not even that has reached the disk.
@@ -57,7 +60,7 @@ impl BasedBatches {
     }
 }
 
-impl Iterator for BasedBatches {
+impl Iterator for BaselinedBatches {
     type Item = Result<RecordBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -142,7 +145,7 @@ mod tests {
         let recording = run.record(&directory.path().join("run"));
         let raw = user(recording.batches(Scope::Process).unwrap().unwrap());
         assert_eq!(raw, [100.0, 40.0, 101.5]);
-        let based = user(recording.based_batches(Scope::Process).unwrap().unwrap());
+        let based = user(recording.baselined_batches(Scope::Process).unwrap().unwrap());
         assert_eq!(based, [0.0, 0.0, 1.5]);
         let mut replayed = Vec::new();
         let take = |moment: Moment<'_>| {
@@ -161,6 +164,6 @@ mod tests {
         run.starts(0.0, MAIN, "work").sample(0.5, |tick| cpu(tick, MAIN, 3.0, 0.0));
         let directory = tempfile::tempdir().unwrap();
         let recording = run.record(&directory.path().join("run"));
-        assert_eq!(user(recording.based_batches(Scope::Process).unwrap().unwrap()), [3.0]);
+        assert_eq!(user(recording.baselined_batches(Scope::Process).unwrap().unwrap()), [3.0]);
     }
 }
